@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/num/magnitude.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound {
+
+namespace bounds {
+struct Rules;  // bounds/rules.hpp
+const Rules& default_rules();
+}
+
+enum class Guarantee { proven, conditional, probabilistic, heuristic };
+enum class Question { this_run, any_run };
+std::string_view name_of(Guarantee guarantee);
+std::string_view name_of(Question question);
+
+/// One bound on |computed - exact| for every element of one tensor.
+struct BoundResult {
+  std::string name;                 ///< "componentwise", "order-aware", "forward", "seed-gamma" …
+  Guarantee guarantee = Guarantee::proven;
+  Question question = Question::this_run;
+  std::string theorem;              ///< id in docs/theory.md
+  std::string condition;            ///< what a conditional bound stands on; empty for proven
+  Tensor<double> values;            ///< upper bounds; infinite: no bound
+  double seconds = 0.0;
+};
+
+/// Bounds and condition numbers of one node for one evaluation.
+struct LayerBounds {
+  std::vector<BoundResult> local;        ///< against the exact layer on the computed input
+  std::vector<BoundResult> accumulated;  ///< against the exact network on the original input
+  /// Dot-product condition numbers kappa = (|W||x| + |b|) / |W x + b| per element, approximate (diagnostics);
+  /// infinite at 0; empty where the node is no dot product.
+  Tensor<double> kappa;
+  std::int64_t fan_in = 0;
+  double gamma_n = 0.0;  ///< gamma_{fan_in} of the accumulator, 0 where there is no sum
+};
+
+struct Bounds {
+  std::vector<LayerBounds> layers;              ///< per node
+  std::vector<std::string> assumptions;         ///< what conditional bounds stand on, once each
+};
+
+struct BoundOptions {
+  const bounds::Rules* rules = nullptr;  ///< nullptr: default_rules(); tests inject faults here
+  int threads = 1;
+};
+
+/// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
+/// are built from its recorded values (docs/theory.md T-10 to T-29, T-40).
+/// Guarantee: per BoundResult::guarantee
+/// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function)
+Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});
+
+}  // namespace driftbound

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/num/errors.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound {
+
+struct RunOptions {
+  std::int64_t batch = 0;  ///< samples evaluated together; 0: all (batched models only)
+  int threads = 1;
+  /// Called between batches with samples done and in all; returning false stops the run (Interrupted).
+  std::function<bool(std::int64_t, std::int64_t)> progress;
+};
+
+/// Thrown by long calls whose progress callback returned false.
+class Interrupted : public Error {
+public:
+  using Error::Error;
+};
+
+/// Something that runs a graph and records every layer. Cheap to copy, thread-safe.
+class Evaluator {
+public:
+  class Implementation {
+  public:
+    virtual ~Implementation() = default;
+    virtual ArithmeticModel arithmetic() const = 0;
+    virtual Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options) const = 0;
+  };
+
+  explicit Evaluator(std::shared_ptr<const Implementation> implementation) : implementation_(std::move(implementation)) {}
+  ArithmeticModel arithmetic() const { return implementation_->arithmetic(); }
+  Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options = {}) const {
+    return implementation_->run(graph, inputs, options);
+  }
+
+private:
+  std::shared_ptr<const Implementation> implementation_;
+};
+
+/// Evaluates on the CPU in exactly the arithmetic named (trace/arithmetic.hpp: cpu_arithmetic), in its
+/// declared summation order. The same graph, inputs and arithmetic give the same bits on every machine,
+/// with every number of threads and every batch size.
+/// Throws:    Unsupported where the order is `unknown`; UnsoundEnvironment when run
+Evaluator cpu_evaluator(const ArithmeticModel& arithmetic);
+
+}  // namespace driftbound

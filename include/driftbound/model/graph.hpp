@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driftbound/model/ops.hpp"
+#include "driftbound/model/tensor.hpp"
+
+namespace driftbound {
+
+/// Index into Graph::values.
+using ValueId = std::size_t;
+
+enum class ValueKind { input, constant, computed };
+
+/// A declared extent: a number, or symbolic (a named or missing dimension).
+struct DeclaredDimension {
+  std::int64_t extent = -1;  ///< -1: symbolic
+  std::string symbol;        ///< name of the symbolic dimension, may be empty
+};
+
+struct Value {
+  std::string name;
+  ValueKind kind = ValueKind::computed;
+  ElementType type = ElementType::f32;
+  std::vector<DeclaredDimension> declared;  ///< inputs only; empty with has_declared_shape == false: unknown rank
+  bool has_declared_shape = false;
+  StoredTensor constant;  ///< constants only
+};
+
+/// One op application; it computes one value.
+struct Node {
+  std::string name;  ///< layer name: the node's name, else its output's, made unique
+  Op op;
+  std::vector<ValueId> inputs;
+  ValueId output = 0;
+};
+
+/// A network as the file stores it. Nodes are in an order in which every input is computed before
+/// it is used. The exact function is the graph over the reals: every constant is the number its
+/// stored float denotes, and no op rounds.
+struct Graph {
+  std::string name;
+  std::string source;  ///< file the graph came from, for messages; may be empty
+  std::string format;  ///< "onnx (IR 8, opset 13)", "npz layer dump" …
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+
+  ValueId add_input(std::string name, ElementType type, std::vector<DeclaredDimension> shape);
+  ValueId add_constant(std::string name, StoredTensor tensor);
+  /// Appends a node; its output takes the node's name and the widest float type of its inputs (Cast: its target).
+  /// Throws:    InvalidArgument where an input does not exist yet or the arity is wrong for the op
+  ValueId add_node(std::string name, Op op, std::vector<ValueId> inputs);
+
+  const Value& value(ValueId id) const { return values.at(id); }
+  bool is_constant(ValueId id) const { return values.at(id).kind == ValueKind::constant; }
+  /// Node that computes a value; empty for inputs and constants.
+  std::optional<std::size_t> producer(ValueId id) const;
+  /// Elements of all float constants.
+  std::int64_t parameter_count() const;
+  /// The element type of the network: the widest float type among inputs and float constants.
+  ElementType working_type() const;
+};
+
+/// Checks the invariants that loaders promise: topological order, arity, unique layer names,
+/// inputs and outputs that exist.
+/// Throws:    InvalidArgument naming the node
+void validate(const Graph& graph);
+
+/// Shapes of every value (by ValueId) for concrete input shapes (by position in Graph::inputs).
+/// Throws:    ShapeMismatch naming the node and the shapes that do not fit
+std::vector<Shape> infer_shapes(const Graph& graph, const std::vector<Shape>& input_shapes);
+
+/// How many samples a model takes at a time and how data for it are cut into samples.
+struct BatchLayout {
+  /// Extent of axis 0 of every input and output is the number of samples and no op mixes samples, so
+  /// that any number of rows may be evaluated together or apart. Otherwise one evaluation is one sample.
+  bool batched = false;
+  /// Shape of one evaluation's input with a single sample, by position in Graph::inputs.
+  std::vector<Shape> sample_shapes;
+};
+
+/// Decides the layout by the declared input shapes (a symbolic or missing axis 0 is the batch; a fixed
+/// extent of 1 or any other fixed extent is one evaluation) and by following axis 0 through every op.
+/// Throws:    Unsupported where a symbolic extent other than axis 0 leaves the shape open
+BatchLayout batch_layout(const Graph& graph);
+
+/// For every value whether it depends on a graph input. Values that do not (constants, and ops of
+/// constants only) are the same for every sample and carry no sample axis.
+std::vector<bool> depends_on_input(const Graph& graph);
+
+/// Summation length of a node: inner dimension of Gemm and MatMul, reduced length of Softmax, else 0.
+std::int64_t fan_in(const Graph& graph, const Node& node, const std::vector<Shape>& shapes);
+
+}  // namespace driftbound

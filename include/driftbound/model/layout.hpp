@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driftbound/model/ops.hpp"
+#include "driftbound/model/tensor.hpp"
+
+namespace driftbound {
+
+/// Index arithmetic of the ops, shared by everything that walks a graph (evaluators, references,
+/// bounds), so that a shape rule exists once.
+
+/// Where the elements of a broadcast operand lie: operand index of every output index.
+class BroadcastIndex {
+public:
+  BroadcastIndex(const Shape& operand, const Shape& result);
+  std::size_t operator()(std::size_t output) const { return identity_ ? output : offsets_[output]; }
+  bool is_identity() const { return identity_; }
+
+private:
+  bool identity_ = false;
+  std::vector<std::size_t> offsets_;
+};
+
+/// A product of matrices C[b,i,j] = sum_k A[b,i,k] B[b,k,j], result row-major [batches, m, n].
+struct ProductPlan {
+  std::int64_t batches = 1, m = 1, n = 1, k = 1;
+  std::vector<std::int64_t> a_batch, b_batch;  ///< offset of each batch's matrix
+  std::int64_t a_row = 0, a_col = 0;           ///< strides of A in i and k
+  std::int64_t b_row = 0, b_col = 0;           ///< strides of B in k and j
+  std::size_t a_index(std::int64_t batch, std::int64_t i, std::int64_t k_) const {
+    return static_cast<std::size_t>(a_batch[static_cast<std::size_t>(batch)] + i * a_row + k_ * a_col);
+  }
+  std::size_t b_index(std::int64_t batch, std::int64_t k_, std::int64_t j) const {
+    return static_cast<std::size_t>(b_batch[static_cast<std::size_t>(batch)] + k_ * b_row + j * b_col);
+  }
+};
+
+/// Throws:    ShapeMismatch
+ProductPlan plan_product(const op::Gemm& gemm, const Shape& a, const Shape& b);
+ProductPlan plan_product(const op::MatMul& matmul, const Shape& a, const Shape& b);
+
+/// Groups of a reduction: element j of group (o, i) lies at (o * length + j) * inner + i.
+struct ReductionPlan {
+  std::int64_t outer = 1, length = 1, inner = 1;
+  std::size_t index(std::int64_t o, std::int64_t j, std::int64_t i) const {
+    return static_cast<std::size_t>((o * length + j) * inner + i);
+  }
+};
+ReductionPlan plan_reduction(const op::Softmax& softmax, const Shape& shape);
+
+/// Whether the op only moves elements (Concat, Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity).
+bool is_selection(const Op& op);
+
+/// Source of one element of a selection's output.
+struct ElementSource {
+  std::size_t input = 0;  ///< slot
+  std::size_t index = 0;
+};
+/// One entry per output element.
+std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>& inputs, const Shape& output);
+
+/// Applies a selection to tensors of any element type.
+template <class T>
+Tensor<T> select(const Op& op, std::span<const Tensor<T>* const> inputs, const Shape& output) {
+  std::vector<Shape> shapes;
+  for (const Tensor<T>* input : inputs) shapes.push_back(input->shape);
+  Tensor<T> result(output);
+  const std::vector<ElementSource> sources = plan_selection(op, shapes, output);
+  for (std::size_t i = 0; i < sources.size(); ++i) result.values[i] = inputs[sources[i].input]->values[sources[i].index];
+  return result;
+}
+
+}  // namespace driftbound

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+
+namespace driftbound {
+
+/// A node this version cannot represent, and why.
+struct UnsupportedNode {
+  std::string node;
+  std::string op;      ///< "ai.onnx.ml.TreeEnsemble", "Conv" …
+  std::string reason;  ///< "op not supported in this version", "Reshape with a computed target shape" …
+};
+
+/// What a file says, also where it holds ops that this version cannot represent.
+struct ModelDescription {
+  Graph graph;  ///< complete only where `unsupported` is empty
+  std::vector<UnsupportedNode> unsupported;
+  std::vector<std::string> operators;  ///< op type of every node in file order
+  std::string producer;
+};
+
+/// Loads an ONNX file (any IR version, opset 7 or newer) or a .npz layer dump
+/// (`0000.dense.A` [in,out], `0000.dense.b`, `0001.relu._` …). Initialisers keep their element type.
+/// Throws:    FileError (missing, unreadable), ParseError (truncated, inconsistent), ShapeMismatch,
+///            Unsupported (lists every node that is not supported, with op and opset)
+Graph load_model(const std::filesystem::path& file);
+
+/// The same without throwing for unsupported nodes: for `inspect`.
+ModelDescription describe_model(const std::filesystem::path& file);
+
+}  // namespace driftbound

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "driftbound/num/magnitude.hpp"
+
+namespace driftbound {
+
+/// The set of reals [lower, upper], or every real where a bound is infinite.
+/// Guarantee: x in X and y in Y imply x op y in X op Y, f(x) in f(X). An operation that is undefined
+///            somewhere on its operands (division by an interval that holds 0, log of one that
+///            holds 0 or less, sqrt of one that reaches below 0) gives the whole line.
+/// Tightness: each bound of + - * / sqrt is the directed IEEE result (num/directed.hpp); exp, log,
+///            tanh, sin, cos, erf are MPFR's directed results at 53 bits.
+/// Source:    docs/theory.md T-06
+class Interval {
+public:
+  constexpr Interval() = default;
+  Interval(double point);  // NOLINT(google-explicit-constructor): scalars mix with intervals in evaluate_as
+  /// Throws:    InvalidArgument unless lower <= upper
+  Interval(double lower, double upper);
+  static Interval whole();
+
+  double lower() const { return lower_; }
+  double upper() const { return upper_; }
+  bool contains(double x) const { return lower_ <= x && x <= upper_; }
+  bool contains(const Interval& x) const { return lower_ <= x.lower_ && x.upper_ <= upper_; }
+  bool is_finite() const;
+  /// sup |x| over the interval
+  Magnitude magnitude() const;
+  /// inf |x| over the interval
+  double mignitude() const;
+  Magnitude width() const;
+  double midpoint() const;
+
+  Interval operator-() const;
+  Interval& operator+=(const Interval& y);
+  Interval& operator-=(const Interval& y);
+  Interval& operator*=(const Interval& y);
+  Interval& operator/=(const Interval& y);
+  friend Interval operator+(Interval x, const Interval& y) { return x += y; }
+  friend Interval operator-(Interval x, const Interval& y) { return x -= y; }
+  friend Interval operator*(Interval x, const Interval& y) { return x *= y; }
+  friend Interval operator/(Interval x, const Interval& y) { return x /= y; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+
+private:
+  double lower_ = 0.0;
+  double upper_ = 0.0;
+};
+
+Interval abs(const Interval& x);
+Interval max(const Interval& x, const Interval& y);
+Interval min(const Interval& x, const Interval& y);
+Interval hull(const Interval& x, const Interval& y);
+Interval sqrt(const Interval& x);
+Interval exp(const Interval& x);
+Interval expm1(const Interval& x);
+Interval log(const Interval& x);
+Interval log1p(const Interval& x);
+Interval tanh(const Interval& x);
+Interval sin(const Interval& x);
+Interval cos(const Interval& x);
+Interval erf(const Interval& x);
+
+}  // namespace driftbound

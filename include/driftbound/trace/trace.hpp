@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+
+namespace driftbound {
+
+/// Where a run happened.
+struct Provenance {
+  std::string program;  ///< "driftbound 0.1.0", "torch 2.4" …
+  std::string backend;  ///< "cpu", "cuda" …
+  std::string device;
+  std::string date;
+  std::map<std::string, std::string> details;
+};
+
+/// The output of one node. Axis 0 counts samples where the node depends on an input (batched models:
+/// it is the value's own axis 0; others: an axis in front of the value's shape).
+struct LayerTrace {
+  std::string name;     ///< Node::name
+  StoredTensor output;
+};
+
+/// What one run really computed: the only bridge between what computes and what judges.
+struct Trace {
+  std::string model_sha256;
+  ArithmeticModel arithmetic;
+  Provenance provenance;
+  Inputs inputs;                        ///< as given
+  std::vector<LayerTrace> layers;       ///< one per node of the graph, in graph order
+  std::int64_t samples = 0;
+};
+
+/// Inputs as the run used them: rounded to the model's input types (identical where nothing was lost).
+Inputs used_inputs(const Graph& graph, const Trace& trace);
+
+/// Samples [first, first + count) as the trace of one evaluation, without a sample axis for models
+/// that are not batched (count 1 there).
+Trace slice(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t first, std::int64_t count);
+
+/// Reads a trace and fits it to the graph: by layer name, else by value name, else by order and shape.
+/// Throws:    FileError, ParseError, ShapeMismatch (names the layer), InvalidArgument (another model's
+///            hash, missing layers, ambiguous names)
+Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file);
+
+/// Writes a .safetensors file (docs/file-formats.md), whole or not at all.
+/// Throws:    FileError
+void write_trace(const Trace& trace, const std::filesystem::path& file);
+
+/// SHA-256 of a file, lower-case hex.
+/// Throws:    FileError
+std::string sha256_of_file(const std::filesystem::path& file);
+std::string sha256_of(std::span<const std::byte> bytes);
+
+}  // namespace driftbound
