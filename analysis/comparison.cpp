@@ -1,0 +1,330 @@
+#include "analysis/comparison.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/scope_accumulator.hpp"
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+std::vector<BoundValues> all_values(const std::vector<BoundResult>& bounds) {
+  std::vector<BoundValues> values;
+  for (const BoundResult& bound : bounds) values.push_back({&bound, bound.values.values});
+  return values;
+}
+
+std::optional<KappaSummary> summarise_kappa(std::vector<double>& kappa) {
+  if (kappa.empty()) return std::nullopt;
+  KappaSummary summary;
+  summary.median = median(kappa);
+  summary.p99 = quantile(kappa, 0.99);
+  summary.max = *std::max_element(kappa.begin(), kappa.end());
+  return summary;
+}
+
+Status worse(Status a, Status b) { return std::max(a, b); }
+
+Status status_of(const ScopeSummary& scope, double threshold) {
+  Status status = scope.non_finite > 0 ? Status::invalid : Status::holds;
+  for (const BoundSummary& bound : scope.bounds) {
+    if (!bound.gives_verdict()) continue;
+    if (bound.violations > 0) status = worse(status, Status::violated);
+    if (bound.undecided > 0) status = worse(status, Status::undecided);
+    if (bound.counts_as_approach && bound.max_utilisation >= threshold) status = worse(status, Status::approaches);
+  }
+  return status;
+}
+
+bool is_violated(const ScopeSummary& scope) {
+  return std::any_of(scope.bounds.begin(), scope.bounds.end(),
+                     [](const BoundSummary& b) { return b.gives_verdict() && b.violations > 0; });
+}
+
+FormatId stored_format(ElementType type) {
+  switch (type) {
+    case ElementType::f64: return FormatId::fp64;
+    case ElementType::f16: return FormatId::fp16;
+    case ElementType::bf16: return FormatId::bf16;
+    default: return FormatId::fp32;
+  }
+}
+
+struct LayerState {
+  LayerSummary summary;
+  ScopeAccumulator local, accumulated;
+  std::vector<double> kappa;
+};
+
+struct OutputState {
+  OutputSummary summary;
+  ScopeAccumulator scope;
+  std::vector<double> kappa;
+};
+
+/// Value of one scalar over the samples of a block.
+struct ElementSeries {
+  std::vector<double> computed;
+  std::vector<Ball> exact;
+};
+
+/// a - b = value + rest exactly (TwoSum); the rest is 0 where the value is not finite.
+struct Difference {
+  double value, rest;
+};
+
+Difference exact_difference(double a, double b) {
+  const double value = a - b;
+  if (!std::isfinite(value)) return {value, 0.0};
+  const double part = value - a;
+  return {value, (a - (value - part)) - (b + part)};
+}
+
+/// kappa |y|: the sum of magnitudes behind one element, 0 where the node is no sum.
+double weight_of(const Tensor<double>& kappa, std::size_t i, double y) {
+  if (kappa.values.empty() || y == 0.0) return 0.0;
+  return kappa.values[i] * std::abs(y);
+}
+
+/// A heuristic c |y| as c |difference|.
+double rescale(double heuristic, double y, double difference) {
+  return y == 0.0 ? 0.0 : heuristic / std::abs(y) * std::abs(difference);
+}
+
+}  // namespace
+
+std::string_view name_of(Status status) {
+  switch (status) {
+    case Status::holds: return "holds";
+    case Status::approaches: return "approaches";
+    case Status::undecided: return "undecided";
+    case Status::invalid: return "void";
+    case Status::violated: return "violated";
+  }
+  return "";
+}
+
+struct Comparer::State {
+  const Graph& graph;
+  std::vector<Scalar> scalars;
+  double threshold;
+  std::vector<bool> varies;
+  std::vector<LayerState> layers;
+  std::vector<OutputState> outputs;
+  std::vector<OutputState> scalar_states;
+  Comparison result;
+
+  State(const Graph& g, std::vector<Scalar> s, double t) : graph(g), scalars(std::move(s)), threshold(t), varies(depends_on_input(g)) {}
+
+  void start(const Trace& trace);
+  void add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated, const Reference& local,
+                 const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
+  void add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated, const LayerBounds& bounds,
+                  std::int64_t first_sample, std::int64_t samples);
+  /// Where one output element lies in the tensors of a block.
+  struct Located {
+    std::size_t node, element, per_sample;
+    std::size_t index(std::size_t sample) const { return sample * per_sample + element; }
+  };
+  Located locate(const Scalar& scalar, const OutputElement& wanted, const std::vector<Tensor<double>>& computed,
+                 std::int64_t samples) const;
+  void add_scalar(std::size_t scalar, const std::vector<Tensor<double>>& computed, const Reference& accumulated,
+                  const Bounds& bounds, std::int64_t first_sample, std::int64_t samples);
+  void explain();
+  void find_closest();
+};
+
+void Comparer::State::start(const Trace& trace) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const FormatId stored = stored_format(trace.layers[i].output.type());
+    LayerState layer;
+    layer.summary.index = i;
+    layer.summary.name = graph.nodes[i].name;
+    layer.summary.op = driftbound::name_of(graph.nodes[i].op);
+    layer.local = ScopeAccumulator(stored);
+    layer.accumulated = ScopeAccumulator(stored);
+    layers.push_back(std::move(layer));
+  }
+  for (ValueId id : graph.outputs) {
+    OutputState output;
+    output.summary.name = graph.value(id).name;
+    const auto node = graph.producer(id);
+    if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output.type()));
+    outputs.push_back(std::move(output));
+  }
+  for (const Scalar& scalar : scalars) {
+    OutputState state;
+    state.summary.name = scalar.text;
+    scalar_states.push_back(std::move(state));
+  }
+}
+
+void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated,
+                                const Reference& local, const LayerBounds& bounds, std::int64_t first_sample,
+                                std::int64_t samples) {
+  LayerState& layer = layers[node];
+  const bool per_sample_layer = varies[graph.nodes[node].output];
+  if (!per_sample_layer && layer.summary.outputs > 0) return;  // the same for every sample: counted once
+  const auto elements = static_cast<std::int64_t>(computed.size());
+  const std::int64_t per_sample = per_sample_layer ? elements / samples : elements;
+  layer.summary.outputs = per_sample;
+  layer.summary.fan_in = bounds.fan_in;
+  layer.summary.gamma_n = bounds.gamma_n;
+  layer.kappa.insert(layer.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
+  if (per_sample == 0) return;
+  const bool sums = bounds.fan_in > 0;
+  layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample, sums);
+  layer.accumulated.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
+                        per_sample, true);
+}
+
+void Comparer::State::add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
+                                 const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples) {
+  OutputState& state = outputs[output];
+  const std::size_t node = *graph.producer(graph.outputs[output]);
+  const auto per_sample = static_cast<std::int64_t>(computed.size()) / samples;
+  if (per_sample == 0) return;
+  state.kappa.insert(state.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
+  state.scope.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
+                  per_sample, true);
+}
+
+Comparer::State::Located Comparer::State::locate(const Scalar& scalar, const OutputElement& wanted,
+                                                 const std::vector<Tensor<double>>& computed, std::int64_t samples) const {
+  const auto node = graph.producer(graph.outputs[wanted.output]);
+  const std::string& name = graph.value(graph.outputs[wanted.output]).name;
+  if (!node) throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
+  const auto per_sample = static_cast<std::int64_t>(computed[*node].size()) / samples;
+  if (wanted.element >= per_sample)
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0", scalar.text,
+                                      name, per_sample));
+  return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
+}
+
+void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<double>>& computed, const Reference& accumulated,
+                                 const Bounds& bounds, std::int64_t first_sample, std::int64_t samples) {
+  const Scalar& scalar = scalars[index];
+  const Located a = locate(scalar, scalar.positive, computed, samples);
+  const std::optional<Located> b =
+      scalar.negative ? std::optional(locate(scalar, *scalar.negative, computed, samples)) : std::nullopt;
+  std::vector<BoundResult> combined = bounds.layers[a.node].accumulated;
+  for (BoundResult& bound : combined) bound.values.values.clear();
+  ElementSeries series;
+  for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
+    const std::size_t i = a.index(sample);
+    double value = computed[a.node].values[i];
+    Ball exact = accumulated.layers[a.node].values[i];
+    double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
+    std::vector<double> bound_values;
+    for (const BoundResult& bound : bounds.layers[a.node].accumulated) bound_values.push_back(bound.values.values[i]);
+    if (b) {
+      const std::size_t j = b->index(sample);
+      const double subtrahend = computed[b->node].values[j];
+      kappa_weight += weight_of(bounds.layers[b->node].kappa, j, subtrahend);
+      const Difference d = exact_difference(value, subtrahend);
+      exact = exact - accumulated.layers[b->node].values[j] - exact_ball(d.rest);
+      for (std::size_t k = 0; k < combined.size(); ++k) {
+        const double other = bounds.layers[b->node].accumulated[k].values.values[j];
+        bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
+                                                                        : add_up(bound_values[k], other);
+      }
+      value = d.value;
+    }
+    series.computed.push_back(value);
+    series.exact.push_back(exact);
+    if (kappa_weight > 0.0) scalar_states[index].kappa.push_back(kappa_weight / std::abs(value));
+    for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
+  }
+  scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1, true);
+}
+
+Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold)
+    : state_(std::make_unique<State>(graph, std::move(scalars), threshold)) {}
+Comparer::~Comparer() = default;
+
+void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
+                   const Bounds& bounds, std::int64_t first_sample) {
+  State& s = *state_;
+  if (s.layers.empty()) s.start(trace);
+  const std::int64_t samples = layout.batched ? trace.samples : 1;
+  std::vector<Tensor<double>> computed;
+  for (const LayerTrace& layer : trace.layers) computed.push_back(layer.output.to_double());
+  for (std::size_t node = 0; node < s.graph.nodes.size(); ++node)
+    s.add_layer(node, computed[node], accumulated, local, bounds.layers[node], first_sample, samples);
+  for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) {
+    const auto node = s.graph.producer(s.graph.outputs[output]);
+    if (node) s.add_output(output, computed[*node], accumulated, bounds.layers[*node], first_sample, samples);
+  }
+  for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
+  s.result.samples += samples;
+  for (const Reference* reference : {&accumulated, &local}) {
+    for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
+    s.result.reference_undecided += reference->undecided;
+    s.result.max_bits = std::max(s.result.max_bits, reference->max_bits_used);
+  }
+  for (const std::string& assumption : bounds.assumptions)
+    if (std::find(s.result.assumptions.begin(), s.result.assumptions.end(), assumption) == s.result.assumptions.end())
+      s.result.assumptions.push_back(assumption);
+}
+
+void Comparer::State::explain() {
+  std::vector<std::string> non_finite_origin(graph.values.size()), violation_origin(graph.values.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    LayerSummary& layer = result.layers[i];
+    for (ValueId input : node.inputs) {
+      if (layer.non_finite > 0 && layer.explained_by.empty()) layer.explained_by = non_finite_origin[input];
+      if (is_violated(layer.accumulated) && !is_violated(layer.local) && layer.explained_by.empty())
+        layer.explained_by = violation_origin[input];
+    }
+    if (layer.non_finite > 0) non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+    if (is_violated(layer.accumulated) || is_violated(layer.local))
+      violation_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+  }
+}
+
+void Comparer::State::find_closest() {
+  const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
+    for (const BoundSummary& bound : summary.bounds)
+      if (bound.counts_as_approach && bound.checked > 0 && (!result.closest || bound.max_utilisation > result.closest->utilisation))
+        result.closest = ClosestApproach{layer, scope, bound.name, bound.max_utilisation};
+  };
+  for (const LayerSummary& layer : result.layers) {
+    consider(layer.name, "local", layer.local);
+    consider(layer.name, "accumulated", layer.accumulated);
+  }
+  for (const OutputSummary& output : result.outputs) consider(output.name, "end_to_end", output.scope);
+}
+
+Comparison Comparer::finish() {
+  State& s = *state_;
+  s.result.threshold = s.threshold;
+  for (LayerState& layer : s.layers) {
+    layer.summary.local = layer.local.finish();
+    layer.summary.accumulated = layer.accumulated.finish();
+    layer.summary.kappa = summarise_kappa(layer.kappa);
+    layer.summary.non_finite = layer.summary.local.non_finite;
+    layer.summary.status = worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
+    s.result.verdict = worse(s.result.verdict, layer.summary.status);
+    s.result.layers.push_back(std::move(layer.summary));
+  }
+  for (std::vector<OutputState>* states : {&s.outputs, &s.scalar_states}) {
+    for (OutputState& output : *states) {
+      output.summary.scope = output.scope.finish();
+      output.summary.kappa = summarise_kappa(output.kappa);
+      output.summary.status = status_of(output.summary.scope, s.threshold);
+      s.result.verdict = worse(s.result.verdict, output.summary.status);
+      s.result.outputs.push_back(std::move(output.summary));
+    }
+  }
+  s.explain();
+  s.find_closest();
+  return std::move(s.result);
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/scalar.hpp"
+#include "driftbound/bounds/bound.hpp"
+#include "driftbound/model/graph.hpp"
+#include "driftbound/reference/reference.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound::analysis {
+
+/// Verdicts in order of severity: the worst one of its parts is the verdict of the whole.
+///   holds       every proven and conditional bound holds for every element
+///   approaches  they hold, and one is used to at least the threshold
+///   undecided   somewhere the reference's radius or a missing bound leaves it open
+///   invalid     values that are not finite: nothing can be said ("void" in reports)
+///   violated    somewhere |computed - exact| is certainly above the bound
+enum class Status { holds, approaches, undecided, invalid, violated };
+std::string_view name_of(Status status);
+
+/// One bound over all elements of one tensor and all samples.
+struct BoundSummary {
+  std::string name;
+  Guarantee guarantee = Guarantee::proven;
+  Question question = Question::this_run;
+  std::string theorem;
+  std::string condition;
+  double max_bound = 0.0;
+  double max_utilisation = 0.0;  ///< |computed - mid| / bound, 0/0 = 0
+  std::optional<double> median_bound_over_error;  ///< over the elements with an error
+  std::int64_t violations = 0;
+  std::int64_t checked = 0;
+  std::int64_t undecided = 0;
+  double seconds = 0.0;
+  bool counts_as_approach = false;
+
+  bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
+};
+
+/// The element that uses a verdict-giving bound most (or has the largest error, where there is none).
+struct WorstCase {
+  std::int64_t sample = 0;
+  std::int64_t element = 0;
+  double computed = 0.0;
+  double reference = 0.0;
+  double error = 0.0;
+  double bound = 0.0;
+  std::string bound_name;
+};
+
+struct ScopeSummary {
+  double max_error = 0.0;
+  double rms_error = 0.0;
+  double max_ulps = 0.0;           ///< in units in the last place of the exact value, output format
+  double bit_exact = 0.0;          ///< share of elements equal to the exact value rounded to the output format
+  double reference_radius = 0.0;   ///< largest radius
+  std::int64_t elements = 0;       ///< finite elements compared
+  std::int64_t non_finite = 0;
+  std::vector<BoundSummary> bounds;
+  std::optional<WorstCase> worst;
+};
+
+struct KappaSummary {
+  double median = 0.0, p99 = 0.0, max = 0.0;
+};
+
+struct LayerSummary {
+  std::size_t index = 0;
+  std::string name;
+  std::string op;
+  std::int64_t fan_in = 0;
+  std::int64_t outputs = 0;  ///< elements per sample
+  double gamma_n = 0.0;
+  std::optional<KappaSummary> kappa;
+  std::int64_t non_finite = 0;
+  std::string explained_by;  ///< earlier layer whose non-finite values or violation explain this one's
+  ScopeSummary local, accumulated;
+  Status status = Status::holds;
+};
+
+struct OutputSummary {
+  std::string name;
+  ScopeSummary scope;
+  std::optional<KappaSummary> kappa;
+  Status status = Status::holds;
+};
+
+struct ClosestApproach {
+  std::string layer, scope, bound;
+  double utilisation = 0.0;
+};
+
+struct Comparison {
+  std::vector<LayerSummary> layers;
+  std::vector<OutputSummary> outputs;  ///< graph outputs, then scalars
+  std::int64_t samples = 0;
+  std::map<int, std::int64_t> rungs;   ///< reference elements by deciding precision
+  std::int64_t reference_undecided = 0;
+  int max_bits = 0;
+  std::vector<std::string> assumptions;
+  Status verdict = Status::holds;
+  std::optional<ClosestApproach> closest;
+  double threshold = 0.5;
+};
+
+/// Collects evaluations (blocks of samples) one after the other and sums them up.
+class Comparer {
+public:
+  Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold);
+  ~Comparer();
+  Comparer(const Comparer&) = delete;
+  Comparer& operator=(const Comparer&) = delete;
+
+  /// One evaluation: its trace (without sample axis where the model is not batched), references and bounds.
+  void add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
+           const Bounds& bounds, std::int64_t first_sample);
+  Comparison finish();
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace driftbound::analysis

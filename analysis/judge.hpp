@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "analysis/comparison.hpp"
+#include "driftbound/reference/reference.hpp"
+
+namespace driftbound::analysis {
+
+struct JudgeOptions {
+  PrecisionPolicy precision;
+  std::vector<Scalar> scalars;
+  std::vector<std::string> bounds;  ///< names to keep; empty: all
+  double threshold = 0.5;
+  std::int64_t block = 64;          ///< samples judged at a time (batched models)
+  /// Called with samples done and in all; returning false ends the work after the samples done so far.
+  std::function<bool(std::int64_t, std::int64_t)> progress;
+  /// Called with every block's accumulated reference (first sample, samples).
+  std::function<void(const Reference&, std::int64_t, std::int64_t)> keep_reference;
+};
+
+struct Judgement {
+  Comparison comparison;
+  bool interrupted = false;
+};
+
+/// Compares a trace with the certified references and the bounds, block by block.
+/// Throws:    what bound() and the references throw; InvalidArgument for unknown names in options.bounds
+Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
+
+/// Names of every bound this version computes, for messages and for `--bounds`.
+const std::vector<std::string>& bound_names();
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace driftbound::analysis {
+
+/// One line on standard error that says how far long work has come. Shows itself only on a terminal,
+/// after the first second, at most ten times a second; in a pipe it stays silent.
+class Progress {
+public:
+  Progress(std::string what, bool enabled);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(std::int64_t done, std::int64_t all);
+  void clear();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  std::string what_;
+  bool enabled_;
+  bool shown_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_ = start_;
+};
+
+}  // namespace driftbound::analysis

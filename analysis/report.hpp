@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analysis/comparison.hpp"
+
+namespace driftbound::analysis {
+
+/// Everything a report says beside the comparison.
+struct ReportContext {
+  std::string command, date;
+  double seconds = 0.0;
+
+  std::string model_file, model_sha256, model_format;
+  std::int64_t parameters = 0;
+  std::int64_t nodes = 0;
+
+  std::string inputs_file;       ///< empty: generated
+  std::string inputs_generator;  ///< "uniform" …, empty: from a file or a trace
+  std::string inputs_sha256;
+  std::uint64_t seed = 0;
+  std::string domain;
+
+  std::string backend, device;
+  ArithmeticModel arithmetic;
+  std::int64_t batch = 0;
+  std::string observer_effect = "not checked";
+  bool interrupted = false;
+  std::int64_t requested_samples = 0;
+};
+
+struct Report {
+  ReportContext context;
+  Comparison comparison;
+};
+
+/// The report as JSON (schema driftbound/report/1, docs/schema/report-1.json). Numbers that are not
+/// finite are strings ("inf", "-inf", "nan").
+std::string to_json(const Report& report);
+
+struct TextOptions {
+  bool colour = false;
+  bool explain = false;
+};
+
+/// The report as text of at most 100 columns: one sentence with the verdict, the layer it hangs on and
+/// why; then a table with a line per layer and one per output.
+std::string to_text(const Report& report, const TextOptions& options = {});
+
+/// What every column of the table means.
+std::string explain_columns();
+
+/// The first sentence of the text report.
+std::string headline(const Report& report);
+
+enum class FailOn { violation, approach, never };
+
+/// Exit status of `report`: 0 every proven and conditional bound holds; 1 undecided or void somewhere, or
+/// with FailOn::approach a bound approached; 2 violated.
+int exit_status(const Comparison& comparison, FailOn fail_on);
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,160 @@
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/report.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
+  return x;
+}
+
+std::string hex(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, std::abs(x), std::chars_format::hex).ptr;
+  return (std::signbit(x) ? "-0x" : "0x") + std::string(text, end);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json(const std::optional<KappaSummary>& kappa) {
+  if (!kappa) return nullptr;
+  return {{"median", number(kappa->median)}, {"p99", number(kappa->p99)}, {"max", number(kappa->max)}};
+}
+
+Json to_json(const BoundSummary& bound) {
+  return {{"name", bound.name},
+          {"guarantee", name_of(bound.guarantee)},
+          {"question", name_of(bound.question)},
+          {"theorem", bound.theorem},
+          {"condition", text_or_null(bound.condition)},
+          {"failure_probability", nullptr},
+          {"max_bound", number(bound.max_bound)},
+          {"max_utilisation", number(bound.max_utilisation)},
+          {"median_bound_over_error", bound.median_bound_over_error ? number(*bound.median_bound_over_error) : Json(nullptr)},
+          {"violations", bound.violations},
+          {"checked", bound.checked},
+          {"undecided", bound.undecided},
+          {"remainder_share", nullptr},
+          {"seconds", number(bound.seconds)}};
+}
+
+Json to_json(const WorstCase& worst) {
+  return {{"sample", worst.sample},
+          {"element", worst.element},
+          {"computed", number(worst.computed)},
+          {"computed_hex", hex(worst.computed)},
+          {"reference", number(worst.reference)},
+          {"reference_hex", hex(worst.reference)},
+          {"error", number(worst.error)},
+          {"error_hex", hex(worst.error)},
+          {"bound", number(worst.bound)},
+          {"bound_hex", hex(worst.bound)}};
+}
+
+Json to_json(const ScopeSummary& scope) {
+  Json bounds = Json::array();
+  for (const BoundSummary& bound : scope.bounds) bounds.push_back(to_json(bound));
+  return {{"max_error", number(scope.max_error)},
+          {"rms_error", number(scope.rms_error)},
+          {"max_ulps", number(scope.max_ulps)},
+          {"bit_exact", number(scope.bit_exact)},
+          {"reference_radius", number(scope.reference_radius)},
+          {"bounds", bounds},
+          {"worst", scope.worst ? to_json(*scope.worst) : Json(nullptr)}};
+}
+
+Json to_json(const LayerSummary& layer) {
+  return {{"index", layer.index},
+          {"name", layer.name},
+          {"op", layer.op},
+          {"fan_in", layer.fan_in},
+          {"outputs", layer.outputs},
+          {"gamma_n", number(layer.gamma_n)},
+          {"kappa", to_json(layer.kappa)},
+          {"non_finite", layer.non_finite},
+          {"explained_by", text_or_null(layer.explained_by)},
+          {"local", to_json(layer.local)},
+          {"accumulated", to_json(layer.accumulated)},
+          {"attribution", {{"share", nullptr}}},
+          {"status", name_of(layer.status)}};
+}
+
+Json to_json(const OutputSummary& output) {
+  Json json = {{"name", output.name}};
+  json.update(to_json(output.scope));
+  json["kappa"] = to_json(output.kappa);
+  json["status"] = name_of(output.status);
+  return json;
+}
+
+Json model_json(const ReportContext& c) {
+  return {{"file", c.model_file}, {"sha256", c.model_sha256}, {"format", c.model_format}, {"parameters", c.parameters}, {"nodes", c.nodes}};
+}
+
+Json inputs_json(const ReportContext& c, std::int64_t samples) {
+  Json json;
+  if (c.inputs_generator.empty())
+    json["file"] = c.inputs_file;
+  else
+    json["generator"] = c.inputs_generator;
+  json["sha256"] = c.inputs_sha256;
+  json["samples"] = samples;
+  json["seed"] = c.inputs_generator.empty() ? Json(nullptr) : Json(c.seed);
+  json["domain"] = text_or_null(c.domain);
+  return json;
+}
+
+Json run_json(const Report& report) {
+  const ReportContext& c = report.context;
+  Json rungs = Json::object();
+  for (const auto& [bits, count] : report.comparison.rungs) rungs[std::to_string(bits)] = count;
+  return {{"backend", c.backend},
+          {"device", c.device},
+          {"arithmetic", Json::parse(to_json(c.arithmetic))},
+          {"order", to_string(c.arithmetic.order)},
+          {"batch", c.batch},
+          {"threshold", report.comparison.threshold},
+          {"assumptions", report.comparison.assumptions},
+          {"reference", {{"rungs", rungs}, {"max_bits", report.comparison.max_bits}, {"undecided", report.comparison.reference_undecided}}},
+          {"observer_effect", c.observer_effect},
+          {"interrupted", c.interrupted}};
+}
+
+Json closest_json(const std::optional<ClosestApproach>& closest) {
+  if (!closest) return nullptr;
+  return {{"layer", closest->layer}, {"scope", closest->scope}, {"bound", closest->bound}, {"utilisation", number(closest->utilisation)}};
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  const ReportContext& c = report.context;
+  Json layers = Json::array();
+  for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer));
+  Json outputs = Json::array();
+  for (const OutputSummary& output : report.comparison.outputs) outputs.push_back(to_json(output));
+  const Json json = {{"schema", "driftbound/report/1"},
+                     {"version", DRIFTBOUND_VERSION},
+                     {"date", c.date},
+                     {"seconds", number(c.seconds)},
+                     {"command", c.command},
+                     {"model", model_json(c)},
+                     {"inputs", inputs_json(c, report.comparison.samples)},
+                     {"run", run_json(report)},
+                     {"layers", layers},
+                     {"end_to_end", {{"outputs", outputs}}},
+                     {"verdict", name_of(report.comparison.verdict)},
+                     {"closest", closest_json(report.comparison.closest)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace driftbound::analysis

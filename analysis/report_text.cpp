@@ -1,0 +1,326 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/report.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+constexpr const char* green = "\033[32m";
+constexpr const char* yellow = "\033[33m";
+constexpr const char* red = "\033[1;31m";
+
+struct Painter {
+  bool colour;
+  std::string operator()(const std::string& text, const char* with) const {
+    return colour ? fmt::format("{}{}\033[0m", with, text) : text;
+  }
+};
+
+const char* colour_of(Status status) {
+  switch (status) {
+    case Status::holds: return green;
+    case Status::approaches:
+    case Status::undecided: return yellow;
+    case Status::invalid:
+    case Status::violated: return red;
+  }
+  return "";
+}
+
+const char* mark_of(Status status) {
+  switch (status) {
+    case Status::holds: return "ok";
+    case Status::approaches: return "near";
+    case Status::undecided: return "open";
+    case Status::invalid: return "void";
+    case Status::violated: return "FAIL";
+  }
+  return "";
+}
+
+/// Three significant characters or so: "0", "1.2e-7", "0.41", "37", "1.2e5".
+std::string brief(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return "inf";
+  if (x == 0.0) return "0";
+  if (x >= 0.0095 && x < 9.95) return fmt::format("{:.2f}", x);
+  if (x >= 9.95 && x < 9999.5) return fmt::format("{:.0f}", x);
+  std::string text = fmt::format("{:.1e}", x);
+  const std::size_t e = text.find('e');
+  std::string exponent = text.substr(e + 2);
+  exponent.erase(0, std::min(exponent.find_first_not_of('0'), exponent.size() - 1));
+  return text.substr(0, e + 1) + (text[e + 1] == '-' ? "-" : "") + exponent;
+}
+
+std::string error_text(double x) {
+  if (x == 0.0 || !std::isfinite(x)) return brief(x);
+  std::string text = fmt::format("{:.1e}", x);
+  const std::size_t e = text.find('e');
+  std::string exponent = text.substr(e + 2);
+  exponent.erase(0, std::min(exponent.find_first_not_of('0'), exponent.size() - 1));
+  return text.substr(0, e + 1) + (text[e + 1] == '-' ? "-" : "") + exponent;
+}
+
+std::string shorten(const std::string& name, std::size_t width) {
+  if (name.size() <= width) return name;
+  const std::size_t head = (width - 2) / 2;
+  return name.substr(0, head) + ".." + name.substr(name.size() - (width - 2 - head));
+}
+
+const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
+  for (const BoundSummary& bound : scope.bounds)
+    if (bound.name == name) return &bound;
+  return nullptr;
+}
+
+std::string utilisation_text(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  return bound ? brief(bound->max_utilisation) : "-";
+}
+
+std::string folklore_text(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  if (!bound || bound->checked == 0) return "-";
+  if (bound->violations == 0) return "0";
+  return fmt::format("{}%", brief(100.0 * static_cast<double>(bound->violations) / static_cast<double>(bound->checked)));
+}
+
+constexpr const char* row_format = "{:>3} {:<21} {:<9} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
+
+std::string layer_row(const LayerSummary& layer, const Painter& paint) {
+  return fmt::format(row_format, layer.index, shorten(layer.name, 21), shorten(layer.op, 9),
+                     layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-", layer.kappa ? brief(layer.kappa->median) : "-",
+                     error_text(layer.local.max_error), brief(layer.local.max_ulps),
+                     utilisation_text(layer.local, "componentwise"), utilisation_text(layer.local, "order-aware"),
+                     folklore_text(layer.local, "seed-gamma"), error_text(layer.accumulated.max_error),
+                     utilisation_text(layer.accumulated, "forward"), paint(mark_of(layer.status), colour_of(layer.status)));
+}
+
+std::string table(const Report& report, const Painter& paint) {
+  std::string text = fmt::format("{:>48} | {:-^32} | {:-^14}\n", "", " this layer alone ", " from input ");
+  text += fmt::format(row_format, "#", "layer", "op", "n", "kappa", "error", "ulps", "any", "order", "folk!", "error", "fwd", "");
+  for (const LayerSummary& layer : report.comparison.layers) text += layer_row(layer, paint);
+  return text;
+}
+
+std::string output_line(const OutputSummary& output, const Painter& paint) {
+  const ScopeSummary& scope = output.scope;
+  std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24), error_text(scope.max_error),
+                                 error_text(scope.rms_error), brief(scope.max_ulps));
+  if (const BoundSummary* forward = find_bound(scope, "forward"))
+    line += fmt::format(", forward {} ({})", error_text(forward->max_bound), name_of(forward->guarantee));
+  return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
+}
+
+std::string outputs_block(const Report& report, const Painter& paint) {
+  std::string text = "\nOutputs, error from the input on:\n";
+  for (const OutputSummary& output : report.comparison.outputs) {
+    text += output_line(output, paint);
+    const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
+    if (folklore && folklore->violations > 0)
+      text += fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n", folklore->violations,
+                          folklore->checked);
+  }
+  return text;
+}
+
+std::string folklore_line(const Comparison& comparison) {
+  std::int64_t violations = 0, checked = 0;
+  const LayerSummary* most = nullptr;
+  std::int64_t most_violations = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    const BoundSummary* folklore = find_bound(layer.local, "seed-gamma");
+    if (!folklore) continue;
+    violations += folklore->violations;
+    checked += folklore->checked;
+    if (folklore->violations > most_violations) {
+      most_violations = folklore->violations;
+      most = &layer;
+    }
+  }
+  if (!most) return "";
+  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.\n", violations,
+                     checked, most->name);
+}
+
+std::string reference_line(const Comparison& comparison) {
+  std::string rungs;
+  for (const auto& [bits, count] : comparison.rungs) rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
+  std::string text = fmt::format("Reference: certified balls ({})", rungs);
+  if (comparison.reference_undecided > 0)
+    text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", comparison.reference_undecided);
+  return text + ".\n";
+}
+
+std::string wrap(const std::string& text, std::size_t width) {
+  std::string result;
+  std::size_t column = 0, position = 0;
+  while (position < text.size()) {
+    const std::size_t space = std::min(text.find(' ', position), text.size());
+    const std::string word = text.substr(position, space - position);
+    if (column > 0 && column + 1 + word.size() > width) {
+      result += '\n';
+      column = 0;
+    } else if (column > 0) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+    position = space + 1;
+  }
+  return result;
+}
+
+struct Culprit {
+  const LayerSummary* layer = nullptr;
+  const ScopeSummary* scope = nullptr;
+  const BoundSummary* bound = nullptr;
+  const char* scope_name = "";
+};
+
+/// First layer, in graph order, whose verdict is the report's, and the bound behind it.
+Culprit find_culprit(const Comparison& comparison) {
+  for (const LayerSummary& layer : comparison.layers) {
+    if (layer.status != comparison.verdict) continue;
+    for (const auto& [scope, name] : {std::pair{&layer.local, "local"}, std::pair{&layer.accumulated, "accumulated"}}) {
+      for (const BoundSummary& bound : scope->bounds) {
+        if (!bound.gives_verdict()) continue;
+        const bool guilty = comparison.verdict == Status::violated ? bound.violations > 0 : bound.undecided > 0;
+        if (guilty) return {&layer, scope, &bound, name};
+      }
+    }
+    return {&layer, &layer.local, nullptr, "local"};
+  }
+  return {};
+}
+
+std::string why_close(const Comparison& comparison) {
+  for (const LayerSummary& layer : comparison.layers) {
+    if (!comparison.closest || layer.name != comparison.closest->layer || layer.fan_in == 0) continue;
+    if (layer.fan_in <= 8) return fmt::format("its sums are short (n = {}), so their roundings have little to cancel", layer.fan_in);
+    return fmt::format("a sum of n = {} products whose roundings mostly cancel", layer.fan_in);
+  }
+  return "errors of all layers before it add up there";
+}
+
+std::string all_outputs(const Comparison& comparison) {
+  std::int64_t outputs = 0;
+  for (const LayerSummary& layer : comparison.layers) outputs += layer.outputs * comparison.samples;
+  return fmt::format("{} outputs of {} layers ({} samples)", outputs, comparison.layers.size(), comparison.samples);
+}
+
+std::string violated_sentence(const Comparison& comparison) {
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound) return "an output or scalar violates its bound.";
+  std::string where;
+  if (culprit.scope->worst)
+    where = fmt::format(", worst at sample {} element {}: error {} against {}", culprit.scope->worst->sample,
+                        culprit.scope->worst->element, error_text(culprit.scope->worst->error), error_text(culprit.scope->worst->bound));
+  return fmt::format("layer '{}' ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
+                     "that: another arithmetic, another model, or a bug.",
+                     culprit.layer->name, culprit.layer->op, culprit.scope_name, culprit.bound->name, culprit.bound->violations,
+                     culprit.bound->checked, where);
+}
+
+std::string undecided_sentence(const Comparison& comparison) {
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound) return "an output or scalar is undecided.";
+  const char* why = std::isinf(culprit.bound->max_bound)
+                        ? "there is no finite bound there (overflow, or a division that may meet 0)"
+                        : "the reference is not sharp enough there (--max-precision raises its limit)";
+  return fmt::format("layer '{}' ({}): {} of {} values undecided against the {} {} bound: {}.", culprit.layer->name,
+                     culprit.layer->op, culprit.bound->undecided, culprit.bound->checked, culprit.scope_name, culprit.bound->name, why);
+}
+
+std::string void_sentence(const Comparison& comparison) {
+  for (const LayerSummary& layer : comparison.layers)
+    if (layer.status == Status::invalid)
+      return fmt::format("layer '{}' ({}) has {} outputs that are not finite{}; no bound says anything about them.", layer.name,
+                         layer.op, layer.non_finite,
+                         layer.explained_by.empty() ? " (overflow or an undefined operation there)"
+                                                    : fmt::format(" (they come from '{}')", layer.explained_by));
+  return "some outputs are not finite.";
+}
+
+std::string holding_sentence(const Comparison& comparison) {
+  std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
+  if (const auto& closest = comparison.closest)
+    text += fmt::format(" Closest: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer, 100.0 * closest->utilisation,
+                        closest->scope == "end_to_end" ? "end-to-end" : closest->scope, closest->bound, why_close(comparison));
+  return text;
+}
+
+}  // namespace
+
+std::string headline(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  switch (comparison.verdict) {
+    case Status::holds: return "HOLDS: " + holding_sentence(comparison);
+    case Status::approaches: return "HOLDS, approached: " + holding_sentence(comparison);
+    case Status::undecided: return "UNDECIDED: " + undecided_sentence(comparison);
+    case Status::invalid: return "VOID: " + void_sentence(comparison);
+    case Status::violated: return "VIOLATED: " + violated_sentence(comparison);
+  }
+  return "";
+}
+
+std::string explain_columns() {
+  return R"(What the columns say
+  n         products in one sum of the layer (its fan-in)
+  kappa     median condition number of its sums, sum|w x| / |sum w x|: how much cancels in them
+This layer alone: computed output against the exact layer on the computed input
+  error     largest |computed - exact|
+  ulps      the same in units in the last place of the exact value
+  any       largest share of the bound that holds for any order of summation (componentwise)
+  order     the same for the declared order; 1 would mean that rounding did its very worst
+  folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
+From input: computed output against the exact network on the original input
+  error     largest |computed - exact|
+  fwd       largest share of the forward bound, which adds and amplifies every layer's bound
+Last column
+  ok        every proven and conditional bound holds for every value
+  near      they hold, and one is used to the threshold or more (sums and accumulated errors count;
+            a single rounding reaches its bound by design and does not)
+  open      undecided: the reference or a missing bound leaves it open
+  void      values that are not finite: no statement
+  FAIL      certainly above a bound: not rounding of the stated arithmetic
+Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so), heuristic
+(folklore, shown with its violations; never part of the verdict). docs/theory.md has the theorems.
+)";
+}
+
+std::string to_text(const Report& report, const TextOptions& options) {
+  const Painter paint{options.colour};
+  const ReportContext& c = report.context;
+  const Comparison& comparison = report.comparison;
+  std::string sentence = wrap(headline(report), 100);
+  const std::size_t colon = sentence.find(':');
+  sentence = paint(sentence.substr(0, colon), colour_of(comparison.verdict)) + sentence.substr(colon);
+  std::string text = sentence + "\n";
+  if (c.interrupted) text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples, c.requested_samples);
+  text += wrap(folklore_line(comparison), 100);
+  text += fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), c.backend, c.arithmetic.name,
+                      to_string(c.arithmetic.order), comparison.samples);
+  text += "\n" + table(report, paint) + outputs_block(report, paint) + "\n" + wrap(reference_line(comparison), 100);
+  for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
+  if (options.explain) text += "\n" + explain_columns();
+  return text;
+}
+
+int exit_status(const Comparison& comparison, FailOn fail_on) {
+  if (fail_on == FailOn::never) return 0;
+  switch (comparison.verdict) {
+    case Status::holds: return 0;
+    case Status::approaches: return fail_on == FailOn::approach ? 1 : 0;
+    case Status::undecided:
+    case Status::invalid: return 1;
+    case Status::violated: return 2;
+  }
+  return 2;
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "analysis/comparison.hpp"
+#include "driftbound/num/ball.hpp"
+#include "driftbound/num/format.hpp"
+
+namespace driftbound::analysis {
+
+/// A bound's values for the elements of one block.
+struct BoundValues {
+  const BoundResult* description = nullptr;
+  std::span<const double> values;
+};
+
+/// Sums up one tensor in one scope (local or accumulated) over blocks of samples.
+class ScopeAccumulator {
+public:
+  ScopeAccumulator() = default;
+  explicit ScopeAccumulator(FormatId output_format) : output_format_(output_format) {}
+
+  /// Elements are samples * per_sample values; element i belongs to sample first_sample + i / per_sample.
+  void add(std::span<const double> computed, std::span<const Ball> exact, const std::vector<BoundValues>& bounds,
+           std::int64_t first_sample, std::int64_t per_sample, bool sums_products);
+  ScopeSummary finish();
+
+private:
+  struct BoundState {
+    BoundSummary summary;
+    std::vector<double> bound_over_error;
+    double worst_utilisation = -1.0;
+    WorstCase worst;
+  };
+  void add_bounds(const std::vector<BoundValues>& bounds, bool sums_products);
+  void judge(BoundState& state, double bound, const Interval& error, const WorstCase& element);
+
+  FormatId output_format_ = FormatId::fp32;
+  ScopeSummary summary_;
+  std::vector<BoundState> bounds_;
+  WorstCase largest_error_;
+  double sum_of_squares_ = 0.0;
+  std::int64_t bit_exact_ = 0;
+};
+
+/// Median of the values (the upper one of an even count), which are reordered.
+double median(std::vector<double>& values);
+/// The p-quantile, 0 <= p <= 1 (nearest rank), which are reordered.
+double quantile(std::vector<double>& values, double p);
+
+}  // namespace driftbound::analysis

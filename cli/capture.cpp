@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "analysis/progress.hpp"
+#include "cli/common.hpp"
+#include "cli/verbs.hpp"
+#include "driftbound/model/load.hpp"
+
+namespace driftbound::cli {
+namespace {
+
+struct CaptureSettings {
+  std::string model, output;
+  InputOptions inputs;
+  RunSettings run;
+  bool quiet = false;
+};
+
+int capture(const CaptureSettings& settings) {
+  require_writable(settings.output);
+  settings.run.check_backend();
+  const Graph graph = load_model(settings.model);
+  require_finite_weights(graph);
+  const Inputs inputs = settings.inputs.load(graph);
+  require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
+  analysis::Progress progress("evaluating", !settings.quiet);
+  RunOptions options;
+  options.batch = settings.run.batch;
+  options.threads = settings.run.thread_count();
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.update(done, all);
+    return !interrupted();
+  };
+  Trace trace = settings.run.evaluator_for(graph).run(graph, inputs, options);
+  trace.model_sha256 = sha256_of_file(settings.model);
+  write_trace(trace, settings.output);
+  progress.clear();
+  if (!settings.quiet)
+    fmt::print("{}: {} layers, {} samples, {} in order {}\n", settings.output, trace.layers.size(), trace.samples,
+               trace.arithmetic.name, to_string(trace.arithmetic.order));
+  return exit_ok;
+}
+
+}  // namespace
+
+Verb add_capture(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("capture", "Run a model and record every layer's output in a trace file");
+  auto settings = std::make_shared<CaptureSettings>();
+  app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
+  settings->inputs.add_to(app);
+  settings->run.add_to(app);
+  app.add_option("-o,--output", settings->output, "Trace to write (.safetensors)")->required();
+  app.add_flag("--quiet", settings->quiet, "Print nothing but errors");
+  return [settings] { return capture(*settings); };
+}
+
+}  // namespace driftbound::cli

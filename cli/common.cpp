@@ -1,0 +1,196 @@
+#include "cli/common.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupt_flag = 0;
+extern "C" void remember_interrupt(int signal) {
+  interrupt_flag = 1;
+  std::signal(signal, SIG_DFL);  // a second one ends the program at once
+}
+
+InputDistribution distribution_of(const std::string& name) {
+  if (name == "uniform") return InputDistribution::uniform;
+  if (name == "normal") return InputDistribution::normal;
+  if (name == "grid") return InputDistribution::grid;
+  return InputDistribution::segment;
+}
+
+double parse_number(std::string_view text, std::string_view whole) {
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    throw InvalidArgument(fmt::format("--domain '{}': '{}' is not a finite number; write lo:hi or lo:hi,lo:hi,…", whole, text));
+  return value;
+}
+
+std::int64_t first_non_finite(const StoredTensor& tensor) {
+  const Tensor<double> values = tensor.to_double();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values.values[i])) return static_cast<std::int64_t>(i);
+  return -1;
+}
+
+std::string default_arithmetic(const Graph& graph) { return graph.working_type() == ElementType::f64 ? "fp64" : "fp32"; }
+
+}  // namespace
+
+void InputOptions::add_to(CLI::App& app) {
+  app.add_option("INPUTS", file, "Inputs: .npy, .npz, .safetensors or .csv (generated where left out)");
+  app.add_option("--inputs", generator, "Generator where no file is given")
+      ->check(CLI::IsMember({"uniform", "normal", "grid", "segment"}))
+      ->capture_default_str();
+  app.add_option("--samples", samples, "Samples to generate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--seed", seed, "Seed of the generator")->capture_default_str();
+  app.add_option("--domain", domain, "lo:hi for every coordinate, or lo:hi,lo:hi,… one each")->capture_default_str();
+}
+
+Inputs InputOptions::load(const Graph& graph) const {
+  if (!file.empty()) return read_inputs(graph, file);
+  InputGenerator how;
+  how.distribution = distribution_of(generator);
+  how.samples = samples;
+  how.seed = seed;
+  how.domain = parse_domain(domain);
+  return generate_inputs(graph, how);
+}
+
+void RunSettings::add_to(CLI::App& app) {
+  app.add_option("--backend", backend, "What runs the model")->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))->capture_default_str();
+  app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: the model's own type)")
+      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+  app.add_option("--order", order, "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
+      ->capture_default_str();
+  app.add_option("--batch", batch, "Samples evaluated together (default: all)")->check(CLI::PositiveNumber);
+  app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(CLI::PositiveNumber);
+}
+
+int RunSettings::thread_count() const {
+  if (threads > 0) return threads;
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+ArithmeticModel RunSettings::model_for(const Graph& graph) const {
+  return cpu_arithmetic(arithmetic.empty() ? default_arithmetic(graph) : arithmetic, parse_summation_order(order));
+}
+
+void RunSettings::check_backend() const {
+  if (backend == "cuda")
+    throw NotAvailable("--backend cuda: this version has no CUDA module; use --backend cpu, or record a trace where the GPU is "
+                       "and pass it with --trace");
+  if (backend == "sim")
+    throw NotAvailable("--backend sim: this version has no tensor-core simulator; --backend cpu runs tf32, bf16 and fp16 with "
+                       "rounded operands and float32 sums");
+}
+
+Evaluator RunSettings::evaluator_for(const Graph& graph) const {
+  check_backend();
+  return cpu_evaluator(model_for(graph));
+}
+
+void require_finite_weights(const Graph& graph) {
+  for (const Value& value : graph.values) {
+    if (value.kind != ValueKind::constant || !is_float(value.type)) continue;
+    const std::int64_t at = first_non_finite(value.constant);
+    if (at < 0) continue;
+    std::string node = "no node";
+    for (const Node& candidate : graph.nodes)
+      for (ValueId input : candidate.inputs)
+        if (&graph.values[input] == &value) node = fmt::format("node '{}'", candidate.name);
+    throw InvalidArgument(fmt::format("{}: weight '{}' (used by {}) is not finite at element {}; no statement about rounding is "
+                                      "possible: repair or re-export the model",
+                                      graph.source, value.name, node, at));
+  }
+}
+
+void require_finite_inputs(const Inputs& inputs, const std::string& where) {
+  for (const auto& [name, tensor] : inputs.tensors) {
+    const std::int64_t at = is_float(tensor.type()) ? first_non_finite(tensor) : -1;
+    if (at >= 0)
+      throw InvalidArgument(fmt::format("{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where,
+                                        name, at, to_string(tensor.shape())));
+  }
+}
+
+std::vector<std::pair<double, double>> parse_domain(const std::string& text) {
+  std::vector<std::pair<double, double>> domain;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const std::size_t colon = part.find(':');
+    if (colon == std::string_view::npos)
+      throw InvalidArgument(fmt::format("--domain '{}': '{}' lacks a ':'; write lo:hi or lo:hi,lo:hi,…", text, part));
+    domain.emplace_back(parse_number(part.substr(0, colon), text), parse_number(part.substr(colon + 1), text));
+    if (comma == std::string_view::npos) return domain;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::string hash_inputs(const Inputs& inputs) {
+  std::string text;
+  for (const auto& [name, tensor] : inputs.tensors) {
+    const auto bytes = tensor.bytes();
+    text += name + " " + std::string(name_of(tensor.type())) + " " + to_string(tensor.shape()) + " " + sha256_of(bytes) + "\n";
+  }
+  return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void require_writable(const std::filesystem::path& file) {
+  if (file.empty()) return;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder))
+    throw FileError(fmt::format("{}: cannot be written: there is no folder '{}'", file.string(), folder.string()));
+  if (std::filesystem::is_directory(file)) throw FileError(fmt::format("{}: cannot be written: it is a folder", file.string()));
+  if (access(folder.c_str(), W_OK) != 0)
+    throw FileError(fmt::format("{}: cannot be written: no permission to write in '{}'", file.string(), folder.string()));
+}
+
+void write_whole(const std::filesystem::path& file, const std::string& text) {
+  require_writable(file);
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) {  // a device or a pipe: no renaming over it
+    std::ofstream(file, std::ios::binary) << text;
+    return;
+  }
+  std::filesystem::path temporary = file;
+  temporary += fmt::format(".{}.tmp", getpid());
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(temporary, file, error);
+  if (!out || error) {
+    std::filesystem::remove(temporary, error);
+    throw FileError(fmt::format("{}: cannot be written (disk full, or no permission)", file.string()));
+  }
+}
+
+bool interrupted() { return interrupt_flag != 0; }
+
+void catch_interrupts() {
+  std::signal(SIGINT, remember_interrupt);
+  std::signal(SIGTERM, remember_interrupt);
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace driftbound::cli

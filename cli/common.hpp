@@ -1,0 +1,73 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound::cli {
+
+/// Exit statuses shared by every verb; those of a verb's own verdict are its own.
+inline constexpr int exit_ok = 0;
+inline constexpr int exit_bad_input = 3;
+inline constexpr int exit_not_available = 4;
+inline constexpr int exit_interrupted = 130;
+
+/// Where the samples of a run come from.
+struct InputOptions {
+  std::string file;
+  std::string generator = "uniform";
+  std::int64_t samples = 100;
+  std::uint64_t seed = 1;
+  std::string domain = "-1:1";
+
+  void add_to(CLI::App& app);
+  Inputs load(const Graph& graph) const;
+};
+
+/// Which arithmetic runs the model, and how.
+struct RunSettings {
+  std::string backend = "auto";
+  std::string arithmetic;  ///< empty: the model's own type
+  std::string order = "blocked:8+fma";
+  std::int64_t batch = 0;
+  int threads = 0;
+
+  void add_to(CLI::App& app);
+  int thread_count() const;
+  ArithmeticModel model_for(const Graph& graph) const;
+  /// Throws:    NotAvailable for backends this build or machine lacks
+  Evaluator evaluator_for(const Graph& graph) const;
+  void check_backend() const;
+};
+
+/// Refuses NaN and infinities in weights and inputs, naming file, tensor and what to do.
+void require_finite_weights(const Graph& graph);
+void require_finite_inputs(const Inputs& inputs, const std::string& where);
+
+std::vector<std::pair<double, double>> parse_domain(const std::string& text);
+
+/// SHA-256 over names, shapes and bytes of the input tensors.
+std::string hash_inputs(const Inputs& inputs);
+
+/// Writes a text file whole or not at all.
+/// Throws:    FileError
+void write_whole(const std::filesystem::path& file, const std::string& text);
+
+/// Checks early that a file can be written where asked, so that no work is lost.
+void require_writable(const std::filesystem::path& file);
+
+/// Set by SIGINT and SIGTERM; long work ends at the next block.
+bool interrupted();
+void catch_interrupts();
+
+std::string now_utc();
+
+}  // namespace driftbound::cli

@@ -1,0 +1,23 @@
+#include "analysis/inspect.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/common.hpp"
+#include "cli/verbs.hpp"
+
+namespace driftbound::cli {
+
+Verb add_inspect(CLI::App& program) {
+  CLI::App& app = *program.add_subcommand("inspect", "Show layers, shapes, parameters, and every node that is not supported");
+  auto file = std::make_shared<std::string>();
+  app.add_option("FILE", *file, "Model: .onnx, or a .npz layer dump")->required();
+  return [file] {
+    const ModelDescription description = describe_model(*file);
+    fmt::print("{}", analysis::describe(description, *file));
+    return description.unsupported.empty() ? exit_ok : exit_bad_input;
+  };
+}
+
+}  // namespace driftbound::cli

@@ -1,0 +1,167 @@
+#include "analysis/report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "analysis/judge.hpp"
+#include "analysis/progress.hpp"
+#include "cli/common.hpp"
+#include "cli/verbs.hpp"
+#include "driftbound/model/load.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::cli {
+namespace {
+
+struct ReportSettings {
+  std::string command;
+  std::string model, trace, json, save_trace;
+  std::string fail_on = "violation";
+  InputOptions inputs;
+  RunSettings run;
+  std::vector<std::string> scalars, bounds;
+  double threshold = 0.5;
+  int max_precision = 4096;
+  bool explain = false;
+  bool quiet = false;
+};
+
+analysis::FailOn fail_on(const std::string& name) {
+  if (name == "approach") return analysis::FailOn::approach;
+  if (name == "never") return analysis::FailOn::never;
+  return analysis::FailOn::violation;
+}
+
+Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std::string& model_sha256) {
+  if (!settings.trace.empty()) {
+    Trace trace = read_trace(graph, model_sha256, settings.trace);
+    require_finite_inputs(trace.inputs, settings.trace);
+    return trace;
+  }
+  const Inputs inputs = settings.inputs.load(graph);
+  require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
+  analysis::Progress progress("evaluating", !settings.quiet);
+  RunOptions options;
+  options.batch = settings.run.batch;
+  options.threads = settings.run.thread_count();
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.update(done, all);
+    return !interrupted();
+  };
+  Trace trace = settings.run.evaluator_for(graph).run(graph, inputs, options);
+  trace.model_sha256 = model_sha256;
+  return trace;
+}
+
+analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
+                                const std::vector<analysis::Scalar>& scalars) {
+  analysis::Progress progress("judging", !settings.quiet);
+  analysis::JudgeOptions options;
+  options.precision.max_bits = settings.max_precision;
+  options.precision.threads = settings.run.thread_count();
+  options.scalars = scalars;
+  options.bounds = settings.bounds;
+  options.threshold = settings.threshold;
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.update(done, all);
+    return !interrupted();
+  };
+  return analysis::judge(graph, trace, options);
+}
+
+void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
+  context.inputs_sha256 = hash_inputs(trace.inputs);
+  if (!settings.trace.empty()) {
+    context.inputs_file = settings.trace;
+  } else if (!settings.inputs.file.empty()) {
+    context.inputs_file = settings.inputs.file;
+  } else {
+    context.inputs_generator = settings.inputs.generator;
+    context.seed = settings.inputs.seed;
+    context.domain = settings.inputs.domain;
+  }
+}
+
+analysis::ReportContext describe_run(const ReportSettings& settings, const Graph& graph, const Trace& trace) {
+  analysis::ReportContext context;
+  context.command = settings.command;
+  context.date = now_utc();
+  context.model_file = settings.model;
+  context.model_sha256 = trace.model_sha256;
+  context.model_format = graph.format;
+  context.parameters = graph.parameter_count();
+  context.nodes = static_cast<std::int64_t>(graph.nodes.size());
+  describe_inputs(context, settings, trace);
+  context.backend = trace.provenance.backend.empty() ? "unknown" : trace.provenance.backend;
+  context.device = trace.provenance.device;
+  context.arithmetic = trace.arithmetic;
+  context.batch = settings.run.batch > 0 ? settings.run.batch : trace.samples;
+  if (settings.trace.empty()) context.observer_effect = "none";
+  context.requested_samples = trace.samples;
+  return context;
+}
+
+int report(const ReportSettings& settings) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& file : {settings.json, settings.save_trace})
+    if (file != "-") require_writable(file);
+  if (!settings.trace.empty() && !settings.inputs.file.empty())
+    throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
+  settings.run.check_backend();
+  const Graph graph = load_model(settings.model);
+  require_finite_weights(graph);
+  std::vector<analysis::Scalar> scalars;
+  for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
+
+  const Trace trace = obtain_trace(settings, graph, sha256_of_file(settings.model));
+  if (!settings.save_trace.empty()) write_trace(trace, settings.save_trace);
+  analysis::Judgement judgement = judge_trace(settings, graph, trace, scalars);
+
+  analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
+  result.context.interrupted = judgement.interrupted;
+  result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (settings.json == "-")
+    fmt::print("{}", analysis::to_json(result));
+  else if (!settings.json.empty())
+    write_whole(settings.json, analysis::to_json(result));
+  if (settings.quiet)
+    fmt::print(stderr, "{}\n", analysis::headline(result));
+  else if (settings.json != "-")
+    fmt::print("{}", analysis::to_text(result, {isatty(STDOUT_FILENO) == 1, settings.explain}));
+  return judgement.interrupted ? exit_interrupted : analysis::exit_status(result.comparison, fail_on(settings.fail_on));
+}
+
+}  // namespace
+
+Verb add_report(CLI::App& program, const std::string& command_line) {
+  CLI::App& app = *program.add_subcommand("report", "Measure the rounding error of every layer and compare it with the bounds");
+  auto settings = std::make_shared<ReportSettings>();
+  settings->command = command_line;
+  app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
+  settings->inputs.add_to(app);
+  settings->run.add_to(app);
+  app.add_option("--trace", settings->trace, "Judge this recorded run instead of running the model");
+  app.add_option("--scalar", settings->scalars, "Number of interest: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")->delimiter(',');
+  app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")
+      ->check(CLI::Range(64, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--threshold", settings->threshold, "Share of a bound from which on it counts as approached")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--fail-on", settings->fail_on, "What makes the exit status non-zero")
+      ->check(CLI::IsMember({"violation", "approach", "never"}))
+      ->capture_default_str();
+  app.add_option("--json", settings->json, "Write the report as JSON to this file (-: standard output, instead of the table)");
+  app.add_option("--save-trace", settings->save_trace, "Write the run as a trace (.safetensors)");
+  app.add_flag("--explain", settings->explain, "Say what every column means");
+  app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
+  return [settings] { return report(*settings); };
+}
+
+}  // namespace driftbound::cli
