@@ -420,6 +420,7 @@ def sdf(make_net, shape_name, architecture, activation, steps, lr, seed, n=1024)
             function=text, architecture=architecture, activation=activation,
             seed=seed, steps=steps,
             mse=float(torch.mean(error ** 2)), max_abs_error=float(error.abs().max()),
+            abs_error_999_permille=float(np.quantile(error.abs().numpy(), 0.999)),
             mse_near_surface=float(torch.mean(error[near] ** 2)),
             max_abs_error_near_surface=float(error[near].abs().max()),
             loss="mean square of sdf - distance, 200000 new points in [-1, 1]^3; "
@@ -489,12 +490,33 @@ MODELS = {
 for _depth, _width, _steps, _lr in (
         (2, 16, 12000, 5e-3), (4, 16, 12000, 5e-3), (8, 16, 12000, 5e-3),
         (2, 64, 8000, 3e-3), (4, 64, 8000, 3e-3),
-        (2, 128, 6000, 2e-3), (4, 128, 6000, 2e-3), (8, 128, 6000, 1e-3),
-        (4, 256, 4000, 1e-3)):
+        (2, 128, 10000, 2e-3), (4, 128, 10000, 2e-3), (8, 128, 12000, 1e-3),
+        (4, 256, 9000, 1e-3)):
     MODELS[f"oscillator_d{_depth}_w{_width}"] = oscillator(
         _depth, _width, steps=_steps, lr=_lr, seed=100 * _depth + _width)
 
 VERBOSE = False
+TABLE = ("<!-- table: written by scripts/train_models.py -->", "<!-- end of table -->")
+
+
+def write_table(path, losses):
+    """Replaces the table between the two marks of the README by the records."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if TABLE[0] not in text or TABLE[1] not in text:
+        return
+    head, rest = text.split(TABLE[0], 1)
+    tail = rest.split(TABLE[1], 1)[1]
+    rows = ["| file | function | architecture | activation | parameters | bytes "
+            "| seed / steps / seconds | mse | max abs error |",
+            "|---|---|---|---|--:|--:|---|--:|--:|"]
+    for name, r in losses.items():
+        rows.append(f"| `{name}.onnx` | {r['function']} | {r['architecture']} | {r['activation']} "
+                    f"| {r['parameters']} | {r['bytes']} "
+                    f"| {r['seed']} / {r['steps']} / {r['seconds']} "
+                    f"| {r['mse']:.1e} | {r['max_abs_error']:.1e} |")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join([head + TABLE[0], ""] + rows + ["", TABLE[1] + tail]))
 
 
 def main():
@@ -532,6 +554,9 @@ def main():
         with open(losses_path, "w", encoding="utf-8") as file:
             json.dump(ordered, file, indent=2)
             file.write("\n")
+        readme = os.path.join(options.out, "README.md")
+        if os.path.exists(readme):
+            write_table(readme, ordered)
     return 0
 
 
