@@ -1,0 +1,22 @@
+include(CMakePackageConfigHelpers)
+
+install(TARGETS driftbound EXPORT driftboundTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT dev
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/driftbound DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+if(TARGET driftbound_program)
+  install(TARGETS driftbound_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
+
+set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/driftbound)
+install(EXPORT driftboundTargets NAMESPACE driftbound:: DESTINATION ${config_folder} COMPONENT dev)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/driftboundConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/driftboundConfig.cmake INSTALL_DESTINATION ${config_folder})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/driftboundConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/driftboundConfig.cmake ${PROJECT_BINARY_DIR}/driftboundConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindMPFR.cmake DESTINATION ${config_folder} COMPONENT dev)
+
+file(RELATIVE_PATH DRIFTBOUND_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/driftbound.pc.in ${PROJECT_BINARY_DIR}/driftbound.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/driftbound.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

@@ -1,0 +1,330 @@
+#include <doctest/doctest.h>
+#include <mpfr.h>
+
+#include <algorithm>
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "driftbound/num/elementary.hpp"
+
+namespace {
+
+using namespace driftbound;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float smallest = std::numeric_limits<float>::denorm_min();
+constexpr std::uint32_t canonical_nan = 0x7fc00000u;
+
+std::uint32_t bits_of(float x) {
+  return std::bit_cast<std::uint32_t>(x);
+}
+float float_from(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+float next_up(float x) {
+  return std::nextafter(x, inf);
+}
+float next_down(float x) {
+  return std::nextafter(x, -inf);
+}
+
+class Mpfr {
+public:
+  Mpfr() { mpfr_init2(value_, 200); }
+  ~Mpfr() { mpfr_clear(value_); }
+  Mpfr(const Mpfr&) = delete;
+  Mpfr& operator=(const Mpfr&) = delete;
+  operator mpfr_ptr() { return value_; }
+
+private:
+  mpfr_t value_;
+};
+
+template <int (*Function)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t)>
+void nearest(mpfr_ptr y, mpfr_ptr x) {
+  Function(y, x, MPFR_RNDN);
+}
+
+void exact_sigmoid(mpfr_ptr y, mpfr_ptr x) {
+  mpfr_neg(y, x, MPFR_RNDN);
+  mpfr_exp(y, y, MPFR_RNDN);
+  mpfr_add_ui(y, y, 1, MPFR_RNDN);
+  mpfr_ui_div(y, 1, y, MPFR_RNDN);
+}
+
+void exact_softplus(mpfr_ptr y, mpfr_ptr x) {
+  const bool positive = mpfr_sgn(x) > 0;
+  if (positive) mpfr_neg(y, x, MPFR_RNDN);
+  mpfr_exp(y, positive ? y : x, MPFR_RNDN);
+  mpfr_log1p(y, y, MPFR_RNDN);
+  if (positive) mpfr_add(y, y, x, MPFR_RNDN);
+}
+
+struct Function {
+  std::string_view name;
+  float (*own)(float);
+  void (*exact)(mpfr_ptr, mpfr_ptr);
+};
+
+const std::vector<Function> functions = {
+    {"exp", exp_f32, nearest<mpfr_exp>},        {"expm1", expm1_f32, nearest<mpfr_expm1>},
+    {"log", log_f32, nearest<mpfr_log>},        {"log1p", log1p_f32, nearest<mpfr_log1p>},
+    {"tanh", tanh_f32, nearest<mpfr_tanh>},     {"sigmoid", sigmoid_f32, exact_sigmoid},
+    {"softplus", softplus_f32, exact_softplus}, {"sin", sin_f32, nearest<mpfr_sin>},
+    {"cos", cos_f32, nearest<mpfr_cos>},        {"erf", erf_f32, nearest<mpfr_erf>},
+};
+
+double stated_units(std::string_view function) {
+  const auto accuracy = own_float32_accuracy();
+  const auto found = std::find_if(accuracy.begin(), accuracy.end(),
+                                  [&](const ElementaryAccuracy& a) { return a.function == function; });
+  REQUIRE(found != accuracy.end());
+  return found->units;
+}
+
+// |y - f| / (2^-24 |f| + 2^-150).
+double units_of_error(float y, mpfr_ptr f) {
+  Mpfr error;
+  mpfr_sub_d(error, f, static_cast<double>(y), MPFR_RNDN);
+  return std::abs(mpfr_get_d(error, MPFR_RNDA)) / (0x1p-24 * std::abs(mpfr_get_d(f, MPFR_RNDZ)) + 0x1p-150);
+}
+
+struct Comparison {
+  double worst_units = 0;
+  float worst_input = 0;
+  int wrong_exceptional_results = 0;
+};
+
+Comparison compare(const Function& function, const std::vector<float>& inputs) {
+  Comparison result;
+  Mpfr argument;
+  Mpfr value;
+  for (const float x : inputs) {
+    const float y = function.own(x);
+    mpfr_set_flt(argument, x, MPFR_RNDN);
+    function.exact(value, argument);
+    if (mpfr_nan_p(value) != 0) {
+      if (bits_of(y) != canonical_nan) ++result.wrong_exceptional_results;
+    } else if (std::isinf(mpfr_get_flt(value, MPFR_RNDN))) {
+      if (y != mpfr_get_flt(value, MPFR_RNDN)) ++result.wrong_exceptional_results;
+    } else if (const double units = units_of_error(y, value); !(units <= result.worst_units)) {
+      result.worst_units = units;
+      result.worst_input = x;
+    }
+  }
+  return result;
+}
+
+std::vector<float> random_bit_patterns(std::size_t count) {
+  std::mt19937 generator(20261121);
+  std::vector<float> inputs(count);
+  for (float& x : inputs) x = float_from(static_cast<std::uint32_t>(generator()));
+  return inputs;
+}
+
+std::vector<float> random_between(float low, float high, std::size_t count) {
+  std::mt19937 generator(20261121);
+  std::uniform_real_distribution<float> distribution(low, high);
+  std::vector<float> inputs(count);
+  for (float& x : inputs) x = distribution(generator);
+  return inputs;
+}
+
+void add_with_neighbours(std::vector<float>& inputs, float x) {
+  for (const float y : {x, next_up(x), next_down(x)}) {
+    inputs.push_back(y);
+    inputs.push_back(-y);
+  }
+}
+
+// Powers of two, subnormals, the ends of the range, the places where the implementation or the
+// result changes its kind, and the floats nearest to multiples of pi/2.
+std::vector<float> hard_inputs() {
+  std::vector<float> inputs = {0.0f, -0.0f, inf, -inf, std::numeric_limits<float>::quiet_NaN()};
+  for (int exponent = -149; exponent <= 127; ++exponent) add_with_neighbours(inputs, std::ldexp(1.0f, exponent));
+  for (std::uint32_t bits = 1; bits < 0x00800000u; bits = bits * 3 + 1) add_with_neighbours(inputs, float_from(bits));
+  const float breakpoints[] = {FLT_MAX,        FLT_MIN,        0x1.921fb6p-1f, 0x1.6a09e6p-1f, 0x1.6a09e6p+0f,
+                               0x1.62e42ep-2f, 0x1.62e42ep-1f, 0x1.62e42ep+6f, 0x1.9d1da0p+6f, 0x1.9fe368p+6f,
+                               0x1.5d589ep+6f, 3.0f,           3.919206f,      4.0f,           9.0109129f,
+                               10.0f,          16.635532f,     17.328680f,     20.0f,          40.0f,
+                               100.0f,         103.0f,         104.0f,         110.0f};
+  for (const float x : breakpoints) add_with_neighbours(inputs, x);
+  const double half_pi = 1.5707963267948966;
+  for (int n = 1; n <= 200; ++n) add_with_neighbours(inputs, static_cast<float>(n * half_pi));
+  return inputs;
+}
+
+// The floats that lie closest to a multiple of pi/2 (found by enumeration), and the binades up to the largest float.
+std::vector<float> hard_angles() {
+  std::vector<float> inputs;
+  for (const float x : {0x1.f37c8ap+95f, 0x1.47d0fep+34f, 0x1.f9cbe2p+7f, 0x1.32ede2p+85f, 0x1.628d4cp+40f,
+                        0x1.13093p+76f, 0x1.b08c4ap+111f, FLT_MAX})
+    add_with_neighbours(inputs, x);
+  for (int exponent = 20; exponent < 128; ++exponent)
+    for (const float m : {1.1f, 1.2345678f, 1.6180339f, 1.99f}) add_with_neighbours(inputs, std::ldexp(m, exponent));
+  return inputs;
+}
+
+// The inputs with the largest errors found among all 2^32, see docs/elementary.md.
+const std::vector<float> worst_measured_inputs = {
+    0x1.fffffep-25f, -0x1.d2259ap+3f, 0x1p-23f,        0x1.84a5bap-4f, 0x1.fffffcp-1f,  0x1.6351d8p+95f,
+    -0x1p-23f,       0x1.001734p-5f,  0x1.86fbc4p-10f, -0x1.e6p-17f,   -0x1.9fe368p+6f, 0x1.d483ap-12f,
+    0x1.1b50a4p+17f, 0x1.33333p+13f,  0x1.59ab2ap+72f, 0x1.3170fp+63f, 0x1.c5ca8ap-13f, 0x1.81d5acp-13f};
+
+void check_within_stated_units(const std::vector<float>& inputs) {
+  for (const Function& function : functions) {
+    CAPTURE(function.name);
+    const Comparison comparison = compare(function, inputs);
+    CAPTURE(comparison.worst_input);
+    CHECK(comparison.worst_units <= stated_units(function.name));
+    CHECK(comparison.wrong_exceptional_results == 0);
+  }
+}
+
+void check_same_bits(float actual, float expected) {
+  CHECK(bits_of(actual) == bits_of(expected));
+}
+
+template <typename F>
+bool nondecreasing_for(F f, float from, int count) {
+  float x = from;
+  float previous = f(x);
+  for (int i = 0; i < count; ++i) {
+    x = next_up(x);
+    const float value = f(x);
+    if (value < previous) return false;
+    previous = value;
+  }
+  return true;
+}
+
+TEST_CASE("own float32 functions: every NaN result is the one canonical pattern") {
+  for (const Function& function : functions) {
+    CAPTURE(function.name);
+    for (const std::uint32_t pattern : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff812345u, 0x7fffffffu})
+      CHECK(bits_of(function.own(float_from(pattern))) == canonical_nan);
+  }
+  for (const float undefined : {log_f32(-1.0f), log_f32(-smallest), log_f32(-inf), log1p_f32(next_down(-1.0f)),
+                                log1p_f32(-inf), sin_f32(inf), sin_f32(-inf), cos_f32(inf), cos_f32(-inf)})
+    CHECK(bits_of(undefined) == canonical_nan);
+}
+
+TEST_CASE("own float32 functions: infinities and poles give the mathematical limits") {
+  check_same_bits(exp_f32(inf), inf);
+  check_same_bits(exp_f32(-inf), 0.0f);
+  check_same_bits(expm1_f32(inf), inf);
+  check_same_bits(expm1_f32(-inf), -1.0f);
+  check_same_bits(log_f32(inf), inf);
+  check_same_bits(log_f32(0.0f), -inf);
+  check_same_bits(log_f32(-0.0f), -inf);
+  check_same_bits(log1p_f32(inf), inf);
+  check_same_bits(log1p_f32(-1.0f), -inf);
+  check_same_bits(tanh_f32(inf), 1.0f);
+  check_same_bits(tanh_f32(-inf), -1.0f);
+  check_same_bits(sigmoid_f32(inf), 1.0f);
+  check_same_bits(sigmoid_f32(-inf), 0.0f);
+  check_same_bits(softplus_f32(inf), inf);
+  check_same_bits(softplus_f32(-inf), 0.0f);
+  check_same_bits(erf_f32(inf), 1.0f);
+  check_same_bits(erf_f32(-inf), -1.0f);
+}
+
+TEST_CASE("own float32 functions: zero keeps its sign through the functions that vanish there") {
+  for (const float zero : {0.0f, -0.0f})
+    for (const auto function : {expm1_f32, log1p_f32, tanh_f32, sin_f32, erf_f32})
+      check_same_bits(function(zero), zero);
+  check_same_bits(log_f32(1.0f), 0.0f);
+  check_same_bits(exp_f32(-0.0f), 1.0f);
+  check_same_bits(cos_f32(-0.0f), 1.0f);
+  check_same_bits(sigmoid_f32(-0.0f), 0.5f);
+}
+
+TEST_CASE("own float32 functions: exponentials overflow and underflow at the right float") {
+  const float last_finite = 0x1.62e42ep+6f;
+  CHECK(std::isfinite(exp_f32(last_finite)));
+  CHECK(std::isfinite(expm1_f32(last_finite)));
+  check_same_bits(exp_f32(next_up(last_finite)), inf);
+  check_same_bits(expm1_f32(next_up(last_finite)), inf);
+  check_same_bits(softplus_f32(FLT_MAX), FLT_MAX);
+
+  const float last_positive = -0x1.9fe368p+6f;  // e^x is just above half the smallest subnormal
+  for (const auto function : {exp_f32, sigmoid_f32, softplus_f32}) {
+    check_same_bits(function(last_positive), smallest);
+    check_same_bits(function(next_down(last_positive)), 0.0f);
+  }
+}
+
+TEST_CASE("own float32 functions: sigmoid and softplus of -100 are the subnormal e^-100") {
+  const float expected = 0x1.bp-145f;
+  check_same_bits(sigmoid_f32(-100.0f), expected);
+  check_same_bits(softplus_f32(-100.0f), expected);
+}
+
+TEST_CASE("own float32 functions: random bit patterns stay within the stated units of MPFR") {
+  check_within_stated_units(random_bit_patterns(20000));
+}
+
+TEST_CASE("own float32 functions: ordinary arguments stay within the stated units of MPFR") {
+  check_within_stated_units(random_between(-20.0f, 20.0f, 1500));
+}
+
+TEST_CASE("own float32 functions: breakpoints, powers of two and subnormals stay within the stated units of MPFR") {
+  check_within_stated_units(hard_inputs());
+}
+
+TEST_CASE("own float32 functions: the worst inputs of the exhaustive measurement stay within the stated units") {
+  check_within_stated_units(worst_measured_inputs);
+}
+
+TEST_CASE("own float32 functions: huge and nearly degenerate angles stay within the stated units of MPFR") {
+  const std::vector<float> inputs = hard_angles();
+  for (const Function& function : functions)
+    if (function.name == "sin" || function.name == "cos")
+      CHECK(compare(function, inputs).worst_units <= stated_units(function.name));
+}
+
+TEST_CASE("own float32 functions: the stated units are nearly attained") {
+  for (const Function& function : functions) {
+    CAPTURE(function.name);
+    const double attained = compare(function, random_between(-2.0f, 2.0f, 8000)).worst_units;
+    CHECK(attained >= 0.9 * stated_units(function.name));
+  }
+}
+
+TEST_CASE("own float32 functions: tanh, sin and erf are odd and cos is even, bit for bit") {
+  for (const float x : random_bit_patterns(20000)) {
+    if (std::isnan(x) || std::isinf(x)) continue;
+    for (const auto odd : {tanh_f32, sin_f32, erf_f32})
+      if (bits_of(odd(-x)) != bits_of(-odd(x))) FAIL("not odd at " << x);
+    if (bits_of(cos_f32(-x)) != bits_of(cos_f32(x))) FAIL("not even at " << x);
+  }
+}
+
+TEST_CASE("own float32 functions: exp, sigmoid and tanh never decrease from one float to the next") {
+  constexpr int window = 10000;
+  for (const float from : {-104.0f, -88.0f, -17.4f, -1.0f, -0.35f, 0.34657f, 1.0f, 16.6f, 88.0f}) {
+    CAPTURE(from);
+    CHECK(nondecreasing_for(exp_f32, from, window));
+    CHECK(nondecreasing_for(sigmoid_f32, from, window));
+  }
+  for (const float from : {-9.02f, -0.55f, -1e-3f, 0.1732f, 0.549f, 1.0f, 9.0f}) {
+    CAPTURE(from);
+    CHECK(nondecreasing_for(tanh_f32, from, window));
+  }
+}
+
+TEST_CASE("own float32 functions: every function has a stated accuracy with evidence") {
+  CHECK(own_float32_accuracy().size() == functions.size());
+  for (const ElementaryAccuracy& accuracy : own_float32_accuracy()) {
+    CHECK(accuracy.units < 1.001);
+    CHECK_FALSE(accuracy.evidence.empty());
+  }
+}
+
+}  // namespace
