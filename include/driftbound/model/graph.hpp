@@ -54,7 +54,8 @@ struct Graph {
   ValueId add_input(std::string name, ElementType type, std::vector<DeclaredDimension> shape);
   ValueId add_constant(std::string name, StoredTensor tensor);
   /// Appends a node; its output takes the node's name and the widest float type of its inputs (Cast: its target).
-  /// Throws:    InvalidArgument where an input does not exist yet or the arity is wrong for the op
+  /// Throws:    InvalidArgument where an input does not exist yet or the arity is wrong for the op;
+  ///            Unsupported for integer arithmetic and casts to integers, which are not the op over the reals
   ValueId add_node(std::string name, Op op, std::vector<ValueId> inputs);
 
   const Value& value(ValueId id) const { return values.at(id); }
@@ -73,7 +74,8 @@ struct Graph {
 void validate(const Graph& graph);
 
 /// Shapes of every value (by ValueId) for concrete input shapes (by position in Graph::inputs).
-/// Throws:    ShapeMismatch naming the node and the shapes that do not fit
+/// Throws:    ShapeMismatch naming the node and the shapes that do not fit; also for an inner dimension of 0
+///            and for values of more than 2^40 elements
 std::vector<Shape> infer_shapes(const Graph& graph, const std::vector<Shape>& input_shapes);
 
 /// How many samples a model takes at a time and how data for it are cut into samples.
@@ -86,7 +88,8 @@ struct BatchLayout {
 };
 
 /// Decides the layout by the declared input shapes (a symbolic or missing axis 0 is the batch; a fixed
-/// extent of 1 or any other fixed extent is one evaluation) and by following axis 0 through every op.
+/// extent of 1 or any other fixed extent is one evaluation) and by following axis 0 through every op. A
+/// symbolic axis 0 of a graph that mixes samples, or is not seen not to, is taken as 1: one row an evaluation.
 /// Throws:    Unsupported where a symbolic extent other than axis 0 leaves the shape open
 BatchLayout batch_layout(const Graph& graph);
 

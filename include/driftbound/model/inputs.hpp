@@ -28,21 +28,27 @@ struct InputGenerator {
   InputDistribution distribution = InputDistribution::uniform;
   std::int64_t samples = 100;
   std::uint64_t seed = 1;
-  /// lo:hi per coordinate (the last repeats); for `segment` its two end points; normal: mean +- hi
+  /// lo:hi per coordinate of one sample (inputs in turn, row-major; the last range repeats). uniform: in
+  /// [lo, hi); normal: lo and hi are one standard deviation below and above the mean; segment: its two end points
   std::vector<std::pair<double, double>> domain = {{-1.0, 1.0}};
 };
 
 /// Seeded data of the graph's input types, the same bits on every machine (own generator, no libm).
 /// `grid` rounds the number of samples down to a full grid; `segment` puts samples evenly between the
-/// corner of the lower bounds and the corner of the upper bounds.
-/// Throws:    InvalidArgument (no samples, empty or non-finite domain)
+/// corner of the lower bounds and the corner of the upper bounds. Values are rounded to the input's type
+/// (nearest even); the first samples do not depend on how many are asked for (uniform, normal).
+/// Throws:    InvalidArgument (no samples, empty or non-finite domain, a grid over more than 6 coordinates,
+///            a domain beyond the input's type), Unsupported (an input that holds no floats)
 Inputs generate_inputs(const Graph& graph, const InputGenerator& generator);
 
-/// Number of samples in the inputs under a layout.
+/// Number of samples in the inputs under a layout. Batched: data are [N, row...]. Otherwise they are one
+/// sample of the sample's shape, [N, sample...], or [N, row...] where the sample has one row.
 /// Throws:    ShapeMismatch where inputs disagree or do not fit the model
 std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs);
 
-/// Samples [first, first + count) as inputs of one evaluation (count must be 1 unless batched).
+/// Samples [first, first + count) as inputs of one evaluation (count must be 1 unless batched); shares
+/// the bytes of the inputs.
+/// Throws:    ShapeMismatch as sample_count, InvalidArgument where there are no such samples
 Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first, std::int64_t count);
 
 }  // namespace driftbound

@@ -1,0 +1,152 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/num/errors.hpp"
+#include "model/shapes.hpp"
+#include "model/variant.hpp"
+
+namespace driftbound {
+namespace {
+
+bool is_symbolic(const DeclaredDimension& dimension) {
+  return dimension.extent < 0;
+}
+
+void require_open_axis_0_at_most(const Graph& graph, const Value& input) {
+  const std::string where = fmt::format("input '{}'{}", input.name, graph.source.empty() ? "" : " of " + graph.source);
+  if (!input.has_declared_shape) {
+    throw Unsupported(where +
+                      " declares no shape; export the model with one (only axis 0, the samples, may stay open)");
+  }
+  for (std::size_t axis = 1; axis < input.declared.size(); ++axis) {
+    if (!is_symbolic(input.declared[axis])) continue;
+    throw Unsupported(fmt::format(
+        "{} leaves the extent of axis {}{} open; export the model with a fixed extent there "
+        "(only axis 0, the samples, may stay open)",
+        where, axis, input.declared[axis].symbol.empty() ? "" : " ('" + input.declared[axis].symbol + "')"));
+  }
+}
+
+/// The declared shape with a number in place of an open axis 0.
+Shape declared_shape(const Value& input, std::int64_t axis_0) {
+  Shape shape;
+  for (const DeclaredDimension& dimension : input.declared) {
+    shape.push_back(is_symbolic(dimension) ? axis_0 : dimension.extent);
+  }
+  return shape;
+}
+
+std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
+  std::vector<Shape> shapes;
+  for (const ValueId input : graph.inputs) shapes.push_back(declared_shape(graph.value(input), axis_0));
+  return shapes;
+}
+
+bool has_open_axis_0(const Graph& graph, ValueId input) {
+  const std::vector<DeclaredDimension>& declared = graph.value(input).declared;
+  return !declared.empty() && is_symbolic(declared.front());
+}
+
+/// One operand of a node as the rules below see it. A value that depends on the graph's input holds one
+/// sample in each row of axis 0 (that is what the rules keep true); any other is the same for all samples.
+struct Operand {
+  Shape shape;
+  bool per_sample = false;
+};
+
+bool is_full_rank(const Operand& operand, std::size_t rank) {
+  return !operand.per_sample || operand.shape.size() == rank;
+}
+
+bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<Operand>& operands) {
+  const bool rows_are_samples = operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
+  return rows_are_samples && (operands.size() < 3 || is_full_rank(operands[2], 2));
+}
+
+bool keeps_samples_apart(const op::MatMul&, const std::vector<Operand>& operands, const Shape& result) {
+  const Operand& a = operands[0];
+  const Operand& b = operands[1];
+  const std::size_t dropped = (a.shape.size() == 1 ? 1u : 0u) + (b.shape.size() == 1 ? 1u : 0u);
+  const std::size_t rank = result.size() + dropped;
+  if (!is_full_rank(a, rank) || !is_full_rank(b, rank)) return false;  // axis 0 of the operand is axis 0 of the result
+  return b.per_sample ? rank >= 3 : rank >= 2;                         // … and is not summed over
+}
+
+/// Whether row i of the result depends on row i of every per-sample operand alone, given that the
+/// result has one row a sample.
+bool keeps_samples_apart(const Op& op, const std::vector<Operand>& operands, const Shape& result) {
+  return std::visit(
+      Overloaded{
+          [&](const op::Gemm& gemm) { return keeps_samples_apart(gemm, operands); },
+          [&](const op::MatMul& matmul) { return keeps_samples_apart(matmul, operands, result); },
+          [&](const ElementwiseBinary auto&) {
+            return is_full_rank(operands[0], result.size()) && is_full_rank(operands[1], result.size());
+          },
+          [](const ElementwiseUnary auto&) { return true; },
+          [&](const op::Softmax& softmax) { return normalized_axis(softmax.axis, result.size()) != 0; },
+          [&](const op::Concat& concat) { return normalized_axis(concat.axis, result.size()) != 0; },
+          // row-major order: as many rows as before means the same rows
+          [](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze> auto&) { return true; },
+          [&](const op::Transpose& transpose) { return permutation_of(transpose, result.size())[0] == 0; },
+          [](const op::Identity&) { return true; },
+      },
+      op);
+}
+
+std::optional<std::vector<Shape>> shapes_for(const Graph& graph, std::int64_t samples) {
+  try {
+    return infer_shapes(graph, declared_shapes(graph, samples));
+  } catch (const ShapeMismatch&) {
+    return std::nullopt;
+  }
+}
+
+/// Whether every value that depends on an input has shape [samples, tail...] with the same tail for every number of
+/// samples. Three numbers tell an extent that follows the samples from one that happens to agree with them.
+bool axis_0_counts_samples(const Graph& graph, const std::vector<bool>& depends) {
+  std::vector<Shape> first;
+  for (const std::int64_t samples : {1, 3, 5}) {
+    std::optional<std::vector<Shape>> shapes = shapes_for(graph, samples);
+    if (!shapes) return false;
+    for (std::size_t value = 0; value < shapes->size(); ++value) {
+      if (!depends[value]) continue;
+      Shape& shape = (*shapes)[value];
+      if (shape.empty() || shape[0] != samples) return false;
+      shape[0] = 1;
+    }
+    if (first.empty()) first = *shapes;
+    if (first != *shapes) return false;
+  }
+  return true;
+}
+
+bool every_node_keeps_samples_apart(const Graph& graph, const std::vector<bool>& depends) {
+  const std::vector<Shape> shapes = infer_shapes(graph, declared_shapes(graph, 3));
+  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    if (!depends[node.output]) return true;
+    std::vector<Operand> operands;
+    for (const ValueId input : node.inputs) operands.push_back({shapes[input], depends[input]});
+    return keeps_samples_apart(node.op, operands, shapes[node.output]);
+  });
+}
+
+bool is_batched(const Graph& graph) {
+  const std::vector<bool> depends = depends_on_input(graph);
+  return !graph.inputs.empty() &&
+         std::all_of(graph.inputs.begin(), graph.inputs.end(),
+                     [&](ValueId id) { return has_open_axis_0(graph, id); }) &&
+         std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId id) { return depends[id]; }) &&
+         axis_0_counts_samples(graph, depends) && every_node_keeps_samples_apart(graph, depends);
+}
+
+}  // namespace
+
+BatchLayout batch_layout(const Graph& graph) {
+  for (const ValueId input : graph.inputs) require_open_axis_0_at_most(graph, graph.value(input));
+  return BatchLayout{is_batched(graph), declared_shapes(graph, 1)};
+}
+
+}  // namespace driftbound

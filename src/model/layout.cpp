@@ -1,0 +1,164 @@
+#include "driftbound/model/layout.hpp"
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <numeric>
+
+#include "driftbound/num/errors.hpp"
+#include "model/shapes.hpp"
+#include "model/variant.hpp"
+
+namespace driftbound {
+namespace {
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+/// sum_i index_i strides_i for every index of `shape` in row-major order.
+std::vector<std::size_t> strided_offsets(const Shape& shape, const std::vector<std::int64_t>& strides) {
+  std::vector<std::size_t> offsets(static_cast<std::size_t>(element_count(shape)));
+  std::vector<std::int64_t> index(shape.size(), 0);
+  std::int64_t offset = 0;
+  for (std::size_t& entry : offsets) {
+    entry = static_cast<std::size_t>(offset);
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      offset += strides[axis];
+      if (++index[axis] < shape[axis]) break;
+      offset -= shape[axis] * strides[axis];
+      index[axis] = 0;
+    }
+  }
+  return offsets;
+}
+
+/// Strides of an operand over the axes of the result it broadcasts to: 0 where it repeats.
+std::vector<std::int64_t> broadcast_strides(const Shape& operand, const Shape& result) {
+  const std::vector<std::int64_t> own = row_major_strides(operand);
+  std::vector<std::int64_t> strides(result.size(), 0);
+  const std::size_t missing = result.size() - operand.size();
+  for (std::size_t i = 0; i < operand.size(); ++i) strides[missing + i] = operand[i] == 1 ? 0 : own[i];
+  return strides;
+}
+
+std::vector<std::int64_t> batch_offsets(const Shape& operand, const Shape& result, std::int64_t matrix_elements) {
+  const BroadcastIndex index(operand, result);
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(element_count(result)));
+  for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<std::int64_t>(index(i)) * matrix_elements;
+  return offsets;
+}
+
+ProductPlan plan_of(const ProductExtents& extents) {
+  ProductPlan plan;
+  plan.batches = element_count(extents.batch);
+  plan.m = extents.m;
+  plan.n = extents.n;
+  plan.k = extents.k;
+  plan.a_batch = batch_offsets(extents.a_batch, extents.batch, plan.m * plan.k);
+  plan.b_batch = batch_offsets(extents.b_batch, extents.batch, plan.k * plan.n);
+  return plan;
+}
+
+std::vector<ElementSource> in_order(const Shape& output) {
+  std::vector<ElementSource> sources(static_cast<std::size_t>(element_count(output)));
+  for (std::size_t i = 0; i < sources.size(); ++i) sources[i].index = i;
+  return sources;
+}
+
+std::vector<ElementSource> permuted(const op::Transpose& transpose, const Shape& input, const Shape& output) {
+  const std::vector<std::int64_t> own = row_major_strides(input);
+  std::vector<std::int64_t> strides;
+  for (const std::size_t axis : permutation_of(transpose, input.size())) strides.push_back(own[axis]);
+  std::vector<ElementSource> sources;
+  for (const std::size_t offset : strided_offsets(output, strides)) sources.push_back({0, offset});
+  return sources;
+}
+
+std::vector<ElementSource> concatenated(const op::Concat& concat, const std::vector<Shape>& inputs,
+                                        const Shape& output) {
+  const auto axis = static_cast<std::ptrdiff_t>(normalized_axis(concat.axis, output.size()));
+  const auto outer = static_cast<std::size_t>(element_count(Shape(output.begin(), output.begin() + axis)));
+  std::vector<std::size_t> block;  // consecutive elements of each input between two outer steps
+  for (const Shape& input : inputs) {
+    block.push_back(static_cast<std::size_t>(element_count(Shape(input.begin() + axis, input.end()))));
+  }
+  std::vector<ElementSource> sources;
+  for (std::size_t o = 0; o < outer; ++o) {
+    for (std::size_t slot = 0; slot < inputs.size(); ++slot) {
+      for (std::size_t i = 0; i < block[slot]; ++i) sources.push_back({slot, o * block[slot] + i});
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+BroadcastIndex::BroadcastIndex(const Shape& operand, const Shape& result) : identity_(operand == result) {
+  if (identity_) return;
+  if (operand.size() > result.size() || broadcast(operand, result) != result) {
+    throw ShapeMismatch(fmt::format("{} does not broadcast to {}", to_string(operand), to_string(result)));
+  }
+  offsets_ = strided_offsets(result, broadcast_strides(operand, result));
+}
+
+ProductPlan plan_product(const op::Gemm& gemm, const Shape& a, const Shape& b) {
+  ProductPlan plan = plan_of(product_extents(gemm, a, b));
+  plan.a_row = gemm.transpose_a ? 1 : plan.k;
+  plan.a_col = gemm.transpose_a ? plan.m : 1;
+  plan.b_row = gemm.transpose_b ? 1 : plan.n;
+  plan.b_col = gemm.transpose_b ? plan.k : 1;
+  return plan;
+}
+
+ProductPlan plan_product(const op::MatMul& matmul, const Shape& a, const Shape& b) {
+  ProductPlan plan = plan_of(product_extents(matmul, a, b));
+  plan.a_row = plan.k;
+  plan.a_col = 1;
+  plan.b_row = plan.n;
+  plan.b_col = 1;
+  return plan;
+}
+
+ReductionPlan plan_reduction(const op::Softmax& softmax, const Shape& shape) {
+  const auto axis = static_cast<std::ptrdiff_t>(normalized_axis(softmax.axis, shape.size()));
+  const auto end = softmax.all_trailing_axes ? shape.end() : shape.begin() + axis + 1;
+  ReductionPlan plan;
+  plan.outer = element_count(Shape(shape.begin(), shape.begin() + axis));
+  plan.length = element_count(Shape(shape.begin() + axis, end));
+  plan.inner = element_count(Shape(end, shape.end()));
+  return plan;
+}
+
+bool is_selection(const Op& op) {
+  return std::visit(Overloaded{
+                        [](const OneOf<op::Gemm, op::MatMul, op::Softmax> auto&) { return false; },
+                        [](const ElementwiseBinary auto&) { return false; },
+                        [](const ElementwiseUnary auto&) { return false; },
+                        [](const Selection auto&) { return true; },
+                    },
+                    op);
+}
+
+std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>& inputs, const Shape& output) {
+  if (!is_selection(op)) throw InvalidArgument(fmt::format("{} is not a selection of elements", name_of(op)));
+  if (output_shape(op, inputs) != output) {
+    throw ShapeMismatch(fmt::format("{} does not give the shape {}", name_of(op), to_string(output)));
+  }
+  using Sources = std::vector<ElementSource>;
+  return std::visit(Overloaded{
+                        [&](const op::Concat& concat) { return concatenated(concat, inputs, output); },
+                        [&](const op::Transpose& transpose) { return permuted(transpose, inputs[0], output); },
+                        [&](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity> auto&) {
+                          return in_order(output);
+                        },
+                        [](const OneOf<op::Gemm, op::MatMul, op::Softmax> auto&) { return Sources{}; },
+                        [](const ElementwiseBinary auto&) { return Sources{}; },
+                        [](const ElementwiseUnary auto&) { return Sources{}; },
+                    },
+                    op);
+}
+
+}  // namespace driftbound

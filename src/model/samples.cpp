@@ -1,0 +1,105 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound {
+namespace {
+
+Shape with_axis_0(std::int64_t extent, Shape shape, std::size_t dropped) {
+  shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(dropped));
+  shape.insert(shape.begin(), extent);
+  return shape;
+}
+
+std::string expected_shapes(const BatchLayout& layout, const Shape& sample) {
+  const Shape rows = sample.empty() ? Shape{} : Shape(sample.begin() + 1, sample.end());
+  const auto many = [](const Shape& tail) {
+    const std::string text = to_string(tail);
+    return "[N" + std::string(tail.empty() ? "" : ", ") + text.substr(1);
+  };
+  if (layout.batched) return many(rows);
+  const bool one_row = !sample.empty() && sample[0] == 1;
+  return fmt::format("{}{} or {}", to_string(sample), one_row ? ", " + many(rows) : "", many(sample));
+}
+
+/// Samples in data of one input; empty where the shape is none that the layout allows.
+std::optional<std::int64_t> samples_in(const Shape& data, const BatchLayout& layout, const Shape& sample) {
+  if (!layout.batched && data == sample) return 1;
+  if (data.empty()) return std::nullopt;
+  const bool rows_are_samples = !sample.empty() && (layout.batched || sample[0] == 1);
+  if (rows_are_samples && data == with_axis_0(data[0], sample, 1)) return data[0];
+  if (!layout.batched && data == with_axis_0(data[0], sample, 0)) return data[0];
+  return std::nullopt;
+}
+
+std::int64_t checked_samples(const std::string& name, const Shape& data, const BatchLayout& layout,
+                             const Shape& sample) {
+  const std::optional<std::int64_t> samples = samples_in(data, layout, sample);
+  if (!samples) {
+    throw ShapeMismatch(fmt::format("input '{}' has shape {}, the model takes {} (N samples)", name, to_string(data),
+                                    expected_shapes(layout, sample)));
+  }
+  if (*samples == 0) throw ShapeMismatch(fmt::format("input '{}' {} holds no samples", name, to_string(data)));
+  return *samples;
+}
+
+/// Elements [first, first + count) of a tensor under another shape; shares the bytes.
+StoredTensor part_of(const StoredTensor& tensor, std::size_t first, std::size_t count, Shape shape) {
+  const auto keep = std::make_shared<const StoredTensor>(tensor);
+  const std::size_t width = bytes_per_element(tensor.type());
+  return StoredTensor(tensor.type(), std::move(shape), keep->bytes().subspan(first * width, count * width), keep);
+}
+
+}  // namespace
+
+const StoredTensor& Inputs::at(const std::string& name) const {
+  std::string names;
+  for (const auto& [known, tensor] : tensors) {
+    if (known == name) return tensor;
+    names += (names.empty() ? "'" : ", '") + known + "'";
+  }
+  throw InvalidArgument(
+      fmt::format("no input tensor is named '{}'; there are: {}", name, names.empty() ? "none" : names));
+}
+
+std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs) {
+  std::optional<std::int64_t> samples;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.value(graph.inputs[i]).name;
+    const std::int64_t here = checked_samples(name, inputs.at(name).shape(), layout, layout.sample_shapes.at(i));
+    if (samples && *samples != here) {
+      throw ShapeMismatch(fmt::format("input '{}' has {} samples, input '{}' has {}", graph.value(graph.inputs[0]).name,
+                                      *samples, name, here));
+    }
+    samples = here;
+  }
+  return samples.value_or(1);
+}
+
+Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first,
+             std::int64_t count) {
+  const std::int64_t samples = sample_count(graph, layout, inputs);
+  if (first < 0 || count < 1 || first > samples || count > samples - first) {
+    throw InvalidArgument(fmt::format("samples {} to {} of {}", first, first + count, samples));
+  }
+  if (!layout.batched && count != 1) {
+    throw InvalidArgument(fmt::format("{} samples at a time from a model that takes one", count));
+  }
+  Inputs part;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.value(graph.inputs[i]).name;
+    const Shape& sample = layout.sample_shapes[i];
+    const std::int64_t elements = element_count(sample);
+    Shape shape = layout.batched ? with_axis_0(count, sample, 1) : sample;
+    part.tensors.emplace_back(name, part_of(inputs.at(name), static_cast<std::size_t>(first * elements),
+                                            static_cast<std::size_t>(count * elements), std::move(shape)));
+  }
+  return part;
+}
+
+}  // namespace driftbound
