@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// From the ground up: a part may include itself and what stands before it.
+const std::vector<std::string> ladder = {"num", "model", "trace", "evaluate", "bounds", "reference", "implicit", "analysis", "cli"};
+
+std::ptrdiff_t rung(const std::string& part) {
+  const auto found = std::find(ladder.begin(), ladder.end(), part);
+  return found == ladder.end() ? -1 : found - ladder.begin();
+}
+
+struct Include {
+  fs::path file;
+  std::string target;
+  bool angled;
+};
+
+std::vector<Include> includes_of(const fs::path& file) {
+  static const std::regex directive(R"rx(^\s*#\s*include\s*([<"])([^>"]+)[>"])rx");
+  std::vector<Include> includes;
+  std::ifstream in(file);
+  std::smatch match;
+  for (std::string line; std::getline(in, line);)
+    if (std::regex_search(line, match, directive)) includes.push_back({file, match[2], match[1] == "<"});
+  return includes;
+}
+
+std::vector<fs::path> sources_below(const fs::path& folder) {
+  static const std::array<std::string, 4> endings = {".hpp", ".cpp", ".cuh", ".cu"};
+  std::vector<fs::path> files;
+  if (!fs::exists(folder)) return files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (std::find(endings.begin(), endings.end(), entry.path().extension()) != endings.end()) files.push_back(entry.path());
+  return files;
+}
+
+// Part that an include names: "driftbound/<part>/…", "<part>/…"; empty for anything else.
+std::string part_of(std::string target) {
+  const std::string prefix = "driftbound/";
+  if (target.rfind(prefix, 0) == 0) target.erase(0, prefix.size());
+  const std::string first = target.substr(0, target.find('/'));
+  return target.find('/') != std::string::npos && rung(first) >= 0 ? first : "";
+}
+
+std::vector<std::string> upward_includes(const fs::path& root, const std::string& part) {
+  std::vector<std::string> offences;
+  for (const fs::path& folder : {root / "include/driftbound" / part, root / "src" / part, root / part})
+    for (const fs::path& file : sources_below(folder))
+      for (const Include& include : includes_of(file)) {
+        const std::string target = part_of(include.target);
+        if (!target.empty() && rung(target) > rung(part)) offences.push_back(file.string() + " includes " + include.target);
+      }
+  return offences;
+}
+
+const fs::path source_root = DRIFTBOUND_SOURCE_DIR;
+
+}  // namespace
+
+TEST_CASE("no part includes a part above it") {
+  for (const std::string& part : ladder)
+    for (const std::string& offence : upward_includes(source_root, part)) FAIL_CHECK(offence);
+}
+
+TEST_CASE("an include that goes up the ladder is found") {
+  const fs::path root = fs::temp_directory_path() / "driftbound-ladder-test";
+  fs::create_directories(root / "src/num");
+  std::ofstream(root / "src/num/bad.cpp") << "#include \"driftbound/model/graph.hpp\"\n";
+  CHECK(upward_includes(root, "num").size() == 1);
+  fs::remove_all(root);
+}
+
+TEST_CASE("public headers include only the standard library and each other") {
+  for (const fs::path& file : sources_below(source_root / "include"))
+    for (const Include& include : includes_of(file)) {
+      const bool standard = include.angled && include.target.find_first_of("/.") == std::string::npos;
+      const bool own = !include.angled && include.target.rfind("driftbound/", 0) == 0;
+      if (!standard && !own) FAIL_CHECK(file.string() << " includes " << include.target);
+    }
+}
+
+TEST_CASE("no source changes the rounding mode or asks for fast math") {
+  for (const char* folder : {"include", "src", "analysis", "cli"})
+    for (const fs::path& file : sources_below(source_root / folder)) {
+      std::ifstream in(file);
+      for (std::string line; std::getline(in, line);)
+        for (const char* banned : {"fesetround(", "-ffast-math", "_MM_SET_FLUSH_ZERO_MODE", "_mm_setcsr("})
+          if (line.find(banned) != std::string::npos) FAIL_CHECK(file.string() << ": " << line);
+    }
+}
