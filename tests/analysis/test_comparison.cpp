@@ -1,0 +1,136 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "analysis/report.hpp"
+#include "driftbound/num/errors.hpp"
+#include "tests/analysis/hand_made.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+
+namespace {
+
+void shift_exact(HandMade& made, std::size_t element, double by) {
+  Ball& exact = made.local.layers[0].values[element];
+  exact = exact_ball(exact.hi + by);
+}
+
+}  // namespace
+
+TEST_CASE("computed values equal to the exact ones hold with utilisation 0") {
+  const Comparison comparison = HandMade().compare();
+  CHECK(comparison.verdict == Status::holds);
+  const ScopeSummary& local = comparison.layers.at(0).local;
+  CHECK(local.max_error == 0.0);
+  CHECK(local.bit_exact == 1.0);
+  CHECK(local.bounds.at(0).checked == 6);
+  CHECK(local.bounds.at(0).max_utilisation == 0.0);
+  CHECK(exit_status(comparison, FailOn::approach) == 0);
+}
+
+TEST_CASE("an error above the bound is a violation at the element where it happened") {
+  HandMade made;
+  shift_exact(made, 3, 1.5);
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::violated);
+  const ScopeSummary& local = comparison.layers.at(0).local;
+  CHECK(local.bounds.at(0).violations == 1);
+  CHECK(local.bounds.at(0).max_utilisation == 1.5);
+  REQUIRE(local.worst);
+  CHECK(local.worst->sample == 1);
+  CHECK(local.worst->element == 1);
+  CHECK(exit_status(comparison, FailOn::violation) == 2);
+  CHECK(exit_status(comparison, FailOn::never) == 0);
+}
+
+TEST_CASE("a violated heuristic is counted and leaves the verdict alone") {
+  HandMade made;
+  shift_exact(made, 0, 0.25);
+  made.bounds.layers[0].local[1].values.values[0] = 0.125;
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::holds);
+  CHECK(comparison.layers[0].local.bounds[1].violations == 1);
+}
+
+TEST_CASE("a radius that straddles the bound is undecided, never a holding verdict") {
+  HandMade made;
+  shift_exact(made, 2, 1.0);
+  made.local.layers[0].values[2].radius = Magnitude(0.25);
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::undecided);
+  CHECK(comparison.layers[0].local.bounds[0].undecided == 1);
+  CHECK(exit_status(comparison, FailOn::violation) == 1);
+}
+
+TEST_CASE("an infinite bound or an unbounded reference is undecided") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  HandMade no_bound;
+  no_bound.bounds.layers[0].accumulated[0].values.values[5] = infinity;
+  CHECK(no_bound.compare().verdict == Status::undecided);
+  HandMade no_reference;
+  no_reference.accumulated.layers[0].values[1].radius = Magnitude::infinite();
+  CHECK(no_reference.compare().verdict == Status::undecided);
+}
+
+TEST_CASE("a bound that is NaN never passes") {
+  HandMade made;
+  made.bounds.layers[0].local[0].values.values[4] = std::numeric_limits<double>::quiet_NaN();
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict != Status::holds);
+  CHECK(comparison.layers[0].local.bounds[0].undecided == 1);
+}
+
+TEST_CASE("values that are not finite make the layer void and are counted") {
+  const Comparison comparison = HandMade({1, std::numeric_limits<float>::quiet_NaN(), 3, 4, 5, 6}).compare();
+  CHECK(comparison.verdict == Status::invalid);
+  CHECK(comparison.layers[0].non_finite == 1);
+  CHECK(comparison.layers[0].local.bounds[0].checked == 5);
+  CHECK(exit_status(comparison, FailOn::violation) == 1);
+}
+
+TEST_CASE("a bound used to the threshold is approached") {
+  HandMade made;
+  shift_exact(made, 0, 0.75);
+  CHECK(made.compare(0.5).verdict == Status::approaches);
+  CHECK(made.compare(0.8).verdict == Status::holds);
+  CHECK(exit_status(made.compare(0.5), FailOn::violation) == 0);
+  CHECK(exit_status(made.compare(0.5), FailOn::approach) == 1);
+  CHECK(made.compare().closest->utilisation == 0.75);
+}
+
+TEST_CASE("the difference of two outputs adds their bounds and judges the exact difference") {
+  HandMade made;
+  made.accumulated.layers[0].values[1] = exact_ball(2.5);  // computed 2: error -0.5
+  made.accumulated.layers[0].values[0] = exact_ball(0.5);  // computed 1: error +0.5
+  const Comparison comparison = made.compare(2.0, {"layer[1]-layer[0]"});
+  const OutputSummary& scalar = comparison.outputs.at(1);
+  CHECK(scalar.name == "layer[1]-layer[0]");
+  CHECK(scalar.scope.max_error == 1.0);
+  CHECK(scalar.scope.bounds.at(0).max_bound == 2.0);
+}
+
+TEST_CASE("the difference of nearly equal large outputs loses nothing") {
+  HandMade made({0x1p24F, 1.0F, 3, 4, 5, 6});
+  const Comparison comparison = made.compare(2.0, {"layer[1]-layer[0]"});
+  CHECK(comparison.outputs.at(1).scope.max_error == 0.0);
+}
+
+TEST_CASE("scalars that do not exist are refused with the outputs there are") {
+  CHECK_THROWS_WITH_AS(HandMade().compare(0.5, {"logits[0]"}),
+                       "--scalar 'logits[0]': there is no output 'logits'; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], "
+                       "outputs are: layer",
+                       InvalidArgument);
+  CHECK_THROWS_AS(HandMade().compare(0.5, {"layer[2]"}), InvalidArgument);
+  CHECK_THROWS_AS(HandMade().compare(0.5, {"layer[x]"}), InvalidArgument);
+}
+
+TEST_CASE("medians and quantiles are order statistics") {
+  HandMade made;
+  const Comparison comparison = made.compare();
+  REQUIRE(comparison.layers[0].kappa);
+  CHECK(comparison.layers[0].kappa->median == 4.0);
+  CHECK(comparison.layers[0].kappa->max == 6.0);
+  CHECK(comparison.layers[0].kappa->p99 == 6.0);
+}

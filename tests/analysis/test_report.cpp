@@ -1,0 +1,85 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "analysis/report.hpp"
+#include "tests/analysis/hand_made.hpp"
+#include "tests/support/json_schema.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+
+namespace {
+
+const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
+
+std::size_t columns(const std::string& line) {
+  std::size_t count = 0;
+  for (char c : line)
+    if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the JSON report satisfies its published schema") {
+  const nlohmann::json report = nlohmann::json::parse(to_json(HandMade().report()));
+  CHECK(schema_errors(schema_file, report) == "");
+}
+
+TEST_CASE("the schema is strict: a missing or an unknown field is refused") {
+  nlohmann::json report = nlohmann::json::parse(to_json(HandMade().report()));
+  nlohmann::json missing = report, unknown = report;
+  missing["layers"][0].erase("gamma_n");
+  unknown["layers"][0]["surprise"] = 1;
+  CHECK(schema_errors(schema_file, missing) != "");
+  CHECK(schema_errors(schema_file, unknown) != "");
+}
+
+TEST_CASE("numbers that are not finite are strings in JSON") {
+  HandMade made;
+  made.bounds.layers[0].local[0].values.values[0] = std::numeric_limits<double>::infinity();
+  Report report = made.report();
+  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  CHECK(json["layers"][0]["local"]["bounds"][0]["max_bound"] == "inf");
+  CHECK(schema_errors(schema_file, json) == "");
+}
+
+TEST_CASE("the worst element is given in decimal and as a hex float that reads back exactly") {
+  HandMade made;
+  made.local.layers[0].values[0] = exact_ball(1.1);
+  const nlohmann::json worst = nlohmann::json::parse(to_json(made.report()))["layers"][0]["local"]["worst"];
+  CHECK(std::strtod(worst["reference_hex"].get<std::string>().c_str(), nullptr) == 1.1);
+}
+
+TEST_CASE("the text fits 100 columns, names the verdict first and carries no escapes unless asked") {
+  Report report = HandMade().report();
+  report.comparison.layers[0].name = std::string(200, 'n');
+  report.context.model_file = std::string(300, 'm');
+  const std::string text = to_text(report, {false, true});
+  CHECK(text.rfind("HOLDS", 0) == 0);
+  CHECK(text.find('\033') == std::string::npos);
+  CHECK(to_text(report, {true, false}).find('\033') != std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(columns(line) <= 100);
+  }
+}
+
+TEST_CASE("every column of the table is explained") {
+  const std::string explained = explain_columns();
+  for (const char* column : {"n ", "kappa", "error", "ulps", "any", "order", "folk!", "fwd", "ok", "near", "open", "void", "FAIL"})
+    CHECK(explained.find(std::string("  ") + column) != std::string::npos);
+}
+
+TEST_CASE("a violation names layer, bound, sample and element in the first sentence") {
+  HandMade made;
+  made.local.layers[0].values[3] = exact_ball(9.0);
+  const std::string sentence = headline(made.report());
+  CHECK(sentence.find("VIOLATED: layer 'layer' (MatMul) exceeds its local componentwise bound in 1 of 6 values, worst at sample 1 "
+                      "element 1") == 0);
+}
