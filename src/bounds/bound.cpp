@@ -1,0 +1,250 @@
+#include "driftbound/bounds/bound.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/forward.hpp"
+#include "bounds/heuristics.hpp"
+#include "bounds/local.hpp"
+#include "bounds/rules.hpp"
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/environment.hpp"
+#include "driftbound/num/errors.hpp"
+#include "driftbound/num/gamma.hpp"
+
+namespace driftbound {
+
+std::string_view name_of(Guarantee guarantee) {
+  switch (guarantee) {
+    case Guarantee::proven:
+      return "proven";
+    case Guarantee::conditional:
+      return "conditional";
+    case Guarantee::probabilistic:
+      return "probabilistic";
+    case Guarantee::heuristic:
+      return "heuristic";
+  }
+  return "heuristic";
+}
+
+std::string_view name_of(Question question) {
+  return question == Question::this_run ? "this-run" : "any-run";
+}
+
+namespace bounds {
+
+const Rules& default_rules() {
+  static const Rules rules;
+  return rules;
+}
+
+namespace {
+
+class Stopwatch {
+public:
+  /// Seconds since the last call.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// What is known of one value: what the run used, how far that may be from the exact network, on which
+/// conditions, and the fan-ins of the products behind it.
+struct ValueState {
+  Tensor<double> used;
+  std::vector<double> error;  ///< empty: all 0
+  std::set<std::string> conditions;
+  std::set<std::size_t> products;  ///< nodes
+};
+
+std::string joined(const std::set<std::string>& conditions) {
+  std::string text;
+  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
+  return text;
+}
+
+BoundResult result_of(std::string name, std::string theorem, const std::set<std::string>& conditions,
+                      const Shape& shape, std::vector<double> values, double seconds) {
+  BoundResult result;
+  result.name = std::move(name);
+  result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
+  result.theorem = std::move(theorem);
+  result.condition = joined(conditions);
+  result.values = Tensor<double>(shape, std::move(values));
+  result.seconds = seconds;
+  return result;
+}
+
+BoundResult heuristic_of(std::string name, Tensor<double> values) {
+  BoundResult result;
+  result.name = std::move(name);
+  result.guarantee = Guarantee::heuristic;
+  result.theorem = "T-19";
+  result.values = std::move(values);
+  return result;
+}
+
+class Walk {
+public:
+  Walk(const Graph& graph, const Trace& trace, const BoundOptions& options) : graph_(graph), trace_(trace) {
+    setting_.arithmetic = &trace.arithmetic;
+    setting_.machine = machine_of(trace.arithmetic);
+    setting_.rules = options.rules != nullptr ? options.rules : &default_rules();
+    setting_.threads = options.threads;
+    folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
+    states_.resize(graph.values.size());
+    dependent_ = depends_on_input(graph);
+    start();
+  }
+
+  Bounds run() {
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) visit(node);
+    return std::move(bounds_);
+  }
+
+private:
+  void start() {
+    if (trace_.layers.size() != graph_.nodes.size()) {
+      throw ShapeMismatch("bounds: the trace has " + std::to_string(trace_.layers.size()) + " layers, the graph " +
+                          std::to_string(graph_.nodes.size()) +
+                          "; read it with read_trace, which fits it to the graph");
+    }
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      if (graph_.is_constant(id)) states_[id].used = graph_.value(id).constant.to_double();
+    }
+    const Inputs used = used_inputs(graph_, trace_);
+    std::vector<Shape> input_shapes;
+    for (const ValueId id : graph_.inputs) {
+      const std::string& name = graph_.value(id).name;
+      states_[id].used = used.at(name).to_double();
+      states_[id].error = difference(states_[id].used, trace_.inputs.at(name).to_double());
+      input_shapes.push_back(states_[id].used.shape);
+    }
+    shapes_ = infer_shapes(graph_, input_shapes);
+  }
+
+  /// |used - given|, empty where nothing was lost.
+  std::vector<double> difference(const Tensor<double>& used, const Tensor<double>& given) const {
+    if (used.values == given.values) return {};
+    std::vector<double> error(used.size());
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      error[i] = setting_.rules->operand_error(given.values[i], used.values[i]);
+    }
+    return error;
+  }
+
+  NodeView view_of(const Node& node) const {
+    NodeView view;
+    view.node = &node;
+    for (const ValueId id : node.inputs) view.inputs.push_back(&states_[id].used);
+    view.output = &states_[node.output].used;
+    return view;
+  }
+
+  void visit(std::size_t index) {
+    const Node& node = graph_.nodes[index];
+    ValueState& state = states_[node.output];
+    state.used = trace_.layers[index].output.to_double();
+    if (state.used.shape != shapes_[node.output]) {
+      throw ShapeMismatch("bounds: layer " + node.name + " was recorded as " + to_string(state.used.shape) +
+                          ", the graph gives " + to_string(shapes_[node.output]));
+    }
+    const NodeView view = view_of(node);
+    LayerBounds layer;
+    layer.fan_in = fan_in(graph_, node, shapes_);
+    layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
+
+    Stopwatch watch;
+    LocalBound local = local_bound(view, setting_);
+    const double local_seconds = watch.lap();
+    follow(index, view, local);
+    const double forward_seconds = watch.lap();
+
+    const Shape& shape = state.used.shape;
+    if (dependent_[node.output]) {
+      layer.accumulated.push_back(result_of("forward", "T-40", state.conditions, shape, state.error, forward_seconds));
+    }
+    add_folklore(node, state, layer, !local.kappa.empty());
+    if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
+    if (!local.order_aware.empty()) {
+      layer.local.insert(layer.local.begin(), result_of("order-aware", local.order_theorem, local.conditions, shape,
+                                                        std::move(local.order_aware), local_seconds));
+    }
+    layer.local.insert(layer.local.begin(), result_of("componentwise", local.theorem, local.conditions, shape,
+                                                      std::move(local.any_order), local_seconds));
+    note_assumptions(local.conditions);
+    bounds_.layers.push_back(std::move(layer));
+  }
+
+  /// T-40: what the inputs hand on and what the node adds.
+  void follow(std::size_t index, const NodeView& view, const LocalBound& local) {
+    const Node& node = graph_.nodes[index];
+    ValueState& state = states_[node.output];
+    std::vector<Radii> radii;
+    for (const ValueId id : node.inputs) {
+      radii.push_back(states_[id].error);
+      state.conditions.insert(states_[id].conditions.begin(), states_[id].conditions.end());
+      state.products.insert(states_[id].products.begin(), states_[id].products.end());
+    }
+    state.conditions.insert(local.conditions.begin(), local.conditions.end());
+    if (!local.kappa.empty()) state.products.insert(index);
+    state.error = propagate(view, radii, local.best(), setting_);
+    for (std::size_t i = 0; i < state.error.size(); ++i) {
+      state.error[i] = setting_.rules->forward_error(state.error[i], local.best()[i]);
+      if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
+    }
+  }
+
+  void add_folklore(const Node& node, const ValueState& state, LayerBounds& layer, bool is_product) const {
+    const auto both = [&](std::vector<BoundResult>& list, const std::string& name, const std::vector<std::int64_t>& n) {
+      list.push_back(heuristic_of(name, estimate_seed_gamma(n, folklore_u_, state.used)));
+      list.push_back(heuristic_of(name + "/note", estimate_seed_gamma(n, 2.0 * folklore_u_, state.used)));
+    };
+    if (is_product && gamma(layer.fan_in, 2.0 * folklore_u_).is_finite())
+      both(layer.local, "seed-gamma", {layer.fan_in});
+    const bool is_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), node.output) > 0;
+    if (!is_output || !dependent_[node.output]) return;
+    std::vector<std::int64_t> fan_ins;
+    for (const std::size_t product : state.products) {
+      fan_ins.push_back(fan_in(graph_, graph_.nodes[product], shapes_));
+    }
+    both(layer.accumulated, "seed-sum-gamma", fan_ins);
+  }
+
+  void note_assumptions(const std::set<std::string>& conditions) {
+    for (const std::string& condition : conditions) {
+      const auto& known = bounds_.assumptions;
+      if (std::find(known.begin(), known.end(), condition) == known.end()) bounds_.assumptions.push_back(condition);
+    }
+  }
+
+  const Graph& graph_;
+  const Trace& trace_;
+  Setting setting_;
+  double folklore_u_ = 0.0;
+  std::vector<bool> dependent_;
+  std::vector<Shape> shapes_;
+  std::vector<ValueState> states_;
+  Bounds bounds_;
+};
+
+}  // namespace
+}  // namespace bounds
+
+Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {
+  require_sound_environment();
+  return bounds::Walk(graph, trace, options).run();
+}
+
+}  // namespace driftbound

@@ -1,0 +1,115 @@
+#include "bounds/forward.hpp"
+
+#include <algorithm>
+
+#include "bounds/product_node.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+std::vector<double> propagate_unary(Rules::Unary rule, const NodeView& view, Radii e, Radii y_error, double alpha) {
+  std::vector<double> result;
+  const std::vector<double>& x = view.input(0).values;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    result.push_back(rule(Point{x[i], radius_at(e, i), view.y(i), radius_at(y_error, i), alpha}).value());
+  }
+  return result;
+}
+
+std::vector<double> propagate_binary(Rules::Binary rule, const NodeView& view, std::span<const Radii> radii) {
+  const Tensor<double>& a = view.input(0);
+  const Tensor<double>& b = view.input(1);
+  const BroadcastIndex a_index(a.shape, view.output->shape);
+  const BroadcastIndex b_index(b.shape, view.output->shape);
+  std::vector<double> result(view.output->size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::size_t p = a_index(i), q = b_index(i);
+    result[i] = rule(a.values[p], radius_at(radii[0], p), b.values[q], radius_at(radii[1], q)).value();
+  }
+  return result;
+}
+
+std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error,
+                                   const Rules& rules) {
+  const ReductionPlan plan = plan_reduction(softmax, view.output->shape);
+  const auto length = static_cast<std::size_t>(plan.length);
+  std::vector<double> result(view.output->size());
+  std::vector<double> p(length), error(length), e(length), moved(length);
+  for (std::int64_t o = 0; o < plan.outer; ++o) {
+    for (std::int64_t i = 0; i < plan.inner; ++i) {
+      for (std::size_t j = 0; j < length; ++j) {
+        const std::size_t at = plan.index(o, static_cast<std::int64_t>(j), i);
+        p[j] = view.y(at);
+        error[j] = radius_at(y_error, at).value();
+        e[j] = radius_at(radii, at).value();
+      }
+      rules.softmax(p, error, e, moved);
+      for (std::size_t j = 0; j < length; ++j) result[plan.index(o, static_cast<std::int64_t>(j), i)] = moved[j];
+    }
+  }
+  return result;
+}
+
+std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
+  std::vector<Shape> shapes;
+  for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
+  std::vector<double> result;
+  for (const ElementSource& source : plan_selection(view.node->op, shapes, view.output->shape)) {
+    const double x = view.input(source.input).values[source.index];
+    result.push_back(
+        rules.identity(Point{x, radius_at(radii[source.input], source.index), x, Magnitude(), 0.0}).value());
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii, Radii y_error,
+                              const Setting& setting) {
+  if (std::all_of(radii.begin(), radii.end(), [](Radii r) { return r.empty(); })) {
+    return std::vector<double>(view.output->size(), 0.0);
+  }
+  if (const std::optional<Product> product = product_of(view)) {
+    return propagate_product_node(*product, view, radii, setting);
+  }
+  if (is_selection(view.node->op)) return propagate_selection(view, radii, *setting.rules);
+  const Rules& rules = *setting.rules;
+  const auto unary = [&](Rules::Unary rule, double alpha = 0.0) {
+    return propagate_unary(rule, view, radii[0], y_error, alpha);
+  };
+  const auto binary = [&](Rules::Binary rule) { return propagate_binary(rule, view, radii); };
+  return std::visit(
+      Overloaded{
+          [&](const op::Add&) { return binary(rules.sum); },
+          [&](const op::Sub&) { return binary(rules.sum); },
+          [&](const op::Mul&) { return binary(rules.product); },
+          [&](const op::Div&) { return binary(rules.quotient); },
+          [&](const op::Neg&) { return unary(rules.identity); },
+          [&](const op::Cast&) { return unary(rules.identity); },
+          [&](const op::Relu&) { return unary(rules.relu); },
+          [&](const op::LeakyRelu& leaky) { return unary(rules.leaky_relu, leaky.alpha); },
+          [&](const op::Elu& elu) { return unary(rules.elu, elu.alpha); },
+          [&](const op::Tanh&) { return unary(rules.tanh); },
+          [&](const op::Sigmoid&) { return unary(rules.sigmoid); },
+          [&](const op::Softplus&) { return unary(rules.softplus); },
+          [&](const op::Sin&) { return unary(rules.sin_or_cos); },
+          [&](const op::Cos&) { return unary(rules.sin_or_cos); },
+          [&](const op::Exp&) { return unary(rules.exp); },
+          [&](const op::Erf&) { return unary(rules.erf); },
+          [&](const op::Sqrt&) { return unary(rules.sqrt); },
+          [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error, rules); },
+          [&](const op::Gemm&) { return std::vector<double>(); },
+          [&](const op::MatMul&) { return std::vector<double>(); },
+          [&](const op::Concat&) { return std::vector<double>(); },
+          [&](const op::Reshape&) { return std::vector<double>(); },
+          [&](const op::Flatten&) { return std::vector<double>(); },
+          [&](const op::Squeeze&) { return std::vector<double>(); },
+          [&](const op::Unsqueeze&) { return std::vector<double>(); },
+          [&](const op::Transpose&) { return std::vector<double>(); },
+          [&](const op::Identity&) { return std::vector<double>(); },
+      },
+      view.node->op);
+}
+
+}  // namespace driftbound::bounds

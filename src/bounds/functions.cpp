@@ -1,0 +1,54 @@
+#include "bounds/functions.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bounds/elementary.hpp"
+#include "bounds/rounding.hpp"
+#include "driftbound/num/directed.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// What units (u |f| + eta) allows, where |f| <= `value`.
+Magnitude allowed_error(Magnitude value, double units, const Machine& machine) {
+  const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
+  return Magnitude(units) * (Magnitude(machine.u) * value + Magnitude(machine.eta)) + flushed;
+}
+
+/// A constant of an op as the accumulator holds it.
+double constant_as_used(double alpha, const Machine& machine) {
+  return round_to(alpha, *machine.accumulator, machine.rounding);
+}
+
+}  // namespace
+
+Magnitude function_error(double y, double units, const Machine& machine) {
+  const Magnitude stored = storing_error(y, machine);
+  const double shrunk = sub_down(1.0, mul_up(units, machine.u));
+  return divide_up(allowed_error(Magnitude(y) + stored, units, machine), shrunk) + stored;
+}
+
+Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& machine) {
+  if (x >= 0.0) return storing_error(y, machine);
+  const double used = constant_as_used(alpha, machine);
+  const Magnitude constant = Magnitude(operand_error(alpha, used)) * Magnitude(x);
+  const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
+  return constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
+}
+
+Magnitude elu_error(double x, double y, double alpha, double units, const Machine& machine) {
+  if (x >= 0.0) return storing_error(y, machine);
+  const double used = constant_as_used(alpha, machine);
+  const Magnitude exact(std::min(-x, 1.0));  // |e^x - 1| <= min(|x|, 1)
+  const Magnitude inner = Magnitude(used) * allowed_error(exact, units, machine);
+  const Magnitude constant = Magnitude(operand_error(alpha, used)) * exact;
+  const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
+  return inner + constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
+}
+
+bool exp_is_covered(double x, const Machine& machine) {
+  return exp_up(x) < machine.accumulator->largest;
+}
+
+}  // namespace driftbound::bounds

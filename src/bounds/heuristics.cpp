@@ -1,0 +1,25 @@
+#include "bounds/heuristics.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "driftbound/num/gamma.hpp"
+
+namespace driftbound::bounds {
+
+double folklore_unit_roundoff(const ArithmeticModel& arithmetic) {
+  return unit_roundoff(format(arithmetic.input), Rounding::nearest_even);
+}
+
+Tensor<double> estimate_seed_gamma(std::span<const std::int64_t> fan_ins, double unit_roundoff,
+                                   const Tensor<double>& y) {
+  Magnitude factor;
+  for (const std::int64_t n : fan_ins) factor += gamma(n, unit_roundoff);
+  Tensor<double> result = y;
+  for (double& value : result.values) {
+    value = std::isfinite(value) ? (factor * Magnitude(value)).value() : std::numeric_limits<double>::infinity();
+  }
+  return result;
+}
+
+}  // namespace driftbound::bounds

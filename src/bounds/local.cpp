@@ -1,0 +1,271 @@
+#include "bounds/local.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "bounds/forward.hpp"
+#include "bounds/product_node.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The accuracy of a function, noted among the conditions unless it is IEEE 754's or MPFR's correct rounding.
+double units_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions) {
+  const FunctionAccuracy& accuracy = setting.arithmetic->accuracy(function);
+  const bool is_correct_rounding = accuracy.evidence == Evidence::documented && accuracy.units == 1.0;
+  if (!is_correct_rounding) {
+    std::string text = std::to_string(accuracy.units);
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    conditions.insert(std::string(function) + " within " + text + " (u |f| + eta), " +
+                      std::string(name_of(accuracy.evidence)) + ": " + accuracy.source);
+  }
+  return accuracy.units;
+}
+
+/// A node whose operands are those that its operation used, with the errors of reading them.
+struct Reading {
+  std::vector<Tensor<double>> used;
+  std::vector<std::vector<double>> errors;
+  NodeView view;
+  bool is_exact = true;
+};
+
+Reading read_operands(const NodeView& view, const Setting& setting) {
+  Reading reading;
+  reading.view = view;
+  reading.used.reserve(view.inputs.size());
+  for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
+    const Tensor<double>& recorded = view.input(slot);
+    Operand operand = round_operand(recorded, *setting.machine.accumulator, setting.machine, *setting.rules);
+    reading.is_exact = reading.is_exact && operand.is_exact();
+    reading.used.push_back(Tensor<double>(recorded.shape, std::move(operand.used)));
+    reading.errors.push_back(std::move(operand.error));
+    reading.view.inputs[slot] = &reading.used.back();
+  }
+  return reading;
+}
+
+/// Rounding errors of one node on the operands it used: a function per element, or per row.
+class Rounded {
+public:
+  Rounded(const NodeView& view, const Setting& setting, LocalBound& result)
+      : view_(view), setting_(setting), result_(result), machine_(setting.machine), rules_(*setting.rules) {}
+
+  void operator()(const op::Add&) { add_or_subtract(); }
+  void operator()(const op::Sub&) { add_or_subtract(); }
+  void operator()(const op::Mul&) {
+    binary([&](double a, double b, double y) {
+      const bool is_exact = a == 0.0 || b == 0.0 || std::abs(a) == 1.0 || std::abs(b) == 1.0;
+      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+    });
+  }
+  void operator()(const op::Div&) {
+    binary([&](double a, double b, double y) {
+      const bool is_exact = a == 0.0 || std::abs(b) == 1.0;
+      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+    });
+  }
+  void operator()(const op::Neg&) { exact(); }
+  void operator()(const op::Relu&) { exact(); }
+  void operator()(const op::Cast& cast) {
+    const Format& target = format_of(cast.to);
+    result_.theorem = "T-14";
+    unary([&](double x, double y) {
+      const Magnitude stored = rules_.storing_error(y, machine_);
+      const Magnitude before_storing = Magnitude(y) + stored;
+      const bool is_exact = representable(x, target);
+      return is_exact ? stored : stored + rules_.cast_error(before_storing.value(), target, machine_);
+    });
+  }
+  void operator()(const op::LeakyRelu& leaky) {
+    result_.theorem = "T-18";
+    unary([&](double x, double y) { return rules_.leaky_relu_error(x, y, leaky.alpha, machine_); });
+  }
+  void operator()(const op::Elu& elu) {
+    result_.theorem = "T-18";
+    const double units = units_of("expm1", setting_, result_.conditions);
+    unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, units, machine_); });
+  }
+  void operator()(const op::Tanh&) { function("tanh"); }
+  void operator()(const op::Sigmoid&) { function("sigmoid"); }
+  void operator()(const op::Softplus&) { function("softplus"); }
+  void operator()(const op::Sin&) { function("sin"); }
+  void operator()(const op::Cos&) { function("cos"); }
+  void operator()(const op::Erf&) { function("erf"); }
+  void operator()(const op::Sqrt&) {
+    const double units = units_of("sqrt", setting_, result_.conditions);
+    if (units != 1.0) return function("sqrt");
+    unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
+  }
+  void operator()(const op::Exp&) {
+    result_.theorem = "T-16";
+    const double units = units_of("exp", setting_, result_.conditions);
+    unary([&](double x, double y) {
+      return rules_.exp_is_covered(x, machine_) ? rules_.function_error(y, units, machine_) : Magnitude::infinite();
+    });
+  }
+  void operator()(const op::Softmax& softmax);
+
+  // Moves elements without rounding them.
+  void operator()(const op::Concat&) { exact(); }
+  void operator()(const op::Reshape&) { exact(); }
+  void operator()(const op::Flatten&) { exact(); }
+  void operator()(const op::Squeeze&) { exact(); }
+  void operator()(const op::Unsqueeze&) { exact(); }
+  void operator()(const op::Transpose&) { exact(); }
+  void operator()(const op::Identity&) { exact(); }
+
+  // Matrix products have bounds of their own (product_node.hpp).
+  void operator()(const op::Gemm&) {}
+  void operator()(const op::MatMul&) {}
+
+private:
+  void exact() {
+    const bool fits = operands_fit_output();
+    for (const double y : view_.output->values) {
+      const Magnitude error = fits ? Magnitude() : rules_.storing_error(y, machine_);
+      result_.any_order.push_back(std::isfinite(y) ? error.value() : infinity);
+    }
+  }
+
+  bool operands_fit_output() const {
+    return std::all_of(view_.inputs.begin(), view_.inputs.end(), [&](const Tensor<double>* input) {
+      return std::all_of(input->values.begin(), input->values.end(),
+                         [&](double x) { return representable(x, *machine_.output); });
+    });
+  }
+
+  template <class Rule>
+  void unary(const Rule& rule) {
+    const std::vector<double>& x = view_.input(0).values;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      push(std::isfinite(x[i]), view_.y(i), [&](double y) { return rule(x[i], y); });
+  }
+
+  template <class Rule>
+  void binary(const Rule& rule) {
+    const Tensor<double>& a = view_.input(0);
+    const Tensor<double>& b = view_.input(1);
+    const BroadcastIndex a_index(a.shape, view_.output->shape);
+    const BroadcastIndex b_index(b.shape, view_.output->shape);
+    for (std::size_t i = 0; i < view_.output->size(); ++i) {
+      const double p = a.values[a_index(i)], q = b.values[b_index(i)];
+      push(std::isfinite(p) && std::isfinite(q), view_.y(i), [&](double y) { return rule(p, q, y); });
+    }
+  }
+
+  template <class Rule>
+  void push(bool operands_are_finite, double y, const Rule& rule) {
+    result_.any_order.push_back(operands_are_finite && std::isfinite(y) ? rule(y).value() : infinity);
+  }
+
+  void add_or_subtract() {
+    binary([&](double a, double b, double y) {
+      const bool is_exact = a == 0.0 || b == 0.0;
+      return is_exact ? rules_.storing_error(y, machine_) : rules_.addition_error(y, machine_);
+    });
+  }
+
+  void function(std::string_view name) {
+    result_.theorem = "T-16";
+    const double units = units_of(name, setting_, result_.conditions);
+    unary([&](double, double y) { return rules_.function_error(y, units, machine_); });
+  }
+
+  static const Format& format_of(ElementType type) {
+    switch (type) {
+      case ElementType::f64:
+        return format(FormatId::fp64);
+      case ElementType::f32:
+        return format(FormatId::fp32);
+      case ElementType::f16:
+        return format(FormatId::fp16);
+      case ElementType::bf16:
+        return format(FormatId::bf16);
+      default:
+        throw Unsupported("bounds: a Cast to " + std::string(name_of(type)) + " is no exact identity; remove it");
+    }
+  }
+
+  const NodeView& view_;
+  const Setting& setting_;
+  LocalBound& result_;
+  const Machine& machine_;
+  const Rules& rules_;
+};
+
+void Rounded::operator()(const op::Softmax& softmax) {
+  const double units = units_of("exp", setting_, result_.conditions);
+  const ReductionPlan plan = plan_reduction(softmax, view_.output->shape);
+  const auto length = static_cast<std::size_t>(plan.length);
+  const bool order_is_known = machine_.order.kind != SummationOrder::Kind::unknown;
+  const Magnitude any_order = rules_.any_order_factor(plan.length - 1, machine_);
+  const Magnitude by_height =
+      order_is_known ? rules_.path_factor(rules_.sum_height(machine_.order, plan.length), machine_) : any_order;
+  result_.theorem = result_.order_theorem = "T-17";
+  result_.any_order.assign(view_.output->size(), infinity);
+  if (order_is_known) result_.order_aware.assign(view_.output->size(), infinity);
+  std::vector<double> x(length), p(length), bound(length);
+  for (std::int64_t o = 0; o < plan.outer; ++o) {
+    for (std::int64_t i = 0; i < plan.inner; ++i) {
+      const auto index = [&](std::size_t j) { return plan.index(o, static_cast<std::int64_t>(j), i); };
+      bool is_finite = true;
+      for (std::size_t j = 0; j < length; ++j) {
+        x[j] = view_.input(0).values[index(j)];
+        p[j] = view_.y(index(j));
+        is_finite = is_finite && std::isfinite(x[j]) && std::isfinite(p[j]);
+      }
+      if (!is_finite) continue;
+      rules_.softmax_error(x, p, units, any_order, machine_, bound);
+      for (std::size_t j = 0; j < length; ++j) result_.any_order[index(j)] = bound[j];
+      if (!order_is_known) continue;
+      rules_.softmax_error(x, p, units, std::min(any_order, by_height), machine_, bound);
+      for (std::size_t j = 0; j < length; ++j) result_.order_aware[index(j)] = bound[j];
+    }
+  }
+}
+
+void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
+  for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] = (Magnitude(bounds[i]) + Magnitude(more[i])).value();
+}
+
+std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
+  return "arithmetic " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", " +
+         std::string(name_of(arithmetic.evidence)) + (arithmetic.source.empty() ? "" : ": " + arithmetic.source);
+}
+
+}  // namespace
+
+LocalBound local_bound(const NodeView& view, const Setting& setting) {
+  LocalBound result;
+  if (setting.arithmetic->evidence != Evidence::documented) {
+    result.conditions.insert(arithmetic_condition(*setting.arithmetic));
+  }
+  if (const std::optional<Product> product = product_of(view)) {
+    ProductBounds bounds = product_bounds(*product, view, setting);
+    result.any_order = std::move(bounds.any_order);
+    result.order_aware = std::move(bounds.order_aware);
+    result.kappa = std::move(bounds.kappa);
+    result.theorem = "T-10";
+    result.order_theorem = "T-11";
+    return result;
+  }
+  result.theorem = "T-15";
+  const Reading reading = read_operands(view, setting);
+  std::visit(Rounded(reading.view, setting, result), view.node->op);
+  if (reading.is_exact) return result;
+  const std::vector<Radii> radii(reading.errors.begin(), reading.errors.end());
+  add_to(result.any_order, propagate(reading.view, radii, result.any_order, setting));
+  if (!result.order_aware.empty())
+    add_to(result.order_aware, propagate(reading.view, radii, result.order_aware, setting));
+  return result;
+}
+
+}  // namespace driftbound::bounds

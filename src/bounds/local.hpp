@@ -1,0 +1,26 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/node_view.hpp"
+
+namespace driftbound::bounds {
+
+/// Bounds of one node against its exact function on its recorded inputs.
+struct LocalBound {
+  std::vector<double> any_order;
+  std::vector<double> order_aware;  ///< empty where there is no sum or its order is unknown
+  std::vector<double> kappa;        ///< products only
+  std::string theorem;
+  std::string order_theorem;
+  std::set<std::string> conditions;  ///< empty: proven
+
+  const std::vector<double>& best() const { return order_aware.empty() ? any_order : order_aware; }
+};
+
+/// Source:    docs/theory.md T-10 to T-18
+LocalBound local_bound(const NodeView& view, const Setting& setting);
+
+}  // namespace driftbound::bounds

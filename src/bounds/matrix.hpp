@@ -1,0 +1,34 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bounds/machine.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+
+struct Rules;
+
+/// True value of a sum of nonnegative terms from its value in double, `roundings` of them on the longest path
+/// and `products` products that may have underflowed.
+/// Source:    docs/theory.md T-08
+double outward(double value, std::int64_t roundings, std::int64_t products);
+
+/// Upper bounds of sum_k a_ik b_kj for nonnegative a and b, laid out as the operands of the plan.
+/// Shapes:    [batches * m * n]
+/// Tightness: relative excess at most 3 k 2^-52 where nothing underflows
+/// Source:    docs/theory.md T-08
+std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                               const Rules& rules, int threads);
+
+/// Nonzero factors of every row of A and every column of B.
+struct NonzeroCounts {
+  std::vector<std::int64_t> rows;     ///< [batches * m]
+  std::vector<std::int64_t> columns;  ///< [batches * n]
+};
+NonzeroCounts count_nonzero(const ProductPlan& plan, std::span<const double> a, std::span<const double> b);
+
+std::vector<double> magnitudes(std::span<const double> values);
+
+}  // namespace driftbound::bounds

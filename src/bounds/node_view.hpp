@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bounds/rounding.hpp"
+#include "bounds/rules.hpp"
+#include "driftbound/model/graph.hpp"
+
+namespace driftbound::bounds {
+
+/// What every bound of one evaluation shares.
+struct Setting {
+  const ArithmeticModel* arithmetic = nullptr;
+  Machine machine;
+  const Rules* rules = nullptr;
+  int threads = 1;
+};
+
+/// One node with the recorded values of its inputs and its output.
+struct NodeView {
+  const Node* node = nullptr;
+  std::vector<const Tensor<double>*> inputs;
+  const Tensor<double>* output = nullptr;
+
+  const Tensor<double>& input(std::size_t slot) const { return *inputs.at(slot); }
+  double y(std::size_t i) const { return output->values[i]; }
+};
+
+/// Upper bounds per element; empty: all 0.
+using Radii = std::span<const double>;
+
+inline Magnitude radius_at(Radii radii, std::size_t i) {
+  return radii.empty() ? Magnitude() : Magnitude(radii[i]);
+}
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,300 @@
+#include "bounds/product_node.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "driftbound/num/directed.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// The operands as the product reads them, and the two sums of magnitudes that every bound needs.
+struct Sums {
+  Operand a, b;
+  std::vector<double> a_used, b_used;  ///< magnitudes
+  std::vector<double> total;           ///< sum_k |a_ik b_kj| over the operands used
+  std::vector<double> operand;         ///< error of reading the operands; empty: none
+  NonzeroCounts nonzero;
+};
+
+Sums sums_of(const Product& product, const NodeView& view, const Setting& setting) {
+  const Machine& machine = setting.machine;
+  const Rules& rules = *setting.rules;
+  const ProductPlan& plan = product.plan;
+  Sums sums;
+  sums.a = round_operand(view.input(0), *machine.input, machine, rules);
+  sums.b = round_operand(view.input(1), *machine.input, machine, rules);
+  sums.a_used = magnitudes(sums.a.used);
+  sums.b_used = magnitudes(sums.b.used);
+  sums.total = product_up(plan, sums.a_used, sums.b_used, rules, setting.threads);
+  sums.nonzero = count_nonzero(plan, sums.a_used, sums.b_used);
+  if (!sums.a.is_exact()) sums.operand = product_up(plan, sums.a.error, sums.b_used, rules, setting.threads);
+  if (!sums.b.is_exact()) {
+    const std::vector<double> a_recorded = magnitudes(view.input(0).values);
+    const std::vector<double> more = product_up(plan, a_recorded, sums.b.error, rules, setting.threads);
+    if (sums.operand.empty()) sums.operand.assign(more.size(), 0.0);
+    for (std::size_t i = 0; i < more.size(); ++i) sums.operand[i] = add_up(sums.operand[i], more[i]);
+  }
+  return sums;
+}
+
+/// The addend beta c of one element: its magnitude as used, its error before the sum is rounded, and
+/// whether the product beta c was rounded.
+struct Addend {
+  Magnitude magnitude;
+  Magnitude error;
+  bool is_present = false;
+  bool is_rounded = false;
+};
+
+class Addends {
+public:
+  Addends(const Product& product, const NodeView& view, const Setting& setting)
+      : machine_(setting.machine), rules_(*setting.rules), present_(product.has_addend && product.beta != 0.0) {
+    if (!present_) return;
+    recorded_ = &view.input(2);
+    used_ = round_operand(*recorded_, *machine_.accumulator, machine_, rules_);
+    index_.emplace(recorded_->shape, view.output->shape);
+    beta_ = product.beta;
+    beta_used_ = round_to(beta_, *machine_.accumulator, machine_.rounding);
+  }
+
+  bool any() const { return present_; }
+
+  Addend of(std::size_t i) const {
+    Addend addend;
+    if (!present_) return addend;
+    const std::size_t from = (*index_)(i);
+    const double c = used_.used[from];
+    addend.magnitude = Magnitude(beta_used_) * Magnitude(c);
+    addend.is_present = c != 0.0;
+    addend.is_rounded = addend.is_present && std::abs(beta_used_) != 1.0;
+    addend.error = Magnitude(beta_) * radius_at(used_.error, from);
+    if (beta_used_ != beta_) addend.error += Magnitude(rules_.operand_error(beta_, beta_used_)) * Magnitude(c);
+    return addend;
+  }
+
+  double recorded_magnitude(std::size_t i) const {
+    return present_ ? std::abs(beta_ * recorded_->values[(*index_)(i)]) : 0.0;
+  }
+
+private:
+  const Machine& machine_;
+  const Rules& rules_;
+  bool present_ = false;
+  const Tensor<double>* recorded_ = nullptr;
+  Operand used_;
+  std::optional<BroadcastIndex> index_;
+  double beta_ = 0.0;
+  double beta_used_ = 0.0;
+};
+
+/// alpha as the accumulator holds it. By 1 and -1 nothing is rounded.
+struct Scale {
+  double exact = 1.0;
+  double used = 1.0;
+  bool is_trivial() const { return exact == used && std::abs(exact) == 1.0; }
+};
+
+/// One element between the sum of its products and the stored result.
+struct Element {
+  std::int64_t products = 0;  ///< upper bound of those that are not 0
+  Magnitude total;            ///< their magnitudes summed
+  Magnitude operand;          ///< error of reading them
+  Addend addend;
+  double y = 0.0;
+};
+
+/// Error of the whole sum, and without its last rounding, which the stored result bounds better.
+struct SumError {
+  Magnitude whole;
+  Magnitude before_last;
+};
+
+class ElementBound {
+public:
+  ElementBound(Scale scale, const Setting& setting)
+      : scale_(scale), machine_(setting.machine), rules_(*setting.rules) {}
+
+  /// T-10: the tree has the products and the addend as leaves.
+  double any_order(const Element& e) const {
+    if (!scale_.is_trivial()) return finish_scaled(e, any_order_sum(e.products, Addend{}, e.total).whole);
+    const Magnitude total = e.total + e.addend.magnitude;
+    return finish(e, any_order_sum(e.products, e.addend, total).before_last);
+  }
+
+  /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
+  double order_aware(const Element& e, Magnitude path) const {
+    const Magnitude sum = path + rules_.underflow_term(e.products, e.products, machine_);
+    if (!scale_.is_trivial()) return finish_scaled(e, sum);
+    return finish(e, sum + addend_rounding(e));
+  }
+
+private:
+  SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {
+    const std::int64_t leaves = rules_.leaf_count(products, addend.is_present ? 1 : 0);
+    const std::int64_t rounded_products = products + (addend.is_rounded ? 1 : 0);
+    const Magnitude underflow =
+        rounded_products > 0 ? rules_.underflow_term(rounded_products, leaves, machine_) : Magnitude();
+    return {rules_.any_order_factor(leaves, machine_) * total + underflow,
+            rules_.any_order_factor(leaves - 1, machine_) * total + underflow};
+  }
+
+  Magnitude addend_rounding(const Element& e) const {
+    if (!e.addend.is_rounded) return Magnitude();
+    return Magnitude(machine_.u) * e.addend.magnitude + Magnitude(machine_.eta);
+  }
+
+  double finish(const Element& e, Magnitude sum_error) const {
+    const bool nothing_rounded = e.products == 0 && !e.addend.is_rounded;
+    const Magnitude last = nothing_rounded ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
+    return checked(e, sum_error + e.operand * Magnitude(scale_.exact) + e.addend.error + last);
+  }
+
+  double finish_scaled(const Element& e, Magnitude sum_error) const {
+    Magnitude error = Magnitude(scale_.used) * sum_error;
+    if (scale_.used != scale_.exact) error += Magnitude(rules_.operand_error(scale_.exact, scale_.used)) * e.total;
+    if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
+      error += Magnitude(machine_.u) * Magnitude(scale_.used) * (e.total + sum_error) + Magnitude(machine_.eta);
+    }
+    return finish(e, error + addend_rounding(e));
+  }
+
+  double checked(const Element& e, Magnitude error) const {
+    const Magnitude scale = std::max(Magnitude(1.0), Magnitude(scale_.used));
+    const bool is_safe = rules_.cannot_overflow(scale * e.total + e.addend.magnitude, scale * error, machine_);
+    return is_safe ? error.value() : infinity;
+  }
+
+  Scale scale_;
+  const Machine& machine_;
+  const Rules& rules_;
+};
+
+/// |a_ik| scaled by the growth along the path of its product, packed [batches, m, k]; without the last
+/// rounding where `leave_out_last`.
+std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,
+                                      const Setting& setting) {
+  const Machine& machine = setting.machine;
+  std::vector<double> factors;
+  for (std::int64_t d = 0; d <= 2 * plan.k + 1; ++d) factors.push_back(setting.rules->path_factor(d, machine).value());
+  std::vector<double> weighted(at(plan.batches * plan.m * plan.k));
+  std::vector<char> nonzero(at(plan.k)), previous;
+  std::vector<std::int64_t> roundings(at(plan.k));
+  for (std::int64_t row = 0; row < plan.batches * plan.m; ++row) {
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const double factor = a[plan.a_index(row / plan.m, row % plan.m, k)];
+      weighted[at(row * plan.k + k)] = factor;
+      nonzero[at(k)] = factor != 0.0 ? 1 : 0;
+    }
+    if (nonzero != previous) setting.rules->path_lengths(machine.order, nonzero, roundings);
+    previous = nonzero;
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const std::int64_t d = roundings[at(k)] - (leave_out_last ? 1 : 0);
+      double& value = weighted[at(row * plan.k + k)];
+      value = mul_up(value, factors[at(std::max<std::int64_t>(d, 0))]);
+    }
+  }
+  return weighted;
+}
+
+ProductPlan with_packed_a(ProductPlan plan) {
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) plan.a_batch[at(batch)] = batch * plan.m * plan.k;
+  plan.a_row = plan.k;
+  plan.a_col = 1;
+  return plan;
+}
+
+std::vector<double> path_sums(const Product& product, const Sums& sums, bool leave_out_last, const Setting& setting) {
+  const std::vector<double> weighted = weighted_by_paths(product.plan, sums.a_used, leave_out_last, setting);
+  return product_up(with_packed_a(product.plan), weighted, sums.b_used, *setting.rules, setting.threads);
+}
+
+/// T-19
+double approx_kappa(double total, double y) {
+  if (total == 0.0 && y == 0.0) return 1.0;
+  return std::isfinite(y) ? total / std::abs(y) : infinity;
+}
+
+}  // namespace
+
+std::optional<Product> product_of(const NodeView& view) {
+  if (const auto* gemm = std::get_if<op::Gemm>(&view.node->op)) {
+    return Product{plan_product(*gemm, view.input(0).shape, view.input(1).shape), gemm->alpha, gemm->beta,
+                   view.inputs.size() > 2};
+  }
+  if (const auto* matmul = std::get_if<op::MatMul>(&view.node->op)) {
+    return Product{plan_product(*matmul, view.input(0).shape, view.input(1).shape), 1.0, 1.0, false};
+  }
+  return std::nullopt;
+}
+
+ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting) {
+  const Machine& machine = setting.machine;
+  const ProductPlan& plan = product.plan;
+  const Sums sums = sums_of(product, view, setting);
+  const Addends addends(product, view, setting);
+  const Scale scale{product.alpha, round_to(product.alpha, *machine.accumulator, machine.rounding)};
+  const ElementBound bound(scale, setting);
+  const bool order_is_known = machine.order.kind != SummationOrder::Kind::unknown;
+  const bool leave_out_last = !addends.any() && scale.is_trivial();
+  const std::vector<double> paths =
+      order_is_known ? path_sums(product, sums, leave_out_last, setting) : std::vector<double>();
+
+  ProductBounds result;
+  for (std::size_t i = 0; i < sums.total.size(); ++i) {
+    const double y = view.y(i);
+    const std::size_t row = i / at(plan.n);
+    const std::size_t column = row / at(plan.m) * at(plan.n) + i % at(plan.n);
+    const Element element{std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]), Magnitude(sums.total[i]),
+                          radius_at(sums.operand, i), addends.of(i), y};
+    const double any_order = std::isfinite(y) ? bound.any_order(element) : infinity;
+    result.any_order.push_back(any_order);
+    if (order_is_known) {
+      const double known = std::isfinite(y) ? bound.order_aware(element, Magnitude(paths[i])) : infinity;
+      result.order_aware.push_back(std::min(any_order, known));
+    }
+    result.kappa.push_back(approx_kappa(std::abs(product.alpha) * sums.total[i] + addends.recorded_magnitude(i), y));
+  }
+  return result;
+}
+
+std::vector<double> propagate_product_node(const Product& product, const NodeView& view, std::span<const Radii> radii,
+                                           const Setting& setting) {
+  const ProductPlan& plan = product.plan;
+  const Rules& rules = *setting.rules;
+  const auto weights = [&](std::size_t slot) {
+    std::vector<double> result = view.input(slot).values;
+    for (double& value : result) value = rules.product_weight(value);
+    return result;
+  };
+  std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
+  const auto add = [&](const std::vector<double>& more, Magnitude factor) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = (Magnitude(result[i]) + Magnitude(more[i]) * factor).value();
+    }
+  };
+  const Magnitude alpha(product.alpha);
+  if (!radii[0].empty()) add(product_up(plan, radii[0], weights(1), rules, setting.threads), alpha);
+  if (!radii[1].empty()) {
+    std::vector<double> a = weights(0);
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = (Magnitude(a[i]) + radius_at(radii[0], i)).value();
+    add(product_up(plan, a, radii[1], rules, setting.threads), alpha);
+  }
+  if (product.has_addend && !radii[2].empty()) {
+    const BroadcastIndex index(view.input(2).shape, view.output->shape);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      result[i] = (Magnitude(result[i]) + Magnitude(product.beta) * Magnitude(radii[2][index(i)])).value();
+    }
+  }
+  return result;
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bounds/node_view.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+
+/// y = alpha sum_k a_ik b_kj + beta c: what Gemm and MatMul have in common.
+struct Product {
+  ProductPlan plan;
+  double alpha = 1.0;
+  double beta = 1.0;
+  bool has_addend = false;  ///< input 2 is c
+};
+
+/// The product a node computes; empty for other ops.
+std::optional<Product> product_of(const NodeView& view);
+
+struct ProductBounds {
+  std::vector<double> any_order;
+  std::vector<double> order_aware;  ///< empty where the order is unknown
+  std::vector<double> kappa;
+};
+
+/// Local bounds of a product and its condition numbers.
+/// Source:    docs/theory.md T-10 to T-13, T-19
+ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
+
+/// |alpha| (|A| E_B + E_A |B| + E_A E_B) + |beta| E_C.
+/// Shapes:    radii one entry per input
+/// Source:    docs/theory.md T-40
+std::vector<double> propagate_product_node(const Product& product, const NodeView& view, std::span<const Radii> radii,
+                                           const Setting& setting);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+
+#include "driftbound/num/magnitude.hpp"
+
+namespace driftbound::bounds {
+
+/// One element at which a function f of one variable is propagated: every real within e of x.
+struct Point {
+  double x = 0.0;
+  Magnitude e;
+  double y = 0.0;      ///< stored value of f(x) …
+  Magnitude y_error;   ///< … within this of it: local slopes come from y, not from f again
+  double alpha = 0.0;  ///< attribute of LeakyRelu and Elu
+};
+
+// Each gives an upper bound of |f(t) - f(x)| over |t - x| <= e, infinite where f may be undefined.
+// Source: docs/theory.md T-41 (piecewise linear), T-42 (smooth, bounded), T-43 (exp, sqrt)
+Magnitude propagate_identity(const Point& p);
+Magnitude propagate_relu(const Point& p);
+Magnitude propagate_leaky_relu(const Point& p);
+Magnitude propagate_elu(const Point& p);
+Magnitude propagate_tanh(const Point& p);
+Magnitude propagate_sigmoid(const Point& p);
+Magnitude propagate_softplus(const Point& p);
+Magnitude propagate_sin_or_cos(const Point& p);
+Magnitude propagate_erf(const Point& p);
+Magnitude propagate_exp(const Point& p);
+Magnitude propagate_sqrt(const Point& p);
+
+// The same for two variables, |s - a| <= ea, |t - b| <= eb. Source: docs/theory.md T-44
+Magnitude propagate_sum(double a, Magnitude ea, double b, Magnitude eb);
+Magnitude propagate_product(double a, Magnitude ea, double b, Magnitude eb);
+Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb);
+
+/// Row of a softmax: p stored with errors, e radii of its arguments, bounds written to `result`.
+/// Shapes:    all [n]
+/// Source:    docs/theory.md T-45
+void propagate_softmax(std::span<const double> p, std::span<const double> p_error, std::span<const double> e,
+                       std::span<double> result);
+
+}  // namespace driftbound::bounds

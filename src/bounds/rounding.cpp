@@ -1,0 +1,65 @@
+#include "bounds/rounding.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bounds/rules.hpp"
+#include "driftbound/num/directed.hpp"
+
+namespace driftbound::bounds {
+
+Magnitude cast_error(double y, const Format& format, const Machine& machine) {
+  if (!std::isfinite(y)) return Magnitude::infinite();
+  if (machine.flushes && y == 0.0) return Magnitude(format.smallest_normal);
+  const double gap = ulp(y, format);
+  if (machine.to_nearest()) return Magnitude(mul_up(0.5, gap));
+  return std::abs(y) >= format.largest ? Magnitude::infinite() : Magnitude(gap);
+}
+
+Magnitude rounding_error(double y, const Machine& machine) {
+  if (!machine.stores_narrower()) return cast_error(y, *machine.accumulator, machine);
+  const Magnitude stored = cast_error(y, *machine.output, machine);
+  const Magnitude before_storing = Magnitude(y) + stored;
+  const Magnitude rounded = cast_error(before_storing.value(), *machine.accumulator, machine);
+  return machine.flushes ? stored + rounded + Magnitude(machine.accumulator->smallest_normal) : stored + rounded;
+}
+
+Magnitude addition_error(double y, const Machine& machine) {
+  const bool is_exact =
+      !machine.flushes && !machine.stores_narrower() && std::abs(y) < 2.0 * machine.accumulator->smallest_normal;
+  return is_exact ? Magnitude() : rounding_error(y, machine);
+}
+
+Magnitude storing_error(double y, const Machine& machine) {
+  return machine.stores_narrower() ? cast_error(y, *machine.output, machine) : Magnitude();
+}
+
+double operand_error(double recorded, double used) {
+  return Magnitude(std::max(sub_up(recorded, used), sub_up(used, recorded))).value();
+}
+
+namespace {
+
+double round_as_operand(double x, const Format& format, const Machine& machine) {
+  const double rounded = round_to(x, format, machine.rounding);
+  return machine.flushes && std::abs(rounded) < format.smallest_normal ? 0.0 : rounded;
+}
+
+}  // namespace
+
+Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine,
+                      const Rules& rules) {
+  Operand operand;
+  operand.used = recorded.values;
+  for (std::size_t i = 0; i < operand.used.size(); ++i) {
+    const double x = recorded.values[i];
+    if (!std::isfinite(x)) continue;
+    operand.used[i] = round_as_operand(x, format, machine);
+    if (operand.used[i] == x) continue;
+    if (operand.error.empty()) operand.error.assign(operand.used.size(), 0.0);
+    operand.error[i] = rules.operand_error(x, operand.used[i]);
+  }
+  return operand;
+}
+
+}  // namespace driftbound::bounds

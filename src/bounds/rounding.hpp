@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "bounds/machine.hpp"
+#include "driftbound/model/tensor.hpp"
+
+namespace driftbound::bounds {
+
+struct Rules;
+
+/// |y - t| for a result y stored as the rounding of t to a format: half the gap above |y| to nearest, the
+/// gap otherwise, omega where a flushed result is 0.
+/// Domain:    finite y; a directed rounding that returned the largest number may have overflowed: infinite
+/// Source:    docs/theory.md T-14
+Magnitude cast_error(double y, const Format& format, const Machine& machine);
+
+/// |y - t| for one operation with exact result t, rounded in the accumulator and stored as y.
+/// Source:    docs/theory.md T-15
+Magnitude rounding_error(double y, const Machine& machine);
+
+/// The same for a sum or difference of two numbers of the accumulator, which never underflows inexactly.
+/// Source:    docs/theory.md T-15
+Magnitude addition_error(double y, const Machine& machine);
+
+/// What storing an exact result of the accumulator as y adds: 0 unless the output format is narrower.
+/// Source:    docs/theory.md T-14
+Magnitude storing_error(double y, const Machine& machine);
+
+/// A tensor as an operation reads it: rounded to the format of its operands.
+struct Operand {
+  std::vector<double> used;
+  std::vector<double> error;  ///< upper bounds of |used - recorded|; empty where all are 0
+  bool is_exact() const { return error.empty(); }
+};
+
+/// Source:    docs/theory.md T-13
+Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine, const Rules& rules);
+
+/// Upper bound of |used - recorded| for one element.
+/// Source:    docs/theory.md T-13
+double operand_error(double recorded, double used);
+
+}  // namespace driftbound::bounds

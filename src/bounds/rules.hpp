@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bounds/elementary.hpp"
+#include "bounds/functions.hpp"
+#include "bounds/machine.hpp"
+#include "bounds/matrix.hpp"
+#include "bounds/propagate.hpp"
+#include "bounds/rounding.hpp"
+#include "bounds/softmax.hpp"
+#include "bounds/sums.hpp"
+#include "driftbound/bounds/bound.hpp"
+
+namespace driftbound::bounds {
+
+/// |w| by which an error is multiplied in a matrix product.
+/// Source:    docs/theory.md T-40
+inline double product_weight(double w) {
+  return Magnitude(w).value();
+}
+
+/// Error of a node: what its inputs hand on plus what it adds itself.
+/// Source:    docs/theory.md T-40
+inline double forward_error(double propagated, double local) {
+  return (Magnitude(propagated) + Magnitude(local)).value();
+}
+
+/// Every theorem that a bound rests on, as a value: tests replace one at a time and must notice
+/// (tests/sabotage). The defaults are the theorems.
+struct Rules {
+  // matrices of bounds in double
+  decltype(&bounds::outward) outward = bounds::outward;  // T-08
+
+  // sums
+  decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                    // T-10
+  decltype(&bounds::any_order_factor) any_order_factor = bounds::any_order_factor;  // T-10
+  decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;              // T-11
+  decltype(&bounds::path_factor) path_factor = bounds::path_factor;                 // T-11
+  decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;        // T-12
+  decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;     // T-12
+
+  // single roundings
+  decltype(&bounds::operand_error) operand_error = bounds::operand_error;     // T-13
+  decltype(&bounds::cast_error) cast_error = bounds::cast_error;              // T-14
+  decltype(&bounds::storing_error) storing_error = bounds::storing_error;     // T-14
+  decltype(&bounds::rounding_error) rounding_error = bounds::rounding_error;  // T-15
+  decltype(&bounds::addition_error) addition_error = bounds::addition_error;  // T-15
+
+  // functions
+  decltype(&bounds::function_error) function_error = bounds::function_error;        // T-16
+  decltype(&bounds::exp_is_covered) exp_is_covered = bounds::exp_is_covered;        // T-16
+  decltype(&bounds::softmax_error) softmax_error = bounds::softmax_error;           // T-17
+  decltype(&bounds::sum_height) sum_height = bounds::sum_height;                    // T-17
+  decltype(&bounds::leaky_relu_error) leaky_relu_error = bounds::leaky_relu_error;  // T-18
+  decltype(&bounds::elu_error) elu_error = bounds::elu_error;                       // T-18
+
+  // propagation
+  double (*product_weight)(double) = bounds::product_weight;        // T-40
+  double (*forward_error)(double, double) = bounds::forward_error;  // T-40
+  using Unary = Magnitude (*)(const Point&);
+  Unary identity = propagate_identity;      // T-41
+  Unary relu = propagate_relu;              // T-41
+  Unary leaky_relu = propagate_leaky_relu;  // T-41
+  Unary elu = propagate_elu;                // T-43
+  Unary tanh = propagate_tanh;              // T-42
+  Unary sigmoid = propagate_sigmoid;        // T-42
+  Unary softplus = propagate_softplus;      // T-42
+  Unary sin_or_cos = propagate_sin_or_cos;  // T-42
+  Unary erf = propagate_erf;                // T-42
+  Unary exp = propagate_exp;                // T-43
+  Unary sqrt = propagate_sqrt;              // T-43
+  using Binary = Magnitude (*)(double, Magnitude, double, Magnitude);
+  Binary sum = propagate_sum;                                        // T-44
+  Binary product = propagate_product;                                // T-44
+  Binary quotient = propagate_quotient;                              // T-44
+  decltype(&bounds::propagate_softmax) softmax = propagate_softmax;  // T-45
+};
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bounds/machine.hpp"
+
+namespace driftbound::bounds {
+
+/// Additions on the longest path of a sum of n stored numbers; n - 1 where the order is unknown.
+/// Source:    docs/theory.md T-17
+std::int64_t sum_height(const SummationOrder& order, std::int64_t n);
+
+/// One row p = e^(x_i - m) / sum_j e^(x_j - m) as evaluated: exact maximum, rounded differences, exp within
+/// `units`, a sum whose relative error is at most `sum_factor`, one division.
+/// Shapes:    x, p, result [n]
+/// Domain:    finite x; where the errors of the exponentials outweigh their sum: infinite
+/// Source:    docs/theory.md T-17
+void softmax_error(std::span<const double> x, std::span<const double> p, double units, Magnitude sum_factor,
+                   const Machine& machine, std::span<double> result);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "bounds/machine.hpp"
+
+namespace driftbound::bounds {
+
+/// Leaves of a summation tree: products and stored addends (a bias), none of them exactly 0.
+/// Source:    docs/theory.md T-10
+std::int64_t leaf_count(std::int64_t products, std::int64_t stored);
+
+/// c with |computed - exact| <= c S for every order of a sum with `leaves` leaves, S the sum of their
+/// magnitudes: n u to nearest, (1 + u)^n - 1 in other roundings.
+/// Source:    docs/theory.md T-10
+Magnitude any_order_factor(std::int64_t leaves, const Machine& machine);
+
+/// (1 + u)^length - 1: growth along one path of the declared order.
+/// Source:    docs/theory.md T-11
+Magnitude path_factor(std::int64_t roundings, const Machine& machine);
+
+/// Roundings that each product meets until the sum is complete, its own included; exact zeros (nonzero[k]
+/// == 0) meet none and cause none.
+/// Shapes:    nonzero [n], roundings [n]
+/// Domain:    a known order
+/// Source:    docs/theory.md T-11
+void path_lengths(const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> roundings);
+
+/// What underflow adds to a sum of `products` rounded products with `leaves` leaves in all.
+/// Source:    docs/theory.md T-12
+Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machine& machine);
+
+/// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.
+/// To nearest a finite result proves it already.
+/// Source:    docs/theory.md T-12
+bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine);
+
+}  // namespace driftbound::bounds
