@@ -1,0 +1,214 @@
+#include "reference/apply.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include "driftbound/model/layout.hpp"
+#include "reference/ball_functions.hpp"
+#include "reference/product.hpp"
+
+namespace driftbound {
+
+namespace {
+
+using Operands = std::span<const BallTensor* const>;
+
+bool is_exact(const BallTensor& tensor) {
+  for (std::size_t i = 0; i < tensor.size(); ++i)
+    if (!tensor[i].is_exact()) return false;
+  return true;
+}
+
+// C = A B with the rows of one operand and the columns of the other as fixed-point vectors. The vectors of
+// the exact operand (a constant, as a rule) have few limbs; they are kept, the others pass by.
+void multiply(BallTensor& c, const BallTensor& a, const BallTensor& b, const ProductPlan& plan) {
+  const bool keep_a = is_exact(a) && !is_exact(b);
+  const auto size = [](std::int64_t extent) { return static_cast<std::size_t>(extent); };
+  const std::size_t m = size(plan.m), n = size(plan.n), k = size(plan.k);
+  std::vector<FixedPointVector> kept(keep_a ? m : n);
+  FixedPointVector passing;
+  DotProduct dot;
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    const auto row = [&](std::size_t i) {
+      return BallVector{&a, k == 0 ? 0 : plan.a_index(batch, static_cast<std::int64_t>(i), 0), size(plan.a_col), k};
+    };
+    const auto column = [&](std::size_t j) {
+      return BallVector{&b, k == 0 ? 0 : plan.b_index(batch, 0, static_cast<std::int64_t>(j)), size(plan.b_row), k};
+    };
+    const std::size_t first = size(batch) * m * n;
+    for (std::size_t v = 0; v < kept.size(); ++v) kept[v].assign(keep_a ? row(v) : column(v));
+    if (keep_a) {
+      for (std::size_t j = 0; j < n; ++j) {
+        passing.assign(column(j));
+        for (std::size_t i = 0; i < m; ++i) dot(c[first + i * n + j], passing, kept[i]);
+      }
+    } else {
+      for (std::size_t i = 0; i < m; ++i) {
+        passing.assign(row(i));
+        for (std::size_t j = 0; j < n; ++j) dot(c[first + i * n + j], passing, kept[j]);
+      }
+    }
+  }
+}
+
+// What an op computes from its operands; one overload for every op.
+class Application {
+public:
+  Application(Operands inputs, const Shape& output, int bits, const Op& op)
+      : inputs_(inputs), result_(output, bits), scratch_({4}, bits), op_(op) {}
+
+  BallTensor take() { return std::move(result_); }
+
+  void operator()(const op::Gemm& gemm) {
+    const BallTensor& a = *inputs_[0];
+    const BallTensor& b = *inputs_[1];
+    multiply(result_, a, b, plan_product(gemm, a.shape(), b.shape()));
+    if (gemm.alpha != 1.0) scale(result_, gemm.alpha);
+    if (inputs_.size() < 3) return;
+    const BallTensor& c = *inputs_[2];
+    const BroadcastIndex place(c.shape(), result_.shape());
+    MpBall& sum = scratch_[0];
+    MpBall& term = scratch_[1];
+    MpBall& beta = scratch_[2];
+    assign(beta, gemm.beta);
+    for (std::size_t i = 0; i < result_.size(); ++i) {
+      if (gemm.beta == 1.0) {
+        add(sum, result_[i], c[place(i)]);
+      } else {
+        driftbound::multiply(term, c[place(i)], beta);
+        add(sum, result_[i], term);
+      }
+      assign(result_[i], sum);
+    }
+  }
+  void operator()(const op::MatMul& matmul) {
+    multiply(result_, *inputs_[0], *inputs_[1], plan_product(matmul, inputs_[0]->shape(), inputs_[1]->shape()));
+  }
+
+  void operator()(const op::Add&) { binary(add); }
+  void operator()(const op::Sub&) { binary(subtract); }
+  void operator()(const op::Mul&) { binary(driftbound::multiply); }
+  void operator()(const op::Div&) { binary(divide); }
+
+  void operator()(const op::Neg&) { unary(negate); }
+  void operator()(const op::Relu&) { unary(rectified); }
+  void operator()(const op::Tanh&) { unary(hyperbolic_tangent); }
+  void operator()(const op::Sin&) { unary(sine); }
+  void operator()(const op::Cos&) { unary(cosine); }
+  void operator()(const op::Exp&) { unary(exponential); }
+  void operator()(const op::Erf&) { unary(error_function); }
+  void operator()(const op::Sqrt&) { unary(square_root); }
+  void operator()(const op::Sigmoid&) {
+    unary([this](MpBall& y, const MpBall& x) { logistic(y, x, scratch_[0]); });
+  }
+  void operator()(const op::Softplus&) {
+    unary([this](MpBall& y, const MpBall& x) { soft_plus(y, x, scratch_[0]); });
+  }
+  void operator()(const op::LeakyRelu& leaky) {
+    assign(scratch_[1], leaky.alpha);
+    unary([this](MpBall& y, const MpBall& x) { leaky_rectified(y, x, scratch_[1]); });
+  }
+  void operator()(const op::Elu& elu) {
+    assign(scratch_[1], elu.alpha);
+    unary([this](MpBall& y, const MpBall& x) { exponential_linear(y, x, scratch_[1], scratch_[0]); });
+  }
+
+  void operator()(const op::Softmax& softmax) {
+    const BallTensor& x = *inputs_[0];
+    const ReductionPlan plan = plan_reduction(softmax, x.shape());
+    if (x.size() == 0) return;
+    for (std::int64_t o = 0; o < plan.outer; ++o)
+      for (std::int64_t i = 0; i < plan.inner; ++i) normalise_exponentials(x, plan, o, i);
+  }
+
+  void operator()(const op::Concat&) { select(); }
+  void operator()(const op::Reshape&) { select(); }
+  void operator()(const op::Flatten&) { select(); }
+  void operator()(const op::Squeeze&) { select(); }
+  void operator()(const op::Unsqueeze&) { select(); }
+  void operator()(const op::Transpose&) { select(); }
+  void operator()(const op::Identity&) { unary(copy); }
+  void operator()(const op::Cast&) { unary(copy); }
+
+private:
+  static void copy(MpBall& y, const MpBall& x) { assign(y, x); }
+
+  void scale(BallTensor& tensor, double factor) {
+    MpBall& product = scratch_[0];
+    MpBall& exact_factor = scratch_[1];
+    assign(exact_factor, factor);
+    for (std::size_t i = 0; i < tensor.size(); ++i) {
+      driftbound::multiply(product, tensor[i], exact_factor);
+      assign(tensor[i], product);
+    }
+  }
+
+  template <class Function>
+  void unary(Function function) {
+    for (std::size_t i = 0; i < result_.size(); ++i) function(result_[i], (*inputs_[0])[i]);
+  }
+
+  template <class Function>
+  void binary(Function function) {
+    const BroadcastIndex left(inputs_[0]->shape(), result_.shape());
+    const BroadcastIndex right(inputs_[1]->shape(), result_.shape());
+    for (std::size_t i = 0; i < result_.size(); ++i)
+      function(result_[i], (*inputs_[0])[left(i)], (*inputs_[1])[right(i)]);
+  }
+
+  void select() {
+    std::vector<Shape> shapes;
+    for (const BallTensor* input : inputs_) shapes.push_back(input->shape());
+    const std::vector<ElementSource> sources = plan_selection(op_, shapes, result_.shape());
+    for (std::size_t i = 0; i < sources.size(); ++i) assign(result_[i], (*inputs_[sources[i].input])[sources[i].index]);
+  }
+
+  // e^(x_i - c) / sum_j e^(x_j - c), c the largest midpoint: the quotient does not depend on c.
+  void normalise_exponentials(const BallTensor& x, const ReductionPlan& plan, std::int64_t o, std::int64_t i) {
+    const auto at = [&](std::int64_t j) { return plan.index(o, j, i); };
+    bool any_void = false;
+    std::size_t largest = at(0);
+    for (std::int64_t j = 0; j < plan.length; ++j) {
+      any_void = any_void || x[at(j)].is_void();
+      if (mpfr_greater_p(x[at(j)].mid(), x[largest].mid())) largest = at(j);
+    }
+    if (any_void) {
+      for (std::int64_t j = 0; j < plan.length; ++j) make_void(result_[at(j)]);
+      return;
+    }
+    MpBall& shift = scratch_[0];
+    MpBall& difference = scratch_[1];
+    MpBall& sum = scratch_[2];
+    MpBall& next = scratch_[3];
+    assign(shift, x[largest]);
+    shift.radius = Scaled();
+    assign(sum, 0.0);
+    for (std::int64_t j = 0; j < plan.length; ++j) {
+      subtract(difference, x[at(j)], shift);
+      exponential(result_[at(j)], difference);
+      add(next, sum, result_[at(j)]);
+      assign(sum, next);
+    }
+    for (std::int64_t j = 0; j < plan.length; ++j) {
+      MpBall& share = result_[at(j)];
+      divide(next, share, sum);
+      intersect_range(next, 0.5, 0.5);
+      assign(share, next);
+    }
+  }
+
+  Operands inputs_;
+  BallTensor result_;
+  BallTensor scratch_;
+  const Op& op_;
+};
+
+}  // namespace
+
+BallTensor apply(const Op& op, std::span<const BallTensor* const> inputs, const Shape& output, int bits) {
+  Application application(inputs, output, bits, op);
+  std::visit(application, op);
+  return application.take();
+}
+
+}  // namespace driftbound

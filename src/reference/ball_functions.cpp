@@ -1,0 +1,211 @@
+#include "reference/ball_functions.hpp"
+
+#include <algorithm>
+
+#include "driftbound/num/directed.hpp"
+
+namespace driftbound {
+
+namespace {
+
+bool certainly_not_negative(const MpBall& x) {
+  return mpfr_sgn(x.mid()) >= 0 && Scaled::lower(x.mid()) >= x.radius;
+}
+bool certainly_not_positive(const MpBall& x) {
+  return mpfr_sgn(x.mid()) <= 0 && Scaled::lower(x.mid()) >= x.radius;
+}
+
+Scaled lower_magnitude(const MpBall& x) {
+  return sub_down(Scaled::lower(x.mid()), x.radius);
+}
+double upper_end(const MpBall& x) {
+  return add_up(mpfr_get_d(x.mid(), MPFR_RNDU), x.radius.to_double_up());
+}
+double lower_magnitude_as_double(const MpBall& x) {
+  return lower_magnitude(x).to_double_down();
+}
+
+// Upper bound of |t| for every t that rounds to the midpoint (of at least 24 bits), or underflows to it.
+Scaled upper_before_rounding(const MpBall& y) {
+  return mul_up(add_up(Scaled::upper(y.mid()), Scaled::smallest()), Scaled::of(1.0 + 0x1p-20));
+}
+
+// |f(x') - f(x)| <= slope |x' - x|
+Scaled scaled_radius(const MpBall& x, Scaled slope) {
+  return mul_up(x.radius, slope);
+}
+
+// A relative error of at most 7 * 2^-bits is less than 2^4 half units in the last place.
+constexpr int relative_error_of_seven = 4;
+
+// The argument is reduced modulo pi with as many bits as its exponent has; beyond this nobody waits for it.
+constexpr mpfr_exp_t largest_circular_exponent = 1 << 16;
+
+bool has_useful_phase(const MpBall& x) {
+  return x.radius < Scaled::of(2.0) && (mpfr_zero_p(x.mid()) || mpfr_get_exp(x.mid()) <= largest_circular_exponent);
+}
+
+void set_range(MpBall& y, double center, double half_width) {
+  mpfr_set_d(y.mid(), center, MPFR_RNDN);
+  y.radius = Scaled::of(half_width);
+}
+
+}  // namespace
+
+void intersect_range(MpBall& ball, double center, double half_width) {
+  if (!ball.is_void() && ball.radius > Scaled::of(half_width)) set_range(ball, center, half_width);
+}
+
+void add(MpBall& y, const MpBall& a, const MpBall& b) {
+  settle(y, mpfr_add(y.mid(), a.mid(), b.mid(), MPFR_RNDN), add_up(a.radius, b.radius));
+}
+
+void subtract(MpBall& y, const MpBall& a, const MpBall& b) {
+  settle(y, mpfr_sub(y.mid(), a.mid(), b.mid(), MPFR_RNDN), add_up(a.radius, b.radius));
+}
+
+void multiply(MpBall& y, const MpBall& a, const MpBall& b) {
+  Scaled radius;
+  if (!a.is_exact() || !b.is_exact()) {
+    const Scaled reach_b = add_up(Scaled::upper(b.mid()), b.radius);
+    radius = add_up(mul_up(Scaled::upper(a.mid()), b.radius), mul_up(a.radius, reach_b));
+    if (a.is_unknown() || b.is_unknown()) radius = Scaled::infinite();
+  }
+  settle(y, mpfr_mul(y.mid(), a.mid(), b.mid(), MPFR_RNDN), radius);
+}
+
+void divide(MpBall& y, const MpBall& a, const MpBall& b) {
+  if (a.is_void() || b.is_void() || (b.is_exact() && mpfr_zero_p(b.mid()))) return make_void(y);
+  const Scaled denominator = lower_magnitude(b);
+  if (denominator.is_zero() || b.is_unknown()) return make_unknown(y);
+  const int ternary = mpfr_div(y.mid(), a.mid(), b.mid(), MPFR_RNDN);
+  Scaled radius;
+  if (!a.is_exact() || !b.is_exact()) {
+    const Scaled quotient = ternary == 0 ? Scaled::upper(y.mid()) : upper_before_rounding(y);
+    radius = div_up(add_up(a.radius, mul_up(quotient, b.radius)), denominator);
+  }
+  settle(y, ternary, radius);
+}
+
+void negate(MpBall& y, const MpBall& x) {
+  settle(y, mpfr_neg(y.mid(), x.mid(), MPFR_RNDN), x.radius);
+}
+
+void square_root(MpBall& y, const MpBall& x) {
+  const bool negative = mpfr_sgn(x.mid()) < 0;
+  if (x.is_void() || (negative && Scaled::lower(x.mid()) > x.radius)) return make_void(y);
+  if (!certainly_not_negative(x)) return make_unknown(y);
+  const Scaled radius = x.is_exact() ? Scaled() : div_up(x.radius, sqrt_down(Scaled::lower(x.mid())));
+  settle(y, mpfr_sqrt(y.mid(), x.mid(), MPFR_RNDN), radius);
+}
+
+void exponential(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  const int ternary = mpfr_exp(y.mid(), x.mid(), MPFR_RNDN);
+  Scaled radius;
+  if (!x.is_exact()) radius = mul_up(upper_before_rounding(y), expm1_up(x.radius));
+  settle(y, ternary, radius);
+}
+
+void sine(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (!has_useful_phase(x)) return set_range(y, 0.0, 1.0);
+  settle(y, mpfr_sin(y.mid(), x.mid(), MPFR_RNDN), x.radius);
+  intersect_range(y, 0.0, 1.0);
+}
+
+void cosine(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (!has_useful_phase(x)) return set_range(y, 0.0, 1.0);
+  settle(y, mpfr_cos(y.mid(), x.mid(), MPFR_RNDN), x.radius);
+  intersect_range(y, 0.0, 1.0);
+}
+
+void hyperbolic_tangent(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  // tanh' = 4 / (e^x + e^-x)^2 <= min(1, 4 e^(-2|x|))
+  const Scaled slope = std::min(Scaled::of(1.0), mul_up(Scaled::of(4.0), exp_up(-2.0 * lower_magnitude_as_double(x))));
+  settle(y, mpfr_tanh(y.mid(), x.mid(), MPFR_RNDN), scaled_radius(x, slope));
+  intersect_range(y, 0.0, 1.0);
+}
+
+void error_function(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  // erf' = 2 / sqrt(pi) e^(-x^2)
+  const double a = lower_magnitude_as_double(x);
+  const Scaled slope = mul_up(Scaled::of(1.1284), std::min(Scaled::of(1.0), exp_up(-mul_down(a, a))));
+  settle(y, mpfr_erf(y.mid(), x.mid(), MPFR_RNDN), scaled_radius(x, slope));
+  intersect_range(y, 0.0, 1.0);
+}
+
+void logistic(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  const bool negative = mpfr_sgn(x.mid()) < 0;
+  mpfr_ptr t = scratch.mid();  // e^-|x|
+  mpfr_abs(t, x.mid(), MPFR_RNDN);
+  mpfr_neg(t, t, MPFR_RNDN);
+  mpfr_exp(t, t, MPFR_RNDN);
+  mpfr_add_ui(y.mid(), t, 1, MPFR_RNDN);
+  if (negative) {
+    mpfr_div(y.mid(), t, y.mid(), MPFR_RNDN);
+  } else {
+    mpfr_ui_div(y.mid(), 1, y.mid(), MPFR_RNDN);
+  }
+  const Scaled slope = std::min(Scaled::of(0.25), exp_up(-lower_magnitude_as_double(x)));
+  settle(y, 1, scaled_radius(x, slope), relative_error_of_seven);
+  intersect_range(y, 0.5, 0.5);
+}
+
+void soft_plus(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  mpfr_ptr t = scratch.mid();  // log(1 + e^-|x|)
+  mpfr_abs(t, x.mid(), MPFR_RNDN);
+  mpfr_neg(t, t, MPFR_RNDN);
+  mpfr_exp(t, t, MPFR_RNDN);
+  if (mpfr_sgn(x.mid()) < 0) {
+    mpfr_log1p(y.mid(), t, MPFR_RNDN);
+  } else {
+    mpfr_log1p(t, t, MPFR_RNDN);
+    mpfr_add(y.mid(), x.mid(), t, MPFR_RNDN);
+  }
+  const Scaled slope = std::min(Scaled::of(1.0), exp_up(upper_end(x)));  // the logistic function of x
+  settle(y, 1, scaled_radius(x, slope), relative_error_of_seven);
+}
+
+void rectified(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (certainly_not_negative(x)) return assign(y, x);
+  if (certainly_not_positive(x)) return assign(y, 0.0);
+  if (x.is_unknown()) return make_unknown(y);
+  // [0, m + r] as the ball h +- h; the end was rounded up, so that the ball also covers halving it.
+  mpfr_set_d(y.mid(), x.radius.mantissa(), MPFR_RNDU);
+  mpfr_mul_2si(y.mid(), y.mid(), x.radius.exponent(), MPFR_RNDU);
+  mpfr_add(y.mid(), y.mid(), x.mid(), MPFR_RNDU);
+  mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDU);
+  y.radius = Scaled::upper(y.mid());
+}
+
+void leaky_rectified(MpBall& y, const MpBall& x, const MpBall& alpha) {
+  if (x.is_void()) return make_void(y);
+  if (certainly_not_negative(x)) return assign(y, x);
+  if (certainly_not_positive(x)) return multiply(y, x, alpha);
+  const Scaled slope = std::max(Scaled::of(1.0), Scaled::upper(alpha.mid()));
+  const int ternary = mpfr_sgn(x.mid()) >= 0 ? mpfr_set(y.mid(), x.mid(), MPFR_RNDN)
+                                             : mpfr_mul(y.mid(), x.mid(), alpha.mid(), MPFR_RNDN);
+  settle(y, ternary, scaled_radius(x, slope));
+}
+
+void exponential_linear(MpBall& y, const MpBall& x, const MpBall& alpha, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  if (certainly_not_negative(x)) return assign(y, x);
+  const Scaled steepest = Scaled::upper(alpha.mid());
+  const bool negative = certainly_not_positive(x);
+  const Scaled slope = negative ? mul_up(steepest, std::min(Scaled::of(1.0), exp_up(upper_end(x))))
+                                : std::max(Scaled::of(1.0), steepest);
+  if (mpfr_sgn(x.mid()) >= 0) return settle(y, mpfr_set(y.mid(), x.mid(), MPFR_RNDN), scaled_radius(x, slope));
+  mpfr_expm1(scratch.mid(), x.mid(), MPFR_RNDN);
+  mpfr_mul(y.mid(), scratch.mid(), alpha.mid(), MPFR_RNDN);
+  settle(y, mpfr_zero_p(alpha.mid()) ? 0 : 1, scaled_radius(x, slope), relative_error_of_seven);
+}
+
+}  // namespace driftbound

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driftbound/reference/reference.hpp"
+#include "reference/ball_tensor.hpp"
+
+namespace driftbound {
+
+/// The balls of one layer while the precision is raised, row by row: which elements are precise enough,
+/// since which precision, and which would gain from more bits.
+class LayerLedger {
+public:
+  /// `computed` (may be null) has as many elements as the layer.
+  LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, const PrecisionPolicy& policy);
+
+  /// Takes the balls of the rows named for the elements that are open. Threads may record different rows at a time.
+  void record(std::span<const std::size_t> rows, const BallTensor& balls);
+  std::size_t rows() const { return rows_; }
+  bool is_open(std::size_t row) const;
+  /// Adds the counts of this layer to the reference and moves its balls there.
+  void close(Reference& reference);
+
+private:
+  bool is_precise(std::size_t element, const Ball& ball) const;
+
+  Tensor<Ball> balls_;
+  std::size_t rows_;
+  std::size_t width_;
+  const Tensor<double>* computed_;
+  const PrecisionPolicy& policy_;
+  std::vector<int> decided_at_;  ///< bits; or one of the states in the source
+};
+
+}  // namespace driftbound

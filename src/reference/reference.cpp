@@ -1,0 +1,285 @@
+#include "driftbound/reference/reference.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "driftbound/num/environment.hpp"
+#include "driftbound/num/errors.hpp"
+#include "reference/apply.hpp"
+#include "reference/ladder.hpp"
+#include "reference/ledger.hpp"
+
+namespace driftbound {
+
+namespace {
+
+constexpr int fewest_bits = 64;
+constexpr int starting_bits = 128;
+constexpr int bits_per_product = 8;
+
+// What every rounding on the way may cost: more bits for a deeper network.
+int starting_bits_of(const Graph& graph) {
+  int bits = starting_bits;
+  for (const Node& node : graph.nodes)
+    if (std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op))
+      bits += bits_per_product;
+  return (bits + 63) / 64 * 64;
+}
+
+// Row r of a value that depends on the inputs of a batched graph is its sample r; anything else is one row.
+class Rows {
+public:
+  Rows(const Graph& graph, std::size_t samples)
+      : batched_(batch_layout(graph).batched), samples_(batched_ ? samples : 1), varies_(depends_on_input(graph)) {}
+
+  bool batched() const { return batched_; }
+  bool are_samples(ValueId value) const { return batched_ && varies_[value]; }
+  std::size_t of(ValueId value) const { return are_samples(value) ? samples_ : 1; }
+  std::size_t samples() const { return samples_; }
+  bool varies(ValueId value) const { return varies_[value]; }
+
+private:
+  bool batched_;
+  std::size_t samples_;
+  std::vector<bool> varies_;
+};
+
+// Values of a graph as doubles, by ValueId: constants, inputs, and what a trace recorded.
+using KnownValues = std::vector<std::optional<Tensor<double>>>;
+
+KnownValues constants_of(const Graph& graph) {
+  KnownValues values(graph.values.size());
+  for (const Node& node : graph.nodes)
+    for (const ValueId input : node.inputs)
+      if (graph.is_constant(input) && !values[input]) values[input] = graph.value(input).constant.to_double();
+  return values;
+}
+
+void add_inputs(KnownValues& values, const Graph& graph, const Inputs& inputs) {
+  const BatchLayout layout = batch_layout(graph);
+  const std::int64_t samples = sample_count(graph, layout, inputs);
+  const Inputs evaluation = slice(graph, layout, inputs, 0, samples);
+  for (const ValueId input : graph.inputs) values[input] = evaluation.at(graph.value(input).name).to_double();
+}
+
+// Shapes of all values, for some of the samples if asked.
+std::vector<Shape> shapes_of(const Graph& graph, const KnownValues& values, std::optional<std::size_t> samples = {}) {
+  std::vector<Shape> inputs;
+  for (const ValueId input : graph.inputs) {
+    inputs.push_back(values[input]->shape);
+    if (samples) inputs.back().at(0) = static_cast<std::int64_t>(*samples);
+  }
+  return infer_shapes(graph, inputs);
+}
+
+std::size_t samples_of(const Graph& graph, const KnownValues& values) {
+  if (graph.inputs.empty() || values[graph.inputs[0]]->shape.empty()) return 1;
+  return static_cast<std::size_t>(values[graph.inputs[0]]->shape[0]);
+}
+
+// What the run computed, in the shapes of the graph.
+void add_layers(KnownValues& values, const Graph& graph, const Trace& trace, const std::vector<Shape>& shapes) {
+  if (trace.layers.size() != graph.nodes.size())
+    throw InvalidArgument("the trace holds " + std::to_string(trace.layers.size()) + " layers, the graph " +
+                          std::to_string(graph.nodes.size()) + "; read it with read_trace for this graph");
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Shape& shape = shapes[graph.nodes[i].output];
+    Tensor<double> recorded = trace.layers[i].output.to_double();
+    if (element_count(recorded.shape) != element_count(shape))
+      throw ShapeMismatch("layer '" + graph.nodes[i].name + "' of the trace has shape " + to_string(recorded.shape) +
+                          ", these inputs give " + to_string(shape) + "; slice inputs and trace alike");
+    values[graph.nodes[i].output] = Tensor<double>(shape, std::move(recorded.values));
+  }
+}
+
+std::vector<LayerLedger> open_ledgers(const Graph& graph, const std::vector<Shape>& shapes, const Rows& rows,
+                                      const KnownValues* computed, const PrecisionPolicy& policy) {
+  std::vector<LayerLedger> ledgers;
+  for (const Node& node : graph.nodes)
+    ledgers.emplace_back(shapes[node.output], rows.of(node.output),
+                         computed == nullptr ? nullptr : &*(*computed)[node.output], policy);
+  return ledgers;
+}
+
+Reference close_ledgers(std::vector<LayerLedger>& ledgers, int bits) {
+  Reference reference;
+  for (LayerLedger& ledger : ledgers) ledger.close(reference);
+  reference.max_bits_used = bits;
+  return reference;
+}
+
+const std::size_t the_only_row[] = {0};
+
+// The whole graph on balls of one precision.
+class Evaluation {
+public:
+  Evaluation(const Graph& graph, const KnownValues& known, const Rows& rows, int bits)
+      : graph_(graph), known_(known), rows_(rows), bits_(bits), fixed_(graph.values.size()) {
+    for (ValueId value = 0; value < graph.values.size(); ++value)
+      if (graph.is_constant(value) && known[value]) fixed_[value].emplace(*known[value], bits);
+  }
+
+  // Nodes that are the same for every sample; to be called once and first.
+  void evaluate_constants(const std::vector<Shape>& shapes, std::vector<LayerLedger>& ledgers) {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (rows_.varies(node.output)) continue;
+      fixed_[node.output].emplace(result_of(node, shapes, {}));
+      ledgers[i].record(the_only_row, *fixed_[node.output]);
+    }
+  }
+
+  // Nodes that depend on the inputs, for some samples.
+  void evaluate(std::span<const std::size_t> samples, std::vector<LayerLedger>& ledgers) const {
+    const std::vector<Shape> shapes =
+        shapes_of(graph_, known_, rows_.batched() ? std::optional(samples.size()) : std::nullopt);
+    std::vector<std::optional<BallTensor>> values(graph_.values.size());
+    for (const ValueId input : graph_.inputs) {
+      if (rows_.are_samples(input)) {
+        values[input].emplace(*known_[input], samples, bits_);
+      } else {
+        values[input].emplace(*known_[input], bits_);
+      }
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!rows_.varies(node.output)) continue;
+      values[node.output].emplace(result_of(node, shapes, values));
+      ledgers[i].record(samples, *values[node.output]);
+    }
+  }
+
+private:
+  BallTensor result_of(const Node& node, const std::vector<Shape>& shapes,
+                       const std::vector<std::optional<BallTensor>>& values) const {
+    std::vector<const BallTensor*> operands;
+    for (const ValueId input : node.inputs) operands.push_back(fixed_[input] ? &*fixed_[input] : &*values.at(input));
+    return apply(node.op, operands, shapes[node.output], bits_);
+  }
+
+  const Graph& graph_;
+  const KnownValues& known_;
+  const Rows& rows_;
+  int bits_;
+  std::vector<std::optional<BallTensor>> fixed_;
+};
+
+std::vector<std::size_t> open_rows(const LayerLedger& ledger) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < ledger.rows(); ++row)
+    if (ledger.is_open(row)) rows.push_back(row);
+  return rows;
+}
+
+// Samples of which some element of some layer is open.
+std::vector<std::size_t> open_samples(const Graph& graph, const std::vector<LayerLedger>& ledgers, const Rows& rows) {
+  std::vector<bool> is_open(rows.samples(), false);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (rows.varies(graph.nodes[i].output))
+      for (const std::size_t row : open_rows(ledgers[i])) is_open[row] = true;
+  std::vector<std::size_t> samples;
+  for (std::size_t sample = 0; sample < is_open.size(); ++sample)
+    if (is_open[sample]) samples.push_back(sample);
+  return samples;
+}
+
+bool constants_are_open(const Graph& graph, const std::vector<LayerLedger>& ledgers, const Rows& rows) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    if (!rows.varies(graph.nodes[i].output) && !open_rows(ledgers[i]).empty()) return true;
+  return false;
+}
+
+// One node of the local reference: its exact function on recorded values.
+class LocalNode {
+public:
+  LocalNode(const Graph& graph, const Node& node, const KnownValues& known, const Rows& rows)
+      : graph_(graph), node_(node), known_(known), rows_(rows) {}
+
+  void evaluate(std::span<const std::size_t> samples, int bits, LayerLedger& ledger) const {
+    std::vector<BallTensor> operands;
+    for (const ValueId input : node_.inputs) {
+      if (rows_.are_samples(input)) {
+        operands.emplace_back(*known_[input], samples, bits);
+      } else {
+        operands.emplace_back(*known_[input], bits);
+      }
+    }
+    std::vector<const BallTensor*> pointers;
+    for (const BallTensor& operand : operands) pointers.push_back(&operand);
+    Shape shape = known_[node_.output]->shape;
+    if (rows_.are_samples(node_.output)) shape.at(0) = static_cast<std::int64_t>(samples.size());
+    ledger.record(samples, apply(node_.op, pointers, shape, bits));
+  }
+
+private:
+  const Graph& graph_;
+  const Node& node_;
+  const KnownValues& known_;
+  const Rows& rows_;
+};
+
+}  // namespace
+
+void require_valid(const PrecisionPolicy& policy) {
+  if (policy.max_bits < fewest_bits)
+    throw InvalidArgument("max_bits = " + std::to_string(policy.max_bits) + "; a reference needs at least " +
+                          std::to_string(fewest_bits));
+  if (policy.initial_bits != 0 && policy.initial_bits < fewest_bits)
+    throw InvalidArgument("initial_bits = " + std::to_string(policy.initial_bits) + "; give 0 or at least " +
+                          std::to_string(fewest_bits));
+  if (policy.threads < 1) throw InvalidArgument("threads = " + std::to_string(policy.threads) + "; give at least 1");
+  if (!(policy.error_ratio > 0.0) || !(policy.relative_radius > 0.0))
+    throw InvalidArgument("error_ratio and relative_radius must be positive");
+}
+
+Reference certified_reference(const Graph& graph, const Inputs& inputs, const PrecisionPolicy& policy,
+                              const Trace* computed) {
+  require_sound_environment();
+  require_valid(policy);
+  const MpfrRange range;
+  KnownValues known = constants_of(graph);
+  add_inputs(known, graph, inputs);
+  const std::vector<Shape> shapes = shapes_of(graph, known);
+  const Rows rows(graph, samples_of(graph, known));
+  if (computed != nullptr) add_layers(known, graph, *computed, shapes);
+  std::vector<LayerLedger> ledgers = open_ledgers(graph, shapes, rows, computed == nullptr ? nullptr : &known, policy);
+
+  std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
+  const int bits = climb(policy, starting_bits_of(graph), [&](int rung) {
+    Evaluation evaluation(graph, known, rows, rung);
+    evaluation.evaluate_constants(shapes, ledgers);
+    for_blocks(open, policy.threads, [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
+    open = open_samples(graph, ledgers, rows);
+    return !open.empty() || constants_are_open(graph, ledgers, rows);
+  });
+  return close_ledgers(ledgers, bits);
+}
+
+Reference local_reference(const Graph& graph, const Trace& trace, const PrecisionPolicy& policy) {
+  require_sound_environment();
+  require_valid(policy);
+  const MpfrRange range;
+  KnownValues known = constants_of(graph);
+  add_inputs(known, graph, used_inputs(graph, trace));
+  const std::vector<Shape> shapes = shapes_of(graph, known);
+  const Rows rows(graph, samples_of(graph, known));
+  add_layers(known, graph, trace, shapes);
+  std::vector<LayerLedger> ledgers = open_ledgers(graph, shapes, rows, &known, policy);
+
+  int most_bits = 0;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const LocalNode node(graph, graph.nodes[i], known, rows);
+    std::vector<std::size_t> open = open_rows(ledgers[i]);
+    const int bits = climb(policy, starting_bits, [&](int rung) {
+      for_blocks(open, policy.threads,
+                 [&](std::span<const std::size_t> block) { node.evaluate(block, rung, ledgers[i]); });
+      open = open_rows(ledgers[i]);
+      return !open.empty();
+    });
+    most_bits = std::max(most_bits, bits);
+  }
+  return close_ledgers(ledgers, most_bits);
+}
+
+}  // namespace driftbound

@@ -1,0 +1,237 @@
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+
+/// Random graphs with data that is awkward on purpose.
+namespace networks {
+
+inline int multiplier() {
+  const char* text = std::getenv("DRIFTBOUND_TEST_MULTIPLIER");
+  return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+enum class Scale { ordinary, integers, float32, wide, subnormal, huge };
+
+class Maker {
+public:
+  Maker(std::uint64_t seed, Scale scale) : generator_(seed), scale_(scale) {}
+
+  std::size_t below(std::size_t n) { return generator_() % n; }
+  bool chance(double p) { return std::uniform_real_distribution<double>()(generator_) < p; }
+  double number() {
+    const double x = std::normal_distribution<double>()(generator_);
+    switch (scale_) {
+      case Scale::ordinary:
+        return chance(0.05) ? 0.0 : x;
+      case Scale::integers:
+        return std::floor(3.0 * x);
+      case Scale::float32:
+        return static_cast<double>(static_cast<float>(x));
+      case Scale::wide:
+        return std::ldexp(x, static_cast<int>(below(400)) - 200);
+      case Scale::subnormal:
+        return std::ldexp(x, -1040 - static_cast<int>(below(30)));
+      case Scale::huge:
+        return std::ldexp(x, 900 + static_cast<int>(below(100)));
+    }
+    return x;
+  }
+  driftbound::Tensor<double> tensor(driftbound::Shape shape) {
+    driftbound::Tensor<double> t(std::move(shape));
+    for (double& v : t.values) v = number();
+    return t;
+  }
+  /// Weights of ordinary size: scales of data must not multiply at every layer.
+  driftbound::Tensor<double> weights(driftbound::Shape shape) {
+    const Scale kept = scale_;
+    if (scale_ == Scale::subnormal || scale_ == Scale::huge) scale_ = Scale::ordinary;
+    driftbound::Tensor<double> t = tensor(std::move(shape));
+    scale_ = kept;
+    return t;
+  }
+
+private:
+  std::mt19937_64 generator_;
+  Scale scale_;
+};
+
+struct Network {
+  driftbound::Graph graph;
+  driftbound::Inputs inputs;
+};
+
+inline driftbound::DeclaredDimension extent(std::int64_t n) {
+  driftbound::DeclaredDimension d;
+  if (n < 0) d.symbol = "N";
+  d.extent = n;
+  return d;
+}
+
+/// A graph of `steps` nodes over a pool of [samples, width] values. `batched` leaves axis 0 open; otherwise
+/// products of two activations and transpositions take part.
+class Builder {
+public:
+  Builder(std::uint64_t seed, Scale scale, std::int64_t samples, bool batched)
+      : make_(seed, scale), samples_(samples), batched_(batched) {
+    const std::int64_t width = 1 + static_cast<std::int64_t>(make_.below(5));
+    pool_.push_back(
+        {network_.graph.add_input("x", driftbound::ElementType::f64, {extent(batched ? -1 : samples), extent(width)}),
+         width});
+    network_.inputs.tensors.emplace_back("x", driftbound::StoredTensor::from(make_.tensor({samples, width})));
+  }
+
+  Network polynomial(int steps) {
+    for (int i = 0; i < steps; ++i) linear_step();
+    return finish();
+  }
+  Network general(int steps) {
+    for (int i = 0; i < steps; ++i) make_.chance(0.5) ? linear_step() : curved_step();
+    return finish();
+  }
+
+private:
+  struct Entry {
+    driftbound::ValueId id;
+    std::int64_t width;
+  };
+
+  Network finish() {
+    network_.graph.outputs = {pool_.back().id};
+    return std::move(network_);
+  }
+  Entry pick() { return pool_[make_.below(pool_.size())]; }
+  Entry pick_recent() { return make_.chance(0.7) ? pool_.back() : pick(); }
+  std::string name() { return "node" + std::to_string(counter_++); }
+  void push(driftbound::Op op, std::vector<driftbound::ValueId> in, std::int64_t width) {
+    pool_.push_back({network_.graph.add_node(name(), std::move(op), std::move(in)), width});
+  }
+  driftbound::ValueId constant(driftbound::Shape shape) {
+    return network_.graph.add_constant("c" + std::to_string(counter_++),
+                                       driftbound::StoredTensor::from(make_.weights(std::move(shape))));
+  }
+
+  // A partner of the same width: another value of the pool, or a constant that broadcasts.
+  driftbound::ValueId partner(const Entry& x) {
+    std::vector<driftbound::ValueId> fitting;
+    for (const Entry& e : pool_)
+      if (e.width == x.width) fitting.push_back(e.id);
+    if (make_.chance(0.5)) return fitting[make_.below(fitting.size())];
+    return make_.chance(0.5) ? constant({x.width}) : constant({1});
+  }
+
+  void linear_step() {
+    namespace op = driftbound::op;
+    const Entry x = pick_recent();
+    const std::int64_t width = 1 + static_cast<std::int64_t>(make_.below(8));
+    switch (make_.below(batched_ ? 11 : 14)) {
+      case 0:
+      case 1: {
+        op::Gemm gemm;
+        gemm.transpose_b = make_.chance(0.5);
+        gemm.alpha = make_.chance(0.5) ? 1.0 : -0.75;
+        gemm.beta = make_.chance(0.5) ? 1.0 : 3.0;
+        const driftbound::ValueId w =
+            constant(gemm.transpose_b ? driftbound::Shape{width, x.width} : driftbound::Shape{x.width, width});
+        if (make_.chance(0.3)) return push(gemm, {x.id, w}, width);
+        return push(gemm, {x.id, w, make_.chance(0.8) ? constant({width}) : constant({1})}, width);
+      }
+      case 2:
+        return push(op::MatMul{}, {x.id, constant({x.width, width})}, width);
+      case 3:
+        return push(op::Add{}, {x.id, partner(x)}, x.width);
+      case 4:
+        return push(op::Sub{}, {x.id, partner(x)}, x.width);
+      case 5:
+        return push(op::Mul{}, {x.id, constant({x.width})}, x.width);
+      case 6:
+        return push(op::Neg{}, {x.id}, x.width);
+      case 7:
+      case 8:
+        return push(op::Relu{}, {x.id}, x.width);
+      case 9:
+        return push(op::LeakyRelu{make_.chance(0.5) ? 0.25 : -1.5}, {x.id}, x.width);
+      case 10: {
+        if (x.width > 8) return push(op::Identity{}, {x.id}, x.width);
+        const Entry other = pick();
+        return push(op::Concat{1}, {x.id, other.id}, x.width + other.width);
+      }
+      case 11: {  // x^T w x'
+        op::Gemm left;
+        left.transpose_a = true;
+        const Entry other = pick();
+        push(left, {x.id, other.id}, other.width);  // [x.width, other.width]
+        const driftbound::ValueId small = pool_.back().id;
+        pool_.pop_back();
+        return push(op::MatMul{}, {x.id, small}, other.width);
+      }
+      case 12: {
+        const driftbound::ValueId w = constant({samples_, samples_});
+        return push(op::MatMul{}, {w, x.id}, x.width);
+      }
+      default: {
+        push(op::Transpose{{1, 0}}, {x.id}, samples_);
+        const driftbound::ValueId turned = pool_.back().id;
+        pool_.pop_back();
+        return push(op::Reshape{{samples_, x.width}}, {turned}, x.width);
+      }
+    }
+  }
+
+  void curved_step() {
+    namespace op = driftbound::op;
+    const Entry x = pick_recent();
+    switch (make_.below(13)) {
+      case 0:
+        return push(op::Tanh{}, {x.id}, x.width);
+      case 1:
+        return push(op::Sigmoid{}, {x.id}, x.width);
+      case 2:
+        return push(op::Softplus{}, {x.id}, x.width);
+      case 3:
+        return push(op::Sin{}, {x.id}, x.width);
+      case 4:
+        return push(op::Cos{}, {x.id}, x.width);
+      case 5:
+        return push(op::Erf{}, {x.id}, x.width);
+      case 6:
+        return push(op::Elu{make_.chance(0.5) ? 1.0 : -0.5}, {x.id}, x.width);
+      case 7:
+        push(op::Tanh{}, {x.id}, x.width);
+        return push(op::Exp{}, {pool_.back().id}, x.width);
+      case 8:
+        return push(op::Sqrt{}, {x.id}, x.width);
+      case 9:
+        return push(op::Div{}, {x.id, partner(x)}, x.width);
+      case 10:
+        push(op::Softplus{}, {x.id}, x.width);
+        return push(op::Div{}, {pick_of_width(x.width), pool_.back().id}, x.width);
+      case 11:
+        return push(op::Mul{}, {x.id, pick_of_width(x.width)}, x.width);
+      default:
+        return push(op::Softmax{}, {x.id}, x.width);
+    }
+  }
+
+  driftbound::ValueId pick_of_width(std::int64_t width) {
+    std::vector<driftbound::ValueId> fitting;
+    for (const Entry& e : pool_)
+      if (e.width == width) fitting.push_back(e.id);
+    return fitting[make_.below(fitting.size())];
+  }
+
+  Maker make_;
+  std::int64_t samples_;
+  bool batched_;
+  std::vector<Entry> pool_;
+  Network network_;
+  int counter_ = 0;
+};
+
+}  // namespace networks
