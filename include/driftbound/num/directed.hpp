@@ -3,11 +3,12 @@
 namespace driftbound {
 
 /// Directed results in double without touching the rounding mode: round to nearest, then one step
-/// outward where the error-free transformation shows (or cannot exclude) that the exact result lies beyond.
+/// outward where an error-free transformation shows that the exact result lies beyond.
+/// Domain:    every double; where IEEE 754 is exact (an infinite operand, division by zero) or has no
+///            number to give (NaN), both directions give its result
 /// Guarantee: op_down(a, b) <= a op b <= op_up(a, b) for finite operands; overflow gives the infinity
-///            (or the largest finite number) on the safe side; NaN operands give NaN.
-/// Tightness: equal to the directed IEEE result, except that results near or below 2^-960 may be one
-///            unit wider.
+///            (or the largest finite number) on the safe side
+/// Tightness: equal to the directed IEEE result, subnormal results included; only the sign of a zero may differ
 /// Source:    docs/theory.md T-02
 double add_up(double a, double b);
 double add_down(double a, double b);

@@ -33,12 +33,16 @@ double unit_roundoff(const Format& f, Rounding rounding);
 
 /// eta: bound on the absolute error of one rounding whose exact result is below the normal range:
 /// lambda/2 to nearest and lambda directed under gradual underflow, omega where subnormals are flushed.
+/// For fp64 to nearest it is lambda: half of that is no double.
 double underflow_unit(const Format& f, Rounding rounding, bool flushes_subnormals);
 
-/// The nearest (or directed) element of the format. Ties by the rounding named; overflow as IEEE 754
-/// does (to nearest: infinity from the midpoint above `largest` on), NaN where the format has no infinity.
+/// The nearest (or directed) element of the format. Ties by the rounding named; the sign of zero is kept.
+/// Overflow as in IEEE 754: where the result rounded without a limit on its exponent is above `largest`, it becomes
+/// `largest` if the rounding is toward zero there and infinity otherwise, NaN where the format has no infinity.
+/// To nearest that is infinity from the midpoint above `largest` on; in E4M3 the midpoint 464 ties to even 448.
 /// Domain:    every double; NaN -> NaN, infinities -> infinity, or NaN where the format has none
 /// Guarantee: exact (correct rounding)
+/// Source:    docs/theory.md T-01
 double round_to(double x, const Format& f, Rounding rounding);
 
 /// Whether x is an element of the format (infinities count where the format has them; NaN always).
@@ -46,6 +50,7 @@ bool representable(double x, const Format& f);
 
 /// The distance between the two elements of the format that enclose |x|, by binade of x
 /// (2^(e - precision + 1) for 2^e <= |x| < 2^(e+1), lambda below the normal range and at 0).
+/// Domain:    every double; the formula is continued above `largest`; infinity -> infinity, NaN -> NaN
 double ulp(double x, const Format& f);
 
 }  // namespace driftbound

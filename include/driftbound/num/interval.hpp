@@ -4,7 +4,7 @@
 
 namespace driftbound {
 
-/// The set of reals [lower, upper], or every real where a bound is infinite.
+/// The set of reals x with lower <= x <= upper; an infinite bound is no bound. Never empty.
 /// Guarantee: x in X and y in Y imply x op y in X op Y, f(x) in f(X). An operation that is undefined
 ///            somewhere on its operands (division by an interval that holds 0, log of one that
 ///            holds 0 or less, sqrt of one that reaches below 0) gives the whole line.
@@ -14,8 +14,9 @@ namespace driftbound {
 class Interval {
 public:
   constexpr Interval() = default;
+  /// [point, point]; the whole line where the point is not a real number (NaN, infinities).
   Interval(double point);  // NOLINT(google-explicit-constructor): scalars mix with intervals in evaluate_as
-  /// Throws:    InvalidArgument unless lower <= upper
+  /// Throws:    InvalidArgument unless lower <= upper, lower < infinity and upper > -infinity
   Interval(double lower, double upper);
   static Interval whole();
 
@@ -29,6 +30,7 @@ public:
   /// inf |x| over the interval
   double mignitude() const;
   Magnitude width() const;
+  /// A finite number in the interval, next to its middle.
   double midpoint() const;
 
   Interval operator-() const;
