@@ -3,10 +3,8 @@
 #
 # -ffp-contract=off     a*b+c is two roundings unless the source says fma
 # -fno-fast-math        no reassociation, no flush to zero, NaN and Inf exist
-# -fexcess-precision    float and double expressions are evaluated in their own type (GCC only)
 function(driftbound_set_floating_point_flags target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-    $<$<COMPILE_LANGUAGE:CXX>:-fno-fast-math>
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fexcess-precision=standard>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-fast-math>)
 endfunction()
