@@ -1,0 +1,131 @@
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "driftbound/num/errors.hpp"
+#include "model/array_files.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+constexpr std::string_view blanks = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string_view unquoted(std::string_view text) {
+  const bool is_quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return is_quoted ? trimmed(text.substr(1, text.size() - 2)) : text;
+}
+
+/// The nearest double; empty where the text is not a number of double's range.
+std::optional<double> parse_number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  if (text.starts_with('-')) return std::nullopt;
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value,
+                                            hexadecimal ? std::chars_format::hex : std::chars_format::general);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return negative ? -value : value;
+}
+
+/// Takes the next line off the text.
+std::string_view next_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+enum class Separator { comma, semicolon, blank };
+
+Separator separator_of(std::string_view line) {
+  if (line.find(',') != std::string_view::npos) return Separator::comma;
+  return line.find(';') != std::string_view::npos ? Separator::semicolon : Separator::blank;
+}
+
+/// Takes the next field off a trimmed, non-empty line.
+std::string_view next_field(std::string_view& line, Separator separator) {
+  const std::string_view ends = separator == Separator::comma ? "," : separator == Separator::semicolon ? ";" : blanks;
+  const std::size_t end = line.find_first_of(ends);
+  const std::string_view field = trimmed(line.substr(0, end));
+  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  if (separator == Separator::blank) line = trimmed(line);
+  return unquoted(field);
+}
+
+class CsvReader {
+public:
+  CsvReader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
+
+  StoredTensor read() {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+    while (!text_.empty()) {
+      const std::string_view line = trimmed(next_line(text_));
+      ++line_number_;
+      if (!line.empty() && line.front() != '#') read_row(line);
+    }
+    if (rows_ == 0)
+      throw ParseError(where_ + ": no numbers; expected one sample a line, its values separated by commas");
+    return StoredTensor::from(Tensor<double>({rows_, columns_}, std::move(values_)));
+  }
+
+private:
+  void read_row(std::string_view line) {
+    if (!separator_) separator_ = separator_of(line);
+    if (*separator_ != Separator::blank && (line.back() == ',' || line.back() == ';'))
+      fail("a value is missing at its end");
+    const std::size_t before = values_.size();
+    const bool may_be_header = rows_ == 0 && !has_header_;
+    for (std::int64_t column = 1; !line.empty(); ++column) {
+      const std::string_view field = next_field(line, *separator_);
+      const std::optional<double> value = parse_number(field);
+      if (!value && may_be_header) {
+        has_header_ = true;
+        values_.resize(before);
+        return;
+      }
+      if (!value)
+        fail("column " + std::to_string(column) + ": " + in_quotes(field) + " is not a number of double's range");
+      values_.push_back(*value);
+    }
+    const auto columns = static_cast<std::int64_t>(values_.size() - before);
+    if (rows_ == 0) columns_ = columns;
+    if (columns != columns_) {
+      throw ShapeMismatch(where_ + ", line " + std::to_string(line_number_) + ": " + std::to_string(columns) +
+                          " values, the lines before have " + std::to_string(columns_));
+    }
+    ++rows_;
+  }
+
+  [[noreturn]] void fail(const std::string& why) const {
+    throw ParseError(where_ + ", line " + std::to_string(line_number_) + ": " + why);
+  }
+
+  std::string_view text_;
+  std::string where_;
+  std::optional<Separator> separator_;
+  bool has_header_ = false;
+  std::int64_t line_number_ = 0, rows_ = 0, columns_ = 0;
+  std::vector<double> values_;
+};
+
+}  // namespace
+
+StoredTensor read_csv(const std::filesystem::path& file) {
+  const auto mapped = MappedFile::open(file);
+  const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
+  return CsvReader(text, printable(file.string())).read();
+}
+
+}  // namespace driftbound

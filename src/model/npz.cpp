@@ -1,0 +1,98 @@
+#include <zip.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "driftbound/num/errors.hpp"
+#include "model/array_files.hpp"
+#include "model/npy.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+/// What one archive may hold unpacked: more than any layer dump or set of points, less than what hurts.
+constexpr std::size_t most_unpacked_bytes = std::size_t{4} << 30;
+constexpr std::size_t chunk_size = std::size_t{1} << 20;
+
+struct CloseArchive {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+struct CloseMember {
+  void operator()(zip_file_t* member) const { zip_fclose(member); }
+};
+using Archive = std::unique_ptr<zip_t, CloseArchive>;
+using Member = std::unique_ptr<zip_file_t, CloseMember>;
+
+std::string message(zip_error_t& error) {
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return text;
+}
+
+Archive open_archive(std::span<const std::byte> bytes, const std::string& where) {
+  if (bytes.empty()) throw ParseError(where + ": the file is empty");
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  if (source == nullptr) throw ParseError(where + ": not a readable zip archive: " + message(error));
+  Archive archive(zip_open_from_source(source, ZIP_RDONLY, &error));
+  if (!archive) {
+    zip_source_free(source);
+    throw ParseError(where + ": not a readable zip archive: " + message(error));
+  }
+  zip_error_fini(&error);
+  return archive;
+}
+
+/// Up to `size` bytes more at the end of `bytes`; memory grows with what is really there.
+void append(Member& member, std::vector<std::byte>& bytes, std::size_t size, const std::string& where) {
+  while (size > 0) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + std::min(size, chunk_size));
+    const zip_int64_t read = zip_fread(member.get(), bytes.data() + before, bytes.size() - before);
+    if (read < 0) throw ParseError(where + ": " + zip_error_strerror(zip_file_get_error(member.get())));
+    bytes.resize(before + static_cast<std::size_t>(read));
+    if (read == 0) return;
+    size -= static_cast<std::size_t>(read);
+  }
+}
+
+StoredTensor read_member(zip_t* archive, zip_uint64_t index, std::size_t budget, const std::string& where) {
+  Member member(zip_fopen_index(archive, index, 0));
+  if (!member) throw ParseError(where + ": " + zip_strerror(archive));
+  std::vector<std::byte> bytes;
+  append(member, bytes, longest_npy_header, where);
+  const NpyHeader header = parse_npy_header(bytes, where);
+  if (header.data_size > budget) throw Unsupported(where + ": the archive unpacks to more than 4 GiB");
+  const std::size_t whole = header.size + header.data_size;
+  if (bytes.size() < whole + 1) append(member, bytes, whole + 1 - bytes.size(), where);
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return parse_npy(*owner, owner, where);
+}
+
+}  // namespace
+
+NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std::string& where) {
+  const Archive archive = open_archive(file->bytes(), where);
+  constexpr std::string_view suffix = ".npy";
+  NamedTensors tensors;
+  std::size_t budget = most_unpacked_bytes;
+  const zip_int64_t members = zip_get_num_entries(archive.get(), 0);
+  for (zip_int64_t i = 0; i < members; ++i) {
+    const auto index = static_cast<zip_uint64_t>(i);
+    const char* raw_name = zip_get_name(archive.get(), index, ZIP_FL_ENC_RAW);
+    const std::string_view name = raw_name == nullptr ? "" : raw_name;
+    if (!name.ends_with(suffix)) continue;
+    StoredTensor tensor = read_member(archive.get(), index, budget, where + ": " + in_quotes(name));
+    budget -= tensor.bytes().size();
+    tensors.emplace_back(printable(name.substr(0, name.size() - suffix.size())), std::move(tensor));
+  }
+  return tensors;
+}
+
+NamedTensors read_npz(const std::filesystem::path& file) {
+  return parse_npz(MappedFile::open(file), printable(file.string()));
+}
+
+}  // namespace driftbound

@@ -1,0 +1,169 @@
+#include "driftbound/trace/arithmetic.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "driftbound/num/elementary.hpp"
+#include "driftbound/num/errors.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+constexpr std::string_view fma_suffix = "+fma";
+
+struct NamedArithmetic {
+  std::string_view name;
+  FormatId operands;  ///< of matrix products
+  FormatId others;    ///< sums, products, every other op and every stored result
+};
+
+constexpr std::array<NamedArithmetic, 5> cpu_arithmetics = {{{"fp64", FormatId::fp64, FormatId::fp64},
+                                                             {"fp32", FormatId::fp32, FormatId::fp32},
+                                                             {"tf32", FormatId::tf32, FormatId::fp32},
+                                                             {"bf16", FormatId::bf16, FormatId::fp32},
+                                                             {"fp16", FormatId::fp16, FormatId::fp32}}};
+
+constexpr std::array<std::string_view, 11> functions_of_the_ops = {
+    "exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "sin", "cos", "erf", "sqrt"};
+
+/// MPFR rounds every function correctly: half an ulp, which is u |f(x)| + eta.
+std::vector<FunctionAccuracy> correctly_rounded_functions() {
+  std::vector<FunctionAccuracy> table;
+  for (const std::string_view function : functions_of_the_ops) {
+    table.push_back({std::string(function), 1.0, Evidence::documented, "MPFR, correctly rounded"});
+  }
+  return table;
+}
+
+/// Accuracies measured over all inputs; the square root is the processor's own.
+std::vector<FunctionAccuracy> own_float32_functions() {
+  std::vector<FunctionAccuracy> table;
+  for (const ElementaryAccuracy& entry : own_float32_accuracy()) {
+    table.push_back({std::string(entry.function), entry.units, Evidence::measured, std::string(entry.evidence)});
+  }
+  table.push_back({"sqrt", 1.0, Evidence::documented, "IEEE 754, correctly rounded"});
+  return table;
+}
+
+std::int64_t parse_parameter(std::string_view text, std::string_view whole) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
+    throw InvalidArgument("summation order " + in_quotes(whole) +
+                          ": the number after ':' must be an integer of at least 1");
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string_view name_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::documented:
+      return "documented";
+    case Evidence::measured:
+      return "measured";
+    case Evidence::assumed:
+      return "assumed";
+  }
+  return "assumed";
+}
+
+std::string to_string(const SummationOrder& order) {
+  const auto kind = [&]() -> std::string {
+    switch (order.kind) {
+      case SummationOrder::Kind::sequential:
+        return "sequential";
+      case SummationOrder::Kind::pairwise:
+        return "pairwise";
+      case SummationOrder::Kind::blocked:
+        return "blocked:" + std::to_string(order.parameter);
+      case SummationOrder::Kind::split_k:
+        return "split-k:" + std::to_string(order.parameter);
+      case SummationOrder::Kind::unknown:
+        break;
+    }
+    return "unknown";
+  };
+  return kind() + std::string(order.fma ? fma_suffix : "");
+}
+
+SummationOrder parse_summation_order(std::string_view text) {
+  SummationOrder order;
+  std::string_view kind = text;
+  if (kind.ends_with(fma_suffix)) {
+    order.fma = true;
+    kind.remove_suffix(fma_suffix.size());
+  }
+  constexpr std::string_view blocked = "blocked:";
+  constexpr std::string_view split_k = "split-k:";
+  if (kind == "unknown") {
+    order.kind = SummationOrder::Kind::unknown;
+  } else if (kind == "sequential") {
+    order.kind = SummationOrder::Kind::sequential;
+  } else if (kind == "pairwise") {
+    order.kind = SummationOrder::Kind::pairwise;
+  } else if (kind.starts_with(blocked)) {
+    order.kind = SummationOrder::Kind::blocked;
+    order.parameter = parse_parameter(kind.substr(blocked.size()), text);
+  } else if (kind.starts_with(split_k)) {
+    order.kind = SummationOrder::Kind::split_k;
+    order.parameter = parse_parameter(kind.substr(split_k.size()), text);
+  } else {
+    throw InvalidArgument("no summation order " + in_quotes(text) +
+                          "; there are: sequential, pairwise, blocked:B, split-k:S, unknown, each also with +fma");
+  }
+  return order;
+}
+
+std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_t n) {
+  if (n <= 0) return {};
+  std::int64_t length = 0;
+  switch (order.kind) {
+    case SummationOrder::Kind::unknown:
+    case SummationOrder::Kind::pairwise:
+      return {};
+    case SummationOrder::Kind::sequential:
+      length = n;
+      break;
+    case SummationOrder::Kind::blocked:
+      length = order.parameter;
+      break;
+    case SummationOrder::Kind::split_k:
+      length = n / order.parameter + (n % order.parameter != 0 ? 1 : 0);
+      break;
+  }
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t done = 0; done < n; done += lengths.back()) lengths.push_back(std::min(length, n - done));
+  return lengths;
+}
+
+const FunctionAccuracy& ArithmeticModel::accuracy(std::string_view function) const {
+  for (const FunctionAccuracy& entry : functions) {
+    if (entry.function == function) return entry;
+  }
+  throw Unsupported("arithmetic " + in_quotes(name) + " states no accuracy for the function " + in_quotes(function) +
+                    "; add it to \"functions\" of the trace's arithmetic");
+}
+
+ArithmeticModel cpu_arithmetic(std::string_view name, const SummationOrder& order) {
+  const auto found = std::find_if(cpu_arithmetics.begin(), cpu_arithmetics.end(),
+                                  [&](const NamedArithmetic& entry) { return entry.name == name; });
+  if (found == cpu_arithmetics.end()) {
+    throw InvalidArgument("no arithmetic " + in_quotes(name) + "; there are: fp64, fp32, tf32, bf16, fp16");
+  }
+  ArithmeticModel arithmetic;
+  arithmetic.name = found->name;
+  arithmetic.input = found->operands;
+  arithmetic.accumulator = found->others;
+  arithmetic.output = found->others;
+  arithmetic.order = order;
+  arithmetic.functions = found->others == FormatId::fp64 ? correctly_rounded_functions() : own_float32_functions();
+  arithmetic.evidence = Evidence::documented;
+  arithmetic.source = "driftbound CPU evaluator";
+  return arithmetic;
+}
+
+}  // namespace driftbound

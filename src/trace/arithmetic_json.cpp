@@ -1,0 +1,159 @@
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "driftbound/num/errors.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+#include "model/json_text.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<std::pair<Rounding, std::string_view>, 5> rounding_names = {
+    {{Rounding::nearest_even, "nearest_even"},
+     {Rounding::nearest_away, "nearest_away"},
+     {Rounding::toward_zero, "toward_zero"},
+     {Rounding::up, "up"},
+     {Rounding::down, "down"}}};
+
+std::string_view name_of(Rounding rounding) {
+  for (const auto& [value, name] : rounding_names) {
+    if (value == rounding) return name;
+  }
+  return "nearest_even";
+}
+
+json function_to_json(const FunctionAccuracy& entry) {
+  return {{"function", entry.function},
+          {"units", entry.units},
+          {"evidence", driftbound::name_of(entry.evidence)},
+          {"source", entry.source}};
+}
+
+/// An object whose every field is asked for: what the reader of a model does not know may change its meaning.
+class Fields {
+public:
+  Fields(const json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) throw ParseError(where_ + ": expected a JSON object");
+  }
+
+  void allow_only(std::initializer_list<std::string_view> known) const {
+    for (const auto& item : object_.items()) {
+      bool found = false;
+      for (const std::string_view name : known) found = found || item.key() == name;
+      if (!found) throw ParseError(where_ + ": unknown field " + in_quotes(item.key()));
+    }
+  }
+
+  std::string text(const char* name) const { return get(name, &json::is_string, "a string").get<std::string>(); }
+  std::string text_or(const char* name, std::string fallback) const {
+    return object_.contains(name) ? text(name) : std::move(fallback);
+  }
+  bool flag_or(const char* name, bool fallback) const {
+    return object_.contains(name) ? get(name, &json::is_boolean, "true or false").get<bool>() : fallback;
+  }
+  double number(const char* name) const { return get(name, &json::is_number, "a number").get<double>(); }
+
+  [[noreturn]] void fail(const char* name, const std::string& what) const {
+    throw ParseError(where_ + ": field '" + name + "': " + what);
+  }
+
+private:
+  const json& get(const char* name, bool (json::*has_type)() const noexcept, const char* expected) const {
+    const auto found = object_.find(name);
+    if (found == object_.end()) fail(name, "missing");
+    if (!((*found).*has_type)()) fail(name, std::string("expected ") + expected);
+    return *found;
+  }
+
+  const json& object_;
+  std::string where_;
+};
+
+FormatId parse_format(const Fields& fields, const char* name) {
+  const std::string text = fields.text(name);
+  const std::optional<FormatId> id = find_format(text);
+  if (!id) fields.fail(name, "no format " + in_quotes(text));
+  return *id;
+}
+
+Evidence parse_evidence(const Fields& fields) {
+  const std::string text = fields.text_or("evidence", "assumed");
+  for (const Evidence evidence : {Evidence::documented, Evidence::measured, Evidence::assumed}) {
+    if (text == driftbound::name_of(evidence)) return evidence;
+  }
+  fields.fail("evidence", "expected documented, measured or assumed, found " + in_quotes(text));
+}
+
+Rounding parse_rounding(const Fields& fields) {
+  const std::string text = fields.text_or("rounding", "nearest_even");
+  for (const auto& [value, name] : rounding_names) {
+    if (text == name) return value;
+  }
+  fields.fail("rounding", "no rounding " + in_quotes(text));
+}
+
+SummationOrder parse_order(const Fields& fields) {
+  try {
+    return parse_summation_order(fields.text_or("order", "unknown"));
+  } catch (const InvalidArgument& error) {
+    fields.fail("order", error.what());
+  }
+}
+
+FunctionAccuracy parse_function(const json& object, std::size_t index) {
+  const Fields fields(object, "arithmetic: functions[" + std::to_string(index) + "]");
+  fields.allow_only({"function", "units", "evidence", "source"});
+  FunctionAccuracy entry{fields.text("function"), fields.number("units"), parse_evidence(fields),
+                         fields.text_or("source", "")};
+  if (!(std::isfinite(entry.units) && entry.units >= 0.0))
+    fields.fail("units", "expected a finite number of at least 0");
+  return entry;
+}
+
+}  // namespace
+
+std::string to_json(const ArithmeticModel& arithmetic) {
+  json functions = json::array();
+  for (const FunctionAccuracy& entry : arithmetic.functions) functions.push_back(function_to_json(entry));
+  const json object = {{"name", arithmetic.name},
+                       {"input", format(arithmetic.input).name},
+                       {"accumulator", format(arithmetic.accumulator).name},
+                       {"output", format(arithmetic.output).name},
+                       {"rounding", name_of(arithmetic.rounding)},
+                       {"order", to_string(arithmetic.order)},
+                       {"flushes_subnormals", arithmetic.flushes_subnormals},
+                       {"functions", functions},
+                       {"evidence", driftbound::name_of(arithmetic.evidence)},
+                       {"source", arithmetic.source}};
+  return dump_json(object);
+}
+
+ArithmeticModel arithmetic_from_json(std::string_view text) {
+  const json object = parse_json(text, "arithmetic");
+  const Fields fields(object, "arithmetic");
+  fields.allow_only({"name", "input", "accumulator", "output", "rounding", "order", "flushes_subnormals", "functions",
+                     "evidence", "source"});
+  ArithmeticModel arithmetic;
+  arithmetic.name = fields.text("name");
+  arithmetic.input = parse_format(fields, "input");
+  arithmetic.accumulator = parse_format(fields, "accumulator");
+  arithmetic.output = parse_format(fields, "output");
+  arithmetic.rounding = parse_rounding(fields);
+  arithmetic.order = parse_order(fields);
+  arithmetic.flushes_subnormals = fields.flag_or("flushes_subnormals", false);
+  arithmetic.evidence = parse_evidence(fields);
+  arithmetic.source = fields.text_or("source", "");
+  if (const auto functions = object.find("functions"); functions != object.end()) {
+    if (!functions->is_array()) fields.fail("functions", "expected an array");
+    for (std::size_t i = 0; i < functions->size(); ++i)
+      arithmetic.functions.push_back(parse_function((*functions)[i], i));
+  }
+  return arithmetic;
+}
+
+}  // namespace driftbound

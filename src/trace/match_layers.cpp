@@ -1,0 +1,146 @@
+#include "trace/match_layers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "driftbound/num/errors.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+constexpr std::size_t most_listed = 50;
+
+class Matcher {
+public:
+  Matcher(const Graph& graph, const std::vector<ExpectedLayer>& expected, const std::vector<RecordedLayer>& recorded,
+          const std::string& where)
+      : graph_(graph),
+        expected_(expected),
+        recorded_(recorded),
+        where_(where),
+        matches_(graph.nodes.size()),
+        taken_(recorded.size(), false) {}
+
+  std::vector<LayerMatch> match() {
+    match_names([](const Graph&, const Node& node) { return node.name; });
+    match_names([](const Graph& graph, const Node& node) { return graph.value(node.output).name; });
+    match_order();
+    std::vector<LayerMatch> result;
+    for (const std::optional<LayerMatch>& found : matches_) result.push_back(*found);
+    return result;
+  }
+
+private:
+  template <class NameOf>
+  void match_names(NameOf name_of_node) {
+    std::multimap<std::string, std::size_t> by_name;
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (!taken_[r]) by_name.emplace(recorded_[r].name, r);
+    }
+    std::map<std::string, std::size_t> nodes_of_name;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!matches_[i]) ++nodes_of_name[key_name(name_of_node(graph_, graph_.nodes[i]))];
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (matches_[i]) continue;
+      const std::string name = key_name(name_of_node(graph_, graph_.nodes[i]));
+      std::vector<std::size_t> candidates;
+      const auto [begin, end] = by_name.equal_range(name);
+      for (auto it = begin; it != end; ++it) candidates.push_back(it->second);
+      if (const auto chosen = choose(i, candidates, nodes_of_name[name] > 1)) assign(i, *chosen, false);
+    }
+  }
+
+  /// Names that occur more than once are told apart by their index.
+  std::optional<std::size_t> choose(std::size_t node, const std::vector<std::size_t>& candidates,
+                                    bool shared_name) const {
+    if (candidates.empty()) return std::nullopt;
+    if (candidates.size() == 1 && !shared_name) return candidates.front();
+    for (const std::size_t r : candidates) {
+      if (!taken_[r] && recorded_[r].index == static_cast<std::int64_t>(node)) return r;
+    }
+    std::string keys;
+    for (const std::size_t r : candidates) keys += " " + in_quotes(recorded_[r].key);
+    throw InvalidArgument(where_ + ": layer " + in_quotes(graph_.nodes[node].name) + " may be any of" + keys +
+                          "; give each its position in the network as index");
+  }
+
+  void match_order() {
+    std::vector<std::size_t> nodes, rest;
+    for (std::size_t i = 0; i < matches_.size(); ++i) {
+      if (!matches_[i]) nodes.push_back(i);
+    }
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (!taken_[r]) rest.push_back(r);
+    }
+    std::stable_sort(rest.begin(), rest.end(),
+                     [&](std::size_t a, std::size_t b) { return recorded_[a].index < recorded_[b].index; });
+
+    // The assignment that takes every record as early as possible and the one that takes it as late as possible
+    // agree if and only if there is just one.
+    const auto earliest = assignment(nodes, rest);
+    if (!earliest) fail_missing(nodes);
+    auto latest = assignment({nodes.rbegin(), nodes.rend()}, {rest.rbegin(), rest.rend()});
+    std::reverse(latest->begin(), latest->end());
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if ((*earliest)[k] != (*latest)[k]) {
+        throw InvalidArgument(where_ + ": no tensor is named after layer " + in_quotes(graph_.nodes[nodes[k]].name) +
+                              ", and by order and shape it may be " + in_quotes(recorded_[(*earliest)[k]].key) +
+                              " or " + in_quotes(recorded_[(*latest)[k]].key) + "; use the model's layer names");
+      }
+    }
+    for (std::size_t k = 0; k < nodes.size(); ++k) assign(nodes[k], (*earliest)[k], true);
+  }
+
+  /// For every node, in turn, the first record not yet passed that fits; empty where one is left without.
+  std::optional<std::vector<std::size_t>> assignment(const std::vector<std::size_t>& nodes,
+                                                     const std::vector<std::size_t>& rest) const {
+    std::vector<std::size_t> chosen;
+    auto next = rest.begin();
+    for (const std::size_t node : nodes) {
+      next = std::find_if(next, rest.end(), [&](std::size_t r) { return expected_[node].fits(recorded_[r].shape); });
+      if (next == rest.end()) return std::nullopt;
+      chosen.push_back(*next++);
+    }
+    return chosen;
+  }
+
+  void assign(std::size_t node, std::size_t record, bool by_order) {
+    matches_[node] = LayerMatch{record, by_order};
+    taken_[record] = true;
+  }
+
+  [[noreturn]] void fail_missing(const std::vector<std::size_t>& nodes) const {
+    std::string text = where_ + ": the trace lacks layers of the model:";
+    for (std::size_t k = 0; k < std::min(nodes.size(), most_listed); ++k) {
+      const std::size_t node = nodes[k];
+      text += "\n  layer/" + std::to_string(node) + "/" + key_name(graph_.nodes[node].name) + "/output " +
+              to_string(expected_[node].shape);
+    }
+    if (nodes.size() > most_listed) text += "\n  and " + std::to_string(nodes.size() - most_listed) + " more";
+    throw InvalidArgument(text);
+  }
+
+  const Graph& graph_;
+  const std::vector<ExpectedLayer>& expected_;
+  const std::vector<RecordedLayer>& recorded_;
+  const std::string& where_;
+  std::vector<std::optional<LayerMatch>> matches_;
+  std::vector<bool> taken_;
+};
+
+}  // namespace
+
+std::string key_name(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+std::vector<LayerMatch> match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
+                                     const std::vector<RecordedLayer>& recorded, const std::string& where) {
+  return Matcher(graph, expected, recorded, where).match();
+}
+
+}  // namespace driftbound

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+
+namespace driftbound {
+
+/// A name as it stands in a trace's keys: '/' separates the parts of a key, so it becomes '.'.
+std::string key_name(std::string name);
+
+/// One layer output that a trace holds.
+struct RecordedLayer {
+  std::string key;
+  std::int64_t index = 0;
+  std::string name;  ///< as in the key
+  Shape shape;
+};
+
+/// What one node's output looks like in a trace. A single sample may come without its sample axis.
+struct ExpectedLayer {
+  Shape shape;
+  Shape without_sample_axis;  ///< equal to `shape` where no second form is allowed
+
+  bool fits(const Shape& found) const { return found == shape || found == without_sample_axis; }
+};
+
+struct LayerMatch {
+  std::size_t recorded = 0;  ///< position in the list of recorded layers
+  bool by_order = false;     ///< neither the layer's nor the value's name is in the trace
+};
+
+/// Finds every node's record: by layer name, else by the name of its output, else, for all that are left, by order
+/// and shape where only one assignment keeps both.
+/// Throws:    InvalidArgument (missing layers, ambiguous names or order), starting with `where`
+std::vector<LayerMatch> match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
+                                     const std::vector<RecordedLayer>& recorded, const std::string& where);
+
+}  // namespace driftbound

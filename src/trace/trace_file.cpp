@@ -1,0 +1,278 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "driftbound/num/errors.hpp"
+#include "driftbound/trace/trace.hpp"
+#include "model/convert.hpp"
+#include "model/json_text.hpp"
+#include "model/safetensors.hpp"
+#include "model/text.hpp"
+#include "trace/match_layers.hpp"
+
+namespace driftbound {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view version_key = "driftbound.trace";
+constexpr std::string_view version = "1";
+constexpr std::string_view hash_key = "model_sha256";
+constexpr std::string_view provenance_key = "provenance";
+constexpr std::string_view arithmetic_key = "arithmetic";
+
+std::string input_key(const std::string& name) {
+  return "input/" + key_name(name);
+}
+
+std::string layer_key(std::size_t index, const std::string& name) {
+  return "layer/" + std::to_string(index) + "/" + key_name(name) + "/output";
+}
+
+/// layer/<index>/<name>/output; empty for every other key.
+std::optional<RecordedLayer> parse_layer_key(const std::string& key) {
+  constexpr std::string_view prefix = "layer/";
+  constexpr std::string_view suffix = "/output";
+  std::string_view rest = key;
+  if (!rest.starts_with(prefix) || !rest.ends_with(suffix) || rest.size() < prefix.size() + suffix.size())
+    return std::nullopt;
+  rest.remove_prefix(prefix.size());
+  rest.remove_suffix(suffix.size());
+  RecordedLayer layer;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer.index);
+  if (error != std::errc{} || end == rest.data() + rest.size() || *end != '/' || layer.index < 0) return std::nullopt;
+  layer.key = key;
+  layer.name = key_name(std::string(end + 1, rest.data() + rest.size()));
+  return layer;
+}
+
+std::string to_json(const Provenance& provenance) {
+  return dump_json({{"program", provenance.program},
+                    {"backend", provenance.backend},
+                    {"device", provenance.device},
+                    {"date", provenance.date},
+                    {"details", provenance.details}});
+}
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
+Provenance provenance_from_json(const std::string& text, const std::string& where) {
+  const json object = parse_json(text, where + ": provenance");
+  if (!object.is_object()) throw ParseError(where + ": provenance: expected a JSON object");
+  Provenance provenance;
+  for (const auto& item : object.items()) {
+    if (item.key() == "program") {
+      provenance.program = text_of(item.value());
+    } else if (item.key() == "backend") {
+      provenance.backend = text_of(item.value());
+    } else if (item.key() == "device") {
+      provenance.device = text_of(item.value());
+    } else if (item.key() == "date") {
+      provenance.date = text_of(item.value());
+    } else if (item.key() == "details" && item.value().is_object()) {
+      for (const auto& detail : item.value().items()) provenance.details[detail.key()] = text_of(detail.value());
+    } else {
+      provenance.details[item.key()] = text_of(item.value());
+    }
+  }
+  return provenance;
+}
+
+/// float32 in an unknown order, its functions as accurate as the CUDA C++ Programming Guide documents the device
+/// functions (maximum errors in ulp; for compositions a value that covers the usual formulas).
+ArithmeticModel assumed_arithmetic() {
+  constexpr std::array<std::pair<std::string_view, double>, 11> maximum_ulps = {{{"exp", 2},
+                                                                                 {"expm1", 1},
+                                                                                 {"log", 1},
+                                                                                 {"log1p", 1},
+                                                                                 {"tanh", 2},
+                                                                                 {"sigmoid", 4},
+                                                                                 {"softplus", 4},
+                                                                                 {"sin", 2},
+                                                                                 {"cos", 2},
+                                                                                 {"erf", 2},
+                                                                                 {"sqrt", 0}}};
+  ArithmeticModel arithmetic;
+  arithmetic.evidence = Evidence::assumed;
+  arithmetic.source = "the trace states no arithmetic: float32 in an unknown order is assumed";
+  for (const auto& [function, ulps] : maximum_ulps) {
+    arithmetic.functions.push_back(
+        {std::string(function), 2.0 * ulps + 1.0, Evidence::assumed, "maximum errors documented for CUDA"});
+  }
+  return arithmetic;
+}
+
+class TraceReader {
+public:
+  TraceReader(const Graph& graph, const std::filesystem::path& file)
+      : graph_(graph), where_(printable(file.string())), file_(file), layout_(batch_layout(graph)) {}
+
+  Trace read(const std::string& model_sha256) {
+    check_version();
+    Trace trace;
+    trace.model_sha256 = checked_hash(model_sha256);
+    trace.inputs = inputs();
+    trace.samples = sample_count(graph_, layout_, trace.inputs);
+    if (const std::string* text = metadata(provenance_key)) trace.provenance = provenance_from_json(*text, where_);
+    trace.layers = layers(trace);
+    trace.arithmetic = arithmetic(trace);
+    return trace;
+  }
+
+private:
+  const std::string* metadata(std::string_view key) const {
+    const auto found = file_.metadata().find(std::string(key));
+    return found == file_.metadata().end() ? nullptr : &found->second;
+  }
+
+  void check_version() const {
+    const std::string* found = metadata(version_key);
+    if (found != nullptr && *found != version) {
+      throw Unsupported(where_ + ": a trace of format version " + in_quotes(*found) + "; this version reads version 1");
+    }
+  }
+
+  std::string checked_hash(const std::string& expected) const {
+    const std::string* found = metadata(hash_key);
+    if (found == nullptr) return "";
+    if (!expected.empty() && *found != expected) {
+      throw InvalidArgument(where_ + ": the trace is of another model: it names SHA-256 " + in_quotes(*found) +
+                            ", the model's is " + expected);
+    }
+    return *found;
+  }
+
+  Inputs inputs() const {
+    Inputs inputs;
+    std::set<std::string> keys;
+    for (const ValueId id : graph_.inputs) {
+      const std::string& name = graph_.value(id).name;
+      const std::string key = input_key(name);
+      if (!keys.insert(key).second)
+        throw InvalidArgument(where_ + ": two inputs of the model share the key " + in_quotes(key));
+      if (!file_.contains(key)) {
+        throw InvalidArgument(where_ + ": the trace lacks the model's input " + in_quotes(name) + " (tensor " +
+                              in_quotes(key) + ")");
+      }
+      inputs.tensors.emplace_back(name, file_.tensor(key));
+    }
+    return inputs;
+  }
+
+  std::vector<ExpectedLayer> expected_layers(const Trace& trace) const {
+    const Inputs evaluation = slice(graph_, layout_, trace.inputs, 0, layout_.batched ? trace.samples : 1);
+    std::vector<Shape> input_shapes;
+    for (const auto& [name, tensor] : evaluation.tensors) input_shapes.push_back(tensor.shape());
+    const std::vector<Shape> shapes = infer_shapes(graph_, input_shapes);
+    const std::vector<bool> depends = depends_on_input(graph_);
+
+    std::vector<ExpectedLayer> expected;
+    for (const Node& node : graph_.nodes) {
+      const Shape& value = shapes[node.output];
+      ExpectedLayer layer{value, value};
+      if (!layout_.batched && depends[node.output]) {
+        layer.shape.insert(layer.shape.begin(), trace.samples);
+        if (trace.samples != 1) layer.without_sample_axis = layer.shape;
+      }
+      expected.push_back(std::move(layer));
+    }
+    return expected;
+  }
+
+  std::vector<RecordedLayer> recorded_layers() const {
+    std::vector<RecordedLayer> recorded;
+    for (const std::string& key : file_.names()) {
+      std::optional<RecordedLayer> layer = parse_layer_key(key);
+      if (!layer) continue;
+      layer->shape = file_.shape(key);
+      recorded.push_back(std::move(*layer));
+    }
+    return recorded;
+  }
+
+  std::vector<LayerTrace> layers(Trace& trace) const {
+    const std::vector<ExpectedLayer> expected = expected_layers(trace);
+    const std::vector<RecordedLayer> recorded = recorded_layers();
+    const std::vector<LayerMatch> matches = match_layers(graph_, expected, recorded, where_);
+    std::vector<LayerTrace> layers;
+    std::string by_order;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const RecordedLayer& record = recorded[matches[i].recorded];
+      layers.push_back({graph_.nodes[i].name, checked_layer(graph_.nodes[i], expected[i], record)});
+      if (matches[i].by_order) by_order += (by_order.empty() ? "" : ", ") + graph_.nodes[i].name + " = " + record.name;
+    }
+    if (!by_order.empty()) trace.provenance.details["layers matched by order and shape"] = by_order;
+    return layers;
+  }
+
+  StoredTensor checked_layer(const Node& node, const ExpectedLayer& expected, const RecordedLayer& record) const {
+    const std::string layer = where_ + ": layer " + in_quotes(node.name);
+    if (!expected.fits(record.shape)) {
+      throw ShapeMismatch(layer + ": expected shape " + to_string(expected.shape) + ", found " +
+                          to_string(record.shape) + " in " + in_quotes(record.key));
+    }
+    StoredTensor tensor = file_.tensor(record.key);
+    if (is_float(graph_.value(node.output).type) && !is_float(tensor.type())) {
+      throw ShapeMismatch(layer + ": expected a float type, found " + std::string(name_of(tensor.type())));
+    }
+    return tensor.shape() == expected.shape ? tensor : reshaped(tensor, expected.shape);
+  }
+
+  ArithmeticModel arithmetic(const Trace& trace) const {
+    if (const std::string* text = metadata(arithmetic_key)) {
+      try {
+        return arithmetic_from_json(*text);
+      } catch (const ParseError& error) {
+        throw ParseError(where_ + ": " + error.what());
+      }
+    }
+    for (const LayerTrace& layer : trace.layers) {
+      const ElementType type = layer.output.type();
+      if (type != ElementType::f16 && type != ElementType::bf16) continue;
+      throw InvalidArgument(
+          where_ + ": layer " + in_quotes(layer.name) + " is stored as " + std::string(name_of(type)) +
+          ", but the trace does not say in which arithmetic it was computed; add the metadata 'arithmetic' "
+          "(docs/file-formats.md)");
+    }
+    return assumed_arithmetic();
+  }
+
+  const Graph& graph_;
+  std::string where_;
+  SafetensorsFile file_;
+  BatchLayout layout_;
+};
+
+}  // namespace
+
+Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file) {
+  return TraceReader(graph, file).read(model_sha256);
+}
+
+void write_trace(const Trace& trace, const std::filesystem::path& file) {
+  std::vector<std::pair<std::string, const StoredTensor*>> tensors;
+  std::set<std::string> keys;
+  for (const auto& [name, tensor] : trace.inputs.tensors) {
+    if (!keys.insert(input_key(name)).second) {
+      throw InvalidArgument("two inputs share the key " + in_quotes(input_key(name)) + " of a trace file; rename one");
+    }
+    tensors.emplace_back(input_key(name), &tensor);
+  }
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    tensors.emplace_back(layer_key(i, trace.layers[i].name), &trace.layers[i].output);
+  }
+  write_safetensors(file, tensors,
+                    {{std::string(version_key), std::string(version)},
+                     {std::string(hash_key), trace.model_sha256},
+                     {std::string(provenance_key), to_json(trace.provenance)},
+                     {std::string(arithmetic_key), to_json(trace.arithmetic)}});
+}
+
+}  // namespace driftbound

@@ -1,0 +1,146 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "driftbound/num/errors.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+
+using namespace driftbound;
+
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+std::string message_of(const std::string& json) {
+  try {
+    arithmetic_from_json(json);
+  } catch (const ParseError& error) {
+    return error.what();
+  }
+  return "no ParseError";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("summation orders survive printing and parsing") {
+  for (const std::string text :
+       {"sequential", "pairwise", "blocked:8", "split-k:3", "unknown", "blocked:8+fma", "pairwise+fma"}) {
+    CHECK(to_string(parse_summation_order(text)) == text);
+  }
+  CHECK(parse_summation_order("blocked:12+fma") == SummationOrder{SummationOrder::Kind::blocked, 12, true});
+}
+
+TEST_CASE("what is no summation order is refused") {
+  for (const std::string text :
+       {"", "sequentiall", "blocked", "blocked:", "blocked:0", "blocked:-1", "blocked:8x", "blocked: 8",
+        "split-k:99999999999999999999", "+fma", "pairwise:2", "sequential+fma+fma"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_summation_order(text), InvalidArgument);
+  }
+}
+
+TEST_CASE("chains cover every product once, in order") {
+  CHECK(chain_lengths(parse_summation_order("sequential"), 7) == Lengths{7});
+  CHECK(chain_lengths(parse_summation_order("blocked:3"), 7) == Lengths{3, 3, 1});
+  CHECK(chain_lengths(parse_summation_order("blocked:8"), 7) == Lengths{7});
+  CHECK(chain_lengths(parse_summation_order("split-k:3"), 7) == Lengths{3, 3, 1});
+  CHECK(chain_lengths(parse_summation_order("split-k:4"), 6) == Lengths{2, 2, 2});
+  CHECK(chain_lengths(parse_summation_order("split-k:9"), 2) == Lengths{1, 1});
+  CHECK(chain_lengths(parse_summation_order("pairwise"), 7).empty());
+  CHECK(chain_lengths(parse_summation_order("unknown"), 7).empty());
+  CHECK(chain_lengths(parse_summation_order("sequential"), 0).empty());
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK(chain_lengths(SummationOrder{SummationOrder::Kind::split_k, most, false}, 5) == Lengths{1, 1, 1, 1, 1});
+  CHECK(chain_lengths(SummationOrder{SummationOrder::Kind::blocked, most, false}, 5) == Lengths{5});
+  for (const std::string text : {"blocked:5", "split-k:5"}) {
+    for (std::int64_t n = 1; n < 60; ++n) {
+      const Lengths lengths = chain_lengths(parse_summation_order(text), n);
+      CHECK(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}) == n);
+    }
+  }
+}
+
+TEST_CASE("CPU arithmetics have the formats they are named after") {
+  const SummationOrder order = parse_summation_order("blocked:8+fma");
+  const ArithmeticModel bf16 = cpu_arithmetic("bf16", order);
+  CHECK(bf16.input == FormatId::bf16);
+  CHECK(bf16.accumulator == FormatId::fp32);
+  CHECK(bf16.output == FormatId::fp32);
+  CHECK(bf16.order == order);
+  CHECK(cpu_arithmetic("fp64", order).accumulator == FormatId::fp64);
+  CHECK_THROWS_AS(cpu_arithmetic("fp8", order), InvalidArgument);
+  for (const std::string name : {"fp64", "fp32", "tf32", "bf16", "fp16"}) {
+    const ArithmeticModel arithmetic = cpu_arithmetic(name, order);
+    for (const std::string function : {"exp", "expm1", "tanh", "sigmoid", "softplus", "sin", "cos", "erf", "sqrt"}) {
+      CHECK(arithmetic.accuracy(function).units >= 1.0);
+    }
+    CHECK_THROWS_AS(arithmetic.accuracy("gamma"), Unsupported);
+  }
+  CHECK(cpu_arithmetic("fp64", order).accuracy("exp").units == 1.0);
+  CHECK(cpu_arithmetic("fp32", order).accuracy("sqrt").units == 1.0);
+}
+
+TEST_CASE("an arithmetic survives JSON") {
+  ArithmeticModel before = cpu_arithmetic("tf32", parse_summation_order("split-k:4+fma"));
+  before.rounding = Rounding::toward_zero;
+  before.flushes_subnormals = true;
+  before.evidence = Evidence::measured;
+  before.source = "a \"quoted\" source\nwith two lines";
+  before.functions[0].units = 0x1.23456789abcdep+1;
+
+  const ArithmeticModel after = arithmetic_from_json(to_json(before));
+
+  CHECK(after.name == before.name);
+  CHECK(after.input == before.input);
+  CHECK(after.accumulator == before.accumulator);
+  CHECK(after.output == before.output);
+  CHECK(after.rounding == before.rounding);
+  CHECK(after.order == before.order);
+  CHECK(after.flushes_subnormals == before.flushes_subnormals);
+  CHECK(after.evidence == before.evidence);
+  CHECK(after.source == before.source);
+  REQUIRE(after.functions.size() == before.functions.size());
+  for (std::size_t i = 0; i < before.functions.size(); ++i) {
+    CHECK(after.functions[i].function == before.functions[i].function);
+    CHECK(after.functions[i].units == before.functions[i].units);
+    CHECK(after.functions[i].evidence == before.functions[i].evidence);
+    CHECK(after.functions[i].source == before.functions[i].source);
+  }
+}
+
+TEST_CASE("broken arithmetic JSON names the field") {
+  const std::string good = to_json(cpu_arithmetic("fp32", parse_summation_order("pairwise")));
+  CHECK(contains(message_of(replaced(good, "\"input\":\"fp32\"", "\"input\":\"fp33\"")), "'input'"));
+  CHECK(contains(message_of(replaced(good, "\"input\":\"fp32\"", "\"input\":32")), "'input'"));
+  CHECK(contains(message_of(replaced(good, "\"order\":\"pairwise\"", "\"order\":\"blocked\"")), "'order'"));
+  CHECK(contains(message_of(replaced(good, "nearest_even", "stochastic")), "'rounding'"));
+  CHECK(contains(message_of(replaced(good, "\"flushes_subnormals\":false", "\"flushes_subnormals\":0")),
+                 "'flushes_subnormals'"));
+  CHECK(contains(message_of(replaced(good, "\"units\":", "\"units\":-")), "'units'"));
+  CHECK(contains(message_of(replaced(good, "\"units\":", "\"unit\":")), "'unit'"));
+  CHECK(contains(message_of(replaced(good, "\"name\":", "\"surprise\":1,\"name\":")), "'surprise'"));
+  CHECK(contains(message_of(replaced(good, "\"name\":\"fp32\",", "")), "'name'"));
+  CHECK(contains(message_of(replaced(good, "\"name\":", "\"name\":\"fp16\",\"name\":")), "twice"));
+  CHECK(contains(message_of("[1]"), "object"));
+}
+
+TEST_CASE("arithmetic JSON cut short anywhere, or nested without end, is a ParseError") {
+  const std::string good = to_json(cpu_arithmetic("fp32", parse_summation_order("pairwise")));
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    CHECK_THROWS_AS(arithmetic_from_json(std::string_view(good).substr(0, length)), ParseError);
+  }
+  CHECK_THROWS_AS(arithmetic_from_json(std::string(1'000'000, '[')), ParseError);
+}
