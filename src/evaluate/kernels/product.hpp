@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+
+namespace driftbound {
+
+/// Columns of B that are packed together: one cache line.
+template <class Real>
+inline constexpr std::size_t panel_width = 64 / sizeof(Real);
+
+/// C = A B in a declared order of summation (trace/arithmetic.hpp), operands packed.
+template <class Real>
+struct PackedProduct {
+  const Real* a = nullptr;    ///< [m, k] row-major
+  const Real* b = nullptr;    ///< [ceil(n / panel_width), k, panel_width], zero beyond column n
+  Real* c = nullptr;          ///< [m, n] row-major
+  std::size_t m = 0, n = 0, k = 0;
+  std::size_t chain = 0;     ///< length of every chain but the last; 0: pairwise
+  bool fma = false;
+};
+
+/// One build of the product for one instruction set. Every build computes each element of C by the same
+/// operations in the same order, so that all give the same bits; they differ in how many columns they do at once.
+struct ProductKernels {
+  const char* name;
+  /// Rows [first, last) of C.
+  void (*f32)(const PackedProduct<float>& product, std::size_t first, std::size_t last);
+  void (*f64)(const PackedProduct<double>& product, std::size_t first, std::size_t last);
+
+  void multiply(const PackedProduct<float>& product, std::size_t first, std::size_t last) const {
+    f32(product, first, last);
+  }
+  void multiply(const PackedProduct<double>& product, std::size_t first, std::size_t last) const {
+    f64(product, first, last);
+  }
+};
+
+extern const ProductKernels product_baseline;
+extern const ProductKernels product_avx2;    // x86-64 builds only
+extern const ProductKernels product_avx512;  // x86-64 builds only
+
+}  // namespace driftbound

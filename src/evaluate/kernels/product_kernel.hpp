@@ -1,0 +1,130 @@
+#pragma once
+
+// The matrix product in its declared order, written once and compiled once per instruction set. Everything
+// here has internal linkage and calls no inline function of another header: code compiled for a newer
+// processor must not be shared with the rest of the program.
+
+#include <cstddef>
+
+#include "evaluate/kernels/product.hpp"
+
+namespace driftbound {
+namespace {
+
+/// `rows` rows of C by one panel of columns. Vector holds Vector::lanes neighbouring columns; its operations
+/// act on each lane alone, one IEEE rounding each.
+template <class Vector, std::size_t rows>
+struct Tile {
+  static constexpr std::size_t vectors = panel_width<typename Vector::Scalar> / Vector::lanes;
+  Vector v[rows][vectors];
+};
+
+template <class Vector, std::size_t rows>
+void add_to(Tile<Vector, rows>& sum, const Tile<Vector, rows>& term) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t i = 0; i < sum.vectors; ++i) sum.v[r][i] = add(sum.v[r][i], term.v[r][i]);
+  }
+}
+
+/// Rows of A under one panel of B.
+template <class Vector, std::size_t rows>
+struct Operands {
+  using Scalar = typename Vector::Scalar;
+  using Sum = Tile<Vector, rows>;
+  const Scalar* a[rows];
+  const Scalar* b;
+
+  const Scalar* panel_row(std::size_t k) const { return b + k * panel_width<Scalar>; }
+
+  /// The products first, first + 1 ... last - 1 added one after the other, the first one rounded.
+  template <bool fused>
+  Sum chain(std::size_t first, std::size_t last) const {
+    Sum sum;
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Vector factor = Vector::all(a[r][first]);
+      for (std::size_t i = 0; i < Sum::vectors; ++i) {
+        sum.v[r][i] = mul(factor, Vector::load(panel_row(first) + i * Vector::lanes));
+      }
+    }
+    for (std::size_t k = first + 1; k < last; ++k) {
+      Vector column[Sum::vectors];
+      for (std::size_t i = 0; i < Sum::vectors; ++i) column[i] = Vector::load(panel_row(k) + i * Vector::lanes);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const Vector factor = Vector::all(a[r][k]);
+        for (std::size_t i = 0; i < Sum::vectors; ++i) {
+          if constexpr (fused) {
+            sum.v[r][i] = fma(factor, column[i], sum.v[r][i]);
+          } else {
+            sum.v[r][i] = add(sum.v[r][i], mul(factor, column[i]));
+          }
+        }
+      }
+    }
+    return sum;
+  }
+
+  /// Chains of `length` products, their sums added one after the other.
+  template <bool fused>
+  Sum chains(std::size_t length, std::size_t k) const {
+    std::size_t last = length < k ? length : k;
+    Sum sum = chain<fused>(0, last);
+    while (last < k) {
+      const std::size_t first = last;
+      last = length < k - first ? first + length : k;
+      add_to(sum, chain<fused>(first, last));
+    }
+    return sum;
+  }
+
+  /// Halves, the left one the largest power of two below k, recursively: finished sums of 2^j products wait on
+  /// a stack, as the ones of a binary counter.
+  template <bool fused>
+  Sum pairwise(std::size_t k) const {
+    Sum waiting[64];
+    std::size_t depth = 0;
+    for (std::size_t pair = 0; 2 * pair < k; ++pair) {
+      Sum sum = chain<fused>(2 * pair, 2 * pair + 2 < k ? 2 * pair + 2 : k);
+      for (std::size_t carry = pair; carry % 2 == 1; carry /= 2) add_to(sum, waiting[--depth]);
+      waiting[depth++] = sum;
+    }
+    Sum sum = waiting[--depth];
+    while (depth > 0) add_to(sum, waiting[--depth]);
+    return sum;
+  }
+
+  Sum product(const PackedProduct<Scalar>& p) const {
+    if (p.chain == 0) return p.fma ? pairwise<true>(p.k) : pairwise<false>(p.k);
+    return p.fma ? chains<true>(p.chain, p.k) : chains<false>(p.chain, p.k);
+  }
+};
+
+template <class Vector, std::size_t rows>
+void multiply_block(const PackedProduct<typename Vector::Scalar>& p, std::size_t row, std::size_t panel) {
+  using Scalar = typename Vector::Scalar;
+  constexpr std::size_t width = panel_width<Scalar>;
+  Operands<Vector, rows> operands;
+  for (std::size_t r = 0; r < rows; ++r) operands.a[r] = p.a + (row + r) * p.k;
+  operands.b = p.b + panel * p.k * width;
+  const Tile<Vector, rows> result = operands.product(p);
+  const std::size_t columns = p.n - panel * width < width ? p.n - panel * width : width;
+  for (std::size_t r = 0; r < rows; ++r) {
+    Scalar values[width];
+    for (std::size_t i = 0; i < result.vectors; ++i) result.v[r][i].store(values + i * Vector::lanes);
+    Scalar* target = p.c + (row + r) * p.n + panel * width;
+    for (std::size_t j = 0; j < columns; ++j) target[j] = values[j];
+  }
+}
+
+/// Rows [first, last) of C, `rows` at a time.
+/// Domain:    k >= 1
+template <class Vector, std::size_t rows>
+void multiply_rows(const PackedProduct<typename Vector::Scalar>& p, std::size_t first, std::size_t last) {
+  for (std::size_t panel = 0; panel * panel_width<typename Vector::Scalar> < p.n; ++panel) {
+    std::size_t row = first;
+    for (; row + rows <= last; row += rows) multiply_block<Vector, rows>(p, row, panel);
+    for (; row < last; ++row) multiply_block<Vector, 1>(p, row, panel);
+  }
+}
+
+}  // namespace
+}  // namespace driftbound
