@@ -11,11 +11,11 @@ inline constexpr std::size_t panel_width = 64 / sizeof(Real);
 /// C = A B in a declared order of summation (trace/arithmetic.hpp), operands packed.
 template <class Real>
 struct PackedProduct {
-  const Real* a = nullptr;    ///< [m, k] row-major
-  const Real* b = nullptr;    ///< [ceil(n / panel_width), k, panel_width], zero beyond column n
-  Real* c = nullptr;          ///< [m, n] row-major
+  const Real* a = nullptr;  ///< [m, k] row-major
+  const Real* b = nullptr;  ///< [ceil(n / panel_width), k, panel_width], zero beyond column n
+  Real* c = nullptr;        ///< [m, n] row-major
   std::size_t m = 0, n = 0, k = 0;
-  std::size_t chain = 0;     ///< length of every chain but the last; 0: pairwise
+  std::size_t chain = 0;  ///< length of every chain but the last; 0: pairwise
   bool fma = false;
 };
 

@@ -3,8 +3,12 @@
 namespace driftbound {
 namespace {
 
-float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+float fused(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
+double fused(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
 
 /// 16 bytes of neighbouring columns in plain C++; the compiler finds the vector instructions.
 template <class Real>

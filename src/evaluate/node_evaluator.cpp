@@ -1,0 +1,211 @@
+#include "evaluate/node_evaluator.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "driftbound/num/errors.hpp"
+#include "evaluate/functions.hpp"
+#include "evaluate/summation.hpp"
+#include "model/shapes.hpp"
+#include "model/variant.hpp"
+#include "num/parallel.hpp"
+
+namespace driftbound {
+namespace {
+
+constexpr std::int64_t elements_worth_a_thread = 1 << 15;
+
+/// f(i) for every index below count.
+template <class F>
+void for_each_index(std::size_t count, int threads, F f) {
+  const auto all = static_cast<std::int64_t>(count);
+  parallel_for(all, all < elements_worth_a_thread ? 1 : threads, [&f](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) f(i);
+  });
+}
+
+FormatId format_of(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return FormatId::fp64;
+    case ElementType::f32:
+      return FormatId::fp32;
+    case ElementType::f16:
+      return FormatId::fp16;
+    case ElementType::bf16:
+      return FormatId::bf16;
+    default:
+      throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
+  }
+}
+
+/// Ops as visitors: one overload of operator() each, all inputs read through `values_`.
+template <class Real>
+class NodeEvaluator {
+public:
+  NodeEvaluator(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
+                Values<Real>& values)
+      : node_(graph.nodes[node]), index_(node), arithmetic_(arithmetic), threads_(threads), values_(values) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node_.inputs) shapes.push_back(values.shape(id));
+    shape_ = output_shape(node_.op, shapes);
+  }
+
+  Tensor<Real> operator()(const op::Gemm& gemm) {
+    Tensor<Real> y = product(gemm);
+    if (gemm.alpha != 1.0) {
+      const Real alpha = attribute(gemm.alpha);
+      for (Real& x : y.values) x *= alpha;
+    }
+    if (node_.inputs.size() > 2) add_bias(gemm.beta, y);
+    return y;
+  }
+  Tensor<Real> operator()(const op::MatMul& matmul) { return product(matmul); }
+
+  Tensor<Real> operator()(const op::Add&) {
+    return pairs([](Real a, Real b) { return a + b; });
+  }
+  Tensor<Real> operator()(const op::Sub&) {
+    return pairs([](Real a, Real b) { return a - b; });
+  }
+  Tensor<Real> operator()(const op::Mul&) {
+    return pairs([](Real a, Real b) { return a * b; });
+  }
+  Tensor<Real> operator()(const op::Div&) {
+    return pairs([](Real a, Real b) { return a / b; });
+  }
+  Tensor<Real> operator()(const op::Neg&) {
+    return elements([](Real x) { return -x; });
+  }
+  Tensor<Real> operator()(const op::Relu&) {
+    return elements([](Real x) { return x < 0 ? Real(0) : x; });
+  }
+  Tensor<Real> operator()(const op::LeakyRelu& leaky) {
+    const Real alpha = attribute(leaky.alpha);
+    return elements([alpha](Real x) { return x < 0 ? alpha * x : x; });
+  }
+  Tensor<Real> operator()(const op::Elu& elu) {
+    const Real alpha = attribute(elu.alpha);
+    return elements([alpha](Real x) { return x < 0 ? alpha * accumulator::expm1(x) : x; });
+  }
+  Tensor<Real> operator()(const op::Tanh&) {
+    return elements([](Real x) { return accumulator::tanh(x); });
+  }
+  Tensor<Real> operator()(const op::Sigmoid&) {
+    return elements([](Real x) { return accumulator::sigmoid(x); });
+  }
+  Tensor<Real> operator()(const op::Softplus&) {
+    return elements([](Real x) { return accumulator::softplus(x); });
+  }
+  Tensor<Real> operator()(const op::Sin&) {
+    return elements([](Real x) { return accumulator::sin(x); });
+  }
+  Tensor<Real> operator()(const op::Cos&) {
+    return elements([](Real x) { return accumulator::cos(x); });
+  }
+  Tensor<Real> operator()(const op::Exp&) {
+    return elements([](Real x) { return accumulator::exp(x); });
+  }
+  Tensor<Real> operator()(const op::Erf&) {
+    return elements([](Real x) { return accumulator::erf(x); });
+  }
+  Tensor<Real> operator()(const op::Sqrt&) {
+    return elements([](Real x) { return std::sqrt(x); });
+  }
+  Tensor<Real> operator()(const op::Cast& cast) { return rounded<Real>(input(0), format_of(cast.to)); }
+
+  Tensor<Real> operator()(const op::Softmax& softmax) {
+    const Tensor<Real>& x = input(0);
+    const ReductionPlan plan = plan_reduction(softmax, x.shape);
+    Tensor<Real> y(shape_);
+    const std::int64_t groups = plan.outer * plan.inner;
+    const int threads = groups * plan.length < elements_worth_a_thread ? 1 : threads_;
+    parallel_for(groups, threads, [&](std::int64_t first, std::int64_t last) {
+      std::vector<Real> group(static_cast<std::size_t>(plan.length));
+      for (std::int64_t g = first; g < last; ++g) {
+        const auto at = [&](std::size_t j) {
+          return plan.index(g / plan.inner, static_cast<std::int64_t>(j), g % plan.inner);
+        };
+        for (std::size_t j = 0; j < group.size(); ++j) group[j] = x.values[at(j)];
+        softmax_of(group);
+        for (std::size_t j = 0; j < group.size(); ++j) y.values[at(j)] = group[j];
+      }
+    });
+    return y;
+  }
+
+  Tensor<Real> operator()(const Selection auto&) {
+    std::vector<const Tensor<Real>*> inputs;
+    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) inputs.push_back(&input(slot));
+    return select<Real>(node_.op, inputs, shape_);
+  }
+
+private:
+  const Tensor<Real>& input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
+  Real attribute(double value) const { return rounded<Real>(value, arithmetic_.accumulator); }
+
+  template <class ProductOp>
+  Tensor<Real> product(const ProductOp& op) {
+    const ProductPlan plan = plan_product(op, values_.shape(node_.inputs[0]), values_.shape(node_.inputs[1]));
+    const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], plan);
+    const Tensor<Real>& a = values_.product_operand(node_.inputs[0]);
+    return Tensor<Real>(shape_, multiply(plan, a, b, arithmetic_.order, threads_));
+  }
+
+  void add_bias(double beta, Tensor<Real>& y) {
+    const Tensor<Real>& bias = input(2);
+    const BroadcastIndex index(bias.shape, shape_);
+    const Real factor = attribute(beta);
+    for (std::size_t i = 0; i < y.size(); ++i) y.values[i] += factor * bias.values[index(i)];
+  }
+
+  template <class F>
+  Tensor<Real> elements(F f) {
+    const Tensor<Real>& x = input(0);
+    Tensor<Real> y(shape_);
+    for_each_index(y.size(), threads_, [&](std::size_t i) { y.values[i] = f(x.values[i]); });
+    return y;
+  }
+
+  template <class F>
+  Tensor<Real> pairs(F f) {
+    const Tensor<Real>& a = input(0);
+    const Tensor<Real>& b = input(1);
+    const BroadcastIndex in_a(a.shape, shape_), in_b(b.shape, shape_);
+    Tensor<Real> y(shape_);
+    for_each_index(y.size(), threads_, [&](std::size_t i) { y.values[i] = f(a.values[in_a(i)], b.values[in_b(i)]); });
+    return y;
+  }
+
+  void softmax_of(std::vector<Real>& group) const {
+    const Real largest = *std::max_element(group.begin(), group.end());
+    for (Real& x : group) x = accumulator::exp(x - largest);
+    const Real total = sum<Real>(group, arithmetic_.order);
+    for (Real& x : group) x /= total;
+  }
+
+  const Node& node_;
+  std::size_t index_;
+  const ArithmeticModel& arithmetic_;
+  int threads_;
+  Values<Real>& values_;
+  Shape shape_;
+};
+
+}  // namespace
+
+template <class Real>
+Tensor<Real> evaluate_node(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
+                           Values<Real>& values) {
+  Tensor<Real> y = std::visit(NodeEvaluator<Real>(graph, node, arithmetic, threads, values), graph.nodes[node].op);
+  for (Real& x : y.values) {
+    if (std::isnan(x)) x = std::numeric_limits<Real>::quiet_NaN();
+  }
+  return y;
+}
+
+template Tensor<float> evaluate_node<float>(const Graph&, std::size_t, const ArithmeticModel&, int, Values<float>&);
+template Tensor<double> evaluate_node<double>(const Graph&, std::size_t, const ArithmeticModel&, int, Values<double>&);
+
+}  // namespace driftbound

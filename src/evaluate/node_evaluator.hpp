@@ -1,0 +1,14 @@
+#pragma once
+
+#include "evaluate/values.hpp"
+
+namespace driftbound {
+
+/// The output of one node in the declared arithmetic (docs/arithmetic.md, op by op). Every NaN is the
+/// same quiet NaN.
+/// Throws:    ShapeMismatch; Unsupported for a Cast to integers
+template <class Real>
+Tensor<Real> evaluate_node(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
+                           Values<Real>& values);
+
+}  // namespace driftbound

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "driftbound/model/layout.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+
+namespace driftbound {
+
+/// The matrices of a product's right operand, packed for the kernels, by the offset at which each lies.
+template <class Real>
+using PackedMatrices = std::map<std::int64_t, std::vector<Real>>;
+
+/// Packs the matrices of b that the plan names and `packed` lacks.
+template <class Real>
+void pack_missing(const ProductPlan& plan, const Tensor<Real>& b, PackedMatrices<Real>& packed);
+
+/// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] in the declared order, row-major.
+/// Guarantee: the same bits for every number of threads and every instruction set
+template <class Real>
+std::vector<Real> multiply(const ProductPlan& plan, const Tensor<Real>& a, const PackedMatrices<Real>& b,
+                           const SummationOrder& order, int threads);
+
+}  // namespace driftbound

@@ -1,0 +1,41 @@
+#include "evaluate/provenance.hpp"
+
+#include <array>
+#include <ctime>
+#include <fstream>
+
+#include "evaluate/product_kernels.hpp"
+
+namespace driftbound {
+namespace {
+
+std::string processor_name() {
+  std::ifstream processors("/proc/cpuinfo");
+  for (std::string line; std::getline(processors, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  std::array<char, 32> text{};
+  if (gmtime_r(&now, &utc) == nullptr) return "";
+  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc));
+}
+
+}  // namespace
+
+Provenance cpu_provenance() {
+  Provenance provenance;
+  provenance.program = "driftbound " DRIFTBOUND_VERSION;
+  provenance.backend = "cpu";
+  provenance.device = processor_name();
+  provenance.date = utc_now();
+  provenance.details["instructions"] = fastest_product_kernels().name;
+  return provenance;
+}
+
+}  // namespace driftbound
