@@ -2,47 +2,41 @@
 
 #include <mpfr.h>
 
+#include "num/mpfr_value.hpp"
+
 namespace driftbound::accumulator {
 namespace {
 
-class Number {
-public:
-  explicit Number(mpfr_prec_t precision_bits) { mpfr_init2(value_, precision_bits); }
-  Number(const Number&) = delete;
-  Number& operator=(const Number&) = delete;
-  ~Number() { mpfr_clear(value_); }
-  mpfr_ptr get() { return value_; }
-  double nearest() const { return mpfr_get_d(value_, MPFR_RNDN); }
+using num::MpfrValue;
 
-private:
-  mpfr_t value_;
-};
+double nearest(const MpfrValue& x) {
+  return mpfr_get_d(x.get(), MPFR_RNDN);
+}
 
 /// Rounds once: the intermediate result is rounded to odd (truncated, the last bit set where that was
 /// inexact), after which rounding to nearest gives the double nearest to f(x), normal or subnormal.
 template <class Function>
 double correctly_rounded(double x, Function f) {
   constexpr mpfr_prec_t precision_bits = 64;
-  Number argument(53), result(precision_bits);
-  mpfr_set_d(argument.get(), x, MPFR_RNDN);
+  const MpfrValue argument(x, 53);
+  MpfrValue result(precision_bits);
   const bool inexact = f(result.get(), argument.get(), MPFR_RNDZ) != 0;
   if (inexact && mpfr_regular_p(result.get()) != 0 && mpfr_min_prec(result.get()) < precision_bits) {
     const bool positive = mpfr_sgn(result.get()) > 0;
     positive ? mpfr_nextabove(result.get()) : mpfr_nextbelow(result.get());
   }
-  return result.nearest();
+  return nearest(result);
 }
 
 /// Encloses f(x) more and more tightly until both ends round to the same double. Enclose(lower, upper, x)
 /// works at the precision of its results.
 template <class Enclose>
 double by_enclosure(double x, Enclose enclose) {
-  Number argument(53);
-  mpfr_set_d(argument.get(), x, MPFR_RNDN);
+  const MpfrValue argument(x, 53);
   for (mpfr_prec_t precision_bits = 96;; precision_bits *= 2) {
-    Number lower(precision_bits), upper(precision_bits);
+    MpfrValue lower(precision_bits), upper(precision_bits);
     enclose(lower.get(), upper.get(), argument.get());
-    if (lower.nearest() == upper.nearest()) return lower.nearest();
+    if (nearest(lower) == nearest(upper)) return nearest(lower);
   }
 }
 
@@ -69,11 +63,9 @@ double erf(double x) {
 
 double sigmoid(double x) {
   if (std::isnan(x)) return x;
-  return by_enclosure(x, [](mpfr_ptr lower, mpfr_ptr upper, mpfr_ptr argument) {
-    mpfr_neg(argument, argument, MPFR_RNDN);
-    mpfr_exp(lower, argument, MPFR_RNDU);
-    mpfr_exp(upper, argument, MPFR_RNDD);
-    mpfr_neg(argument, argument, MPFR_RNDN);
+  return by_enclosure(-x, [](mpfr_ptr lower, mpfr_ptr upper, mpfr_srcptr minus_x) {
+    mpfr_exp(lower, minus_x, MPFR_RNDU);
+    mpfr_exp(upper, minus_x, MPFR_RNDD);
     mpfr_add_ui(lower, lower, 1, MPFR_RNDU);
     mpfr_add_ui(upper, upper, 1, MPFR_RNDD);
     mpfr_ui_div(lower, 1, lower, MPFR_RNDD);
@@ -83,7 +75,7 @@ double sigmoid(double x) {
 
 double softplus(double x) {
   if (std::isnan(x) || x > 1000.0) return x;  // log(1 + e^-x) is far below the last bit of x
-  return by_enclosure(x, [](mpfr_ptr lower, mpfr_ptr upper, mpfr_ptr argument) {
+  return by_enclosure(x, [](mpfr_ptr lower, mpfr_ptr upper, mpfr_srcptr argument) {
     mpfr_exp(lower, argument, MPFR_RNDD);
     mpfr_exp(upper, argument, MPFR_RNDU);
     mpfr_log1p(lower, lower, MPFR_RNDD);

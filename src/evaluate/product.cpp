@@ -66,7 +66,7 @@ template <class Real>
 std::vector<Real> multiply(const ProductPlan& plan, const Tensor<Real>& a, const PackedMatrices<Real>& b,
                            const SummationOrder& order, int threads) {
   std::vector<Real> c(static_cast<std::size_t>(plan.batches * plan.m * plan.n));
-  if (c.empty() || plan.k == 0) return c;
+  if (c.empty()) return c;
   const std::vector<Real> gathered = is_row_major(plan) ? std::vector<Real>{} : rows_of(plan, a);
   const Real* rows = gathered.empty() ? a.values.data() : gathered.data();
   for (std::int64_t first = 0, last = 0; first < plan.batches; first = last) {  // batches that share a B
