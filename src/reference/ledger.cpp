@@ -13,7 +13,7 @@ constexpr int hopeless = -1;
 // More bits shrink the radius of the ball, not what is lost where hi + lo cannot represent its midpoint.
 bool gains_from_more_bits(const MpBall& ball, const Ball& published) {
   if (ball.is_void() || !std::isfinite(published.hi)) return false;
-  return ball.is_unknown() || !(published.radius.value() > 4.0 * ball.radius.to_double_up());
+  return ball.is_unknown() || mul_up(Scaled::of(4.0), ball.radius) >= Scaled::of(published.radius.value());
 }
 
 }  // namespace

@@ -1,0 +1,214 @@
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+
+#include "mp_support.hpp"
+#include "reference/apply.hpp"
+#include "reference/ball_functions.hpp"
+#include "reference/mpfr_range.hpp"
+
+using namespace driftbound;
+using mp::Real400;
+
+namespace {
+
+constexpr int bits = 128;
+
+struct Unary {
+  std::string name;
+  Op op;
+  std::function<Real400(const Real400&)> exact;
+  double tightness;          ///< radius <= tightness * half the variation over the ball (+ rounding),
+  bool of_argument = false;  ///< or of the radius of the argument
+};
+
+const std::vector<Unary>& unary_functions() {
+  static const std::vector<Unary> functions = {
+      {"Neg", op::Neg{}, [](const Real400& x) { return Real400(-x); }, 1.01},
+      {"Relu", op::Relu{}, [](const Real400& x) { return x < 0 ? Real400(0) : x; }, 1.01},
+      {"LeakyRelu", op::LeakyRelu{0.25}, [](const Real400& x) { return x < 0 ? Real400(x / 4) : x; }, 4.01},
+      {"LeakyRelu -2", op::LeakyRelu{-2.0}, [](const Real400& x) { return x < 0 ? Real400(-2 * x) : x; }, 2.01, true},
+      {"Elu", op::Elu{1.0}, [](const Real400& x) { return x < 0 ? Real400(exp(x) - 1) : x; }, 1.01, true},
+      {"Elu -3", op::Elu{-3.0}, [](const Real400& x) { return x < 0 ? Real400(-3 * (exp(x) - 1)) : x; }, 3.01, true},
+      {"Tanh", op::Tanh{}, [](const Real400& x) { return Real400(tanh(x)); }, 4.0},
+      {"Sigmoid", op::Sigmoid{}, [](const Real400& x) { return Real400(1 / (1 + exp(-x))); }, 4.0},
+      {"Softplus", op::Softplus{}, [](const Real400& x) { return Real400(log(1 + exp(x))); }, 4.0},
+      {"Sin", op::Sin{}, [](const Real400& x) { return Real400(sin(x)); }, 1.01, true},
+      {"Cos", op::Cos{}, [](const Real400& x) { return Real400(cos(x)); }, 1.01, true},
+      {"Exp", op::Exp{}, [](const Real400& x) { return Real400(exp(x)); }, 1.01},
+      {"Erf", op::Erf{}, [](const Real400& x) { return Real400(boost::multiprecision::erf(x)); }, 8.0},
+      {"Sqrt", op::Sqrt{}, [](const Real400& x) { return Real400(sqrt(x)); }, 2.01}};
+  return functions;
+}
+
+// Midpoints: ordinary, tiny, large, kinks; radii from far below the last bit to wider than the number.
+BallTensor random_balls(networks::Maker& make, std::size_t n) {
+  BallTensor balls({static_cast<std::int64_t>(n)}, bits);
+  for (std::size_t i = 0; i < n; ++i) {
+    const int exponents[] = {0, 0, 0, 4, 6, -20, -200};
+    Real400 m(make.number());
+    m *= 1 + ldexp(Real400(make.number()), -60);
+    m = ldexp(m, exponents[make.below(7)]);
+    Scaled radius;
+    if (!make.chance(0.1))
+      radius = Scaled::of(std::fabs(make.number()) + 0x1p-20,
+                          -static_cast<std::int64_t>(make.below(make.chance(0.5) ? 8 : 300)));
+    if (make.chance(0.05) && !radius.is_zero()) m = mp::real(radius) * (make.chance(0.5) ? 1 : -1);
+    mp::set(balls[i], m, radius);
+  }
+  return balls;
+}
+
+BallTensor applied(const Op& op, const BallTensor& x) {
+  const BallTensor* inputs[] = {&x};
+  return apply(op, inputs, x.shape(), bits);
+}
+
+}  // namespace
+
+TEST_CASE("functions of balls: the value at every point of the ball lies in the result") {
+  const MpfrRange range;
+  networks::Maker make(1, networks::Scale::ordinary);
+  for (const Unary& f : unary_functions()) {
+    CAPTURE(f.name);
+    const BallTensor x = random_balls(make, static_cast<std::size_t>(800 * networks::multiplier()));
+    const BallTensor y = applied(f.op, x);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (int repeat = 0; repeat < 4; ++repeat) {
+        const Real400 point = mp::point(x[i], make);
+        const bool inside = mp::contains(y[i], f.exact(point));
+        if (!inside)
+          FAIL("ball ", i, ": ", mp::midpoint(x[i]).str(30), " +- ", mp::real(x[i].radius).str(10), " at ",
+               point.str(30));
+      }
+  }
+}
+
+TEST_CASE("functions of balls: the radius stays within a small factor of the variation, small balls") {
+  const MpfrRange range;
+  networks::Maker make(2, networks::Scale::ordinary);
+  for (const Unary& f : unary_functions()) {
+    CAPTURE(f.name);
+    BallTensor x({500}, bits);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      mp::set(x[i], ldexp(Real400(make.number()), static_cast<int>(make.below(5))), Scaled::power_of_two(-80));
+    const BallTensor y = applied(f.op, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (y[i].is_void() || y[i].is_unknown()) continue;
+      const Real400 m = mp::midpoint(x[i]), r = mp::real(x[i].radius);
+      const Real400 variation = f.of_argument ? r : Real400(abs(f.exact(m + r) - f.exact(m - r)) / 2);
+      CHECK(mp::real(y[i].radius) <= variation * f.tightness + ldexp(abs(f.exact(m)), -120));
+    }
+  }
+}
+
+TEST_CASE("operations on two balls: the value at every pair of points lies in the result") {
+  const MpfrRange range;
+  networks::Maker make(3, networks::Scale::ordinary);
+  const std::map<std::string, std::pair<Op, std::function<Real400(const Real400&, const Real400&)>>> operations = {
+      {"Add", {op::Add{}, [](const Real400& a, const Real400& b) { return Real400(a + b); }}},
+      {"Sub", {op::Sub{}, [](const Real400& a, const Real400& b) { return Real400(a - b); }}},
+      {"Mul", {op::Mul{}, [](const Real400& a, const Real400& b) { return Real400(a * b); }}},
+      {"Div", {op::Div{}, [](const Real400& a, const Real400& b) { return Real400(a / b); }}}};
+  for (const auto& [name, operation] : operations) {
+    CAPTURE(name);
+    const BallTensor a = random_balls(make, static_cast<std::size_t>(2000 * networks::multiplier()));
+    const BallTensor b = random_balls(make, a.size());
+    const BallTensor* inputs[] = {&a, &b};
+    const BallTensor y = apply(operation.first, inputs, a.shape(), bits);
+    int claims = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      claims += !y[i].is_void() && !y[i].is_unknown();
+      for (int repeat = 0; repeat < 4; ++repeat)
+        CHECK(mp::contains(y[i], operation.second(mp::point(a[i], make), mp::point(b[i], make))));
+    }
+    CHECK(claims > static_cast<int>(a.size()) / 2);
+  }
+}
+
+TEST_CASE("softmax of balls: the value at every point of the box lies in the result, also for rows of any spread") {
+  const MpfrRange range;
+  networks::Maker make(4, networks::Scale::ordinary);
+  for (int row = 0; row < 400 * networks::multiplier(); ++row) {
+    const std::size_t n = 1 + make.below(6);
+    BallTensor x = random_balls(make, n);
+    if (make.chance(0.2)) assign(x[0], 1e300);
+    if (make.chance(0.2)) assign(x[n - 1], -1e300);
+    const BallTensor y = applied(op::Softmax{}, x);
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      std::vector<Real400> e;
+      Real400 sum = 0, largest = mp::midpoint(x[0]);
+      for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, mp::midpoint(x[i]));
+      for (std::size_t i = 0; i < n; ++i) sum += e.emplace_back(exp(mp::point(x[i], make) - largest));
+      for (std::size_t i = 0; i < n; ++i) CHECK(mp::contains(y[i], e[i] / sum));
+    }
+  }
+}
+
+TEST_CASE("ReLU of a ball: unchanged right of 0, exactly 0 left of it, [0, m + r] across it") {
+  const MpfrRange range;
+  BallTensor x({5}, bits);
+  mp::set(x[0], 2, Scaled::of(1.0));
+  mp::set(x[1], -2, Scaled::of(1.0));
+  mp::set(x[2], -1, Scaled::of(1.0));
+  mp::set(x[3], 1, Scaled::of(3.0));
+  mp::set(x[4], 0, Scaled());
+  const BallTensor y = applied(op::Relu{}, x);
+  CHECK(mp::midpoint(y[0]) == 2);
+  CHECK(y[0].radius == Scaled::of(1.0));
+  for (const std::size_t i : {1u, 2u, 4u}) {
+    CHECK(mp::midpoint(y[i]) == 0);
+    CHECK(y[i].radius.is_zero());
+  }
+  CHECK(mp::midpoint(y[3]) == 2);
+  CHECK(y[3].radius == Scaled::of(2.0));
+}
+
+TEST_CASE("no value and no knowledge: void stays void, division by a ball around 0 is unknown") {
+  const MpfrRange range;
+  BallTensor x({4}, bits);
+  assign(x[0], std::nan(""));
+  assign(x[1], INFINITY);
+  make_unknown(x[2]);
+  assign(x[3], 1.0);
+  CHECK(x[0].is_void());
+  CHECK(x[1].is_void());
+  for (const Unary& f : unary_functions()) {
+    const BallTensor y = applied(f.op, x);
+    CHECK(y[0].is_void());
+    CHECK(y[1].is_void());
+    CHECK_FALSE(y[2].is_void());
+    CHECK_FALSE(y[3].is_unknown());
+  }
+
+  BallTensor d({3}, bits);
+  BallTensor one({3}, bits);
+  for (std::size_t i = 0; i < 3; ++i) assign(one[i], 1.0);
+  mp::set(d[0], 1, Scaled::of(1.0));
+  assign(d[1], 0.0);
+  mp::set(d[2], 1, Scaled::of(0.5));
+  const BallTensor* inputs[] = {&one, &d};
+  const BallTensor y = apply(op::Div{}, inputs, d.shape(), bits);
+  CHECK((y[0].is_unknown() && !y[0].is_void()));
+  CHECK(y[1].is_void());
+  CHECK(y[2].radius <= Scaled::of(1.0001));
+}
+
+TEST_CASE("sizes beyond every double: overflow claims nothing, underflow is covered, and sine does not hang") {
+  const MpfrRange range;
+  BallTensor x({3}, bits);
+  assign(x[0], 1e300);
+  assign(x[1], -1e300);
+  assign(x[2], 1e15);
+  const BallTensor e = applied(op::Exp{}, x);
+  CHECK(e[0].is_void());
+  CHECK(mpfr_zero_p(e[1].mid()));
+  CHECK(e[1].radius == Scaled::smallest());
+  CHECK_FALSE(e[2].is_unknown());
+  const BallTensor s = applied(op::Sin{}, e);
+  CHECK(s[2].radius == Scaled::of(1.0));
+  const BallTensor sigmoid = applied(op::Sigmoid{}, x);
+  CHECK(sigmoid[1].radius == Scaled::smallest());
+  CHECK(mp::midpoint(sigmoid[0]) == 1);
+}
