@@ -210,8 +210,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
                                  const Bounds& bounds, std::int64_t first_sample, std::int64_t samples) {
   const Scalar& scalar = scalars[index];
   const Located a = locate(scalar, scalar.positive, computed, samples);
-  const std::optional<Located> b =
-      scalar.negative ? std::optional(locate(scalar, *scalar.negative, computed, samples)) : std::nullopt;
+  const Located b = scalar.negative ? locate(scalar, *scalar.negative, computed, samples) : a;
   std::vector<BoundResult> combined = bounds.layers[a.node].accumulated;
   for (BoundResult& bound : combined) bound.values.values.clear();
   ElementSeries series;
@@ -222,14 +221,14 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
     std::vector<double> bound_values;
     for (const BoundResult& bound : bounds.layers[a.node].accumulated) bound_values.push_back(bound.values.values[i]);
-    if (b) {
-      const std::size_t j = b->index(sample);
-      const double subtrahend = computed[b->node].values[j];
-      kappa_weight += weight_of(bounds.layers[b->node].kappa, j, subtrahend);
+    if (scalar.negative) {
+      const std::size_t j = b.index(sample);
+      const double subtrahend = computed[b.node].values[j];
+      kappa_weight += weight_of(bounds.layers[b.node].kappa, j, subtrahend);
       const Difference d = exact_difference(value, subtrahend);
-      exact = exact - accumulated.layers[b->node].values[j] - exact_ball(d.rest);
+      exact = exact - accumulated.layers[b.node].values[j] - exact_ball(d.rest);
       for (std::size_t k = 0; k < combined.size(); ++k) {
-        const double other = bounds.layers[b->node].accumulated[k].values.values[j];
+        const double other = bounds.layers[b.node].accumulated[k].values.values[j];
         bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
                                                                         : add_up(bound_values[k], other);
       }

@@ -206,22 +206,23 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
   for (std::size_t i = 0; i < bytes.size(); i += width) std::reverse(bytes.data() + i, bytes.data() + i + width);
 }
 
+/// Offset of element `index` (row-major) in column-major data.
+std::size_t column_major_offset(std::size_t index, const Shape& shape, std::size_t width) {
+  std::size_t stride = width * static_cast<std::size_t>(element_count(shape));
+  std::size_t offset = 0;
+  for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent) {
+    const auto size = static_cast<std::size_t>(*extent);
+    stride /= size;
+    offset += index % size * stride;
+    index /= size;
+  }
+  return offset;
+}
+
 std::vector<std::byte> to_row_major(std::span<const std::byte> bytes, const Shape& shape, std::size_t width) {
   std::vector<std::byte> result(bytes.size());
-  std::vector<std::size_t> strides(shape.size(), width);
-  for (std::size_t axis = 1; axis < shape.size(); ++axis) {
-    strides[axis] = strides[axis - 1] * static_cast<std::size_t>(shape[axis - 1]);
-  }
-  Shape index(shape.size(), 0);
-  std::size_t source = 0;
-  for (std::size_t target = 0; target < result.size(); target += width) {
-    std::memcpy(result.data() + target, bytes.data() + source, width);
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-      source += strides[axis];
-      if (++index[axis] < shape[axis]) break;
-      source -= strides[axis] * static_cast<std::size_t>(shape[axis]);
-      index[axis] = 0;
-    }
+  for (std::size_t i = 0; i < result.size() / width; ++i) {
+    std::memcpy(result.data() + i * width, bytes.data() + column_major_offset(i, shape, width), width);
   }
   return result;
 }
