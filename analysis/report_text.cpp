@@ -88,10 +88,10 @@ std::string folklore_text(const ScopeSummary& scope, std::string_view name) {
   return fmt::format("{}%", brief(100.0 * static_cast<double>(bound->violations) / static_cast<double>(bound->checked)));
 }
 
-constexpr const char* row_format = "{:>3} {:<21} {:<9} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
+constexpr const char* row_format = "{:>3} {:<18} {:<8} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
 
 std::string layer_row(const LayerSummary& layer, const Painter& paint) {
-  return fmt::format(row_format, layer.index, shorten(layer.name, 21), shorten(layer.op, 9),
+  return fmt::format(row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
                      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-", layer.kappa ? brief(layer.kappa->median) : "-",
                      error_text(layer.local.max_error), brief(layer.local.max_ulps),
                      utilisation_text(layer.local, "componentwise"), utilisation_text(layer.local, "order-aware"),
@@ -100,7 +100,7 @@ std::string layer_row(const LayerSummary& layer, const Painter& paint) {
 }
 
 std::string table(const Report& report, const Painter& paint) {
-  std::string text = fmt::format("{:>48} | {:-^32} | {:-^14}\n", "", " this layer alone ", " from input ");
+  std::string text = fmt::format("{:>43} | {:-^32} | {:-^14}\n", "", " this layer alone ", " from input ");
   text += fmt::format(row_format, "#", "layer", "op", "n", "kappa", "error", "ulps", "any", "order", "folk!", "error", "fwd", "");
   for (const LayerSummary& layer : report.comparison.layers) text += layer_row(layer, paint);
   return text;

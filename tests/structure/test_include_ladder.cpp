@@ -90,12 +90,22 @@ TEST_CASE("public headers include only the standard library and each other") {
     }
 }
 
+namespace {
+
+// A line without its string literals; #error lines, which may name what they forbid, count as empty.
+std::string code_of(const std::string& line) {
+  static const std::regex literal(R"rx("(\\.|[^"\\])*")rx");
+  return line.find("#error") == std::string::npos ? std::regex_replace(line, literal, "\"\"") : "";
+}
+
+}  // namespace
+
 TEST_CASE("no source changes the rounding mode or asks for fast math") {
   for (const char* folder : {"include", "src", "analysis", "cli"})
     for (const fs::path& file : sources_below(source_root / folder)) {
       std::ifstream in(file);
       for (std::string line; std::getline(in, line);)
         for (const char* banned : {"fesetround(", "-ffast-math", "_MM_SET_FLUSH_ZERO_MODE", "_mm_setcsr("})
-          if (line.find(banned) != std::string::npos) FAIL_CHECK(file.string() << ": " << line);
+          if (code_of(line).find(banned) != std::string::npos) FAIL_CHECK(file.string() << ": " << line);
     }
 }
