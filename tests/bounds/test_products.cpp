@@ -1,0 +1,155 @@
+#include <doctest/doctest.h>
+
+#include "support/bound_checks.hpp"
+
+using namespace checks;
+
+namespace {
+
+const bounds::Rules& theorems() {
+  return bounds::default_rules();
+}
+
+void require_sound(const Tallies& tallies) {
+  INFO(tallies.first_violation());
+  CHECK(tallies.violations() == 0);
+  CHECK(tallies.componentwise.checked > 0);
+}
+
+}  // namespace
+
+TEST_CASE("products in every declared order stay within both bounds") {
+  for (const SummationOrder& order : declared_orders()) {
+    for (const char* arithmetic : {"fp32", "fp64"}) {
+      for (const bool has_bias : {false, true}) {
+        CAPTURE(to_string(order));
+        CAPTURE(arithmetic);
+        CAPTURE(has_bias);
+        ProductSetup setup;
+        setup.arithmetic = arithmetic;
+        setup.order = order;
+        setup.has_bias = has_bias;
+        const Tallies tallies = check_products(theorems(), setup, 4 * test_multiplier(), 11);
+        require_sound(tallies);
+        CHECK(tallies.order_aware.checked == tallies.componentwise.checked);
+      }
+    }
+  }
+}
+
+TEST_CASE("operands rounded to a narrower format stay within both bounds") {
+  for (const char* arithmetic : {"tf32", "bf16", "fp16"}) {
+    for (const SummationOrder& order : declared_orders()) {
+      CAPTURE(arithmetic);
+      CAPTURE(to_string(order));
+      ProductSetup setup;
+      setup.arithmetic = arithmetic;
+      setup.order = order;
+      setup.has_bias = true;
+      require_sound(check_products(theorems(), setup, 2 * test_multiplier(), 12));
+    }
+  }
+}
+
+TEST_CASE("weights, inputs and biases stored wider than the arithmetic stay within the bounds") {
+  ProductSetup setup;
+  setup.order = {SummationOrder::Kind::blocked, 8, true};
+  setup.has_bias = true;
+  setup.wide_operands = true;
+  require_sound(check_products(theorems(), setup, 20 * test_multiplier(), 13));
+}
+
+TEST_CASE("alpha and beta that are not 1, also such that float32 does not hold, stay within the bounds") {
+  for (const double alpha : {-1.0, 0.5, 0.7, 3.1}) {
+    for (const double beta : {0.0, 1.0, -1.0, 0.3}) {
+      CAPTURE(alpha);
+      CAPTURE(beta);
+      ProductSetup setup;
+      setup.order = {SummationOrder::Kind::sequential, 0, true};
+      setup.has_bias = true;
+      setup.alpha = alpha;
+      setup.beta = beta;
+      require_sound(check_products(theorems(), setup, 3 * test_multiplier(), 14));
+    }
+  }
+}
+
+TEST_CASE("any tree of roundings, with fused steps and the bias anywhere, stays within componentwise") {
+  for (const char* arithmetic : {"fp32", "fp64", "bf16"}) {
+    CAPTURE(arithmetic);
+    ProductSetup setup;
+    setup.arithmetic = arithmetic;
+    setup.any_tree = true;
+    for (const bool has_bias : {false, true}) {
+      setup.has_bias = has_bias;
+      const Tallies tallies = check_products(theorems(), setup, 40 * test_multiplier(), 15);
+      require_sound(tallies);
+      CHECK(tallies.order_aware.checked == 0);
+    }
+  }
+}
+
+TEST_CASE("data built for it approaches componentwise and order-aware to more than 0.3") {
+  for (const SummationOrder& order : declared_orders()) {
+    CAPTURE(to_string(order));
+    ProductSetup setup;
+    setup.order = order;
+    Tallies tallies;
+    Generator generator(16);
+    for (std::size_t k = 2; k <= 12; ++k)
+      tallies += check_gemm<float>(theorems(), setup, Data::stagnation, k, generator);
+    CHECK(tallies.violations() == 0);
+    CHECK(tallies.componentwise.utilisation >= 0.3);
+    CHECK(tallies.order_aware.utilisation >= 0.3);
+  }
+}
+
+TEST_CASE("(1, 2^-24, -1) . (1, 1, 1) exceeds the folklore and stays within componentwise") {
+  const Tensor<double> a{{1, 3}, {1.0, 0x1p-24, -1.0}};
+  const Tensor<double> b{{3, 1}, {1.0, 1.0, 1.0}};
+  const float computed = (1.0f + 0x1p-24f) - 1.0f;
+  CHECK(computed == 0.0f);
+  const OneNode one = one_node(op::MatMul{}, {a, b}, {{1, 1}, {static_cast<double>(computed)}},
+                               cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false}));
+  const LayerBounds layer = bounds_of(one, theorems());
+  for (const char* name : {"seed-gamma", "seed-gamma/note"}) {
+    const BoundResult* folklore = find_bound(layer.local, name);
+    REQUIRE(folklore != nullptr);
+    CHECK(folklore->guarantee == Guarantee::heuristic);
+    CHECK(folklore->values.values[0] < 0x1p-24);
+  }
+  const BoundResult* componentwise = find_bound(layer.local, "componentwise");
+  REQUIRE(componentwise != nullptr);
+  CHECK(componentwise->guarantee == Guarantee::proven);
+  CHECK(componentwise->values.values[0] >= 0x1p-24);
+  CHECK(componentwise->values.values[0] <= 3 * 0x1p-23);
+  CHECK(layer.kappa.values[0] == std::numeric_limits<double>::infinity());
+  CHECK(layer.fan_in == 3);
+}
+
+TEST_CASE("dead inputs cost nothing: a product with zeros only is exactly its bias") {
+  const Tensor<double> zeros{{1, 4}, {0.0, 0.0, 0.0, 0.0}};
+  const Tensor<double> weights{{4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  const Tensor<double> bias{{2}, {0.25, static_cast<double>(0.1f)}};
+  const OneNode one = one_node(op::Gemm{}, {zeros, weights, bias}, {{1, 2}, bias.values},
+                               cpu_arithmetic("fp32", {SummationOrder::Kind::blocked, 8, true}));
+  for (const BoundResult& result : bounds_of(one, theorems()).local) {
+    if (result.guarantee == Guarantee::proven) CHECK(result.values.values == std::vector<double>{0.0, 0.0});
+  }
+}
+
+TEST_CASE("zeros among the inputs shorten the sum that a bound counts") {
+  std::vector<double> a(16, 0.0), dense(16, 1.0);
+  a[3] = a[9] = 1.0;
+  const Tensor<double> weights{{16, 1}, std::vector<double>(16, 1.0)};
+  const ArithmeticModel fp32 = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true});
+  const auto bound_of = [&](const std::vector<double>& row, double y, const char* name) {
+    const LayerBounds layer =
+        bounds_of(one_node(op::MatMul{}, {{{1, 16}, row}, weights}, {{1, 1}, {y}}, fp32), theorems());
+    return find_bound(layer.local, name)->values.values[0];
+  };
+  for (const char* name : {"componentwise", "order-aware"}) {
+    CHECK(bound_of(a, 2.0, name) < 5 * 0x1p-24);
+    CHECK(bound_of(dense, 16.0, name) > 100 * 0x1p-24);
+  }
+}

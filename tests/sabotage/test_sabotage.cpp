@@ -1,0 +1,359 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/gamma.hpp"
+#include "num/rules.hpp"
+#include "support/rule_checks.hpp"
+#include "support/small_networks.hpp"
+
+// Deliberate faults, one at a time, in the rules that soundness rests on. A check counts violations: none with
+// the theorems, some with the fault.
+
+using namespace checks;
+using bounds::Machine;
+using bounds::Point;
+using bounds::propagate_quotient;
+
+namespace {
+
+struct BoundFault {
+  std::string name;
+  std::function<void(bounds::Rules&)> inject;
+  std::function<std::int64_t(const bounds::Rules&)> check;
+};
+
+struct NumberFault {
+  std::string name;
+  std::function<void(num::Rules&)> inject;
+  std::function<std::int64_t()> check;
+};
+
+constexpr int repetitions = 60;
+
+Magnitude halved(Magnitude m) {
+  return Magnitude(0.5) * m;
+}
+
+std::int64_t violations_of_blocks(const bounds::Rules& rules, const std::vector<std::string>& blocks) {
+  return check_blocks(rules, blocks, repetitions, 41).violations();
+}
+
+/// A cast to float16 makes errors that dwarf what the next op adds: what is left is its propagation.
+auto after_cast(const std::string& block) {
+  return [block](const bounds::Rules& rules) { return violations_of_blocks(rules, {"cast", block}); };
+}
+
+auto block(const std::string& name) {
+  return [name](const bounds::Rules& rules) { return violations_of_blocks(rules, {name}); };
+}
+
+std::int64_t check_setup(const bounds::Rules& rules, ProductSetup setup) {
+  return check_products(rules, setup, 30, 42).violations();
+}
+
+std::int64_t check_sequential(const bounds::Rules& rules) {
+  ProductSetup setup;
+  setup.order = {SummationOrder::Kind::sequential, 0, false};
+  return check_setup(rules, setup);
+}
+
+std::int64_t check_bias(const bounds::Rules& rules) {
+  ProductSetup setup;
+  setup.order = {SummationOrder::Kind::sequential, 0, false};
+  setup.has_bias = true;
+  return check_setup(rules, setup);
+}
+
+std::int64_t check_bf16(const bounds::Rules& rules) {
+  ProductSetup setup;
+  setup.order = {SummationOrder::Kind::sequential, 0, false};
+  setup.arithmetic = "bf16";
+  return check_setup(rules, setup);
+}
+
+std::int64_t violations_of_one(const OneNode& one, double computed, const Real& exact, const bounds::Rules& rules) {
+  Tallies tallies;
+  tallies.add(bounds_of(one, rules), 0, computed, exact);
+  return tallies.violations();
+}
+
+/// Toward zero a sum that overflows stays at the largest number, and comes back.
+std::int64_t check_saturating_sum(const bounds::Rules& rules) {
+  const double largest = format(FormatId::fp32).largest;
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false});
+  arithmetic.rounding = Rounding::toward_zero;
+  const Tensor<double> a{{1, 3}, {largest, largest, -largest}}, ones{{3, 1}, {1.0, 1.0, 1.0}};
+  return violations_of_one(one_node(op::MatMul{}, {a, ones}, {{1, 1}, {0.0}}, arithmetic), 0.0, Real(largest), rules);
+}
+
+/// A function that saturates where it would overflow is outside its documented accuracy.
+std::int64_t check_saturating_exp(const bounds::Rules& rules) {
+  const double largest = format(FormatId::fp32).largest;
+  const OneNode one = one_node(op::Exp{}, {{{1}, {89.0}}}, {{1}, {largest}}, float_arithmetic({}));
+  return violations_of_one(one, largest, Real(89.0).apply(mpfr_exp), rules);
+}
+
+std::int64_t check_narrow_output(const bounds::Rules& rules) {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.output = FormatId::bf16;
+  Generator generator(43);
+  std::int64_t violations = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto x = static_cast<float>(uniform(generator, -1.0, 1.0));
+    const auto y = static_cast<double>(naive::as_bf16(-x));
+    const OneNode one = one_node(op::Neg{}, {{{1}, {static_cast<double>(x)}}}, {{1}, {y}}, arithmetic);
+    violations += violations_of_one(one, y, Real(-static_cast<double>(x)), rules);
+  }
+  return violations;
+}
+
+/// One large term and many that vanish next to it: the whole error is the sum's.
+std::int64_t check_stagnating_softmax(const bounds::Rules& rules) {
+  constexpr std::size_t n = 64;
+  std::vector<double> x(n, static_cast<double>(std::log(0x1.ep-25f)));
+  x[0] = 0.0;
+  const SummationOrder order{SummationOrder::Kind::sequential, 0, false};
+  const Shape shape{1, static_cast<std::int64_t>(n)};
+  const Tensor<float> input = convert<float>(Tensor<double>{shape, x});
+  const Tensor<float> p = apply<float>(op::Softmax{}, {&input}, shape, order);
+  const Tensor<Real> exact_input = convert<Real>(input);
+  const Tensor<Real> exact = apply<Real>(op::Softmax{}, {&exact_input}, shape, order);
+  const OneNode one = one_node(op::Softmax{}, {convert<double>(input)}, convert<double>(p), float_arithmetic(order));
+  const LayerBounds layer = bounds_of(one, rules);
+  Tallies tallies;
+  for (std::size_t i = 0; i < n; ++i) tallies.add(layer, i, static_cast<double>(p.values[i]), exact.values[i]);
+  return tallies.violations();
+}
+
+std::vector<BoundFault> bound_faults() {
+  return {
+      {"sums in double taken for exact",
+       [](auto& r) { r.outward = [](double s, std::int64_t, std::int64_t) { return s; }; },
+       [](const auto& r) { return check_product_up(r, 500, 44).violations; }},
+      {"sums in double rounded inward",
+       [](auto& r) {
+         r.outward = [](double s, std::int64_t n, std::int64_t) {
+           return s * (1.0 - static_cast<double>(n) * 0x1p-53);
+         };
+       },
+       [](const auto& r) { return check_product_up(r, 500, 44).violations; }},
+      {"the bias left out of the leaves",
+       [](auto& r) { r.leaf_count = [](std::int64_t products, std::int64_t) { return products; }; }, check_bias},
+      {"n - 2 for n",
+       [](auto& r) {
+         r.any_order_factor = [](std::int64_t n, const Machine& m) { return bounds::any_order_factor(n - 2, m); };
+       },
+       check_sequential},
+      {"the folklore's pairwise height for a sequential sum",
+       [](auto& r) {
+         r.path_lengths = [](const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> d) {
+           bounds::path_lengths({SummationOrder::Kind::pairwise, 0, order.fma}, nonzero, d);
+         };
+       },
+       check_sequential},
+      {"half the growth along a path",
+       [](auto& r) { r.path_factor = [](std::int64_t d, const Machine& m) { return bounds::path_factor(d / 2, m); }; },
+       check_sequential},
+      {"underflow forgotten",
+       [](auto& r) { r.underflow_term = [](std::int64_t, std::int64_t, const Machine&) { return Magnitude(); }; },
+       check_sequential},
+      {"overflow forgotten",
+       [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
+       check_saturating_sum},
+      {"operands taken for exact", [](auto& r) { r.operand_error = [](double, double) { return 0.0; }; }, check_bf16},
+      {"a quarter of an ulp for a cast",
+       [](auto& r) {
+         r.cast_error = [](double y, const Format& f, const Machine& m) { return halved(bounds::cast_error(y, f, m)); };
+       },
+       block("cast")},
+      {"storing in a narrower format forgotten",
+       [](auto& r) { r.storing_error = [](double, const Machine&) { return Magnitude(); }; }, check_narrow_output},
+      {"a quarter of an ulp for an operation",
+       [](auto& r) {
+         r.rounding_error = [](double y, const Machine& m) { return halved(bounds::rounding_error(y, m)); };
+       },
+       block("mul")},
+      {"additions taken for exact",
+       [](auto& r) { r.addition_error = [](double, const Machine&) { return Magnitude(); }; }, block("add")},
+      {"half the units of a function",
+       [](auto& r) {
+         r.function_error = [](double y, double units, const Machine& m) {
+           return bounds::function_error(y, units / 2, m);
+         };
+       },
+       block("tanh")},
+      {"the overflow of exp forgotten", [](auto& r) { r.exp_is_covered = [](double, const Machine&) { return true; }; },
+       check_saturating_exp},
+      {"the sum under a softmax taken for exact",
+       [](auto& r) { r.sum_height = [](const SummationOrder&, std::int64_t) { return std::int64_t{0}; }; },
+       check_stagnating_softmax},
+      {"half the error of a softmax",
+       [](auto& r) {
+         r.softmax_error = [](std::span<const double> x, std::span<const double> p, double units, Magnitude sum,
+                              const Machine& m, std::span<double> result) {
+           bounds::softmax_error(x, p, units, sum, m, result);
+           for (double& value : result) value /= 2.0;
+         };
+       },
+       block("softmax")},
+      {"half the error of LeakyRelu",
+       [](auto& r) {
+         r.leaky_relu_error = [](double x, double y, double alpha, const Machine& m) {
+           return halved(bounds::leaky_relu_error(x, y, alpha, m));
+         };
+       },
+       block("leaky-relu")},
+      {"half the error of Elu",
+       [](auto& r) {
+         r.elu_error = [](double x, double y, double alpha, double units, const Machine& m) {
+           return halved(bounds::elu_error(x, y, alpha, units, m));
+         };
+       },
+       block("elu")},
+      {"half the weights in a propagation",
+       [](auto& r) { r.product_weight = [](double w) { return std::abs(w) / 2.0; }; }, after_cast("matmul")},
+      {"a layer's own error left out of forward",
+       [](auto& r) { r.forward_error = [](double propagated, double) { return propagated; }; }, block("gemm")},
+      {"identity halves", [](auto& r) { r.identity = [](const Point& p) { return halved(propagate_identity(p)); }; },
+       after_cast("neg")},
+      {"Relu halves", [](auto& r) { r.relu = [](const Point& p) { return halved(propagate_relu(p)); }; },
+       after_cast("relu")},
+      {"Relu stops every error at a negative centre",
+       [](auto& r) { r.relu = [](const Point& p) { return p.x < 0.0 ? Magnitude() : p.e; }; },
+       [](const auto& r) {
+         return check_unary_rule(
+                    r.relu, [](const Real& x) { return x < Real() ? Real() : x; }, -1, 1, 0.0, 500, 45)
+             .violations;
+       }},
+      {"LeakyRelu halves",
+       [](auto& r) { r.leaky_relu = [](const Point& p) { return halved(propagate_leaky_relu(p)); }; },
+       after_cast("leaky-relu")},
+      {"Elu halves", [](auto& r) { r.elu = [](const Point& p) { return halved(propagate_elu(p)); }; },
+       after_cast("elu")},
+      {"tanh halves", [](auto& r) { r.tanh = [](const Point& p) { return halved(propagate_tanh(p)); }; },
+       after_cast("tanh")},
+      {"sigmoid halves", [](auto& r) { r.sigmoid = [](const Point& p) { return halved(propagate_sigmoid(p)); }; },
+       after_cast("sigmoid")},
+      {"softplus halves", [](auto& r) { r.softplus = [](const Point& p) { return halved(propagate_softplus(p)); }; },
+       after_cast("softplus")},
+      {"sine halves", [](auto& r) { r.sin_or_cos = [](const Point& p) { return halved(propagate_sin_or_cos(p)); }; },
+       after_cast("sin")},
+      {"erf halves", [](auto& r) { r.erf = [](const Point& p) { return halved(propagate_erf(p)); }; },
+       after_cast("erf")},
+      {"exp halves", [](auto& r) { r.exp = [](const Point& p) { return halved(propagate_exp(p)); }; },
+       after_cast("exp")},
+      {"sqrt halves", [](auto& r) { r.sqrt = [](const Point& p) { return halved(propagate_sqrt(p)); }; },
+       after_cast("sqrt")},
+      {"sums drop their second operand",
+       [](auto& r) { r.sum = [](double, Magnitude, double, Magnitude e) { return e; }; }, after_cast("add")},
+      {"products forget one side",
+       [](auto& r) { r.product = [](double a, Magnitude, double, Magnitude e) { return Magnitude(a) * e; }; },
+       after_cast("square")},
+      {"quotients halve",
+       [](auto& r) {
+         r.quotient = [](double a, Magnitude ea, double b, Magnitude eb) {
+           return halved(propagate_quotient(a, ea, b, eb));
+         };
+       },
+       [](const auto& r) {
+         return check_binary_rule(
+                    r.quotient, [](const Real& a, const Real& b) { return a / b; }, 200, 46)
+             .violations;
+       }},
+      {"softmax propagates to first order only, halved",
+       [](auto& r) {
+         r.softmax = [](std::span<const double> p, std::span<const double> p_error, std::span<const double> e,
+                        std::span<double> result) {
+           bounds::propagate_softmax(p, p_error, e, result);
+           for (double& value : result) value /= 2.0;
+         };
+       },
+       [](const auto& r) { return check_softmax_rule(r, 50, 47).violations; }},
+  };
+}
+
+/// bf16 values half way between two neighbours.
+std::int64_t check_ties() {
+  std::int64_t violations = 0;
+  for (std::uint32_t high = 0x3f80; high < 0x3fc0; ++high) {
+    const auto tie = std::bit_cast<float>((high << 16) | 0x8000u);
+    const double rounded = round_to(static_cast<double>(tie), format(FormatId::bf16), Rounding::nearest_even);
+    violations += rounded == static_cast<double>(naive::as_bf16(tie)) ? 0 : 1;
+  }
+  return violations;
+}
+
+std::int64_t check_upward() {
+  Generator generator(48);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 500; ++i) {
+    const double a = uniform(generator, 0.5, 1.0), b = uniform(generator, 0.5, 1.0) * 0x1p-20;
+    violations += Real(a) + Real(b) <= Real(add_up(a, b)) ? 0 : 1;
+    violations += Real(a) * Real(b) <= Real(mul_up(a, b)) ? 0 : 1;
+  }
+  return violations;
+}
+
+std::int64_t check_downward() {
+  Generator generator(49);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 500; ++i) {
+    const double a = uniform(generator, 0.5, 1.0), b = uniform(generator, 0.5, 1.0) * 0x1p-20;
+    violations += Real(sub_down(a, b)) <= Real(a) - Real(b) ? 0 : 1;
+    violations += Real(div_down(a, b)) <= Real(a) / Real(b) ? 0 : 1;
+  }
+  return violations;
+}
+
+/// gamma_n = n u / (1 - n u), and the growth of a sum whose every addition loses half a unit.
+std::int64_t check_counted_roundings() {
+  std::int64_t violations = check_sequential(bounds::default_rules());
+  for (std::int64_t n = 1; n <= 100; ++n) {
+    const Real nu = Real(static_cast<double>(n)) * Real(0x1p-24);
+    violations += nu / (Real(1.0) - nu) <= Real(gamma(n, 0x1p-24).value()) ? 0 : 1;
+  }
+  return violations;
+}
+
+std::vector<NumberFault> number_faults() {
+  return {
+      {"ties away from zero", [](auto& r) { r.tie_goes_away = [](bool, Rounding) { return true; }; }, check_ties},
+      {"ties toward zero", [](auto& r) { r.tie_goes_away = [](bool, Rounding) { return false; }; }, check_ties},
+      {"upward rounding steps inward", [](auto& r) { r.step_up = [](double x) { return next_down(x); }; },
+       check_upward},
+      {"upward rounding does not step", [](auto& r) { r.step_up = [](double x) { return x; }; }, check_upward},
+      {"downward rounding steps inward", [](auto& r) { r.step_down = [](double x) { return next_up(x); }; },
+       check_downward},
+      {"gamma counts n - 2 roundings",
+       [](auto& r) { r.counted_roundings = [](std::int64_t n) { return n > 2 ? n - 2 : 0; }; },
+       check_counted_roundings},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("every fault in the bounds is caught, by a check that passes without it") {
+  for (const BoundFault& fault : bound_faults()) {
+    CAPTURE(fault.name);
+    CHECK(fault.check(bounds::default_rules()) == 0);
+    bounds::Rules rules = bounds::default_rules();
+    fault.inject(rules);
+    CHECK(fault.check(rules) > 0);
+  }
+}
+
+TEST_CASE("every fault in the numbers is caught, by a check that passes without it") {
+  for (const NumberFault& fault : number_faults()) {
+    CAPTURE(fault.name);
+    CHECK(fault.check() == 0);
+    num::Rules rules = num::default_rules();
+    fault.inject(rules);
+    const num::ScopedRules scoped(rules);
+    CHECK(fault.check() > 0);
+  }
+}

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bounds/matrix.hpp"
+#include "bounds/propagate.hpp"
+#include "bounds/rules.hpp"
+#include "driftbound/model/layout.hpp"
+#include "support/bound_checks.hpp"
+
+/// Single theorems against samples of the truth.
+namespace checks {
+
+using RealFunction = std::function<Real(const Real&)>;
+
+/// Radii from far below an ulp up to the size of the numbers themselves.
+inline double draw_radius(Generator& generator) {
+  return std::ldexp(uniform(generator, 0.5, 1.0), 2 - static_cast<int>(generator() % 40));
+}
+
+/// |f(t) - f(x)| for t at both ends of [x - e, x + e] and inside, against a rule for one variable.
+inline Tally check_unary_rule(bounds::Rules::Unary rule, const RealFunction& f, double low, double high, double alpha,
+                              int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double x = uniform(generator, low, high);
+    double e = draw_radius(generator);
+    if (x - e < low || x + e > high) e = std::min(x - low, high - x) * uniform(generator, 0.0, 1.0);
+    const Real centre = f(Real(x));
+    const auto y = static_cast<double>(static_cast<float>(centre.to_double()));
+    const double y_error = abs(Real(y) - centre).to_double() * (1.0 + 0x1p-40);
+    const double bound = rule(bounds::Point{x, Magnitude(e), y, Magnitude(y_error), alpha}).value();
+    for (const double share : {-1.0, 1.0, uniform(generator, -1.0, 1.0)}) {
+      const Real moved = f(Real(x) + Real(share) * Real(e));
+      tally.add(0.0, moved - centre, bound);
+    }
+  }
+  return tally;
+}
+
+inline Tally check_binary_rule(bounds::Rules::Binary rule, const std::function<Real(const Real&, const Real&)>& f,
+                               int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double a = uniform(generator, -2.0, 2.0), b = uniform(generator, -2.0, 2.0);
+    const double ea = draw_radius(generator), eb = draw_radius(generator);
+    const Magnitude bound = rule(a, Magnitude(ea), b, Magnitude(eb));
+    if (!bound.is_finite()) continue;
+    for (const double s : {-1.0, 1.0}) {
+      for (const double t : {-1.0, 1.0}) {
+        const Real moved = f(Real(a) + Real(s * ea), Real(b) + Real(t * eb));
+        tally.add(0.0, moved - f(Real(a), Real(b)), bound.value());
+      }
+    }
+  }
+  return tally;
+}
+
+inline std::vector<Real> exact_softmax(const std::vector<Real>& x) {
+  Real sum;
+  std::vector<Real> p;
+  for (const Real& value : x) sum += value.apply(mpfr_exp);
+  for (const Real& value : x) p.push_back(value.apply(mpfr_exp) / sum);
+  return p;
+}
+
+/// Every corner of a box of radii, on rows of up to five logits.
+inline Tally check_softmax_rule(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 2 + generator() % 4;
+    std::vector<double> e(n), stored(n), stored_error(n), bound(n);
+    std::vector<Real> x(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = Real(uniform(generator, -5.0, 5.0));
+      e[i] = generator() % 4 == 0 ? 0.0 : draw_radius(generator);
+    }
+    const std::vector<Real> p = exact_softmax(x);
+    for (std::size_t i = 0; i < n; ++i) {
+      stored[i] = static_cast<double>(static_cast<float>(p[i].to_double()));
+      stored_error[i] = abs(Real(stored[i]) - p[i]).to_double() * (1.0 + 0x1p-40);
+    }
+    rules.softmax(stored, stored_error, e, bound);
+    for (std::size_t corner = 0; corner < (std::size_t{1} << n); ++corner) {
+      std::vector<Real> moved = x;
+      for (std::size_t i = 0; i < n; ++i) moved[i] += Real((corner >> i & 1) != 0 ? e[i] : -e[i]);
+      const std::vector<Real> q = exact_softmax(moved);
+      for (std::size_t i = 0; i < n; ++i) tally.add(0.0, q[i] - p[i], bound[i]);
+    }
+  }
+  return tally;
+}
+
+/// Sums of products in double against the exact ones: violated where the true sum exceeds the bound.
+inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const auto k = static_cast<std::int64_t>(1 + generator() % 40);
+    const int exponent = repetition % 3 == 0 ? -535 : 0;
+    std::vector<double> a, b;
+    for (std::int64_t i = 0; i < k; ++i) {
+      a.push_back(std::ldexp(uniform(generator, 0.0, 1.0), exponent));
+      b.push_back(std::ldexp(uniform(generator, 0.0, 1.0), exponent));
+    }
+    const ProductPlan plan = plan_product(op::MatMul{}, {1, k}, {k, 1});
+    const double bound = bounds::product_up(plan, a, b, rules, 1).front();
+    Real sum;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += Real(a[i]) * Real(b[i]);
+    tally.add(0.0, sum, bound);
+  }
+  return tally;
+}
+
+}  // namespace checks
