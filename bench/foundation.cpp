@@ -1,0 +1,149 @@
+// What the foundation costs, as ratios within one run (docs/performance.md names the cases):
+//   evaluate/*     our product in a declared order, against Eigen's sgemm of the same sizes
+//   reference/*    certified balls of a whole network, against an MPFR loop over the same products
+//   report/*       judging a run, against evaluating it
+#include <fmt/format.h>
+#include <mpfr.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "analysis/judge.hpp"
+#include "driftbound/bounds/bound.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/reference/reference.hpp"
+
+namespace {
+
+using namespace driftbound;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Timing {
+  double ours, theirs;
+};
+
+/// Medians of alternating runs, so that a drift of the machine's speed hits both.
+Timing medians(int runs, const std::function<void()>& ours, const std::function<void()>& theirs) {
+  std::vector<double> a, b;
+  for (int i = 0; i < runs; ++i) {
+    a.push_back(seconds_of(ours));
+    b.push_back(seconds_of(theirs));
+  }
+  std::nth_element(a.begin(), a.begin() + runs / 2, a.end());
+  std::nth_element(b.begin(), b.begin() + runs / 2, b.end());
+  return {a[static_cast<std::size_t>(runs / 2)], b[static_cast<std::size_t>(runs / 2)]};
+}
+
+std::string machine() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
+  return "unknown";
+}
+
+void print(const std::string& name, const std::string& against, Timing timing, int threads) {
+  fmt::print("{{\"bench\":\"foundation\",\"case\":\"{}\",\"ratio\":{:.4g},\"against\":\"{}\",\"median_s\":{:.4g},\"threads\":{},\"machine\":\"{}\"}}\n",
+             name, timing.ours / timing.theirs, against, timing.ours, threads, machine());
+  std::fflush(stdout);
+}
+
+Tensor<float> random_tensor(Shape shape, std::uint64_t seed, float scale) {
+  Tensor<float> tensor(std::move(shape));
+  std::uint64_t state = seed;
+  for (float& value : tensor.values) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    value = scale * (static_cast<float>(state >> 40U) * 0x1p-23F - 1.0F);
+  }
+  return tensor;
+}
+
+/// input -> width, `depth` residual blocks h + relu(W h + b), width -> 2
+Graph residual_network(std::int64_t depth, std::int64_t width) {
+  Graph graph;
+  std::uint64_t seed = 1;
+  const auto dense = [&](const std::string& name, ValueId x, std::int64_t in, std::int64_t out) {
+    const float scale = 1.5F / std::sqrt(static_cast<float>(in));
+    const ValueId w = graph.add_constant(name + ".W", StoredTensor::from(random_tensor({in, out}, ++seed, scale)));
+    const ValueId b = graph.add_constant(name + ".b", StoredTensor::from(random_tensor({out}, ++seed, 0.1F)));
+    return graph.add_node(name, op::Gemm{}, {x, w, b});
+  };
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {3, ""}});
+  ValueId h = graph.add_node("stem.relu", op::Relu{}, {dense("stem", x, 3, width)});
+  for (std::int64_t i = 0; i < depth; ++i) {
+    const std::string name = "block" + std::to_string(i);
+    h = graph.add_node(name + ".add", op::Add{}, {h, graph.add_node(name + ".relu", op::Relu{}, {dense(name, h, width, width)})});
+  }
+  graph.outputs = {dense("head", h, width, 2)};
+  return graph;
+}
+
+void bench_evaluate(std::int64_t n) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {n, ""}});
+  const Tensor<float> w = random_tensor({n, n}, 3, 1.0F), data = random_tensor({n, n}, 4, 1.0F);
+  graph.outputs = {graph.add_node("product", op::MatMul{}, {x, graph.add_constant("w", StoredTensor::from(w))})};
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(data));
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("blocked:8+fma")));
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const Eigen::Map<const Matrix> a(data.values.data(), n, n), b(w.values.data(), n, n);
+  Matrix c(n, n);
+  const Timing timing = medians(9, [&] { (void)evaluator.run(graph, inputs); }, [&] { c.noalias() = a * b; });
+  print(fmt::format("evaluate/{0}x{0}x{0}/t1", n), "eigen-sgemm", timing, 1);
+}
+
+void mpfr_product_loop(const Graph& graph, const Trace& trace) {
+  mpfr_t sum, term;
+  mpfr_inits2(128, sum, term, static_cast<mpfr_ptr>(nullptr));
+  for (const Node& node : graph.nodes) {
+    if (!std::holds_alternative<op::Gemm>(node.op)) continue;
+    const auto producer = graph.producer(node.inputs[0]);
+    const Tensor<double> x = producer ? trace.layers[*producer].output.to_double() : trace.inputs.tensors[0].second.to_double();
+    const Tensor<double> w = graph.value(node.inputs[1]).constant.to_double();
+    const auto k = static_cast<std::size_t>(w.shape[0]), n = static_cast<std::size_t>(w.shape[1]);
+    for (std::size_t i = 0; i < x.size() / k; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        mpfr_set_zero(sum, 1);
+        for (std::size_t l = 0; l < k; ++l) {
+          mpfr_set_d(term, x.values[i * k + l], MPFR_RNDN);
+          mpfr_mul_d(term, term, w.values[l * n + j], MPFR_RNDN);
+          mpfr_add(sum, sum, term, MPFR_RNDN);
+        }
+      }
+  }
+  mpfr_clears(sum, term, static_cast<mpfr_ptr>(nullptr));
+}
+
+void bench_network(std::int64_t depth, std::int64_t width, std::int64_t samples) {
+  const Graph graph = residual_network(depth, width);
+  InputGenerator generator;
+  generator.samples = samples;
+  const Inputs inputs = generate_inputs(graph, generator);
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("blocked:8+fma")));
+  const Trace trace = evaluator.run(graph, inputs);
+  const std::string size = fmt::format("resnet{}x{}/{}/t1", depth, width, samples);
+  print("reference/" + size, "mpfr-loop-128",
+        medians(5, [&] { (void)certified_reference(graph, inputs, {}, &trace); }, [&] { mpfr_product_loop(graph, trace); }), 1);
+  print("bounds/" + size, "evaluate",
+        medians(5, [&] { (void)bound(graph, trace); }, [&] { (void)evaluator.run(graph, inputs); }), 1);
+  print("report/" + size, "evaluate",
+        medians(3, [&] { (void)analysis::judge(graph, trace, {}); }, [&] { (void)evaluator.run(graph, inputs); }), 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  bench_evaluate(quick ? 32 : 512);
+  quick ? bench_network(1, 8, 4) : bench_network(8, 64, 256);
+}
