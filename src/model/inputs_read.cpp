@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cctype>
+#include <functional>
+
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/num/errors.hpp"
+#include "model/array_files.hpp"
+#include "model/convert.hpp"
+#include "model/safetensors.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+std::string lower_case_extension(const std::filesystem::path& file) {
+  std::string extension = file.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return extension;
+}
+
+[[noreturn]] void fail_names(const Graph& graph, const std::string& where, const std::vector<std::string>& found) {
+  std::string text = where + ": its tensors must be named as the model's inputs:";
+  for (const ValueId id : graph.inputs) text += " " + in_quotes(graph.value(id).name);
+  text += "; found:";
+  for (const std::string& name : found) text += " " + in_quotes(name);
+  throw InvalidArgument(text);
+}
+
+/// A file with one tensor and no names.
+Inputs unnamed(const Graph& graph, StoredTensor tensor, const std::string& where) {
+  if (graph.inputs.size() != 1) {
+    throw InvalidArgument(where + ": one tensor for a model with " + std::to_string(graph.inputs.size()) +
+                          " inputs; give a .npz or .safetensors file with one tensor per input");
+  }
+  return {{{graph.value(graph.inputs[0]).name, std::move(tensor)}}};
+}
+
+Inputs from_npz(const Graph& graph, const std::filesystem::path& file, const std::string& where) {
+  NamedTensors tensors = read_npz(file);
+  // numpy.savez calls an array without a name arr_0.
+  if (tensors.size() == 1 && tensors[0].first == "arr_0") return unnamed(graph, std::move(tensors[0].second), where);
+  Inputs inputs;
+  for (const ValueId id : graph.inputs) {
+    const std::string& name = graph.value(id).name;
+    const auto found =
+        std::find_if(tensors.begin(), tensors.end(), [&](const auto& entry) { return entry.first == name; });
+    if (found == tensors.end()) {
+      std::vector<std::string> names;
+      for (const auto& entry : tensors) names.push_back(entry.first);
+      fail_names(graph, where, names);
+    }
+    inputs.tensors.emplace_back(name, found->second);
+  }
+  return inputs;
+}
+
+Inputs from_safetensors(const Graph& graph, const std::filesystem::path& path, const std::string& where) {
+  const SafetensorsFile file(path);
+  Inputs inputs;
+  for (const ValueId id : graph.inputs) {
+    const std::string& name = graph.value(id).name;
+    std::string trace_key = "input/" + name;  // a trace holds the inputs it was made with
+    std::replace(trace_key.begin() + 6, trace_key.end(), '/', '.');
+    const std::string& key = file.contains(name) ? name : trace_key;
+    if (!file.contains(key)) fail_names(graph, where, file.names());
+    inputs.tensors.emplace_back(name, file.tensor(key));
+  }
+  return inputs;
+}
+
+/// A row of numbers is one sample, whatever the shape of a sample is.
+Inputs from_csv(const Graph& graph, const BatchLayout& layout, const std::filesystem::path& file,
+                const std::string& where) {
+  Inputs inputs = unnamed(graph, read_csv(file), where);
+  StoredTensor& table = inputs.tensors[0].second;
+  Shape shape = layout.sample_shapes[0];
+  const std::int64_t rows = table.shape()[0], columns = table.shape()[1];
+  if (columns != element_count(shape)) {
+    throw ShapeMismatch(where + ": lines of " + std::to_string(columns) + " numbers, a sample of the model's input " +
+                        in_quotes(inputs.tensors[0].first) + " has " + std::to_string(element_count(shape)) + " " +
+                        to_string(shape));
+  }
+  if (layout.batched) {
+    shape[0] = rows;
+  } else {
+    shape.insert(shape.begin(), rows);
+  }
+  table = reshaped(table, std::move(shape));
+  return inputs;
+}
+
+Inputs read_by_extension(const Graph& graph, const BatchLayout& layout, const std::filesystem::path& file) {
+  const std::string where = printable(file.string());
+  const std::string extension = lower_case_extension(file);
+  if (extension == ".npy") return unnamed(graph, read_npy(file), where);
+  if (extension == ".npz") return from_npz(graph, file, where);
+  if (extension == ".safetensors") return from_safetensors(graph, file, where);
+  if (extension == ".csv" || extension == ".txt") return from_csv(graph, layout, file, where);
+  throw InvalidArgument(where + ": inputs are read from .npy, .npz, .safetensors and .csv files, not from " +
+                        in_quotes(extension));
+}
+
+/// The model's integer inputs take integral values in range only; whatever loses something else is rounded when used.
+void check_types(const Graph& graph, const Inputs& inputs, const std::string& where) {
+  for (const ValueId id : graph.inputs) {
+    const Value& input = graph.value(id);
+    if (!is_float(input.type)) converted(inputs.at(input.name), input.type, where + ": input " + in_quotes(input.name));
+  }
+}
+
+}  // namespace
+
+Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
+  const std::string where = printable(file.string());
+  const BatchLayout layout = batch_layout(graph);
+  Inputs inputs = read_by_extension(graph, layout, file);
+  try {
+    sample_count(graph, layout, inputs);
+  } catch (const ShapeMismatch& error) {
+    throw ShapeMismatch(where + ": " + error.what());
+  }
+  check_types(graph, inputs, where);
+  return inputs;
+}
+
+}  // namespace driftbound

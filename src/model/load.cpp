@@ -1,0 +1,57 @@
+#include "driftbound/model/load.hpp"
+
+#include <cstring>
+#include <string_view>
+
+#include "driftbound/num/errors.hpp"
+#include "model/load_formats.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+bool starts_with(const MappedFile& file, std::string_view magic) {
+  return file.bytes().size() >= magic.size() && std::memcmp(file.bytes().data(), magic.data(), magic.size()) == 0;
+}
+
+ModelDescription describe(const std::shared_ptr<const MappedFile>& file) {
+  if (file->bytes().empty()) throw ParseError("the file is empty");
+  return starts_with(*file, "PK") ? describe_npz(file) : describe_onnx(file);
+}
+
+std::string list_of(const ModelDescription& model) {
+  std::string text;
+  for (const UnsupportedNode& node : model.unsupported)
+    text += "\n  " + node.op + " (" + in_quotes(node.node) + "): " + node.reason;
+  return text;
+}
+
+}  // namespace
+
+ModelDescription describe_model(const std::filesystem::path& file) {
+  const std::string name = printable(file.string());
+  const auto mapped = MappedFile::open(file);
+  try {
+    ModelDescription model = describe(mapped);
+    model.graph.source = name;
+    return model;
+  } catch (const ParseError& error) {
+    throw ParseError(name + ": " + error.what());
+  } catch (const ShapeMismatch& error) {
+    throw ShapeMismatch(name + ": " + error.what());
+  } catch (const Unsupported& error) {
+    throw Unsupported(name + ": " + error.what());
+  } catch (const InvalidArgument& error) {
+    throw ParseError(name + ": " + error.what());
+  }
+}
+
+Graph load_model(const std::filesystem::path& file) {
+  ModelDescription model = describe_model(file);
+  if (model.unsupported.empty()) return std::move(model.graph);
+  const std::size_t count = model.unsupported.size();
+  throw Unsupported(model.graph.source + ": " + model.graph.format + ": " + std::to_string(count) +
+                    (count == 1 ? " node is" : " nodes are") + " not supported by this version:" + list_of(model));
+}
+
+}  // namespace driftbound

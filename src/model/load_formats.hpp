@@ -1,0 +1,18 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driftbound/model/load.hpp"
+#include "model/mapped_file.hpp"
+
+namespace driftbound {
+
+/// The loaders behind load_model. Graph::source stays to be filled in. Messages do not name the file.
+/// Throws:    ParseError, ShapeMismatch
+ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file);
+
+/// A dump of layers in order: <number>.<kind>.<parameter>, as in 0000.dense.A [in,out], 0000.dense.b, 0001.relu._
+ModelDescription describe_npz(const std::shared_ptr<const MappedFile>& file);
+
+}  // namespace driftbound

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driftbound/model/tensor.hpp"
+#include "model/onnx_proto.hpp"
+
+namespace driftbound::onnx {
+
+/// Element type of a tensor; empty where there is none (strings, complex numbers, fp8, 4-bit types …).
+std::optional<ElementType> element_type(DataType type);
+/// "float32", "string", "type 17" …
+std::string name_of(DataType type);
+
+/// The tensor with every element as the file stores it; shares the file's bytes with `owner` where they lie there
+/// as tensors do. Messages start with `where`.
+/// Throws:    ParseError (damaged), ShapeMismatch (data that do not fit the shape),
+///            Unsupported (data in an external file, element types there is no tensor of)
+StoredTensor to_stored(const TensorProto& tensor, const std::shared_ptr<const void>& owner, const std::string& where);
+
+/// A repeated number of an attribute.
+std::vector<std::int64_t> to_integers(const Pieces& varints);
+StoredTensor to_float_vector(const Pieces& reals);
+
+}  // namespace driftbound::onnx
