@@ -170,7 +170,6 @@ TEST_CASE("the orders are different functions") {
 }
 
 TEST_CASE("subnormal products and sums round gradually") {
-  const float tiny = std::numeric_limits<float>::denorm_min();
   // products of 1 and 1/2 units of 2^-149: rounded first, 1 + 0; fused, 1.5 -> 2
   const auto a = tensor<float>({1, 2}, {0x1p-75f, 0x1p-75f}), b = tensor<float>({2, 1}, {0x1p-74f, 0x1p-75f});
   const auto product = [&](bool fma) {

@@ -35,7 +35,8 @@ public:
     virtual Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options) const = 0;
   };
 
-  explicit Evaluator(std::shared_ptr<const Implementation> implementation) : implementation_(std::move(implementation)) {}
+  explicit Evaluator(std::shared_ptr<const Implementation> implementation)
+      : implementation_(std::move(implementation)) {}
   ArithmeticModel arithmetic() const { return implementation_->arithmetic(); }
   Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options = {}) const {
     return implementation_->run(graph, inputs, options);

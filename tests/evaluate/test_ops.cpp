@@ -1,0 +1,157 @@
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "driftbound/evaluate/evaluate_as.hpp"
+#include "driftbound/num/elementary.hpp"
+#include "evaluate/every_op.hpp"
+
+namespace {
+
+using namespace driftbound;
+using namespace driftbound::tests;
+
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+ArithmeticModel fp32(SummationOrder order = {SummationOrder::Kind::sequential, 0, false}) {
+  return cpu_arithmetic("fp32", order);
+}
+
+std::vector<double> apply_to(const Op& op, std::vector<float> x) {
+  const auto size = static_cast<std::int64_t>(x.size());
+  return apply<float>(op, {tensor<float>({size}, std::move(x))}, fp32()).values;
+}
+
+template <class F>
+void check_function(const Op& op, F f) {
+  const std::vector<float> x = {-inf, -100.0f, -1.5f, -0x1p-140f, -0.0f, 0.0f, 1e-3f, 0.7f, 3.0f, 90.0f, inf};
+  const std::vector<double> y = apply_to(op, x);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CAPTURE(x[i]);
+    const float expected = f(x[i]);
+    if (std::isnan(expected)) {
+      CHECK(std::isnan(y[i]));
+    } else {
+      CHECK(std::bit_cast<std::uint64_t>(y[i]) == std::bit_cast<std::uint64_t>(static_cast<double>(expected)));
+    }
+  }
+}
+
+TEST_CASE("elementwise ops in float are the library's functions, each rounded once") {
+  check_function(op::Neg{}, [](float x) { return -x; });
+  check_function(op::Relu{}, [](float x) { return x < 0 ? 0.0f : x; });
+  check_function(op::LeakyRelu{0.1}, [](float x) { return x < 0 ? 0.1f * x : x; });
+  check_function(op::Elu{0.7}, [](float x) { return x < 0 ? 0.7f * expm1_f32(x) : x; });
+  check_function(op::Elu{}, [](float x) { return x < 0 ? expm1_f32(x) : x; });
+  check_function(op::Tanh{}, tanh_f32);
+  check_function(op::Sigmoid{}, sigmoid_f32);
+  check_function(op::Softplus{}, softplus_f32);
+  check_function(op::Sin{}, sin_f32);
+  check_function(op::Cos{}, cos_f32);
+  check_function(op::Exp{}, exp_f32);
+  check_function(op::Erf{}, erf_f32);
+  check_function(op::Sqrt{}, [](float x) { return std::sqrt(x); });
+  check_function(op::Identity{}, [](float x) { return x; });
+}
+
+TEST_CASE("binary ops broadcast and round once") {
+  const auto a = tensor<float>({2, 1}, {0.1f, 3.0f}), b = tensor<float>({3}, {0.7f, -0.3f, 1e8f});
+  const auto check = [&](const Op& op, auto f) {
+    const Tensor<double> y = apply<float>(op, {a, b}, fp32());
+    CHECK(y.shape == Shape{2, 3});
+    for (std::size_t i = 0; i < 6; ++i) {
+      CHECK(y.values[i] == static_cast<double>(f(a.values[i / 3], b.values[i % 3])));
+    }
+  };
+  check(op::Add{}, [](float x, float y) { return x + y; });
+  check(op::Sub{}, [](float x, float y) { return x - y; });
+  check(op::Mul{}, [](float x, float y) { return x * y; });
+  check(op::Div{}, [](float x, float y) { return x / y; });
+}
+
+TEST_CASE("Softmax subtracts the largest, adds the exponentials in the declared order and divides") {
+  std::mt19937_64 random(6);
+  const Tensor<float> x = random_tensor<float>({2, 11, 3}, random, 4.0);
+  for (const std::int64_t block : {3, 100}) {
+    const Tensor<double> y =
+        apply<float>(op::Softmax{1, false}, {x}, fp32({SummationOrder::Kind::blocked, block, true}));
+    for (std::size_t group = 0; group < 6; ++group) {
+      const auto at = [&](std::size_t j) { return (group / 3 * 11 + j) * 3 + group % 3; };
+      float largest = -inf;
+      for (std::size_t j = 0; j < 11; ++j) largest = std::max(largest, x.values[at(j)]);
+      float e[11], total = 0, part = 0;
+      for (std::size_t j = 0; j < 11; ++j) {
+        e[j] = exp_f32(x.values[at(j)] - largest);
+        part += e[j];
+        if ((j + 1) % static_cast<std::size_t>(block) == 0 || j == 10) total += std::exchange(part, 0.0f);
+      }
+      for (std::size_t j = 0; j < 11; ++j) CHECK(y.values[at(j)] == static_cast<double>(e[j] / total));
+    }
+  }
+}
+
+TEST_CASE("Softmax over all trailing axes is Softmax over one axis of the flattened value") {
+  std::mt19937_64 random(7);
+  const Tensor<float> x = random_tensor<float>({2, 3, 4}, random), flat({2, 12}, x.values);
+  CHECK(apply<float>(op::Softmax{1, true}, {x}, fp32()).values ==
+        apply<float>(op::Softmax{1, false}, {flat}, fp32()).values);
+}
+
+TEST_CASE("numbers that are not finite pass through as themselves and every NaN is one bit pattern") {
+  const std::uint64_t canonical = std::bit_cast<std::uint64_t>(std::numeric_limits<double>::quiet_NaN());
+  const float other_nan = std::bit_cast<float>(0xffc12345u);
+  for (const Op& op : std::vector<Op>{op::Relu{}, op::LeakyRelu{}, op::Elu{}, op::Tanh{}, op::Neg{}, op::Identity{},
+                                      op::Softmax{}, op::Sqrt{}, op::Sigmoid{}}) {
+    CAPTURE(name_of(op));
+    CHECK(std::bit_cast<std::uint64_t>(apply_to(op, {1.0f, other_nan})[1]) == canonical);
+  }
+  const auto a = tensor<float>({1, 2}, {inf, 1.0f}), b = tensor<float>({2, 1}, {0.0f, nan});
+  CHECK(std::bit_cast<std::uint64_t>(apply<float>(op::MatMul{}, {a, b}, fp32()).values[0]) == canonical);
+  CHECK(apply_to(op::Relu{}, {inf, -inf}) == std::vector<double>{INFINITY, 0.0});
+}
+
+TEST_CASE("Cast rounds to its target and to nothing wider than the arithmetic") {
+  const std::vector<double> x = {1.0 + 0x1p-30, 1.0 + 0x1p-12, 1.0 + 0x1p-9, 65520.0};
+  const auto cast = [&](ElementType to, const char* arithmetic) {
+    return apply<double>(op::Cast{to}, {tensor<double>({4}, x)}, cpu_arithmetic(arithmetic, fp32().order)).values;
+  };
+  CHECK(cast(ElementType::f64, "fp64") == x);
+  CHECK(cast(ElementType::f32, "fp64") == std::vector<double>{1.0, x[1], x[2], x[3]});
+  CHECK(cast(ElementType::f64, "fp32") == std::vector<double>{1.0, x[1], x[2], x[3]});
+  CHECK(cast(ElementType::f16, "fp32") == std::vector<double>{1.0, 1.0, 1.0 + 0x1p-9, INFINITY});
+  CHECK(cast(ElementType::bf16, "fp32") == std::vector<double>{1.0, 1.0, 1.0, 65536.0});
+}
+
+TEST_CASE(
+    "wide constants are rounded where they are used: products to the operand format, the rest to the accumulator") {
+  const double w = 1.0 + 0x1p-11 + 0x1p-40;  // to tf32 (11 bits) in one step 1 + 2^-10, by way of float32 1
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f64, dimensions({open, 1}));
+  const ValueId weight = graph.add_constant("w", StoredTensor::from(tensor<double>({1, 1}, {w})));
+  const ValueId product = graph.add_node("product", op::MatMul{}, {x, weight});
+  const ValueId sum = graph.add_node("sum", op::Add{}, {x, weight});
+  graph.outputs = {product, sum};
+  const Inputs data = inputs({{"x", StoredTensor::from(tensor<double>({1, 1}, {w}))}});
+  const Trace trace = cpu_evaluator(cpu_arithmetic("tf32", fp32().order)).run(graph, data);
+  CHECK(trace.layers[0].output.to_double().values[0] == (1.0 + 0x1p-10) * (1.0 + 0x1p-10));
+  CHECK(trace.layers[1].output.to_double().values[0] == 2.0 + 0x1p-10);
+}
+
+TEST_CASE("the fp64 evaluator agrees with evaluate_as<double> to a few units on every op") {
+  std::mt19937_64 random(8);
+  const ArithmeticModel fp64 = cpu_arithmetic("fp64", {SummationOrder::Kind::sequential, 0, false});
+  for (const OpCase& c : every_op(random)) {
+    CAPTURE(name_of(c.op));
+    const Tensor<double> ours = apply<double>(c.op, c.operands, fp64);
+    const Tensor<double> plain = evaluate_as<double>(graph_of(c.op, c.operands), inputs_of(c.operands)).at(0);
+    REQUIRE(ours.size() == plain.size());
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      CHECK(std::abs(ours.values[i] - plain.values[i]) <= 64 * 0x1p-53 * std::max(1.0, std::abs(plain.values[i])));
+    }
+  }
+}
+
+}  // namespace

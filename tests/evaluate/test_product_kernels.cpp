@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "evaluate/product_kernels.hpp"
+
+namespace {
+
+using namespace driftbound;
+
+template <class Real>
+std::vector<Real> spiteful(std::size_t count, std::mt19937_64& random) {
+  std::vector<Real> values(count);
+  for (Real& x : values) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53 - 0.5;
+    x = static_cast<Real>(std::ldexp(unit, static_cast<int>(random() % 30) - 15));
+  }
+  return values;
+}
+
+template <class Real>
+void check_kernels_agree() {
+  std::mt19937_64 random(11);
+  const std::size_t width = panel_width<Real>;
+  for (const std::size_t m : {1u, 2u, 7u, 9u, 17u}) {
+    for (const std::size_t n : {1u, 15u, 16u, 33u}) {
+      for (const std::size_t k : {1u, 2u, 5u, 31u, 64u}) {
+        const std::vector<Real> a = spiteful<Real>(m * k, random);
+        const std::vector<Real> b = spiteful<Real>((n + width - 1) / width * width * k, random);
+        for (const std::size_t chain : {0u, 1u, 3u, 8u, 1000u}) {
+          for (const bool fma : {false, true}) {
+            std::vector<std::vector<Real>> results;
+            for (const ProductKernels* kernels : usable_product_kernels()) {
+              std::vector<Real> c(m * n, Real(-1));
+              const PackedProduct<Real> product{a.data(), b.data(), c.data(), m, n, k, chain, fma};
+              kernels->multiply(product, 0, m / 2);  // any division into rows
+              kernels->multiply(product, m / 2, m);
+              results.push_back(c);
+              CAPTURE(kernels->name);
+              CHECK(std::memcmp(c.data(), results.front().data(), c.size() * sizeof(Real)) == 0);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every build of the product gives the same bits in float") {
+  check_kernels_agree<float>();
+}
+
+TEST_CASE("every build of the product gives the same bits in double") {
+  check_kernels_agree<double>();
+}
+
+TEST_CASE("the slowest build runs everywhere") {
+  CHECK(std::string(usable_product_kernels().front()->name) == "baseline");
+  CHECK(&fastest_product_kernels() == usable_product_kernels().back());
+}
+
+}  // namespace
