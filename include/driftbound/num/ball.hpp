@@ -8,7 +8,7 @@ namespace driftbound {
 /// The set of reals within `radius` of the midpoint hi + lo (an unevaluated double-double sum with
 /// |lo| <= ulp(hi)/2). An infinite radius, or a midpoint that is not finite, is the whole line.
 /// Guarantee: operations enclose: x in X and y in Y imply x op y in X op Y.
-/// Tightness: + and - add at most 3 * 2^-106 (|x| + |y|) to the radii, * at most 8 * 2^-106 |x y| + 2^-1071
+/// Tightness: + and - add at most 4 * 2^-106 (|x| + |y|) to the radii, * at most 8 * 2^-106 |x y| + 2^-1071
 /// Source:    docs/theory.md T-07
 struct Ball {
   double hi = 0.0;

@@ -1,0 +1,172 @@
+#include <doctest/doctest.h>
+#include <mpfr.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "driftbound/num/directed.hpp"
+#include "num/doubles.hpp"
+
+using namespace driftbound;
+using namespace driftbound_tests;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+constexpr double largest = std::numeric_limits<double>::max();
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
+
+/// MPFR's correctly rounded result at 53 bits; then rounding to the doubles in the same direction is the IEEE result.
+class Oracle {
+public:
+  Oracle() { mpfr_inits2(53, a_, b_, c_, result_, mpfr_ptr(nullptr)); }
+  ~Oracle() { mpfr_clears(a_, b_, c_, result_, mpfr_ptr(nullptr)); }
+  Oracle(const Oracle&) = delete;
+  Oracle& operator=(const Oracle&) = delete;
+
+  double operator()(char op, double a, double b, double c, mpfr_rnd_t direction) {
+    mpfr_set_d(a_, a, MPFR_RNDN);
+    mpfr_set_d(b_, b, MPFR_RNDN);
+    mpfr_set_d(c_, c, MPFR_RNDN);
+    switch (op) {
+      case '+':
+        mpfr_add(result_, a_, b_, direction);
+        break;
+      case '-':
+        mpfr_sub(result_, a_, b_, direction);
+        break;
+      case '*':
+        mpfr_mul(result_, a_, b_, direction);
+        break;
+      case '/':
+        mpfr_div(result_, a_, b_, direction);
+        break;
+      case 'q':
+        mpfr_sqrt(result_, a_, direction);
+        break;
+      default:
+        mpfr_fma(result_, a_, b_, c_, direction);
+    }
+    return mpfr_get_d(result_, direction);
+  }
+
+private:
+  mpfr_t a_, b_, c_, result_;
+};
+
+struct Operation {
+  char name;
+  std::function<double(double, double, double)> down;
+  std::function<double(double, double, double)> up;
+};
+
+const Operation operations[] = {
+    {'+', [](double a, double b, double) { return add_down(a, b); },
+     [](double a, double b, double) { return add_up(a, b); }},
+    {'-', [](double a, double b, double) { return sub_down(a, b); },
+     [](double a, double b, double) { return sub_up(a, b); }},
+    {'*', [](double a, double b, double) { return mul_down(a, b); },
+     [](double a, double b, double) { return mul_up(a, b); }},
+    {'/', [](double a, double b, double) { return div_down(a, b); },
+     [](double a, double b, double) { return div_up(a, b); }},
+    {'q', [](double a, double, double) { return sqrt_down(a); }, [](double a, double, double) { return sqrt_up(a); }},
+    {'f', fma_down, fma_up},
+};
+
+bool equal_or_both_nan(double x, double y) {
+  return x == y || (std::isnan(x) && std::isnan(y));
+}
+
+void check(Oracle& oracle, const Operation& op, double a, double b, double c) {
+  const double down = op.down(a, b, c);
+  const double up = op.up(a, b, c);
+  const double true_down = oracle(op.name, a, b, c, MPFR_RNDD);
+  const double true_up = oracle(op.name, a, b, c, MPFR_RNDU);
+  if (!equal_or_both_nan(down, true_down) || !equal_or_both_nan(up, true_up)) {
+    FAIL(std::string(1, op.name) << " of " << hex(a) << ", " << hex(b) << ", " << hex(c) << ": [" << hex(down) << ", "
+                                 << hex(up) << "] instead of [" << hex(true_down) << ", " << hex(true_up) << "]");
+  }
+}
+
+/// Operands that make the operation cancel, or land at the ends of the range.
+void provoke(char op, SpitefulDoubles& doubles, double& a, double& b, double& c) {
+  const int exponent = doubles.between(0, 1) == 0 ? doubles.between(-1080, -950) : doubles.between(1020, 1024);
+  if (op == '*' || op == 'f') b = std::ldexp(1.0 + doubles.next_within(1) / 4.0, exponent - std::ilogb(a));
+  if (op == '/') a = std::ldexp(b, doubles.between(-1080, 1024));
+  if (op == 'f' && doubles.between(0, 1) == 0) c = -a * b * (1.0 + doubles.between(-2, 2) * 0x1p-52);
+  if (!std::isfinite(b)) b = 1.0;
+  if (!std::isfinite(c)) c = largest;
+}
+
+}  // namespace
+
+TEST_CASE("directed operations are the directed IEEE results on spiteful operands") {
+  Oracle oracle;
+  for (const Operation& op : operations) {
+    SpitefulDoubles doubles(static_cast<unsigned char>(op.name));
+    for (int i = 0, n = scaled_by_multiplier(200'000); i < n; ++i) {
+      double a = doubles.next();
+      double b = doubles.next();
+      double c = doubles.next();
+      if (i % 2 == 0) provoke(op.name, doubles, a, b, c);
+      check(oracle, op, a, b, c);
+    }
+  }
+}
+
+TEST_CASE("directed operations are the directed IEEE results on all tuples of extreme operands") {
+  Oracle oracle;
+  const double extremes[] = {0.0,
+                             -0.0,
+                             smallest,
+                             -smallest,
+                             3 * smallest,
+                             0x1p-1022,
+                             -0x1.fffffffffffffp-1023,
+                             0x1p-970,
+                             0x1.0000000000001p-960,
+                             0x1p-537,
+                             0x1.5p-538,
+                             -0x1p-485,
+                             0x1p-53,
+                             0.5,
+                             1.0,
+                             -1.0,
+                             3.0,
+                             0x1.fffffffffffffp0,
+                             0x1p53,
+                             0x1p500,
+                             0x1.8p511,
+                             0x1p1000,
+                             0x1p1023,
+                             largest,
+                             -largest,
+                             infinity,
+                             -infinity,
+                             not_a_number};
+  for (const Operation& op : operations) {
+    for (const double a : extremes) {
+      for (const double b : extremes) {
+        for (const double c : extremes) check(oracle, op, a, b, c);
+      }
+    }
+  }
+}
+
+TEST_CASE("next_up and next_down are the neighbours") {
+  SpitefulDoubles doubles(5);
+  for (int i = 0; i < 10'000; ++i) {
+    const double x = doubles.next();
+    REQUIRE(next_up(x) == std::nextafter(x, infinity));
+    REQUIRE(next_down(x) == std::nextafter(x, -infinity));
+  }
+  CHECK(next_up(-0.0) == smallest);
+  CHECK(next_down(0.0) == -smallest);
+  CHECK(next_up(largest) == infinity);
+  CHECK(next_up(-infinity) == -infinity);
+  CHECK(next_down(infinity) == infinity);
+  CHECK(std::isnan(next_up(not_a_number)));
+}
