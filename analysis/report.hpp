@@ -40,6 +40,16 @@ struct Report {
 /// finite are strings ("inf", "-inf", "nan").
 std::string to_json(const Report& report);
 
+/// One line per layer, scope and bound.
+std::string to_csv(const Report& report);
+
+/// JUnit XML for CI: a test case per layer and output; violated is a failure, undecided and void an error.
+std::string to_junit(const Report& report);
+
+/// One self-contained HTML page (no scripts, nothing loaded): verdict, a chart of errors and bounds per
+/// layer, the tables, and what they mean.
+std::string to_html(const Report& report);
+
 struct TextOptions {
   bool colour = false;
   bool explain = false;

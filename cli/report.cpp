@@ -13,13 +13,14 @@
 #include "cli/verbs.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/reference/reference_file.hpp"
 
 namespace driftbound::cli {
 namespace {
 
 struct ReportSettings {
   std::string command;
-  std::string model, trace, json, save_trace;
+  std::string model, trace, json, html, csv, junit, save_trace, save_reference;
   std::string fail_on = "violation";
   InputOptions inputs;
   RunSettings run;
@@ -58,7 +59,7 @@ Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std
 }
 
 analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
-                                const std::vector<analysis::Scalar>& scalars) {
+                                const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
   analysis::Progress progress("judging", !settings.quiet);
   analysis::JudgeOptions options;
   options.precision.max_bits = settings.max_precision;
@@ -70,7 +71,20 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
     progress.update(done, all);
     return !interrupted();
   };
+  if (recorder != nullptr)
+    options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) { recorder->add(reference, samples); };
   return analysis::judge(graph, trace, options);
+}
+
+/// Writes every file asked for; "-" as JSON file is standard output.
+void write_files(const ReportSettings& settings, const analysis::Report& report) {
+  if (settings.json == "-")
+    fmt::print("{}", analysis::to_json(report));
+  else if (!settings.json.empty())
+    write_whole(settings.json, analysis::to_json(report));
+  if (!settings.html.empty()) write_whole(settings.html, analysis::to_html(report));
+  if (!settings.csv.empty()) write_whole(settings.csv, analysis::to_csv(report));
+  if (!settings.junit.empty()) write_whole(settings.junit, analysis::to_junit(report));
 }
 
 void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
@@ -107,7 +121,8 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
 
 int report(const ReportSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
-  for (const std::string& file : {settings.json, settings.save_trace})
+  for (const std::string& file :
+       {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
     if (file != "-") require_writable(file);
   if (!settings.trace.empty() && !settings.inputs.file.empty())
     throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
@@ -119,15 +134,15 @@ int report(const ReportSettings& settings) {
 
   const Trace trace = obtain_trace(settings, graph, sha256_of_file(settings.model));
   if (!settings.save_trace.empty()) write_trace(trace, settings.save_trace);
-  analysis::Judgement judgement = judge_trace(settings, graph, trace, scalars);
+  ReferenceRecorder recorder(graph, batch_layout(graph));
+  analysis::Judgement judgement =
+      judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
+  if (!settings.save_reference.empty()) recorder.write(settings.save_reference, trace.model_sha256);
 
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (settings.json == "-")
-    fmt::print("{}", analysis::to_json(result));
-  else if (!settings.json.empty())
-    write_whole(settings.json, analysis::to_json(result));
+  write_files(settings, result);
   if (settings.quiet)
     fmt::print(stderr, "{}\n", analysis::headline(result));
   else if (settings.json != "-")
@@ -158,6 +173,10 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
       ->check(CLI::IsMember({"violation", "approach", "never"}))
       ->capture_default_str();
   app.add_option("--json", settings->json, "Write the report as JSON to this file (-: standard output, instead of the table)");
+  app.add_option("--html", settings->html, "Write the report as one self-contained HTML page");
+  app.add_option("--csv", settings->csv, "Write one line per layer, scope and bound");
+  app.add_option("--junit", settings->junit, "Write JUnit XML for CI: a test case per layer and output");
+  app.add_option("--save-reference", settings->save_reference, "Write the certified values of every layer (.safetensors)");
   app.add_option("--save-trace", settings->save_trace, "Write the run as a trace (.safetensors)");
   app.add_flag("--explain", settings->explain, "Say what every column means");
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/chart.hpp"
+#include "analysis/markup.hpp"
+#include "analysis/report.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+constexpr const char* style = R"(
+:root { color-scheme: light dark; --ink:#1b1f24; --soft:#667; --paper:#fff; --rule:#d8dde3; --ok:#1a7f37; --warn:#9a6700; --bad:#cf222e;
+  --measured:#0550ae; --order:#8250df; --any:#b08800; --accumulated:#0a7d73; --forward:#bc4c00; }
+@media (prefers-color-scheme: dark) { :root { --ink:#e6edf3; --soft:#9aa4af; --paper:#0d1117; --rule:#30363d; --ok:#3fb950; --warn:#d29922;
+  --bad:#ff7b72; --measured:#79c0ff; --order:#d2a8ff; --any:#e3b341; --accumulated:#56d4c4; --forward:#ffa657; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.15rem; font-weight: 600; } h2 { font-size: 1rem; margin-top: 2rem; }
+.holds, .approaches { color: var(--ok); } .undecided { color: var(--warn); } .violated, .void { color: var(--bad); font-weight: 600; }
+.about, .note { color: var(--soft); } .scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; } th, td { padding: 3px 9px; text-align: right; white-space: nowrap; }
+th { border-bottom: 1px solid var(--rule); text-align: right; } tr:hover td { background: color-mix(in srgb, var(--rule) 40%, transparent); }
+td.name, th.name { text-align: left; } td.group, th.group { border-left: 1px solid var(--rule); }
+svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } .tick { text-anchor: end; } .layer { text-anchor: end; }
+.legend { font-size: 12px; } .grid { stroke: var(--rule); stroke-width: .6; } .axis { stroke: var(--soft); }
+polyline { fill: none; stroke-width: 1.6; } .measured circle { fill: var(--measured); } .accumulated circle { fill: var(--accumulated); }
+.order * { stroke: var(--order); fill: var(--order); } .any * { stroke: var(--any); fill: var(--any); } .forward * { stroke: var(--forward); fill: var(--forward); }
+.order polyline, .any polyline, .forward polyline { fill: none; } .any polyline { stroke-dasharray: 6 3; } .forward polyline { stroke-dasharray: 2 3; }
+pre { font-size: 12.5px; color: var(--soft); white-space: pre-wrap; }
+)";
+
+const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
+  for (const BoundSummary& bound : scope.bounds)
+    if (bound.name == name) return &bound;
+  return nullptr;
+}
+
+double largest_bound(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  return bound ? bound->max_bound : -1.0;
+}
+
+std::string number(double x) { return fmt::format("{:.3g}", x); }
+
+std::string share(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  return bound ? fmt::format("<span title=\"{}, {}\">{}</span>", name_of(bound->guarantee), bound->theorem, number(bound->max_utilisation)) : "–";
+}
+
+std::string folklore(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  if (!bound) return "–";
+  return bound->violations == 0 ? "0" : fmt::format("<span class=\"violated\">{} of {}</span>", bound->violations, bound->checked);
+}
+
+std::string layer_row(const LayerSummary& layer) {
+  return fmt::format(
+      "<tr><td>{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td>"
+      "<td class=\"group\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td class=\"group\">{}</td><td>{}</td><td class=\"group name {}\">{}</td></tr>\n",
+      layer.index, escape_markup(layer.name), escape_markup(layer.op), layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–",
+      layer.kappa ? number(layer.kappa->median) : "–", number(layer.local.max_error), number(layer.local.max_ulps),
+      share(layer.local, "componentwise"), share(layer.local, "order-aware"), folklore(layer.local, "seed-gamma"),
+      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), name_of(layer.status), name_of(layer.status));
+}
+
+std::string layer_table(const Comparison& comparison) {
+  std::string text =
+      "<div class=\"scroll\"><table><tr><th></th><th></th><th></th><th></th><th></th><th class=\"group\" colspan=\"5\">this layer alone</th>"
+      "<th class=\"group\" colspan=\"2\">from the input</th><th class=\"group\"></th></tr>\n"
+      "<tr><th>#</th><th class=\"name\">layer</th><th class=\"name\">op</th><th>n</th><th>kappa</th><th class=\"group\">error</th><th>ulps</th>"
+      "<th>any</th><th>order</th><th>folk!</th><th class=\"group\">error</th><th>fwd</th><th class=\"group name\">verdict</th></tr>\n";
+  for (const LayerSummary& layer : comparison.layers) text += layer_row(layer);
+  return text + "</table></div>\n";
+}
+
+std::string output_table(const Comparison& comparison) {
+  std::string text =
+      "<div class=\"scroll\"><table><tr><th class=\"name\">output</th><th>max error</th><th>rms error</th><th>ulps</th><th>forward bound</th>"
+      "<th>used</th><th>folklore |f| Σγ violated</th><th class=\"name\">verdict</th></tr>\n";
+  for (const OutputSummary& output : comparison.outputs)
+    text += fmt::format(
+        "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"name {}\">{}</td></tr>\n",
+        escape_markup(output.name), number(output.scope.max_error), number(output.scope.rms_error), number(output.scope.max_ulps),
+        number(std::max(0.0, largest_bound(output.scope, "forward"))), share(output.scope, "forward"),
+        folklore(output.scope, "seed-sum-gamma"), name_of(output.status), name_of(output.status));
+  return text + "</table></div>\n";
+}
+
+std::string chart(const Comparison& comparison) {
+  std::vector<std::string> names;
+  std::vector<ChartSeries> series = {{"measured, this layer", "measured", false, {}},
+                                     {"order-aware bound", "order", true, {}},
+                                     {"any-order bound", "any", true, {}},
+                                     {"measured, from input", "accumulated", false, {}},
+                                     {"forward bound", "forward", true, {}}};
+  for (const LayerSummary& layer : comparison.layers) {
+    names.push_back(layer.name);
+    series[0].values.push_back(layer.local.max_error);
+    series[1].values.push_back(largest_bound(layer.local, "order-aware"));
+    series[2].values.push_back(largest_bound(layer.local, "componentwise"));
+    series[3].values.push_back(layer.accumulated.max_error);
+    series[4].values.push_back(largest_bound(layer.accumulated, "forward"));
+  }
+  return log_chart(names, series);
+}
+
+}  // namespace
+
+std::string to_html(const Report& report) {
+  const ReportContext& c = report.context;
+  const Comparison& comparison = report.comparison;
+  std::string html = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" content=\"width=device-width\">"
+      "<title>driftbound: {}</title><style>{}</style></head><body>\n",
+      escape_markup(c.model_file), style);
+  html += fmt::format("<h1 class=\"{}\">{}</h1>\n", name_of(comparison.verdict), escape_markup(headline(report)));
+  html += fmt::format("<p class=\"about\">{} · {} · {} in order {} · {} samples · {} · driftbound {}</p>\n", escape_markup(c.model_file),
+                      escape_markup(c.backend), escape_markup(c.arithmetic.name), to_string(c.arithmetic.order), comparison.samples,
+                      c.date, DRIFTBOUND_VERSION);
+  html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
+  html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" + output_table(comparison);
+  for (const std::string& assumption : comparison.assumptions)
+    html += fmt::format("<p class=\"note\">Assumes {}</p>\n", escape_markup(assumption));
+  return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n", escape_markup(explain_columns()));
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/markup.hpp"
+#include "analysis/report.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+std::string failure_text(const ScopeSummary& scope) {
+  std::string text;
+  for (const BoundSummary& bound : scope.bounds)
+    if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
+      text += fmt::format("{}: {} violated, {} undecided of {}; ", bound.name, bound.violations, bound.undecided, bound.checked);
+  if (scope.non_finite > 0) text += fmt::format("{} values that are not finite; ", scope.non_finite);
+  return text;
+}
+
+struct Case {
+  std::string name, group;
+  Status status;
+  std::string detail;
+};
+
+/// Violated is a failure; undecided and void are errors: no statement was possible.
+std::string to_xml(const Case& test) {
+  const std::string head = fmt::format("  <testcase classname=\"{}\" name=\"{}\"", test.group, escape_markup(test.name));
+  if (test.status == Status::holds || test.status == Status::approaches) return head + "/>\n";
+  const char* tag = test.status == Status::violated ? "failure" : "error";
+  return fmt::format("{}>\n    <{} message=\"{}\">{}</{}>\n  </testcase>\n", head, tag, name_of(test.status),
+                     escape_markup(test.detail), tag);
+}
+
+}  // namespace
+
+std::string to_junit(const Report& report) {
+  std::vector<Case> cases;
+  for (const LayerSummary& layer : report.comparison.layers)
+    cases.push_back({layer.name, "layer", layer.status, failure_text(layer.local) + failure_text(layer.accumulated)});
+  for (const OutputSummary& output : report.comparison.outputs)
+    cases.push_back({output.name, "output", output.status, failure_text(output.scope)});
+  const auto count = [&](auto&& matches) { return std::count_if(cases.begin(), cases.end(), matches); };
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound report {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
+      "time=\"{:.3f}\">\n",
+      escape_markup(report.context.model_file), cases.size(), count([](const Case& c) { return c.status == Status::violated; }),
+      count([](const Case& c) { return c.status == Status::undecided || c.status == Status::invalid; }), report.context.seconds);
+  for (const Case& test : cases) text += to_xml(test);
+  return text + "</testsuite>\n";
+}
+
+}  // namespace driftbound::analysis
