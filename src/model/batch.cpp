@@ -30,12 +30,16 @@ void require_open_axis_0_at_most(const Graph& graph, const Value& input) {
   }
 }
 
-/// The declared shape with a number in place of an open axis 0.
+/// An axis 0 that may count samples: left open, or declared for one sample.
+bool may_count_samples(const Value& input) {
+  return !input.declared.empty() && (is_symbolic(input.declared.front()) || input.declared.front().extent == 1);
+}
+
+/// The declared shape with a number in place of an axis 0 that may count samples.
 Shape declared_shape(const Value& input, std::int64_t axis_0) {
   Shape shape;
-  for (const DeclaredDimension& dimension : input.declared) {
-    shape.push_back(is_symbolic(dimension) ? axis_0 : dimension.extent);
-  }
+  for (const DeclaredDimension& dimension : input.declared) shape.push_back(dimension.extent);
+  if (may_count_samples(input)) shape[0] = axis_0;
   return shape;
 }
 
@@ -43,11 +47,6 @@ std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
   std::vector<Shape> shapes;
   for (const ValueId input : graph.inputs) shapes.push_back(declared_shape(graph.value(input), axis_0));
   return shapes;
-}
-
-bool has_open_axis_0(const Graph& graph, ValueId input) {
-  const std::vector<DeclaredDimension>& declared = graph.value(input).declared;
-  return !declared.empty() && is_symbolic(declared.front());
 }
 
 /// One operand of a node as the rules below see it. A value that depends on the graph's input holds one
@@ -137,7 +136,7 @@ bool is_batched(const Graph& graph) {
   const std::vector<bool> depends = depends_on_input(graph);
   return !graph.inputs.empty() &&
          std::all_of(graph.inputs.begin(), graph.inputs.end(),
-                     [&](ValueId id) { return has_open_axis_0(graph, id); }) &&
+                     [&](ValueId id) { return may_count_samples(graph.value(id)); }) &&
          std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId id) { return depends[id]; }) &&
          axis_0_counts_samples(graph, depends) && every_node_keeps_samples_apart(graph, depends);
 }

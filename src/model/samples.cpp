@@ -33,7 +33,8 @@ std::optional<std::int64_t> samples_in(const Shape& data, const BatchLayout& lay
   if (data.empty()) return std::nullopt;
   const bool rows_are_samples = !sample.empty() && (layout.batched || sample[0] == 1);
   if (rows_are_samples && data == with_axis_0(data[0], sample, 1)) return data[0];
-  if (!layout.batched && data == with_axis_0(data[0], sample, 0)) return data[0];
+  const bool has_own_axis = !layout.batched || sample[0] == 1;  // one evaluation's shape, stacked
+  if (has_own_axis && data == with_axis_0(data[0], sample, 0)) return data[0];
   return std::nullopt;
 }
 

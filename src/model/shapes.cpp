@@ -149,7 +149,9 @@ Shape checked_input_shape(const Value& input, const Shape& shape) {
   element_count(shape);
   bool fits = !input.has_declared_shape || input.declared.size() == shape.size();
   for (std::size_t i = 0; fits && input.has_declared_shape && i < shape.size(); ++i) {
-    fits = input.declared[i].extent < 0 || input.declared[i].extent == shape[i];
+    const std::int64_t declared = input.declared[i].extent;
+    const bool counts_samples = i == 0 && declared == 1;  // declared for one sample, given several (batch_layout)
+    fits = declared < 0 || declared == shape[i] || counts_samples;
   }
   if (!fits) {
     Shape declared;

@@ -19,12 +19,13 @@ struct RecordedLayer {
   Shape shape;
 };
 
-/// What one node's output looks like in a trace. A single sample may come without its sample axis.
+/// What one node's output looks like in a trace. A single sample may come without its sample
+/// axis, and evaluations of one sample each may come stacked.
 struct ExpectedLayer {
   Shape shape;
-  Shape without_sample_axis;  ///< equal to `shape` where no second form is allowed
+  Shape other_form;  ///< equal to `shape` where no second form is allowed
 
-  bool fits(const Shape& found) const { return found == shape || found == without_sample_axis; }
+  bool fits(const Shape& found) const { return found == shape || found == other_form; }
 };
 
 struct LayerMatch {

@@ -179,7 +179,9 @@ private:
       ExpectedLayer layer{value, value};
       if (!layout_.batched && depends[node.output]) {
         layer.shape.insert(layer.shape.begin(), trace.samples);
-        if (trace.samples != 1) layer.without_sample_axis = layer.shape;
+        if (trace.samples != 1) layer.other_form = layer.shape;
+      } else if (depends[node.output]) {  // [N, 1, tail...] for [N, tail...]
+        layer.other_form.insert(layer.other_form.begin() + 1, 1);
       }
       expected.push_back(std::move(layer));
     }

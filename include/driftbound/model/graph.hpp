@@ -87,8 +87,8 @@ struct BatchLayout {
   std::vector<Shape> sample_shapes;
 };
 
-/// Decides the layout by the declared input shapes (a symbolic or missing axis 0 is the batch; a fixed
-/// extent of 1 or any other fixed extent is one evaluation) and by following axis 0 through every op. A
+/// Decides the layout by the declared input shapes (a symbolic or missing axis 0, or one declared for a single
+/// sample, may count samples; any other fixed extent is one evaluation) and by following axis 0 through every op. A
 /// symbolic axis 0 of a graph that mixes samples, or is not seen not to, is taken as 1: one row an evaluation.
 /// Throws:    Unsupported where a symbolic extent other than axis 0 leaves the shape open
 BatchLayout batch_layout(const Graph& graph);
