@@ -72,8 +72,8 @@ public:
       return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
     });
   }
-  void operator()(const op::Neg&) { exact(); }
-  void operator()(const op::Relu&) { exact(); }
+  void operator()(const op::Neg&) { copies(); }
+  void operator()(const op::Relu&) { copies(); }
   void operator()(const op::Cast& cast) {
     const Format& target = format_of(cast.to);
     result_.theorem = "T-14";
@@ -114,24 +114,34 @@ public:
   void operator()(const op::Softmax& softmax);
 
   // Moves elements without rounding them.
-  void operator()(const op::Concat&) { exact(); }
-  void operator()(const op::Reshape&) { exact(); }
-  void operator()(const op::Flatten&) { exact(); }
-  void operator()(const op::Squeeze&) { exact(); }
-  void operator()(const op::Unsqueeze&) { exact(); }
-  void operator()(const op::Transpose&) { exact(); }
-  void operator()(const op::Identity&) { exact(); }
+  void operator()(const op::Concat&) { moves(); }
+  void operator()(const op::Reshape&) { moves(); }
+  void operator()(const op::Flatten&) { moves(); }
+  void operator()(const op::Squeeze&) { moves(); }
+  void operator()(const op::Unsqueeze&) { moves(); }
+  void operator()(const op::Transpose&) { moves(); }
+  void operator()(const op::Identity&) { moves(); }
 
   // Matrix products have bounds of their own (product_node.hpp).
   void operator()(const op::Gemm&) {}
   void operator()(const op::MatMul&) {}
 
 private:
-  void exact() {
+  /// Copies up to sign or to 0: only storing them can round.
+  void copies() {
     const bool fits = operands_fit_output();
-    for (const double y : view_.output->values) {
-      const Magnitude error = fits ? Magnitude() : rules_.storing_error(y, machine_);
-      result_.any_order.push_back(std::isfinite(y) ? error.value() : infinity);
+    unary([&](double, double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
+  }
+
+  void moves() {
+    const bool fits = operands_fit_output();
+    std::vector<Shape> shapes;
+    for (const Tensor<double>* input : view_.inputs) shapes.push_back(input->shape);
+    const std::vector<ElementSource> sources = plan_selection(view_.node->op, shapes, view_.output->shape);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const double x = view_.input(sources[i].input).values[sources[i].index];
+      push(std::isfinite(x), view_.y(i),
+           [&](double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
     }
   }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "bounds/parallel.hpp"
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
+#include "num/parallel.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -53,7 +53,7 @@ std::vector<double> product_up(const ProductPlan& plan, std::span<const double> 
     const bool same_b = batch > 0 && plan.b_batch[at(batch)] == plan.b_batch[at(batch - 1)];
     if (!same_b) packed = pack_b(plan, batch, b);
     const bool worth_it = plan.m * plan.n * plan.k >= work_worth_a_thread;
-    parallel_ranges(plan.m, worth_it ? threads : 1, [&](std::int64_t first, std::int64_t last) {
+    parallel_for(plan.m, worth_it ? threads : 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         const std::int64_t row = batch * plan.m + i;
         double* values = c.data() + row * plan.n;

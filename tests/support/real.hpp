@@ -39,6 +39,8 @@ public:
     return unary(function, *this);
   }
 
+  /// The float32 number in the direction named.
+  float to_float(mpfr_rnd_t direction) const { return mpfr_get_flt(value_, direction); }
   double to_double() const { return mpfr_get_d(value_, MPFR_RNDN); }
 
 private:

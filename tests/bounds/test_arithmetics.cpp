@@ -1,0 +1,165 @@
+#include <doctest/doctest.h>
+
+#include <cfloat>
+
+#include "support/bound_checks.hpp"
+
+// Arithmetics that this processor does not have as such: directed rounding, flushing of subnormal numbers, a
+// narrower output format. Every operation is done in 700 bits and rounded once.
+
+using namespace checks;
+
+namespace {
+
+struct SoftArithmetic {
+  mpfr_rnd_t direction = MPFR_RNDN;
+  bool flushes = false;
+  bool stores_bf16 = false;
+
+  float operand(float x) const { return flushes && std::abs(x) < FLT_MIN ? 0.0f : x; }
+  float rounded(const Real& exact) const { return operand(exact.to_float(direction)); }
+  float add(float a, float b) const { return rounded(Real(a) + Real(b)); }
+  float multiply(float a, float b) const { return rounded(Real(a) * Real(b)); }
+  float divide(float a, float b) const { return rounded(Real(a) / Real(b)); }
+  float fused(float a, float b, float c) const { return rounded(Real(a) * Real(b) + Real(c)); }
+  float stored(float x) const { return stores_bf16 ? naive::as_bf16(x) : x; }
+
+  ArithmeticModel model(bool fma) const {
+    ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, fma});
+    arithmetic.rounding = direction == MPFR_RNDZ   ? Rounding::toward_zero
+                          : direction == MPFR_RNDU ? Rounding::up
+                          : direction == MPFR_RNDD ? Rounding::down
+                                                   : Rounding::nearest_even;
+    arithmetic.flushes_subnormals = flushes;
+    if (stores_bf16) arithmetic.output = FormatId::bf16;
+    return arithmetic;
+  }
+
+  float dot(const std::vector<float>& a, const std::vector<float>& b, bool fma) const {
+    float sum = multiply(operand(a[0]), operand(b[0]));
+    for (std::size_t k = 1; k < a.size(); ++k) {
+      const float p = operand(a[k]), q = operand(b[k]);
+      sum = fma ? fused(p, q, sum) : add(sum, multiply(p, q));
+    }
+    return sum;
+  }
+};
+
+std::vector<SoftArithmetic> arithmetics() {
+  return {{MPFR_RNDZ, false, false}, {MPFR_RNDU, false, false}, {MPFR_RNDD, false, false},
+          {MPFR_RNDN, true, false},  {MPFR_RNDN, false, true},  {MPFR_RNDN, true, true}};
+}
+
+std::vector<float> draw_floats(Data data, std::size_t n, Generator& generator) {
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(draw(data, generator));
+  return values;
+}
+
+std::vector<double> widened(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+
+Tallies check_soft_dot(const SoftArithmetic& soft, Data data, bool fma, bool has_bias, Generator& generator) {
+  const std::size_t k = 1 + generator() % 12;
+  std::vector<double> p = widened(draw_floats(data, k, generator)), q = widened(draw_floats(data, k, generator));
+  shape_rows<float>(data, k, p, q);
+  const std::vector<float> a(p.begin(), p.end()), b(q.begin(), q.end());
+  const float bias = static_cast<float>(draw(data, generator));
+  float y = soft.dot(a, b, fma);
+  Real exact;
+  for (std::size_t i = 0; i < k; ++i) exact += Real(a[i]) * Real(b[i]);
+  const auto length = static_cast<std::int64_t>(k);
+  std::vector<Tensor<double>> operands{{{1, length}, p}, {{length, 1}, q}};
+  if (has_bias) {
+    y = soft.add(y, soft.operand(bias));
+    exact += Real(bias);
+    operands.push_back({{1}, {static_cast<double>(bias)}});
+  }
+  const auto computed = static_cast<double>(soft.stored(y));
+  const LayerBounds layer =
+      bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {computed}}, soft.model(fma)), bounds::default_rules());
+  Tallies tallies;
+  if (std::isfinite(computed)) tallies.add(layer, 0, computed, exact);
+  return tallies;
+}
+
+template <class SoftOp, class ExactOp>
+Tallies check_soft_pairs(const Op& op, const SoftArithmetic& soft, Data data, SoftOp soft_op, ExactOp exact_op,
+                         Generator& generator) {
+  const std::vector<float> a = draw_floats(data, 8, generator), b = draw_floats(data, 8, generator);
+  std::vector<double> computed;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    computed.push_back(static_cast<double>(soft.stored(soft_op(soft.operand(a[i]), soft.operand(b[i])))));
+  }
+  const OneNode one = one_node(op, {{{8}, widened(a)}, {{8}, widened(b)}}, {{8}, computed}, soft.model(false));
+  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  Tallies tallies;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact_op(Real(a[i]), Real(b[i])));
+  }
+  return tallies;
+}
+
+}  // namespace
+
+TEST_CASE("directed rounding, flushing and narrow outputs keep both bounds of a product") {
+  Generator generator(51);
+  for (const SoftArithmetic& soft : arithmetics()) {
+    CAPTURE(static_cast<int>(soft.direction));
+    CAPTURE(soft.flushes);
+    CAPTURE(soft.stores_bf16);
+    Tallies tallies;
+    for (int i = 0; i < 25 * test_multiplier(); ++i) {
+      for (int data = 0; data < static_cast<int>(Data::bias); ++data) {
+        tallies += check_soft_dot(soft, static_cast<Data>(data), i % 2 == 0, i % 3 == 0, generator);
+      }
+    }
+    INFO(tallies.first_violation());
+    CHECK(tallies.violations() == 0);
+    CHECK(tallies.order_aware.utilisation >= 0.3);
+  }
+}
+
+TEST_CASE("directed rounding, flushing and narrow outputs keep the bounds of single operations") {
+  Generator generator(52);
+  for (const SoftArithmetic& soft : arithmetics()) {
+    CAPTURE(static_cast<int>(soft.direction));
+    CAPTURE(soft.flushes);
+    CAPTURE(soft.stores_bf16);
+    Tallies tallies;
+    for (int i = 0; i < 20 * test_multiplier(); ++i) {
+      for (int kind = 0; kind < static_cast<int>(Data::bias); ++kind) {
+        const auto data = static_cast<Data>(kind);
+        tallies += check_soft_pairs(
+            op::Add{}, soft, data, [&](float a, float b) { return soft.add(a, b); },
+            [](const Real& a, const Real& b) { return a + b; }, generator);
+        tallies += check_soft_pairs(
+            op::Mul{}, soft, data, [&](float a, float b) { return soft.multiply(a, b); },
+            [](const Real& a, const Real& b) { return a * b; }, generator);
+        tallies += check_soft_pairs(
+            op::Div{}, soft, data, [&](float a, float b) { return soft.divide(a, b); },
+            [](const Real& a, const Real& b) { return a / b; }, generator);
+      }
+    }
+    INFO(tallies.first_violation());
+    CHECK(tallies.violations() == 0);
+    CHECK(tallies.componentwise.utilisation >= 0.3);
+  }
+}
+
+TEST_CASE("operands on the verge of subnormal sums: additions below twice the smallest normal are exact") {
+  Generator generator(53);
+  for (int i = 0; i < 2000 * test_multiplier(); ++i) {
+    const auto draw_small = [&] { return static_cast<float>(uniform(generator, -0x1p-125, 0x1p-125)); };
+    const float a = draw_small(), b = draw_small();
+    const auto y = static_cast<double>(a + b);
+    const OneNode one = one_node(op::Add{}, {{{1}, {static_cast<double>(a)}}, {{1}, {static_cast<double>(b)}}},
+                                 {{1}, {y}}, cpu_arithmetic("fp32", {}));
+    Tallies tallies;
+    tallies.add(bounds_of(one, bounds::default_rules()), 0, y, Real(a) + Real(b));
+    CAPTURE(a);
+    CAPTURE(b);
+    REQUIRE(tallies.violations() == 0);
+  }
+}

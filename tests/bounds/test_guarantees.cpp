@@ -1,0 +1,171 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "driftbound/num/errors.hpp"
+#include "support/small_networks.hpp"
+
+using namespace checks;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const SummationOrder blocked{SummationOrder::Kind::blocked, 8, true};
+
+/// x -> MatMul -> Tanh -> MatMul, recorded as zeros.
+struct Chain {
+  Graph graph;
+  Trace trace;
+};
+
+Chain tanh_chain(const ArithmeticModel& arithmetic) {
+  Chain chain;
+  ValueId value = add_fixed_input(chain.graph, "x", ElementType::f32, {1, 2});
+  const auto constant = [&](const char* name) {
+    return chain.graph.add_constant(name, StoredTensor::from(Tensor<float>{{2, 2}, {1.0f, 0.5f, 0.25f, 1.0f}}));
+  };
+  value = chain.graph.add_node("first", op::MatMul{}, {value, constant("w1")});
+  value = chain.graph.add_node("squash", op::Tanh{}, {value});
+  chain.graph.outputs = {chain.graph.add_node("last", op::MatMul{}, {value, constant("w2")})};
+  chain.trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>{{1, 2}, {0.0f, 0.0f}}));
+  chain.trace.arithmetic = arithmetic;
+  chain.trace.samples = 1;
+  for (const char* name : {"first", "squash", "last"}) {
+    chain.trace.layers.push_back({name, StoredTensor::from(Tensor<float>{{1, 2}, {0.0f, 0.0f}})});
+  }
+  return chain;
+}
+
+Guarantee guarantee_of(const std::vector<BoundResult>& list, const std::string& name) {
+  const BoundResult* result = find_bound(list, name);
+  REQUIRE(result != nullptr);
+  CHECK(result->condition.empty() == (result->guarantee == Guarantee::proven));
+  CHECK_FALSE(result->theorem.empty());
+  return result->guarantee;
+}
+
+}  // namespace
+
+TEST_CASE("IEEE arithmetic is proven; a measured function makes its layer and everything behind it conditional") {
+  const Chain chain = tanh_chain(float_arithmetic(blocked));
+  const Bounds result = bound(chain.graph, chain.trace);
+  REQUIRE(result.layers.size() == 3);
+  CHECK(guarantee_of(result.layers[0].local, "componentwise") == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[0].local, "order-aware") == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[0].accumulated, "forward") == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[1].local, "componentwise") == Guarantee::conditional);
+  CHECK(guarantee_of(result.layers[2].local, "componentwise") == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[2].accumulated, "forward") == Guarantee::conditional);
+  REQUIRE(result.assumptions.size() == 1);
+  CHECK(result.assumptions[0].find("tanh") != std::string::npos);
+  CHECK(result.assumptions[0].find("measured") != std::string::npos);
+}
+
+TEST_CASE("correctly rounded functions leave everything proven") {
+  const Chain chain = tanh_chain(cpu_arithmetic("fp64", blocked));
+  const Bounds result = bound(chain.graph, chain.trace);
+  CHECK(guarantee_of(result.layers[2].accumulated, "forward") == Guarantee::proven);
+  CHECK(result.assumptions.empty());
+}
+
+TEST_CASE("an arithmetic that is only assumed makes every bound conditional") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp64", blocked);
+  arithmetic.evidence = Evidence::assumed;
+  const Chain chain = tanh_chain(arithmetic);
+  const Bounds result = bound(chain.graph, chain.trace);
+  for (const LayerBounds& layer : result.layers) {
+    CHECK(guarantee_of(layer.local, "componentwise") == Guarantee::conditional);
+    CHECK(guarantee_of(layer.accumulated, "forward") == Guarantee::conditional);
+  }
+}
+
+TEST_CASE("folklore stands at products and at graph outputs, and is called heuristic") {
+  const Chain chain = tanh_chain(float_arithmetic(blocked));
+  const Bounds result = bound(chain.graph, chain.trace);
+  for (const char* name : {"seed-gamma", "seed-gamma/note"}) {
+    CHECK(find_bound(result.layers[0].local, name)->guarantee == Guarantee::heuristic);
+    CHECK(find_bound(result.layers[1].local, name) == nullptr);
+  }
+  for (const char* name : {"seed-sum-gamma", "seed-sum-gamma/note"}) {
+    CHECK(find_bound(result.layers[2].accumulated, name)->guarantee == Guarantee::heuristic);
+    CHECK(find_bound(result.layers[0].accumulated, name) == nullptr);
+  }
+}
+
+TEST_CASE("an unknown order gives no order-aware bound") {
+  const Chain chain = tanh_chain(float_arithmetic({}));
+  for (const LayerBounds& layer : bound(chain.graph, chain.trace).layers) {
+    CHECK(find_bound(layer.local, "order-aware") == nullptr);
+  }
+}
+
+TEST_CASE("layers that depend on no input have local bounds only, and hand their errors on") {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1});
+  const ValueId third = graph.add_constant("third", StoredTensor::from(Tensor<double>{{1}, {1.0 / 3.0}}));
+  const ValueId folded = graph.add_node("folded", op::Neg{}, {third});
+  graph.outputs = {graph.add_node("sum", op::Add{}, {x, folded})};
+  Trace trace;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>{{1}, {0.0f}}));
+  trace.arithmetic = cpu_arithmetic("fp32", blocked);
+  trace.samples = 1;
+  const Tensor<float> rounded{{1}, {-static_cast<float>(1.0 / 3.0)}};
+  trace.layers = {{"folded", StoredTensor::from(rounded)}, {"sum", StoredTensor::from(rounded)}};
+  const Bounds result = bound(graph, trace);
+  CHECK(result.layers[0].accumulated.empty());
+  const double error = std::abs(1.0 / 3.0 - static_cast<double>(static_cast<float>(1.0 / 3.0)));
+  CHECK(find_bound(result.layers[0].local, "componentwise")->values.values[0] >= error);
+  CHECK(find_bound(result.layers[1].local, "componentwise")->values.values[0] == 0.0);
+  CHECK(find_bound(result.layers[1].accumulated, "forward")->values.values[0] >= error);
+}
+
+TEST_CASE("values that are not finite have no bound, and neither has what they reach") {
+  const double nan = std::nan("");
+  const auto bound_of = [](const Op& op, const std::vector<Tensor<double>>& operands, double y) {
+    const OneNode one = one_node(op, operands, {{1}, {y}}, cpu_arithmetic("fp32", blocked));
+    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    CHECK(find_bound(layer.accumulated, "forward")->values.values[0] == infinity);
+    return find_bound(layer.local, "componentwise")->values.values[0];
+  };
+  CHECK(bound_of(op::Exp{}, {{{1}, {100.0}}}, infinity) == infinity);
+  CHECK(bound_of(op::Exp{}, {{{1}, {-infinity}}}, 0.0) == infinity);
+  CHECK(bound_of(op::Relu{}, {{{1}, {nan}}}, 0.0) == infinity);
+  CHECK(bound_of(op::Add{}, {{{1}, {1.0}}, {{1}, {nan}}}, nan) == infinity);
+  CHECK(bound_of(op::MatMul{}, {{{1, 1}, {infinity}}, {{1}, {0.0}}}, 0.0) == infinity);
+}
+
+TEST_CASE("a trace that does not fit the graph is refused by name") {
+  Chain chain = tanh_chain(float_arithmetic(blocked));
+  chain.trace.layers[1].output = StoredTensor::from(Tensor<float>{{1, 3}, {0.0f, 0.0f, 0.0f}});
+  CHECK_THROWS_WITH_AS(bound(chain.graph, chain.trace), doctest::Contains("squash"), ShapeMismatch);
+  chain.trace.layers.pop_back();
+  CHECK_THROWS_AS(bound(chain.graph, chain.trace), ShapeMismatch);
+}
+
+TEST_CASE("a function without an accuracy is refused by name") {
+  ArithmeticModel arithmetic = float_arithmetic(blocked);
+  arithmetic.functions.clear();
+  const Chain chain = tanh_chain(arithmetic);
+  CHECK_THROWS_WITH_AS(bound(chain.graph, chain.trace), doctest::Contains("tanh"), Unsupported);
+}
+
+TEST_CASE("threads change nothing") {
+  Generator generator(61);
+  NetworkBuilder builder(generator);
+  for (const char* block : {"gemm", "tanh", "attention", "gemm"}) builder.add(block);
+  const Graph graph = builder.finish();
+  Trace trace;
+  trace.arithmetic = float_arithmetic(blocked);
+  trace.samples = 2;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(convert<float>(network_inputs(1.0, false, generator))));
+  const std::vector<Shape> shapes = infer_shapes(graph, {{2, 4}});
+  for (const Node& node : graph.nodes) {
+    trace.layers.push_back({node.name, StoredTensor::from(Tensor<float>(shapes[node.output]))});
+  }
+  BoundOptions options;
+  options.threads = 3;
+  const Bounds one = bound(graph, trace), three = bound(graph, trace, options);
+  for (std::size_t n = 0; n < one.layers.size(); ++n) {
+    CHECK(one.layers[n].accumulated[0].values.values == three.layers[n].accumulated[0].values.values);
+  }
+}
