@@ -93,6 +93,7 @@ void check(Oracle& oracle, const Operation& op, double a, double b, double c) {
 
 /// Operands that make the operation cancel, or land at the ends of the range.
 void provoke(char op, SpitefulDoubles& doubles, double& a, double& b, double& c) {
+  if (a == 0.0) a = 1.0;
   const int exponent = doubles.between(0, 1) == 0 ? doubles.between(-1080, -950) : doubles.between(1020, 1024);
   if (op == '*' || op == 'f') b = std::ldexp(1.0 + doubles.next_within(1) / 4.0, exponent - std::ilogb(a));
   if (op == '/') a = std::ldexp(b, doubles.between(-1080, 1024));

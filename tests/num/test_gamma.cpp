@@ -91,7 +91,9 @@ std::vector<Case> cases() {
 
 TEST_CASE("gamma is never below n u / (1 - n u), and close to it") {
   Oracle exact;
-  for (const auto& [n, u] : cases()) {
+  for (const Case& c : cases()) {
+    const std::int64_t n = c.n;
+    const double u = c.u;
     const Magnitude bound = gamma(n, u);
     exact.set_gamma(n, u);
     CAPTURE(n);
@@ -107,7 +109,9 @@ TEST_CASE("gamma is never below n u / (1 - n u), and close to it") {
 
 TEST_CASE("growth is never below (1 + u)^n - 1, and close to it") {
   Oracle exact;
-  for (const auto& [n, u] : cases()) {
+  for (const Case& c : cases()) {
+    const std::int64_t n = c.n;
+    const double u = c.u;
     const Magnitude bound = growth(n, u);
     exact.set_growth(n, u);
     CAPTURE(n);
