@@ -32,7 +32,8 @@ Provenance cpu_provenance() {
   Provenance provenance;
   provenance.program = "driftbound " DRIFTBOUND_VERSION;
   provenance.backend = "cpu";
-  provenance.device = processor_name();
+  static const std::string processor = processor_name();
+  provenance.device = processor;
   provenance.date = utc_now();
   provenance.details["instructions"] = fastest_product_kernels().name;
   return provenance;
