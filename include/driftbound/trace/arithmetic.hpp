@@ -14,14 +14,16 @@ namespace driftbound {
 enum class Evidence { documented, measured, assumed };
 std::string_view name_of(Evidence evidence);
 
-/// In which order the products of one dot product are added.
-///   sequential:  one chain from the first product to the last
-///   pairwise:    halves (the left one the largest power of two below n), recursively
-///   blocked B:   chains of B consecutive products, their sums added one after the other
-///   split_k S:   S chains of ceil(n / S) consecutive products, their sums added one after the other
+/// In which order the products p_1 ... p_n (n >= 1) of one dot product are added. A chain over p_i ... p_j starts
+/// as s = fl(p_i); every further step is s = fl(fl(p_k) + s), with `fma` s = fl(p_k + s).
+///   sequential:  one chain
+///   pairwise:    n <= 2: a chain; else fl(left + right), left over the first 2^m products (the largest power of
+///                two below n), right over the rest, both by this rule
+///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then t = fl(t + c_j)
+///   split_k S:   the same with chains of ceil(n / S) products
 ///   unknown:     any order
-/// With `fma` every chain step is fl(a b + s) (pairwise: the second product of each lowest pair);
-/// without, products are rounded first. A chain starts from its first rounded product. A bias is added last.
+/// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
+/// docs/arithmetic.md says what each op does with the sum.
 struct SummationOrder {
   enum class Kind { unknown, sequential, pairwise, blocked, split_k };
   Kind kind = Kind::unknown;
