@@ -8,7 +8,7 @@ namespace driftbound {
 
 /// gamma_n = n u / (1 - n u), rounded up; infinite where n u >= 1.
 /// Domain:    n >= 0, 0 <= u < 1
-/// Tightness: relative excess below 2^-50 while n u <= 1/2
+/// Tightness: relative excess below 2^-49 while n u <= 1/2, barring underflow
 /// Source:    docs/theory.md T-04; Higham (2002), Lemma 3.1
 /// Throws:    InvalidArgument outside the domain
 Magnitude gamma(std::int64_t n, double unit_roundoff);
