@@ -98,7 +98,7 @@ std::vector<ElementSource> concatenated(const op::Concat& concat, const std::vec
 
 BroadcastIndex::BroadcastIndex(const Shape& operand, const Shape& result) : identity_(operand == result) {
   if (identity_) return;
-  if (operand.size() > result.size() || broadcast(operand, result) != result) {
+  if (!broadcasts_to(operand, result)) {
     throw ShapeMismatch(fmt::format("{} does not broadcast to {}", to_string(operand), to_string(result)));
   }
   offsets_ = strided_offsets(result, broadcast_strides(operand, result));

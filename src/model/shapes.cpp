@@ -41,7 +41,7 @@ void require_positive_inner_dimension(const ProductExtents& extents, const Shape
 Shape gemm_shape(const op::Gemm& gemm, std::span<const Shape> inputs) {
   const ProductExtents extents = product_extents(gemm, inputs[0], inputs[1]);
   const Shape result = {extents.m, extents.n};
-  if (inputs.size() == 3 && (inputs[2].size() > 2 || broadcast(result, inputs[2]) != result)) {
+  if (inputs.size() == 3 && !broadcasts_to(inputs[2], result)) {
     throw ShapeMismatch(
         fmt::format("C {} does not broadcast to the product's shape {}", to_string(inputs[2]), to_string(result)));
   }
@@ -182,6 +182,12 @@ Shape node_shape(const Node& node, std::span<const Shape> inputs) {
 }
 
 }  // namespace
+
+bool broadcasts_to(const Shape& operand, const Shape& result) {
+  if (operand.size() > result.size()) return false;
+  const auto fits = [](std::int64_t own, std::int64_t wanted) { return own == wanted || own == 1; };
+  return std::equal(operand.rbegin(), operand.rend(), result.rbegin(), fits);
+}
 
 std::size_t normalized_axis(std::int64_t axis, std::size_t rank) {
   const auto signed_rank = static_cast<std::int64_t>(rank);

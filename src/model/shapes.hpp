@@ -12,6 +12,9 @@ namespace driftbound {
 /// Throws:    ShapeMismatch naming the shapes that do not fit
 Shape output_shape(const Op& op, std::span<const Shape> inputs);
 
+/// Whether the operand broadcasts to the result without stretching the result.
+bool broadcasts_to(const Shape& operand, const Shape& result);
+
 /// The axis counted from the front.
 /// Throws:    ShapeMismatch unless -rank <= axis < rank
 std::size_t normalized_axis(std::int64_t axis, std::size_t rank);

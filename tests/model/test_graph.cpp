@@ -1,0 +1,177 @@
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "model/graphs.hpp"
+
+using namespace driftbound;
+using graphs::contains;
+using graphs::declared;
+using graphs::message_of;
+using graphs::ones;
+
+namespace {
+
+/// One default-constructed op of every alternative.
+template <std::size_t... I>
+std::vector<Op> every_op(std::index_sequence<I...>) {
+  return {Op(std::in_place_index<I>)...};
+}
+std::vector<Op> every_op() {
+  return every_op(std::make_index_sequence<std::variant_size_v<Op>>());
+}
+
+bool takes(const Op& op, std::size_t inputs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, declared({1}));
+  try {
+    graph.add_node("n", op, std::vector<ValueId>(inputs, x));
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
+/// x [-1, 2] -> dense -> relu
+Graph two_layers() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, declared({-1, 2}));
+  const ValueId w = graph.add_constant("w", ones({2, 4}));
+  const ValueId b = graph.add_constant("b", ones({4}));
+  const ValueId y = graph.add_node("dense", op::Gemm{}, {x, w, b});
+  graph.outputs = {graph.add_node("relu", op::Relu{}, {y})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("every op has a name of its own") {
+  std::set<std::string_view> names;
+  for (const Op& op : every_op()) names.insert(name_of(op));
+  CHECK(names.size() == std::variant_size_v<Op>);
+  CHECK(name_of(op::LeakyRelu{}) == "LeakyRelu");
+  CHECK(name_of(op::MatMul{}) == "MatMul");
+}
+
+TEST_CASE("add_node takes as many inputs as the op has") {
+  for (const Op& op : every_op()) {
+    CAPTURE(name_of(op));
+    const std::set<std::string_view> binary = {"MatMul", "Add", "Sub", "Mul", "Div"};
+    const bool is_binary = binary.count(name_of(op)) != 0;
+    const bool is_gemm = name_of(op) == "Gemm";
+    const bool is_concat = name_of(op) == "Concat";
+    CHECK_FALSE(takes(op, 0));
+    CHECK(takes(op, 1) == (!is_binary && !is_gemm));
+    CHECK(takes(op, 2) == (is_binary || is_gemm || is_concat));
+    CHECK(takes(op, 3) == (is_gemm || is_concat));
+    CHECK(takes(op, 4) == is_concat);
+  }
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {});
+  const std::string message = message_of<InvalidArgument>([&] { graph.add_node("fc1", op::Gemm{}, {x}); });
+  CHECK(message == "node 'fc1' (Gemm) has 1 inputs, the op takes 2 to 3");
+}
+
+TEST_CASE("add_node refuses inputs that do not exist yet") {
+  Graph graph;
+  graph.add_input("x", ElementType::f32, {});
+  const std::string message = message_of<InvalidArgument>([&] { graph.add_node("act", op::Relu{}, {1}); });
+  CHECK(contains(message, "'act' (Relu)"));
+  CHECK(graph.nodes.empty());
+  CHECK(graph.values.size() == 1);
+}
+
+TEST_CASE("a node computes in the widest float type of its inputs") {
+  Graph graph;
+  const ValueId half = graph.add_input("half", ElementType::f16, {});
+  const ValueId brain = graph.add_input("brain", ElementType::bf16, {});
+  const ValueId single = graph.add_input("single", ElementType::f32, {});
+  const ValueId wide = graph.add_input("wide", ElementType::f64, {});
+  const ValueId whole = graph.add_input("whole", ElementType::i64, {});
+  int nodes = 0;
+  const auto type_of = [&](Op op, std::vector<ValueId> inputs) {
+    return graph.value(graph.add_node("n" + std::to_string(nodes++), std::move(op), std::move(inputs))).type;
+  };
+  CHECK(type_of(op::Add{}, {half, half}) == ElementType::f16);
+  CHECK(type_of(op::Add{}, {half, single}) == ElementType::f32);
+  CHECK(type_of(op::Add{}, {wide, single}) == ElementType::f64);
+  CHECK(type_of(op::Add{}, {half, brain}) == ElementType::f32);  // neither holds the other
+  CHECK(type_of(op::Mul{}, {single, whole}) == ElementType::f32);
+  CHECK(type_of(op::Reshape{{1}}, {whole}) == ElementType::i64);
+  CHECK(type_of(op::Cast{ElementType::f64}, {half}) == ElementType::f64);
+  CHECK(type_of(op::Cast{ElementType::f32}, {whole}) == ElementType::f32);
+}
+
+TEST_CASE("what integers compute is refused: they wrap and truncate") {
+  Graph graph;
+  const ValueId whole = graph.add_input("whole", ElementType::i64, {});
+  const ValueId real = graph.add_input("real", ElementType::f32, {});
+  CHECK_THROWS_AS(graph.add_node("n", op::Div{}, {whole, whole}), Unsupported);
+  CHECK(contains(message_of<Unsupported>([&] { graph.add_node("n", op::Cast{ElementType::i64}, {real}); }), "int64"));
+}
+
+TEST_CASE("a graph knows its producers, parameters and working type") {
+  const Graph graph = two_layers();
+  CHECK(graph.producer(graph.outputs[0]) == 1);
+  CHECK(graph.producer(graph.nodes[0].output) == 0);
+  CHECK_FALSE(graph.producer(graph.inputs[0]).has_value());
+  CHECK(graph.parameter_count() == 12);
+  CHECK(graph.working_type() == ElementType::f32);
+  CHECK(graph.value(graph.outputs[0]).name == "relu");
+
+  Graph mixed = graph;
+  mixed.add_constant("shape", StoredTensor::from(Tensor<std::int64_t>({2}, {1, 2})));
+  CHECK(mixed.parameter_count() == 12);
+  mixed.add_constant("scale", StoredTensor::from(Tensor<double>({1}, {0.5})));
+  CHECK(mixed.working_type() == ElementType::f64);
+}
+
+TEST_CASE("depends_on_input follows the inputs through the nodes") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, declared({2}));
+  const ValueId c = graph.add_constant("c", ones({2}));
+  const ValueId folded = graph.add_node("folded", op::Exp{}, {c});
+  const ValueId mixed = graph.add_node("mixed", op::Add{}, {folded, x});
+  CHECK(depends_on_input(graph) == std::vector<bool>{true, false, false, true});
+  CHECK(mixed == 3);
+}
+
+TEST_CASE("fan_in is the length of the sums that a node forms") {
+  const auto fan = [](Op op, const std::vector<Shape>& inputs) {
+    const Graph graph = graphs::one_node(std::move(op), inputs);
+    return fan_in(graph, graph.nodes[0], infer_shapes(graph, inputs));
+  };
+  CHECK(fan(op::Gemm{}, {{4, 3}, {3, 5}}) == 3);
+  CHECK(fan(op::Gemm{1.0, 1.0, true, true}, {{4, 3}, {5, 4}}) == 4);
+  CHECK(fan(op::MatMul{}, {{2, 4, 7}, {7, 5}}) == 7);
+  CHECK(fan(op::MatMul{}, {{7}, {7}}) == 7);
+  CHECK(fan(op::Softmax{1, false}, {{2, 3, 4}}) == 3);
+  CHECK(fan(op::Softmax{1, true}, {{2, 3, 4}}) == 12);
+  CHECK(fan(op::Add{}, {{4}, {4}}) == 0);
+  CHECK(fan(op::Tanh{}, {{4}}) == 0);
+  CHECK(fan(op::Concat{0}, {{4}, {4}}) == 0);
+}
+
+TEST_CASE("validate accepts what add_node builds") {
+  CHECK_NOTHROW(validate(two_layers()));
+}
+
+TEST_CASE("validate names what is wrong with a graph") {
+  const auto complaint = [](auto damage) {
+    Graph graph = two_layers();
+    damage(graph);
+    return message_of<InvalidArgument>([&] { validate(graph); });
+  };
+  CHECK(contains(complaint([](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }), "'relu' (Relu) reads 'dense' before"));
+  CHECK(contains(complaint([](Graph& g) { g.nodes[1].name = "dense"; }), "'dense'"));
+  CHECK(contains(complaint([](Graph& g) { g.nodes[1].inputs = {99}; }), "'relu' (Relu) reads value 99"));
+  CHECK(contains(complaint([](Graph& g) { g.nodes[0].inputs.pop_back(), g.nodes[0].inputs.pop_back(); }), "'dense'"));
+  CHECK(contains(complaint([](Graph& g) { g.nodes[1].output = g.nodes[0].output; }), "'relu'"));
+  CHECK(contains(complaint([](Graph& g) { g.nodes[1].output = g.inputs[0]; }), "'relu'"));
+  CHECK(contains(complaint([](Graph& g) { g.outputs = {42}; }), "output 42"));
+  CHECK(contains(complaint([](Graph& g) { g.inputs = {1}; }), "input 1"));
+  CHECK(contains(complaint([](Graph& g) { g.inputs.push_back(g.inputs[0]); }), "named 'x'"));
+  CHECK(contains(complaint([](Graph& g) { g.inputs.clear(); }), "reads 'x' before"));
+}

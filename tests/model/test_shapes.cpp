@@ -1,0 +1,191 @@
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+
+#include "model/graphs.hpp"
+
+using namespace driftbound;
+using graphs::contains;
+using graphs::declared;
+using graphs::message_of;
+
+namespace {
+
+Shape shape_of(const Op& op, const std::vector<Shape>& inputs) {
+  const Graph graph = graphs::one_node(op, inputs);
+  return infer_shapes(graph, inputs)[graph.outputs[0]];
+}
+
+/// The complaint about shapes that do not fit; it must name the node, the op and every input shape.
+std::string complaint(const Op& op, const std::vector<Shape>& inputs) {
+  const std::string message = message_of<ShapeMismatch>([&] { (void)shape_of(op, inputs); });
+  CAPTURE(message);
+  CHECK(contains(message, "node 'layer' (" + std::string(name_of(op)) + ")"));
+  for (const Shape& input : inputs) CHECK(contains(message, to_string(input)));
+  return message;
+}
+
+op::Gemm gemm(bool transpose_a, bool transpose_b) {
+  return {1.0, 1.0, transpose_a, transpose_b};
+}
+
+}  // namespace
+
+TEST_CASE("Gemm multiplies matrices, transposed on demand") {
+  CHECK(shape_of(gemm(false, false), {{4, 3}, {3, 5}}) == Shape{4, 5});
+  CHECK(shape_of(gemm(true, false), {{3, 4}, {3, 5}}) == Shape{4, 5});
+  CHECK(shape_of(gemm(false, true), {{4, 3}, {5, 3}}) == Shape{4, 5});
+  CHECK(shape_of(gemm(true, true), {{3, 4}, {5, 3}}) == Shape{4, 5});
+  CHECK(shape_of(gemm(false, false), {{0, 3}, {3, 5}}) == Shape{0, 5});
+  CHECK(contains(complaint(gemm(false, false), {{4, 3}, {5, 3}}), "inner dimensions"));
+  CHECK(contains(complaint(gemm(false, true), {{4, 3}, {3, 5}}), "[3, 5]^T"));
+  CHECK(contains(complaint(gemm(false, false), {{2, 4, 3}, {3, 5}}), "matrices"));
+  CHECK(contains(complaint(gemm(false, false), {{3}, {3, 5}}), "matrices"));
+  CHECK(contains(complaint(gemm(false, false), {{4, 0}, {0, 5}}), "without terms"));
+}
+
+TEST_CASE("Gemm's C broadcasts to the product, never the product to C") {
+  for (const Shape& c : {Shape{4, 5}, Shape{1, 5}, Shape{4, 1}, Shape{5}, Shape{1}, Shape{}}) {
+    CAPTURE(to_string(c));
+    CHECK(shape_of(gemm(false, false), {{4, 3}, {3, 5}, c}) == Shape{4, 5});
+  }
+  for (const Shape& c : {Shape{4}, Shape{5, 5}, Shape{1, 4, 5}, Shape{2, 4, 5}}) {
+    CAPTURE(to_string(c));
+    CHECK(contains(complaint(gemm(false, false), {{4, 3}, {3, 5}, c}), "does not broadcast"));
+  }
+  CHECK(contains(complaint(gemm(false, false), {{1, 3}, {3, 5}, {4, 5}}), "does not broadcast"));
+}
+
+TEST_CASE("MatMul follows numpy.matmul") {
+  CHECK(shape_of(op::MatMul{}, {{4, 3}, {3, 5}}) == Shape{4, 5});
+  CHECK(shape_of(op::MatMul{}, {{3}, {3, 5}}) == Shape{5});
+  CHECK(shape_of(op::MatMul{}, {{4, 3}, {3}}) == Shape{4});
+  CHECK(shape_of(op::MatMul{}, {{3}, {3}}) == Shape{});
+  CHECK(shape_of(op::MatMul{}, {{2, 4, 3}, {3, 5}}) == Shape{2, 4, 5});
+  CHECK(shape_of(op::MatMul{}, {{4, 3}, {2, 3, 5}}) == Shape{2, 4, 5});
+  CHECK(shape_of(op::MatMul{}, {{7, 1, 4, 3}, {2, 3, 5}}) == Shape{7, 2, 4, 5});
+  CHECK(shape_of(op::MatMul{}, {{3}, {7, 2, 3, 5}}) == Shape{7, 2, 5});
+  CHECK(shape_of(op::MatMul{}, {{7, 2, 4, 3}, {3}}) == Shape{7, 2, 4});
+  CHECK(contains(complaint(op::MatMul{}, {{4, 3}, {4, 3}}), "inner dimensions"));
+  CHECK(contains(complaint(op::MatMul{}, {{4, 3}, {4}}), "inner dimensions"));
+  CHECK(contains(complaint(op::MatMul{}, {{}, {3}}), "scalars"));
+  CHECK(contains(complaint(op::MatMul{}, {{2, 4, 3}, {3, 3, 5}}), "broadcast"));
+  CHECK(contains(complaint(op::MatMul{}, {{4, 0}, {0, 5}}), "without terms"));
+}
+
+TEST_CASE("arithmetic broadcasts both operands") {
+  for (const Op& op : {Op(op::Add{}), Op(op::Sub{}), Op(op::Mul{}), Op(op::Div{})}) {
+    CHECK(shape_of(op, {{4, 1}, {3}}) == Shape{4, 3});
+    CHECK(shape_of(op, {{}, {2, 3}}) == Shape{2, 3});
+    CHECK(contains(complaint(op, {{4, 2}, {3}}), "do not broadcast"));
+  }
+}
+
+TEST_CASE("elementwise functions keep the shape") {
+  for (const Op& op : {Op(op::Neg{}), Op(op::Relu{}), Op(op::LeakyRelu{}), Op(op::Elu{}), Op(op::Tanh{}),
+                       Op(op::Sigmoid{}), Op(op::Softplus{}), Op(op::Sin{}), Op(op::Cos{}), Op(op::Exp{}),
+                       Op(op::Erf{}), Op(op::Sqrt{}), Op(op::Identity{}), Op(op::Cast{})}) {
+    CHECK(shape_of(op, {{2, 3, 4}}) == Shape{2, 3, 4});
+    CHECK(shape_of(op, {{}}) == Shape{});
+  }
+}
+
+TEST_CASE("Softmax needs an axis that is there") {
+  CHECK(shape_of(op::Softmax{-1, false}, {{2, 3}}) == Shape{2, 3});
+  CHECK(shape_of(op::Softmax{0, true}, {{2, 3}}) == Shape{2, 3});
+  CHECK(contains(complaint(op::Softmax{2, false}, {{2, 3}}), "no axis 2"));
+  CHECK(contains(complaint(op::Softmax{-3, true}, {{2, 3}}), "no axis -3"));
+  CHECK(contains(complaint(op::Softmax{0, false}, {{}}), "no axis 0"));
+}
+
+TEST_CASE("Concat adds extents on its axis and wants the others equal") {
+  CHECK(shape_of(op::Concat{0}, {{2, 3}, {4, 3}}) == Shape{6, 3});
+  CHECK(shape_of(op::Concat{-1}, {{2, 3}, {2, 1}, {2, 0}}) == Shape{2, 4});
+  CHECK(shape_of(op::Concat{0}, {{5}}) == Shape{5});
+  CHECK(contains(complaint(op::Concat{0}, {{2, 3}, {2, 4}}), "more than axis 0"));
+  CHECK(contains(complaint(op::Concat{0}, {{2, 3}, {2}}), "more than axis 0"));
+  CHECK(contains(complaint(op::Concat{2}, {{2, 3}, {2, 3}}), "no axis 2"));
+  CHECK(contains(complaint(op::Concat{0}, {{}, {}}), "no axis 0"));
+}
+
+TEST_CASE("Reshape copies zeros and infers one extent") {
+  CHECK(shape_of(op::Reshape{{3, 2}, false}, {{2, 3}}) == Shape{3, 2});
+  CHECK(shape_of(op::Reshape{{-1}, false}, {{2, 3, 4}}) == Shape{24});
+  CHECK(shape_of(op::Reshape{{0, -1}, false}, {{2, 3, 4}}) == Shape{2, 12});
+  CHECK(shape_of(op::Reshape{{}, false}, {{1, 1}}) == Shape{});
+  CHECK(shape_of(op::Reshape{{0, 7}, true}, {{3, 0}}) == Shape{0, 7});
+  CHECK(shape_of(op::Reshape{{0, 0}, false}, {{3, 0}}) == Shape{3, 0});
+  CHECK(contains(complaint(op::Reshape{{4, 2}, false}, {{2, 3}}), "cannot reshape"));
+  CHECK(contains(complaint(op::Reshape{{4, -1}, false}, {{2, 3}}), "cannot reshape"));
+  CHECK(contains(complaint(op::Reshape{{-1, -1}, false}, {{2, 3}}), "cannot reshape"));
+  CHECK(contains(complaint(op::Reshape{{-2, 3}, false}, {{2, 3}}), "cannot reshape"));
+  CHECK(contains(complaint(op::Reshape{{0, -1}, true}, {{0, 3}}), "cannot reshape"));
+  CHECK(contains(complaint(op::Reshape{{2, 3, 0}, false}, {{2, 3}}), "copies axis 2"));
+  CHECK_THROWS_AS(shape_of(op::Reshape{{std::int64_t{1} << 40, std::int64_t{1} << 40}, false}, {{2, 3}}),
+                  ShapeMismatch);
+}
+
+TEST_CASE("Flatten makes a matrix") {
+  CHECK(shape_of(op::Flatten{1}, {{2, 3, 4}}) == Shape{2, 12});
+  CHECK(shape_of(op::Flatten{0}, {{2, 3, 4}}) == Shape{1, 24});
+  CHECK(shape_of(op::Flatten{3}, {{2, 3, 4}}) == Shape{24, 1});
+  CHECK(shape_of(op::Flatten{-1}, {{2, 3, 4}}) == Shape{6, 4});
+  CHECK(shape_of(op::Flatten{0}, {{}}) == Shape{1, 1});
+  CHECK(contains(complaint(op::Flatten{4}, {{2, 3, 4}}), "axis 4"));
+  CHECK(contains(complaint(op::Flatten{-4}, {{2, 3, 4}}), "axis -4"));
+}
+
+TEST_CASE("Squeeze drops extents of 1 only") {
+  CHECK(shape_of(op::Squeeze{{0, -2}}, {{1, 3, 1, 4}}) == Shape{3, 4});
+  CHECK(shape_of(op::Squeeze{{}}, {{1, 3, 1}}) == Shape{3});
+  CHECK(contains(complaint(op::Squeeze{{1}}, {{1, 3}}), "axis 1"));
+  CHECK(contains(complaint(op::Squeeze{{2}}, {{1, 3}}), "no axis 2"));
+  CHECK(contains(complaint(op::Squeeze{{0, -2}}, {{1, 3}}), "twice"));
+}
+
+TEST_CASE("Unsqueeze counts its axes in the output") {
+  CHECK(shape_of(op::Unsqueeze{{0, 3}}, {{2, 3}}) == Shape{1, 2, 3, 1});
+  CHECK(shape_of(op::Unsqueeze{{-1}}, {{2, 3}}) == Shape{2, 3, 1});
+  CHECK(shape_of(op::Unsqueeze{{-4, 1}}, {{2, 3}}) == Shape{1, 1, 2, 3});
+  CHECK(shape_of(op::Unsqueeze{{0}}, {{}}) == Shape{1});
+  CHECK(contains(complaint(op::Unsqueeze{{3}}, {{2, 3}}), "no axis 3"));
+  CHECK(contains(complaint(op::Unsqueeze{{1, -3}}, {{2, 3}}), "twice"));
+}
+
+TEST_CASE("Transpose permutes, by default to the reversed order") {
+  CHECK(shape_of(op::Transpose{{}}, {{2, 3, 4}}) == Shape{4, 3, 2});
+  CHECK(shape_of(op::Transpose{{1, 2, 0}}, {{2, 3, 4}}) == Shape{3, 4, 2});
+  CHECK(contains(complaint(op::Transpose{{0, 0, 1}}, {{2, 3, 4}}), "no permutation"));
+  CHECK(contains(complaint(op::Transpose{{0, 1}}, {{2, 3, 4}}), "no permutation"));
+  CHECK(contains(complaint(op::Transpose{{0, 1, 3}}, {{2, 3, 4}}), "no axis 3"));
+}
+
+TEST_CASE("shapes travel through a graph") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, declared({-1, 4}));
+  const ValueId w = graph.add_constant("w", graphs::ones({3, 4}));
+  const ValueId y = graph.add_node("fc", gemm(false, true), {x, w});
+  const ValueId z = graph.add_node("wide", op::Unsqueeze{{1}}, {y});
+  graph.outputs = {z};
+  CHECK(infer_shapes(graph, {{7, 4}}) == std::vector<Shape>{{7, 4}, {3, 4}, {7, 3}, {7, 1, 3}});
+}
+
+TEST_CASE("input shapes must be those declared") {
+  Graph graph;
+  graph.add_input("x", ElementType::f32, declared({-1, 4}));
+  CHECK_THROWS_AS(infer_shapes(graph, {}), ShapeMismatch);
+  CHECK_THROWS_AS(infer_shapes(graph, {{7, 4, 1}}), ShapeMismatch);
+  CHECK_THROWS_AS(infer_shapes(graph, {{-7, 4}}), ShapeMismatch);
+  const std::string message = message_of<ShapeMismatch>([&] { (void)infer_shapes(graph, {{7, 5}}); });
+  CHECK(contains(message, "'x'"));
+  CHECK(contains(message, "[7, 5]"));
+}
+
+TEST_CASE("values of absurd size are refused before anything is allocated") {
+  const std::int64_t big = std::int64_t{1} << 21;
+  CHECK(contains(complaint(op::Add{}, {{big, 1}, {1, big}}), "2^40"));
+  CHECK(contains(complaint(op::MatMul{}, {{big, 1, 1, 1}, {big, 1, 1}}), "2^40"));
+  CHECK(contains(complaint(gemm(false, false), {{big, 1}, {1, big}}), "2^40"));
+  CHECK_THROWS_AS(shape_of(op::MatMul{}, {{big, 1, big, 1}, {big, 1, big}}), ShapeMismatch);
+}
