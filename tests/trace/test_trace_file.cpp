@@ -303,12 +303,12 @@ TEST_CASE("a trace cut short anywhere, or with any byte of its header wrong, doe
   const Graph graph = batched_graph();
   for (std::size_t length = 0; length < good.size(); length += length < 64 ? 1 : 7) {
     CAPTURE(length);
-    CHECK_THROWS_AS(read_trace(graph, hash, folder.write("cut", good.substr(0, length))), Error);
+    CHECK_THROWS_AS(read_trace(graph, hash, write_anew(folder, "cut", good.substr(0, length))), Error);
   }
   for (std::size_t at = 0; at < good.size(); at += 3) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x15);
-    const auto file = folder.write("bad", bad);
+    const auto file = write_anew(folder, "bad", bad);
     CHECK(refuses_or([&] { return read_trace(graph, hash, file).layers.size() == 5; }));
   }
 }
