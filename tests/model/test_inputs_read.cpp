@@ -26,7 +26,7 @@ Graph batched() {
   return one_input({{-1, "N"}, {3, ""}});
 }
 Graph single() {
-  return one_input({{1, ""}, {1, ""}, {3, ""}});
+  return one_input({{2, ""}, {3, ""}});
 }
 
 Graph two_inputs() {
@@ -74,8 +74,9 @@ TEST_CASE("a line of a CSV file is a sample of whatever shape the model takes") 
   const TemporaryFolder folder;
   const auto file = folder.write("x.csv", "a,b,c\n0.1,2,3\n4,5,6\n");
   CHECK(read_inputs(batched(), file).at("x").shape() == Shape{2, 3});
-  CHECK(read_inputs(single(), file).at("x").shape() == Shape{2, 1, 1, 3});
+  CHECK(read_inputs(one_input({{1, ""}, {1, ""}, {3, ""}}), file).at("x").shape() == Shape{2, 1, 3});
   CHECK(read_inputs(batched(), file).at("x").to_double().values[0] == 0.1);
+  CHECK(read_inputs(single(), folder.write("s.csv", "1,2,3,4,5,6\n1,2,3,4,5,6\n")).at("x").shape() == Shape{2, 2, 3});
   CHECK(contains(error_of<ShapeMismatch>(one_input({{-1, ""}, {4, ""}}), file), "4"));
 }
 

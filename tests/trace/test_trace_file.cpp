@@ -157,6 +157,17 @@ TEST_CASE("a single sample may come without its sample axis") {
   CHECK(trace.layers[1].output.shape() == Shape{1, 3});
 }
 
+TEST_CASE("samples of a batched model may come one above the other") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{1, ""}, {3, ""}});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {x})};
+  const auto file = write(folder, {{"input/x", floats({4, 1, 3}, 0)}, {"layer/0/y/output", floats({4, 1, 3}, 1)}});
+  const Trace trace = read_trace(graph, hash, file);
+  CHECK(trace.samples == 4);
+  CHECK(trace.layers[0].output.identical(floats({4, 3}, 1)));
+}
+
 TEST_CASE("a slice of a batched trace holds its rows and, whole, what does not depend on the input") {
   const Graph graph = batched_graph();
   const Trace part = slice(graph, batch_layout(graph), batched_trace(), 1, 2);
