@@ -1,8 +1,10 @@
 #include "reference/ball_functions.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "driftbound/num/directed.hpp"
+#include "num/mpfr_value.hpp"
 
 namespace driftbound {
 
@@ -43,6 +45,18 @@ constexpr mpfr_exp_t largest_circular_exponent = 1 << 16;
 
 bool has_useful_phase(const MpBall& x) {
   return x.radius < Scaled::of(2.0) && (mpfr_zero_p(x.mid()) || mpfr_get_exp(x.mid()) <= largest_circular_exponent);
+}
+
+// mpfr_erf of MPFR 4.2.0 ends the program at arguments within about 2^-1022 of sqrt(3). Where x is close to that,
+// it is asked for a number this far away.
+constexpr int step_from_sqrt_3 = -896;
+
+bool is_too_close_to_sqrt_3(const MpBall& x) {
+  if (mpfr_get_prec(x.mid()) < -step_from_sqrt_3 || !mpfr_regular_p(x.mid())) return false;
+  const num::MpfrValue three(3.0, 53);
+  num::MpfrValue difference(53);
+  mpfr_fms(difference.get(), x.mid(), x.mid(), three.get(), MPFR_RNDN);
+  return mpfr_zero_p(difference.get()) || mpfr_get_exp(difference.get()) < step_from_sqrt_3;
 }
 
 void set_range(MpBall& y, double center, double half_width) {
@@ -134,6 +148,12 @@ void error_function(MpBall& y, const MpBall& x) {
   // erf' = 2 / sqrt(pi) e^(-x^2)
   const double a = lower_magnitude_as_double(x);
   const Scaled slope = mul_up(Scaled::of(1.1284), std::min(Scaled::of(1.0), exp_up(-mul_down(a, a))));
+  if (is_too_close_to_sqrt_3(x)) {
+    num::MpfrValue shifted(mpfr_get_prec(x.mid()));
+    mpfr_add(shifted.get(), x.mid(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
+    const Scaled distance = add_up(x.radius, Scaled::power_of_two(step_from_sqrt_3 + 1));
+    return settle(y, mpfr_erf(y.mid(), shifted.get(), MPFR_RNDN), mul_up(distance, Scaled::of(1.1284)));
+  }
   settle(y, mpfr_erf(y.mid(), x.mid(), MPFR_RNDN), scaled_radius(x, slope));
   intersect_range(y, 0.0, 1.0);
 }

@@ -212,3 +212,20 @@ TEST_CASE("sizes beyond every double: overflow claims nothing, underflow is cove
   CHECK(sigmoid[1].radius == Scaled::smallest());
   CHECK(mp::midpoint(sigmoid[0]) == 1);
 }
+
+TEST_CASE("erf near sqrt(3) with thousands of bits does not end the program") {
+  const MpfrRange range;
+  for (const int many : {1024, 4096}) {
+    BallTensor x({2}, many);
+    assign(x[0], 3.0);
+    square_root(x[0], x[0]);
+    negate(x[1], x[0]);
+    const BallTensor* inputs[] = {&x};
+    const BallTensor y = apply(op::Erf{}, inputs, x.shape(), many);
+    const Real400 exact = boost::multiprecision::erf(Real400(sqrt(Real400(3)) + ldexp(Real400(1), -1000)));
+    CHECK(abs(mp::midpoint(y[0]) - exact) < ldexp(Real400(1), -894));
+    CHECK(abs(mp::midpoint(y[1]) + exact) < ldexp(Real400(1), -894));
+    CHECK(y[0].radius < Scaled::power_of_two(-890));
+    CHECK(y[0].radius > Scaled::power_of_two(-897));
+  }
+}
