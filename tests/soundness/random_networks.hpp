@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/trace/trace.hpp"
+#include "soundness/random_values.hpp"
+
+namespace driftbound::soundness {
+
+/// A random network, data for it and a way to evaluate it. Family and seed say everything.
+struct Case {
+  Family family = Family::gaussian;
+  std::uint64_t seed = 0;
+  Graph graph;
+  Inputs inputs;
+  std::int64_t samples = 0;
+  ArithmeticModel arithmetic;
+  std::int64_t batch = 0;
+  int threads = 1;
+};
+
+/// A graph of 1 to 40 ops (every op of model/ops.hpp, residuals, products of activations, constant
+/// sub-expressions, casts, mixed element types), batched or not.
+Case random_case(Family family, std::uint64_t seed);
+
+ArithmeticModel random_arithmetic(Random& random);
+
+Trace evaluate(const Case& the_case);
+
+/// Family, seed, arithmetic and every node with its shapes: what one needs to see and replay it.
+std::string describe(const Case& the_case);
+
+}  // namespace driftbound::soundness
