@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -14,30 +13,38 @@ namespace driftbound {
 
 /// How precise the reference must be, and how far it may climb.
 struct PrecisionPolicy {
-  int initial_bits = 0;     ///< 0: chosen from the depth of the graph
-  int max_bits = 4096;
-  double error_ratio = 0x1p-30;     ///< radius <= error_ratio * |computed - mid| …
-  double relative_radius = 0x1p-60; ///< … or <= relative_radius * |mid| where there is no error (or no trace)
+  int initial_bits = 0;              ///< 0: chosen from the depth of the graph; else at least 64
+  int max_bits = 4096;               ///< at least 64
+  double error_ratio = 0x1p-30;      ///< radius <= error_ratio * |computed - mid| ...
+  double relative_radius = 0x1p-60;  ///< ... or <= relative_radius * |mid| where there is no error (or no trace)
   int threads = 1;
 };
 
-/// Certified values of one evaluation: the exact value of every element lies in its ball.
+/// Certified values of one evaluation: the exact value of every element lies in its ball. Elements whose
+/// exact value does not exist (NaN or infinity in the data, division by exactly 0) have a ball that is the whole line.
 struct Reference {
-  std::vector<Tensor<Ball>> layers;     ///< per node, row-major over the node's shape
-  std::map<int, std::int64_t> rungs;    ///< elements whose radius met the policy, by precision in bits
-  std::int64_t undecided = 0;           ///< elements whose radius did not at max_bits
+  std::vector<Tensor<Ball>> layers;   ///< per node, row-major over the node's shape
+  std::map<int, std::int64_t> rungs;  ///< elements whose radius met the policy, by precision in bits
+  std::int64_t undecided = 0;         ///< elements whose radius did not, at max_bits or at any precision
   int max_bits_used = 0;
 };
 
-/// Accumulated reference of one evaluation: the exact network on the original inputs. `computed`, if
-/// given, is what the precision is measured against (the trace of the same evaluation).
-/// Guarantee: the exact value of every node's every element lies in its ball (docs/theory.md T-30)
-/// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (division by a ball that holds 0 gives an
-///            infinite radius, not an error)
+/// Accumulated reference of one evaluation: the exact network on the inputs as given (double data of a
+/// float32 model is not rounded first). `computed`, if given, is what the precision is measured against
+/// (the trace of the same evaluation).
+/// Domain:    any number of samples of a batched model, one sample of any other
+/// Guarantee: proven: the exact value of every node's every element lies in its ball, whatever the precision
+/// Tightness: the radius meets the policy for all elements but the undecided ones
+/// Source:    docs/theory.md T-30 to T-36
+/// Throws:    UnsoundEnvironment, ShapeMismatch, InvalidArgument (policy; a trace of another graph), Unsupported
+///            (an integer constant beyond 2^53). A division by a ball that holds 0 gives an infinite radius, not an
+///            error
 Reference certified_reference(const Graph& graph, const Inputs& inputs, const PrecisionPolicy& policy = {},
                               const Trace* computed = nullptr);
 
 /// Local reference: every node's exact function on the inputs that the run recorded for it.
+/// Domain:    the trace of one evaluation, as above
+/// Guarantee: proven, Tightness, Source and Throws: as certified_reference
 Reference local_reference(const Graph& graph, const Trace& trace, const PrecisionPolicy& policy = {});
 
 }  // namespace driftbound
