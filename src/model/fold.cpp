@@ -8,13 +8,16 @@
 #include "driftbound/num/errors.hpp"
 #include "model/convert.hpp"
 #include "model/shapes.hpp"
+#include "model/variant.hpp"
 
 namespace driftbound {
 namespace {
 
 /// Whether the elements stay where they are in row-major order.
 bool keeps_order(const Op& op) {
-  return !std::holds_alternative<op::Concat>(op) && !std::holds_alternative<op::Transpose>(op);
+  return std::visit(
+      []<class T>(const T&) { return OneOf<T, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>; },
+      op);
 }
 
 }  // namespace
