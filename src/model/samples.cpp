@@ -16,34 +16,34 @@ Shape with_axis_0(std::int64_t extent, Shape shape, std::size_t dropped) {
   return shape;
 }
 
-std::string expected_shapes(const BatchLayout& layout, const Shape& sample) {
-  const Shape rows = sample.empty() ? Shape{} : Shape(sample.begin() + 1, sample.end());
+bool has_one_row(const Shape& sample) {
+  return !sample.empty() && sample[0] == 1;
+}
+
+std::string expected_shapes(const Shape& sample) {
   const auto many = [](const Shape& tail) {
     const std::string text = to_string(tail);
     return "[N" + std::string(tail.empty() ? "" : ", ") + text.substr(1);
   };
-  if (layout.batched) return many(rows);
-  const bool one_row = !sample.empty() && sample[0] == 1;
-  return fmt::format("{}{} or {}", to_string(sample), one_row ? ", " + many(rows) : "", many(sample));
+  const std::string short_form =
+      has_one_row(sample) ? many(Shape(sample.begin() + 1, sample.end())) : to_string(sample);
+  return short_form + " or " + many(sample);
 }
 
-/// Samples in data of one input; empty where the shape is none that the layout allows.
-std::optional<std::int64_t> samples_in(const Shape& data, const BatchLayout& layout, const Shape& sample) {
-  if (!layout.batched && data == sample) return 1;
+/// Samples in data of one input: one sample as it is, its rows, or several stacked; empty for any other shape.
+std::optional<std::int64_t> samples_in(const Shape& data, const Shape& sample) {
+  if (data == sample) return 1;
   if (data.empty()) return std::nullopt;
-  const bool rows_are_samples = !sample.empty() && (layout.batched || sample[0] == 1);
-  if (rows_are_samples && data == with_axis_0(data[0], sample, 1)) return data[0];
-  const bool has_own_axis = !layout.batched || sample[0] == 1;  // one evaluation's shape, stacked
-  if (has_own_axis && data == with_axis_0(data[0], sample, 0)) return data[0];
+  if (has_one_row(sample) && data == with_axis_0(data[0], sample, 1)) return data[0];
+  if (data == with_axis_0(data[0], sample, 0)) return data[0];
   return std::nullopt;
 }
 
-std::int64_t checked_samples(const std::string& name, const Shape& data, const BatchLayout& layout,
-                             const Shape& sample) {
-  const std::optional<std::int64_t> samples = samples_in(data, layout, sample);
+std::int64_t checked_samples(const std::string& name, const Shape& data, const Shape& sample) {
+  const std::optional<std::int64_t> samples = samples_in(data, sample);
   if (!samples) {
     throw ShapeMismatch(fmt::format("input '{}' has shape {}, the model takes {} (N samples)", name, to_string(data),
-                                    expected_shapes(layout, sample)));
+                                    expected_shapes(sample)));
   }
   if (*samples == 0) throw ShapeMismatch(fmt::format("input '{}' {} holds no samples", name, to_string(data)));
   return *samples;
@@ -72,7 +72,7 @@ std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const I
   std::optional<std::int64_t> samples;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::string& name = graph.value(graph.inputs[i]).name;
-    const std::int64_t here = checked_samples(name, inputs.at(name).shape(), layout, layout.sample_shapes.at(i));
+    const std::int64_t here = checked_samples(name, inputs.at(name).shape(), layout.sample_shapes.at(i));
     if (samples && *samples != here) {
       throw ShapeMismatch(fmt::format("input '{}' has {} samples, input '{}' has {}", graph.value(graph.inputs[0]).name,
                                       *samples, name, here));

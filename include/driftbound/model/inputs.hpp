@@ -41,8 +41,8 @@ struct InputGenerator {
 ///            a domain beyond the input's type), Unsupported (an input that holds no floats)
 Inputs generate_inputs(const Graph& graph, const InputGenerator& generator);
 
-/// Number of samples in the inputs under a layout. Batched: data are [N, row...]. Otherwise they are one
-/// sample of the sample's shape, [N, sample...], or [N, row...] where the sample has one row.
+/// Number of samples in the inputs under a layout: data are one sample of the sample's shape, N of them
+/// [N, sample...], or [N, row...] where the sample has one row (batched models: always).
 /// Throws:    ShapeMismatch where inputs disagree or do not fit the model
 std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs);
 
