@@ -16,7 +16,7 @@ namespace accumulator = driftbound::accumulator;
 class Reference {
 public:
   explicit Reference(double x) {
-    mpfr_inits2(2500, y_, t_, static_cast<mpfr_ptr>(nullptr));
+    mpfr_inits2(500, y_, t_, static_cast<mpfr_ptr>(nullptr));
     mpfr_set_d(y_, x, MPFR_RNDN);
   }
   Reference(const Reference&) = delete;
