@@ -113,7 +113,7 @@ StoredTensor reshaped(const StoredTensor& tensor, Shape shape) {
 StoredTensor rows_of(const StoredTensor& tensor, std::int64_t first, std::int64_t count) {
   Shape shape = tensor.shape();
   if (shape.empty() || first < 0 || count < 0 || first > shape[0] || count > shape[0] - first) {
-    throw ShapeMismatch("no rows " + std::to_string(first) + " to " + std::to_string(first + count) + " in shape " +
+    throw ShapeMismatch("no " + std::to_string(count) + " rows from row " + std::to_string(first) + " on in shape " +
                         to_string(shape));
   }
   const std::size_t row = shape[0] == 0 ? 0 : tensor.bytes().size() / static_cast<std::size_t>(shape[0]);

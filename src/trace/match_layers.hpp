@@ -19,13 +19,13 @@ struct RecordedLayer {
   Shape shape;
 };
 
-/// What one node's output looks like in a trace. A single sample may come without its sample
-/// axis, and evaluations of one sample each may come stacked.
+/// What one node's output looks like in a trace. Other programs may run a model sample by sample: a single sample
+/// may come without its sample axis, and samples of a batched model one above the other as [N, 1, …].
 struct ExpectedLayer {
   Shape shape;
-  Shape other_form;  ///< equal to `shape` where no second form is allowed
+  Shape alternative;  ///< as many elements in the same order; equal to `shape` where there is no second form
 
-  bool fits(const Shape& found) const { return found == shape || found == other_form; }
+  bool fits(const Shape& found) const { return found == shape || found == alternative; }
 };
 
 struct LayerMatch {

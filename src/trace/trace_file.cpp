@@ -177,11 +177,11 @@ private:
     for (const Node& node : graph_.nodes) {
       const Shape& value = shapes[node.output];
       ExpectedLayer layer{value, value};
-      if (!layout_.batched && depends[node.output]) {
+      if (depends[node.output] && layout_.batched) {
+        layer.alternative.insert(layer.alternative.begin() + 1, 1);
+      } else if (depends[node.output]) {
         layer.shape.insert(layer.shape.begin(), trace.samples);
-        if (trace.samples != 1) layer.other_form = layer.shape;
-      } else if (depends[node.output]) {  // [N, 1, tail...] for [N, tail...]
-        layer.other_form.insert(layer.other_form.begin() + 1, 1);
+        if (trace.samples != 1) layer.alternative = layer.shape;
       }
       expected.push_back(std::move(layer));
     }

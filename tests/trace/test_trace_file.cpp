@@ -157,6 +157,17 @@ TEST_CASE("a single sample may come without its sample axis") {
   CHECK(trace.layers[1].output.shape() == Shape{1, 3});
 }
 
+TEST_CASE("samples of a batched model may come one above the other") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{1, ""}, {3, ""}});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {x})};
+  const auto file = write(folder, {{"input/x", floats({4, 1, 3}, 0)}, {"layer/0/y/output", floats({4, 1, 3}, 1)}});
+  const Trace trace = read_trace(graph, hash, file);
+  CHECK(trace.samples == 4);
+  CHECK(trace.layers[0].output.identical(floats({4, 3}, 1)));
+}
+
 TEST_CASE("a slice of a batched trace holds its rows and, whole, what does not depend on the input") {
   const Graph graph = batched_graph();
   const Trace part = slice(graph, batch_layout(graph), batched_trace(), 1, 2);
@@ -303,12 +314,12 @@ TEST_CASE("a trace cut short anywhere, or with any byte of its header wrong, doe
   const Graph graph = batched_graph();
   for (std::size_t length = 0; length < good.size(); length += length < 64 ? 1 : 7) {
     CAPTURE(length);
-    CHECK_THROWS_AS(read_trace(graph, hash, folder.write("cut", good.substr(0, length))), Error);
+    CHECK_THROWS_AS(read_trace(graph, hash, write_anew(folder, "cut", good.substr(0, length))), Error);
   }
   for (std::size_t at = 0; at < good.size(); at += 3) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x15);
-    const auto file = folder.write("bad", bad);
+    const auto file = write_anew(folder, "bad", bad);
     CHECK(refuses_or([&] { return read_trace(graph, hash, file).layers.size() == 5; }));
   }
 }

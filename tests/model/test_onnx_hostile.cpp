@@ -1,0 +1,157 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "driftbound/model/load.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/hostile.hpp"
+#include "support/onnx_writer.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace driftbound;
+using namespace driftbound::test;
+
+namespace {
+
+/// Something of everything: packed and single numbers, attributes of every kind, a folded constant, an open dimension.
+std::string rich_model() {
+  OnnxModel model(13);
+  model.input("x", {"N", 3})
+      .initializer("W", {3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6})
+      .initializer(onnx_tensor_header("b", onnx_float, {2}).fixed32(4, 1).fixed32(4, 2))
+      .initializer(onnx_tensor_header("t", onnx_int64, {2}).varint(7, 0).varint(7, 2))
+      .node("Gemm", {"x", "W", "b"}, "h", {OnnxAttribute::of_float("alpha", 2), OnnxAttribute::of_int("transB", 0)},
+            "gemm")
+      .node("Constant", {}, "c", {OnnxAttribute::of_tensor("value", onnx_tensor("", {2}, std::vector<float>{1, 2}))})
+      .node("Mul", {"h", "c"}, "m")
+      .node("Reshape", {"m", "t"}, "r")
+      .node("Transpose", {"r"}, "u", {OnnxAttribute::of_ints("perm", {1, 0})})
+      .node("Softmax", {"u"}, "y", {OnnxAttribute::of_int("axis", -1)})
+      .output("y");
+  return model.bytes();
+}
+
+bool copes(const std::filesystem::path& file) {
+  return refuses_or([&] {
+    const ModelDescription model = describe_model(file);
+    std::size_t bytes = 0;
+    for (const Value& value : model.graph.values) bytes += value.constant.bytes().size();
+    return bytes < 100'000;
+  });
+}
+
+void check_refused(const std::string& bytes) {
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(load_model(folder.write("m.onnx", bytes)), ParseError);
+}
+
+}  // namespace
+
+TEST_CASE("a model cut short anywhere is refused, or whole up to a field nobody needs") {
+  const TemporaryFolder folder;
+  const std::string good = rich_model();
+  CHECK(load_model(folder.write("good.onnx", good)).nodes.size() == 5);
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    CAPTURE(length);
+    CHECK_THROWS_AS(load_model(write_anew(folder, "cut.onnx", good.substr(0, length))), Error);
+  }
+}
+
+TEST_CASE("any byte of a model may be wrong without harm") {
+  const TemporaryFolder folder;
+  const std::string good = rich_model();
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const int value : {0x00, 0x01, 0x7F, 0x80, 0xFF}) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(value);
+      CAPTURE(at);
+      CAPTURE(value);
+      CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+    }
+  }
+}
+
+TEST_CASE("any bit of a model may flip, and any byte may be missing or doubled, without harm") {
+  const TemporaryFolder folder;
+  const std::string good = rich_model();
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+      CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+    }
+    CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at) + good.substr(at + 1))));
+    CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at + 1) + good.substr(at))));
+  }
+}
+
+TEST_CASE("lengths and numbers beyond all measure are refused") {
+  const std::string huge_length = "\x3A\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01";  // graph of 2^64 - 1 bytes
+  const std::string endless_number = "\x08" + std::string(11, '\xFF');
+  const std::string too_large_number = "\x08" + std::string(9, '\xFF') + "\x02";
+  const std::string field_zero("\x00\x01", 2);
+  const std::string huge_field = "\xF8\xFF\xFF\xFF\xFF\x01\x01";
+  const std::string wire_type_7 = "\x0F\x01";
+  const std::string lone_group_end = "\x0C";
+  for (const std::string& bytes :
+       {huge_length, endless_number, too_large_number, field_zero, huge_field, wire_type_7, lone_group_end})
+    check_refused(bytes);
+  check_refused(std::string(1'000'000, '\x0B'));  // groups within groups
+  check_refused("<html>not a model</html>");
+  check_refused("");
+  check_refused(std::string(100, '\0'));
+}
+
+TEST_CASE("swarms of empty parts are refused at the first one") {
+  std::string nodes, attributes;
+  for (int i = 0; i < 200'000; ++i) nodes += std::string("\x0A\x00", 2);
+  for (int i = 0; i < 200'000; ++i) attributes += std::string("\x2A\x00", 2);
+  check_refused(Message().bytes(7, nodes).data());
+  check_refused(Message().message(7, Message().bytes(1, attributes)).data());
+}
+
+TEST_CASE("absurd declared shapes are refused, not allocated") {
+  const TemporaryFolder folder;
+  OnnxModel input;
+  input.input("x", {std::int64_t{1} << 40, std::int64_t{1} << 40}).node("Relu", {"x"}, "y").output("y");
+  CHECK_THROWS_AS(load_model(input.save(folder / "m.onnx")), ShapeMismatch);
+  OnnxModel rank;
+  rank.input("x", std::vector<OnnxModel::Dimension>(65, 1)).node("Relu", {"x"}, "y").output("y");
+  CHECK_THROWS_AS(load_model(rank.save(folder / "m.onnx")), ParseError);
+  OnnxModel constant;
+  constant.input("x", {1})
+      .initializer(onnx_tensor_header("c", onnx_float, std::vector<std::int64_t>(65, 1)).fixed32(4, 1))
+      .node("Add", {"x", "c"}, "y")
+      .output("y");
+  CHECK_THROWS_AS(load_model(constant.save(folder / "m.onnx")), ParseError);
+  OnnxModel reshape;
+  reshape.input("x", {1})
+      .initializer("t", {1}, std::vector<std::int64_t>{std::int64_t{1} << 50})
+      .node("Reshape", {"x", "t"}, "y")
+      .output("y");
+  CHECK_THROWS_AS(load_model(reshape.save(folder / "m.onnx")), ShapeMismatch);
+}
+
+TEST_CASE("a long chain of nodes in reverse order is sorted quickly") {
+  OnnxModel model;
+  model.input("v0", {1});
+  constexpr int length = 20'000;
+  for (int i = length; i > 0; --i) model.node("Neg", {"v" + std::to_string(i - 1)}, "v" + std::to_string(i));
+  model.output("v" + std::to_string(length));
+  const TemporaryFolder folder;
+  CHECK(load_model(model.save(folder / "m.onnx")).nodes.size() == length);
+}
+
+TEST_CASE("models that cannot be read are FileErrors that name the file") {
+  const TemporaryFolder folder;
+  for (const std::filesystem::path& file :
+       {folder / "missing.onnx", folder.path(), std::filesystem::path("/dev/null")}) {
+    try {
+      load_model(file);
+      FAIL("no FileError");
+    } catch (const FileError& error) {
+      CHECK(std::string(error.what()).find(file.string()) != std::string::npos);
+    }
+  }
+}
