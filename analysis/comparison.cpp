@@ -36,7 +36,7 @@ Status status_of(const ScopeSummary& scope, double threshold) {
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
     if (bound.undecided > 0) status = worse(status, Status::undecided);
-    if (bound.counts_as_approach && bound.max_utilisation >= threshold) status = worse(status, Status::approaches);
+    if (bound.approach >= threshold) status = worse(status, Status::approaches);
   }
   return status;
 }
@@ -177,10 +177,9 @@ void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed
   layer.summary.gamma_n = bounds.gamma_n;
   layer.kappa.insert(layer.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
   if (per_sample == 0) return;
-  const bool sums = bounds.fan_in > 0;
-  layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample, sums);
+  layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample);
   layer.accumulated.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
-                        per_sample, true);
+                        per_sample);
 }
 
 void Comparer::State::add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
@@ -191,7 +190,7 @@ void Comparer::State::add_output(std::size_t output, const Tensor<double>& compu
   if (per_sample == 0) return;
   state.kappa.insert(state.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
   state.scope.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
-                  per_sample, true);
+                  per_sample);
 }
 
 Comparer::State::Located Comparer::State::locate(const Scalar& scalar, const OutputElement& wanted,
@@ -239,7 +238,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     if (kappa_weight > 0.0) scalar_states[index].kappa.push_back(kappa_weight / std::abs(value));
     for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
   }
-  scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1, true);
+  scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1);
 }
 
 Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold)
@@ -290,8 +289,8 @@ void Comparer::State::explain() {
 void Comparer::State::find_closest() {
   const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
     for (const BoundSummary& bound : summary.bounds)
-      if (bound.counts_as_approach && bound.checked > 0 && (!result.closest || bound.max_utilisation > result.closest->utilisation))
-        result.closest = ClosestApproach{layer, scope, bound.name, bound.max_utilisation};
+      if (bound.gives_verdict() && bound.checked > 0 && (!result.closest || bound.approach > result.closest->utilisation))
+        result.closest = ClosestApproach{layer, scope, bound.name, bound.approach};
   };
   for (const LayerSummary& layer : result.layers) {
     consider(layer.name, "local", layer.local);

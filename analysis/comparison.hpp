@@ -34,12 +34,12 @@ struct BoundSummary {
   std::string condition;
   double max_bound = 0.0;
   double max_utilisation = 0.0;  ///< |computed - mid| / bound, 0/0 = 0
+  double approach = 0.0;         ///< the same over elements whose bound exceeds one ulp: a single rounding reaches its bound by design
   std::optional<double> median_bound_over_error;  ///< over the elements with an error
   std::int64_t violations = 0;
   std::int64_t checked = 0;
   std::int64_t undecided = 0;
   double seconds = 0.0;
-  bool counts_as_approach = false;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
 };

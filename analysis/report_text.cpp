@@ -202,7 +202,9 @@ std::string why_close(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers) {
     if (!comparison.closest || layer.name != comparison.closest->layer || layer.fan_in == 0) continue;
     if (layer.fan_in <= 8) return fmt::format("its sums are short (n = {}), so their roundings have little to cancel", layer.fan_in);
-    return fmt::format("a sum of n = {} products whose roundings mostly cancel", layer.fan_in);
+    if (comparison.closest->scope == "local" && comparison.closest->utilisation > 0.5)
+      return fmt::format("few of the n = {} products of that sum are not 0, so its roundings have little to cancel", layer.fan_in);
+    return fmt::format("the roundings of its sums (n = {}) mostly cancel", layer.fan_in);
   }
   return "errors of all layers before it add up there";
 }
@@ -283,8 +285,8 @@ From input: computed output against the exact network on the original input
   fwd       largest share of the forward bound, which adds and amplifies every layer's bound
 Last column
   ok        every proven and conditional bound holds for every value
-  near      they hold, and one is used to the threshold or more (sums and accumulated errors count;
-            a single rounding reaches its bound by design and does not)
+  near      they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
+            rounding reaches its bound by design and does not count)
   open      undecided: the reference or a missing bound leaves it open
   void      values that are not finite: no statement
   FAIL      certainly above a bound: not rounding of the stated arithmetic

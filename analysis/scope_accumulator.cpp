@@ -23,7 +23,7 @@ double quantile(std::vector<double>& values, double p) {
 
 double median(std::vector<double>& values) { return quantile(values, 0.5); }
 
-void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds, bool sums_products) {
+void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   if (bounds_.empty()) {
     for (const BoundValues& bound : bounds) {
       BoundState state;
@@ -33,7 +33,6 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds, bool s
       state.summary.question = from.question;
       state.summary.theorem = from.theorem;
       state.summary.condition = from.condition;
-      state.summary.counts_as_approach = sums_products && state.summary.gives_verdict();
       bounds_.push_back(std::move(state));
     }
   }
@@ -57,6 +56,7 @@ void ScopeAccumulator::judge(BoundState& state, double bound, const Interval& er
   summary.max_bound = std::max(summary.max_bound, bound);
   const double utilisation = utilisation_of(element.error, bound);
   summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
+  if (bound > ulp(element.computed, format(output_format_))) summary.approach = std::max(summary.approach, utilisation);
   if (element.error > 0.0) state.bound_over_error.push_back(bound / element.error);
   if (utilisation > state.worst_utilisation) {
     state.worst_utilisation = utilisation;
@@ -67,9 +67,8 @@ void ScopeAccumulator::judge(BoundState& state, double bound, const Interval& er
 }
 
 void ScopeAccumulator::add(std::span<const double> computed, std::span<const Ball> exact,
-                           const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample,
-                           bool sums_products) {
-  add_bounds(bounds, sums_products);
+                           const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample) {
+  add_bounds(bounds);
   const Format& output = format(output_format_);
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (!std::isfinite(computed[i])) {

@@ -24,7 +24,7 @@ public:
 
   /// Elements are samples * per_sample values; element i belongs to sample first_sample + i / per_sample.
   void add(std::span<const double> computed, std::span<const Ball> exact, const std::vector<BoundValues>& bounds,
-           std::int64_t first_sample, std::int64_t per_sample, bool sums_products);
+           std::int64_t first_sample, std::int64_t per_sample);
   ScopeSummary finish();
 
 private:
@@ -34,7 +34,7 @@ private:
     double worst_utilisation = -1.0;
     WorstCase worst;
   };
-  void add_bounds(const std::vector<BoundValues>& bounds, bool sums_products);
+  void add_bounds(const std::vector<BoundValues>& bounds);
   void judge(BoundState& state, double bound, const Interval& error, const WorstCase& element);
 
   FormatId output_format_ = FormatId::fp32;

@@ -41,7 +41,7 @@ bool Ball::is_finite() const {
 
 bool Ball::contains(double x) const {
   if (!is_finite()) return true;
-  if (!std::isfinite(two_sum(x, -hi).error)) return false;
+  if (!(std::abs(x) + std::abs(hi) + radius.value() < 0x1p1022)) return false;
   const bool above_lower = num::sign_of_sum<4>({x, -hi, -lo, radius.value()}) >= 0.0;
   const bool below_upper = num::sign_of_sum<4>({x, -hi, -lo, -radius.value()}) <= 0.0;
   return above_lower && below_upper;

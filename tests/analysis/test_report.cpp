@@ -7,7 +7,7 @@
 
 #include "analysis/report.hpp"
 #include "tests/analysis/hand_made.hpp"
-#include "tests/support/json_schema.hpp"
+#include "support/json_schema.hpp"
 
 using namespace driftbound;
 using namespace driftbound::analysis;

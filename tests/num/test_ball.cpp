@@ -108,13 +108,19 @@ TEST_CASE("contains decides exactly") {
   for (int i = 0, n = scaled_by_multiplier(20'000); i < n; ++i) {
     const Ball x = random_ball(doubles, i % 2 == 0);
     double candidate = point_of(x, doubles).nearest();
-    if (!std::isfinite(candidate - x.hi)) continue;
     if (i % 3 == 0) candidate = std::nextafter(candidate, doubles.between(0, 1) == 0 ? infinity : -infinity);
+    if (!(std::abs(candidate) + std::abs(x.hi) + x.radius.value() < 0x1p1022)) {
+      REQUIRE(!x.contains(candidate));
+      continue;
+    }
     const bool expected = abs(ExactValue(candidate) - midpoint(x)) <= ExactValue(x.radius.value());
     inside += expected ? 1 : 0;
     REQUIRE_MESSAGE(x.contains(candidate) == expected, text(x) << " and " << hex(candidate));
   }
   CHECK(inside > 5000);
+  // Found by a longer run: x - hi - radius overflows.
+  const Ball at_the_end{0x1.fffffffffffffp+1023, -0x1.367c03e34cc0bp+969, Magnitude(0x1.ffffffffffffcp+1023)};
+  CHECK(!at_the_end.contains(0x1.3c00000000003p+1022));
 }
 
 TEST_CASE("the enclosure of a ball holds it and is tight") {

@@ -27,6 +27,7 @@ public:
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::string file(std::string_view name) const { return (path_ / name).string(); }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
 
   std::filesystem::path write(std::string_view name, std::string_view contents) const {

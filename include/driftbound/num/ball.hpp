@@ -16,7 +16,7 @@ struct Ball {
   Magnitude radius;
 
   bool is_finite() const;
-  /// Decided exactly; false where x - hi overflows.
+  /// Decided exactly where |x| + |hi| + radius < 2^1022; false beyond, true on the whole line.
   bool contains(double x) const;
   /// Outward enclosure in double.
   Interval enclosure() const;

@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/json_schema.hpp"
+#include "support/run_program.hpp"
+
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
+
+}  // namespace
+
+TEST_CASE("report on every bundled network holds and its JSON satisfies the schema") {
+  for (const auto& entry : std::filesystem::directory_iterator(models)) {
+    if (entry.path().extension() != ".onnx") continue;
+    CAPTURE(entry.path().filename().string());
+    const ProgramResult result = run_program("report " + entry.path().string() + " --samples 4 --json -");
+    CHECK(result.status == 0);
+    const nlohmann::json report = nlohmann::json::parse(result.out);
+    CHECK(schema_errors(schema_file, report) == "");
+    CHECK((report["verdict"] == "holds" || report["verdict"] == "approaches"));
+    CHECK(report["layers"].size() == report["model"]["nodes"].get<std::size_t>());
+    CHECK(report["run"]["reference"]["undecided"] == 0);
+  }
+}
+
+TEST_CASE("every arithmetic and order holds on the 2-10-10-2 network") {
+  for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"})
+    for (const char* order : {"sequential", "sequential+fma", "pairwise", "pairwise+fma", "blocked:4", "split-k:3+fma"}) {
+      CAPTURE(arithmetic);
+      CAPTURE(order);
+      const ProgramResult result = run_program("report " + models + "mlp_2_10_10_2.onnx --samples 20 --json - --arithmetic " +
+                                               arithmetic + " --order " + order);
+      CHECK(result.status == 0);
+      CHECK(nlohmann::json::parse(result.out)["run"]["order"] == order);
+    }
+}
+
+TEST_CASE("a captured trace gives the report of the run itself") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors"), model = models + "torus_sdf_softplus.onnx";
+  REQUIRE(run_program("capture " + model + " --samples 5 --seed 7 -o " + trace).status == 0);
+  const auto direct = nlohmann::json::parse(run_program("report " + model + " --samples 5 --seed 7 --json -").out);
+  const auto traced = nlohmann::json::parse(run_program("report " + model + " --trace " + trace + " --json -").out);
+  REQUIRE(direct["layers"].size() == traced["layers"].size());
+  for (std::size_t i = 0; i < direct["layers"].size(); ++i) {
+    CHECK(direct["layers"][i]["local"]["max_error"] == traced["layers"][i]["local"]["max_error"]);
+    CHECK(direct["layers"][i]["accumulated"]["max_error"] == traced["layers"][i]["accumulated"]["max_error"]);
+    CHECK(direct["layers"][i]["status"] == traced["layers"][i]["status"]);
+  }
+}
+
+TEST_CASE("threads and batch size do not change the report") {
+  const std::string base = "report " + models + "oscillator_d2_w16.onnx --samples 9 --json - ";
+  auto one = nlohmann::json::parse(run_program(base + "--threads 1").out);
+  auto three = nlohmann::json::parse(run_program(base + "--threads 3 --batch 2").out);
+  for (std::size_t i = 0; i < one["layers"].size(); ++i) {
+    CHECK(one["layers"][i]["local"]["worst"] == three["layers"][i]["local"]["worst"]);
+    CHECK(one["layers"][i]["accumulated"]["worst"] == three["layers"][i]["accumulated"]["worst"]);
+  }
+}
+
+TEST_CASE("scalars appear beside the outputs") {
+  const auto report = nlohmann::json::parse(
+      run_program("report " + models + "mlp_2_10_10_2.onnx --samples 5 --json - --scalar 'logits[1]-logits[0]' --scalar 'logits[0]'").out);
+  REQUIRE(report["end_to_end"]["outputs"].size() == 3);
+  CHECK(report["end_to_end"]["outputs"][1]["name"] == "logits[1]-logits[0]");
+  CHECK(report["end_to_end"]["outputs"][1]["bounds"][0]["violations"] == 0);
+}
+
+TEST_CASE("--quiet prints only the verdict, --explain every column, and a pipe gets no escapes") {
+  const std::string base = "report " + models + "mlp_2_10_10_2.onnx --samples 3 ";
+  const ProgramResult quiet = run_program(base + "--quiet");
+  CHECK(quiet.out.empty());
+  CHECK(quiet.err.rfind("HOLDS", 0) == 0);
+  const ProgramResult explained = run_program(base + "--explain");
+  CHECK(explained.out.find("What the columns say") != std::string::npos);
+  CHECK(explained.out.find('\033') == std::string::npos);
+  CHECK(explained.err.empty());
+}
+
+TEST_CASE("--fail-on approach turns an approached bound into exit status 1") {
+  const std::string base = "report " + models + "mlp_2_10_10_2.onnx --samples 50 --threshold 0.01 --quiet ";
+  CHECK(run_program(base).status == 0);
+  CHECK(run_program(base + "--fail-on approach").status == 1);
+}
+
+TEST_CASE("inspect lists layers, shapes and parameters") {
+  const ProgramResult result = run_program("inspect " + models + "mlp_2_10_10_2.onnx");
+  CHECK(result.status == 0);
+  CHECK(result.out.find("parameters  162") != std::string::npos);
+  CHECK(result.out.find("[1, 10]") != std::string::npos);
+}
+
+TEST_CASE("real networks from elsewhere report, or inspect names what is missing") {
+  const char* data = std::getenv("DRIFTBOUND_TEST_DATA");
+  if (data == nullptr) {
+    MESSAGE("skipped: DRIFTBOUND_TEST_DATA is not set");
+    return;
+  }
+  const std::string root = data;
+  for (const char* file : {"neural-implicit-queries/fox.npz", "neural-implicit-queries/bunny.npz",
+                           "vnncomp2021/ACASXU_run2a_1_1_batch_2000.onnx", "vnncomp2021/ACASXU_run2a_2_5_batch_2000.onnx",
+                           "vnncomp2021/ACASXU_run2a_4_9_batch_2000.onnx", "vnncomp2021/mnist-net_256x4.onnx",
+                           "vnncomp2021/ffnnSIGMOID__Point_6x200.onnx", "vnncomp2021/test_nano.onnx", "vnncomp2021/test_small.onnx"}) {
+    CAPTURE(file);
+    const ProgramResult result = run_program("report " + root + "/" + file + " --samples 3 --json -");
+    CHECK(result.status == 0);
+    if (result.status == 0) CHECK(schema_errors(schema_file, nlohmann::json::parse(result.out)) == "");
+  }
+  for (const char* file : {"vnncomp2021/resnet_2b.onnx", "vnncomp2021/Convnet_avgpool.onnx"}) {
+    const ProgramResult result = run_program("inspect " + root + "/" + file);
+    CHECK(result.status == 3);
+    CHECK(result.out.find("Conv") != std::string::npos);
+  }
+}
