@@ -37,7 +37,7 @@ Scale scale_for(const std::vector<ChartSeries>& series, std::size_t layers) {
     scale.low = std::min(static_cast<int>(std::floor(std::log10(low))) - 1, scale.high - 2);
   }
   scale.layers = std::max<std::size_t>(layers, 1);
-  scale.width = std::max(600.0, 26.0 * static_cast<double>(layers));
+  scale.width = std::max(840.0, 26.0 * static_cast<double>(layers));
   return scale;
 }
 
@@ -58,7 +58,10 @@ std::string curve(const ChartSeries& series, const std::vector<std::string>& lay
   std::string points, marks;
   for (std::size_t i = 0; i < series.values.size(); ++i) {
     const double value = series.values[i];
-    if (!(value >= 0.0) || !std::isfinite(value)) continue;
+    if (!(value >= 0.0) || !std::isfinite(value)) {  // a gap ends the line
+      points += "\"/><polyline points=\"";
+      continue;
+    }
     const double x = scale.x(i), y = scale.y(value);
     points += fmt::format("{:.1f},{:.1f} ", x, y);
     marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"><title>{}: {} {:.3g}</title></circle>", x, y,
