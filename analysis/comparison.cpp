@@ -28,7 +28,9 @@ std::optional<KappaSummary> summarise_kappa(std::vector<double>& kappa) {
   return summary;
 }
 
-Status worse(Status a, Status b) { return std::max(a, b); }
+Status worse(Status a, Status b) {
+  return std::max(a, b);
+}
 
 Status status_of(const ScopeSummary& scope, double threshold) {
   Status status = scope.non_finite > 0 ? Status::invalid : Status::holds;
@@ -48,10 +50,14 @@ bool is_violated(const ScopeSummary& scope) {
 
 FormatId stored_format(ElementType type) {
   switch (type) {
-    case ElementType::f64: return FormatId::fp64;
-    case ElementType::f16: return FormatId::fp16;
-    case ElementType::bf16: return FormatId::bf16;
-    default: return FormatId::fp32;
+    case ElementType::f64:
+      return FormatId::fp64;
+    case ElementType::f16:
+      return FormatId::fp16;
+    case ElementType::bf16:
+      return FormatId::bf16;
+    default:
+      return FormatId::fp32;
   }
 }
 
@@ -100,11 +106,16 @@ double rescale(double heuristic, double y, double difference) {
 
 std::string_view name_of(Status status) {
   switch (status) {
-    case Status::holds: return "holds";
-    case Status::approaches: return "approaches";
-    case Status::undecided: return "undecided";
-    case Status::invalid: return "void";
-    case Status::violated: return "violated";
+    case Status::holds:
+      return "holds";
+    case Status::approaches:
+      return "approaches";
+    case Status::undecided:
+      return "undecided";
+    case Status::invalid:
+      return "void";
+    case Status::violated:
+      return "violated";
   }
   return "";
 }
@@ -119,13 +130,14 @@ struct Comparer::State {
   std::vector<OutputState> scalar_states;
   Comparison result;
 
-  State(const Graph& g, std::vector<Scalar> s, double t) : graph(g), scalars(std::move(s)), threshold(t), varies(depends_on_input(g)) {}
+  State(const Graph& g, std::vector<Scalar> s, double t)
+      : graph(g), scalars(std::move(s)), threshold(t), varies(depends_on_input(g)) {}
 
   void start(const Trace& trace);
   void add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated, const Reference& local,
                  const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
-  void add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated, const LayerBounds& bounds,
-                  std::int64_t first_sample, std::int64_t samples);
+  void add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
+                  const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
   /// Where one output element lies in the tensors of a block.
   struct Located {
     std::size_t node, element, per_sample;
@@ -194,19 +206,22 @@ void Comparer::State::add_output(std::size_t output, const Tensor<double>& compu
 }
 
 Comparer::State::Located Comparer::State::locate(const Scalar& scalar, const OutputElement& wanted,
-                                                 const std::vector<Tensor<double>>& computed, std::int64_t samples) const {
+                                                 const std::vector<Tensor<double>>& computed,
+                                                 std::int64_t samples) const {
   const auto node = graph.producer(graph.outputs[wanted.output]);
   const std::string& name = graph.value(graph.outputs[wanted.output]).name;
-  if (!node) throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
+  if (!node)
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
   const auto per_sample = static_cast<std::int64_t>(computed[*node].size()) / samples;
   if (wanted.element >= per_sample)
-    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0", scalar.text,
-                                      name, per_sample));
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
+                                      scalar.text, name, per_sample));
   return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
 }
 
-void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<double>>& computed, const Reference& accumulated,
-                                 const Bounds& bounds, std::int64_t first_sample, std::int64_t samples) {
+void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<double>>& computed,
+                                 const Reference& accumulated, const Bounds& bounds, std::int64_t first_sample,
+                                 std::int64_t samples) {
   const Scalar& scalar = scalars[index];
   const Located a = locate(scalar, scalar.positive, computed, samples);
   const Located b = scalar.negative ? locate(scalar, *scalar.negative, computed, samples) : a;
@@ -258,7 +273,8 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
     const auto node = s.graph.producer(s.graph.outputs[output]);
     if (node) s.add_output(output, computed[*node], accumulated, bounds.layers[*node], first_sample, samples);
   }
-  for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
+  for (std::size_t i = 0; i < s.scalars.size(); ++i)
+    s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
   s.result.samples += samples;
   for (const Reference* reference : {&accumulated, &local}) {
     for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
@@ -280,7 +296,8 @@ void Comparer::State::explain() {
       if (is_violated(layer.accumulated) && !is_violated(layer.local) && layer.explained_by.empty())
         layer.explained_by = violation_origin[input];
     }
-    if (layer.non_finite > 0) non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+    if (layer.non_finite > 0)
+      non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
     if (is_violated(layer.accumulated) || is_violated(layer.local))
       violation_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
   }
@@ -289,7 +306,8 @@ void Comparer::State::explain() {
 void Comparer::State::find_closest() {
   const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
     for (const BoundSummary& bound : summary.bounds)
-      if (bound.gives_verdict() && bound.checked > 0 && (!result.closest || bound.approach > result.closest->utilisation))
+      if (bound.gives_verdict() && bound.checked > 0 &&
+          (!result.closest || bound.approach > result.closest->utilisation))
         result.closest = ClosestApproach{layer, scope, bound.name, bound.approach};
   };
   for (const LayerSummary& layer : result.layers) {
@@ -307,7 +325,8 @@ Comparison Comparer::finish() {
     layer.summary.accumulated = layer.accumulated.finish();
     layer.summary.kappa = summarise_kappa(layer.kappa);
     layer.summary.non_finite = layer.summary.local.non_finite;
-    layer.summary.status = worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
+    layer.summary.status =
+        worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
     s.result.verdict = worse(s.result.verdict, layer.summary.status);
     s.result.layers.push_back(std::move(layer.summary));
   }

@@ -34,7 +34,8 @@ struct BoundSummary {
   std::string condition;
   double max_bound = 0.0;
   double max_utilisation = 0.0;  ///< |computed - mid| / bound, 0/0 = 0
-  double approach = 0.0;         ///< the same over elements whose bound exceeds one ulp: a single rounding reaches its bound by design
+  double approach =
+      0.0;  ///< the same over elements whose bound exceeds one ulp: a single rounding reaches its bound by design
   std::optional<double> median_bound_over_error;  ///< over the elements with an error
   std::int64_t violations = 0;
   std::int64_t checked = 0;
@@ -58,10 +59,10 @@ struct WorstCase {
 struct ScopeSummary {
   double max_error = 0.0;
   double rms_error = 0.0;
-  double max_ulps = 0.0;           ///< in units in the last place of the exact value, output format
-  double bit_exact = 0.0;          ///< share of elements equal to the exact value rounded to the output format
-  double reference_radius = 0.0;   ///< largest radius
-  std::int64_t elements = 0;       ///< finite elements compared
+  double max_ulps = 0.0;          ///< in units in the last place of the exact value, output format
+  double bit_exact = 0.0;         ///< share of elements equal to the exact value rounded to the output format
+  double reference_radius = 0.0;  ///< largest radius
+  std::int64_t elements = 0;      ///< finite elements compared
   std::int64_t non_finite = 0;
   std::vector<BoundSummary> bounds;
   std::optional<WorstCase> worst;
@@ -101,7 +102,7 @@ struct Comparison {
   std::vector<LayerSummary> layers;
   std::vector<OutputSummary> outputs;  ///< graph outputs, then scalars
   std::int64_t samples = 0;
-  std::map<int, std::int64_t> rungs;   ///< reference elements by deciding precision
+  std::map<int, std::int64_t> rungs;  ///< reference elements by deciding precision
   std::int64_t reference_undecided = 0;
   int max_bits = 0;
   std::vector<std::string> assumptions;

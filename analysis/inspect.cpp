@@ -23,7 +23,8 @@ std::string declared_shape(const Value& value) {
 std::int64_t parameters_of(const Graph& graph, const Node& node) {
   std::int64_t count = 0;
   for (ValueId input : node.inputs)
-    if (graph.is_constant(input) && is_float(graph.value(input).type)) count += element_count(graph.value(input).constant.shape());
+    if (graph.is_constant(input) && is_float(graph.value(input).type))
+      count += element_count(graph.value(input).constant.shape());
   return count;
 }
 
@@ -40,13 +41,16 @@ std::vector<Shape> single_sample_shapes(const Graph& graph, std::string& note) {
 }
 
 std::string unsupported_block(const ModelDescription& description) {
-  std::string text = fmt::format("\nNot supported ({} of {} nodes):\n", description.unsupported.size(), description.operators.size());
-  for (const UnsupportedNode& node : description.unsupported) text += fmt::format("  {} ({}): {}\n", node.node, node.op, node.reason);
+  std::string text =
+      fmt::format("\nNot supported ({} of {} nodes):\n", description.unsupported.size(), description.operators.size());
+  for (const UnsupportedNode& node : description.unsupported)
+    text += fmt::format("  {} ({}): {}\n", node.node, node.op, node.reason);
   return text;
 }
 
 std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
-  std::string text = fmt::format("\n{:>4} {:<32} {:<10} {:>20} {:>12}\n", "#", "layer", "op", "output (one sample)", "parameters");
+  std::string text =
+      fmt::format("\n{:>4} {:<32} {:<10} {:>20} {:>12}\n", "#", "layer", "op", "output (one sample)", "parameters");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     text += fmt::format("{:>4} {:<32} {:<10} {:>20} {:>12}\n", i, node.name, name_of(node.op),
@@ -59,15 +63,18 @@ std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
 
 std::string describe(const ModelDescription& description, const std::string& file) {
   const Graph& graph = description.graph;
-  std::string text = fmt::format("{}\n  format      {}{}\n", file, graph.format,
-                                 description.producer.empty() ? "" : fmt::format(", written by {}", description.producer));
+  std::string text =
+      fmt::format("{}\n  format      {}{}\n", file, graph.format,
+                  description.producer.empty() ? "" : fmt::format(", written by {}", description.producer));
   for (ValueId id : graph.inputs)
-    text += fmt::format("  input       {} {} {}\n", graph.value(id).name, name_of(graph.value(id).type), declared_shape(graph.value(id)));
+    text += fmt::format("  input       {} {} {}\n", graph.value(id).name, name_of(graph.value(id).type),
+                        declared_shape(graph.value(id)));
   for (ValueId id : graph.outputs) text += fmt::format("  output      {}\n", graph.value(id).name);
   if (!description.unsupported.empty()) return text + unsupported_block(description);
   std::string note;
   const std::vector<Shape> shapes = single_sample_shapes(graph, note);
-  text += fmt::format("  nodes       {}\n  parameters  {}\n  batch       {}\n", graph.nodes.size(), graph.parameter_count(), note);
+  text += fmt::format("  nodes       {}\n  parameters  {}\n  batch       {}\n", graph.nodes.size(),
+                      graph.parameter_count(), note);
   return text + layer_lines(graph, shapes);
 }
 

@@ -11,13 +11,16 @@ namespace driftbound::analysis {
 namespace {
 
 void keep_only(std::vector<BoundResult>& bounds, const std::vector<std::string>& names) {
-  std::erase_if(bounds, [&](const BoundResult& bound) { return std::find(names.begin(), names.end(), bound.name) == names.end(); });
+  std::erase_if(bounds, [&](const BoundResult& bound) {
+    return std::find(names.begin(), names.end(), bound.name) == names.end();
+  });
 }
 
 void check_names(const std::vector<std::string>& names) {
   for (const std::string& name : names)
     if (std::find(bound_names().begin(), bound_names().end(), name) == bound_names().end())
-      throw InvalidArgument(fmt::format("--bounds: there is no bound '{}'; choose among: {}", name, fmt::join(bound_names(), ", ")));
+      throw InvalidArgument(
+          fmt::format("--bounds: there is no bound '{}'; choose among: {}", name, fmt::join(bound_names(), ", ")));
 }
 
 Bounds wanted_bounds(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
@@ -35,8 +38,9 @@ Bounds wanted_bounds(const Graph& graph, const Trace& trace, const JudgeOptions&
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
-  static const std::vector<std::string> names = {"componentwise", "order-aware",    "seed-gamma",          "seed-gamma/note",
-                                                 "forward",       "seed-sum-gamma", "seed-sum-gamma/note"};
+  static const std::vector<std::string> names = {"componentwise",      "order-aware", "seed-gamma",
+                                                 "seed-gamma/note",    "forward",     "seed-sum-gamma",
+                                                 "seed-sum-gamma/note"};
   return names;
 }
 

@@ -15,7 +15,7 @@ struct JudgeOptions {
   std::vector<Scalar> scalars;
   std::vector<std::string> bounds;  ///< names to keep; empty: all
   double threshold = 0.5;
-  std::int64_t block = 64;          ///< samples judged at a time (batched models)
+  std::int64_t block = 64;  ///< samples judged at a time (batched models)
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;
   /// Called with every block's accumulated reference (first sample, samples).

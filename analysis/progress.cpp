@@ -7,9 +7,12 @@
 
 namespace driftbound::analysis {
 
-Progress::Progress(std::string what, bool enabled) : what_(std::move(what)), enabled_(enabled && isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string what, bool enabled)
+    : what_(std::move(what)), enabled_(enabled && isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() { clear(); }
+Progress::~Progress() {
+  clear();
+}
 
 void Progress::update(std::int64_t done, std::int64_t all) {
   if (!enabled_ || done <= 0) return;

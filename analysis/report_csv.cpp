@@ -15,9 +15,10 @@ std::string rows(const std::string& layer, const std::string& op, std::int64_t f
                  const ScopeSummary& scope, Status status) {
   std::string text;
   for (const BoundSummary& bound : scope.bounds)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(layer), op, fan_in, scope_name, scope.max_error,
-                        scope.rms_error, scope.max_ulps, bound.name, name_of(bound.guarantee), bound.max_bound,
-                        bound.max_utilisation, bound.violations, bound.undecided, bound.checked, name_of(status));
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", quoted(layer), op, fan_in, scope_name,
+                        scope.max_error, scope.rms_error, scope.max_ulps, bound.name, name_of(bound.guarantee),
+                        bound.max_bound, bound.max_utilisation, bound.violations, bound.undecided, bound.checked,
+                        name_of(status));
   return text;
 }
 
@@ -25,7 +26,8 @@ std::string rows(const std::string& layer, const std::string& op, std::int64_t f
 
 std::string to_csv(const Report& report) {
   std::string text =
-      "layer,op,fan_in,scope,max_error,rms_error,max_ulps,bound,guarantee,max_bound,max_utilisation,violations,undecided,checked,status\n";
+      "layer,op,fan_in,scope,max_error,rms_error,max_ulps,bound,guarantee,max_bound,max_utilisation,violations,"
+      "undecided,checked,status\n";
   for (const LayerSummary& layer : report.comparison.layers) {
     text += rows(layer.name, layer.op, layer.fan_in, "local", layer.local, layer.status);
     text += rows(layer.name, layer.op, layer.fan_in, "accumulated", layer.accumulated, layer.status);

@@ -40,17 +40,23 @@ double largest_bound(const ScopeSummary& scope, std::string_view name) {
   return bound ? bound->max_bound : -1.0;
 }
 
-std::string number(double x) { return fmt::format("{:.3g}", x); }
+std::string number(double x) {
+  return fmt::format("{:.3g}", x);
+}
 
 std::string share(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
-  return bound ? fmt::format("<span title=\"{}, {}\">{}</span>", name_of(bound->guarantee), bound->theorem, number(bound->max_utilisation)) : "–";
+  return bound ? fmt::format("<span title=\"{}, {}\">{}</span>", name_of(bound->guarantee), bound->theorem,
+                             number(bound->max_utilisation))
+               : "–";
 }
 
 std::string folklore(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
   if (!bound) return "–";
-  return bound->violations == 0 ? "0" : fmt::format("<span class=\"violated\">{} of {}</span>", bound->violations, bound->checked);
+  return bound->violations == 0
+             ? "0"
+             : fmt::format("<span class=\"violated\">{} of {}</span>", bound->violations, bound->checked);
 }
 
 std::string layer_row(const LayerSummary& layer) {
@@ -58,32 +64,39 @@ std::string layer_row(const LayerSummary& layer) {
       "<tr><td>{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td>"
       "<td class=\"group\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
       "<td class=\"group\">{}</td><td>{}</td><td class=\"group name {}\">{}</td></tr>\n",
-      layer.index, escape_markup(layer.name), escape_markup(layer.op), layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–",
-      layer.kappa ? number(layer.kappa->median) : "–", number(layer.local.max_error), number(layer.local.max_ulps),
-      share(layer.local, "componentwise"), share(layer.local, "order-aware"), folklore(layer.local, "seed-gamma"),
-      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), name_of(layer.status), name_of(layer.status));
+      layer.index, escape_markup(layer.name), escape_markup(layer.op),
+      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–", layer.kappa ? number(layer.kappa->median) : "–",
+      number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, "componentwise"),
+      share(layer.local, "order-aware"), folklore(layer.local, "seed-gamma"), number(layer.accumulated.max_error),
+      share(layer.accumulated, "forward"), name_of(layer.status), name_of(layer.status));
 }
 
 std::string layer_table(const Comparison& comparison) {
   std::string text =
-      "<div class=\"scroll\"><table><tr><th></th><th></th><th></th><th></th><th></th><th class=\"group\" colspan=\"5\">this layer alone</th>"
+      "<div class=\"scroll\"><table><tr><th></th><th></th><th></th><th></th><th></th><th class=\"group\" "
+      "colspan=\"5\">this layer alone</th>"
       "<th class=\"group\" colspan=\"2\">from the input</th><th class=\"group\"></th></tr>\n"
-      "<tr><th>#</th><th class=\"name\">layer</th><th class=\"name\">op</th><th>n</th><th>kappa</th><th class=\"group\">error</th><th>ulps</th>"
-      "<th>any</th><th>order</th><th>folk!</th><th class=\"group\">error</th><th>fwd</th><th class=\"group name\">verdict</th></tr>\n";
+      "<tr><th>#</th><th class=\"name\">layer</th><th class=\"name\">op</th><th>n</th><th>kappa</th><th "
+      "class=\"group\">error</th><th>ulps</th>"
+      "<th>any</th><th>order</th><th>folk!</th><th class=\"group\">error</th><th>fwd</th><th class=\"group "
+      "name\">verdict</th></tr>\n";
   for (const LayerSummary& layer : comparison.layers) text += layer_row(layer);
   return text + "</table></div>\n";
 }
 
 std::string output_table(const Comparison& comparison) {
   std::string text =
-      "<div class=\"scroll\"><table><tr><th class=\"name\">output</th><th>max error</th><th>rms error</th><th>ulps</th><th>forward bound</th>"
+      "<div class=\"scroll\"><table><tr><th class=\"name\">output</th><th>max error</th><th>rms "
+      "error</th><th>ulps</th><th>forward bound</th>"
       "<th>used</th><th>folklore |f| Σγ violated</th><th class=\"name\">verdict</th></tr>\n";
   for (const OutputSummary& output : comparison.outputs)
     text += fmt::format(
-        "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"name {}\">{}</td></tr>\n",
-        escape_markup(output.name), number(output.scope.max_error), number(output.scope.rms_error), number(output.scope.max_ulps),
-        number(std::max(0.0, largest_bound(output.scope, "forward"))), share(output.scope, "forward"),
-        folklore(output.scope, "seed-sum-gamma"), name_of(output.status), name_of(output.status));
+        "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
+        "class=\"name {}\">{}</td></tr>\n",
+        escape_markup(output.name), number(output.scope.max_error), number(output.scope.rms_error),
+        number(output.scope.max_ulps), number(std::max(0.0, largest_bound(output.scope, "forward"))),
+        share(output.scope, "forward"), folklore(output.scope, "seed-sum-gamma"), name_of(output.status),
+        name_of(output.status));
   return text + "</table></div>\n";
 }
 
@@ -112,15 +125,17 @@ std::string to_html(const Report& report) {
   const Comparison& comparison = report.comparison;
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" content=\"width=device-width\">"
+      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><meta name=\"viewport\" "
+      "content=\"width=device-width\">"
       "<title>driftbound: {}</title><style>{}</style></head><body>\n",
       escape_markup(c.model_file), style);
   html += fmt::format("<h1 class=\"{}\">{}</h1>\n", name_of(comparison.verdict), escape_markup(headline(report)));
-  html += fmt::format("<p class=\"about\">{} · {} · {} in order {} · {} samples · {} · driftbound {}</p>\n", escape_markup(c.model_file),
-                      escape_markup(c.backend), escape_markup(c.arithmetic.name), to_string(c.arithmetic.order), comparison.samples,
-                      c.date, DRIFTBOUND_VERSION);
+  html += fmt::format("<p class=\"about\">{} · {} · {} in order {} · {} samples · {} · driftbound {}</p>\n",
+                      escape_markup(c.model_file), escape_markup(c.backend), escape_markup(c.arithmetic.name),
+                      to_string(c.arithmetic.order), comparison.samples, c.date, DRIFTBOUND_VERSION);
   html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
-  html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" + output_table(comparison);
+  html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" +
+          output_table(comparison);
   for (const std::string& assumption : comparison.assumptions)
     html += fmt::format("<p class=\"note\">Assumes {}</p>\n", escape_markup(assumption));
   return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n", escape_markup(explain_columns()));

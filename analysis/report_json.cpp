@@ -23,7 +23,9 @@ std::string hex(double x) {
   return (std::signbit(x) ? "-0x" : "0x") + std::string(text, end);
 }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 Json to_json(const std::optional<KappaSummary>& kappa) {
   if (!kappa) return nullptr;
@@ -39,7 +41,8 @@ Json to_json(const BoundSummary& bound) {
           {"failure_probability", nullptr},
           {"max_bound", number(bound.max_bound)},
           {"max_utilisation", number(bound.max_utilisation)},
-          {"median_bound_over_error", bound.median_bound_over_error ? number(*bound.median_bound_over_error) : Json(nullptr)},
+          {"median_bound_over_error",
+           bound.median_bound_over_error ? number(*bound.median_bound_over_error) : Json(nullptr)},
           {"violations", bound.violations},
           {"checked", bound.checked},
           {"undecided", bound.undecided},
@@ -97,7 +100,11 @@ Json to_json(const OutputSummary& output) {
 }
 
 Json model_json(const ReportContext& c) {
-  return {{"file", c.model_file}, {"sha256", c.model_sha256}, {"format", c.model_format}, {"parameters", c.parameters}, {"nodes", c.nodes}};
+  return {{"file", c.model_file},
+          {"sha256", c.model_sha256},
+          {"format", c.model_format},
+          {"parameters", c.parameters},
+          {"nodes", c.nodes}};
 }
 
 Json inputs_json(const ReportContext& c, std::int64_t samples) {
@@ -124,14 +131,20 @@ Json run_json(const Report& report) {
           {"batch", c.batch},
           {"threshold", report.comparison.threshold},
           {"assumptions", report.comparison.assumptions},
-          {"reference", {{"rungs", rungs}, {"max_bits", report.comparison.max_bits}, {"undecided", report.comparison.reference_undecided}}},
+          {"reference",
+           {{"rungs", rungs},
+            {"max_bits", report.comparison.max_bits},
+            {"undecided", report.comparison.reference_undecided}}},
           {"observer_effect", c.observer_effect},
           {"interrupted", c.interrupted}};
 }
 
 Json closest_json(const std::optional<ClosestApproach>& closest) {
   if (!closest) return nullptr;
-  return {{"layer", closest->layer}, {"scope", closest->scope}, {"bound", closest->bound}, {"utilisation", number(closest->utilisation)}};
+  return {{"layer", closest->layer},
+          {"scope", closest->scope},
+          {"bound", closest->bound},
+          {"utilisation", number(closest->utilisation)}};
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ std::string failure_text(const ScopeSummary& scope) {
   std::string text;
   for (const BoundSummary& bound : scope.bounds)
     if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
-      text += fmt::format("{}: {} violated, {} undecided of {}; ", bound.name, bound.violations, bound.undecided, bound.checked);
+      text += fmt::format("{}: {} violated, {} undecided of {}; ", bound.name, bound.violations, bound.undecided,
+                          bound.checked);
   if (scope.non_finite > 0) text += fmt::format("{} values that are not finite; ", scope.non_finite);
   return text;
 }
@@ -25,7 +26,8 @@ struct Case {
 
 /// Violated is a failure; undecided and void are errors: no statement was possible.
 std::string to_xml(const Case& test) {
-  const std::string head = fmt::format("  <testcase classname=\"{}\" name=\"{}\"", test.group, escape_markup(test.name));
+  const std::string head =
+      fmt::format("  <testcase classname=\"{}\" name=\"{}\"", test.group, escape_markup(test.name));
   if (test.status == Status::holds || test.status == Status::approaches) return head + "/>\n";
   const char* tag = test.status == Status::violated ? "failure" : "error";
   return fmt::format("{}>\n    <{} message=\"{}\">{}</{}>\n  </testcase>\n", head, tag, name_of(test.status),
@@ -42,10 +44,13 @@ std::string to_junit(const Report& report) {
     cases.push_back({output.name, "output", output.status, failure_text(output.scope)});
   const auto count = [&](auto&& matches) { return std::count_if(cases.begin(), cases.end(), matches); };
   std::string text = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound report {}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" "
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound report {}\" tests=\"{}\" "
+      "failures=\"{}\" errors=\"{}\" "
       "time=\"{:.3f}\">\n",
-      escape_markup(report.context.model_file), cases.size(), count([](const Case& c) { return c.status == Status::violated; }),
-      count([](const Case& c) { return c.status == Status::undecided || c.status == Status::invalid; }), report.context.seconds);
+      escape_markup(report.context.model_file), cases.size(),
+      count([](const Case& c) { return c.status == Status::violated; }),
+      count([](const Case& c) { return c.status == Status::undecided || c.status == Status::invalid; }),
+      report.context.seconds);
   for (const Case& test : cases) text += to_xml(test);
   return text + "</testsuite>\n";
 }

@@ -21,22 +21,30 @@ struct Painter {
 
 const char* colour_of(Status status) {
   switch (status) {
-    case Status::holds: return green;
+    case Status::holds:
+      return green;
     case Status::approaches:
-    case Status::undecided: return yellow;
+    case Status::undecided:
+      return yellow;
     case Status::invalid:
-    case Status::violated: return red;
+    case Status::violated:
+      return red;
   }
   return "";
 }
 
 const char* mark_of(Status status) {
   switch (status) {
-    case Status::holds: return "ok";
-    case Status::approaches: return "near";
-    case Status::undecided: return "open";
-    case Status::invalid: return "void";
-    case Status::violated: return "FAIL";
+    case Status::holds:
+      return "ok";
+    case Status::approaches:
+      return "near";
+    case Status::undecided:
+      return "open";
+    case Status::invalid:
+      return "void";
+    case Status::violated:
+      return "FAIL";
   }
   return "";
 }
@@ -85,31 +93,34 @@ std::string folklore_text(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
   if (!bound || bound->checked == 0) return "-";
   if (bound->violations == 0) return "0";
-  return fmt::format("{}%", brief(100.0 * static_cast<double>(bound->violations) / static_cast<double>(bound->checked)));
+  return fmt::format("{}%",
+                     brief(100.0 * static_cast<double>(bound->violations) / static_cast<double>(bound->checked)));
 }
 
 constexpr const char* row_format = "{:>3} {:<18} {:<8} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
 
 std::string layer_row(const LayerSummary& layer, const Painter& paint) {
   return fmt::format(row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
-                     layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-", layer.kappa ? brief(layer.kappa->median) : "-",
-                     error_text(layer.local.max_error), brief(layer.local.max_ulps),
-                     utilisation_text(layer.local, "componentwise"), utilisation_text(layer.local, "order-aware"),
-                     folklore_text(layer.local, "seed-gamma"), error_text(layer.accumulated.max_error),
-                     utilisation_text(layer.accumulated, "forward"), paint(mark_of(layer.status), colour_of(layer.status)));
+                     layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-",
+                     layer.kappa ? brief(layer.kappa->median) : "-", error_text(layer.local.max_error),
+                     brief(layer.local.max_ulps), utilisation_text(layer.local, "componentwise"),
+                     utilisation_text(layer.local, "order-aware"), folklore_text(layer.local, "seed-gamma"),
+                     error_text(layer.accumulated.max_error), utilisation_text(layer.accumulated, "forward"),
+                     paint(mark_of(layer.status), colour_of(layer.status)));
 }
 
 std::string table(const Report& report, const Painter& paint) {
   std::string text = fmt::format("{:>43} | {:-^32} | {:-^14}\n", "", " this layer alone ", " from input ");
-  text += fmt::format(row_format, "#", "layer", "op", "n", "kappa", "error", "ulps", "any", "order", "folk!", "error", "fwd", "");
+  text += fmt::format(row_format, "#", "layer", "op", "n", "kappa", "error", "ulps", "any", "order", "folk!", "error",
+                      "fwd", "");
   for (const LayerSummary& layer : report.comparison.layers) text += layer_row(layer, paint);
   return text;
 }
 
 std::string output_line(const OutputSummary& output, const Painter& paint) {
   const ScopeSummary& scope = output.scope;
-  std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24), error_text(scope.max_error),
-                                 error_text(scope.rms_error), brief(scope.max_ulps));
+  std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24),
+                                 error_text(scope.max_error), error_text(scope.rms_error), brief(scope.max_ulps));
   if (const BoundSummary* forward = find_bound(scope, "forward"))
     line += fmt::format(", forward {} ({})", error_text(forward->max_bound), name_of(forward->guarantee));
   return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
@@ -121,8 +132,8 @@ std::string outputs_block(const Report& report, const Painter& paint) {
     text += output_line(output, paint);
     const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
     if (folklore && folklore->violations > 0)
-      text += fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n", folklore->violations,
-                          folklore->checked);
+      text += fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n",
+                          folklore->violations, folklore->checked);
   }
   return text;
 }
@@ -142,13 +153,14 @@ std::string folklore_line(const Comparison& comparison) {
     }
   }
   if (!most) return "";
-  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.\n", violations,
-                     checked, most->name);
+  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.\n",
+                     violations, checked, most->name);
 }
 
 std::string reference_line(const Comparison& comparison) {
   std::string rungs;
-  for (const auto& [bits, count] : comparison.rungs) rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
+  for (const auto& [bits, count] : comparison.rungs)
+    rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
   std::string text = fmt::format("Reference: certified balls ({})", rungs);
   if (comparison.reference_undecided > 0)
     text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", comparison.reference_undecided);
@@ -201,9 +213,11 @@ Culprit find_culprit(const Comparison& comparison) {
 std::string why_close(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers) {
     if (!comparison.closest || layer.name != comparison.closest->layer || layer.fan_in == 0) continue;
-    if (layer.fan_in <= 8) return fmt::format("its sums are short (n = {}), so their roundings have little to cancel", layer.fan_in);
+    if (layer.fan_in <= 8)
+      return fmt::format("its sums are short (n = {}), so their roundings have little to cancel", layer.fan_in);
     if (comparison.closest->scope == "local" && comparison.closest->utilisation > 0.5)
-      return fmt::format("few of the n = {} products of that sum are not 0, so its roundings have little to cancel", layer.fan_in);
+      return fmt::format("few of the n = {} products of that sum are not 0, so its roundings have little to cancel",
+                         layer.fan_in);
     return fmt::format("the roundings of its sums (n = {}) mostly cancel", layer.fan_in);
   }
   return "errors of all layers before it add up there";
@@ -221,11 +235,13 @@ std::string violated_sentence(const Comparison& comparison) {
   std::string where;
   if (culprit.scope->worst)
     where = fmt::format(", worst at sample {} element {}: error {} against {}", culprit.scope->worst->sample,
-                        culprit.scope->worst->element, error_text(culprit.scope->worst->error), error_text(culprit.scope->worst->bound));
-  return fmt::format("layer '{}' ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
-                     "that: another arithmetic, another model, or a bug.",
-                     culprit.layer->name, culprit.layer->op, culprit.scope_name, culprit.bound->name, culprit.bound->violations,
-                     culprit.bound->checked, where);
+                        culprit.scope->worst->element, error_text(culprit.scope->worst->error),
+                        error_text(culprit.scope->worst->bound));
+  return fmt::format(
+      "layer '{}' ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
+      "that: another arithmetic, another model, or a bug.",
+      culprit.layer->name, culprit.layer->op, culprit.scope_name, culprit.bound->name, culprit.bound->violations,
+      culprit.bound->checked, where);
 }
 
 std::string undecided_sentence(const Comparison& comparison) {
@@ -235,14 +251,15 @@ std::string undecided_sentence(const Comparison& comparison) {
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
                         : "the reference is not sharp enough there (--max-precision raises its limit)";
   return fmt::format("layer '{}' ({}): {} of {} values undecided against the {} {} bound: {}.", culprit.layer->name,
-                     culprit.layer->op, culprit.bound->undecided, culprit.bound->checked, culprit.scope_name, culprit.bound->name, why);
+                     culprit.layer->op, culprit.bound->undecided, culprit.bound->checked, culprit.scope_name,
+                     culprit.bound->name, why);
 }
 
 std::string void_sentence(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers)
     if (layer.status == Status::invalid)
-      return fmt::format("layer '{}' ({}) has {} outputs that are not finite{}; no bound says anything about them.", layer.name,
-                         layer.op, layer.non_finite,
+      return fmt::format("layer '{}' ({}) has {} outputs that are not finite{}; no bound says anything about them.",
+                         layer.name, layer.op, layer.non_finite,
                          layer.explained_by.empty() ? " (overflow or an undefined operation there)"
                                                     : fmt::format(" (they come from '{}')", layer.explained_by));
   return "some outputs are not finite.";
@@ -251,8 +268,9 @@ std::string void_sentence(const Comparison& comparison) {
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text += fmt::format(" Closest: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer, 100.0 * closest->utilisation,
-                        closest->scope == "end_to_end" ? "end-to-end" : closest->scope, closest->bound, why_close(comparison));
+    text += fmt::format(" Closest: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer,
+                        100.0 * closest->utilisation, closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
+                        closest->bound, why_close(comparison));
   return text;
 }
 
@@ -261,11 +279,16 @@ std::string holding_sentence(const Comparison& comparison) {
 std::string headline(const Report& report) {
   const Comparison& comparison = report.comparison;
   switch (comparison.verdict) {
-    case Status::holds: return "HOLDS: " + holding_sentence(comparison);
-    case Status::approaches: return "HOLDS, approached: " + holding_sentence(comparison);
-    case Status::undecided: return "UNDECIDED: " + undecided_sentence(comparison);
-    case Status::invalid: return "VOID: " + void_sentence(comparison);
-    case Status::violated: return "VIOLATED: " + violated_sentence(comparison);
+    case Status::holds:
+      return "HOLDS: " + holding_sentence(comparison);
+    case Status::approaches:
+      return "HOLDS, approached: " + holding_sentence(comparison);
+    case Status::undecided:
+      return "UNDECIDED: " + undecided_sentence(comparison);
+    case Status::invalid:
+      return "VOID: " + void_sentence(comparison);
+    case Status::violated:
+      return "VIOLATED: " + violated_sentence(comparison);
   }
   return "";
 }
@@ -303,10 +326,12 @@ std::string to_text(const Report& report, const TextOptions& options) {
   const std::size_t colon = sentence.find(':');
   sentence = paint(sentence.substr(0, colon), colour_of(comparison.verdict)) + sentence.substr(colon);
   std::string text = sentence + "\n";
-  if (c.interrupted) text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples, c.requested_samples);
+  if (c.interrupted)
+    text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
+                        c.requested_samples);
   text += wrap(folklore_line(comparison), 100);
-  text += fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), c.backend, c.arithmetic.name,
-                      to_string(c.arithmetic.order), comparison.samples);
+  text += fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), c.backend,
+                      c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
   text += "\n" + table(report, paint) + outputs_block(report, paint) + "\n" + wrap(reference_line(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
   if (options.explain) text += "\n" + explain_columns();
@@ -316,11 +341,15 @@ std::string to_text(const Report& report, const TextOptions& options) {
 int exit_status(const Comparison& comparison, FailOn fail_on) {
   if (fail_on == FailOn::never) return 0;
   switch (comparison.verdict) {
-    case Status::holds: return 0;
-    case Status::approaches: return fail_on == FailOn::approach ? 1 : 0;
+    case Status::holds:
+      return 0;
+    case Status::approaches:
+      return fail_on == FailOn::approach ? 1 : 0;
     case Status::undecided:
-    case Status::invalid: return 1;
-    case Status::violated: return 2;
+    case Status::invalid:
+      return 1;
+    case Status::violated:
+      return 2;
   }
   return 2;
 }

@@ -16,8 +16,9 @@ std::string output_names(const Graph& graph) {
 }
 
 [[noreturn]] void refuse(const Graph& graph, std::string_view text, std::string_view why) {
-  throw InvalidArgument(fmt::format("--scalar '{}': {}; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], outputs are: {}",
-                                    text, why, output_names(graph)));
+  throw InvalidArgument(
+      fmt::format("--scalar '{}': {}; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], outputs are: {}", text, why,
+                  output_names(graph)));
 }
 
 std::int64_t parse_index(const Graph& graph, std::string_view whole, std::string_view digits) {
@@ -44,13 +45,15 @@ OutputElement parse_element(const Graph& graph, std::string_view whole, std::str
   refuse(graph, whole, fmt::format("there is no output '{}'", name));
 }
 
-/// Position of the '-' that separates two elements: the first one after a ']' or, failing that, after a full output name.
+/// Position of the '-' that separates two elements: the first one after a ']' or, failing that, after a full output
+/// name.
 std::size_t find_difference(const Graph& graph, std::string_view text) {
   const std::size_t bracket = text.find("]-");
   if (bracket != std::string_view::npos) return bracket + 1;
   for (ValueId id : graph.outputs) {
     const std::string& name = graph.value(id).name;
-    if (text.size() > name.size() && text.substr(0, name.size()) == name && text[name.size()] == '-') return name.size();
+    if (text.size() > name.size() && text.substr(0, name.size()) == name && text[name.size()] == '-')
+      return name.size();
   }
   return std::string_view::npos;
 }

@@ -21,7 +21,9 @@ double quantile(std::vector<double>& values, double p) {
   return values[static_cast<std::size_t>(rank)];
 }
 
-double median(std::vector<double>& values) { return quantile(values, 0.5); }
+double median(std::vector<double>& values) {
+  return quantile(values, 0.5);
+}
 
 void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   if (bounds_.empty()) {

@@ -52,8 +52,10 @@ std::string machine() {
 }
 
 void print(const std::string& name, const std::string& against, Timing timing, int threads) {
-  fmt::print("{{\"bench\":\"foundation\",\"case\":\"{}\",\"ratio\":{:.4g},\"against\":\"{}\",\"median_s\":{:.4g},\"threads\":{},\"machine\":\"{}\"}}\n",
-             name, timing.ours / timing.theirs, against, timing.ours, threads, machine());
+  fmt::print(
+      "{{\"bench\":\"foundation\",\"case\":\"{}\",\"ratio\":{:.4g},\"against\":\"{}\",\"median_s\":{:.4g},\"threads\":{"
+      "},\"machine\":\"{}\"}}\n",
+      name, timing.ours / timing.theirs, against, timing.ours, threads, machine());
   std::fflush(stdout);
 }
 
@@ -81,7 +83,8 @@ Graph residual_network(std::int64_t depth, std::int64_t width) {
   ValueId h = graph.add_node("stem.relu", op::Relu{}, {dense("stem", x, 3, width)});
   for (std::int64_t i = 0; i < depth; ++i) {
     const std::string name = "block" + std::to_string(i);
-    h = graph.add_node(name + ".add", op::Add{}, {h, graph.add_node(name + ".relu", op::Relu{}, {dense(name, h, width, width)})});
+    h = graph.add_node(name + ".add", op::Add{},
+                       {h, graph.add_node(name + ".relu", op::Relu{}, {dense(name, h, width, width)})});
   }
   graph.outputs = {dense("head", h, width, 2)};
   return graph;
@@ -98,7 +101,8 @@ void bench_evaluate(std::int64_t n) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Eigen::Map<const Matrix> a(data.values.data(), n, n), b(w.values.data(), n, n);
   Matrix c(n, n);
-  const Timing timing = medians(9, [&] { (void)evaluator.run(graph, inputs); }, [&] { c.noalias() = a * b; });
+  const Timing timing = medians(
+      9, [&] { (void)evaluator.run(graph, inputs); }, [&] { c.noalias() = a * b; });
   print(fmt::format("evaluate/{0}x{0}x{0}/t1", n), "eigen-sgemm", timing, 1);
 }
 
@@ -108,7 +112,8 @@ void mpfr_product_loop(const Graph& graph, const Trace& trace) {
   for (const Node& node : graph.nodes) {
     if (!std::holds_alternative<op::Gemm>(node.op)) continue;
     const auto producer = graph.producer(node.inputs[0]);
-    const Tensor<double> x = producer ? trace.layers[*producer].output.to_double() : trace.inputs.tensors[0].second.to_double();
+    const Tensor<double> x =
+        producer ? trace.layers[*producer].output.to_double() : trace.inputs.tensors[0].second.to_double();
     const Tensor<double> w = graph.value(node.inputs[1]).constant.to_double();
     const auto k = static_cast<std::size_t>(w.shape[0]), n = static_cast<std::size_t>(w.shape[1]);
     for (std::size_t i = 0; i < x.size() / k; ++i)
@@ -133,11 +138,17 @@ void bench_network(std::int64_t depth, std::int64_t width, std::int64_t samples)
   const Trace trace = evaluator.run(graph, inputs);
   const std::string size = fmt::format("resnet{}x{}/{}/t1", depth, width, samples);
   print("reference/" + size, "mpfr-loop-128",
-        medians(5, [&] { (void)certified_reference(graph, inputs, {}, &trace); }, [&] { mpfr_product_loop(graph, trace); }), 1);
+        medians(
+            5, [&] { (void)certified_reference(graph, inputs, {}, &trace); }, [&] { mpfr_product_loop(graph, trace); }),
+        1);
   print("bounds/" + size, "evaluate",
-        medians(5, [&] { (void)bound(graph, trace); }, [&] { (void)evaluator.run(graph, inputs); }), 1);
+        medians(
+            5, [&] { (void)bound(graph, trace); }, [&] { (void)evaluator.run(graph, inputs); }),
+        1);
   print("report/" + size, "evaluate",
-        medians(3, [&] { (void)analysis::judge(graph, trace, {}); }, [&] { (void)evaluator.run(graph, inputs); }), 1);
+        medians(
+            3, [&] { (void)analysis::judge(graph, trace, {}); }, [&] { (void)evaluator.run(graph, inputs); }),
+        1);
 }
 
 }  // namespace

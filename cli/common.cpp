@@ -32,7 +32,8 @@ double parse_number(std::string_view text, std::string_view whole) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-    throw InvalidArgument(fmt::format("--domain '{}': '{}' is not a finite number; write lo:hi or lo:hi,lo:hi,…", whole, text));
+    throw InvalidArgument(
+        fmt::format("--domain '{}': '{}' is not a finite number; write lo:hi or lo:hi,lo:hi,…", whole, text));
   return value;
 }
 
@@ -43,7 +44,9 @@ std::int64_t first_non_finite(const StoredTensor& tensor) {
   return -1;
 }
 
-std::string default_arithmetic(const Graph& graph) { return graph.working_type() == ElementType::f64 ? "fp64" : "fp32"; }
+std::string default_arithmetic(const Graph& graph) {
+  return graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
+}
 
 }  // namespace
 
@@ -68,10 +71,13 @@ Inputs InputOptions::load(const Graph& graph) const {
 }
 
 void RunSettings::add_to(CLI::App& app) {
-  app.add_option("--backend", backend, "What runs the model")->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))->capture_default_str();
+  app.add_option("--backend", backend, "What runs the model")
+      ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))
+      ->capture_default_str();
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: the model's own type)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
-  app.add_option("--order", order, "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
+  app.add_option("--order", order,
+                 "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
       ->capture_default_str();
   app.add_option("--batch", batch, "Samples evaluated together (default: all)")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(CLI::PositiveNumber);
@@ -88,11 +94,13 @@ ArithmeticModel RunSettings::model_for(const Graph& graph) const {
 
 void RunSettings::check_backend() const {
   if (backend == "cuda")
-    throw NotAvailable("--backend cuda: this version has no CUDA module; use --backend cpu, or record a trace where the GPU is "
-                       "and pass it with --trace");
+    throw NotAvailable(
+        "--backend cuda: this version has no CUDA module; use --backend cpu, or record a trace where the GPU is "
+        "and pass it with --trace");
   if (backend == "sim")
-    throw NotAvailable("--backend sim: this version has no tensor-core simulator; --backend cpu runs tf32, bf16 and fp16 with "
-                       "rounded operands and float32 sums");
+    throw NotAvailable(
+        "--backend sim: this version has no tensor-core simulator; --backend cpu runs tf32, bf16 and fp16 with "
+        "rounded operands and float32 sums");
 }
 
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
@@ -109,9 +117,10 @@ void require_finite_weights(const Graph& graph) {
     for (const Node& candidate : graph.nodes)
       for (ValueId input : candidate.inputs)
         if (&graph.values[input] == &value) node = fmt::format("node '{}'", candidate.name);
-    throw InvalidArgument(fmt::format("{}: weight '{}' (used by {}) is not finite at element {}; no statement about rounding is "
-                                      "possible: repair or re-export the model",
-                                      graph.source, value.name, node, at));
+    throw InvalidArgument(
+        fmt::format("{}: weight '{}' (used by {}) is not finite at element {}; no statement about rounding is "
+                    "possible: repair or re-export the model",
+                    graph.source, value.name, node, at));
   }
 }
 
@@ -119,8 +128,9 @@ void require_finite_inputs(const Inputs& inputs, const std::string& where) {
   for (const auto& [name, tensor] : inputs.tensors) {
     const std::int64_t at = is_float(tensor.type()) ? first_non_finite(tensor) : -1;
     if (at >= 0)
-      throw InvalidArgument(fmt::format("{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where,
-                                        name, at, to_string(tensor.shape())));
+      throw InvalidArgument(
+          fmt::format("{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where, name,
+                      at, to_string(tensor.shape())));
   }
 }
 
@@ -143,7 +153,8 @@ std::string hash_inputs(const Inputs& inputs) {
   std::string text;
   for (const auto& [name, tensor] : inputs.tensors) {
     const auto bytes = tensor.bytes();
-    text += name + " " + std::string(name_of(tensor.type())) + " " + to_string(tensor.shape()) + " " + sha256_of(bytes) + "\n";
+    text += name + " " + std::string(name_of(tensor.type())) + " " + to_string(tensor.shape()) + " " +
+            sha256_of(bytes) + "\n";
   }
   return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
 }
@@ -153,14 +164,17 @@ void require_writable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (!std::filesystem::is_directory(folder))
     throw FileError(fmt::format("{}: cannot be written: there is no folder '{}'", file.string(), folder.string()));
-  if (std::filesystem::is_directory(file)) throw FileError(fmt::format("{}: cannot be written: it is a folder", file.string()));
+  if (std::filesystem::is_directory(file))
+    throw FileError(fmt::format("{}: cannot be written: it is a folder", file.string()));
   if (access(folder.c_str(), W_OK) != 0)
-    throw FileError(fmt::format("{}: cannot be written: no permission to write in '{}'", file.string(), folder.string()));
+    throw FileError(
+        fmt::format("{}: cannot be written: no permission to write in '{}'", file.string(), folder.string()));
 }
 
 void write_whole(const std::filesystem::path& file, const std::string& text) {
   require_writable(file);
-  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) {  // a device or a pipe: no renaming over it
+  if (std::filesystem::exists(file) &&
+      !std::filesystem::is_regular_file(file)) {  // a device or a pipe: no renaming over it
     std::ofstream(file, std::ios::binary) << text;
     return;
   }
@@ -177,7 +191,9 @@ void write_whole(const std::filesystem::path& file, const std::string& text) {
   }
 }
 
-bool interrupted() { return interrupt_flag != 0; }
+bool interrupted() {
+  return interrupt_flag != 0;
+}
 
 void catch_interrupts() {
   std::signal(SIGINT, remember_interrupt);

@@ -10,7 +10,8 @@
 namespace driftbound::cli {
 
 Verb add_inspect(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("inspect", "Show layers, shapes, parameters, and every node that is not supported");
+  CLI::App& app =
+      *program.add_subcommand("inspect", "Show layers, shapes, parameters, and every node that is not supported");
   auto file = std::make_shared<std::string>();
   app.add_option("FILE", *file, "Model: .onnx, or a .npz layer dump")->required();
   return [file] {

@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
   CLI::App program{"Rounding error of neural networks: measured, certified and bounded, layer by layer.", "driftbound"};
   program.set_version_flag("--version", "driftbound " DRIFTBOUND_VERSION);
   program.require_subcommand(1);
-  program.footer("Exit status: 0 holds, 1 undecided or void, 2 violated, 3 bad input or usage, 4 not available, 130 interrupted.");
+  program.footer(
+      "Exit status: 0 holds, 1 undecided or void, 2 violated, 3 bad input or usage, 4 not available, 130 interrupted.");
 
   const std::vector<std::pair<std::string, cli::Verb>> verbs = {
       {"report", cli::add_report(program, join_command_line(argc, argv))},

@@ -72,7 +72,9 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
     return !interrupted();
   };
   if (recorder != nullptr)
-    options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) { recorder->add(reference, samples); };
+    options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
+      recorder->add(reference, samples);
+    };
   return analysis::judge(graph, trace, options);
 }
 
@@ -153,7 +155,8 @@ int report(const ReportSettings& settings) {
 }  // namespace
 
 Verb add_report(CLI::App& program, const std::string& command_line) {
-  CLI::App& app = *program.add_subcommand("report", "Measure the rounding error of every layer and compare it with the bounds");
+  CLI::App& app =
+      *program.add_subcommand("report", "Measure the rounding error of every layer and compare it with the bounds");
   auto settings = std::make_shared<ReportSettings>();
   settings->command = command_line;
   app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
@@ -162,7 +165,8 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
   app.add_option("--trace", settings->trace, "Judge this recorded run instead of running the model");
   app.add_option("--scalar", settings->scalars, "Number of interest: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (repeatable)")
       ->allow_extra_args(false);
-  app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")->delimiter(',');
+  app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")
+      ->delimiter(',');
   app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")
       ->check(CLI::Range(64, 1 << 20))
       ->capture_default_str();
@@ -172,11 +176,13 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
   app.add_option("--fail-on", settings->fail_on, "What makes the exit status non-zero")
       ->check(CLI::IsMember({"violation", "approach", "never"}))
       ->capture_default_str();
-  app.add_option("--json", settings->json, "Write the report as JSON to this file (-: standard output, instead of the table)");
+  app.add_option("--json", settings->json,
+                 "Write the report as JSON to this file (-: standard output, instead of the table)");
   app.add_option("--html", settings->html, "Write the report as one self-contained HTML page");
   app.add_option("--csv", settings->csv, "Write one line per layer, scope and bound");
   app.add_option("--junit", settings->junit, "Write JUnit XML for CI: a test case per layer and output");
-  app.add_option("--save-reference", settings->save_reference, "Write the certified values of every layer (.safetensors)");
+  app.add_option("--save-reference", settings->save_reference,
+                 "Write the certified values of every layer (.safetensors)");
   app.add_option("--save-trace", settings->save_trace, "Write the run as a trace (.safetensors)");
   app.add_flag("--explain", settings->explain, "Say what every column means");
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");

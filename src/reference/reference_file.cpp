@@ -43,7 +43,8 @@ void ReferenceRecorder::write(const std::filesystem::path& file, const std::stri
   for (std::size_t node = 0; node < layers_.size(); ++node)
     append("layer/" + std::to_string(node) + "/" + key_name(graph_.nodes[node].name), layers_[node]);
   for (const ValueId output : graph_.outputs)
-    if (const auto node = graph_.producer(output)) append("output/" + key_name(graph_.value(output).name), layers_[*node]);
+    if (const auto node = graph_.producer(output))
+      append("output/" + key_name(graph_.value(output).name), layers_[*node]);
   std::vector<std::pair<std::string, const StoredTensor*>> views;
   for (const auto& [name, tensor] : tensors) views.emplace_back(name, &tensor);
   write_safetensors(file, views, {{"driftbound.reference", "1"}, {"model_sha256", model_sha256}});

@@ -118,10 +118,11 @@ TEST_CASE("the difference of nearly equal large outputs loses nothing") {
 }
 
 TEST_CASE("scalars that do not exist are refused with the outputs there are") {
-  CHECK_THROWS_WITH_AS(HandMade().compare(0.5, {"logits[0]"}),
-                       "--scalar 'logits[0]': there is no output 'logits'; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], "
-                       "outputs are: layer",
-                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      HandMade().compare(0.5, {"logits[0]"}),
+      "--scalar 'logits[0]': there is no output 'logits'; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], "
+      "outputs are: layer",
+      InvalidArgument);
   CHECK_THROWS_AS(HandMade().compare(0.5, {"layer[2]"}), InvalidArgument);
   CHECK_THROWS_AS(HandMade().compare(0.5, {"layer[x]"}), InvalidArgument);
 }

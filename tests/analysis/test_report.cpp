@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "analysis/report.hpp"
-#include "tests/analysis/hand_made.hpp"
 #include "support/json_schema.hpp"
+#include "tests/analysis/hand_made.hpp"
 
 using namespace driftbound;
 using namespace driftbound::analysis;
@@ -72,7 +72,8 @@ TEST_CASE("the text fits 100 columns, names the verdict first and carries no esc
 
 TEST_CASE("every column of the table is explained") {
   const std::string explained = explain_columns();
-  for (const char* column : {"n ", "kappa", "error", "ulps", "any", "order", "folk!", "fwd", "ok", "near", "open", "void", "FAIL"})
+  for (const char* column :
+       {"n ", "kappa", "error", "ulps", "any", "order", "folk!", "fwd", "ok", "near", "open", "void", "FAIL"})
     CHECK(explained.find(std::string("  ") + column) != std::string::npos);
 }
 
@@ -80,6 +81,8 @@ TEST_CASE("a violation names layer, bound, sample and element in the first sente
   HandMade made;
   made.local.layers[0].values[3] = exact_ball(9.0);
   const std::string sentence = headline(made.report());
-  CHECK(sentence.find("VIOLATED: layer 'layer' (MatMul) exceeds its local componentwise bound in 1 of 6 values, worst at sample 1 "
-                      "element 1") == 0);
+  CHECK(
+      sentence.find(
+          "VIOLATED: layer 'layer' (MatMul) exceeds its local componentwise bound in 1 of 6 values, worst at sample 1 "
+          "element 1") == 0);
 }

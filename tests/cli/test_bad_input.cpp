@@ -18,7 +18,9 @@ namespace {
 const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
 const std::string mlp = models + "mlp_2_10_10_2.onnx";
 
-void write_file(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+void write_file(const std::string& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
 
 /// Exit status 3 and one line on standard error that names what it is about.
 void check_refused(const std::string& arguments, const std::string& named, int status = 3) {

@@ -31,11 +31,13 @@ TEST_CASE("report on every bundled network holds and its JSON satisfies the sche
 
 TEST_CASE("every arithmetic and order holds on the 2-10-10-2 network") {
   for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"})
-    for (const char* order : {"sequential", "sequential+fma", "pairwise", "pairwise+fma", "blocked:4", "split-k:3+fma"}) {
+    for (const char* order :
+         {"sequential", "sequential+fma", "pairwise", "pairwise+fma", "blocked:4", "split-k:3+fma"}) {
       CAPTURE(arithmetic);
       CAPTURE(order);
-      const ProgramResult result = run_program("report " + models + "mlp_2_10_10_2.onnx --samples 20 --json - --arithmetic " +
-                                               arithmetic + " --order " + order);
+      const ProgramResult result =
+          run_program("report " + models + "mlp_2_10_10_2.onnx --samples 20 --json - --arithmetic " + arithmetic +
+                      " --order " + order);
       CHECK(result.status == 0);
       CHECK(nlohmann::json::parse(result.out)["run"]["order"] == order);
     }
@@ -67,7 +69,9 @@ TEST_CASE("threads and batch size do not change the report") {
 
 TEST_CASE("scalars appear beside the outputs") {
   const auto report = nlohmann::json::parse(
-      run_program("report " + models + "mlp_2_10_10_2.onnx --samples 5 --json - --scalar 'logits[1]-logits[0]' --scalar 'logits[0]'").out);
+      run_program("report " + models +
+                  "mlp_2_10_10_2.onnx --samples 5 --json - --scalar 'logits[1]-logits[0]' --scalar 'logits[0]'")
+          .out);
   REQUIRE(report["end_to_end"]["outputs"].size() == 3);
   CHECK(report["end_to_end"]["outputs"][1]["name"] == "logits[1]-logits[0]");
   CHECK(report["end_to_end"]["outputs"][1]["bounds"][0]["violations"] == 0);
@@ -104,10 +108,11 @@ TEST_CASE("real networks from elsewhere report, or inspect names what is missing
     return;
   }
   const std::string root = data;
-  for (const char* file : {"neural-implicit-queries/fox.npz", "neural-implicit-queries/bunny.npz",
-                           "vnncomp2021/ACASXU_run2a_1_1_batch_2000.onnx", "vnncomp2021/ACASXU_run2a_2_5_batch_2000.onnx",
-                           "vnncomp2021/ACASXU_run2a_4_9_batch_2000.onnx", "vnncomp2021/mnist-net_256x4.onnx",
-                           "vnncomp2021/ffnnSIGMOID__Point_6x200.onnx", "vnncomp2021/test_nano.onnx", "vnncomp2021/test_small.onnx"}) {
+  for (const char* file :
+       {"neural-implicit-queries/fox.npz", "neural-implicit-queries/bunny.npz",
+        "vnncomp2021/ACASXU_run2a_1_1_batch_2000.onnx", "vnncomp2021/ACASXU_run2a_2_5_batch_2000.onnx",
+        "vnncomp2021/ACASXU_run2a_4_9_batch_2000.onnx", "vnncomp2021/mnist-net_256x4.onnx",
+        "vnncomp2021/ffnnSIGMOID__Point_6x200.onnx", "vnncomp2021/test_nano.onnx", "vnncomp2021/test_small.onnx"}) {
     CAPTURE(file);
     const ProgramResult result = run_program("report " + root + "/" + file + " --samples 3 --json -");
     CHECK(result.status == 0);

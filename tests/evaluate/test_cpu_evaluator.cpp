@@ -91,7 +91,8 @@ TEST_CASE("a product of two values that depend on the input is that of each batc
 TEST_CASE("a model that takes one sample runs once a sample and its results are stacked") {
   std::mt19937_64 random(14);
   Graph fixed = network(random, {1, 40});
-  fixed.outputs = {fixed.add_node("one row", op::Reshape{{1, -1}}, {fixed.outputs[0]})};  // keeps samples from sharing a run
+  fixed.outputs = {
+      fixed.add_node("one row", op::Reshape{{1, -1}}, {fixed.outputs[0]})};  // keeps samples from sharing a run
   std::mt19937_64 again(14);
   const Graph batched = network(again, {open, 40});
   const Tensor<float> x = random_tensor<float>({3, 40}, random);

@@ -13,7 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up: a part may include itself and what stands before it.
-const std::vector<std::string> ladder = {"num", "model", "trace", "evaluate", "bounds", "reference", "implicit", "analysis", "cli"};
+const std::vector<std::string> ladder = {"num",       "model",    "trace",    "evaluate", "bounds",
+                                         "reference", "implicit", "analysis", "cli"};
 
 std::ptrdiff_t rung(const std::string& part) {
   const auto found = std::find(ladder.begin(), ladder.end(), part);
@@ -41,7 +42,8 @@ std::vector<fs::path> sources_below(const fs::path& folder) {
   std::vector<fs::path> files;
   if (!fs::exists(folder)) return files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
-    if (std::find(endings.begin(), endings.end(), entry.path().extension()) != endings.end()) files.push_back(entry.path());
+    if (std::find(endings.begin(), endings.end(), entry.path().extension()) != endings.end())
+      files.push_back(entry.path());
   return files;
 }
 
@@ -59,7 +61,8 @@ std::vector<std::string> upward_includes(const fs::path& root, const std::string
     for (const fs::path& file : sources_below(folder))
       for (const Include& include : includes_of(file)) {
         const std::string target = part_of(include.target);
-        if (!target.empty() && rung(target) > rung(part)) offences.push_back(file.string() + " includes " + include.target);
+        if (!target.empty() && rung(target) > rung(part))
+          offences.push_back(file.string() + " includes " + include.target);
       }
   return offences;
 }

@@ -16,8 +16,8 @@ struct ProgramResult {
 /// Runs the program with arguments as a shell would split them.
 inline ProgramResult run_program(const std::string& arguments) {
   const driftbound::test::TemporaryFolder folder;
-  const std::string command =
-      std::string(DRIFTBOUND_PROGRAM) + " " + arguments + " >" + folder.file("out") + " 2>" + folder.file("err") + " </dev/null";
+  const std::string command = std::string(DRIFTBOUND_PROGRAM) + " " + arguments + " >" + folder.file("out") + " 2>" +
+                              folder.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   ProgramResult result;
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

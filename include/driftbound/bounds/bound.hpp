@@ -15,7 +15,7 @@ namespace driftbound {
 namespace bounds {
 struct Rules;  // bounds/rules.hpp
 const Rules& default_rules();
-}
+}  // namespace bounds
 
 enum class Guarantee { proven, conditional, probabilistic, heuristic };
 enum class Question { this_run, any_run };
@@ -24,12 +24,12 @@ std::string_view name_of(Question question);
 
 /// One bound on |computed - exact| for every element of one tensor.
 struct BoundResult {
-  std::string name;                 ///< "componentwise", "order-aware", "forward", "seed-gamma" …
+  std::string name;  ///< "componentwise", "order-aware", "forward", "seed-gamma" …
   Guarantee guarantee = Guarantee::proven;
   Question question = Question::this_run;
-  std::string theorem;              ///< id in docs/theory.md
-  std::string condition;            ///< what a conditional bound stands on; empty for proven
-  Tensor<double> values;            ///< upper bounds; infinite: no bound
+  std::string theorem;    ///< id in docs/theory.md
+  std::string condition;  ///< what a conditional bound stands on; empty for proven
+  Tensor<double> values;  ///< upper bounds; infinite: no bound
   double seconds = 0.0;
 };
 
@@ -45,8 +45,8 @@ struct LayerBounds {
 };
 
 struct Bounds {
-  std::vector<LayerBounds> layers;              ///< per node
-  std::vector<std::string> assumptions;         ///< what conditional bounds stand on, once each
+  std::vector<LayerBounds> layers;       ///< per node
+  std::vector<std::string> assumptions;  ///< what conditional bounds stand on, once each
 };
 
 struct BoundOptions {

@@ -49,6 +49,7 @@ std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const I
 /// Samples [first, first + count) as inputs of one evaluation (count must be 1 unless batched); shares
 /// the bytes of the inputs.
 /// Throws:    ShapeMismatch as sample_count, InvalidArgument where there are no such samples
-Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first, std::int64_t count);
+Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first,
+             std::int64_t count);
 
 }  // namespace driftbound

@@ -70,7 +70,8 @@ Tensor<T> select(const Op& op, std::span<const Tensor<T>* const> inputs, const S
   for (const Tensor<T>* input : inputs) shapes.push_back(input->shape);
   Tensor<T> result(output);
   const std::vector<ElementSource> sources = plan_selection(op, shapes, output);
-  for (std::size_t i = 0; i < sources.size(); ++i) result.values[i] = inputs[sources[i].input]->values[sources[i].index];
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    result.values[i] = inputs[sources[i].input]->values[sources[i].index];
   return result;
 }
 

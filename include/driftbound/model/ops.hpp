@@ -14,7 +14,8 @@ namespace driftbound {
 /// Formulas are over the reals: this is the exact function that the library measures against.
 namespace op {
 
-/// y = alpha op(A) op(B) + beta C;  A [m,k], B [k,n] after the transpositions asked for, C (optional) broadcasts to [m,n]
+/// y = alpha op(A) op(B) + beta C;  A [m,k], B [k,n] after the transpositions asked for, C (optional) broadcasts to
+/// [m,n]
 struct Gemm {
   double alpha = 1.0;
   double beta = 1.0;
@@ -86,10 +87,10 @@ struct Cast {
 
 /// Adding an op means adding an alternative here; every std::visit over Op then fails to compile
 /// until it has an answer (docs/adding-an-op.md is the checklist).
-using Op = std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu,
-                        op::LeakyRelu, op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos,
-                        op::Exp, op::Erf, op::Sqrt, op::Softmax, op::Concat, op::Reshape, op::Flatten,
-                        op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity, op::Cast>;
+using Op = std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu,
+                        op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt,
+                        op::Softmax, op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose,
+                        op::Identity, op::Cast>;
 
 /// ONNX name of the op ("Gemm", "LeakyRelu" …).
 std::string_view name_of(const Op& op);

@@ -36,7 +36,7 @@ struct Tensor {
 
 enum class ElementType { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
 
-std::string_view name_of(ElementType type);       // "float32", "int64", "bfloat16" …
+std::string_view name_of(ElementType type);  // "float32", "int64", "bfloat16" …
 std::size_t bytes_per_element(ElementType type);
 bool is_float(ElementType type);
 

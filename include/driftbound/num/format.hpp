@@ -15,14 +15,14 @@ enum class Rounding { nearest_even, nearest_away, toward_zero, up, down };
 /// Source:    docs/theory.md T-01 (table of formats)
 struct Format {
   FormatId id;
-  std::string_view name;     ///< "fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"
-  int precision;             ///< significand bits including the hidden one
-  int min_exponent;          ///< exponent of the smallest normal number
-  int max_exponent;          ///< exponent of the largest finite number
-  double largest;            ///< largest finite number
-  double smallest_normal;    ///< omega = 2^min_exponent
-  double smallest_subnormal; ///< lambda = 2^(min_exponent - precision + 1)
-  bool has_infinity;         ///< false for E4M3: overflow is NaN
+  std::string_view name;      ///< "fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"
+  int precision;              ///< significand bits including the hidden one
+  int min_exponent;           ///< exponent of the smallest normal number
+  int max_exponent;           ///< exponent of the largest finite number
+  double largest;             ///< largest finite number
+  double smallest_normal;     ///< omega = 2^min_exponent
+  double smallest_subnormal;  ///< lambda = 2^(min_exponent - precision + 1)
+  bool has_infinity;          ///< false for E4M3: overflow is NaN
 };
 
 const Format& format(FormatId id);

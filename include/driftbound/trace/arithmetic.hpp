@@ -19,9 +19,8 @@ std::string_view name_of(Evidence evidence);
 ///   sequential:  one chain
 ///   pairwise:    n <= 2: a chain; else fl(left + right), left over the first 2^m products (the largest power of
 ///                two below n), right over the rest, both by this rule
-///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then t = fl(t + c_j)
-///   split_k S:   the same with chains of ceil(n / S) products
-///   unknown:     any order
+///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then t = fl(t +
+///   c_j) split_k S:   the same with chains of ceil(n / S) products unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
 /// docs/arithmetic.md says what each op does with the sum.
 struct SummationOrder {

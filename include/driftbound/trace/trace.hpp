@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,7 +27,7 @@ struct Provenance {
 /// The output of one node. Axis 0 counts samples where the node depends on an input (batched models:
 /// it is the value's own axis 0; others: an axis in front of the value's shape).
 struct LayerTrace {
-  std::string name;     ///< Node::name
+  std::string name;  ///< Node::name
   StoredTensor output;
 };
 
@@ -36,8 +36,8 @@ struct Trace {
   std::string model_sha256;
   ArithmeticModel arithmetic;
   Provenance provenance;
-  Inputs inputs;                        ///< as given
-  std::vector<LayerTrace> layers;       ///< one per node of the graph, in graph order
+  Inputs inputs;                   ///< as given
+  std::vector<LayerTrace> layers;  ///< one per node of the graph, in graph order
   std::int64_t samples = 0;
 };
 
