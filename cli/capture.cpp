@@ -27,7 +27,7 @@ int capture(const CaptureSettings& settings) {
   require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
   analysis::Progress progress("evaluating", !settings.quiet);
   RunOptions options;
-  options.batch = settings.run.batch;
+  options.batch = settings.run.batch_for(sample_count(graph, batch_layout(graph), inputs));
   options.threads = settings.run.thread_count();
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.update(done, all);

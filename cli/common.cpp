@@ -79,13 +79,18 @@ void RunSettings::add_to(CLI::App& app) {
   app.add_option("--order", order,
                  "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
       ->capture_default_str();
-  app.add_option("--batch", batch, "Samples evaluated together (default: all)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(CLI::PositiveNumber);
   app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(CLI::PositiveNumber);
 }
 
 int RunSettings::thread_count() const {
   if (threads > 0) return threads;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+std::int64_t RunSettings::batch_for(std::int64_t samples) const {
+  constexpr std::int64_t largest_default = 4096;
+  return batch > 0 ? batch : std::min(samples, largest_default);
 }
 
 ArithmeticModel RunSettings::model_for(const Graph& graph) const {

@@ -42,6 +42,8 @@ struct RunSettings {
 
   void add_to(CLI::App& app);
   int thread_count() const;
+  /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.
+  std::int64_t batch_for(std::int64_t samples) const;
   ArithmeticModel model_for(const Graph& graph) const;
   /// Throws:    NotAvailable for backends this build or machine lacks
   Evaluator evaluator_for(const Graph& graph) const;

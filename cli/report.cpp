@@ -47,7 +47,7 @@ Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std
   require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
   analysis::Progress progress("evaluating", !settings.quiet);
   RunOptions options;
-  options.batch = settings.run.batch;
+  options.batch = settings.run.batch_for(sample_count(graph, batch_layout(graph), inputs));
   options.threads = settings.run.thread_count();
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.update(done, all);
@@ -115,7 +115,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
   context.backend = trace.provenance.backend.empty() ? "unknown" : trace.provenance.backend;
   context.device = trace.provenance.device;
   context.arithmetic = trace.arithmetic;
-  context.batch = settings.run.batch > 0 ? settings.run.batch : trace.samples;
+  context.batch = settings.trace.empty() ? settings.run.batch_for(trace.samples) : trace.samples;
   if (settings.trace.empty()) context.observer_effect = "none";
   context.requested_samples = trace.samples;
   return context;

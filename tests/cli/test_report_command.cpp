@@ -6,6 +6,7 @@
 #include "support/json_schema.hpp"
 #include "support/run_program.hpp"
 
+using driftbound::test::read_file;
 using driftbound::test::TemporaryFolder;
 
 namespace {
@@ -123,4 +124,18 @@ TEST_CASE("real networks from elsewhere report, or inspect names what is missing
     CHECK(result.status == 3);
     CHECK(result.out.find("Conv") != std::string::npos);
   }
+}
+
+TEST_CASE("an interrupted report ends with status 130 and says what it covers") {
+  const TemporaryFolder folder;
+  const std::string json = folder.file("r.json");
+  const ProgramResult result =
+      run_program("report " + models + "oscillator_d8_w64.onnx --samples 100000 --json " + json,
+                  "timeout --preserve-status -s INT 2 ");
+  CHECK(result.status == 130);
+  if (!std::filesystem::exists(json)) return;  // stopped while evaluating: nothing to report on
+  const auto report = nlohmann::json::parse(read_file(json));
+  CHECK(report["run"]["interrupted"] == true);
+  CHECK(report["inputs"]["samples"] < 100000);
+  CHECK(result.out.find("Interrupted after") != std::string::npos);
 }

@@ -13,10 +13,10 @@ struct ProgramResult {
   std::string out, err;
 };
 
-/// Runs the program with arguments as a shell would split them.
-inline ProgramResult run_program(const std::string& arguments) {
+/// Runs the program with arguments as a shell would split them; `wrapper` stands before it ("timeout 2 ").
+inline ProgramResult run_program(const std::string& arguments, const std::string& wrapper = "") {
   const driftbound::test::TemporaryFolder folder;
-  const std::string command = std::string(DRIFTBOUND_PROGRAM) + " " + arguments + " >" + folder.file("out") + " 2>" +
+  const std::string command = wrapper + DRIFTBOUND_PROGRAM + " " + arguments + " >" + folder.file("out") + " 2>" +
                               folder.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   ProgramResult result;
