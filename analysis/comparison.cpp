@@ -48,17 +48,8 @@ bool is_violated(const ScopeSummary& scope) {
                      [](const BoundSummary& b) { return b.gives_verdict() && b.violations > 0; });
 }
 
-FormatId stored_format(ElementType type) {
-  switch (type) {
-    case ElementType::f64:
-      return FormatId::fp64;
-    case ElementType::f16:
-      return FormatId::fp16;
-    case ElementType::bf16:
-      return FormatId::bf16;
-    default:
-      return FormatId::fp32;
-  }
+FormatId stored_format(const StoredTensor& tensor) {
+  return float_format(tensor.type()).value_or(FormatId::fp32);
 }
 
 struct LayerState {
@@ -153,7 +144,7 @@ struct Comparer::State {
 
 void Comparer::State::start(const Trace& trace) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const FormatId stored = stored_format(trace.layers[i].output.type());
+    const FormatId stored = stored_format(trace.layers[i].output);
     LayerState layer;
     layer.summary.index = i;
     layer.summary.name = graph.nodes[i].name;
@@ -166,7 +157,7 @@ void Comparer::State::start(const Trace& trace) {
     OutputState output;
     output.summary.name = graph.value(id).name;
     const auto node = graph.producer(id);
-    if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output.type()));
+    if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
     outputs.push_back(std::move(output));
   }
   for (const Scalar& scalar : scalars) {

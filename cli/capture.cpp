@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "analysis/progress.hpp"
 #include "cli/common.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/model/load.hpp"
@@ -23,20 +22,8 @@ int capture(const CaptureSettings& settings) {
   settings.run.check_backend();
   const Graph graph = load_model(settings.model);
   require_finite_weights(graph);
-  const Inputs inputs = settings.inputs.load(graph);
-  require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
-  analysis::Progress progress("evaluating", !settings.quiet);
-  RunOptions options;
-  options.batch = settings.run.batch_for(sample_count(graph, batch_layout(graph), inputs));
-  options.threads = settings.run.thread_count();
-  options.progress = [&](std::int64_t done, std::int64_t all) {
-    progress.update(done, all);
-    return !interrupted();
-  };
-  Trace trace = settings.run.evaluator_for(graph).run(graph, inputs, options);
-  trace.model_sha256 = sha256_of_file(settings.model);
+  const Trace trace = run_model(graph, sha256_of_file(settings.model), settings.inputs, settings.run, settings.quiet);
   write_trace(trace, settings.output);
-  progress.clear();
   if (!settings.quiet)
     fmt::print("{}: {} layers, {} samples, {} in order {}\n", settings.output, trace.layers.size(), trace.samples,
                trace.arithmetic.name, to_string(trace.arithmetic.order));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "analysis/progress.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::cli {
@@ -111,6 +112,23 @@ void RunSettings::check_backend() const {
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check_backend();
   return cpu_evaluator(model_for(graph));
+}
+
+Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
+                bool quiet) {
+  const Inputs data = inputs.load(graph);
+  require_finite_inputs(data, inputs.file.empty() ? "generated inputs" : inputs.file);
+  analysis::Progress progress("evaluating", !quiet);
+  RunOptions options;
+  options.batch = run.batch_for(sample_count(graph, batch_layout(graph), data));
+  options.threads = run.thread_count();
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    progress.update(done, all);
+    return !interrupted();
+  };
+  Trace trace = run.evaluator_for(graph).run(graph, data, options);
+  trace.model_sha256 = model_sha256;
+  return trace;
 }
 
 void require_finite_weights(const Graph& graph) {

@@ -50,6 +50,11 @@ struct RunSettings {
   void check_backend() const;
 };
 
+/// Runs a model on the inputs asked for, with progress on a terminal.
+/// Throws:    InvalidArgument (inputs that are not finite), Interrupted, what loading and evaluating throw
+Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
+                bool quiet);
+
 /// Refuses NaN and infinities in weights and inputs, naming file, tensor and what to do.
 void require_finite_weights(const Graph& graph);
 void require_finite_inputs(const Inputs& inputs, const std::string& where);

@@ -43,19 +43,7 @@ Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std
     require_finite_inputs(trace.inputs, settings.trace);
     return trace;
   }
-  const Inputs inputs = settings.inputs.load(graph);
-  require_finite_inputs(inputs, settings.inputs.file.empty() ? "generated inputs" : settings.inputs.file);
-  analysis::Progress progress("evaluating", !settings.quiet);
-  RunOptions options;
-  options.batch = settings.run.batch_for(sample_count(graph, batch_layout(graph), inputs));
-  options.threads = settings.run.thread_count();
-  options.progress = [&](std::int64_t done, std::int64_t all) {
-    progress.update(done, all);
-    return !interrupted();
-  };
-  Trace trace = settings.run.evaluator_for(graph).run(graph, inputs, options);
-  trace.model_sha256 = model_sha256;
-  return trace;
+  return run_model(graph, model_sha256, settings.inputs, settings.run, settings.quiet);
 }
 
 analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,

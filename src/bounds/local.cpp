@@ -75,7 +75,7 @@ public:
   void operator()(const op::Neg&) { copies(); }
   void operator()(const op::Relu&) { copies(); }
   void operator()(const op::Cast& cast) {
-    const Format& target = format_of(cast.to);
+    const Format& target = cast_format(cast.to);
     result_.theorem = "T-14";
     unary([&](double x, double y) {
       const Magnitude stored = rules_.storing_error(y, machine_);
@@ -189,19 +189,9 @@ private:
     unary([&](double, double y) { return rules_.function_error(y, units, machine_); });
   }
 
-  static const Format& format_of(ElementType type) {
-    switch (type) {
-      case ElementType::f64:
-        return format(FormatId::fp64);
-      case ElementType::f32:
-        return format(FormatId::fp32);
-      case ElementType::f16:
-        return format(FormatId::fp16);
-      case ElementType::bf16:
-        return format(FormatId::bf16);
-      default:
-        throw Unsupported("bounds: a Cast to " + std::string(name_of(type)) + " is no exact identity; remove it");
-    }
+  static const Format& cast_format(ElementType type) {
+    if (const auto id = float_format(type)) return format(*id);
+    throw Unsupported("bounds: a Cast to " + std::string(name_of(type)) + " is no exact identity; remove it");
   }
 
   const NodeView& view_;

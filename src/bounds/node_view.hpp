@@ -8,6 +8,7 @@
 #include "bounds/rounding.hpp"
 #include "bounds/rules.hpp"
 #include "driftbound/model/graph.hpp"
+#include "model/variant.hpp"
 
 namespace driftbound::bounds {
 
@@ -35,12 +36,5 @@ using Radii = std::span<const double>;
 inline Magnitude radius_at(Radii radii, std::size_t i) {
   return radii.empty() ? Magnitude() : Magnitude(radii[i]);
 }
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
 
 }  // namespace driftbound::bounds

@@ -25,19 +25,9 @@ void for_each_index(std::size_t count, int threads, F f) {
   });
 }
 
-FormatId format_of(ElementType type) {
-  switch (type) {
-    case ElementType::f64:
-      return FormatId::fp64;
-    case ElementType::f32:
-      return FormatId::fp32;
-    case ElementType::f16:
-      return FormatId::fp16;
-    case ElementType::bf16:
-      return FormatId::bf16;
-    default:
-      throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
-  }
+FormatId cast_format(ElementType type) {
+  if (const auto format = float_format(type)) return *format;
+  throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
 }
 
 /// Ops as visitors: one overload of operator() each, all inputs read through `values_`.
@@ -113,7 +103,7 @@ public:
   Tensor<Real> operator()(const op::Sqrt&) {
     return elements([](Real x) { return std::sqrt(x); });
   }
-  Tensor<Real> operator()(const op::Cast& cast) { return rounded<Real>(input(0), format_of(cast.to)); }
+  Tensor<Real> operator()(const op::Cast& cast) { return rounded<Real>(input(0), cast_format(cast.to)); }
 
   Tensor<Real> operator()(const op::Softmax& softmax) {
     const Tensor<Real>& x = input(0);

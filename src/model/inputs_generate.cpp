@@ -73,19 +73,9 @@ double standard_normal(RandomBits& bits) {
 }
 
 FormatId format_of(ElementType type, const std::string& input) {
-  switch (type) {
-    case ElementType::f64:
-      return FormatId::fp64;
-    case ElementType::f32:
-      return FormatId::fp32;
-    case ElementType::f16:
-      return FormatId::fp16;
-    case ElementType::bf16:
-      return FormatId::bf16;
-    default:
-      throw Unsupported(
-          fmt::format("input '{}' holds {}; only float inputs can be generated, give a file", input, name_of(type)));
-  }
+  if (const auto format = float_format(type)) return *format;
+  throw Unsupported(
+      fmt::format("input '{}' holds {}; only float inputs can be generated, give a file", input, name_of(type)));
 }
 
 /// One coordinate of a sample: an element of one of the graph's inputs, all inputs in turn.

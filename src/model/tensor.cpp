@@ -212,6 +212,21 @@ std::size_t bytes_per_element(ElementType type) {
   return with_stored_type(type, [](auto stored) { return sizeof stored; });
 }
 
+std::optional<FormatId> float_format(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return FormatId::fp64;
+    case ElementType::f32:
+      return FormatId::fp32;
+    case ElementType::f16:
+      return FormatId::fp16;
+    case ElementType::bf16:
+      return FormatId::bf16;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_float(ElementType type) {
   return type == ElementType::f64 || type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16;
 }

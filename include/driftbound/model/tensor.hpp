@@ -3,10 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "driftbound/num/format.hpp"
 
 namespace driftbound {
 
@@ -39,6 +42,8 @@ enum class ElementType { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, 
 std::string_view name_of(ElementType type);  // "float32", "int64", "bfloat16" …
 std::size_t bytes_per_element(ElementType type);
 bool is_float(ElementType type);
+/// Format of a float element type; empty for integers and booleans.
+std::optional<FormatId> float_format(ElementType type);
 
 /// A tensor as a file stores it: element type, shape and raw little-endian bytes, never converted
 /// without being asked. The bytes may belong to a memory-mapped file that `owner` keeps alive.
