@@ -77,19 +77,6 @@ void make_stagnating(Random& random, const Shape& shape, std::size_t axis, std::
       values[i] = 1.0;
 }
 
-FormatId format_of(ElementType type) {
-  switch (type) {
-    case ElementType::f64:
-      return FormatId::fp64;
-    case ElementType::f16:
-      return FormatId::fp16;
-    case ElementType::bf16:
-      return FormatId::bf16;
-    default:
-      return FormatId::fp32;
-  }
-}
-
 double saturate(double x, const Format& f) {
   return std::clamp(round_to(x, f, Rounding::nearest_even), -f.largest, f.largest);
 }
@@ -169,7 +156,7 @@ std::vector<double> draw_values(Random& random, Family family, Role role, const 
 }
 
 StoredTensor store(ElementType type, const Shape& shape, std::vector<double> values) {
-  for (double& value : values) value = saturate(value, format(format_of(type)));
+  for (double& value : values) value = saturate(value, format(float_format(type).value_or(FormatId::fp32)));
   return store_exactly(type, shape, values);
 }
 
