@@ -268,7 +268,7 @@ std::string void_sentence(const Comparison& comparison) {
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text += fmt::format(" Closest: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer,
+    text += fmt::format(" Closest, single roundings apart: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer,
                         100.0 * closest->utilisation, closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
                         closest->bound, why_close(comparison));
   return text;
