@@ -193,8 +193,7 @@ bool constants_are_open(const Graph& graph, const std::vector<LayerLedger>& ledg
 // One node of the local reference: its exact function on recorded values.
 class LocalNode {
 public:
-  LocalNode(const Graph& graph, const Node& node, const KnownValues& known, const Rows& rows)
-      : graph_(graph), node_(node), known_(known), rows_(rows) {}
+  LocalNode(const Node& node, const KnownValues& known, const Rows& rows) : node_(node), known_(known), rows_(rows) {}
 
   void evaluate(std::span<const std::size_t> samples, int bits, LayerLedger& ledger) const {
     std::vector<BallTensor> operands;
@@ -213,7 +212,6 @@ public:
   }
 
 private:
-  const Graph& graph_;
   const Node& node_;
   const KnownValues& known_;
   const Rows& rows_;
@@ -269,7 +267,7 @@ Reference local_reference(const Graph& graph, const Trace& trace, const Precisio
 
   int most_bits = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const LocalNode node(graph, graph.nodes[i], known, rows);
+    const LocalNode node(graph.nodes[i], known, rows);
     std::vector<std::size_t> open = open_rows(ledgers[i]);
     const int bits = climb(policy, starting_bits, [&](int rung) {
       for_blocks(open, policy.threads,
