@@ -79,9 +79,11 @@ public:
     result_.theorem = "T-14";
     unary([&](double x, double y) {
       const Magnitude stored = rules_.storing_error(y, machine_);
+      if (rules_.fits(x, target, machine_)) return stored;
       const Magnitude before_storing = Magnitude(y) + stored;
-      const bool is_exact = representable(x, target);
-      return is_exact ? stored : stored + rules_.cast_error(before_storing.value(), target, machine_);
+      const Magnitude rounded = rules_.cast_error(before_storing.value(), target, machine_);
+      const bool may_be_flushed = machine_.flushes && y == 0.0;
+      return stored + (may_be_flushed ? std::max(rounded, Magnitude(target.smallest_normal)) : rounded);
     });
   }
   void operator()(const op::LeakyRelu& leaky) {
@@ -148,7 +150,7 @@ private:
   bool operands_fit_output() const {
     return std::all_of(view_.inputs.begin(), view_.inputs.end(), [&](const Tensor<double>* input) {
       return std::all_of(input->values.begin(), input->values.end(),
-                         [&](double x) { return representable(x, *machine_.output); });
+                         [&](double x) { return rules_.fits(x, *machine_.output, machine_); });
     });
   }
 

@@ -8,6 +8,11 @@
 
 namespace driftbound::bounds {
 
+bool fits(double x, const Format& format, const Machine& machine) {
+  const bool is_flushed = machine.flushes && x != 0.0 && std::abs(x) < format.smallest_normal;
+  return representable(x, format) && !is_flushed;
+}
+
 Magnitude cast_error(double y, const Format& format, const Machine& machine) {
   if (!std::isfinite(y)) return Magnitude::infinite();
   if (machine.flushes && y == 0.0) return Magnitude(format.smallest_normal);

@@ -9,6 +9,11 @@ namespace driftbound::bounds {
 
 struct Rules;
 
+/// Whether rounding x to a format leaves it as it is: it is in the format, and no subnormal number of a format
+/// whose subnormal numbers are flushed.
+/// Source:    docs/theory.md T-14
+bool fits(double x, const Format& format, const Machine& machine);
+
 /// |y - t| for a result y stored as the rounding of t to a format: half the gap above |y| to nearest, the
 /// gap otherwise, omega where a flushed result is 0.
 /// Domain:    finite y; a directed rounding that returned the largest number may have overflowed: infinite

@@ -43,6 +43,7 @@ struct Rules {
 
   // single roundings
   decltype(&bounds::operand_error) operand_error = bounds::operand_error;     // T-13
+  decltype(&bounds::fits) fits = bounds::fits;                                // T-14
   decltype(&bounds::cast_error) cast_error = bounds::cast_error;              // T-14
   decltype(&bounds::storing_error) storing_error = bounds::storing_error;     // T-14
   decltype(&bounds::rounding_error) rounding_error = bounds::rounding_error;  // T-15

@@ -163,3 +163,32 @@ TEST_CASE("operands on the verge of subnormal sums: additions below twice the sm
     REQUIRE(tallies.violations() == 0);
   }
 }
+
+TEST_CASE("a flushing cast loses subnormal numbers of its target, which are normal in the accumulator") {
+  const double x = 0x1p-20;  // subnormal in float16
+  for (const FormatId output : {FormatId::fp32, FormatId::bf16}) {
+    for (const bool flushes : {true, false}) {
+      ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+      arithmetic.flushes_subnormals = flushes;
+      arithmetic.output = output;
+      const auto bound_of = [&](double y) {
+        const OneNode one = one_node(op::Cast{ElementType::f16}, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
+        return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+      };
+      CAPTURE(flushes);
+      if (flushes) CHECK(bound_of(0.0) >= x);
+      if (flushes) CHECK(bound_of(0.0) <= 0x1.1p-14);
+      if (!flushes && output == FormatId::fp32) CHECK(bound_of(x) == 0.0);
+    }
+  }
+}
+
+TEST_CASE("what a narrow output flushes is not taken for a copy") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.flushes_subnormals = true;
+  arithmetic.output = FormatId::fp16;
+  for (const Op& op : {Op(op::Relu{}), Op(op::Identity{})}) {
+    const OneNode one = one_node(op, {{{1}, {0x1p-20}}}, {{1}, {0.0}}, arithmetic);
+    CHECK(find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0] >= 0x1p-20);
+  }
+}

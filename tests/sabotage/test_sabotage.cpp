@@ -112,6 +112,14 @@ std::int64_t check_narrow_output(const bounds::Rules& rules) {
   return violations;
 }
 
+/// What is subnormal in the target of a cast is 0 where results are flushed.
+std::int64_t check_flushing_cast(const bounds::Rules& rules) {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.flushes_subnormals = true;
+  const OneNode one = one_node(op::Cast{ElementType::f16}, {{{1}, {0x1p-20}}}, {{1}, {0.0}}, arithmetic);
+  return violations_of_one(one, 0.0, Real(0x1p-20), rules);
+}
+
 /// One large term and many that vanish next to it: the whole error is the sum's.
 std::int64_t check_stagnating_softmax(const bounds::Rules& rules) {
   constexpr std::size_t n = 64;
@@ -171,6 +179,9 @@ std::vector<BoundFault> bound_faults() {
          r.cast_error = [](double y, const Format& f, const Machine& m) { return halved(bounds::cast_error(y, f, m)); };
        },
        block("cast")},
+      {"flushing in a cast's target forgotten",
+       [](auto& r) { r.fits = [](double x, const Format& f, const Machine&) { return representable(x, f); }; },
+       check_flushing_cast},
       {"storing in a narrower format forgotten",
        [](auto& r) { r.storing_error = [](double, const Machine&) { return Magnitude(); }; }, check_narrow_output},
       {"a quarter of an ulp for an operation",
