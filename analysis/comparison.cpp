@@ -43,6 +43,18 @@ Status status_of(const ScopeSummary& scope, double threshold) {
   return status;
 }
 
+bool is_checked(const ScopeSummary& scope) {
+  return std::any_of(scope.bounds.begin(), scope.bounds.end(),
+                     [](const BoundSummary& b) { return b.gives_verdict() && b.checked > 0; });
+}
+
+/// Whether any proven or conditional bound met a value: without that nothing "holds".
+bool anything_checked(const Comparison& comparison) {
+  return std::any_of(comparison.layers.begin(), comparison.layers.end(), [](const LayerSummary& layer) {
+    return is_checked(layer.local) || is_checked(layer.accumulated);
+  });
+}
+
 bool is_violated(const ScopeSummary& scope) {
   return std::any_of(scope.bounds.begin(), scope.bounds.end(),
                      [](const BoundSummary& b) { return b.gives_verdict() && b.violations > 0; });
@@ -88,6 +100,26 @@ double weight_of(const Tensor<double>& kappa, std::size_t i, double y) {
   return kappa.values[i] * std::abs(y);
 }
 
+const BoundResult* find_bound(const std::vector<BoundResult>& bounds, const std::string& name) {
+  for (const BoundResult& bound : bounds)
+    if (bound.name == name) return &bound;
+  return nullptr;
+}
+
+/// What a bound on the difference of two outputs is: no better known than the worse known of the two.
+BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
+  BoundResult result;
+  result.name = bound.name;
+  result.guarantee = other ? std::max(bound.guarantee, other->guarantee) : bound.guarantee;
+  result.question = bound.question;
+  result.theorem = bound.theorem;
+  result.condition = bound.condition;
+  if (other && other->condition != bound.condition)
+    result.condition += (result.condition.empty() || other->condition.empty() ? "" : "; ") + other->condition;
+  result.seconds = bound.seconds;
+  return result;
+}
+
 /// A heuristic c |y| as c |difference|.
 double rescale(double heuristic, double y, double difference) {
   return y == 0.0 ? 0.0 : heuristic / std::abs(y) * std::abs(difference);
@@ -120,6 +152,7 @@ struct Comparer::State {
   std::vector<OutputState> outputs;
   std::vector<OutputState> scalar_states;
   Comparison result;
+  bool started = false;
 
   State(const Graph& g, std::vector<Scalar> s, double t)
       : graph(g), scalars(std::move(s)), threshold(t), varies(depends_on_input(g)) {}
@@ -143,6 +176,7 @@ struct Comparer::State {
 };
 
 void Comparer::State::start(const Trace& trace) {
+  started = true;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const FormatId stored = stored_format(trace.layers[i].output);
     LayerState layer;
@@ -216,8 +250,10 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
   const Scalar& scalar = scalars[index];
   const Located a = locate(scalar, scalar.positive, computed, samples);
   const Located b = scalar.negative ? locate(scalar, *scalar.negative, computed, samples) : a;
-  std::vector<BoundResult> combined = bounds.layers[a.node].accumulated;
-  for (BoundResult& bound : combined) bound.values.values.clear();
+  const std::vector<BoundResult>& of_a = bounds.layers[a.node].accumulated;
+  const std::vector<BoundResult>& of_b = bounds.layers[b.node].accumulated;
+  std::vector<BoundResult> combined;
+  for (const BoundResult& bound : of_a) combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
   ElementSeries series;
   for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
     const std::size_t i = a.index(sample);
@@ -225,7 +261,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     Ball exact = accumulated.layers[a.node].values[i];
     double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
     std::vector<double> bound_values;
-    for (const BoundResult& bound : bounds.layers[a.node].accumulated) bound_values.push_back(bound.values.values[i]);
+    for (const BoundResult& bound : of_a) bound_values.push_back(bound.values.values[i]);
     if (scalar.negative) {
       const std::size_t j = b.index(sample);
       const double subtrahend = computed[b.node].values[j];
@@ -233,7 +269,8 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
       const Difference d = exact_difference(value, subtrahend);
       exact = exact - accumulated.layers[b.node].values[j] - exact_ball(d.rest);
       for (std::size_t k = 0; k < combined.size(); ++k) {
-        const double other = bounds.layers[b.node].accumulated[k].values.values[j];
+        const BoundResult* match = find_bound(of_b, combined[k].name);
+        const double other = match ? match->values.values[j] : std::numeric_limits<double>::infinity();
         bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
                                                                         : add_up(bound_values[k], other);
       }
@@ -254,7 +291,7 @@ Comparer::~Comparer() = default;
 void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
                    const Bounds& bounds, std::int64_t first_sample) {
   State& s = *state_;
-  if (s.layers.empty()) s.start(trace);
+  if (!s.started) s.start(trace);
   const std::int64_t samples = layout.batched ? trace.samples : 1;
   std::vector<Tensor<double>> computed;
   for (const LayerTrace& layer : trace.layers) computed.push_back(layer.output.to_double());
@@ -330,6 +367,7 @@ Comparison Comparer::finish() {
       s.result.outputs.push_back(std::move(output.summary));
     }
   }
+  if (s.result.verdict == Status::holds && !anything_checked(s.result)) s.result.verdict = Status::undecided;
   s.explain();
   s.find_closest();
   return std::move(s.result);

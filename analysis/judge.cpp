@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "driftbound/num/errors.hpp"
 
@@ -35,6 +36,52 @@ Bounds wanted_bounds(const Graph& graph, const Trace& trace, const JudgeOptions&
   return bounds;
 }
 
+struct References {
+  Reference accumulated, local;
+};
+
+/// Whether a radius alone keeps a verdict open: the bound lies between the two ends of the error's enclosure.
+bool is_open(double computed, const Ball& exact, double bound) {
+  if (!exact.is_finite() || !(bound > 0.0) || !std::isfinite(bound) || !(4.0 * exact.radius.value() > bound))
+    return false;
+  const Interval error = error_of(computed, exact);
+  return error.lower() <= bound && !(error.upper() <= bound);
+}
+
+bool any_open(const Tensor<double>& computed, const Tensor<Ball>& exact, const std::vector<BoundResult>& bounds) {
+  for (const BoundResult& bound : bounds) {
+    if (bound.guarantee != Guarantee::proven && bound.guarantee != Guarantee::conditional) continue;
+    for (std::size_t i = 0; i < computed.size(); ++i)
+      if (is_open(computed.values[i], exact.values[i], bound.values.values[i])) return true;
+  }
+  return false;
+}
+
+bool any_open(const Trace& trace, const References& references, const Bounds& bounds) {
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    const Tensor<double> computed = trace.layers[i].output.to_double();
+    if (any_open(computed, references.local.layers[i], bounds.layers[i].local) ||
+        any_open(computed, references.accumulated.layers[i], bounds.layers[i].accumulated))
+      return true;
+  }
+  return false;
+}
+
+/// References by the policy and, where they leave a verdict open, once more with radii far smaller than the policy
+/// asks of values without an error: a computed value may equal the exact one while its bound is tiny.
+References sharp_references(const Graph& graph, const Trace& trace, const Bounds& bounds, PrecisionPolicy policy) {
+  constexpr double sharper = 0x1p-360;
+  const auto evaluate = [&] {
+    return References{certified_reference(graph, trace.inputs, policy, &trace), local_reference(graph, trace, policy)};
+  };
+  References references = evaluate();
+  if (any_open(trace, references, bounds)) {
+    policy.relative_radius = std::min(policy.relative_radius, sharper);
+    references = evaluate();
+  }
+  return references;
+}
+
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
@@ -53,9 +100,10 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
-    const Reference accumulated = certified_reference(graph, part.inputs, options.precision, &part);
-    const Reference local = local_reference(graph, part, options.precision);
-    comparer.add(layout, part, accumulated, local, wanted_bounds(graph, part, options), first);
+    const Bounds bounds = wanted_bounds(graph, part, options);
+    const References references = sharp_references(graph, part, bounds, options.precision);
+    const Reference& accumulated = references.accumulated;
+    comparer.add(layout, part, accumulated, references.local, bounds, first);
     if (options.keep_reference) options.keep_reference(accumulated, first, count);
     if (options.progress && !options.progress(first + count, trace.samples) && first + count < trace.samples) {
       judgement.interrupted = true;

@@ -49,33 +49,53 @@ const char* mark_of(Status status) {
   return "";
 }
 
-/// Three significant characters or so: "0", "1.2e-7", "0.41", "37", "1.2e5".
-std::string brief(double x) {
+/// One decimal and an exponent without padding: "1.2e-7".
+std::string error_text(double x) {
   if (std::isnan(x)) return "nan";
   if (std::isinf(x)) return "inf";
   if (x == 0.0) return "0";
+  const std::string text = fmt::format("{:.1e}", x);
+  const std::size_t e = text.find('e');
+  return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
+}
+
+/// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".
+std::string brief(double x) {
   if (x >= 0.0095 && x < 9.95) return fmt::format("{:.2f}", x);
   if (x >= 9.95 && x < 9999.5) return fmt::format("{:.0f}", x);
-  std::string text = fmt::format("{:.1e}", x);
-  const std::size_t e = text.find('e');
-  std::string exponent = text.substr(e + 2);
-  exponent.erase(0, std::min(exponent.find_first_not_of('0'), exponent.size() - 1));
-  return text.substr(0, e + 1) + (text[e + 1] == '-' ? "-" : "") + exponent;
+  return error_text(x);
 }
 
-std::string error_text(double x) {
-  if (x == 0.0 || !std::isfinite(x)) return brief(x);
-  std::string text = fmt::format("{:.1e}", x);
-  const std::size_t e = text.find('e');
-  std::string exponent = text.substr(e + 2);
-  exponent.erase(0, std::min(exponent.find_first_not_of('0'), exponent.size() - 1));
-  return text.substr(0, e + 1) + (text[e + 1] == '-' ? "-" : "") + exponent;
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
 
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+/// The characters [first, first + count) of UTF-8 text.
+std::string characters(const std::string& text, std::size_t first, std::size_t count) {
+  std::string result;
+  std::size_t at = 0;
+  for (const char c : text) {
+    if (starts_character(c)) ++at;
+    if (at > first && at <= first + count) result += c;
+  }
+  return result;
+}
+
+/// At most `width` characters, the middle left out.
 std::string shorten(const std::string& name, std::size_t width) {
-  if (name.size() <= width) return name;
-  const std::size_t head = (width - 2) / 2;
-  return name.substr(0, head) + ".." + name.substr(name.size() - (width - 2 - head));
+  const std::size_t length = columns_of(name);
+  if (length <= width) return name;
+  const std::size_t head = (width - 2) / 2, tail = width - 2 - head;
+  return characters(name, 0, head) + ".." + characters(name, length - tail, tail);
+}
+
+/// A layer's name in a sentence.
+std::string quoted(const std::string& name) {
+  return "'" + shorten(name, 40) + "'";
 }
 
 const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
@@ -153,8 +173,8 @@ std::string folklore_line(const Comparison& comparison) {
     }
   }
   if (!most) return "";
-  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.\n",
-                     violations, checked, most->name);
+  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in {}: it forgets kappa.\n",
+                     violations, checked, quoted(most->name));
 }
 
 std::string reference_line(const Comparison& comparison) {
@@ -210,17 +230,20 @@ Culprit find_culprit(const Comparison& comparison) {
   return {};
 }
 
+/// What is known about the layer that comes closest: how long its sums are and how much cancels in them, or over
+/// how many layers errors have added up.
 std::string why_close(const Comparison& comparison) {
+  constexpr std::int64_t short_sum = 8;
   for (const LayerSummary& layer : comparison.layers) {
-    if (!comparison.closest || layer.name != comparison.closest->layer || layer.fan_in == 0) continue;
-    if (layer.fan_in <= 8)
-      return fmt::format("its sums are short (n = {}), so their roundings have little to cancel", layer.fan_in);
-    if (comparison.closest->scope == "local" && comparison.closest->utilisation > 0.5)
-      return fmt::format("few of the n = {} products of that sum are not 0, so its roundings have little to cancel",
-                         layer.fan_in);
-    return fmt::format("the roundings of its sums (n = {}) mostly cancel", layer.fan_in);
+    if (layer.name != comparison.closest->layer) continue;
+    if (comparison.closest->scope != "local")
+      return fmt::format(" (layer {} of {})", layer.index + 1, comparison.layers.size());
+    if (layer.fan_in == 0) return "";
+    const std::string sums = fmt::format("sums of n = {} products", layer.fan_in);
+    if (layer.fan_in <= short_sum) return "; its " + sums + " have few roundings that could cancel";
+    return layer.kappa ? fmt::format("; {}, median kappa {}", sums, brief(layer.kappa->median)) : "; " + sums;
   }
-  return "errors of all layers before it add up there";
+  return "";
 }
 
 std::string all_outputs(const Comparison& comparison) {
@@ -238,37 +261,40 @@ std::string violated_sentence(const Comparison& comparison) {
                         culprit.scope->worst->element, error_text(culprit.scope->worst->error),
                         error_text(culprit.scope->worst->bound));
   return fmt::format(
-      "layer '{}' ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
+      "layer {} ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
       "that: another arithmetic, another model, or a bug.",
-      culprit.layer->name, culprit.layer->op, culprit.scope_name, culprit.bound->name, culprit.bound->violations,
-      culprit.bound->checked, where);
+      quoted(culprit.layer->name), culprit.layer->op, culprit.scope_name, culprit.bound->name,
+      culprit.bound->violations, culprit.bound->checked, where);
 }
 
 std::string undecided_sentence(const Comparison& comparison) {
   const Culprit culprit = find_culprit(comparison);
-  if (!culprit.bound) return "an output or scalar is undecided.";
+  if (!culprit.bound)
+    return "nothing was held against a proven or conditional bound (no values, or --bounds left none), or an output's "
+           "bound is "
+           "missing.";
   const char* why = std::isinf(culprit.bound->max_bound)
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
-                        : "the reference is not sharp enough there (--max-precision raises its limit)";
-  return fmt::format("layer '{}' ({}): {} of {} values undecided against the {} {} bound: {}.", culprit.layer->name,
-                     culprit.layer->op, culprit.bound->undecided, culprit.bound->checked, culprit.scope_name,
-                     culprit.bound->name, why);
+                        : "the reference cannot be told from the computed value there, and the bound is smaller still";
+  return fmt::format("layer {} ({}): {} of {} values undecided against the {} {} bound: {}.",
+                     quoted(culprit.layer->name), culprit.layer->op, culprit.bound->undecided, culprit.bound->checked,
+                     culprit.scope_name, culprit.bound->name, why);
 }
 
 std::string void_sentence(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers)
     if (layer.status == Status::invalid)
-      return fmt::format("layer '{}' ({}) has {} outputs that are not finite{}; no bound says anything about them.",
-                         layer.name, layer.op, layer.non_finite,
+      return fmt::format("layer {} ({}) has {} outputs that are not finite{}; no bound says anything about them.",
+                         quoted(layer.name), layer.op, layer.non_finite,
                          layer.explained_by.empty() ? " (overflow or an undefined operation there)"
-                                                    : fmt::format(" (they come from '{}')", layer.explained_by));
+                                                    : fmt::format(" (they come from {})", quoted(layer.explained_by)));
   return "some outputs are not finite.";
 }
 
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text += fmt::format(" Closest, single roundings apart: '{}', {:.0f} % of its {} {} bound; {}.", closest->layer,
+    text += fmt::format(" Closest, single roundings apart: {}, {:.0f} % of its {} {} bound{}.", quoted(closest->layer),
                         100.0 * closest->utilisation, closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
                         closest->bound, why_close(comparison));
   return text;

@@ -40,10 +40,11 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     bounds_[i].summary.seconds += bounds[i].description->seconds;
-    if (bounds[i].description->guarantee > bounds_[i].summary.guarantee) {
-      bounds_[i].summary.guarantee = bounds[i].description->guarantee;
-      bounds_[i].summary.condition = bounds[i].description->condition;
-    }
+    BoundSummary& summary = bounds_[i].summary;
+    summary.guarantee = std::max(summary.guarantee, bounds[i].description->guarantee);
+    const std::string& condition = bounds[i].description->condition;
+    if (summary.condition.find(condition) == std::string::npos)
+      summary.condition += (summary.condition.empty() ? "" : "; ") + condition;
   }
 }
 

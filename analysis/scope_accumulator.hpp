@@ -40,7 +40,6 @@ private:
   FormatId output_format_ = FormatId::fp32;
   ScopeSummary summary_;
   std::vector<BoundState> bounds_;
-  WorstCase largest_error_;
   double sum_of_squares_ = 0.0;
   std::int64_t bit_exact_ = 0;
 };

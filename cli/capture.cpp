@@ -20,8 +20,8 @@ struct CaptureSettings {
 int capture(const CaptureSettings& settings) {
   require_writable(settings.output);
   settings.run.check_backend();
-  const Graph graph = load_model(settings.model);
-  require_finite_weights(graph);
+  require_distinct({settings.model, settings.inputs.file}, {settings.output});
+  const Graph graph = load_for_run(settings.model);
   const Trace trace = run_model(graph, sha256_of_file(settings.model), settings.inputs, settings.run, settings.quiet);
   write_trace(trace, settings.output);
   if (!settings.quiet)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "analysis/progress.hpp"
+#include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::cli {
@@ -51,14 +53,23 @@ std::string default_arithmetic(const Graph& graph) {
 
 }  // namespace
 
+namespace {
+
+CLI::Range positive() {
+  return CLI::Range(std::int64_t{1}, std::int64_t{1} << 40, "a number from 1 on");
+}
+
+}  // namespace
+
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("INPUTS", file, "Inputs: .npy, .npz, .safetensors or .csv (generated where left out)");
   app.add_option("--inputs", generator, "Generator where no file is given")
       ->check(CLI::IsMember({"uniform", "normal", "grid", "segment"}))
       ->capture_default_str();
-  app.add_option("--samples", samples, "Samples to generate")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--samples", samples, "Samples to generate")->check(positive())->capture_default_str();
   app.add_option("--seed", seed, "Seed of the generator")->capture_default_str();
-  app.add_option("--domain", domain, "lo:hi for every coordinate, or lo:hi,lo:hi,… one each")->capture_default_str();
+  app.add_option("--domain", domain, "lo:hi, or lo:hi,lo:hi,… one a coordinate (the last repeats)")
+      ->capture_default_str();
 }
 
 Inputs InputOptions::load(const Graph& graph) const {
@@ -75,13 +86,13 @@ void RunSettings::add_to(CLI::App& app) {
   app.add_option("--backend", backend, "What runs the model")
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))
       ->capture_default_str();
-  app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: the model's own type)")
+  app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
   app.add_option("--order", order,
                  "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
       ->capture_default_str();
-  app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(CLI::PositiveNumber);
-  app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(positive());
+  app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(positive());
 }
 
 int RunSettings::thread_count() const {
@@ -112,6 +123,39 @@ void RunSettings::check_backend() const {
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check_backend();
   return cpu_evaluator(model_for(graph));
+}
+
+Graph load_for_run(const std::string& file) {
+  Graph graph = load_model(file);
+  require_finite_weights(graph);
+  if (const auto mixing = node_that_mixes_samples(graph)) {
+    const Node& node = graph.nodes[*mixing];
+    throw Unsupported(
+        fmt::format("{}: axis 0 of the input is left open, but node '{}' ({}) mixes its rows, so that they are no "
+                    "samples; export the model with a fixed axis 0",
+                    file, node.name, name_of(node.op)));
+  }
+  return graph;
+}
+
+void require_distinct(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  std::vector<std::filesystem::path> taken;
+  const auto resolved = [](const std::string& name) { return std::filesystem::weakly_canonical(name); };
+  for (const std::string& name : inputs)
+    if (!name.empty()) taken.push_back(resolved(name));
+  for (const std::string& name : outputs) {
+    if (name.empty() || name == "-" || (std::filesystem::exists(name) && !std::filesystem::is_regular_file(name)))
+      continue;
+    if (std::find(taken.begin(), taken.end(), resolved(name)) != taken.end())
+      throw InvalidArgument(
+          fmt::format("{}: would replace an input or another output of this run; choose another name", name));
+    taken.push_back(resolved(name));
+  }
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw FileError("standard output cannot be written (disk full, or closed)");
 }
 
 Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
@@ -198,7 +242,9 @@ void write_whole(const std::filesystem::path& file, const std::string& text) {
   require_writable(file);
   if (std::filesystem::exists(file) &&
       !std::filesystem::is_regular_file(file)) {  // a device or a pipe: no renaming over it
-    std::ofstream(file, std::ios::binary) << text;
+    std::ofstream device(file, std::ios::binary);
+    device << text << std::flush;
+    if (!device) throw FileError(fmt::format("{}: cannot be written", file.string()));
     return;
   }
   std::filesystem::path temporary = file;

@@ -55,6 +55,17 @@ struct RunSettings {
 Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
                 bool quiet);
 
+/// Loads a model that a run can judge: finite weights, and an open axis 0 only where it counts samples.
+/// Throws:    what load_model throws, InvalidArgument, Unsupported naming the node
+Graph load_for_run(const std::string& file);
+
+/// Checks that no output would replace an input or another output. Empty names and "-" are skipped.
+/// Throws:    InvalidArgument naming the file
+void require_distinct(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+
+/// Throws:    FileError where standard output did not take everything
+void flush_output();
+
 /// Refuses NaN and infinities in weights and inputs, naming file, tensor and what to do.
 void require_finite_weights(const Graph& graph);
 void require_finite_inputs(const Inputs& inputs, const std::string& where);

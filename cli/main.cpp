@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,15 +28,27 @@ int complain(const std::string& message, int status) {
   return status;
 }
 
+/// The first argument where it is neither an option nor a verb.
+std::string unknown_verb(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "-";
+  const bool is_known =
+      first.empty() || first[0] == '-' || first == "report" || first == "capture" || first == "inspect";
+  return is_known ? "" : first;
+}
+
 int run_guarded(const cli::Verb& verb) {
   try {
-    return verb();
+    const int status = verb();
+    cli::flush_output();
+    return status;
   } catch (const Interrupted&) {
     return complain("interrupted; nothing was written", cli::exit_interrupted);
   } catch (const NotAvailable& error) {
     return complain(error.what(), cli::exit_not_available);
   } catch (const Error& error) {
     return complain(error.what(), cli::exit_bad_input);
+  } catch (const std::system_error& error) {
+    return complain(std::string("output cannot be written: ") + error.what(), cli::exit_bad_input);
   } catch (const std::bad_alloc&) {
     return complain("out of memory: use fewer samples, or a smaller model", cli::exit_bad_input);
   }
@@ -55,6 +68,12 @@ int main(int argc, char** argv) {
       {"capture", cli::add_capture(program)},
       {"inspect", cli::add_inspect(program)},
   };
+  if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
+    const bool is_planned = unknown == "drift" || unknown == "certify" || unknown == "probe" || unknown == "study";
+    return complain(fmt::format("there is no verb '{}'{}; there are: report, capture, inspect", unknown,
+                                is_planned ? " in this version" : ""),
+                    is_planned ? cli::exit_not_available : cli::exit_bad_input);
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -114,11 +114,17 @@ int report(const ReportSettings& settings) {
   for (const std::string& file :
        {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
     if (file != "-") require_writable(file);
+  for (const std::string& file :
+       {settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
+    if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
   if (!settings.trace.empty() && !settings.inputs.file.empty())
     throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
   settings.run.check_backend();
-  const Graph graph = load_model(settings.model);
-  require_finite_weights(graph);
+  require_distinct(
+      {settings.model, settings.trace, settings.inputs.file},
+      {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference});
+  if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
+  const Graph graph = load_for_run(settings.model);
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
 

@@ -104,7 +104,6 @@ public:
     setting_.threads = options.threads;
     folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
     states_.resize(graph.values.size());
-    dependent_ = depends_on_input(graph);
     start();
   }
 
@@ -172,9 +171,7 @@ private:
     const double forward_seconds = watch.lap();
 
     const Shape& shape = state.used.shape;
-    if (dependent_[node.output]) {
-      layer.accumulated.push_back(result_of("forward", "T-40", state.conditions, shape, state.error, forward_seconds));
-    }
+    layer.accumulated.push_back(result_of("forward", "T-40", state.conditions, shape, state.error, forward_seconds));
     add_folklore(node, state, layer, !local.kappa.empty());
     if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
     if (!local.order_aware.empty()) {
@@ -214,7 +211,7 @@ private:
     if (is_product && gamma(layer.fan_in, 2.0 * folklore_u_).is_finite())
       both(layer.local, "seed-gamma", {layer.fan_in});
     const bool is_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), node.output) > 0;
-    if (!is_output || !dependent_[node.output]) return;
+    if (!is_output) return;
     std::vector<std::int64_t> fan_ins;
     for (const std::size_t product : state.products) {
       fan_ins.push_back(fan_in(graph_, graph_.nodes[product], shapes_));
@@ -233,7 +230,6 @@ private:
   const Trace& trace_;
   Setting setting_;
   double folklore_u_ = 0.0;
-  std::vector<bool> dependent_;
   std::vector<Shape> shapes_;
   std::vector<ValueState> states_;
   Bounds bounds_;

@@ -30,6 +30,9 @@ void require_open_axis_0_at_most(const Graph& graph, const Value& input) {
   }
 }
 
+/// How many samples stand for "several" where the rules are tried out.
+constexpr std::int64_t several_samples = 3;
+
 /// An axis 0 that may count samples: left open, or declared for one sample.
 bool may_count_samples(const Value& input) {
   return !input.declared.empty() && (is_symbolic(input.declared.front()) || input.declared.front().extent == 1);
@@ -107,7 +110,7 @@ std::optional<std::vector<Shape>> shapes_for(const Graph& graph, std::int64_t sa
 /// samples. Three numbers tell an extent that follows the samples from one that happens to agree with them.
 bool axis_0_counts_samples(const Graph& graph, const std::vector<bool>& depends) {
   std::vector<Shape> first;
-  for (const std::int64_t samples : {1, 3, 5}) {
+  for (const std::int64_t samples : {std::int64_t{1}, several_samples, std::int64_t{5}}) {
     std::optional<std::vector<Shape>> shapes = shapes_for(graph, samples);
     if (!shapes) return false;
     for (std::size_t value = 0; value < shapes->size(); ++value) {
@@ -122,13 +125,16 @@ bool axis_0_counts_samples(const Graph& graph, const std::vector<bool>& depends)
   return true;
 }
 
+bool keeps_samples_apart(const Node& node, const std::vector<Shape>& shapes, const std::vector<bool>& depends) {
+  std::vector<Operand> operands;
+  for (const ValueId input : node.inputs) operands.push_back({shapes[input], depends[input]});
+  return keeps_samples_apart(node.op, operands, shapes[node.output]);
+}
+
 bool every_node_keeps_samples_apart(const Graph& graph, const std::vector<bool>& depends) {
-  const std::vector<Shape> shapes = infer_shapes(graph, declared_shapes(graph, 3));
+  const std::vector<Shape> shapes = infer_shapes(graph, declared_shapes(graph, several_samples));
   return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    if (!depends[node.output]) return true;
-    std::vector<Operand> operands;
-    for (const ValueId input : node.inputs) operands.push_back({shapes[input], depends[input]});
-    return keeps_samples_apart(node.op, operands, shapes[node.output]);
+    return !depends[node.output] || keeps_samples_apart(node, shapes, depends);
   });
 }
 
@@ -142,6 +148,25 @@ bool is_batched(const Graph& graph) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> node_that_mixes_samples(const Graph& graph) {
+  const bool is_open = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
+    const std::vector<DeclaredDimension>& declared = graph.value(id).declared;
+    return !declared.empty() && is_symbolic(declared.front());
+  });
+  if (!is_open || batch_layout(graph).batched) return std::nullopt;
+  const std::optional<std::vector<Shape>> shapes = shapes_for(graph, several_samples);
+  if (!shapes) return std::nullopt;  // no run of several rows exists that could mix them
+  const std::vector<bool> depends = depends_on_input(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const Shape& shape = (*shapes)[node.output];
+    if (!depends[node.output]) continue;
+    const bool has_rows = !shape.empty() && shape[0] == several_samples;
+    if (!has_rows || !keeps_samples_apart(node, *shapes, depends)) return i;
+  }
+  return std::nullopt;
+}
 
 BatchLayout batch_layout(const Graph& graph) {
   for (const ValueId input : graph.inputs) require_open_axis_0_at_most(graph, graph.value(input));

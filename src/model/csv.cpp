@@ -63,6 +63,13 @@ std::string_view next_field(std::string_view& line, Separator separator) {
   return unquoted(field);
 }
 
+/// A line of names: no field of it is a number.
+bool is_header(std::string_view line, Separator separator) {
+  while (!line.empty())
+    if (parse_number(next_field(line, separator))) return false;
+  return true;
+}
+
 class CsvReader {
 public:
   CsvReader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
@@ -86,15 +93,13 @@ private:
     if (*separator_ != Separator::blank && (line.back() == ',' || line.back() == ';'))
       fail("a value is missing at its end");
     const std::size_t before = values_.size();
-    const bool may_be_header = rows_ == 0 && !has_header_;
+    if (rows_ == 0 && !has_header_ && is_header(line, *separator_)) {
+      has_header_ = true;
+      return;
+    }
     for (std::int64_t column = 1; !line.empty(); ++column) {
       const std::string_view field = next_field(line, *separator_);
       const std::optional<double> value = parse_number(field);
-      if (!value && may_be_header) {
-        has_header_ = true;
-        values_.resize(before);
-        return;
-      }
       if (!value)
         fail("column " + std::to_string(column) + ": " + in_quotes(field) + " is not a number of double's range");
       values_.push_back(*value);

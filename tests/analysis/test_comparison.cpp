@@ -135,3 +135,36 @@ TEST_CASE("medians and quantiles are order statistics") {
   CHECK(comparison.layers[0].kappa->max == 6.0);
   CHECK(comparison.layers[0].kappa->p99 == 6.0);
 }
+
+TEST_CASE("the difference of a proven and a conditional output is conditional, whichever comes first") {
+  HandMade made;
+  const ValueId second = made.graph.add_node("second", op::Tanh{}, {made.graph.outputs[0]});
+  made.graph.outputs.push_back(second);
+  made.trace.layers.push_back({"second", made.trace.layers[0].output});
+  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
+  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.bounds.layers[1].accumulated[0].guarantee = Guarantee::conditional;
+  made.bounds.layers[1].accumulated[0].condition = "tanh is accurate";
+  for (const char* scalar : {"layer[0]-second[0]", "second[0]-layer[0]"}) {
+    const BoundSummary forward = made.compare(0.5, {scalar}).outputs.at(2).scope.bounds.at(0);
+    CHECK(forward.guarantee == Guarantee::conditional);
+    CHECK(forward.condition == "tanh is accurate");
+  }
+}
+
+TEST_CASE("a bound that one of two outputs lacks leaves their difference undecided") {
+  HandMade made;
+  made.graph.outputs.push_back(made.graph.add_node("second", op::Relu{}, {made.graph.outputs[0]}));
+  made.trace.layers.push_back({"second", made.trace.layers[0].output});
+  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
+  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.bounds.layers[1].accumulated.clear();
+  CHECK(made.compare(0.5, {"layer[0]-second[0]"}).outputs.at(2).status == Status::undecided);
+}
+
+TEST_CASE("nothing checked is undecided, not holding") {
+  HandMade made;
+  made.bounds.layers[0].local.erase(made.bounds.layers[0].local.begin());
+  made.bounds.layers[0].accumulated.erase(made.bounds.layers[0].accumulated.begin());
+  CHECK(made.compare().verdict == Status::undecided);
+}

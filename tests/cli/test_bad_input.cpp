@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driftbound/model/load.hpp"
+#include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
 
 using namespace driftbound;
@@ -118,6 +119,11 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --scalar 'logits[9]'", "logits[9]");
   check_refused("report " + mlp + " --backend cuda", "CUDA", 4);
   check_refused("report " + mlp + " --backend sim", "sim", 4);
+  check_refused("report " + mlp + " --samples 0", "--samples");
+  check_refused("report " + mlp + " --threshold nan", "--threshold");
+  check_refused("report " + mlp + " --html -", "--json");
+  check_refused("foo", "there is no verb 'foo'");
+  check_refused("certify " + mlp, "in this version", 4);
   check_refused("", "required");
   check_refused("report", "MODEL");
 }
@@ -141,4 +147,38 @@ TEST_CASE("overflow on the way voids the layer and is never reported as holding"
   const ProgramResult result = run_program("report " + folder.file("huge.onnx") + " --samples 20 --domain -1e30:1e30");
   CHECK(result.status == 1);
   CHECK(result.out.rfind("VOID", 0) == 0);
+}
+
+TEST_CASE("an output never replaces an input or another output") {
+  const TemporaryFolder folder;
+  const std::string copy = folder.file("m.onnx");
+  write_file(copy, read_file(mlp));
+  check_refused("report " + copy + " --save-trace " + copy, "would replace");
+  check_refused("capture " + copy + " -o " + folder.file("./m.onnx"), "would replace");
+  check_refused("report " + copy + " --json " + folder.file("r") + " --csv " + folder.file("r"), "would replace");
+  CHECK(read_file(copy) == read_file(mlp));
+}
+
+TEST_CASE("a full device is an error, not a report") {
+  CHECK(run_program("report " + mlp + " --samples 2 --json /dev/full").status == 3);
+}
+
+TEST_CASE("rows of an open axis 0 that a node mixes are no samples: the model is refused, naming the node") {
+  const TemporaryFolder folder;
+  using namespace driftbound::test;
+  write_file(folder.file("attention.onnx"), OnnxModel(13)
+                                                .input("x", {"seq", 4})
+                                                .node("Transpose", {"x"}, "t")
+                                                .node("MatMul", {"x", "t"}, "scores")
+                                                .node("Softmax", {"scores"}, "p")
+                                                .node("MatMul", {"p", "x"}, "y")
+                                                .output("y")
+                                                .bytes());
+  check_refused("report " + folder.file("attention.onnx"), "mixes its rows");
+}
+
+TEST_CASE("a report that held nothing against a bound does not say that it holds") {
+  const ProgramResult result = run_program("report " + mlp + " --samples 3 --bounds seed-gamma");
+  CHECK(result.status == 1);
+  CHECK(result.out.rfind("UNDECIDED", 0) == 0);
 }

@@ -93,6 +93,11 @@ struct BatchLayout {
 /// Throws:    Unsupported where a symbolic extent other than axis 0 leaves the shape open
 BatchLayout batch_layout(const Graph& graph);
 
+/// The first node that mixes the rows of an open axis 0, so that they cannot be samples: a sequence, say. Such a model
+/// means another function for every extent; export it with a fixed one. Empty where axis 0 counts samples, is fixed, or
+/// can only be 1.
+std::optional<std::size_t> node_that_mixes_samples(const Graph& graph);
+
 /// For every value whether it depends on a graph input. Values that do not (constants, and ops of
 /// constants only) are the same for every sample and carry no sample axis.
 std::vector<bool> depends_on_input(const Graph& graph);
