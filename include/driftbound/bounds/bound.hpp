@@ -59,7 +59,7 @@ struct BoundOptions {
 ///   local        componentwise   every node; sums in any order
 ///                order-aware     products and softmax, where the order is known; never above componentwise
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
-///   accumulated  forward         nodes that depend on an input; sums in the declared order where it is known
+///   accumulated  forward         every node; sums in the declared order where it is known
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
 /// Guarantee: per BoundResult::guarantee: proven where only IEEE 754 arithmetic in documented formats and
 ///            correctly rounded functions are used, else conditional on what BoundResult::condition says;
