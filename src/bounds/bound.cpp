@@ -10,6 +10,7 @@
 #include "bounds/forward.hpp"
 #include "bounds/heuristics.hpp"
 #include "bounds/local.hpp"
+#include "bounds/own_run.hpp"
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -102,6 +103,7 @@ public:
     setting_.machine = machine_of(trace.arithmetic);
     setting_.rules = options.rules != nullptr ? options.rules : &default_rules();
     setting_.threads = options.threads;
+    setting_.is_own_run = is_own_run(trace);
     folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
     states_.resize(graph.values.size());
     start();

@@ -29,6 +29,14 @@ Magnitude function_error(double y, double units, const Machine& machine) {
   return divide_up(allowed_error(Magnitude(y) + stored, units, machine), shrunk) + stored;
 }
 
+Magnitude foreign_sigmoid_error(double x, double y, double units, const Machine& machine) {
+  const Magnitude accurate = function_error(y, units, machine);
+  const double omega = machine.accumulator->smallest_normal;
+  const double sigmoid = exp_up(x);
+  if (sigmoid > omega) return accurate;
+  return std::max(accurate, Magnitude(sigmoid) + Magnitude(2.0 * omega) + storing_error(y, machine));
+}
+
 Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& machine) {
   if (x >= 0.0) return storing_error(y, machine);
   const double used = constant_as_used(alpha, machine);

@@ -8,6 +8,11 @@ namespace driftbound::bounds {
 /// Source:    docs/theory.md T-16
 Magnitude function_error(double y, double units, const Machine& machine);
 
+/// The same for a sigmoid that may be computed as 1 / (1 + exp(-x)): where exp(-x) overflows the result is 0 or
+/// underflows, whatever its accuracy is elsewhere.
+/// Source:    docs/theory.md T-16
+Magnitude foreign_sigmoid_error(double x, double y, double units, const Machine& machine);
+
 /// y = fl(fl(alpha) x) for x < 0, x itself otherwise.
 /// Source:    docs/theory.md T-18
 Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& machine);

@@ -96,7 +96,12 @@ public:
     unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, units, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
-  void operator()(const op::Sigmoid&) { function("sigmoid"); }
+  void operator()(const op::Sigmoid&) {
+    if (setting_.is_own_run) return function("sigmoid");
+    result_.theorem = "T-16";
+    const double units = units_of("sigmoid", setting_, result_.conditions);
+    unary([&](double x, double y) { return rules_.foreign_sigmoid_error(x, y, units, machine_); });
+  }
   void operator()(const op::Softplus&) { function("softplus"); }
   void operator()(const op::Sin&) { function("sin"); }
   void operator()(const op::Cos&) { function("cos"); }
@@ -239,17 +244,16 @@ void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
 }
 
 std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
-  return "arithmetic " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", " +
-         std::string(name_of(arithmetic.evidence)) + (arithmetic.source.empty() ? "" : ": " + arithmetic.source);
+  return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
+         std::string(name_of(arithmetic.evidence)) + " by " +
+         (arithmetic.source.empty() ? "the trace" : arithmetic.source);
 }
 
 }  // namespace
 
 LocalBound local_bound(const NodeView& view, const Setting& setting) {
   LocalBound result;
-  if (setting.arithmetic->evidence != Evidence::documented) {
-    result.conditions.insert(arithmetic_condition(*setting.arithmetic));
-  }
+  if (!setting.is_own_run) result.conditions.insert(arithmetic_condition(*setting.arithmetic));
   if (const std::optional<Product> product = product_of(view)) {
     ProductBounds bounds = product_bounds(*product, view, setting);
     result.any_order = std::move(bounds.any_order);

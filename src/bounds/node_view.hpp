@@ -18,6 +18,7 @@ struct Setting {
   Machine machine;
   const Rules* rules = nullptr;
   int threads = 1;
+  bool is_own_run = false;  ///< the arithmetic is what the trace says it is (own_run.hpp)
 };
 
 /// One node with the recorded values of its inputs and its output.

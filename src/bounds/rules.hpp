@@ -50,12 +50,13 @@ struct Rules {
   decltype(&bounds::addition_error) addition_error = bounds::addition_error;  // T-15
 
   // functions
-  decltype(&bounds::function_error) function_error = bounds::function_error;        // T-16
-  decltype(&bounds::exp_is_covered) exp_is_covered = bounds::exp_is_covered;        // T-16
-  decltype(&bounds::softmax_error) softmax_error = bounds::softmax_error;           // T-17
-  decltype(&bounds::sum_height) sum_height = bounds::sum_height;                    // T-17
-  decltype(&bounds::leaky_relu_error) leaky_relu_error = bounds::leaky_relu_error;  // T-18
-  decltype(&bounds::elu_error) elu_error = bounds::elu_error;                       // T-18
+  decltype(&bounds::function_error) function_error = bounds::function_error;                       // T-16
+  decltype(&bounds::foreign_sigmoid_error) foreign_sigmoid_error = bounds::foreign_sigmoid_error;  // T-16
+  decltype(&bounds::exp_is_covered) exp_is_covered = bounds::exp_is_covered;                       // T-16
+  decltype(&bounds::softmax_error) softmax_error = bounds::softmax_error;                          // T-17
+  decltype(&bounds::sum_height) sum_height = bounds::sum_height;                                   // T-17
+  decltype(&bounds::leaky_relu_error) leaky_relu_error = bounds::leaky_relu_error;                 // T-18
+  decltype(&bounds::elu_error) elu_error = bounds::elu_error;                                      // T-18
 
   // propagation
   double (*product_weight)(double) = bounds::product_weight;        // T-40

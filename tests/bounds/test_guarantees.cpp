@@ -29,6 +29,7 @@ Chain tanh_chain(const ArithmeticModel& arithmetic) {
   chain.graph.outputs = {chain.graph.add_node("last", op::MatMul{}, {value, constant("w2")})};
   chain.trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>{{1, 2}, {0.0f, 0.0f}}));
   chain.trace.arithmetic = arithmetic;
+  chain.trace.provenance = own_provenance;
   chain.trace.samples = 1;
   for (const char* name : {"first", "squash", "last"}) {
     chain.trace.layers.push_back({name, StoredTensor::from(Tensor<float>{{1, 2}, {0.0f, 0.0f}})});
@@ -47,7 +48,7 @@ Guarantee guarantee_of(const std::vector<BoundResult>& list, const std::string& 
 }  // namespace
 
 TEST_CASE("IEEE arithmetic is proven; a measured function makes its layer and everything behind it conditional") {
-  const Chain chain = tanh_chain(float_arithmetic(blocked));
+  const Chain chain = tanh_chain(cpu_arithmetic("fp32", blocked));
   const Bounds result = bound(chain.graph, chain.trace);
   REQUIRE(result.layers.size() == 3);
   CHECK(guarantee_of(result.layers[0].local, "componentwise") == Guarantee::proven);
@@ -79,6 +80,62 @@ TEST_CASE("an arithmetic that is only assumed makes every bound conditional") {
   }
 }
 
+TEST_CASE("only a run of the own CPU evaluator is proven, whatever another trace says of itself") {
+  const auto is_proven = [](const Chain& chain) {
+    const Bounds result = bound(chain.graph, chain.trace);
+    CHECK(guarantee_of(result.layers[0].accumulated, "forward") ==
+          guarantee_of(result.layers[0].local, "componentwise"));
+    return guarantee_of(result.layers[0].local, "componentwise") == Guarantee::proven;
+  };
+  const auto claimed = [&](const auto& change) {
+    Chain chain = tanh_chain(cpu_arithmetic("fp32", blocked));
+    change(chain.trace);
+    return is_proven(chain);
+  };
+  CHECK(claimed([](Trace&) {}));
+  CHECK(claimed([](Trace& trace) { trace.arithmetic = arithmetic_from_json(to_json(trace.arithmetic)); }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.provenance = foreign_provenance; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.provenance = {}; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.provenance.backend = "cuda"; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.name = "fp31"; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.input = FormatId::bf16; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.accumulator = FormatId::fp64; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.output = FormatId::bf16; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.rounding = Rounding::up; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.order = {}; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.flushes_subnormals = true; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.functions[0].units = 0.0; }));
+  CHECK_FALSE(claimed([](Trace& trace) { trace.arithmetic.source = "hearsay"; }));
+}
+
+TEST_CASE("the condition of a foreign trace names its arithmetic, its evidence and its source") {
+  Chain chain = tanh_chain(cpu_arithmetic("fp32", {}));
+  chain.trace.provenance = foreign_provenance;
+  chain.trace.arithmetic.source = "a manual";
+  const Bounds result = bound(chain.graph, chain.trace);
+  CHECK(find_bound(result.layers[0].local, "componentwise")->condition ==
+        "the arithmetic of the run is fp32 in order unknown, as documented by a manual");
+}
+
+TEST_CASE("a foreign sigmoid may overflow inside") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  for (FunctionAccuracy& entry : arithmetic.functions) entry = {entry.function, 9.0, Evidence::assumed, "a guess"};
+  const Tensor<double> x{{6}, {-89.0, -100.0, -104.0, -95.0, -88.0, -87.0}};
+  const auto sigmoid = [](double at) { return Real(1.0) / (Real(1.0) + Real(-at).apply(mpfr_exp)); };
+  Tensor<double> y{{6}, {0.0, 0.0, 0.0, 0.0}};
+  for (const std::size_t i : {4u, 5u})
+    y.values.push_back(static_cast<double>(sigmoid(x.values[i]).to_float(MPFR_RNDN)));
+  OneNode one = one_node(op::Sigmoid{}, {x}, y, arithmetic);
+  one.trace.provenance = foreign_provenance;
+  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  Tallies tallies;
+  for (std::size_t i = 0; i < x.size(); ++i) tallies.add(layer, i, y.values[i], sigmoid(x.values[i]));
+  CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
+  const std::vector<double>& values = find_bound(layer.local, "componentwise")->values.values;
+  for (std::size_t i = 0; i < 5; ++i) CHECK(values[i] <= 3.0 * 0x1p-126);
+  CHECK(values[5] <= 0x1p-145);
+}
+
 TEST_CASE("folklore stands at products and at graph outputs, and is called heuristic") {
   const Chain chain = tanh_chain(float_arithmetic(blocked));
   const Bounds result = bound(chain.graph, chain.trace);
@@ -108,6 +165,7 @@ TEST_CASE("layers that depend on no input have bounds too, and hand their errors
   Trace trace;
   trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>{{1}, {0.0f}}));
   trace.arithmetic = cpu_arithmetic("fp32", blocked);
+  trace.provenance = own_provenance;
   trace.samples = 1;
   const Tensor<float> rounded{{1}, {-static_cast<float>(1.0 / 3.0)}};
   trace.layers = {{"folded", StoredTensor::from(rounded)}, {"sum", StoredTensor::from(rounded)}};

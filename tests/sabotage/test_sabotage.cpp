@@ -120,6 +120,13 @@ std::int64_t check_flushing_cast(const bounds::Rules& rules) {
   return violations_of_one(one, 0.0, Real(0x1p-20), rules);
 }
 
+/// 1 / (1 + exp(89)) is 0 in float32.
+std::int64_t check_overflow_in_sigmoid(const bounds::Rules& rules) {
+  OneNode one = one_node(op::Sigmoid{}, {{{1}, {-89.0}}}, {{1}, {0.0}}, float_arithmetic({}));
+  one.trace.provenance = foreign_provenance;
+  return violations_of_one(one, 0.0, Real(1.0) / (Real(1.0) + Real(89.0).apply(mpfr_exp)), rules);
+}
+
 /// One large term and many that vanish next to it: the whole error is the sum's.
 std::int64_t check_stagnating_softmax(const bounds::Rules& rules) {
   constexpr std::size_t n = 64;
@@ -198,6 +205,13 @@ std::vector<BoundFault> bound_faults() {
          };
        },
        block("tanh")},
+      {"the overflow inside a sigmoid forgotten",
+       [](auto& r) {
+         r.foreign_sigmoid_error = [](double, double y, double units, const Machine& m) {
+           return bounds::function_error(y, units, m);
+         };
+       },
+       check_overflow_in_sigmoid},
       {"the overflow of exp forgotten", [](auto& r) { r.exp_is_covered = [](double, const Machine&) { return true; }; },
        check_saturating_exp},
       {"the sum under a softmax taken for exact",

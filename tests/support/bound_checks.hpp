@@ -36,6 +36,10 @@ struct OneNode {
   Trace trace;
 };
 
+/// Hand-made traces stand for runs of the library's own evaluator; `foreign` ones for those of others.
+inline const Provenance own_provenance{"driftbound test", "cpu", "", "", {}};
+inline const Provenance foreign_provenance{"torch 2.4", "cpu", "", "", {}};
+
 inline OneNode one_node(const Op& op, const std::vector<Tensor<double>>& operands, const Tensor<double>& output,
                         const ArithmeticModel& arithmetic) {
   OneNode one;
@@ -47,6 +51,7 @@ inline OneNode one_node(const Op& op, const std::vector<Tensor<double>>& operand
   }
   one.graph.outputs.push_back(one.graph.add_node("node", op, inputs));
   one.trace.arithmetic = arithmetic;
+  one.trace.provenance = own_provenance;
   one.trace.layers.push_back({"node", StoredTensor::from(output)});
   one.trace.samples = 1;
   return one;
