@@ -17,7 +17,10 @@ struct Rules;  // bounds/rules.hpp
 const Rules& default_rules();
 }  // namespace bounds
 
+/// How a statement is known: by a theorem; by a theorem that stands on something measured, documented or assumed; with
+/// a failure probability; or not at all (folklore, counted when it fails). Verdicts come from the first two.
 enum class Guarantee { proven, conditional, probabilistic, heuristic };
+/// Whether a bound speaks about the run it was built from, or about every run of the same arithmetic.
 enum class Question { this_run, any_run };
 std::string_view name_of(Guarantee guarantee);
 std::string_view name_of(Question question);
@@ -61,8 +64,8 @@ struct BoundOptions {
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
-/// Guarantee: per BoundResult::guarantee: proven where only IEEE 754 arithmetic in documented formats and
-///            correctly rounded functions are used, else conditional on what BoundResult::condition says;
+/// Guarantee: per BoundResult::guarantee: proven for runs of this library's CPU evaluator that use IEEE 754
+///            operations and correctly rounded functions only, else conditional on BoundResult::condition;
 ///            infinite where a recorded value is not finite
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;
 ///            forward grows with the products of |W| and is loose on deep networks
