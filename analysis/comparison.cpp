@@ -127,6 +127,12 @@ double rescale(double heuristic, double y, double difference) {
 
 }  // namespace
 
+const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
+  for (const BoundSummary& bound : scope.bounds)
+    if (bound.name == name) return &bound;
+  return nullptr;
+}
+
 std::string_view name_of(Status status) {
   switch (status) {
     case Status::holds:

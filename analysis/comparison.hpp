@@ -68,6 +68,9 @@ struct ScopeSummary {
   std::optional<WorstCase> worst;
 };
 
+/// The bound of that name; nullptr where the scope has none.
+const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name);
+
 struct KappaSummary {
   double median = 0.0, p99 = 0.0, max = 0.0;
 };

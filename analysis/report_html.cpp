@@ -29,12 +29,6 @@ polyline { fill: none; stroke-width: 1.6; } .measured circle { fill: var(--measu
 pre { font-size: 12.5px; color: var(--soft); white-space: pre-wrap; }
 )";
 
-const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
-  for (const BoundSummary& bound : scope.bounds)
-    if (bound.name == name) return &bound;
-  return nullptr;
-}
-
 double largest_bound(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
   return bound ? bound->max_bound : -1.0;

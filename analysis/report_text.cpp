@@ -98,12 +98,6 @@ std::string quoted(const std::string& name) {
   return "'" + shorten(name, 40) + "'";
 }
 
-const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
-  for (const BoundSummary& bound : scope.bounds)
-    if (bound.name == name) return &bound;
-  return nullptr;
-}
-
 std::string utilisation_text(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
   return bound ? brief(bound->max_utilisation) : "-";
