@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
@@ -15,6 +16,12 @@ namespace driftbound {
 struct RunOptions {
   std::int64_t batch = 0;  ///< samples evaluated together; 0: all (batched models only)
   int threads = 1;
+  /// Samples to record, ascending and distinct; empty: all. All samples are evaluated in their batches; the trace
+  /// holds inputs and layers of these alone.
+  std::vector<std::int64_t> rows;
+  /// Whether a run on a device is repeated without capture and the outputs are compared bit for bit
+  /// (Provenance::observer_effect). The CPU evaluator keeps every layer in any case: there is nothing to compare.
+  bool check_observer_effect = true;
   /// Called between batches with samples done and in all; returning false stops the run (Interrupted).
   std::function<bool(std::int64_t, std::int64_t)> progress;
 };

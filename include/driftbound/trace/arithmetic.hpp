@@ -52,6 +52,15 @@ struct FunctionAccuracy {
   std::string source;
 };
 
+/// A matrix unit that adds products in blocks: products are exact, all addends of a block and the running sum are
+/// aligned to the largest exponent among them, cut off behind `fraction_bits` bits, added exactly, and the sum is cut
+/// to float32. Parts of a sum may be added up apart, cut at multiples of `block` products; the parts are added in
+/// float32, to nearest, in any order. Source:    docs/theory.md T-21
+struct TensorCore {
+  int fraction_bits = 23;  ///< at least; behind the leading bit of the largest addend
+  int block = 4;           ///< products added at once, at least
+};
+
 /// What the arithmetic of one run is, as data: stored with the trace, executed by the evaluators, read by the bounds.
 struct ArithmeticModel {
   std::string name = "fp32";
@@ -60,7 +69,9 @@ struct ArithmeticModel {
   FormatId output = FormatId::fp32;       ///< format a layer's result is stored in
   Rounding rounding = Rounding::nearest_even;
   SummationOrder order;
-  bool flushes_subnormals = false;  ///< results (FTZ) and operands (DAZ)
+  bool flushes_subnormals = false;        ///< results (FTZ) and operands (DAZ), in every op
+  bool products_may_flush = false;        ///< the same in matrix products alone: may, or may not
+  std::optional<TensorCore> tensor_core;  ///< what adds up matrix products; empty: additions of the accumulator
   std::vector<FunctionAccuracy> functions;
   Evidence evidence = Evidence::assumed;
   std::string source;

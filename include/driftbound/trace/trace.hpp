@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driftbound/model/graph.hpp"
@@ -15,6 +16,10 @@
 
 namespace driftbound {
 
+/// Whether recording the layers changed the outputs, by a run without capture compared bit for bit.
+enum class ObserverEffect { not_checked, none, changed };
+std::string_view name_of(ObserverEffect effect);  // "not checked", "none", "changed"
+
 /// Where a run happened.
 struct Provenance {
   std::string program;  ///< "driftbound 0.1.0", "torch 2.4" …
@@ -22,6 +27,8 @@ struct Provenance {
   std::string device;
   std::string date;
   std::map<std::string, std::string> details;
+  std::int64_t batch = 0;  ///< samples evaluated together; 0: unknown
+  ObserverEffect observer_effect = ObserverEffect::not_checked;
 };
 
 /// The output of one node. Axis 0 counts samples where the node depends on an input (batched models:

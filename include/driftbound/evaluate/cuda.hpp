@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "driftbound/evaluate/evaluator.hpp"
+
+namespace driftbound {
+
+/// Who multiplies matrices on the GPU.
+enum class CudaProduct {
+  vendor,           ///< cuBLAS as frameworks call it: fastest, order of summation unknown
+  vendor_pedantic,  ///< cuBLAS without any substitution: CUBLAS_COMPUTE_32F_PEDANTIC, fp32 and fp64 only
+  ordered           ///< driftbound's kernel: declared order, the same bits for every batch size and as on the CPU
+};
+
+struct CudaOptions {
+  std::string arithmetic = "fp32";  ///< "fp64", "fp32", "tf32", "bf16", "fp16" (float32 sums for the last three)
+  CudaProduct product = CudaProduct::vendor;
+  SummationOrder order{SummationOrder::Kind::blocked, 8, true};  ///< of `ordered` products, and of Softmax always
+  int device = 0;
+};
+
+/// Evaluates on a GPU through the module libdriftbound_cuda.so, looked for in the folders of
+/// $DRIFTBOUND_PLUGIN_PATH (separated by ':'), then in driftbound-modules/ beside this library and beside the program.
+/// Everything but the matrix product is driftbound's own code, for float32 the CPU evaluator's, so that
+/// CudaProduct::ordered in fp32, tf32, bf16 and fp16 gives the bits of cpu_evaluator. The trace's provenance names
+/// device, driver, toolkit, flags and math mode.
+/// Throws:    NotAvailable saying what is missing (no module, no driver, driver too old, no device, no cuBLAS), and
+/// from
+///            run() where the device runs out of memory or is lost, naming the layer; InvalidArgument (arithmetic,
+///            pedantic in a format that has none); Unsupported where the order is `unknown`
+Evaluator cuda_evaluator(const CudaOptions& options);
+
+}  // namespace driftbound

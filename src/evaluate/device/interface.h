@@ -1,0 +1,165 @@
+/* The interface between driftbound and a module that computes on a device, loaded at run time. It is C, so that
+ * module and library may come from different compilers; both include this file, as C++17 or later.
+ *
+ * A module exports one function, driftbound_device_entry. Pointers to device memory are opaque to the library.
+ * Every function returns a driftbound_device_status; after a failure message() says what failed, in one sentence
+ * without the name of the layer, which the library adds. Work of one device is in the order of the calls; only
+ * download() and synchronize() wait for it. A device is used by one thread at a time. */
+#ifndef DRIFTBOUND_EVALUATE_DEVICE_INTERFACE_H
+#define DRIFTBOUND_EVALUATE_DEVICE_INTERFACE_H
+
+#include <stdint.h>
+
+/* Counts up with every change of this file; a module of another number is refused. */
+#define DRIFTBOUND_DEVICE_INTERFACE 1u
+#define DRIFTBOUND_DEVICE_MAX_RANK 12
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct driftbound_device driftbound_device;
+
+typedef enum driftbound_device_status {
+  DRIFTBOUND_DEVICE_OK = 0,
+  DRIFTBOUND_DEVICE_NOT_AVAILABLE = 1, /* no driver, driver too old, no device, no cuBLAS */
+  DRIFTBOUND_DEVICE_OUT_OF_MEMORY = 2,
+  DRIFTBOUND_DEVICE_LOST = 3, /* nothing more can be computed in this process */
+  DRIFTBOUND_DEVICE_UNSUPPORTED = 4,
+  DRIFTBOUND_DEVICE_FAILED = 5
+} driftbound_device_status;
+
+typedef enum driftbound_real { DRIFTBOUND_F32 = 0, DRIFTBOUND_F64 = 1 } driftbound_real;
+
+/* Formats that a Real can be rounded to, to nearest even; TF32 keeps 11 significant bits in a float32. */
+typedef enum driftbound_format {
+  DRIFTBOUND_FORMAT_FP32 = 0,
+  DRIFTBOUND_FORMAT_TF32 = 1,
+  DRIFTBOUND_FORMAT_BF16 = 2,
+  DRIFTBOUND_FORMAT_FP16 = 3
+} driftbound_format;
+
+typedef enum driftbound_unary {
+  DRIFTBOUND_NEG = 0,
+  DRIFTBOUND_RELU = 1,
+  DRIFTBOUND_LEAKY_RELU = 2, /* parameter: alpha */
+  DRIFTBOUND_ELU = 3,        /* parameter: alpha */
+  DRIFTBOUND_TANH = 4,
+  DRIFTBOUND_SIGMOID = 5,
+  DRIFTBOUND_SOFTPLUS = 6,
+  DRIFTBOUND_SIN = 7,
+  DRIFTBOUND_COS = 8,
+  DRIFTBOUND_EXP = 9,
+  DRIFTBOUND_ERF = 10,
+  DRIFTBOUND_SQRT = 11,
+  DRIFTBOUND_SCALE = 12 /* parameter * x */
+} driftbound_unary;
+
+typedef enum driftbound_binary {
+  DRIFTBOUND_ADD = 0,
+  DRIFTBOUND_SUB = 1,
+  DRIFTBOUND_MUL = 2,
+  DRIFTBOUND_DIV = 3
+} driftbound_binary;
+
+/* How the vendor's matrix product computes. Operands are float32 (F32, TF32), 16 bits wide (BF16, FP16) or
+ * float64; the result is float32 or float64. */
+typedef enum driftbound_gemm_mode {
+  DRIFTBOUND_GEMM_F32 = 0, /* CUBLAS_COMPUTE_32F */
+  DRIFTBOUND_GEMM_F32_PEDANTIC = 1,
+  DRIFTBOUND_GEMM_TF32 = 2, /* CUBLAS_COMPUTE_32F_FAST_TF32 */
+  DRIFTBOUND_GEMM_BF16 = 3, /* CUBLAS_COMPUTE_32F, operands bfloat16 */
+  DRIFTBOUND_GEMM_FP16 = 4, /* CUBLAS_COMPUTE_32F, operands float16 */
+  DRIFTBOUND_GEMM_F64 = 5,  /* CUBLAS_COMPUTE_64F */
+  DRIFTBOUND_GEMM_F64_PEDANTIC = 6
+} driftbound_gemm_mode;
+
+typedef struct driftbound_device_info {
+  char backend[16];      /* "cuda" */
+  char name[256];        /* "NVIDIA H200" */
+  char build_flags[512]; /* compiler and floating-point flags of the module's kernels */
+  char environment[512]; /* variables that change the vendor's arithmetic and are set: "NVIDIA_TF32_OVERRIDE=1" */
+  int32_t compute_major, compute_minor;
+  int32_t multiprocessors;
+  int32_t driver_version, runtime_version; /* CUDA versions as the vendor counts: 13000 */
+  int32_t blas_version;                    /* 130000 */
+  uint64_t memory_bytes;
+} driftbound_device_info;
+
+/* Where the elements of a tensor lie: element (i_0, ..., i_{rank-1}) at offset + sum_d i_d stride[d], in elements.
+ * The last index runs fastest in the order of the elements. */
+typedef struct driftbound_view {
+  int32_t rank;
+  int64_t offset;
+  int64_t extent[DRIFTBOUND_DEVICE_MAX_RANK];
+  int64_t stride[DRIFTBOUND_DEVICE_MAX_RANK];
+} driftbound_view;
+
+/* C[i, j] = sum_k A[i, k] B[k, j]; C is row-major [m, n] without gaps. Strides in elements. m, n, k >= 1. */
+typedef struct driftbound_product {
+  int64_t m, n, k;
+  const void* a;
+  int64_t a_row, a_col;
+  const void* b;
+  int64_t b_row, b_col;
+  void* c;
+} driftbound_product;
+
+typedef struct driftbound_device_functions {
+  uint32_t interface_version; /* DRIFTBOUND_DEVICE_INTERFACE */
+
+  /* What the last failure in this thread was; never NULL. */
+  const char* (*message)(void);
+
+  int (*open)(int32_t ordinal, driftbound_device** device, driftbound_device_info* info);
+  void (*close)(driftbound_device* device);
+
+  int (*memory)(driftbound_device* device, uint64_t* free_bytes, uint64_t* all_bytes);
+  int (*allocate)(driftbound_device* device, uint64_t bytes, void** memory);
+  void (*release)(driftbound_device* device, void* memory);
+  int (*upload)(driftbound_device* device, void* to, const void* from, uint64_t bytes);
+  int (*download)(driftbound_device* device, void* to, const void* from, uint64_t bytes);
+  int (*synchronize)(driftbound_device* device);
+
+  /* to[i] = from[i] over the elements of two views of the same extents; 2, 4 or 8 bytes an element. */
+  int (*move)(driftbound_device* device, int32_t bytes_per_element, const void* from, const driftbound_view* from_view,
+              void* to, const driftbound_view* to_view);
+
+  /* y[i] = f(x[i]), count elements without gaps; y may be x. */
+  int (*unary)(driftbound_device* device, driftbound_real real, driftbound_unary function, double parameter,
+               const void* x, void* y, int64_t count);
+
+  /* y[i] = a[i] op b[i]; y without gaps, in the order of the views' elements; y may be a or b where that view has no
+   * gaps either. */
+  int (*binary)(driftbound_device* device, driftbound_real real, driftbound_binary function, const void* a,
+                const driftbound_view* a_view, const void* b, const driftbound_view* b_view, void* y);
+
+  /* Softmax over j of element j of group (o, i) at (o * length + j) * inner + i. The sum adds chains of `chain`
+   * terms, then their sums, one after the other; chain 0: pairwise (trace/arithmetic.hpp). */
+  int (*softmax)(driftbound_device* device, driftbound_real real, const void* x, void* y, int64_t outer, int64_t length,
+                 int64_t inner, int64_t chain);
+
+  /* y[i] = x[i] rounded to the format, stored as Real; y may be x. */
+  int (*round)(driftbound_device* device, driftbound_real real, driftbound_format format, const void* x, void* y,
+               int64_t count);
+
+  /* float32 rounded to bfloat16 or float16 and stored in 16 bits. */
+  int (*narrow)(driftbound_device* device, driftbound_format format, const void* x, void* y, int64_t count);
+
+  /* The vendor's product. For A one of a_row, a_col is 1, likewise for B; else UNSUPPORTED. */
+  int (*gemm)(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product);
+
+  /* Our own product in its declared order, the same bits for every m: chains of `chain` products, the first product
+   * rounded, further ones fused where `fused`, their sums added one after the other; chain 0: pairwise. */
+  int (*ordered_product)(driftbound_device* device, driftbound_real real, const driftbound_product* product,
+                         int64_t chain, int32_t fused);
+} driftbound_device_functions;
+
+/* Returns NULL where the module does not know the interface asked for. */
+typedef const driftbound_device_functions* (*driftbound_device_entry_function)(uint32_t interface_version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
