@@ -41,6 +41,8 @@ ModelDescription describe_model(const std::filesystem::path& file) {
     throw ShapeMismatch(name + ": " + error.what());
   } catch (const Unsupported& error) {
     throw Unsupported(name + ": " + error.what());
+  } catch (const NotAvailable& error) {
+    throw NotAvailable(name + ": " + error.what());
   } catch (const InvalidArgument& error) {
     throw ParseError(name + ": " + error.what());
   }

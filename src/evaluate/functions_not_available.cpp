@@ -1,0 +1,43 @@
+// Stands in for functions.cpp in builds without MPFR (DRIFTBOUND_CAPTURE_ONLY).
+#include <string>
+
+#include "driftbound/num/errors.hpp"
+#include "evaluate/functions.hpp"
+
+namespace driftbound::accumulator {
+namespace {
+
+[[noreturn]] double not_available(const std::string& function) {
+  throw NotAvailable(function +
+                     " in float64 is not available on the CPU in this build, which records only; use --backend cuda, "
+                     "--arithmetic fp32, or a full build");
+}
+
+}  // namespace
+
+double exp(double) {
+  not_available("exp");
+}
+double expm1(double) {
+  not_available("expm1");
+}
+double tanh(double) {
+  not_available("tanh");
+}
+double sigmoid(double) {
+  not_available("sigmoid");
+}
+double softplus(double) {
+  not_available("softplus");
+}
+double sin(double) {
+  not_available("sin");
+}
+double cos(double) {
+  not_available("cos");
+}
+double erf(double) {
+  not_available("erf");
+}
+
+}  // namespace driftbound::accumulator
