@@ -109,6 +109,12 @@ ArithmeticModel assumed_arithmetic() {
   return arithmetic;
 }
 
+/// Whether every element of `format` is one of `storage`.
+bool holds_all_of(const Format& storage, const Format& format) {
+  return storage.precision >= format.precision && storage.largest >= format.largest &&
+         storage.smallest_subnormal <= format.smallest_subnormal;
+}
+
 class TraceReader {
 public:
   TraceReader(const Graph& graph, const std::filesystem::path& file)
@@ -119,10 +125,11 @@ public:
     Trace trace;
     trace.model_sha256 = checked_hash(model_sha256);
     trace.inputs = inputs();
-    trace.samples = sample_count(graph_, layout_, trace.inputs);
+    trace.samples = samples(trace.inputs);
     if (const std::string* text = metadata(provenance_key)) trace.provenance = provenance_from_json(*text, where_);
     trace.layers = layers(trace);
     trace.arithmetic = arithmetic(trace);
+    check_storage(trace);
     return trace;
   }
 
@@ -164,6 +171,14 @@ private:
       inputs.tensors.emplace_back(name, file_.tensor(key));
     }
     return inputs;
+  }
+
+  std::int64_t samples(const Inputs& inputs) const {
+    try {
+      return sample_count(graph_, layout_, inputs);
+    } catch (const ShapeMismatch& error) {
+      throw ShapeMismatch(where_ + ": " + error.what());
+    }
   }
 
   std::vector<ExpectedLayer> expected_layers(const Trace& trace) const {
@@ -244,6 +259,21 @@ private:
           "(docs/file-formats.md)");
     }
     return assumed_arithmetic();
+  }
+
+  /// A layer stored more narrowly than its arithmetic rounds to has lost what is to be judged.
+  void check_storage(const Trace& trace) const {
+    const Format& output = format(trace.arithmetic.output);
+    for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+      const ElementType type = trace.layers[i].output.type();
+      const auto storage = float_format(type);
+      if (!storage || type == graph_.value(graph_.nodes[i].output).type || holds_all_of(format(*storage), output))
+        continue;
+      throw ShapeMismatch(where_ + ": layer " + in_quotes(trace.layers[i].name) + " is stored as " +
+                          std::string(name_of(type)) + ", but its arithmetic's results are " +
+                          std::string(output.name) + "; store the layers as computed, or correct the metadata " +
+                          "'arithmetic' (docs/file-formats.md)");
+    }
   }
 
   const Graph& graph_;

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "driftbound/model/load.hpp"
+#include "model/safetensors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
 
@@ -49,6 +53,30 @@ std::string with_weight(float value) {
   }
   FAIL("no weight found");
   return bytes;
+}
+
+/// What a tensor of a trace becomes; nothing where it is to be left out.
+using Change = std::function<std::optional<StoredTensor>(const std::string&, const StoredTensor&)>;
+using Metadata = std::map<std::string, std::string>;
+
+void rewrite_trace(const std::string& from, const std::string& to, const Change& change, const Metadata& metadata) {
+  const SafetensorsFile file(from);
+  std::vector<std::pair<std::string, StoredTensor>> tensors;
+  for (const std::string& name : file.names())
+    if (const auto changed = change(name, file.tensor(name))) tensors.emplace_back(name, *changed);
+  std::vector<std::pair<std::string, const StoredTensor*>> pointers;
+  for (const auto& [name, tensor] : tensors) pointers.emplace_back(name, &tensor);
+  Metadata all = file.metadata();
+  for (const auto& [key, value] : metadata) all[key] = value;
+  write_safetensors(to, pointers, all);
+}
+
+std::string first_layer(const std::string& trace) {
+  const SafetensorsFile file(trace);
+  for (const std::string& name : file.names())
+    if (name.rfind("layer/0/", 0) == 0) return name;
+  FAIL("no layer found");
+  return "";
 }
 
 }  // namespace
@@ -132,13 +160,60 @@ TEST_CASE("a trace of another model is refused by its hash") {
   const TemporaryFolder folder;
   const std::string trace = folder.file("t.safetensors");
   REQUIRE(run_program("capture " + mlp + " --samples 2 --quiet -o " + trace).status == 0);
-  check_refused("report " + models + "siren.onnx --trace " + trace, "t.safetensors");
+  check_refused("report " + models + "siren.onnx --trace " + trace, "t.safetensors: the trace is of another model");
   const std::string whole = read_file(trace);
   for (std::size_t length : {std::size_t{4}, std::size_t{100}, whole.size() - 1}) {
     write_file(folder.file("cut.safetensors"), whole.substr(0, length));
     check_refused("report " + mlp + " --trace " + folder.file("cut.safetensors"), "cut.safetensors");
   }
   check_refused("report " + mlp + " x.npy --trace " + trace, "--trace");
+}
+
+TEST_CASE("a trace that does not fit its model is refused, naming file and layer, and no report is written") {
+  const TemporaryFolder folder;
+  const std::string good = folder.file("good.safetensors"), bad = folder.file("bad.safetensors");
+  const std::string json = folder.file("report.json");
+  REQUIRE(run_program("capture " + mlp + " --samples 2 --quiet -o " + good).status == 0);
+  const std::string layer = first_layer(good);
+  const auto refused = [&](const Change& change, const std::string& named, const Metadata& metadata = {}) {
+    rewrite_trace(good, bad, change, metadata);
+    check_refused("report " + mlp + " --trace " + bad + " --json " + json, "bad.safetensors: " + named);
+    CHECK_FALSE(std::filesystem::exists(json));
+  };
+  const auto layer_becomes = [&](const std::optional<StoredTensor>& replacement) {
+    return [&layer, replacement](const std::string& name, const StoredTensor& tensor) {
+      return name == layer ? replacement : std::optional<StoredTensor>(tensor);
+    };
+  };
+  const Change nothing = [](const std::string&, const StoredTensor& tensor) { return tensor; };
+
+  SUBCASE("the layers themselves") {
+    refused(layer_becomes(std::nullopt), "the trace lacks layers of the model:\n  " + layer);
+    refused(layer_becomes(StoredTensor::from(Tensor<float>({2, 9}))), "layer 'hidden1/Gemm': expected shape [2, 10]");
+    refused(layer_becomes(StoredTensor::from(Tensor<float>({3, 10}))), "layer 'hidden1/Gemm': expected shape [2, 10]");
+    refused(layer_becomes(StoredTensor::from(Tensor<std::int64_t>({2, 10}))), "layer 'hidden1/Gemm': expected a float");
+    refused(layer_becomes(StoredTensor(ElementType::bf16, {2, 10}, std::vector<std::byte>(40))),
+            "layer 'hidden1/Gemm' is stored as bfloat16, but its arithmetic's results are fp32");
+  }
+  SUBCASE("the inputs") {
+    const auto inputs_become = [](const std::optional<StoredTensor>& replacement) {
+      return [replacement](const std::string& name, const StoredTensor& tensor) {
+        return name.rfind("input/", 0) == 0 ? replacement : std::optional<StoredTensor>(tensor);
+      };
+    };
+    refused(inputs_become(std::nullopt), "the trace lacks the model's input");
+    refused(inputs_become(StoredTensor::from(Tensor<float>({2, 3}))), "input");
+    refused(inputs_become(StoredTensor::from(Tensor<float>({3, 2}))), "layer 'hidden1/Gemm': expected shape [3, 10]");
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    refused(inputs_become(StoredTensor::from(Tensor<float>({2, 2}, {1, nan, 1, 1}))), "input");
+  }
+  SUBCASE("what the trace says of itself") {
+    refused(nothing, "the trace is of another model", {{"model_sha256", std::string(64, '0')}});
+    refused(nothing, "a trace of format version '7'", {{"driftbound.trace", "7"}});
+    refused(nothing, "", {{"arithmetic", R"({"input":"fp12"})"}});
+    refused(nothing, "", {{"arithmetic", R"({"output":"fp64","accumulator":"fp64"})"}});
+    refused(nothing, "", {{"provenance", "no JSON"}});
+  }
 }
 
 TEST_CASE("overflow on the way voids the layer and is never reported as holding") {
