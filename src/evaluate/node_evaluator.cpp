@@ -1,11 +1,11 @@
 #include "evaluate/node_evaluator.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "driftbound/num/errors.hpp"
 #include "evaluate/functions.hpp"
+#include "evaluate/shared/elements.inl.hpp"
 #include "evaluate/summation.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
@@ -29,6 +29,18 @@ FormatId cast_format(ElementType type) {
   if (const auto format = float_format(type)) return *format;
   throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
 }
+
+/// What the shared ops on elements need, in both widths.
+struct CpuFunctions {
+  template <class Real>
+  static Real exp(Real x) {
+    return accumulator::exp(x);
+  }
+  template <class Real>
+  static Real expm1(Real x) {
+    return accumulator::expm1(x);
+  }
+};
 
 /// Ops as visitors: one overload of operator() each, all inputs read through `values_`.
 template <class Real>
@@ -69,15 +81,15 @@ public:
     return elements([](Real x) { return -x; });
   }
   Tensor<Real> operator()(const op::Relu&) {
-    return elements([](Real x) { return x < 0 ? Real(0) : x; });
+    return elements([](Real x) { return shared::relu(x); });
   }
   Tensor<Real> operator()(const op::LeakyRelu& leaky) {
     const Real alpha = attribute(leaky.alpha);
-    return elements([alpha](Real x) { return x < 0 ? alpha * x : x; });
+    return elements([alpha](Real x) { return shared::leaky_relu(x, alpha); });
   }
   Tensor<Real> operator()(const op::Elu& elu) {
     const Real alpha = attribute(elu.alpha);
-    return elements([alpha](Real x) { return x < 0 ? alpha * accumulator::expm1(x) : x; });
+    return elements([alpha](Real x) { return shared::elu<CpuFunctions>(x, alpha); });
   }
   Tensor<Real> operator()(const op::Tanh&) {
     return elements([](Real x) { return accumulator::tanh(x); });
@@ -109,17 +121,14 @@ public:
     const Tensor<Real>& x = input(0);
     const ReductionPlan plan = plan_reduction(softmax, x.shape);
     Tensor<Real> y(shape_);
+    if (y.size() == 0) return y;
+    const auto chain = static_cast<std::int64_t>(chain_length(arithmetic_.order, plan.length));
     const std::int64_t groups = plan.outer * plan.inner;
     const int threads = groups * plan.length < elements_worth_a_thread ? 1 : threads_;
     parallel_for(groups, threads, [&](std::int64_t first, std::int64_t last) {
-      std::vector<Real> group(static_cast<std::size_t>(plan.length));
       for (std::int64_t g = first; g < last; ++g) {
-        const auto at = [&](std::size_t j) {
-          return plan.index(g / plan.inner, static_cast<std::int64_t>(j), g % plan.inner);
-        };
-        for (std::size_t j = 0; j < group.size(); ++j) group[j] = x.values[at(j)];
-        softmax_of(group);
-        for (std::size_t j = 0; j < group.size(); ++j) y.values[at(j)] = group[j];
+        const std::size_t start = plan.index(g / plan.inner, 0, g % plan.inner);
+        shared::softmax<CpuFunctions>(&x.values[start], &y.values[start], plan.length, plan.inner, chain);
       }
     });
     return y;
@@ -166,13 +175,6 @@ private:
     Tensor<Real> y(shape_);
     for_each_index(y.size(), threads_, [&](std::size_t i) { y.values[i] = f(a.values[in_a(i)], b.values[in_b(i)]); });
     return y;
-  }
-
-  void softmax_of(std::vector<Real>& group) const {
-    const Real largest = *std::max_element(group.begin(), group.end());
-    for (Real& x : group) x = accumulator::exp(x - largest);
-    const Real total = sum<Real>(group, arithmetic_.order);
-    for (Real& x : group) x /= total;
   }
 
   const Node& node_;

@@ -11,17 +11,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "num/host_device.hpp"
+
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "driftbound's elementary functions need IEEE semantics: compile without -ffast-math"
 #endif
 #if !defined(FLT_EVAL_METHOD) || FLT_EVAL_METHOD != 0
 #error "driftbound's elementary functions need arithmetic without excess precision (FLT_EVAL_METHOD == 0)"
-#endif
-
-#if defined(__CUDACC__)
-#define DRIFTBOUND_HD __host__ __device__
-#else
-#define DRIFTBOUND_HD
 #endif
 
 namespace driftbound::f32 {

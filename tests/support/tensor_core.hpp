@@ -28,12 +28,20 @@ struct Parts {
 };
 
 constexpr int exponent_of_zero = -126;
+constexpr int max_block = 64;
 
 /// Subnormals have the exponent min_exponent and significands below 2^23, zero has exponent_of_zero.
+/// Domain:    x finite, a multiple of 2^(min_exponent - 23)
 inline Parts parts_of(float x, int min_exponent) {
-  if (x == 0.0f) return {std::signbit(x), exponent_of_zero, 0};
-  const int exponent = std::max(std::ilogb(x), min_exponent);
-  return {std::signbit(x), exponent, static_cast<std::int64_t>(std::ldexp(std::abs(double{x}), 23 - exponent))};
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const bool negative = (bits >> 31) != 0;
+  const int biased = static_cast<int>((bits >> 23) & 0xff);
+  const std::int64_t fraction = bits & 0x7fffff;
+  if (biased == 0 && fraction == 0) return {negative, exponent_of_zero, 0};
+  const int exponent = (biased == 0 ? 1 : biased) - 127;
+  const std::int64_t significand = biased == 0 ? fraction : fraction | 0x800000;
+  if (exponent >= min_exponent) return {negative, exponent, significand};
+  return {negative, min_exponent, significand >> std::min(min_exponent - exponent, 63)};
 }
 
 /// significand 2^shift, the fraction cut off.
@@ -57,30 +65,32 @@ inline float cut_to_float(std::int64_t sum, int exponent) {
 }  // namespace tensor_core
 
 /// One step: c + a(0) b(0) + ... + a(count - 1) b(count - 1), a and b functions of the index.
-/// Domain:    count <= block
+/// Domain:    count <= block <= 64
 template <class A, class B>
 float tensor_core_step(const TensorCoreUnit& unit, float c, int count, A a, B b) {
   using namespace tensor_core;
+  Parts x[max_block], y[max_block];
   double special = double{c};
   bool finite = std::isfinite(c);
-  const Parts sum_before = finite ? parts_of(c, exponent_of_zero) : Parts{};
-  int largest = sum_before.exponent;
   for (int k = 0; k < count; ++k) {
-    const float x = a(k), y = b(k);
-    special += double{x} * double{y};
-    finite = finite && std::isfinite(x) && std::isfinite(y);
-    if (!finite) continue;
-    largest = std::max(largest, parts_of(x, unit.min_exponent).exponent + parts_of(y, unit.min_exponent).exponent);
+    special += double{a(k)} * double{b(k)};
+    finite = finite && std::isfinite(a(k)) && std::isfinite(b(k));
+    x[k] = parts_of(a(k), unit.min_exponent);
+    y[k] = parts_of(b(k), unit.min_exponent);
   }
   if (!finite) return std::isnan(special) ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(special);
 
+  const Parts before = parts_of(c, exponent_of_zero);
+  int largest = before.exponent;
+  for (int k = 0; k < count; ++k) largest = std::max(largest, x[k].exponent + y[k].exponent);
+
   const int quantum = largest - unit.fraction_bits;
-  std::int64_t sum = shifted(sum_before.significand, sum_before.exponent - 23 - quantum);
-  if (sum_before.negative) sum = -sum;
+  std::int64_t sum = shifted(before.significand, before.exponent - 23 - quantum);
+  if (before.negative) sum = -sum;
   for (int k = 0; k < count; ++k) {
-    const Parts x = parts_of(a(k), unit.min_exponent), y = parts_of(b(k), unit.min_exponent);
-    const std::int64_t term = shifted(x.significand * y.significand, x.exponent + y.exponent - 46 - quantum);
-    sum += x.negative != y.negative ? -term : term;
+    const std::int64_t term =
+        shifted(x[k].significand * y[k].significand, x[k].exponent + y[k].exponent - 46 - quantum);
+    sum += x[k].negative != y[k].negative ? -term : term;
   }
   return cut_to_float(sum, quantum);
 }

@@ -4,7 +4,10 @@
  * A module exports one function, driftbound_device_entry. Pointers to device memory are opaque to the library.
  * Every function returns a driftbound_device_status; after a failure message() says what failed, in one sentence
  * without the name of the layer, which the library adds. Work of one device is in the order of the calls; only
- * download() and synchronize() wait for it. A device is used by one thread at a time. */
+ * download() and synchronize() wait for it. A device is used by one thread at a time.
+ *
+ * Every NaN that is computed is the quiet NaN 0x7fc00000 or 0x7ff8000000000000; upload() and move() keep the bits they
+ * are given, and the vendor's product has the vendor's NaN. */
 #ifndef DRIFTBOUND_EVALUATE_DEVICE_INTERFACE_H
 #define DRIFTBOUND_EVALUATE_DEVICE_INTERFACE_H
 
@@ -117,6 +120,7 @@ typedef struct driftbound_device_functions {
   int (*memory)(driftbound_device* device, uint64_t* free_bytes, uint64_t* all_bytes);
   int (*allocate)(driftbound_device* device, uint64_t bytes, void** memory);
   void (*release)(driftbound_device* device, void* memory);
+  /* `from` may be changed once this returns. */
   int (*upload)(driftbound_device* device, void* to, const void* from, uint64_t bytes);
   int (*download)(driftbound_device* device, void* to, const void* from, uint64_t bytes);
   int (*synchronize)(driftbound_device* device);

@@ -1,0 +1,55 @@
+// The elementary functions of a device. float: the library's own, the same bits as on the CPU. double: those of the
+// device's mathematical library, which differ from the CPU's correctly rounded ones in their last bits.
+#pragma once
+
+#include <cmath>
+
+#include "num/elementary_f32.inl.hpp"
+
+namespace driftbound::shared {
+
+DRIFTBOUND_HD inline float square_root(float x) {
+#if defined(__CUDA_ARCH__)
+  return __fsqrt_rn(x);
+#else
+  return std::sqrt(x);
+#endif
+}
+DRIFTBOUND_HD inline double square_root(double x) {
+#if defined(__CUDA_ARCH__)
+  return __dsqrt_rn(x);
+#else
+  return std::sqrt(x);
+#endif
+}
+
+template <class Real>
+struct DeviceFunctions;
+
+template <>
+struct DeviceFunctions<float> {
+  DRIFTBOUND_HD static float exp(float x) { return f32::exp(x); }
+  DRIFTBOUND_HD static float expm1(float x) { return f32::expm1(x); }
+  DRIFTBOUND_HD static float tanh(float x) { return f32::tanh(x); }
+  DRIFTBOUND_HD static float sigmoid(float x) { return f32::sigmoid(x); }
+  DRIFTBOUND_HD static float softplus(float x) { return f32::softplus(x); }
+  DRIFTBOUND_HD static float sin(float x) { return f32::sin(x); }
+  DRIFTBOUND_HD static float cos(float x) { return f32::cos(x); }
+  DRIFTBOUND_HD static float erf(float x) { return f32::erf(x); }
+};
+
+template <>
+struct DeviceFunctions<double> {
+  DRIFTBOUND_HD static double exp(double x) { return ::exp(x); }
+  DRIFTBOUND_HD static double expm1(double x) { return ::expm1(x); }
+  DRIFTBOUND_HD static double tanh(double x) { return ::tanh(x); }
+  /// e^min(x, 0) / (1 + e^-|x|)
+  DRIFTBOUND_HD static double sigmoid(double x) { return ::exp(x < 0 ? x : 0.0) / (1.0 + ::exp(-::fabs(x))); }
+  /// max(x, 0) + log(1 + e^-|x|)
+  DRIFTBOUND_HD static double softplus(double x) { return (x < 0 ? 0.0 : x) + ::log1p(::exp(-::fabs(x))); }
+  DRIFTBOUND_HD static double sin(double x) { return ::sin(x); }
+  DRIFTBOUND_HD static double cos(double x) { return ::cos(x); }
+  DRIFTBOUND_HD static double erf(double x) { return ::erf(x); }
+};
+
+}  // namespace driftbound::shared

@@ -1,0 +1,39 @@
+// The ops on elements (docs/arithmetic.md), written once for the CPU evaluator and for devices. `Functions` supplies
+// exp, expm1 and so on for Real.
+#pragma once
+
+#include <cstdint>
+
+#include "evaluate/shared/sums.inl.hpp"
+#include "num/narrow.inl.hpp"
+
+namespace driftbound::shared {
+
+template <class Real>
+DRIFTBOUND_HD Real relu(Real x) {
+  return x < 0 ? Real(0) : x;
+}
+template <class Real>
+DRIFTBOUND_HD Real leaky_relu(Real x, Real alpha) {
+  return x < 0 ? alpha * x : x;
+}
+template <class Functions, class Real>
+DRIFTBOUND_HD Real elu(Real x, Real alpha) {
+  return x < 0 ? alpha * Functions::expm1(x) : x;
+}
+
+/// The elements of one Softmax group, `stride` apart; y may be x. The sum is an ordered_sum.
+/// Domain:    length >= 1
+template <class Functions, class Real>
+DRIFTBOUND_HD void softmax(const Real* x, Real* y, std::int64_t length, std::int64_t stride,
+                           std::int64_t chain_length) {
+  Real largest = x[0];
+  for (std::int64_t j = 1; j < length; ++j) {
+    if (largest < x[j * stride]) largest = x[j * stride];
+  }
+  for (std::int64_t j = 0; j < length; ++j) y[j * stride] = Functions::exp(x[j * stride] - largest);
+  const Real total = ordered_sum(length, chain_length, TermChain<Real>{y, stride});
+  for (std::int64_t j = 0; j < length; ++j) y[j * stride] = narrow::canonical(y[j * stride] / total);
+}
+
+}  // namespace driftbound::shared
