@@ -3,94 +3,42 @@
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/environment.hpp"
+#include "evaluate/batches.hpp"
 #include "evaluate/node_evaluator.hpp"
 #include "evaluate/provenance.hpp"
+#include "evaluate/recorder.hpp"
 
 namespace driftbound {
 namespace {
 
-/// The outputs of all nodes, batch after batch.
 template <class Real>
-class Recorder {
-public:
-  Recorder(const Graph& graph, const BatchLayout& layout, std::int64_t samples)
-      : graph_(graph), layout_(layout), samples_(samples), outputs_(graph.nodes.size()) {}
-
-  void record_once(std::size_t node, const Tensor<Real>& output) { outputs_[node] = output; }
-
-  void append(std::size_t node, const Tensor<Real>& output) {
-    Tensor<Real>& all = outputs_[node];
-    if (all.values.empty()) {
-      all.shape = output.shape;
-      if (!layout_.batched) all.shape.insert(all.shape.begin(), samples_);
-      all.shape[0] = samples_;
-      all.values.reserve(static_cast<std::size_t>(element_count(all.shape)));
-    }
-    all.values.insert(all.values.end(), output.values.begin(), output.values.end());
-  }
-
-  std::vector<LayerTrace> take() {
-    std::vector<LayerTrace> layers;
-    for (std::size_t node = 0; node < outputs_.size(); ++node) {
-      layers.push_back({graph_.nodes[node].name, StoredTensor::from(outputs_[node])});
-      outputs_[node] = {};
-    }
-    return layers;
-  }
-
-private:
-  const Graph& graph_;
-  const BatchLayout& layout_;
-  std::int64_t samples_;
-  std::vector<Tensor<Real>> outputs_;
-};
-
-std::int64_t samples_at_a_time(const BatchLayout& layout, const RunOptions& options, std::int64_t samples) {
-  if (!layout.batched) return 1;
-  return options.batch == 0 ? samples : std::min(options.batch, samples);
-}
-
-/// Fails early, with the node's name, where shapes do not fit.
-void check_shapes(const Graph& graph, const BatchLayout& layout, const Inputs& inputs) {
-  const std::int64_t count = layout.batched ? sample_count(graph, layout, inputs) : 1;
-  const Inputs first = slice(graph, layout, inputs, 0, count);
-  std::vector<Shape> shapes;
-  for (const ValueId id : graph.inputs) shapes.push_back(first.at(graph.value(id).name).shape());
-  infer_shapes(graph, shapes);
-}
-
-template <class Real>
-std::vector<LayerTrace> layers_of(const Graph& graph, const BatchLayout& layout, const Trace& trace,
-                                  const RunOptions& options) {
-  const Inputs inputs = used_inputs(graph, trace);
-  check_shapes(graph, layout, inputs);
-  Recorder<Real> recorder(graph, layout, trace.samples);
-  Values<Real> values(graph, trace.arithmetic);
+std::vector<LayerTrace> layers_of(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic,
+                                  int threads) {
+  Recorder<Real> recorder(graph, batches);
+  Values<Real> values(graph, arithmetic);
   const auto evaluate = [&](std::size_t node) {
-    return evaluate_node(graph, node, trace.arithmetic, options.threads, values);
+    values.set(graph.nodes[node].output, evaluate_node(graph, node, arithmetic, threads, values));
+  };
+  const auto output = [&](std::size_t node) -> const Tensor<Real>& { return values.operand(graph.nodes[node].output); };
+  const auto copy_of = [&](std::size_t node) {
+    return [&from = output(node).values](std::int64_t first, std::int64_t count, Real* to) {
+      std::copy_n(from.begin() + first, count, to);
+    };
   };
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    const ValueId output = graph.nodes[node].output;
-    if (values.depends_on_input(output)) continue;
-    values.set(output, evaluate(node));
-    recorder.record_once(node, values.operand(output));
+    if (values.depends_on_input(graph.nodes[node].output)) continue;
+    evaluate(node);
+    recorder.record_once(node, output(node).shape, copy_of(node));
   }
-  const std::int64_t step = samples_at_a_time(layout, options, trace.samples);
-  for (std::int64_t first = 0, last = 0; first < trace.samples; first = last) {
-    last = std::min(first + step, trace.samples);
-    const Inputs batch = slice(graph, layout, inputs, first, last - first);
+  batches.for_each([&](const Inputs& batch, std::int64_t first, std::int64_t count) {
     values.start_batch(batch);
+    recorder.start_batch(first, count);
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-      const ValueId output = graph.nodes[node].output;
-      if (!values.depends_on_input(output)) continue;
-      values.set(output, evaluate(node));
-      recorder.append(node, values.operand(output));
+      if (!values.depends_on_input(graph.nodes[node].output)) continue;
+      evaluate(node);
+      recorder.append(node, output(node).shape, copy_of(node));
     }
-    if (options.progress && !options.progress(last, trace.samples)) {
-      throw Interrupted("the run was stopped after " + std::to_string(last) + " of " + std::to_string(trace.samples) +
-                        " samples");
-    }
-  }
+  });
   return recorder.take();
 }
 
@@ -102,18 +50,16 @@ public:
 
   Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options) const override {
     require_sound_environment();
-    if (options.threads < 1) throw InvalidArgument("a run needs at least one thread");
-    if (options.batch < 0) throw InvalidArgument("a run needs at least one sample a batch (0: all)");
-    validate(graph);
-    const BatchLayout layout = batch_layout(graph);
+    const Batches batches(graph, inputs, options);
     Trace trace;
     trace.arithmetic = arithmetic_;
     trace.provenance = cpu_provenance();
-    trace.inputs = inputs;
-    trace.samples = sample_count(graph, layout, inputs);
+    describe_batches(batches, trace.provenance);
+    trace.inputs = batches.recorded_inputs();
+    trace.samples = batches.recorded_samples();
     const bool single = arithmetic_.accumulator == FormatId::fp32;
-    trace.layers =
-        single ? layers_of<float>(graph, layout, trace, options) : layers_of<double>(graph, layout, trace, options);
+    trace.layers = single ? layers_of<float>(graph, batches, arithmetic_, options.threads)
+                          : layers_of<double>(graph, batches, arithmetic_, options.threads);
     return trace;
   }
 

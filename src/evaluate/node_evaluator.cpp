@@ -1,10 +1,10 @@
 #include "evaluate/node_evaluator.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "driftbound/num/errors.hpp"
 #include "evaluate/functions.hpp"
+#include "evaluate/nan.hpp"
 #include "evaluate/shared/elements.inl.hpp"
 #include "evaluate/summation.hpp"
 #include "model/shapes.hpp"
@@ -191,9 +191,7 @@ template <class Real>
 Tensor<Real> evaluate_node(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
                            Values<Real>& values) {
   Tensor<Real> y = std::visit(NodeEvaluator<Real>(graph, node, arithmetic, threads, values), graph.nodes[node].op);
-  for (Real& x : y.values) {
-    if (std::isnan(x)) x = std::numeric_limits<Real>::quiet_NaN();
-  }
+  unify_nans<Real>(y.values);
   return y;
 }
 

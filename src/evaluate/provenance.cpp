@@ -28,15 +28,27 @@ std::string utc_now() {
 
 }  // namespace
 
-Provenance cpu_provenance() {
+Provenance own_provenance() {
   Provenance provenance;
   provenance.program = "driftbound " DRIFTBOUND_VERSION;
+  provenance.date = utc_now();
+  return provenance;
+}
+
+Provenance cpu_provenance() {
+  Provenance provenance = own_provenance();
   provenance.backend = "cpu";
   static const std::string processor = processor_name();
   provenance.device = processor;
-  provenance.date = utc_now();
   provenance.details["instructions"] = fastest_product_kernels().name;
+  provenance.details["gemm"] = "ordered";
   return provenance;
+}
+
+void describe_batches(const Batches& batches, Provenance& provenance) {
+  provenance.batch = batches.batch();
+  if (batches.recorded_samples() == batches.samples()) return;
+  provenance.details["rows"] = std::to_string(batches.recorded_samples()) + " of " + std::to_string(batches.samples());
 }
 
 }  // namespace driftbound

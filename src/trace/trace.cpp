@@ -5,6 +5,18 @@
 
 namespace driftbound {
 
+std::string_view name_of(ObserverEffect effect) {
+  switch (effect) {
+    case ObserverEffect::not_checked:
+      return "not checked";
+    case ObserverEffect::none:
+      return "none";
+    case ObserverEffect::changed:
+      break;
+  }
+  return "changed";
+}
+
 Inputs used_inputs(const Graph& graph, const Trace& trace) {
   Inputs used;
   for (const ValueId id : graph.inputs) {

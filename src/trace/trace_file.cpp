@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -56,7 +57,22 @@ std::string to_json(const Provenance& provenance) {
                     {"backend", provenance.backend},
                     {"device", provenance.device},
                     {"date", provenance.date},
+                    {"batch", provenance.batch},
+                    {"observer_effect", name_of(provenance.observer_effect)},
                     {"details", provenance.details}});
+}
+
+std::int64_t batch_from_json(const json& value, const std::string& where) {
+  if (!value.is_number_integer() || value < 0 || value > std::numeric_limits<std::int64_t>::max())
+    throw ParseError(where + ": provenance: \"batch\" is not a number of samples");
+  return value.get<std::int64_t>();
+}
+
+ObserverEffect observer_effect_from_json(const json& value, const std::string& where) {
+  for (const ObserverEffect effect : {ObserverEffect::not_checked, ObserverEffect::none, ObserverEffect::changed}) {
+    if (value == name_of(effect)) return effect;
+  }
+  throw ParseError(where + ": provenance: \"observer_effect\" is none of not checked, none, changed");
 }
 
 std::string text_of(const json& value) {
@@ -76,6 +92,10 @@ Provenance provenance_from_json(const std::string& text, const std::string& wher
       provenance.device = text_of(item.value());
     } else if (item.key() == "date") {
       provenance.date = text_of(item.value());
+    } else if (item.key() == "batch") {
+      provenance.batch = batch_from_json(item.value(), where);
+    } else if (item.key() == "observer_effect") {
+      provenance.observer_effect = observer_effect_from_json(item.value(), where);
     } else if (item.key() == "details" && item.value().is_object()) {
       for (const auto& detail : item.value().items()) provenance.details[detail.key()] = text_of(detail.value());
     } else {

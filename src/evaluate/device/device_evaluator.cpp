@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "driftbound/evaluate/cuda.hpp"
+#include "driftbound/num/environment.hpp"
+#include "evaluate/batches.hpp"
+#include "evaluate/device/arithmetic.hpp"
+#include "evaluate/device/device_node.hpp"
+#include "evaluate/device/loader.hpp"
+#include "evaluate/nan.hpp"
+#include "evaluate/provenance.hpp"
+#include "evaluate/recorder.hpp"
+
+namespace driftbound {
+namespace {
+
+using namespace device;
+
+/// f(), with a failure told as what it means at a layer.
+template <class F>
+auto at_layer(const Graph& graph, std::size_t node, const Device& device, F f) {
+  try {
+    return f();
+  } catch (const Failure& failure) {
+    throw_failure(failure, device.info(), "layer '" + graph.nodes[node].name + "'");
+  }
+}
+
+/// One run of a graph: constants once, then batch after batch.
+template <class Real>
+class DeviceRun {
+public:
+  DeviceRun(const Graph& graph, const Batches& batches, const DeviceRules& rules, Device& device)
+      : graph_(graph),
+        batches_(batches),
+        rules_(rules),
+        device_(device),
+        values_(graph, rules.arithmetic, rules.operands, device),
+        recorder_(graph, batches),
+        outputs_alone_(graph, batches) {
+    for (const ValueId output : graph.outputs) {
+      const auto node = graph.producer(output);
+      if (node && values_.depends_on_input(output)) output_nodes_.push_back(*node);
+    }
+  }
+
+  void run(bool check_observer_effect) {
+    evaluate_constants();
+    batches_.for_each([&](const Inputs& inputs, std::int64_t first, std::int64_t count) {
+      evaluate_recording_layers(inputs, first, count);
+      if (check_observer_effect) evaluate_recording_outputs(inputs, first, count);
+    });
+  }
+
+  std::vector<LayerTrace> take_layers() { return recorder_.take(); }
+
+  /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits.
+  ObserverEffect observer_effect() const {
+    for (const std::size_t node : output_nodes_) {
+      if (!recorder_.identical(outputs_alone_, node)) return ObserverEffect::changed;
+    }
+    return ObserverEffect::none;
+  }
+
+private:
+  void evaluate_constants() {
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (values_.depends_on_input(graph_.nodes[node].output)) continue;
+      at_layer(graph_, node, device_, [&] {
+        const DeviceTensor y = evaluate(node);
+        recorder_.record_once(node, y.shape, download_from(y));
+        values_.release_after(node);
+      });
+    }
+  }
+
+  void evaluate_recording_layers(const Inputs& inputs, std::int64_t first, std::int64_t count) {
+    recorder_.start_batch(first, count);
+    evaluate_batch(inputs,
+                   [&](std::size_t node, const DeviceTensor& y) { recorder_.append(node, y.shape, download_from(y)); });
+  }
+
+  /// Nothing but the outputs leaves the device, and that when everything is computed.
+  void evaluate_recording_outputs(const Inputs& inputs, std::int64_t first, std::int64_t count) {
+    outputs_alone_.start_batch(first, count);
+    std::vector<std::pair<std::size_t, DeviceTensor>> outputs;
+    evaluate_batch(inputs, [&](std::size_t node, const DeviceTensor& y) {
+      if (std::find(output_nodes_.begin(), output_nodes_.end(), node) != output_nodes_.end())
+        outputs.emplace_back(node, y);
+    });
+    for (const auto& [node, y] : outputs) {
+      at_layer(graph_, node, device_,
+               [&, &node = node, &y = y] { outputs_alone_.append(node, y.shape, download_from(y)); });
+    }
+  }
+
+  template <class Use>
+  void evaluate_batch(const Inputs& inputs, Use use) {
+    values_.start_batch(inputs);
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (!values_.depends_on_input(graph_.nodes[node].output)) continue;
+      at_layer(graph_, node, device_, [&] {
+        use(node, evaluate(node));
+        values_.release_after(node);
+      });
+    }
+  }
+
+  DeviceTensor evaluate(std::size_t node) {
+    DeviceTensor y = evaluate_on_device(graph_, node, rules_, device_, values_);
+    values_.set(graph_.nodes[node].output, y);
+    return y;
+  }
+
+  auto download_from(const DeviceTensor& y) {
+    return [this, &y](std::int64_t first, std::int64_t count, Real* to) {
+      device_.download(to, static_cast<const Real*>(y.data()) + first,
+                       static_cast<std::uint64_t>(count) * sizeof(Real));
+      unify_nans<Real>({to, static_cast<std::size_t>(count)});
+    };
+  }
+
+  const Graph& graph_;
+  const Batches& batches_;
+  const DeviceRules& rules_;
+  Device& device_;
+  DeviceValues<Real> values_;
+  Recorder<Real> recorder_, outputs_alone_;
+  std::vector<std::size_t> output_nodes_;
+};
+
+std::string_view name_of(CudaProduct product) {
+  switch (product) {
+    case CudaProduct::vendor:
+      return "cublas";
+    case CudaProduct::vendor_pedantic:
+      return "cublas-pedantic";
+    case CudaProduct::ordered:
+      break;
+  }
+  return "ordered";
+}
+
+std::unique_ptr<Device> open_device(int ordinal) {
+  const driftbound_device_functions& functions = load_cuda_module(module_folders());
+  try {
+    return std::make_unique<Device>(functions, ordinal);
+  } catch (const Failure& failure) {
+    throw_failure(failure, {}, "device " + std::to_string(ordinal));
+  }
+}
+
+class CudaEvaluator final : public Evaluator::Implementation {
+public:
+  explicit CudaEvaluator(const CudaOptions& options)
+      : options_(options),
+        device_(open_device(options.device)),
+        rules_(device_rules(options, cuda_arithmetic(options, device_->info()))) {
+    const std::string environment = device_->info().environment;
+    if (options.product != CudaProduct::ordered && !environment.empty()) {
+      throw InvalidArgument("the environment sets " + environment +
+                            ", which changes the arithmetic of cuBLAS behind its declared mode; unset it, or use "
+                            "driftbound's own ordered product");
+    }
+  }
+
+  ArithmeticModel arithmetic() const override { return rules_.arithmetic; }
+
+  Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options) const override {
+    require_sound_environment();
+    const Batches batches(graph, inputs, options);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return rules_.arithmetic.accumulator == FormatId::fp32 ? run_as<float>(graph, batches, options)
+                                                           : run_as<double>(graph, batches, options);
+  }
+
+private:
+  template <class Real>
+  Trace run_as(const Graph& graph, const Batches& batches, const RunOptions& options) const {
+    DeviceRun<Real> run(graph, batches, rules_, *device_);
+    run.run(options.check_observer_effect);
+    Trace trace;
+    trace.arithmetic = rules_.arithmetic;
+    trace.provenance = provenance();
+    describe_batches(batches, trace.provenance);
+    if (options.check_observer_effect) trace.provenance.observer_effect = run.observer_effect();
+    trace.inputs = batches.recorded_inputs();
+    trace.samples = batches.recorded_samples();
+    trace.layers = run.take_layers();
+    return trace;
+  }
+
+  Provenance provenance() const {
+    const driftbound_device_info& info = device_->info();
+    Provenance provenance = own_provenance();
+    provenance.backend = info.backend;
+    provenance.device = info.name;
+    provenance.details = {
+        {"gemm", std::string(name_of(options_.product))},
+        {"math mode", math_mode(options_)},
+        {"driver", cuda_version(info.driver_version)},
+        {"runtime", cuda_version(info.runtime_version)},
+        {"cuBLAS", blas_version(info.blas_version)},
+        {"compute capability", std::to_string(info.compute_major) + "." + std::to_string(info.compute_minor)},
+        {"multiprocessors", std::to_string(info.multiprocessors)},
+        {"memory", std::to_string(info.memory_bytes) + " bytes"},
+        {"kernel flags", info.build_flags},
+    };
+    if (*info.environment != '\0') provenance.details["environment"] = info.environment;
+    return provenance;
+  }
+
+  CudaOptions options_;
+  std::unique_ptr<Device> device_;
+  DeviceRules rules_;
+  mutable std::mutex mutex_;  ///< a device is used by one thread at a time
+};
+
+}  // namespace
+
+Evaluator cuda_evaluator(const CudaOptions& options) {
+  return Evaluator(std::make_shared<const CudaEvaluator>(options));
+}
+
+}  // namespace driftbound

@@ -1,0 +1,266 @@
+#include "evaluate/device/device_node.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "driftbound/model/layout.hpp"
+#include "driftbound/num/errors.hpp"
+#include "evaluate/device/arithmetic.hpp"
+#include "evaluate/device/views.hpp"
+#include "evaluate/rounding.hpp"
+#include "evaluate/summation.hpp"
+#include "model/shapes.hpp"
+#include "model/variant.hpp"
+
+namespace driftbound::device {
+namespace {
+
+FormatId cast_format(ElementType type) {
+  if (const auto format = float_format(type)) return *format;
+  throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
+}
+
+const std::byte* at_element(const void* data, std::int64_t element, std::uint64_t width) {
+  return static_cast<const std::byte*>(data) + static_cast<std::uint64_t>(element) * width;
+}
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+/// A matrix of a product, as a BLAS takes it.
+struct Matrix {
+  const void* data = nullptr;
+  std::int64_t row = 0, col = 0;
+  std::shared_ptr<const Buffer> gathered;  ///< keeps a copy alive
+};
+
+/// Ops as visitors: one overload of operator() each, all inputs read through `values_`.
+template <class Real>
+class DeviceNode {
+public:
+  DeviceNode(const Node& node, const DeviceRules& rules, Device& device, DeviceValues<Real>& values)
+      : node_(node), rules_(rules), device_(device), values_(values) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node_.inputs) shapes.push_back(values.shape(id));
+    shape_ = output_shape(node_.op, shapes);
+  }
+
+  DeviceTensor operator()(const op::Gemm& gemm) {
+    DeviceTensor y = product(gemm);
+    if (gemm.alpha != 1.0) scale(attribute(gemm.alpha), y, y);
+    if (node_.inputs.size() > 2) add_bias(attribute(gemm.beta), y);
+    return y;
+  }
+  DeviceTensor operator()(const op::MatMul& matmul) { return product(matmul); }
+
+  DeviceTensor operator()(const op::Add&) { return pairs(DRIFTBOUND_ADD); }
+  DeviceTensor operator()(const op::Sub&) { return pairs(DRIFTBOUND_SUB); }
+  DeviceTensor operator()(const op::Mul&) { return pairs(DRIFTBOUND_MUL); }
+  DeviceTensor operator()(const op::Div&) { return pairs(DRIFTBOUND_DIV); }
+
+  DeviceTensor operator()(const op::Neg&) { return elements(DRIFTBOUND_NEG); }
+  DeviceTensor operator()(const op::Relu&) { return elements(DRIFTBOUND_RELU); }
+  DeviceTensor operator()(const op::LeakyRelu& leaky) {
+    return elements(DRIFTBOUND_LEAKY_RELU, attribute(leaky.alpha));
+  }
+  DeviceTensor operator()(const op::Elu& elu) { return elements(DRIFTBOUND_ELU, attribute(elu.alpha)); }
+  DeviceTensor operator()(const op::Tanh&) { return elements(DRIFTBOUND_TANH); }
+  DeviceTensor operator()(const op::Sigmoid&) { return elements(DRIFTBOUND_SIGMOID); }
+  DeviceTensor operator()(const op::Softplus&) { return elements(DRIFTBOUND_SOFTPLUS); }
+  DeviceTensor operator()(const op::Sin&) { return elements(DRIFTBOUND_SIN); }
+  DeviceTensor operator()(const op::Cos&) { return elements(DRIFTBOUND_COS); }
+  DeviceTensor operator()(const op::Exp&) { return elements(DRIFTBOUND_EXP); }
+  DeviceTensor operator()(const op::Erf&) { return elements(DRIFTBOUND_ERF); }
+  DeviceTensor operator()(const op::Sqrt&) { return elements(DRIFTBOUND_SQRT); }
+
+  DeviceTensor operator()(const op::Cast& cast) {
+    const FormatId target = cast_format(cast.to);
+    const DeviceTensor x = input(0);
+    if (target == FormatId::fp64 || target == rules_.arithmetic.accumulator) return x;
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) > 0)
+      device_.call(device_.functions().round, real_of<Real>, device_format(target), x.data(), y.data(), count(y));
+    return y;
+  }
+
+  DeviceTensor operator()(const op::Softmax& softmax) {
+    const DeviceTensor x = input(0);
+    const ReductionPlan plan = plan_reduction(softmax, x.shape);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) == 0) return y;
+    const auto chain = static_cast<std::int64_t>(chain_length(rules_.order, plan.length));
+    device_.call(device_.functions().softmax, real_of<Real>, x.data(), y.data(), plan.outer, plan.length, plan.inner,
+                 chain);
+    return y;
+  }
+
+  DeviceTensor operator()(const op::Reshape&) { return reshaped(); }
+  DeviceTensor operator()(const op::Flatten&) { return reshaped(); }
+  DeviceTensor operator()(const op::Squeeze&) { return reshaped(); }
+  DeviceTensor operator()(const op::Unsqueeze&) { return reshaped(); }
+  DeviceTensor operator()(const op::Identity&) { return reshaped(); }
+
+  DeviceTensor operator()(const op::Transpose& transpose) {
+    const DeviceTensor x = input(0);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) == 0) return y;
+    const std::vector<std::int64_t> own = row_major_strides(x.shape);
+    Strided from;
+    for (const std::size_t axis : permutation_of(transpose, x.shape.size())) from.strides.push_back(own[axis]);
+    move(shape_, sizeof(Real), x.data(), from, y.data(), {0, row_major_strides(shape_)});
+    return y;
+  }
+
+  DeviceTensor operator()(const op::Concat& concat) {
+    const std::size_t axis = normalized_axis(concat.axis, shape_.size());
+    DeviceTensor y = values_.allocate(shape_);
+    Strided to{0, row_major_strides(shape_)};
+    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) {
+      const DeviceTensor x = input(slot);
+      if (count(x) > 0) move(x.shape, sizeof(Real), x.data(), {0, row_major_strides(x.shape)}, y.data(), to);
+      to.offset += x.shape[axis] * to.strides[axis];
+    }
+    return y;
+  }
+
+private:
+  DeviceTensor input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
+  double attribute(double value) const {
+    return static_cast<double>(rounded<Real>(value, rules_.arithmetic.accumulator));
+  }
+  static std::int64_t count(const DeviceTensor& tensor) { return element_count(tensor.shape); }
+
+  DeviceTensor reshaped() { return {shape_, input(0).memory}; }
+
+  DeviceTensor elements(driftbound_unary function, double parameter = 0.0) {
+    const DeviceTensor x = input(0);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) > 0)
+      device_.call(device_.functions().unary, real_of<Real>, function, parameter, x.data(), y.data(), count(y));
+    return y;
+  }
+
+  DeviceTensor pairs(driftbound_binary function) {
+    DeviceTensor y = values_.allocate(shape_);
+    combine(function, input(0), input(1), y);
+    return y;
+  }
+
+  /// y = a op b, where a or b may be y itself.
+  void combine(driftbound_binary function, const DeviceTensor& a, const DeviceTensor& b, const DeviceTensor& y) {
+    if (count(y) == 0) return;
+    const std::vector<driftbound_view> views =
+        merged_views(y.shape, {broadcast_strides(a.shape, y.shape), broadcast_strides(b.shape, y.shape)});
+    device_.call(device_.functions().binary, real_of<Real>, function, a.data(), &views[0], b.data(), &views[1],
+                 y.data());
+  }
+
+  void scale(double factor, const DeviceTensor& x, const DeviceTensor& y) {
+    if (count(y) > 0)
+      device_.call(device_.functions().unary, real_of<Real>, DRIFTBOUND_SCALE, factor, x.data(), y.data(), count(y));
+  }
+
+  void add_bias(double beta, const DeviceTensor& y) {
+    DeviceTensor bias = input(2);
+    if (beta != 1.0) {
+      const DeviceTensor scaled = values_.allocate(bias.shape);
+      scale(beta, bias, scaled);
+      bias = scaled;
+    }
+    combine(DRIFTBOUND_ADD, y, bias, y);
+  }
+
+  void move(const Shape& extents, std::uint64_t width, const void* from, Strided from_strides, void* to,
+            Strided to_strides) {
+    const std::vector<driftbound_view> views = merged_views(extents, {std::move(from_strides), std::move(to_strides)});
+    device_.call(device_.functions().move, static_cast<std::int32_t>(width), from, &views[0], to, &views[1]);
+  }
+
+  template <class ProductOp>
+  DeviceTensor product(const ProductOp& op) {
+    const ProductPlan plan = plan_product(op, values_.shape(node_.inputs[0]), values_.shape(node_.inputs[1]));
+    const DeviceTensor a = values_.product_operand(node_.inputs[0]);
+    const DeviceTensor b = values_.product_operand(node_.inputs[1]);
+    DeviceTensor c = values_.allocate(shape_);
+    if (count(c) == 0) return c;
+    for (const StackedProduct& part : stacked_products(plan)) {
+      const auto batch = static_cast<std::size_t>(part.first);
+      const std::int64_t rows = part.batches * plan.m;
+      const Matrix left = matrix(a, plan.a_batch[batch], rows, plan.k, plan.a_row, plan.a_col);
+      const Matrix right = matrix(b, plan.b_batch[batch], plan.k, plan.n, plan.b_row, plan.b_col);
+      driftbound_product task{};
+      task.m = rows;
+      task.n = plan.n;
+      task.k = plan.k;
+      task.a = left.data;
+      task.a_row = left.row;
+      task.a_col = left.col;
+      task.b = right.data;
+      task.b_row = right.row;
+      task.b_col = right.col;
+      task.c = static_cast<Real*>(c.data()) + part.first * plan.m * plan.n;
+      multiply(task);
+    }
+    return c;
+  }
+
+  void multiply(const driftbound_product& task) {
+    if (rules_.product != CudaProduct::ordered) {
+      device_.call(device_.functions().gemm, rules_.mode, &task);
+      return;
+    }
+    const auto chain = static_cast<std::int64_t>(chain_length(rules_.order, task.k));
+    device_.call(device_.functions().ordered_product, real_of<Real>, &task, chain, rules_.order.fma ? 1 : 0);
+  }
+
+  /// The matrix of an operand that starts at an element, copied where its strides fit no BLAS.
+  Matrix matrix(const DeviceTensor& operand, std::int64_t offset, std::int64_t rows, std::int64_t cols,
+                std::int64_t row_stride, std::int64_t col_stride) {
+    const std::uint64_t width = rules_.operands == OperandForm::narrowed ? 2 : sizeof(Real);
+    const MatrixStrides strides = matrix_strides(rows, cols, row_stride, col_stride);
+    if (strides.fits_blas) return {at_element(operand.data(), offset, width), strides.row, strides.col, nullptr};
+    auto copy = device_.allocate(static_cast<std::uint64_t>(rows * cols) * width);
+    move({rows, cols}, width, operand.data(), {offset, {row_stride, col_stride}}, copy->data(), {0, {cols, 1}});
+    return {copy->data(), cols, 1, copy};
+  }
+
+  const Node& node_;
+  const DeviceRules& rules_;
+  Device& device_;
+  DeviceValues<Real>& values_;
+  Shape shape_;
+};
+
+}  // namespace
+
+DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arithmetic) {
+  DeviceRules rules;
+  rules.product = options.product;
+  rules.order = options.order;
+  rules.arithmetic = arithmetic;
+  const bool is_ordered = options.product == CudaProduct::ordered;
+  if (!is_ordered) rules.mode = gemm_mode(options);
+  const bool is_16_bits = arithmetic.input == FormatId::bf16 || arithmetic.input == FormatId::fp16;
+  if (is_ordered) {
+    rules.operands = OperandForm::rounded;
+  } else if (is_16_bits) {
+    rules.operands = OperandForm::narrowed;
+  }
+  return rules;
+}
+
+template <class Real>
+DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
+                                DeviceValues<Real>& values) {
+  return std::visit(DeviceNode<Real>(graph.nodes[node], rules, device, values), graph.nodes[node].op);
+}
+
+template DeviceTensor evaluate_on_device<float>(const Graph&, std::size_t, const DeviceRules&, Device&,
+                                                DeviceValues<float>&);
+template DeviceTensor evaluate_on_device<double>(const Graph&, std::size_t, const DeviceRules&, Device&,
+                                                 DeviceValues<double>&);
+
+}  // namespace driftbound::device

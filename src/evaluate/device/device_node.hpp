@@ -1,0 +1,26 @@
+#pragma once
+
+#include "driftbound/evaluate/cuda.hpp"
+#include "evaluate/device/device_values.hpp"
+
+namespace driftbound::device {
+
+/// How a device computes: what the options ask for, settled once for a run.
+struct DeviceRules {
+  CudaProduct product = CudaProduct::vendor;
+  driftbound_gemm_mode mode = DRIFTBOUND_GEMM_F32;  ///< of vendor products
+  SummationOrder order;                             ///< of ordered products and of Softmax
+  ArithmeticModel arithmetic;
+  OperandForm operands = OperandForm::as_it_is;
+};
+
+/// Settles the rules for options that cuda_arithmetic accepts.
+DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arithmetic);
+
+/// Output of one node from the values at hand, as docs/arithmetic.md defines every op.
+/// Throws:    Failure, Unsupported
+template <class Real>
+DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
+                                DeviceValues<Real>& values);
+
+}  // namespace driftbound::device
