@@ -94,7 +94,10 @@ void require_runnable(const ArithmeticModel& arithmetic) {
   if (input.precision > accumulator.precision) {
     throw Unsupported(in_message(arithmetic) + "its operands are wider than its accumulator");
   }
-  if (arithmetic.rounding != Rounding::nearest_even || arithmetic.flushes_subnormals) {
+  if (arithmetic.tensor_core) {
+    throw Unsupported(in_message(arithmetic) + "it adds products in a matrix unit; leave out tensor_core");
+  }
+  if (arithmetic.rounding != Rounding::nearest_even || arithmetic.flushes_subnormals || arithmetic.products_may_flush) {
     throw Unsupported(in_message(arithmetic) + "it must round to nearest even and keep subnormal numbers");
   }
 }

@@ -1,5 +1,6 @@
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -55,6 +56,12 @@ public:
   }
   bool flag_or(const char* name, bool fallback) const {
     return object_.contains(name) ? get(name, &json::is_boolean, "true or false").get<bool>() : fallback;
+  }
+  /// Throws:    ParseError below 1 or above the largest int
+  int count(const char* name) const {
+    const json& value = get(name, &json::is_number_integer, "an integer");
+    if (value < 1 || value > std::numeric_limits<int>::max()) fail(name, "expected an integer of at least 1");
+    return value.get<int>();
   }
   double number(const char* name) const { return get(name, &json::is_number, "a number").get<double>(); }
 
@@ -115,29 +122,40 @@ FunctionAccuracy parse_function(const json& object, std::size_t index) {
   return entry;
 }
 
+TensorCore parse_tensor_core(const json& object) {
+  const Fields fields(object, "arithmetic: tensor_core");
+  fields.allow_only({"fraction_bits", "block"});
+  return {fields.count("fraction_bits"), fields.count("block")};
+}
+
 }  // namespace
 
 std::string to_json(const ArithmeticModel& arithmetic) {
   json functions = json::array();
   for (const FunctionAccuracy& entry : arithmetic.functions) functions.push_back(function_to_json(entry));
-  const json object = {{"name", arithmetic.name},
-                       {"input", format(arithmetic.input).name},
-                       {"accumulator", format(arithmetic.accumulator).name},
-                       {"output", format(arithmetic.output).name},
-                       {"rounding", name_of(arithmetic.rounding)},
-                       {"order", to_string(arithmetic.order)},
-                       {"flushes_subnormals", arithmetic.flushes_subnormals},
-                       {"functions", functions},
-                       {"evidence", driftbound::name_of(arithmetic.evidence)},
-                       {"source", arithmetic.source}};
+  json object = {{"name", arithmetic.name},
+                 {"input", format(arithmetic.input).name},
+                 {"accumulator", format(arithmetic.accumulator).name},
+                 {"output", format(arithmetic.output).name},
+                 {"rounding", name_of(arithmetic.rounding)},
+                 {"order", to_string(arithmetic.order)},
+                 {"flushes_subnormals", arithmetic.flushes_subnormals},
+                 {"functions", functions},
+                 {"evidence", driftbound::name_of(arithmetic.evidence)},
+                 {"source", arithmetic.source}};
+  if (arithmetic.products_may_flush) object["products_may_flush"] = true;
+  if (arithmetic.tensor_core) {
+    object["tensor_core"] = {{"fraction_bits", arithmetic.tensor_core->fraction_bits},
+                             {"block", arithmetic.tensor_core->block}};
+  }
   return dump_json(object);
 }
 
 ArithmeticModel arithmetic_from_json(std::string_view text) {
   const json object = parse_json(text, "arithmetic");
   const Fields fields(object, "arithmetic");
-  fields.allow_only({"name", "input", "accumulator", "output", "rounding", "order", "flushes_subnormals", "functions",
-                     "evidence", "source"});
+  fields.allow_only({"name", "input", "accumulator", "output", "rounding", "order", "flushes_subnormals",
+                     "products_may_flush", "tensor_core", "functions", "evidence", "source"});
   ArithmeticModel arithmetic;
   arithmetic.name = fields.text("name");
   arithmetic.input = parse_format(fields, "input");
@@ -146,6 +164,11 @@ ArithmeticModel arithmetic_from_json(std::string_view text) {
   arithmetic.rounding = parse_rounding(fields);
   arithmetic.order = parse_order(fields);
   arithmetic.flushes_subnormals = fields.flag_or("flushes_subnormals", false);
+  arithmetic.products_may_flush = fields.flag_or("products_may_flush", false);
+  if (const auto unit = object.find("tensor_core"); unit != object.end())
+    arithmetic.tensor_core = parse_tensor_core(*unit);
+  if (arithmetic.tensor_core && arithmetic.accumulator != FormatId::fp32)
+    fields.fail("tensor_core", "needs the accumulator fp32; other matrix units are not covered");
   arithmetic.evidence = parse_evidence(fields);
   arithmetic.source = fields.text_or("source", "");
   if (const auto functions = object.find("functions"); functions != object.end()) {

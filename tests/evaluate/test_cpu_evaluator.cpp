@@ -159,6 +159,8 @@ TEST_CASE("arithmetics that this evaluator cannot execute are refused") {
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.input = FormatId::fp64; })), Unsupported);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.rounding = Rounding::toward_zero; })), Unsupported);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.flushes_subnormals = true; })), Unsupported);
+  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.products_may_flush = true; })), Unsupported);
+  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.tensor_core = TensorCore{25, 8}; })), Unsupported);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.order.parameter = 0; })), InvalidArgument);
 }
 

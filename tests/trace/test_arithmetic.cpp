@@ -121,6 +121,38 @@ TEST_CASE("an arithmetic survives JSON") {
   }
 }
 
+TEST_CASE("a matrix unit survives JSON, and is written only where there is one") {
+  ArithmeticModel before = cpu_arithmetic("tf32", {});
+  CHECK_FALSE(contains(to_json(before), "tensor_core"));
+  CHECK_FALSE(contains(to_json(before), "products_may_flush"));
+  before.tensor_core = TensorCore{25, 8};
+  before.products_may_flush = true;
+  const ArithmeticModel after = arithmetic_from_json(to_json(before));
+  REQUIRE(after.tensor_core.has_value());
+  CHECK(after.tensor_core->fraction_bits == 25);
+  CHECK(after.tensor_core->block == 8);
+  CHECK(after.products_may_flush);
+  CHECK_FALSE(arithmetic_from_json(to_json(cpu_arithmetic("tf32", {}))).tensor_core.has_value());
+}
+
+TEST_CASE("a broken matrix unit names the field") {
+  ArithmeticModel arithmetic = cpu_arithmetic("bf16", {});
+  arithmetic.tensor_core = TensorCore{25, 8};
+  const std::string good = to_json(arithmetic);
+  for (const std::string bits : {"0", "-1", "23.0", "\"23\"", "2147483648", "99999999999999999999", "null"}) {
+    CAPTURE(bits);
+    CHECK(contains(message_of(replaced(good, "\"fraction_bits\":25", "\"fraction_bits\":" + bits)), "'fraction_bits'"));
+    CHECK(contains(message_of(replaced(good, "\"block\":8", "\"block\":" + bits)), "'block'"));
+  }
+  CHECK(contains(message_of(replaced(good, "\"block\":8,", "")), "'block'"));
+  CHECK(contains(message_of(replaced(good, "\"block\":", "\"width\":1,\"block\":")), "'width'"));
+  CHECK(contains(message_of(replaced(good, "{\"block\":8,\"fraction_bits\":25}", "8")), "tensor_core"));
+  CHECK(contains(message_of(replaced(good, "\"accumulator\":\"fp32\"", "\"accumulator\":\"fp16\"")), "'tensor_core'"));
+  const std::string plain = to_json(cpu_arithmetic("bf16", {}));
+  CHECK(
+      contains(message_of(replaced(plain, "\"name\":", "\"products_may_flush\":1,\"name\":")), "'products_may_flush'"));
+}
+
 TEST_CASE("broken arithmetic JSON names the field") {
   const std::string good = to_json(cpu_arithmetic("fp32", parse_summation_order("pairwise")));
   CHECK(contains(message_of(replaced(good, "\"input\":\"fp32\"", "\"input\":\"fp33\"")), "'input'"));
