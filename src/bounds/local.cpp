@@ -246,7 +246,17 @@ void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
 std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
   return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
          std::string(name_of(arithmetic.evidence)) + " by " +
-         (arithmetic.source.empty() ? "the trace" : arithmetic.source);
+         (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
+         (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
+}
+
+std::string matrix_unit_condition(const TensorCore& unit) {
+  const std::string block = std::to_string(unit.block);
+  return "matrix products are added up by a unit that rounds operands to nearest, adds at least " + block +
+         " exact products to a float32 at once, each cut off no earlier than " + std::to_string(unit.fraction_bits) +
+         " bits behind the leading bit of the largest, and cuts that sum to float32; parts of a sum end at multiples "
+         "of " +
+         block + " products and are added to nearest, a bias last (A-03)";
 }
 
 }  // namespace
@@ -259,7 +269,8 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
     result.any_order = std::move(bounds.any_order);
     result.order_aware = std::move(bounds.order_aware);
     result.kappa = std::move(bounds.kappa);
-    result.theorem = "T-10";
+    result.theorem = setting.machine.tensor_core ? "T-21" : "T-10";
+    if (setting.machine.tensor_core) result.conditions.insert(matrix_unit_condition(*setting.machine.tensor_core));
     result.order_theorem = "T-11";
     return result;
   }

@@ -20,7 +20,7 @@ struct LocalBound {
   const std::vector<double>& best() const { return order_aware.empty() ? any_order : order_aware; }
 };
 
-/// Source:    docs/theory.md T-10 to T-18
+/// Source:    docs/theory.md T-10 to T-18, T-21
 LocalBound local_bound(const NodeView& view, const Setting& setting);
 
 }  // namespace driftbound::bounds

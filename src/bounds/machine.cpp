@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+
+#include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
 
@@ -10,17 +13,48 @@ bool Machine::stores_narrower() const {
          output->largest < accumulator->largest;
 }
 
+namespace {
+
+double eta_of(const Machine& machine) {
+  return std::max(underflow_unit(*machine.accumulator, machine.rounding, machine.flushes),
+                  std::numeric_limits<double>::denorm_min());
+}
+
+void require_float32_unit(const Machine& machine, const ArithmeticModel& arithmetic) {
+  if (!machine.tensor_core) return;
+  const bool is_covered = machine.accumulator->id == FormatId::fp32 && machine.to_nearest() &&
+                          machine.tensor_core->fraction_bits >= 1 && machine.tensor_core->block >= 1;
+  if (is_covered) return;
+  throw Unsupported("bounds: arithmetic '" + arithmetic.name +
+                    "' has a matrix unit; those are covered that add to float32, round everything else to nearest, and "
+                    "have at least 1 fraction bit and 1 product a step");
+}
+
+}  // namespace
+
 Machine machine_of(const ArithmeticModel& arithmetic) {
   Machine machine;
   machine.input = &format(arithmetic.input);
   machine.accumulator = &format(arithmetic.accumulator);
   machine.output = &format(arithmetic.output);
   machine.rounding = arithmetic.rounding;
+  machine.operand_rounding = arithmetic.rounding;
   machine.flushes = arithmetic.flushes_subnormals;
+  machine.products_may_flush = arithmetic.products_may_flush;
   machine.order = arithmetic.order;
+  machine.tensor_core = arithmetic.tensor_core;
   machine.u = unit_roundoff(*machine.accumulator, machine.rounding);
-  machine.eta = std::max(underflow_unit(*machine.accumulator, machine.rounding, machine.flushes),
-                         std::numeric_limits<double>::denorm_min());
+  machine.eta = eta_of(machine);
+  require_float32_unit(machine, arithmetic);
+  return machine;
+}
+
+Machine product_machine(Machine machine) {
+  if (machine.tensor_core) machine.operand_rounding = Rounding::nearest_away;
+  if (machine.flushes || !machine.products_may_flush) return machine;
+  machine.flushes = true;
+  machine.flushing_is_certain = false;
+  machine.eta = eta_of(machine);
   return machine;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "driftbound/num/format.hpp"
 #include "driftbound/num/magnitude.hpp"
 #include "driftbound/trace/arithmetic.hpp"
@@ -12,16 +14,27 @@ struct Machine {
   const Format* accumulator = nullptr;  ///< every operation
   const Format* output = nullptr;       ///< stored results
   Rounding rounding = Rounding::nearest_even;
-  bool flushes = false;
+  Rounding operand_rounding = Rounding::nearest_even;  ///< of operands; where ties are open, away from zero
+  bool flushes = false;                                ///< subnormal operands and results become 0
+  bool flushing_is_certain = true;                     ///< where `flushes`: else some may be kept
+  bool products_may_flush = false;                     ///< becomes `flushes` in product_machine()
   SummationOrder order;
-  double u = 0.0;    ///< unit roundoff of the accumulator
-  double eta = 0.0;  ///< absolute error of one underflowing rounding in the accumulator
+  std::optional<TensorCore> tensor_core;  ///< what adds up matrix products
+  double u = 0.0;                         ///< unit roundoff of the accumulator
+  double eta = 0.0;                       ///< absolute error of one underflowing rounding in the accumulator
 
   bool to_nearest() const { return rounding == Rounding::nearest_even || rounding == Rounding::nearest_away; }
   /// Storing a result can round it once more.
   bool stores_narrower() const;
 };
 
+/// Throws:    Unsupported for a matrix unit whose sums are no float32, or an arithmetic around it that does not round
+///            to nearest
 Machine machine_of(const ArithmeticModel& arithmetic);
+
+/// The same inside matrix products: what may be flushed there counts as flushed, and what conversion to the operands'
+/// format does with ties is left open where a matrix unit reads them.
+/// Source:    docs/theory.md T-13
+Machine product_machine(Machine machine);
 
 }  // namespace driftbound::bounds

@@ -84,6 +84,26 @@ NonzeroCounts count_nonzero(const ProductPlan& plan, std::span<const double> a, 
   return counts;
 }
 
+LineRanges line_ranges(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                       double smallest_normal) {
+  const LineRange none{smallest_normal, false};
+  LineRanges ranges{std::vector<LineRange>(at(plan.batches * plan.m), none),
+                    std::vector<LineRange>(at(plan.batches * plan.n), none)};
+  const auto include = [&](LineRange& range, double x) {
+    range.largest = std::max(range.largest, std::abs(x));
+    range.has_small = range.has_small || std::abs(x) < smallest_normal;
+  };
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      for (std::int64_t i = 0; i < plan.m; ++i)
+        include(ranges.rows[at(batch * plan.m + i)], a[plan.a_index(batch, i, k)]);
+      for (std::int64_t j = 0; j < plan.n; ++j)
+        include(ranges.columns[at(batch * plan.n + j)], b[plan.b_index(batch, k, j)]);
+    }
+  }
+  return ranges;
+}
+
 std::vector<double> magnitudes(std::span<const double> values) {
   std::vector<double> result(values.begin(), values.end());
   for (double& value : result) value = std::abs(value);

@@ -29,6 +29,19 @@ struct NonzeroCounts {
 };
 NonzeroCounts count_nonzero(const ProductPlan& plan, std::span<const double> a, std::span<const double> b);
 
+/// The largest magnitude of a row of A or a column of B, at least the smallest normal number, and whether any of its
+/// elements is 0 or subnormal.
+struct LineRange {
+  double largest = 0.0;
+  bool has_small = false;
+};
+struct LineRanges {
+  std::vector<LineRange> rows;     ///< [batches * m]
+  std::vector<LineRange> columns;  ///< [batches * n]
+};
+LineRanges line_ranges(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                       double smallest_normal);
+
 std::vector<double> magnitudes(std::span<const double> values);
 
 }  // namespace driftbound::bounds

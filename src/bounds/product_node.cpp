@@ -105,8 +105,10 @@ struct Scale {
 
 /// One element between the sum of its products and the stored result.
 struct Element {
+  std::int64_t length = 0;    ///< products in all
   std::int64_t products = 0;  ///< upper bound of those that are not 0
   Magnitude total;            ///< their magnitudes summed
+  Magnitude reach;            ///< of a matrix unit's zeros and subnormal numbers
   Magnitude operand;          ///< error of reading them
   Addend addend;
   double y = 0.0;
@@ -123,12 +125,7 @@ public:
   ElementBound(Scale scale, const Setting& setting)
       : scale_(scale), machine_(setting.machine), rules_(*setting.rules) {}
 
-  /// T-10: the tree has the products and the addend as leaves.
-  double any_order(const Element& e) const {
-    if (!scale_.is_trivial()) return finish_scaled(e, any_order_sum(e.products, Addend{}, e.total).whole);
-    const Magnitude total = e.total + e.addend.magnitude;
-    return finish(e, any_order_sum(e.products, e.addend, total).before_last);
-  }
+  double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
 
   /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
   double order_aware(const Element& e, Magnitude path) const {
@@ -138,6 +135,30 @@ public:
   }
 
 private:
+  /// T-10: the tree has the products and the addend as leaves.
+  double by_additions(const Element& e) const {
+    if (!scale_.is_trivial()) return finish_scaled(e, any_order_sum(e.products, Addend{}, e.total).whole);
+    const Magnitude total = e.total + e.addend.magnitude;
+    return finish(e, any_order_sum(e.products, e.addend, total).before_last);
+  }
+
+  /// T-21: scaling and the addend come after the sum, and round to nearest.
+  double by_matrix_unit(const Element& e) const {
+    const SumError sum = block_sum(BlockSum{e.length, e.products, e.total, e.reach});
+    if (!scale_.is_trivial()) return finish_scaled(e, sum.whole);
+    if (e.addend.is_present || e.products == 0) return finish(e, sum.whole + addend_rounding(e));
+    const Magnitude last = rules_.last_cut_error(e.y, machine_);
+    return checked(e, sum.before_last + e.operand * Magnitude(scale_.exact) + last);
+  }
+
+  SumError block_sum(const BlockSum& sum) const {
+    if (sum.products == 0) return {};
+    const std::int64_t steps = rules_.block_steps(sum.length, sum.products, *machine_.tensor_core);
+    const Magnitude aligned = rules_.alignment_factor(sum.products, steps, machine_) * sum.total +
+                              rules_.alignment_term(sum, steps, machine_) + rules_.flushing_term(sum, steps, machine_);
+    return {aligned + rules_.cutting_factor(steps) * sum.total, aligned + rules_.cutting_factor(steps - 1) * sum.total};
+  }
+
   SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {
     const std::int64_t leaves = rules_.leaf_count(products, addend.is_present ? 1 : 0);
     const std::int64_t rounded_products = products + (addend.is_rounded ? 1 : 0);
@@ -217,6 +238,12 @@ std::vector<double> path_sums(const Product& product, const Sums& sums, bool lea
   return product_up(with_packed_a(product.plan), weighted, sums.b_used, *setting.rules, setting.threads);
 }
 
+/// Only a matrix unit aligns to zeros.
+LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& machine) {
+  if (!machine.tensor_core) return {};
+  return line_ranges(product.plan, sums.a_used, sums.b_used, machine.input->smallest_normal);
+}
+
 /// T-19
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
@@ -236,14 +263,17 @@ std::optional<Product> product_of(const NodeView& view) {
   return std::nullopt;
 }
 
-ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting) {
+ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
+  Setting setting = evaluation;
+  setting.machine = product_machine(evaluation.machine);
   const Machine& machine = setting.machine;
   const ProductPlan& plan = product.plan;
   const Sums sums = sums_of(product, view, setting);
   const Addends addends(product, view, setting);
   const Scale scale{product.alpha, round_to(product.alpha, *machine.accumulator, machine.rounding)};
   const ElementBound bound(scale, setting);
-  const bool order_is_known = machine.order.kind != SummationOrder::Kind::unknown;
+  const bool order_is_known = !machine.tensor_core && machine.order.kind != SummationOrder::Kind::unknown;
+  const LineRanges ranges = ranges_of(product, sums, machine);
   const bool leave_out_last = !addends.any() && scale.is_trivial();
   const std::vector<double> paths =
       order_is_known ? path_sums(product, sums, leave_out_last, setting) : std::vector<double>();
@@ -253,8 +283,17 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     const double y = view.y(i);
     const std::size_t row = i / at(plan.n);
     const std::size_t column = row / at(plan.m) * at(plan.n) + i % at(plan.n);
-    const Element element{std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]), Magnitude(sums.total[i]),
-                          radius_at(sums.operand, i), addends.of(i), y};
+    Element element{plan.k,
+                    std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]),
+                    Magnitude(sums.total[i]),
+                    Magnitude(),
+                    radius_at(sums.operand, i),
+                    addends.of(i),
+                    y};
+    if (machine.tensor_core) {
+      element.reach =
+          setting.rules->alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);
+    }
     const double any_order = std::isfinite(y) ? bound.any_order(element) : infinity;
     result.any_order.push_back(any_order);
     if (order_is_known) {

@@ -43,11 +43,15 @@ double operand_error(double recorded, double used) {
   return Magnitude(std::max(sub_up(recorded, used), sub_up(used, recorded))).value();
 }
 
+bool may_read_zero(double x, const Format& format, const Machine& machine) {
+  return machine.flushes && !machine.flushing_is_certain && x != 0.0 && std::abs(x) < format.smallest_normal;
+}
+
 namespace {
 
 double round_as_operand(double x, const Format& format, const Machine& machine) {
-  const double rounded = round_to(x, format, machine.rounding);
-  return machine.flushes && std::abs(rounded) < format.smallest_normal ? 0.0 : rounded;
+  const double rounded = round_to(x, format, machine.operand_rounding);
+  return machine.flushes && machine.flushing_is_certain && std::abs(rounded) < format.smallest_normal ? 0.0 : rounded;
 }
 
 }  // namespace
@@ -60,9 +64,11 @@ Operand round_operand(const Tensor<double>& recorded, const Format& format, cons
     const double x = recorded.values[i];
     if (!std::isfinite(x)) continue;
     operand.used[i] = round_as_operand(x, format, machine);
-    if (operand.used[i] == x) continue;
+    const bool may_be_zero = rules.may_read_zero(x, format, machine);
+    if (operand.used[i] == x && !may_be_zero) continue;
     if (operand.error.empty()) operand.error.assign(operand.used.size(), 0.0);
     operand.error[i] = rules.operand_error(x, operand.used[i]);
+    if (may_be_zero) operand.error[i] = std::max(operand.error[i], rules.operand_error(x, 0.0));
   }
   return operand;
 }

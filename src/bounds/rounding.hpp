@@ -32,10 +32,15 @@ Magnitude addition_error(double y, const Machine& machine);
 /// Source:    docs/theory.md T-14
 Magnitude storing_error(double y, const Machine& machine);
 
-/// A tensor as an operation reads it: rounded to the format of its operands.
+/// Whether an operation that reads x as a number of a format may read 0 instead of its rounding.
+/// Source:    docs/theory.md T-13
+bool may_read_zero(double x, const Format& format, const Machine& machine);
+
+/// A tensor as an operation reads it: rounded to the format of its operands. Where that is
+/// not certain, `used` is the largest magnitude that may be read.
 struct Operand {
   std::vector<double> used;
-  std::vector<double> error;  ///< upper bounds of |used - recorded|; empty where all are 0
+  std::vector<double> error;  ///< upper bounds of |read - recorded|; empty where all are 0
   bool is_exact() const { return error.empty(); }
 };
 

@@ -11,6 +11,7 @@
 #include "bounds/rounding.hpp"
 #include "bounds/softmax.hpp"
 #include "bounds/sums.hpp"
+#include "bounds/tensor_core.hpp"
 #include "driftbound/bounds/bound.hpp"
 
 namespace driftbound::bounds {
@@ -41,8 +42,18 @@ struct Rules {
   decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;        // T-12
   decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;     // T-12
 
+  // sums of a matrix unit
+  decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21
+  decltype(&bounds::alignment_factor) alignment_factor = bounds::alignment_factor;  // T-21
+  decltype(&bounds::cutting_factor) cutting_factor = bounds::cutting_factor;        // T-21
+  decltype(&bounds::alignment_reach) alignment_reach = bounds::alignment_reach;     // T-21
+  decltype(&bounds::alignment_term) alignment_term = bounds::alignment_term;        // T-21
+  decltype(&bounds::flushing_term) flushing_term = bounds::flushing_term;           // T-21
+  decltype(&bounds::last_cut_error) last_cut_error = bounds::last_cut_error;        // T-21
+
   // single roundings
   decltype(&bounds::operand_error) operand_error = bounds::operand_error;     // T-13
+  decltype(&bounds::may_read_zero) may_read_zero = bounds::may_read_zero;     // T-13
   decltype(&bounds::fits) fits = bounds::fits;                                // T-14
   decltype(&bounds::cast_error) cast_error = bounds::cast_error;              // T-14
   decltype(&bounds::storing_error) storing_error = bounds::storing_error;     // T-14

@@ -30,7 +30,8 @@ Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machi
 }
 
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
-  return machine.to_nearest() || (sum + error).value() < machine.accumulator->largest;
+  const bool shows = machine.to_nearest() && !machine.tensor_core;
+  return shows || (sum + error).value() < machine.accumulator->largest;
 }
 
 namespace {

@@ -32,7 +32,7 @@ void path_lengths(const SummationOrder& order, std::span<const char> nonzero, st
 Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machine& machine);
 
 /// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.
-/// To nearest a finite result proves it already.
+/// To nearest a finite result proves it already; what a matrix unit cuts off may hide an infinite sum.
 /// Source:    docs/theory.md T-12
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine);
 

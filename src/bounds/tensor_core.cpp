@@ -1,0 +1,76 @@
+#include "bounds/tensor_core.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bounds/rounding.hpp"
+#include "driftbound/num/gamma.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Of the accumulator, a float32.
+constexpr int accumulator_fraction_bits = 23;
+constexpr double smallest_normal = 0x1p-126;
+constexpr double smallest_subnormal = 0x1p-149;
+
+Magnitude count(std::int64_t n) {
+  return Magnitude(static_cast<double>(std::max<std::int64_t>(n, 0)));
+}
+
+std::int64_t steps_in_all(std::int64_t length, const TensorCore& unit) {
+  return length / unit.block + (length % unit.block != 0 ? 1 : 0);
+}
+
+Magnitude alignment_unit(const TensorCore& unit) {
+  return Magnitude(std::max(std::ldexp(1.0, -unit.fraction_bits), std::numeric_limits<double>::denorm_min()));
+}
+
+/// Accumulator and exact products have no bit that is cut off where they are the largest addend.
+bool keeps_the_largest(const Machine& machine) {
+  return machine.tensor_core->fraction_bits >= std::max(accumulator_fraction_bits, 2 * (machine.input->precision - 1));
+}
+
+}  // namespace
+
+std::int64_t block_steps(std::int64_t length, std::int64_t products, const TensorCore& unit) {
+  return std::min(products, steps_in_all(length, unit));
+}
+
+Magnitude alignment_factor(std::int64_t products, std::int64_t steps, const Machine& machine) {
+  const std::int64_t cuts = keeps_the_largest(machine) ? products - 1 : products + 2 * steps;
+  return count(cuts) * alignment_unit(*machine.tensor_core);
+}
+
+Magnitude cutting_factor(std::int64_t steps) {
+  return count(steps) * Magnitude(0x1p-23);
+}
+
+Magnitude alignment_reach(const LineRange& row, const LineRange& column, double smallest_normal_operand) {
+  const Magnitude omega(smallest_normal_operand);
+  Magnitude reach = std::max(omega * omega, Magnitude(smallest_normal));
+  if (row.has_small) reach = std::max(reach, omega * Magnitude(column.largest));
+  if (column.has_small) reach = std::max(reach, omega * Magnitude(row.largest));
+  return reach;
+}
+
+Magnitude alignment_term(const BlockSum& sum, std::int64_t steps, const Machine& machine) {
+  if (sum.products <= 0) return Magnitude();
+  const TensorCore& unit = *machine.tensor_core;
+  const Magnitude cuts = count(sum.products + 2 * steps_in_all(sum.length, unit)) * alignment_unit(unit);
+  return (cuts + Magnitude(0x1p-23)) * sum.reach + count(steps) * Magnitude(smallest_subnormal);
+}
+
+Magnitude flushing_term(const BlockSum& sum, std::int64_t steps, const Machine& machine) {
+  if (!machine.flushes || sum.products <= 0) return Magnitude();
+  return count(sum.products + 2 * steps) * Magnitude(smallest_normal) * (Magnitude(1.0) + growth(steps, machine.u));
+}
+
+Magnitude last_cut_error(double y, const Machine& machine) {
+  const Magnitude stored = storing_error(y, machine);
+  const Magnitude before_storing = Magnitude(y) + stored;
+  return stored + Magnitude(ulp(before_storing.value(), *machine.accumulator));
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "bounds/machine.hpp"
+#include "bounds/matrix.hpp"
+
+namespace driftbound::bounds {
+
+/// One sum of products as a matrix unit forms it.
+struct BlockSum {
+  std::int64_t length = 0;    ///< products in all, exact zeros included
+  std::int64_t products = 0;  ///< upper bound of those that are not 0
+  Magnitude total;            ///< their magnitudes summed
+  Magnitude reach;            ///< what zeros, subnormal numbers and padding can align the others to
+};
+
+/// Upper bound of the steps that add a product which is not 0.
+/// Source:    docs/theory.md T-21
+std::int64_t block_steps(std::int64_t length, std::int64_t products, const TensorCore& unit);
+
+/// c such that cutting off aligned addends costs at most c S where the largest of them is neither zero nor subnormal.
+/// Source:    docs/theory.md T-21
+Magnitude alignment_factor(std::int64_t products, std::int64_t steps, const Machine& machine);
+
+/// c such that cutting sums to float32 costs at most c S, and adding the parts no more.
+/// Source:    docs/theory.md T-21
+Magnitude cutting_factor(std::int64_t steps);
+
+/// The largest power of two to which zeros, subnormal numbers and padding align the other addends of a step.
+/// Source:    docs/theory.md T-21
+Magnitude alignment_reach(const LineRange& row, const LineRange& column, double smallest_normal);
+
+/// What such alignments, and sums cut below the normal range, add.
+/// Source:    docs/theory.md T-21
+Magnitude alignment_term(const BlockSum& sum, std::int64_t steps, const Machine& machine);
+
+/// What flushing subnormal products and sums to 0 adds; 0 where nothing is flushed.
+/// Source:    docs/theory.md T-21
+Magnitude flushing_term(const BlockSum& sum, std::int64_t steps, const Machine& machine);
+
+/// |y - t| for the last operation of such a sum, be it a cut or a rounding to nearest, and storing its result as y.
+/// Source:    docs/theory.md T-21
+Magnitude last_cut_error(double y, const Machine& machine);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,271 @@
+#pragma once
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "support/bound_checks.hpp"
+#include "support/tensor_core.hpp"
+
+/// Sums of products as a matrix unit might form them within the assumptions of docs/theory.md T-21, and what is left
+/// open there decided by chance: how sums are cut into parts and in which order these are added, what is flushed, what
+/// padding does, which way ties of the operands go. In doubles, which hold every number that occurs; shares nothing
+/// with tensor_core.hpp.
+namespace checks {
+
+struct MatrixUnit {
+  TensorCore built{25, 8};     ///< as it is
+  TensorCore declared{23, 4};  ///< as the trace says it is at least
+  FormatId input = FormatId::tf32;
+  bool may_flush = false;
+  bool saturates = false;         ///< a sum beyond float32 becomes its largest number, else infinity
+  bool zeros_are_lowest = true;   ///< exponent of a zero: -126, else the lowest normal one of the operands' format
+  bool splits_and_pads = true;    ///< else one part, without steps of padding
+  bool operands_as_given = true;  ///< in the operands' format already
+
+  int min_exponent() const { return format(input).min_exponent; }
+  ArithmeticModel arithmetic() const {
+    ArithmeticModel model = cpu_arithmetic("fp32", {});
+    model.name = "matrix unit";
+    model.input = input;
+    model.tensor_core = declared;
+    model.products_may_flush = may_flush;
+    return model;
+  }
+};
+
+class UnitRun {
+public:
+  UnitRun(const MatrixUnit& unit, Generator& generator) : unit_(unit), generator_(generator) {}
+
+  /// x as the unit reads it.
+  double operand(double x) {
+    const Format& f = format(unit_.input);
+    if (x == 0.0 || !std::isfinite(x)) return x;
+    if (unit_.may_flush && std::abs(x) < f.smallest_normal && chance(2)) return 0.0;
+    const int quantum = std::max(std::ilogb(x), f.min_exponent) - f.precision + 1;
+    const double scaled = std::ldexp(x, -quantum);
+    return std::ldexp(chance(2) ? std::nearbyint(scaled) : std::round(scaled), quantum);
+  }
+
+  /// a and b as read.
+  float dot(const std::vector<double>& a, const std::vector<double>& b) {
+    if (!unit_.splits_and_pads) return chain(a, b, every_cell(a.size()));
+    std::vector<std::size_t> cells = every_cell(a.size());
+    if (chance(2)) std::shuffle(cells.begin(), cells.end(), generator_);
+    std::vector<float> parts;
+    for (std::size_t first = 0; first < cells.size();) {
+      const std::size_t left = cells.size() - first;
+      const std::size_t taken = chance(2) ? left : 1 + generator_() % left;
+      const auto begin = cells.begin() + static_cast<std::ptrdiff_t>(first);
+      parts.push_back(chain(a, b, {begin, begin + static_cast<std::ptrdiff_t>(taken)}));
+      first += taken;
+    }
+    while (parts.size() > 1) {
+      std::shuffle(parts.begin(), parts.end(), generator_);
+      const float last = parts.back();
+      parts.pop_back();
+      parts.back() = flushed(flushed(parts.back()) + flushed(last));
+    }
+    return parts.front();
+  }
+
+private:
+  bool chance(std::size_t one_in) { return generator_() % one_in == 0; }
+  float flushed(float x) { return unit_.may_flush && std::abs(x) < FLT_MIN && chance(2) ? 0.0f : x; }
+
+  std::vector<std::size_t> every_cell(std::size_t length) const {
+    std::vector<std::size_t> cells;
+    for (std::size_t first = 0; first < length; first += declared_block()) cells.push_back(first);
+    return cells;
+  }
+  std::size_t declared_block() const { return static_cast<std::size_t>(unit_.declared.block); }
+
+  int exponent(double x) const {
+    if (x == 0.0) return unit_.zeros_are_lowest ? -126 : unit_.min_exponent();
+    return std::max(std::ilogb(x), unit_.min_exponent());
+  }
+
+  /// All products of some cells, `built.block` a step.
+  float chain(const std::vector<double>& a, const std::vector<double>& b, const std::vector<std::size_t>& cells) {
+    std::vector<std::pair<double, double>> factors;
+    for (const std::size_t first : cells) {
+      for (std::size_t k = first; k < std::min(first + declared_block(), a.size()); ++k)
+        factors.emplace_back(a[k], b[k]);
+    }
+    const auto block = static_cast<std::size_t>(unit_.built.block);
+    float sum = 0.0f;
+    for (std::size_t first = 0; first < factors.size(); first += block) {
+      const auto begin = factors.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::size_t count = std::min(block, factors.size() - first);
+      sum = step(sum, {begin, begin + static_cast<std::ptrdiff_t>(count)});
+      if (unit_.splits_and_pads && chance(4)) sum = step(sum, {});
+    }
+    return sum;
+  }
+
+  float step(float c, std::vector<std::pair<double, double>> factors) {
+    factors.resize(static_cast<std::size_t>(unit_.built.block), {0.0, 0.0});
+    c = flushed(c);
+    int largest = c == 0.0f ? -126 : std::max(std::ilogb(c), -126);
+    for (const auto& [x, y] : factors) largest = std::max(largest, exponent(x) + exponent(y));
+    const int quantum = largest - unit_.built.fraction_bits;
+    const auto aligned = [quantum](double x) { return std::trunc(std::ldexp(x, -quantum)); };
+    double sum = aligned(static_cast<double>(c));
+    for (const auto& [x, y] : factors) {
+      const bool lost = unit_.may_flush && std::abs(x * y) < 0x1p-126 && chance(2);
+      if (!lost) sum += aligned(x * y);
+    }
+    return flushed(cut(std::ldexp(sum, quantum)));
+  }
+
+  float cut(double x) const {
+    constexpr float beyond = std::numeric_limits<float>::infinity();
+    if (std::abs(x) >= 0x1p128)
+      return std::copysign(unit_.saturates ? FLT_MAX : beyond, static_cast<float>(x > 0) - 0.5f);
+    const auto nearest = static_cast<float>(x);
+    return std::abs(static_cast<double>(nearest)) > std::abs(x) ? std::nextafter(nearest, 0.0f) : nearest;
+  }
+
+  const MatrixUnit& unit_;
+  Generator& generator_;
+};
+
+/// Data for matrix units, each hard on another term of T-21.
+enum class UnitData {
+  uniform,
+  positive,
+  cancelling,
+  sparse,
+  wide,
+  quanta,     ///< 1, then products that are just cut off
+  dominated,  ///< a sum far above every later product
+  subnormal,  ///< operands below the normal range of their format
+  tiny,       ///< products around the smallest numbers of float32
+  zero_huge,  ///< zeros beside the largest numbers, small products else
+  huge,       ///< sums around the largest number of float32
+  last
+};
+
+/// Operands of one row against one column. All data is chosen for the format of the operands.
+class UnitDraw {
+public:
+  UnitDraw(const MatrixUnit& unit, UnitData data, Generator& generator)
+      : unit_(unit), data_(data), generator_(generator) {}
+
+  std::pair<std::vector<double>, std::vector<double>> vectors(std::size_t k) {
+    std::vector<double> a(k), b(k);
+    for (std::size_t i = 0; i < k; ++i) std::tie(a[i], b[i]) = factors(i);
+    if (data_ == UnitData::cancelling) cancel(a, b);
+    for (double& x : a) x = stored(x);
+    for (double& x : b) x = stored(x);
+    return {a, b};
+  }
+
+private:
+  double random(int exponent) { return std::ldexp(uniform(generator_, -1.0, 1.0), exponent); }
+  double power(int exponent) { return std::ldexp(1.0, exponent); }
+  int spread(int n) { return static_cast<int>(generator_() % static_cast<std::size_t>(n)); }
+  bool is_fp16() const { return unit_.input == FormatId::fp16; }
+
+  std::pair<double, double> factors(std::size_t i) {
+    const int lowest = unit_.min_exponent();
+    switch (data_) {
+      case UnitData::positive:
+        return {uniform(generator_, 0.5, 1.0), uniform(generator_, 0.5, 1.0)};
+      case UnitData::sparse:
+        return {generator_() % 2 == 0 ? 0.0 : random(0), generator_() % 4 == 0 ? 0.0 : random(0)};
+      case UnitData::wide:
+        return is_fp16() ? std::pair(random(spread(28) - 14), random(spread(28) - 14))
+                         : std::pair(random(spread(120) - 60), random(spread(120) - 60));
+      case UnitData::quanta:
+        return quantum_factors(i);
+      case UnitData::dominated:
+        return i == 0 ? std::pair(power(10), uniform(generator_, 0.5, 1.0))
+                      : std::pair(random(-5), random(-spread(10)));
+      case UnitData::subnormal:
+        return {random(lowest + 2 - spread(8)), is_fp16() ? random(lowest + 4 - spread(8)) : random(spread(80))};
+      case UnitData::tiny:
+        return is_fp16() ? std::pair(random(-20), random(-14 - spread(10)))
+                         : std::pair(random(-62 - spread(14)), random(-62 - spread(14)));
+      case UnitData::zero_huge:
+        return generator_() % 2 == 0
+                   ? std::pair(0.0, is_fp16() ? 65000.0 : random(127))
+                   : std::pair(random(lowest + 1), is_fp16() ? random(lowest + 3) : random(spread(20)));
+      case UnitData::huge:
+        return is_fp16() ? std::pair(random(15), random(15)) : std::pair(random(64), random(64));
+      default:
+        return {random(0), random(0)};
+    }
+  }
+
+  /// Just below 2^-F of the first product, and one a step of what is cut off when the sum becomes a float32.
+  std::pair<double, double> quantum_factors(std::size_t i) {
+    const int f = unit_.built.fraction_bits;
+    if (i == 0) return {1.0, 1.0};
+    const bool fills = f > 23 && i % static_cast<std::size_t>(unit_.built.block) == 1;
+    const double below_one = 1.0 - std::ldexp(1.0, -format(unit_.input).precision);
+    return {power(-12) * below_one, power(12 - (fills ? 23 : f))};
+  }
+
+  void cancel(std::vector<double>& a, std::vector<double>& b) {
+    const std::size_t half = a.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) {
+      a[half + i] = -a[i];
+      b[half + i] = b[i];
+    }
+  }
+
+  double stored(double x) {
+    x = static_cast<double>(static_cast<float>(x));
+    return unit_.operands_as_given ? naive_operand(x) : x;
+  }
+  double naive_operand(double x) const {
+    const Format& f = format(unit_.input);
+    if (x == 0.0) return x;
+    const int quantum = std::max(std::ilogb(x), f.min_exponent) - f.precision + 1;
+    return std::ldexp(std::trunc(std::ldexp(x, -quantum)), quantum);
+  }
+
+  const MatrixUnit& unit_;
+  UnitData data_;
+  Generator& generator_;
+};
+
+/// Sums of k products of one kind, `sums` of them, each computed in a way of its own: a product of vectors in a batch.
+inline Tallies check_unit(const bounds::Rules& rules, const MatrixUnit& unit, UnitData data, std::size_t k,
+                          std::size_t sums, Generator& generator, bool has_bias = false) {
+  const auto length = static_cast<std::int64_t>(k), batches = static_cast<std::int64_t>(sums);
+  std::vector<double> a, b, c, computed;
+  std::vector<Real> exact;
+  UnitRun run(unit, generator);
+  for (std::size_t s = 0; s < sums; ++s) {
+    const auto [row, column] = UnitDraw(unit, data, generator).vectors(k);
+    std::vector<double> p, q;
+    Real sum;
+    for (std::size_t i = 0; i < k; ++i) {
+      p.push_back(run.operand(row[i]));
+      q.push_back(run.operand(column[i]));
+      sum += Real(row[i]) * Real(column[i]);
+    }
+    const auto y = static_cast<double>(run.dot(p, q));
+    a.insert(a.end(), row.begin(), row.end());
+    b.insert(b.end(), column.begin(), column.end());
+    computed.push_back(y);
+    exact.push_back(sum);
+  }
+  (void)has_bias;
+  const OneNode one = one_node(op::MatMul{}, {{{batches, 1, length}, a}, {{batches, length, 1}, b}},
+                               {{batches, 1, 1}, computed}, unit.arithmetic());
+  const LayerBounds layer = bounds_of(one, rules);
+  Tallies tallies;
+  for (std::size_t s = 0; s < sums; ++s) {
+    if (std::isfinite(computed[s])) tallies.add(layer, s, computed[s], exact[s]);
+  }
+  return tallies;
+}
+
+}  // namespace checks
