@@ -7,6 +7,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/driftbound DESTINATION ${CMAKE_I
 if(TARGET driftbound_program)
   install(TARGETS driftbound_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
 endif()
+if(TARGET driftbound_cuda)
+  install(TARGETS driftbound_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/driftbound-modules COMPONENT runtime)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT dev)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/driftbound)

@@ -65,12 +65,14 @@ DRIFTBOUND_HD inline float rounded(float x, const Layout& format) {
 
 /// The 16 bits of x rounded to bfloat16.
 DRIFTBOUND_HD inline std::uint16_t to_bf16(float x) {
-  return static_cast<std::uint16_t>(f32::detail::bits_of(rounded(x, bf16)) >> 16);
+  constexpr Layout format = bf16;  // a device has no object of namespace scope to refer to
+  return static_cast<std::uint16_t>(f32::detail::bits_of(rounded(x, format)) >> 16);
 }
 
 /// The 16 bits of x rounded to float16.
 DRIFTBOUND_HD inline std::uint16_t to_fp16(float x) {
-  const float y = rounded(x, fp16);
+  constexpr Layout format = fp16;
+  const float y = rounded(x, format);
   const std::uint32_t bits = f32::detail::bits_of(y);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & ~f32::detail::sign_bit;

@@ -84,6 +84,27 @@ TEST_CASE("an include that goes up the ladder is found") {
   fs::remove_all(root);
 }
 
+TEST_CASE("the CUDA module includes nothing above evaluate, and nobody but tests includes it") {
+  for (const fs::path& file : sources_below(source_root / "cuda"))
+    for (const Include& include : includes_of(file))
+      if (rung(part_of(include.target)) > rung("evaluate")) FAIL_CHECK(file.string() << " includes " << include.target);
+  for (const char* folder : {"include", "src", "analysis", "cli"})
+    for (const fs::path& file : sources_below(source_root / folder))
+      for (const Include& include : includes_of(file))
+        if (include.target.rfind("cuda/", 0) == 0) FAIL_CHECK(file.string() << " includes " << include.target);
+}
+
+TEST_CASE("headers of CUDA are included where CUDA is called alone") {
+  static const std::regex of_cuda("cu(da|blas|fft|rand|solver|sparse|tensor|dnn)[_a-zA-Z0-9]*[.]h|cuda/std/.*");
+  for (const char* folder : {"include", "src", "analysis", "cli", "cuda", "tests"})
+    for (const fs::path& file : sources_below(source_root / folder)) {
+      const bool may = file.extension() == ".cu" || file == source_root / "cuda/cublas.cpp";
+      for (const Include& include : includes_of(file))
+        if (!may && std::regex_match(include.target, of_cuda))
+          FAIL_CHECK(file.string() << " includes " << include.target);
+    }
+}
+
 TEST_CASE("public headers include only the standard library and each other") {
   for (const fs::path& file : sources_below(source_root / "include"))
     for (const Include& include : includes_of(file)) {
@@ -104,11 +125,12 @@ std::string code_of(const std::string& line) {
 }  // namespace
 
 TEST_CASE("no source changes the rounding mode or asks for fast math") {
-  for (const char* folder : {"include", "src", "analysis", "cli"})
+  for (const char* folder : {"include", "src", "analysis", "cli", "cuda"})
     for (const fs::path& file : sources_below(source_root / folder)) {
       std::ifstream in(file);
       for (std::string line; std::getline(in, line);)
-        for (const char* banned : {"fesetround(", "-ffast-math", "_MM_SET_FLUSH_ZERO_MODE", "_mm_setcsr("})
+        for (const char* banned :
+             {"fesetround(", "-ffast-math", "_MM_SET_FLUSH_ZERO_MODE", "_mm_setcsr("})
           if (code_of(line).find(banned) != std::string::npos) FAIL_CHECK(file.string() << ": " << line);
     }
 }

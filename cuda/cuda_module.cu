@@ -1,0 +1,213 @@
+// libdriftbound_cuda.so: the module on CUDA devices. What it computes is in *.inl.hpp; here is where and when.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "cuda/cublas.hpp"
+#include "cuda/driver.hpp"
+#include "cuda/module.inl.hpp"
+
+namespace driftbound::device {
+namespace {
+
+/// Whether nothing more can be computed in this process after an error.
+bool is_final(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorCudartUnloading:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+driftbound_device_status status_of(cudaError_t error) {
+  if (error == cudaErrorMemoryAllocation) return DRIFTBOUND_DEVICE_OUT_OF_MEMORY;
+  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
+    return DRIFTBOUND_DEVICE_NOT_AVAILABLE;
+  }
+  return is_final(error) ? DRIFTBOUND_DEVICE_LOST : DRIFTBOUND_DEVICE_FAILED;
+}
+
+void check(cudaError_t error, const std::string& what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // or the next call would report it again
+  throw Failure{status_of(error), what + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")"};
+}
+
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+struct MemoryDeleter {
+  void operator()(void* memory) const { cudaFree(memory); }
+};
+using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamDeleter>;
+using Memory = std::unique_ptr<void, MemoryDeleter>;
+
+Stream new_stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "no stream could be made");
+  return Stream(stream);
+}
+
+Memory new_memory(std::uint64_t bytes) {
+  void* memory = nullptr;
+  check(cudaMalloc(&memory, std::max<std::uint64_t>(bytes, 1)),
+        std::to_string(bytes) + " bytes could not be allocated");
+  return Memory(memory);
+}
+
+template <class F>
+__global__ void run_for_each(std::int64_t count, F f) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) f(i);
+}
+
+template <class Product>
+__global__ void __launch_bounds__(Product::threads) run_for_each_block(Product product) {
+  __shared__ typename Product::Tiles tiles;
+  for (std::int64_t block = blockIdx.x; block < product.blocks(); block += gridDim.x) {
+    typename Product::Sums sums(product.chain_length);
+    for (std::int64_t k = 0; k < product.p.k; k += Product::depth) {
+      product.load(tiles, block, threadIdx.x, k);
+      __syncthreads();
+      product.add(tiles, threadIdx.x, k, sums);
+      __syncthreads();
+    }
+    product.store(block, threadIdx.x, sums);
+  }
+}
+
+template <std::size_t size>
+void set_text(char (&target)[size], const std::string& text) {
+  std::snprintf(target, size, "%s", text.c_str());
+}
+
+/// The variables that change what cuBLAS computes, as far as they are set.
+std::string vendor_environment() {
+  std::string text;
+  for (const char* name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION",
+                           "CUBLAS_EMULATION_STRATEGY", "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT",
+                           "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_HEURISTICS_LUT_FILE", "CUDA_FORCE_PTX_JIT"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
+  }
+  return text;
+}
+
+constexpr unsigned threads_of_a_block = 256;
+constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
+
+class CudaMachine {
+public:
+  CudaMachine(std::int32_t ordinal, driftbound_device_info& info) : ordinal_(ordinal) {
+    info.driver_version = require_device(ordinal, CUDART_VERSION);
+    cublas_ = std::make_unique<Cublas>();
+    enter();
+    describe(info);
+    stream_ = new_stream();
+    const std::size_t workspace_bytes = (info.compute_major >= 9 ? 32u : 4u) << 20;  // as cuBLAS itself takes
+    workspace_ = new_memory(workspace_bytes);
+    cublas_->start(stream_.get(), workspace_.get(), workspace_bytes);
+    info.blas_version = cublas_->version();
+  }
+  ~CudaMachine() { cudaSetDevice(ordinal_); }  // where its stream, memory and cuBLAS are given back
+  CudaMachine(const CudaMachine&) = delete;
+  CudaMachine& operator=(const CudaMachine&) = delete;
+
+  void enter() const { check(cudaSetDevice(ordinal_), "the device cannot be used"); }
+
+  void memory(std::uint64_t& free_bytes, std::uint64_t& all_bytes) const {
+    std::size_t free = 0, all = 0;
+    check(cudaMemGetInfo(&free, &all), "the device does not tell how much memory is free");
+    free_bytes = free;
+    all_bytes = all;
+  }
+
+  void* allocate(std::uint64_t bytes) const { return new_memory(bytes).release(); }
+  void release(void* memory) const { cudaFree(memory); }
+
+  void upload(void* to, const void* from, std::uint64_t bytes) const {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "an upload failed");
+    synchronize();
+  }
+  void download(void* to, const void* from, std::uint64_t bytes) const {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_.get()), "a download failed");
+    synchronize();
+  }
+  void synchronize() const { check(cudaStreamSynchronize(stream_.get()), "the device failed"); }
+
+  template <class F>
+  void for_each(std::int64_t count, const F& f) const {
+    if (count <= 0) return;
+    const std::int64_t blocks = std::min((count + threads_of_a_block - 1) / threads_of_a_block, most_blocks);
+    run_for_each<<<static_cast<unsigned>(blocks), threads_of_a_block, 0, stream_.get()>>>(count, f);
+    check(cudaGetLastError(), "a kernel could not be started");
+  }
+
+  template <class Product>
+  void for_each_block(const Product& product) const {
+    const std::int64_t blocks = std::min(product.blocks(), most_blocks);
+    run_for_each_block<<<static_cast<unsigned>(blocks), Product::threads, 0, stream_.get()>>>(product);
+    check(cudaGetLastError(), "a kernel could not be started");
+  }
+
+  void gemm(driftbound_gemm_mode mode, const driftbound_product& product) const {
+    try {
+      cublas_->multiply(mode, product);
+    } catch (const Failure&) {
+      const cudaError_t error = cudaStreamQuery(stream_.get());  // cuBLAS says less about a device that is gone
+      if (is_final(error)) check(error, "the device failed");
+      cudaGetLastError();
+      throw;
+    }
+  }
+
+private:
+  void describe(driftbound_device_info& info) const {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, ordinal_), "the device cannot be used");
+    int runtime = 0;
+    check(cudaRuntimeGetVersion(&runtime), "the CUDA runtime has no version");
+    set_text(info.backend, "cuda");
+    set_text(info.name, properties.name);
+    set_text(info.build_flags, DRIFTBOUND_CUDA_BUILD);
+    set_text(info.environment, vendor_environment());
+    info.compute_major = properties.major;
+    info.compute_minor = properties.minor;
+    info.multiprocessors = properties.multiProcessorCount;
+    info.runtime_version = runtime;
+    info.memory_bytes = properties.totalGlobalMem;
+  }
+
+  std::int32_t ordinal_;
+  Stream stream_;
+  Memory workspace_;
+  std::unique_ptr<Cublas> cublas_;
+};
+
+}  // namespace
+}  // namespace driftbound::device
+
+extern "C" __attribute__((visibility("default"))) const driftbound_device_functions* driftbound_device_entry(
+    std::uint32_t interface_version) {
+  return driftbound::device::Module<driftbound::device::CudaMachine>::table(interface_version);
+}
