@@ -8,6 +8,7 @@
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/gamma.hpp"
 #include "num/rules.hpp"
+#include "support/matrix_unit.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
 
@@ -145,6 +146,36 @@ std::int64_t check_stagnating_softmax(const bounds::Rules& rules) {
   return tallies.violations();
 }
 
+/// Sums of a matrix unit, with its own fraction bits and block declared.
+std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, TensorCore unit, bool may_flush = false) {
+  MatrixUnit setup;
+  setup.built = setup.declared = unit;
+  setup.may_flush = may_flush;
+  setup.splits_and_pads = false;
+  Generator generator(50);
+  Tallies tallies;
+  for (int i = 0; i < 10; ++i) tallies += check_unit_lengths(rules, setup, data, generator);
+  return tallies.violations();
+}
+
+auto matrix_unit(UnitData data, bool may_flush = false) {
+  return [=](const bounds::Rules& rules) { return check_matrix_unit(rules, data, TensorCore{25, 4}, may_flush); };
+}
+
+/// A sum of 2^129 cut to the largest float32, from which a second step takes 3 2^127.
+std::int64_t check_overflow_cut_off(const bounds::Rules& rules) {
+  MatrixUnit unit;
+  unit.saturates = true;
+  unit.splits_and_pads = false;
+  unit.built = unit.declared = {23, 4};
+  const std::vector<double> a = {0x1p127, 0x1p127, 0x1p127, 0x1p127, -0x1p127, -0x1p127, -0x1p127};
+  const std::vector<double> ones(a.size(), 1.0);
+  Generator generator(50);
+  const auto y = static_cast<double>(UnitRun(unit, generator).dot(a, ones));
+  const OneNode one = one_node(op::MatMul{}, {{{1, 7}, a}, {{7, 1}, ones}}, {{1, 1}, {y}}, unit.arithmetic());
+  return violations_of_one(one, y, Real(0x1p127), rules);
+}
+
 std::vector<BoundFault> bound_faults() {
   return {
       {"sums in double taken for exact",
@@ -180,6 +211,51 @@ std::vector<BoundFault> bound_faults() {
       {"overflow forgotten",
        [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
        check_saturating_sum},
+      {"the overflow of a matrix unit forgotten",
+       [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
+       check_overflow_cut_off},
+      {"steps of a matrix unit taken for twice as wide",
+       [](auto& r) {
+         r.block_steps = [](std::int64_t length, std::int64_t products, const TensorCore& unit) {
+           return bounds::block_steps(length, products, {unit.fraction_bits, 2 * unit.block});
+         };
+       },
+       matrix_unit(UnitData::quanta)},
+      {"half of what alignment cuts off",
+       [](auto& r) {
+         r.alignment_factor = [](std::int64_t n, std::int64_t steps, const Machine& m) {
+           return halved(bounds::alignment_factor(n, steps, m));
+         };
+       },
+       matrix_unit(UnitData::quanta)},
+      {"a matrix unit's sums taken to be rounded to nearest",
+       [](auto& r) { r.cutting_factor = [](std::int64_t steps) { return halved(bounds::cutting_factor(steps)); }; },
+       matrix_unit(UnitData::quanta)},
+      {"alignment to zeros forgotten",
+       [](auto& r) {
+         r.alignment_reach = [](const bounds::LineRange&, const bounds::LineRange&, double) {
+           return Magnitude(0x1p-126);
+         };
+       },
+       matrix_unit(UnitData::zero_huge)},
+      {"sums of a matrix unit cut below the normal range forgotten",
+       [](auto& r) {
+         r.alignment_term = [](const bounds::BlockSum&, std::int64_t, const Machine&) { return Magnitude(); };
+       },
+       matrix_unit(UnitData::tiny)},
+      {"flushing inside a matrix unit forgotten",
+       [](auto& r) {
+         r.flushing_term = [](const bounds::BlockSum&, std::int64_t, const Machine&) { return Magnitude(); };
+       },
+       matrix_unit(UnitData::tiny, true)},
+      {"the last cut of a matrix unit taken for a rounding to nearest",
+       [](auto& r) {
+         r.last_cut_error = [](double y, const Machine& m) { return halved(bounds::last_cut_error(y, m)); };
+       },
+       matrix_unit(UnitData::quanta)},
+      {"operands that may be read as 0 taken for kept",
+       [](auto& r) { r.may_read_zero = [](double, const Format&, const Machine&) { return false; }; },
+       matrix_unit(UnitData::subnormal, true)},
       {"operands taken for exact", [](auto& r) { r.operand_error = [](double, double) { return 0.0; }; }, check_bf16},
       {"a quarter of an ulp for a cast",
        [](auto& r) {

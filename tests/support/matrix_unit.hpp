@@ -235,35 +235,97 @@ private:
   Generator& generator_;
 };
 
-/// Sums of k products of one kind, `sums` of them, each computed in a way of its own: a product of vectors in a batch.
-inline Tallies check_unit(const bounds::Rules& rules, const MatrixUnit& unit, UnitData data, std::size_t k,
-                          std::size_t sums, Generator& generator, bool has_bias = false) {
-  const auto length = static_cast<std::int64_t>(k), batches = static_cast<std::int64_t>(sums);
-  std::vector<double> a, b, c, computed;
-  std::vector<Real> exact;
-  UnitRun run(unit, generator);
-  for (std::size_t s = 0; s < sums; ++s) {
-    const auto [row, column] = UnitDraw(unit, data, generator).vectors(k);
-    std::vector<double> p, q;
-    Real sum;
-    for (std::size_t i = 0; i < k; ++i) {
-      p.push_back(run.operand(row[i]));
-      q.push_back(run.operand(column[i]));
-      sum += Real(row[i]) * Real(column[i]);
+/// A Gemm or MatMul computed by the unit, alpha and the bias in float32 afterwards.
+inline Tensor<float> unit_product(UnitRun& run, const Op& op, const std::vector<const Tensor<float>*>& in,
+                                  const Shape& shape) {
+  const auto* gemm = std::get_if<op::Gemm>(&op);
+  const ProductPlan plan = gemm != nullptr ? plan_product(*gemm, in[0]->shape, in[1]->shape)
+                                           : plan_product(std::get<op::MatMul>(op), in[0]->shape, in[1]->shape);
+  Tensor<float> result(shape);
+  std::vector<double> a(static_cast<std::size_t>(plan.k)), b(a.size());
+  for (std::size_t at = 0; at < result.size(); ++at) {
+    const auto index = static_cast<std::int64_t>(at);
+    const std::int64_t j = index % plan.n, i = index / plan.n % plan.m, batch = index / plan.n / plan.m;
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const auto slot = static_cast<std::size_t>(k);
+      a[slot] = run.operand(static_cast<double>(in[0]->values[plan.a_index(batch, i, k)]));
+      b[slot] = run.operand(static_cast<double>(in[1]->values[plan.b_index(batch, k, j)]));
     }
-    const auto y = static_cast<double>(run.dot(p, q));
-    a.insert(a.end(), row.begin(), row.end());
-    b.insert(b.end(), column.begin(), column.end());
-    computed.push_back(y);
-    exact.push_back(sum);
+    float y = run.dot(a, b);
+    if (gemm != nullptr) y = static_cast<float>(gemm->alpha) * y;
+    if (gemm != nullptr && in.size() > 2) {
+      const float addend = static_cast<float>(gemm->beta) * in[2]->values[BroadcastIndex(in[2]->shape, shape)(at)];
+      y = y + addend;
+    }
+    result.values[at] = y;
   }
-  (void)has_bias;
-  const OneNode one = one_node(op::MatMul{}, {{{batches, 1, length}, a}, {{batches, length, 1}, b}},
-                               {{batches, 1, 1}, computed}, unit.arithmetic());
-  const LayerBounds layer = bounds_of(one, rules);
+  return result;
+}
+
+struct UnitSums {
+  UnitData data = UnitData::uniform;
+  std::size_t k = 1, rows = 3, columns = 3;
+  double alpha = 1.0, beta = 1.0;
+  bool has_bias = false;
+};
+
+/// One Gemm of the unit against the truth, every element computed in a way of its own.
+inline Tallies check_unit(const bounds::Rules& rules, const MatrixUnit& unit, const UnitSums& sums,
+                          Generator& generator) {
+  const auto extent = [](std::size_t x) { return static_cast<std::int64_t>(x); };
+  const std::size_t k = sums.k, m = sums.rows, n = sums.columns;
+  Tensor<double> a({extent(m), extent(k)}), b({extent(k), extent(n)}), c({extent(n)});
+  UnitDraw draw(unit, sums.data, generator);
+  for (std::size_t i = 0; i < m; ++i) {
+    const std::vector<double> row = draw.vectors(k).first;
+    std::copy(row.begin(), row.end(), a.values.begin() + static_cast<std::ptrdiff_t>(i * k));
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    const std::vector<double> column = draw.vectors(k).second;
+    for (std::size_t l = 0; l < k; ++l) b.values[l * n + j] = column[l];
+    c.values[j] = static_cast<double>(static_cast<float>(uniform(generator, -1.0, 1.0) * column[0]));
+  }
+  const auto single = [](const Tensor<double>& x) {
+    return Tensor<float>(x.shape, std::vector<float>(x.values.begin(), x.values.end()));
+  };
+  const Tensor<float> a_single = single(a), b_single = single(b), c_single = single(c);
+  const op::Gemm gemm{sums.alpha, sums.beta, false, false};
+  UnitRun run(unit, generator);
+  std::vector<const Tensor<float>*> in = {&a_single, &b_single};
+  if (sums.has_bias) in.push_back(&c_single);
+  const Tensor<float> y = unit_product(run, gemm, in, {extent(m), extent(n)});
+
+  std::vector<Tensor<double>> operands = {a, b};
+  if (sums.has_bias) operands.push_back(c);
+  const Tensor<double> computed(y.shape, std::vector<double>(y.values.begin(), y.values.end()));
+  const LayerBounds layer = bounds_of(one_node(gemm, operands, computed, unit.arithmetic()), rules);
   Tallies tallies;
-  for (std::size_t s = 0; s < sums; ++s) {
-    if (std::isfinite(computed[s])) tallies.add(layer, s, computed[s], exact[s]);
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (!std::isfinite(y.values[i * n + j])) continue;
+      Real exact;
+      for (std::size_t l = 0; l < k; ++l) exact += Real(a.values[i * k + l]) * Real(b.values[l * n + j]);
+      exact = Real(sums.alpha) * exact + (sums.has_bias ? Real(sums.beta) * Real(c.values[j]) : Real());
+      tallies.add(layer, i * n + j, computed.values[i * n + j], exact);
+    }
+  }
+  return tallies;
+}
+
+/// Sums of 1 to 64 products of every length that matters to blocks of 4 to 16.
+inline const std::vector<std::size_t>& unit_lengths() {
+  static const std::vector<std::size_t> lengths = {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 24, 33, 64};
+  return lengths;
+}
+
+inline Tallies check_unit_lengths(const bounds::Rules& rules, const MatrixUnit& unit, UnitData data,
+                                  Generator& generator) {
+  Tallies tallies;
+  UnitSums sums;
+  sums.data = data;
+  for (const std::size_t k : unit_lengths()) {
+    sums.k = k;
+    tallies += check_unit(rules, unit, sums, generator);
   }
   return tallies;
 }
