@@ -1,0 +1,350 @@
+#!/usr/bin/env bash
+# Everything that a machine with an NVIDIA GPU can tell, in one command and without network (docs/gpu.md):
+# the GPU tests, every bundled network recorded in every mode and batch size, our own product compared bit for bit with
+# the CPU evaluator, reports, and the benchmark.
+#
+#   scripts/check_gpu.sh --pack [DIR]   on a machine with network: gathers programs and headers in DIR, to travel along
+#   scripts/check_gpu.sh [options]      on the machine with the GPU
+#
+#   --out DIR         where at most 8 files below 16 MiB go            ($OUT, else build/check_gpu)
+#   --carry DIR       what --pack gathered                             (build/carry)
+#   --programs DIR    programs of an existing build, instead of those brought along
+#   --build           build the capture preset even where programs that run were brought along
+#   --networks LIST   names of bundled networks                        (all)
+#   --modes LIST      as in the table                                  (all)
+#   --batches LIST    batch sizes                                      (1,16,256,10000)
+#   --samples N       samples of the largest batch                     (10000)
+#   --rows N          of them recorded                                 (64)
+#   --jobs N          networks at a time                               (4, or as many as there are cores)
+#   --quick           the benchmark on tiny matrices, for tests
+#   --time-limit S    seconds after which nothing new is begun         (480)
+#
+# Exit status: 0 everything passed, 1 something failed or was left out for time, 3 bad usage, 4 no usable GPU.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 3
+root=$PWD
+start=$(date +%s)
+
+carry=$root/build/carry
+out=${OUT:-$root/build/check_gpu}
+models=$root/examples/models
+programs='' networks='' modes='' quick='' build='' batches=1,16,256,10000 samples=10000 rows=64 time_limit=480
+jobs=$(nproc 2>/dev/null || echo 1)
+[ "$jobs" -gt 4 ] && jobs=4
+
+fail_usage() { echo "check_gpu: $1; see the head of scripts/check_gpu.sh" >&2; exit 3; }
+not_available() {
+  echo "check_gpu: $1" >&2
+  [ ! -d "$out" ] || echo "$1" >>"$out/log.txt"
+  exit 4
+}
+elapsed() { echo $(($(date +%s) - start)); }
+time_left() { echo $((time_limit - $(elapsed))); }
+say() { printf '[%3d s] %s\n' "$(elapsed)" "$1" | tee -a "$out/log.txt"; }
+show() { tee -a "$out/log.txt"; }
+generator() { if command -v ninja >/dev/null; then echo Ninja; else echo "Unix Makefiles"; fi; }
+absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
+
+# One checksum over everything that the programs are built from.
+sources_checksum() {
+  find CMakeLists.txt VERSION cmake include src analysis cli cuda bench scripts tests/gpu tests/support -type f 2>/dev/null |
+    LC_ALL=C sort | xargs cksum | cksum
+}
+
+# ---------------------------------------------------------------------------------------------------- --pack
+
+copy_headers() {
+  local header file
+  mkdir -p "$carry/include"
+  for header in nlohmann/json.hpp CLI/CLI.hpp fmt/format.h doctest/doctest.h; do
+    file=$(echo "#include <$header>" | "${CXX:-g++}" -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | grep "/$header\$" | head -1)
+    [ -n "$file" ] || { echo "check_gpu: the header $header is not installed; run ./test.sh once" >&2; exit 1; }
+    cp -r "$(dirname "$file")" "$carry/include/"
+  done
+}
+
+# Shared libraries that a machine with another distribution may lack; all but the C library's own.
+copy_libraries() {
+  mkdir -p "$carry/bin/lib"
+  ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+    grep -vE '/(ld-linux[^/]*|libc|libm|libdl|libpthread|librt)\.so\.[0-9]+$' | xargs -r cp -Lt "$carry/bin/lib"
+}
+
+pack() {
+  rm -rf "$carry"
+  mkdir -p "$carry/bin" "$root/build/pack"
+  copy_headers
+  cmake -S . -B build/pack -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
+    -DDRIFTBOUND_GPU_CHECK=ON -DDRIFTBOUND_CUDA=AUTO -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
+    -DCMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags" >build/pack/configure.log ||
+    { cat build/pack/configure.log; exit 1; }
+  cmake --build build/pack --parallel "$(nproc)" || exit 1
+  cp build/pack/driftbound build/pack/check_networks build/pack/bench_gpu build/pack/test_gpu "$carry/bin/" || exit 1
+  strip "$carry"/bin/driftbound "$carry"/bin/check_networks "$carry"/bin/bench_gpu "$carry"/bin/test_gpu
+  copy_libraries "$carry"/bin/*
+  if [ -d build/pack/driftbound-modules ]; then
+    cp -r build/pack/driftbound-modules "$carry/bin/"
+    module="with the CUDA module"
+  else
+    module="without the CUDA module (no nvcc here): it is built where the GPU is"
+  fi
+  sources_checksum >"$carry/sources.cksum"
+  echo "$carry: $(du -sm "$carry" | cut -f1) MiB, programs $module; take it along as build/carry"
+}
+
+# ---------------------------------------------------------------------------------------------------- programs
+
+has_gpu() {
+  [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || command -v nvidia-smi >/dev/null || ls /dev/nvidia[0-9]* >/dev/null 2>&1 ||
+    [ -e /dev/dxg ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'
+}
+has_nvcc() { PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v nvcc >/dev/null; }
+has_module() { [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || [ -e "$programs/driftbound-modules/libdriftbound_cuda.so" ]; }
+runs() { "$1/driftbound" --version >/dev/null 2>&1 && "$1/check_networks" --help >/dev/null 2>&1; }
+can_judge() { "$programs/driftbound" report >/dev/null 2>&1; [ $? -ne 4 ]; }
+
+use_what_was_brought() {
+  [ -d "$carry/bin" ] || return
+  if [ "$(cat "$carry/sources.cksum" 2>/dev/null)" != "$(sources_checksum)" ]; then
+    say "not used: the programs in $carry were built from other sources; run scripts/check_gpu.sh --pack anew"
+  elif ! runs "$carry/bin"; then
+    say "not used: the programs in $carry do not run here"
+  else
+    programs=$carry/bin
+  fi
+}
+
+build_capture() {
+  local headers=
+  [ -d "$carry/include" ] && headers="-DDRIFTBOUND_HEADERS=$carry/include"
+  say "building the capture preset"
+  if cmake -S . -B build/capture -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_CAPTURE_ONLY=ON \
+    -DDRIFTBOUND_CUDA="$(has_nvcc && echo ON || echo OFF)" $headers >"$work/build.log" 2>&1 &&
+    cmake --build build/capture --parallel "$(nproc)" >>"$work/build.log" 2>&1; then
+    say "built: $(grep -c . "$work/build.log") lines of log, no error"
+  else
+    tail -40 "$work/build.log" | show
+    failed "the capture preset does not build here"
+    return 1
+  fi
+}
+
+choose_programs() {
+  if [ -n "$programs" ]; then
+    runs "$programs" || fail_usage "--programs $programs: no driftbound and check_networks there that run"
+  else
+    use_what_was_brought
+  fi
+  if [ -n "$programs" ] && has_module && [ -z "$build" ]; then return; fi
+  has_module || has_nvcc ||
+    not_available "there is no CUDA module and no nvcc to build it: run scripts/check_gpu.sh --pack where nvcc is, and take build/carry along"
+  if build_capture; then
+    [ -n "$programs" ] || programs=$root/build/capture
+    has_module || export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
+  fi
+  [ -n "$programs" ] || finish
+}
+
+# ---------------------------------------------------------------------------------------------------- steps
+
+failed() {
+  echo "$1" >>"$work/failures"
+  say "FAILED: $1"
+}
+
+# limited COMMAND…: ended at the time limit, not begun after it.
+limited() {
+  local left
+  left=$(time_left)
+  [ "$left" -gt 0 ] && timeout "$left" "$@"
+}
+
+# each FUNCTION ITEM…: the function for every item, $jobs at a time.
+each() {
+  local function=$1 item
+  shift
+  for item in "$@"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    "$function" "$item" &
+  done
+  wait
+}
+
+describe_machine() {
+  echo "date       $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  echo "sources    checksum $(sources_checksum)$(git rev-parse --short HEAD 2>/dev/null | sed 's/^/, commit /')"
+  echo "program    $("$programs/driftbound" --version) in $programs"
+  echo "module     ${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}"
+  echo "system     $(uname -srm), $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null)"
+  echo "processor  $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) threads"
+  echo "compiler   $("${CXX:-c++}" --version 2>/dev/null | head -1)"
+  echo "nvcc       $(PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin nvcc --version 2>/dev/null | grep release || echo none)"
+  echo "GPU        $(nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'no nvidia-smi')"
+  env | grep -E '^(NVIDIA_TF32_OVERRIDE|CUBLAS_|CUDA_)' | sort
+}
+
+capture_something() {
+  limited "$programs/driftbound" capture "$models/${networks%% *}.onnx" --backend cuda --samples 2 --quiet \
+    -o "$work/probe.safetensors" 2>&1
+}
+
+# cuBLAS where the loader does not look: beside a toolkit, or in a Python package.
+find_cublas() {
+  local file
+  file=$(timeout 30 find / -xdev -name 'libcublas.so.1[0-9]' -print -quit 2>/dev/null)
+  [ -n "$file" ] || return 1
+  say "cuBLAS is not where the loader looks; taking $file"
+  export DRIFTBOUND_CUBLAS=$file LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${file%/*}
+}
+
+# Ends the script where there is no GPU that works, with the program's own sentence.
+probe() {
+  local message status
+  message=$(capture_something)
+  status=$?
+  case $message in *"no cuBLAS"*) find_cublas && { message=$(capture_something); status=$?; } ;; esac
+  [ $status -eq 4 ] && not_available "${message#driftbound: }"
+  [ $status -eq 0 ] || failed "capture --backend cuda: $message"
+}
+
+check_network() {
+  local rows_file=$work/rows/$1.tsv status
+  # shellcheck disable=SC2086
+  limited "$programs/check_networks" "$models/$1.onnx" --out "$work/traces" $modes --batches "$batches" \
+    --samples "$samples" --rows "$rows" >"$rows_file" 2>"$work/$1.err"
+  status=$?
+  if [ -s "$work/$1.err" ] || [ $status -gt 1 ]; then
+    failed "$1: exit status $status: $(tail -1 "$work/$1.err")"
+  elif [ $status -eq 1 ]; then
+    failed "$1: $(grep -c 'FAIL' "$rows_file") of $(grep -c . "$rows_file") runs"
+  else
+    say "$1: $(grep -c . "$rows_file") runs"
+  fi
+}
+
+table_of_runs() {
+  cat "$work"/rows/*.tsv | awk -F '\t' '
+    BEGIN { printf "%-24s %-20s %6s %6s %7s %8s %-11s %15s %9s %15s  %s\n", "network", "mode", "batch", "layers", "samples",
+                   "seconds", "observer", "not as on CPU", "largest", "as other batch", "result" }
+    { printf "%-24s %-20s %6s %6s %7s %8s %-11s %15s %9s %15s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
+}
+
+judge_trace() {
+  local name verdict
+  name=$(basename "$1" .safetensors)
+  verdict=$(limited "$programs/driftbound" report "$models/${name%%.*}.onnx" --trace "$1" --quiet 2>&1 | tr '\n' ' ')
+  printf '%-60s %s\n' "$name" "${verdict:-left out for time}" >"$work/verdicts/$name"
+  case $verdict in HOLDS*) ;; *) failed "report $name: ${verdict:-left out for time}" ;; esac
+}
+
+report_on_device() {
+  limited "$programs/driftbound" report "$models/$1.onnx" --backend cuda --arithmetic tf32 --samples 64 >"$work/tf32.$1" 2>&1 ||
+    failed "report $1 --backend cuda --arithmetic tf32: exit status $?"
+  show <"$work/tf32.$1"
+}
+
+# The traces, each compressed, in at most 4 archives that stay below the limit; those of the largest batch first.
+archive_traces() {
+  local file size number=1 filled=0 left_out=0 limit=$((14 * 1024 * 1024))
+  : >"$work/list.1"
+  gzip -f "$work"/traces/*.safetensors
+  for file in $(cd "$work/traces" && ls -rS ./*.b"${batches##*,}".safetensors.gz 2>/dev/null) \
+    $(cd "$work/traces" && ls -rS ./*.gz 2>/dev/null | grep -v "\.b${batches##*,}\."); do
+    size=$(($(wc -c <"$work/traces/$file") + 1024))
+    if [ $((filled + size)) -gt $limit ]; then number=$((number + 1)) filled=0; fi
+    if [ $number -gt 4 ]; then left_out=$((left_out + 1)); continue; fi
+    echo "$file" >>"$work/list.$number"
+    filled=$((filled + size))
+  done
+  for number in 1 2 3 4; do
+    [ -s "$work/list.$number" ] && tar -C "$work/traces" -cf "$out/traces-$number.tar" -T "$work/list.$number"
+  done
+  say "traces: $(cat "$work"/list.* | grep -c .) kept, $left_out left out for size"
+}
+
+finish() {
+  trap - TERM INT
+  if [ -s "$work/failures" ]; then
+    { echo; echo "FAILED:"; sed 's/^/  /' "$work/failures"; } | show
+    exit 1
+  fi
+  say "PASSED"
+  exit 0
+}
+
+run_all() {
+  local network
+  describe_machine | show
+  probe
+  limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: exit status $?"
+  tail -4 "$work/test_gpu.log" | show
+
+  # shellcheck disable=SC2086
+  each check_network $networks
+  table_of_runs | tee "$out/table.txt"
+  if can_judge; then
+    each judge_trace "$work"/traces/*.b"${batches##*,}".safetensors
+    cat "$work"/verdicts/* | tee -a "$out/table.txt"
+    for network in $networks; do report_on_device "$network"; break; done
+  else
+    say "report: left out, the program here records only; judge the traces with a full build"
+  fi
+  archive_traces
+  limited "$programs/bench_gpu" $quick >"$out/bench.jsonl" 2>"$work/bench.err" || failed "bench_gpu: $(tail -1 "$work/bench.err")"
+  show <"$out/bench.jsonl"
+  finish
+}
+
+# ---------------------------------------------------------------------------------------------------- command line
+
+mode=check
+while [ $# -gt 0 ]; do
+  case $1 in
+    --pack)
+      mode=pack
+      case ${2:---} in --*) ;; *) carry=$(absolute "$2"); shift ;; esac
+      ;;
+    --build) build=1 ;;
+    --quick) quick=--quick ;;
+    --out | --carry | --programs | --networks | --modes | --batches | --samples | --rows | --jobs | --time-limit)
+      [ $# -ge 2 ] || fail_usage "$1 needs a value"
+      case $1 in
+        --out) out=$(absolute "$2") ;;
+        --carry) carry=$(absolute "$2") ;;
+        --programs) programs=$(absolute "$2") ;;
+        --networks) networks=${2//,/ } ;;
+        --modes) modes="--modes $2" ;;
+        --batches) batches=$2 ;;
+        *)
+          case $2 in *[!0-9]* | '' | 0*) fail_usage "$1 $2: not a number from 1 on" ;; esac
+          case $1 in
+            --samples) samples=$2 ;;
+            --rows) rows=$2 ;;
+            --jobs) jobs=$2 ;;
+            --time-limit) time_limit=$2 ;;
+          esac
+          ;;
+      esac
+      shift
+      ;;
+    *) fail_usage "unknown argument $1" ;;
+  esac
+  shift
+done
+
+if [ $mode = pack ]; then
+  pack
+  exit
+fi
+[ -n "$networks" ] || networks=$(cd "$models" && ls ./*.onnx | sed 's|^\./||; s|\.onnx$||' | tr '\n' ' ')
+for network in $networks; do
+  [ -f "$models/$network.onnx" ] || fail_usage "--networks: there is no $models/$network.onnx"
+done
+has_gpu || not_available "no NVIDIA GPU or driver here (no nvidia-smi, no /dev/nvidia*, no libcuda.so.1)"
+work=$(mktemp -d) || exit 3
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out" "$work/rows" "$work/traces" "$work/verdicts" || exit 3
+: >"$out/log.txt"
+trap 'failed "ended from outside"; finish' TERM INT
+choose_programs
+run_all
