@@ -24,9 +24,10 @@ struct ReportContext {
   std::string domain;
 
   std::string backend, device;
+  std::string gemm;  ///< what multiplied matrices: "cublas", "cublas-pedantic", "ordered"; empty: unknown
   ArithmeticModel arithmetic;
-  std::int64_t batch = 0;
-  std::string observer_effect = "not checked";
+  std::int64_t batch = 0;  ///< samples evaluated together; 0: unknown
+  ObserverEffect observer_effect = ObserverEffect::not_checked;
   bool interrupted = false;
   std::int64_t requested_samples = 0;
 };
@@ -35,6 +36,12 @@ struct Report {
   ReportContext context;
   Comparison comparison;
 };
+
+/// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".
+std::string backend_text(const ReportContext& context);
+
+/// "outputs with and without capture: identical" or "… CHANGED"; empty where that was not checked.
+std::string observer_text(const ReportContext& context);
 
 /// The report as JSON (schema driftbound/report/1, docs/schema/report-1.json). Numbers that are not
 /// finite are strings ("inf", "-inf", "nan").

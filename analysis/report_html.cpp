@@ -125,8 +125,10 @@ std::string to_html(const Report& report) {
       escape_markup(c.model_file), style);
   html += fmt::format("<h1 class=\"{}\">{}</h1>\n", name_of(comparison.verdict), escape_markup(headline(report)));
   html += fmt::format("<p class=\"about\">{} · {} · {} in order {} · {} samples · {} · driftbound {}</p>\n",
-                      escape_markup(c.model_file), escape_markup(c.backend), escape_markup(c.arithmetic.name),
+                      escape_markup(c.model_file), escape_markup(backend_text(c)), escape_markup(c.arithmetic.name),
                       to_string(c.arithmetic.order), comparison.samples, c.date, DRIFTBOUND_VERSION);
+  if (const std::string observer = observer_text(c); !observer.empty())
+    html += fmt::format("<p class=\"about\">{}</p>\n", observer);
   html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
   html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" +
           output_table(comparison);

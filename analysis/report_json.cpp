@@ -126,16 +126,17 @@ Json run_json(const Report& report) {
   for (const auto& [bits, count] : report.comparison.rungs) rungs[std::to_string(bits)] = count;
   return {{"backend", c.backend},
           {"device", c.device},
+          {"gemm", text_or_null(c.gemm)},
           {"arithmetic", Json::parse(to_json(c.arithmetic))},
           {"order", to_string(c.arithmetic.order)},
-          {"batch", c.batch},
+          {"batch", c.batch > 0 ? Json(c.batch) : Json(nullptr)},
           {"threshold", report.comparison.threshold},
           {"assumptions", report.comparison.assumptions},
           {"reference",
            {{"rungs", rungs},
             {"max_bits", report.comparison.max_bits},
             {"undecided", report.comparison.reference_undecided}}},
-          {"observer_effect", c.observer_effect},
+          {"observer_effect", name_of(c.observer_effect)},
           {"interrupted", c.interrupted}};
 }
 

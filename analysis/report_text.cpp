@@ -338,6 +338,25 @@ Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists 
 )";
 }
 
+std::string backend_text(const ReportContext& context) {
+  if (context.backend == "cpu") return context.backend;
+  std::string text = context.device;
+  if (!context.gemm.empty()) text += (text.empty() ? "gemm " : ", gemm ") + context.gemm;
+  return text.empty() ? context.backend : fmt::format("{} ({})", context.backend, text);
+}
+
+std::string observer_text(const ReportContext& context) {
+  switch (context.observer_effect) {
+    case ObserverEffect::not_checked:
+      return "";
+    case ObserverEffect::none:
+      return "outputs with and without capture: identical";
+    case ObserverEffect::changed:
+      break;
+  }
+  return "outputs with and without capture: CHANGED (what was recorded is not what runs unobserved)";
+}
+
 std::string to_text(const Report& report, const TextOptions& options) {
   const Painter paint{options.colour};
   const ReportContext& c = report.context;
@@ -350,8 +369,10 @@ std::string to_text(const Report& report, const TextOptions& options) {
     text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
                         c.requested_samples);
   text += wrap(folklore_line(comparison), 100);
-  text += fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), c.backend,
-                      c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
+  text +=
+      fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), shorten(backend_text(c), 48),
+                  c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
+  if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
   text += "\n" + table(report, paint) + outputs_block(report, paint) + "\n" + wrap(reference_line(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
   if (options.explain) text += "\n" + explain_columns();

@@ -19,7 +19,7 @@ struct CaptureSettings {
 
 int capture(const CaptureSettings& settings) {
   require_writable(settings.output);
-  settings.run.check_backend();
+  settings.run.check();
   require_distinct({settings.model, settings.inputs.file}, {settings.output});
   const Graph graph = load_for_run(settings.model);
   const Trace trace = run_model(graph, sha256_of_file(settings.model), settings.inputs, settings.run, settings.quiet);

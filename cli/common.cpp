@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "analysis/progress.hpp"
+#include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -46,6 +48,8 @@ std::int64_t first_non_finite(const StoredTensor& tensor) {
     if (!std::isfinite(values.values[i])) return static_cast<std::int64_t>(i);
   return -1;
 }
+
+constexpr const char* default_order = "blocked:8+fma";
 
 std::string default_arithmetic(const Graph& graph) {
   return graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
@@ -88,9 +92,13 @@ void RunSettings::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+  app.add_option("--gemm", gemm, "What multiplies matrices on a GPU (auto: ordered with --order, else cublas)")
+      ->check(CLI::IsMember({"auto", "cublas", "cublas-pedantic", "ordered"}))
+      ->capture_default_str();
   app.add_option("--order", order,
                  "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
-      ->capture_default_str();
+      ->default_str(default_order);
+  app.add_option("--rows", rows, "Samples to record, all being evaluated: 3,7 or first:last[:step] (default: all)");
   app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(positive());
   app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(positive());
 }
@@ -105,24 +113,50 @@ std::int64_t RunSettings::batch_for(std::int64_t samples) const {
   return batch > 0 ? batch : std::min(samples, largest_default);
 }
 
-ArithmeticModel RunSettings::model_for(const Graph& graph) const {
-  return cpu_arithmetic(arithmetic.empty() ? default_arithmetic(graph) : arithmetic, parse_summation_order(order));
+bool RunSettings::asks_for_cublas() const {
+  return gemm == "cublas" || gemm == "cublas-pedantic";
 }
 
-void RunSettings::check_backend() const {
-  if (backend == "cuda")
-    throw NotAvailable(
-        "--backend cuda: this version has no CUDA module; use --backend cpu, or record a trace where the GPU is "
-        "and pass it with --trace");
+SummationOrder RunSettings::summation_order() const {
+  return parse_summation_order(order.empty() ? default_order : order);
+}
+
+void RunSettings::check() const {
   if (backend == "sim")
     throw NotAvailable(
         "--backend sim: this version has no tensor-core simulator; --backend cpu runs tf32, bf16 and fp16 with "
         "rounded operands and float32 sums");
+  if (asks_for_cublas() && backend == "cpu")
+    throw InvalidArgument(
+        fmt::format("--gemm {}: cuBLAS runs on a GPU, not with --backend cpu; the CPU is always --gemm ordered", gemm));
+  if (asks_for_cublas() && !order.empty())
+    throw InvalidArgument(fmt::format(
+        "--gemm {}: cuBLAS chooses its order of summation itself; leave --order out, or use --gemm ordered", gemm));
 }
 
+Evaluator RunSettings::cuda_evaluator_for(const std::string& arithmetic_name) const {
+  CudaOptions options;
+  options.arithmetic = arithmetic_name;
+  options.order = summation_order();
+  const bool is_ordered = gemm == "ordered" || (gemm == "auto" && !order.empty());
+  options.product = is_ordered                  ? CudaProduct::ordered
+                    : gemm == "cublas-pedantic" ? CudaProduct::vendor_pedantic
+                                                : CudaProduct::vendor;
+  return cuda_evaluator(options);
+}
+
+/// Without being asked a GPU runs float32 and float64 alone: what tensor cores do is for those who ask.
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
-  check_backend();
-  return cpu_evaluator(model_for(graph));
+  check();
+  const std::string name = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
+  if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(name);
+  if (backend == "auto" && (name == "fp32" || name == "fp64")) {
+    try {
+      return cuda_evaluator_for(name);
+    } catch (const NotAvailable&) {  // no module or no GPU: the CPU it is
+    }
+  }
+  return cpu_evaluator(cpu_arithmetic(name, summation_order()));
 }
 
 Graph load_for_run(const std::string& file) {
@@ -166,6 +200,7 @@ Trace run_model(const Graph& graph, const std::string& model_sha256, const Input
   RunOptions options;
   options.batch = run.batch_for(sample_count(graph, batch_layout(graph), data));
   options.threads = run.thread_count();
+  options.rows = parse_rows(run.rows, sample_count(graph, batch_layout(graph), data));
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.update(done, all);
     return !interrupted();
@@ -212,6 +247,52 @@ std::vector<std::pair<double, double>> parse_domain(const std::string& text) {
       throw InvalidArgument(fmt::format("--domain '{}': '{}' lacks a ':'; write lo:hi or lo:hi,lo:hi,…", text, part));
     domain.emplace_back(parse_number(part.substr(0, colon), text), parse_number(part.substr(colon + 1), text));
     if (comma == std::string_view::npos) return domain;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+namespace {
+
+/// "first", "first:last" or "first:last:step" as three numbers.
+std::array<std::int64_t, 3> parse_range(std::string_view part, const std::string& whole) {
+  constexpr std::int64_t largest = std::int64_t{1} << 40;
+  std::array<std::int64_t, 3> numbers = {0, 0, 1};
+  std::size_t given = 0;
+  for (std::string_view rest = part; given < numbers.size(); ++given) {
+    const std::size_t colon = rest.find(':');
+    const std::string_view text = rest.substr(0, colon);
+    std::int64_t& number = numbers[given];
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number < 0 || number > largest) break;
+    if (colon == std::string_view::npos) {
+      if (given == 0) numbers[1] = numbers[0] + 1;
+      if (numbers[1] > numbers[0] && numbers[2] > 0) return numbers;
+      break;
+    }
+    rest.remove_prefix(colon + 1);
+  }
+  throw InvalidArgument(fmt::format(
+      "--rows '{}': '{}' is neither a number nor a range first:last[:step] with first < last", whole, part));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples) {
+  std::vector<std::int64_t> rows;
+  if (text.empty()) return rows;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    const auto [first, last, step] = parse_range(rest.substr(0, comma), text);
+    if (last > samples)
+      throw InvalidArgument(fmt::format("--rows '{}': there are {} samples, counted from 0", text, samples));
+    if (!rows.empty() && first <= rows.back())
+      throw InvalidArgument(fmt::format("--rows '{}': {} follows {}; rows must ascend", text, first, rows.back()));
+    for (std::int64_t row = first; row < last; row += step) {
+      rows.push_back(row);
+      if (step > last - row) break;
+    }
+    if (comma == std::string_view::npos) return rows;
     rest.remove_prefix(comma + 1);
   }
 }

@@ -36,7 +36,9 @@ struct InputOptions {
 struct RunSettings {
   std::string backend = "auto";
   std::string arithmetic;  ///< empty: the model's own type
-  std::string order = "blocked:8+fma";
+  std::string gemm = "auto";
+  std::string order;  ///< empty: blocked:8+fma
+  std::string rows;   ///< empty: all are recorded
   std::int64_t batch = 0;
   int threads = 0;
 
@@ -44,10 +46,15 @@ struct RunSettings {
   int thread_count() const;
   /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.
   std::int64_t batch_for(std::int64_t samples) const;
-  ArithmeticModel model_for(const Graph& graph) const;
-  /// Throws:    NotAvailable for backends this build or machine lacks
+  /// Throws:    InvalidArgument where options contradict each other, NotAvailable for backends this version lacks
+  void check() const;
+  /// Throws:    NotAvailable for a backend this machine lacks
   Evaluator evaluator_for(const Graph& graph) const;
-  void check_backend() const;
+
+private:
+  bool asks_for_cublas() const;
+  SummationOrder summation_order() const;
+  Evaluator cuda_evaluator_for(const std::string& arithmetic_name) const;
 };
 
 /// Runs a model on the inputs asked for, with progress on a terminal.
@@ -71,6 +78,10 @@ void require_finite_weights(const Graph& graph);
 void require_finite_inputs(const Inputs& inputs, const std::string& where);
 
 std::vector<std::pair<double, double>> parse_domain(const std::string& text);
+
+/// Rows by number and by range first:last[:step], the last excluded, comma-separated: "0:10000:157", "1,5,7:9".
+/// Throws:    InvalidArgument where they do not ascend or there are no such samples
+std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples);
 
 /// SHA-256 over names, shapes and bytes of the input tensors.
 std::string hash_inputs(const Inputs& inputs);

@@ -102,9 +102,11 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
   describe_inputs(context, settings, trace);
   context.backend = trace.provenance.backend.empty() ? "unknown" : trace.provenance.backend;
   context.device = trace.provenance.device;
+  if (const auto gemm = trace.provenance.details.find("gemm"); gemm != trace.provenance.details.end())
+    context.gemm = gemm->second;
   context.arithmetic = trace.arithmetic;
-  context.batch = settings.trace.empty() ? settings.run.batch_for(trace.samples) : trace.samples;
-  if (settings.trace.empty()) context.observer_effect = "none";
+  context.batch = trace.provenance.batch;
+  context.observer_effect = trace.provenance.observer_effect;
   context.requested_samples = trace.samples;
   return context;
 }
@@ -119,7 +121,9 @@ int report(const ReportSettings& settings) {
     if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
   if (!settings.trace.empty() && !settings.inputs.file.empty())
     throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
-  settings.run.check_backend();
+  if (!settings.trace.empty() && !settings.run.rows.empty())
+    throw InvalidArgument("report: --rows and --trace exclude each other; a trace has the rows that were recorded");
+  settings.run.check();
   require_distinct(
       {settings.model, settings.trace, settings.inputs.file},
       {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference});

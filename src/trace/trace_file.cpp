@@ -76,7 +76,7 @@ ObserverEffect observer_effect_from_json(const json& value, const std::string& w
 }
 
 std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : dump_json(value);
+  return printable(value.is_string() ? value.get<std::string>() : dump_json(value));
 }
 
 Provenance provenance_from_json(const std::string& text, const std::string& where) {

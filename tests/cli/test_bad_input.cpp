@@ -145,7 +145,6 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --bounds nonsense", "nonsense");
   check_refused("report " + mlp + " --scalar 'nothing[0]'", "nothing");
   check_refused("report " + mlp + " --scalar 'logits[9]'", "logits[9]");
-  check_refused("report " + mlp + " --backend cuda", "CUDA", 4);
   check_refused("report " + mlp + " --backend sim", "sim", 4);
   check_refused("report " + mlp + " --samples 0", "--samples");
   check_refused("report " + mlp + " --threshold nan", "--threshold");

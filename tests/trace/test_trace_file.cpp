@@ -42,7 +42,8 @@ Trace batched_trace() {
   Trace trace;
   trace.model_sha256 = hash;
   trace.arithmetic = cpu_arithmetic("fp32", parse_summation_order("blocked:8+fma"));
-  trace.provenance = {"driftbound test", "cpu", "a machine", "2026-11-21", {{"threads", "2"}}};
+  trace.provenance = {"driftbound test",      "cpu", "a machine", "2026-11-21", {{"threads", "2"}}, 16,
+                      ObserverEffect::changed};
   trace.inputs.tensors.emplace_back("in/x", floats({4, 3}, 0));
   trace.layers = {{"net/gemm", floats({4, 2}, 10)},
                   {"constant", floats({3, 2}, 20)},
@@ -82,6 +83,8 @@ void check_same(const Trace& a, const Trace& b) {
   CHECK(a.provenance.device == b.provenance.device);
   CHECK(a.provenance.date == b.provenance.date);
   CHECK(a.provenance.details == b.provenance.details);
+  CHECK(a.provenance.batch == b.provenance.batch);
+  CHECK(a.provenance.observer_effect == b.provenance.observer_effect);
   REQUIRE(a.inputs.tensors.size() == b.inputs.tensors.size());
   for (std::size_t i = 0; i < a.inputs.tensors.size(); ++i) {
     CHECK(a.inputs.tensors[i].first == b.inputs.tensors[i].first);
@@ -304,6 +307,11 @@ TEST_CASE("traces that do not fit the model say why") {
   CHECK(contains(message_of<Unsupported>(graph, write(folder, fine, {{"driftbound.trace", "2"}})), "version"));
   CHECK(contains(message_of<ParseError>(graph, write(folder, fine, {{"arithmetic", "{"}})), "arithmetic"));
   CHECK(contains(message_of<ParseError>(graph, write(folder, fine, {{"provenance", "[]"}})), "provenance"));
+  for (const char* batch : {R"({"batch": -1})", R"({"batch": 1.5})", R"({"batch": "4"})", R"({"batch": 1e30})",
+                            R"({"batch": 18446744073709551615})"})
+    CHECK(contains(message_of<ParseError>(graph, write(folder, fine, {{"provenance", batch}})), "batch"));
+  for (const char* effect : {R"({"observer_effect": "maybe"})", R"({"observer_effect": 1})"})
+    CHECK(contains(message_of<ParseError>(graph, write(folder, fine, {{"provenance", effect}})), "observer_effect"));
   CHECK_THROWS_AS(read_trace(graph, hash, folder / "missing"), FileError);
 }
 

@@ -9,7 +9,7 @@ Buffer::Buffer(Device& device, std::uint64_t bytes) : device_(device) {
   const driftbound_device_functions& functions = device.functions();
   const int status = functions.allocate(device.handle_, bytes, &data_);
   if (status == DRIFTBOUND_DEVICE_OK) return;
-  Failure failure{status, functions.message(), bytes, 0, 0};
+  DeviceFailure failure{status, functions.message(), bytes, 0, 0};
   if (status == DRIFTBOUND_DEVICE_OUT_OF_MEMORY)
     functions.memory(device.handle_, &failure.bytes_free, &failure.bytes_in_all);
   throw failure;
@@ -38,10 +38,10 @@ void Device::download(void* to, const void* from, std::uint64_t bytes) {
 }
 
 void Device::require(int status) const {
-  if (status != DRIFTBOUND_DEVICE_OK) throw Failure{status, functions_->message(), 0, 0, 0};
+  if (status != DRIFTBOUND_DEVICE_OK) throw DeviceFailure{status, functions_->message(), 0, 0, 0};
 }
 
-void throw_failure(const Failure& failure, const driftbound_device_info& info, const std::string& where) {
+void throw_failure(const DeviceFailure& failure, const driftbound_device_info& info, const std::string& where) {
   const std::string device = "the device '" + std::string(info.name) + "' ";
   switch (failure.status) {
     case DRIFTBOUND_DEVICE_NOT_AVAILABLE:

@@ -10,7 +10,7 @@
 namespace driftbound::device {
 
 /// A call of the module that failed, before anybody has said at which layer.
-struct Failure {
+struct DeviceFailure {
   int status = DRIFTBOUND_DEVICE_FAILED;
   std::string message;
   std::uint64_t bytes_asked_for = 0;  ///< out of memory only, as the two below
@@ -23,7 +23,7 @@ class Device;
 /// Memory on a device. The device must outlive it.
 class Buffer {
 public:
-  /// Throws:    Failure
+  /// Throws:    DeviceFailure
   Buffer(Device& device, std::uint64_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -39,7 +39,7 @@ private:
 /// An open device.
 class Device {
 public:
-  /// Throws:    Failure
+  /// Throws:    DeviceFailure
   Device(const driftbound_device_functions& functions, int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -49,7 +49,7 @@ public:
   const driftbound_device_functions& functions() const { return *functions_; }
 
   /// One function of the table applied to this device.
-  /// Throws:    Failure
+  /// Throws:    DeviceFailure
   template <class... Parameters>
   void call(int (*function)(driftbound_device*, Parameters...), std::type_identity_t<Parameters>... arguments) {
     require(function(handle_, arguments...));
@@ -70,6 +70,7 @@ private:
 
 /// Throws what a failed call means to a user: NotAvailable (no device, out of memory, lost, failed) or Unsupported.
 /// `where` completes "at …": "layer 'stem/Gemm'".
-[[noreturn]] void throw_failure(const Failure& failure, const driftbound_device_info& info, const std::string& where);
+[[noreturn]] void throw_failure(const DeviceFailure& failure, const driftbound_device_info& info,
+                                const std::string& where);
 
 }  // namespace driftbound::device

@@ -23,7 +23,7 @@ template <class F>
 auto at_layer(const Graph& graph, std::size_t node, const Device& device, F f) {
   try {
     return f();
-  } catch (const Failure& failure) {
+  } catch (const DeviceFailure& failure) {
     throw_failure(failure, device.info(), "layer '" + graph.nodes[node].name + "'");
   }
 }
@@ -147,7 +147,7 @@ std::unique_ptr<Device> open_device(int ordinal) {
   const driftbound_device_functions& functions = load_cuda_module(module_folders());
   try {
     return std::make_unique<Device>(functions, ordinal);
-  } catch (const Failure& failure) {
+  } catch (const DeviceFailure& failure) {
     throw_failure(failure, {}, "device " + std::to_string(ordinal));
   }
 }

@@ -18,7 +18,7 @@ struct DeviceRules {
 DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arithmetic);
 
 /// Output of one node from the values at hand, as docs/arithmetic.md defines every op.
-/// Throws:    Failure, Unsupported
+/// Throws:    DeviceFailure, Unsupported
 template <class Real>
 DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
                                 DeviceValues<Real>& values);

@@ -127,6 +127,7 @@ void HostMachine::release(void* memory) {
 
 void HostMachine::upload(void* to, const void* from, std::uint64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
+  downloaded_ = false;
 }
 
 void HostMachine::download(void* to, const void* from, std::uint64_t bytes) {

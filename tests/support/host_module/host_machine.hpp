@@ -68,7 +68,8 @@ public:
   static std::uint64_t live_bytes();
 
 private:
-  /// Flips the last bit of a result where the disturbance is asked for and something has been downloaded.
+  /// Flips the last bit of a result where the disturbance is asked for and something has been downloaded since the
+  /// last upload.
   template <class Real>
   void disturb_bits(Real* result) const {
     if (faults_.disturbed && downloaded_) *reinterpret_cast<unsigned char*>(result) ^= 1u;

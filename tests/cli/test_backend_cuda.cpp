@@ -1,0 +1,178 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/environment.hpp"
+#include "support/json_schema.hpp"
+#include "support/run_program.hpp"
+
+using driftbound::test::read_file;
+using driftbound::test::ScopedVariable;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string mlp = models + "mlp_2_10_10_2.onnx";
+const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
+
+/// Lets the program find the host double of the CUDA module.
+ScopedVariable with_host_module() {
+  return ScopedVariable("DRIFTBOUND_PLUGIN_PATH", DRIFTBOUND_HOST_MODULE_FOLDER);
+}
+
+nlohmann::json report_of(const std::string& arguments) {
+  const ProgramResult result = run_program("report " + arguments + " --json -");
+  CAPTURE(arguments);
+  CAPTURE(result.err);
+  REQUIRE(result.status <= 1);
+  return nlohmann::json::parse(result.out);
+}
+
+/// The exit status and a sentence that names what it is about, and no output file.
+void check_refused(const std::string& options, int status, const std::string& named) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors"), json = folder.file("r.json");
+  for (const std::string& command :
+       {"capture " + mlp + " --samples 6 -o " + trace + " " + options,
+        "report " + mlp + " --samples 6 --quiet --save-trace " + trace + " --json " + json + " " + options}) {
+    CAPTURE(command);
+    const ProgramResult result = run_program(command);
+    CAPTURE(result.err);
+    CHECK(result.status == status);
+    CHECK(result.err.find(named) != std::string::npos);
+    CHECK(result.out.empty());
+    CHECK(std::filesystem::is_empty(folder.path()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("without a module --backend cuda says where it looked, and auto takes the CPU") {
+  const TemporaryFolder empty;
+  const ScopedVariable path("DRIFTBOUND_PLUGIN_PATH", empty.path().string());
+  if (std::filesystem::exists(std::filesystem::path(DRIFTBOUND_PROGRAM).parent_path() / "driftbound-modules")) return;
+  check_refused("--backend cuda", 4, empty.path().string());
+  check_refused("--gemm cublas", 4, "there is no CUDA module");
+  CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cpu");
+}
+
+TEST_CASE("modules that cannot be used are exit status 4 and leave no file") {
+  const TemporaryFolder folder;
+  folder.write("libdriftbound_cuda.so", "no library");
+  const std::string broken = DRIFTBOUND_BROKEN_MODULES;
+  for (const auto& [place, named] :
+       std::vector<std::pair<std::string, std::string>>{{folder.path().string(), "cannot be loaded"},
+                                                        {broken + "/no_entry", "driftbound_device_entry"},
+                                                        {broken + "/other_version", "another interface"}}) {
+    const ScopedVariable path("DRIFTBOUND_PLUGIN_PATH", place);
+    check_refused("--backend cuda", 4, named);
+  }
+  const ScopedVariable path = with_host_module();
+  const ScopedVariable fault("DRIFTBOUND_HOST_MODULE_UNAVAILABLE", "the driver is older than CUDA 12.0 needs");
+  check_refused("--backend cuda", 4, "the driver is older than CUDA 12.0 needs");
+  CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cpu");
+}
+
+TEST_CASE("a device that runs out of memory or is lost is exit status 4, names the layer and leaves no file") {
+  const ScopedVariable path = with_host_module();
+  for (const char* bytes : {"16", "300", "900"}) {
+    const ScopedVariable fault("DRIFTBOUND_HOST_MODULE_MEMORY", bytes);
+    check_refused("--backend cuda", 4, "use a smaller --batch");
+    check_refused("--backend cuda", 4, "layer '");
+  }
+  for (const char* calls : {"0", "3", "20", "40"}) {
+    const ScopedVariable fault("DRIFTBOUND_HOST_MODULE_LOST_AFTER", calls);
+    check_refused("--backend cuda --batch 2", 4, "was lost at layer '");
+  }
+}
+
+TEST_CASE("a report names backend, device and product, and satisfies the schema") {
+  const ScopedVariable path = with_host_module();
+  for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"}) {
+    CAPTURE(arithmetic);
+    const auto report = report_of(mlp + " --samples 10 --batch 4 --backend cuda --arithmetic " + arithmetic);
+    CHECK(schema_errors(schema_file, report) == "");
+    CHECK(report["run"]["backend"] == "cuda");
+    CHECK(report["run"]["device"] == "host double");
+    CHECK(report["run"]["gemm"] == "cublas");
+    CHECK(report["run"]["order"] == "unknown");
+    CHECK(report["run"]["batch"] == 4);
+    CHECK(report["run"]["observer_effect"] == "none");
+    CHECK((report["verdict"] == "holds" || report["verdict"] == "approaches"));
+  }
+  const auto ordered = report_of(mlp + " --samples 4 --backend cuda --order pairwise");
+  CHECK(ordered["run"]["gemm"] == "ordered");
+  CHECK(ordered["run"]["order"] == "pairwise");
+  CHECK(report_of(mlp + " --samples 4 --backend cuda --gemm cublas-pedantic")["run"]["gemm"] == "cublas-pedantic");
+  const ProgramResult text = run_program("report " + mlp + " --samples 4 --backend cuda");
+  CHECK(text.out.find("cuda (host double, gemm cublas)") != std::string::npos);
+  CHECK(text.out.find("outputs with and without capture: identical") != std::string::npos);
+}
+
+TEST_CASE("a run that recording disturbs is told in text, HTML and JSON, also from its trace") {
+  const ScopedVariable path = with_host_module();
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors"), html = folder.file("r.html");
+  {
+    const ScopedVariable fault("DRIFTBOUND_HOST_MODULE_DISTURB", "1");
+    REQUIRE(run_program("capture " + mlp + " --samples 6 --batch 3 --backend cuda -o " + trace).status == 0);
+  }
+  const ProgramResult text = run_program("report " + mlp + " --trace " + trace + " --html " + html);
+  CHECK(text.out.find("outputs with and without capture: CHANGED") != std::string::npos);
+  CHECK(read_file(html).find("outputs with and without capture: CHANGED") != std::string::npos);
+  const auto report = nlohmann::json::parse(run_program("report " + mlp + " --json - --trace " + trace).out);
+  CHECK(report["run"]["observer_effect"] == "changed");
+  CHECK(report["run"]["batch"] == 3);
+  CHECK(report["run"]["gemm"] == "cublas");
+}
+
+TEST_CASE("auto takes a GPU for fp32 and fp64, the CPU for narrow arithmetics unless cuBLAS is asked for") {
+  const ScopedVariable path = with_host_module();
+  CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cuda");
+  CHECK(report_of(mlp + " --samples 2 --order pairwise")["run"]["gemm"] == "ordered");
+  CHECK(report_of(mlp + " --samples 2 --arithmetic tf32")["run"]["backend"] == "cpu");
+  CHECK(report_of(mlp + " --samples 2 --arithmetic tf32 --gemm cublas")["run"]["backend"] == "cuda");
+  const auto cpu = report_of(mlp + " --samples 2 --backend cpu");
+  CHECK(cpu["run"]["backend"] == "cpu");
+  CHECK(cpu["run"]["gemm"] == "ordered");
+  CHECK(cpu["run"]["observer_effect"] == "not checked");
+}
+
+TEST_CASE("options that contradict each other are exit status 3") {
+  const ScopedVariable path = with_host_module();
+  check_refused("--backend cpu --gemm cublas", 3, "--backend cpu");
+  check_refused("--backend cpu --gemm cublas-pedantic", 3, "--backend cpu");
+  check_refused("--backend cuda --gemm cublas --order pairwise", 3, "--order");
+  check_refused("--backend cuda --gemm cublas-pedantic --arithmetic bf16", 3, "pedantic");
+  check_refused("--backend cuda --order unknown", 3, "order");
+  const ScopedVariable variable("DRIFTBOUND_HOST_MODULE_ENVIRONMENT", "NVIDIA_TF32_OVERRIDE=0");
+  check_refused("--backend cuda", 3, "NVIDIA_TF32_OVERRIDE=0");
+}
+
+TEST_CASE("--rows records those samples alone, on the CPU and on a device") {
+  const ScopedVariable path = with_host_module();
+  for (const char* backend : {"cpu", "cuda --gemm ordered"}) {
+    CAPTURE(backend);
+    const std::string base = mlp + " --samples 40 --batch 16 --backend " + backend;
+    const auto all = report_of(base), some = report_of(base + " --rows 3,7:9,10:40:5");
+    CHECK(all["inputs"]["samples"] == 40);
+    CHECK(some["inputs"]["samples"] == 9);
+    CHECK(some["run"]["batch"] == 16);
+    const auto one = report_of(base + " --rows 39");
+    CHECK(one["inputs"]["samples"] == 1);
+  }
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors");
+  REQUIRE(run_program("capture " + mlp + " --samples 10000 --rows 0:10000:157 -o " + trace).status == 0);
+  CHECK(report_of(mlp + " --trace " + trace)["inputs"]["samples"] == 64);
+  CHECK(run_program("report " + mlp + " --rows 1 --trace " + trace).status == 3);
+}
+
+TEST_CASE("rows out of range, not ascending or malformed are exit status 3") {
+  for (const char* rows : {"6", "0:7", "5:3", "3,2", "3,3", "0:6:0", "a", "1:", ":2", "-1", "1:2:3:4", "1,,2", ",",
+                           "0:99999999999999999999", "9223372036854775807", "1:5:-1"}) {
+    check_refused("--backend cpu --rows " + std::string(rows), 3, "--rows");
+  }
+}
