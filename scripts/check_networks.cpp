@@ -23,6 +23,7 @@
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/recorded_provenance.hpp"
 
 namespace {
 
@@ -143,16 +144,6 @@ Difference difference_of(const Trace& a, const Trace& b) {
   return difference;
 }
 
-/// Empty where a device's provenance says all that a recorded trace must say.
-std::string lacking_provenance(const Provenance& provenance) {
-  if (provenance.program.empty()) return "the provenance names no program";
-  if (provenance.backend != "cuda") return "the provenance names the backend '" + provenance.backend + "'";
-  if (provenance.device.empty()) return "the provenance names no device";
-  if (provenance.date.empty()) return "the provenance has no date";
-  if (provenance.details.empty()) return "the provenance names neither driver nor toolkit";
-  return "";
-}
-
 class Check {
 public:
   explicit Check(const Settings& settings)
@@ -213,14 +204,20 @@ private:
     return result == "pass";
   }
 
-  Trace trace_of(const Mode& mode, std::int64_t batch) const {
+  Trace trace_of(const Mode& mode, std::int64_t batch) {
+    const Run run = run_of(inputs_, settings_.samples, chosen_, batch);
+    Trace trace = on_gpu(mode).run(graph_, run.inputs, run.options);
+    trace.model_sha256 = hash_;
+    return trace;
+  }
+
+  const Evaluator& on_gpu(const Mode& mode) {
+    const auto found = on_gpu_.find(mode.name);
+    if (found != on_gpu_.end()) return found->second;
     CudaOptions options;
     options.arithmetic = mode.arithmetic;
     options.product = mode.product;
-    Run run = run_of(inputs_, settings_.samples, chosen_, batch);
-    Trace trace = cuda_evaluator(options).run(graph_, run.inputs, run.options);
-    trace.model_sha256 = hash_;
-    return trace;
+    return on_gpu_.emplace(mode.name, cuda_evaluator(options)).first->second;
   }
 
   const Trace& on_cpu(const Mode& mode) {
@@ -232,7 +229,8 @@ private:
   }
 
   static std::string verdict(const Mode& mode, const Trace& trace, const Difference& from_cpu) {
-    if (const std::string lacking = lacking_provenance(trace.provenance); !lacking.empty()) return "FAIL: " + lacking;
+    const std::string lacking = test::lacking_provenance(trace.provenance);
+    if (!lacking.empty()) return "FAIL: the provenance does not say: " + lacking;
     if (trace.provenance.observer_effect != ObserverEffect::none)
       return "FAIL: observer effect " + std::string(name_of(trace.provenance.observer_effect));
     if (from_cpu.within(mode.tolerance)) return "pass";
@@ -245,6 +243,7 @@ private:
   std::string hash_, name_;
   std::vector<std::int64_t> chosen_;
   Inputs inputs_;
+  std::map<std::string, Evaluator> on_gpu_;
   std::map<std::string, Trace> on_cpu_;
 };
 
