@@ -59,7 +59,7 @@ TEST_CASE("a captured trace gives the report of the run itself") {
 }
 
 TEST_CASE("threads and batch size do not change the report") {
-  const std::string base = "report " + models + "oscillator_d2_w16.onnx --samples 9 --json - ";
+  const std::string base = "report " + models + "oscillator_d2_w16.onnx --samples 9 --backend cpu --json - ";
   auto one = nlohmann::json::parse(run_program(base + "--threads 1").out);
   auto three = nlohmann::json::parse(run_program(base + "--threads 3 --batch 2").out);
   for (std::size_t i = 0; i < one["layers"].size(); ++i) {

@@ -260,19 +260,23 @@ TEST_CASE("vendor products give close results in every mode, and their traces sa
   const Graph graph = network(random);
   const Inputs data = inputs_for(random, 9);
   const Tensor<double> exact = on_cpu("fp64", "pairwise").run(graph, data).layers.back().output.to_double();
-  for (const auto& [arithmetic, product, tolerance] :
-       std::vector<std::tuple<const char*, CudaProduct, double>>{{"fp64", CudaProduct::vendor, 1e-13},
-                                                                 {"fp64", CudaProduct::vendor_pedantic, 1e-13},
-                                                                 {"fp32", CudaProduct::vendor, 1e-4},
-                                                                 {"fp32", CudaProduct::vendor_pedantic, 1e-4},
-                                                                 {"tf32", CudaProduct::vendor, 5e-2},
-                                                                 {"bf16", CudaProduct::vendor, 5e-1},
-                                                                 {"fp16", CudaProduct::vendor, 5e-2}}) {
-    CAPTURE(arithmetic);
-    const Evaluator evaluator = cuda_evaluator(cuda_options(arithmetic, product));
+  struct Mode {
+    std::string arithmetic;
+    CudaProduct product;
+    double tolerance;
+  };
+  for (const Mode& mode : std::vector<Mode>{{"fp64", CudaProduct::vendor, 1e-13},
+                                            {"fp64", CudaProduct::vendor_pedantic, 1e-13},
+                                            {"fp32", CudaProduct::vendor, 1e-4},
+                                            {"fp32", CudaProduct::vendor_pedantic, 1e-4},
+                                            {"tf32", CudaProduct::vendor, 5e-2},
+                                            {"bf16", CudaProduct::vendor, 5e-1},
+                                            {"fp16", CudaProduct::vendor, 5e-2}}) {
+    CAPTURE(mode.arithmetic);
+    const Evaluator evaluator = cuda_evaluator(cuda_options(mode.arithmetic, mode.product));
     const Trace trace = evaluator.run(graph, data, in_batches(4));
     const Tensor<double> y = trace.layers.back().output.to_double();
-    for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::abs(y.values[i] - exact.values[i]) < tolerance);
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::abs(y.values[i] - exact.values[i]) < mode.tolerance);
     CHECK(to_json(trace.arithmetic) == to_json(evaluator.arithmetic()));
     CHECK(trace.arithmetic.order.kind == SummationOrder::Kind::unknown);
     CHECK(trace.arithmetic.products_may_flush);
@@ -281,7 +285,7 @@ TEST_CASE("vendor products give close results in every mode, and their traces sa
     const bool is_narrow = trace.arithmetic.input != trace.arithmetic.accumulator;
     REQUIRE(trace.arithmetic.tensor_core.has_value() == is_narrow);
     if (is_narrow) CHECK(trace.arithmetic.tensor_core->fraction_bits == 25);
-    if (is_narrow) CHECK(trace.arithmetic.tensor_core->block == (std::string(arithmetic) == "tf32" ? 4 : 8));
+    if (is_narrow) CHECK(trace.arithmetic.tensor_core->block == (mode.arithmetic == "tf32" ? 4 : 8));
     CHECK(trace.provenance.backend == "cuda");
     CHECK(trace.provenance.device == "host double");
     CHECK(trace.provenance.details.at("driver") == "13.0");
