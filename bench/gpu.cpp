@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   } catch (const NotAvailable& error) {
     fmt::print(stderr, "bench_gpu: {}\n", error.what());
     return 4;
-  } catch (const device::Failure& failure) {
+  } catch (const device::DeviceFailure& failure) {
     fmt::print(stderr, "bench_gpu: {}\n", failure.message);
     return 4;
   }
