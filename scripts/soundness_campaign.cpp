@@ -15,6 +15,7 @@
 #include "soundness/bundled.hpp"
 #include "soundness/foreign_sums.hpp"
 #include "soundness/hill_climb.hpp"
+#include "soundness/matrix_unit_networks.hpp"
 #include "soundness/random_networks.hpp"
 #include "soundness/soundness_check.hpp"
 
@@ -83,6 +84,12 @@ void check_foreign_sum(std::uint64_t seed, Tally& tally) {
       sum.graph, [&] { return sum.trace; }, [&] { return sum.description; }, {}, tally);
 }
 
+void check_unit_network(std::uint64_t seed, Tally& tally) {
+  const UnitNetwork network = random_unit_network(seed);
+  check_run(
+      network.graph, [&] { return network.trace; }, [&] { return network.description; }, {}, tally);
+}
+
 void run_random_networks(Campaign& campaign) {
   const auto families = static_cast<std::int64_t>(all_families().size());
   for (const Family family : all_families())
@@ -94,6 +101,11 @@ void run_random_networks(Campaign& campaign) {
 void run_foreign_sums(Campaign& campaign) {
   campaign.repeat("foreign sums", campaign.outputs / 10,
                   [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_foreign_sum(seed, tally); }; });
+}
+
+void run_unit_networks(Campaign& campaign) {
+  campaign.repeat("matrix units", campaign.outputs / 5,
+                  [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_unit_network(seed, tally); }; });
 }
 
 void run_bundled(Campaign& campaign, const std::string& folder) {
@@ -149,6 +161,8 @@ int replay(const std::string& family, std::uint64_t seed) {
   Tally tally;
   if (family == "foreign") {
     check_foreign_sum(seed, tally);
+  } else if (family == "unit") {
+    check_unit_network(seed, tally);
   } else {
     fmt::print("{}\n", describe(random_case(family_named(family), seed)));
     check_case(family_named(family), seed, tally);
@@ -160,13 +174,14 @@ int replay(const std::string& family, std::uint64_t seed) {
 
 }  // namespace
 
-/// soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]]   or   soundness_campaign --case FAMILY|foreign SEED
+/// soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]]   or   soundness_campaign --case FAMILY|foreign|unit SEED
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "--case")
     return replay(arguments[1], std::stoull(arguments[2], nullptr, 0));
   if (arguments.empty()) {
-    fmt::print(stderr, "usage: soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]] | --case FAMILY|foreign SEED\n");
+    fmt::print(stderr,
+               "usage: soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]] | --case FAMILY|foreign|unit SEED\n");
     return 3;
   }
   Campaign campaign;
@@ -178,6 +193,7 @@ int main(int argc, char** argv) {
   std::fputs(table_heading().c_str(), stdout);
   run_random_networks(campaign);
   run_foreign_sums(campaign);
+  run_unit_networks(campaign);
   run_bundled(campaign, arguments[0]);
   run_hill_climbs(campaign);
   return summarise(campaign, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

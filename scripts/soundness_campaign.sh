@@ -13,11 +13,11 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS
 cmake --build "$build" -j2 >/dev/null
 
 sources=
-for source in random_values random_networks foreign_sums hill_climb soundness_check bundled; do
+for source in random_values random_networks foreign_sums matrix_unit_networks hill_climb soundness_check bundled; do
   sources="$sources $root/tests/soundness/$source.cpp"
 done
 # shellcheck disable=SC2086
-"${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -Wall -Wextra -I"$root/include" -I"$root/tests" \
+"${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -Wall -Wextra -I"$root/include" -I"$root/src" -I"$root" -I"$root/tests" \
   "$root/scripts/soundness_campaign.cpp" $sources -o "$build/soundness_campaign" \
   "$build/src/libdriftbound.a" -lmpfr -lgmp -lfmt -lzip -pthread
 

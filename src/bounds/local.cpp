@@ -252,11 +252,13 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
 
 std::string matrix_unit_condition(const TensorCore& unit) {
   const std::string block = std::to_string(unit.block);
-  return "matrix products are added up by a unit that rounds operands to nearest, adds at least " + block +
-         " exact products to a float32 at once, each cut off no earlier than " + std::to_string(unit.fraction_bits) +
-         " bits behind the leading bit of the largest, and cuts that sum to float32; parts of a sum end at multiples "
+  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
+         "matrix unit that adds at least " +
+         block + " exact products to a float32 at once, each cut off no earlier than " +
+         std::to_string(unit.fraction_bits) +
+         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
          "of " +
-         block + " products and are added to nearest, a bias last (A-03)";
+         block + " products to nearest; a bias comes last (A-03)";
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ Sums sums_of(const Product& product, const NodeView& view, const Setting& settin
   sums.a_used = magnitudes(sums.a.used);
   sums.b_used = magnitudes(sums.b.used);
   sums.total = product_up(plan, sums.a_used, sums.b_used, rules, setting.threads);
-  sums.nonzero = count_nonzero(plan, sums.a_used, sums.b_used);
+  // Operands of a matrix unit may be read unrounded after all: what is 0 only by rounding counts.
+  const bool may_be_unrounded = machine.tensor_core.has_value();
+  sums.nonzero = may_be_unrounded ? count_nonzero(plan, view.input(0).values, view.input(1).values)
+                                  : count_nonzero(plan, sums.a_used, sums.b_used);
   if (!sums.a.is_exact()) sums.operand = product_up(plan, sums.a.error, sums.b_used, rules, setting.threads);
   if (!sums.b.is_exact()) {
     const std::vector<double> a_recorded = magnitudes(view.input(0).values);
@@ -142,7 +145,7 @@ private:
     return finish(e, any_order_sum(e.products, e.addend, total).before_last);
   }
 
-  /// T-21: scaling and the addend come after the sum, and round to nearest.
+  /// T-21, or T-10 where no matrix unit was used after all: scaling and the addend come after the sum, to nearest.
   double by_matrix_unit(const Element& e) const {
     const SumError sum = block_sum(BlockSum{e.length, e.products, e.total, e.reach});
     if (!scale_.is_trivial()) return finish_scaled(e, sum.whole);
@@ -153,10 +156,15 @@ private:
 
   SumError block_sum(const BlockSum& sum) const {
     if (sum.products == 0) return {};
+    const std::int64_t leaves = rules_.leaf_count(sum.products, 0);
     const std::int64_t steps = rules_.block_steps(sum.length, sum.products, *machine_.tensor_core);
-    const Magnitude aligned = rules_.alignment_factor(sum.products, steps, machine_) * sum.total +
-                              rules_.alignment_term(sum, steps, machine_) + rules_.flushing_term(sum, steps, machine_);
-    return {aligned + rules_.cutting_factor(steps) * sum.total, aligned + rules_.cutting_factor(steps - 1) * sum.total};
+    const Magnitude aligned = rules_.alignment_factor(sum.products, steps, machine_);
+    const auto error = [&](std::int64_t cuts, std::int64_t additions) {
+      const Magnitude by_unit = aligned + rules_.cutting_factor(cuts);
+      return std::max(by_unit, rules_.any_order_factor(additions, machine_)) * sum.total +
+             rules_.alignment_term(sum, steps, machine_) + rules_.underflow_term(sum.products, leaves, machine_);
+    };
+    return {error(steps, leaves), error(steps - 1, leaves - 1)};
   }
 
   SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {

@@ -48,7 +48,6 @@ struct Rules {
   decltype(&bounds::cutting_factor) cutting_factor = bounds::cutting_factor;        // T-21
   decltype(&bounds::alignment_reach) alignment_reach = bounds::alignment_reach;     // T-21
   decltype(&bounds::alignment_term) alignment_term = bounds::alignment_term;        // T-21
-  decltype(&bounds::flushing_term) flushing_term = bounds::flushing_term;           // T-21
   decltype(&bounds::last_cut_error) last_cut_error = bounds::last_cut_error;        // T-21
 
   // single roundings

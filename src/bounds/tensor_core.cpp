@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "bounds/rounding.hpp"
-#include "driftbound/num/gamma.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -60,11 +59,6 @@ Magnitude alignment_term(const BlockSum& sum, std::int64_t steps, const Machine&
   const TensorCore& unit = *machine.tensor_core;
   const Magnitude cuts = count(sum.products + 2 * steps_in_all(sum.length, unit)) * alignment_unit(unit);
   return (cuts + Magnitude(0x1p-23)) * sum.reach + count(steps) * Magnitude(smallest_subnormal);
-}
-
-Magnitude flushing_term(const BlockSum& sum, std::int64_t steps, const Machine& machine) {
-  if (!machine.flushes || sum.products <= 0) return Magnitude();
-  return count(sum.products + 2 * steps) * Magnitude(smallest_normal) * (Magnitude(1.0) + growth(steps, machine.u));
 }
 
 Magnitude last_cut_error(double y, const Machine& machine) {

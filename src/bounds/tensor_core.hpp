@@ -35,10 +35,6 @@ Magnitude alignment_reach(const LineRange& row, const LineRange& column, double 
 /// Source:    docs/theory.md T-21
 Magnitude alignment_term(const BlockSum& sum, std::int64_t steps, const Machine& machine);
 
-/// What flushing subnormal products and sums to 0 adds; 0 where nothing is flushed.
-/// Source:    docs/theory.md T-21
-Magnitude flushing_term(const BlockSum& sum, std::int64_t steps, const Machine& machine);
-
 /// |y - t| for the last operation of such a sum, be it a cut or a rounding to nearest, and storing its result as y.
 /// Source:    docs/theory.md T-21
 Magnitude last_cut_error(double y, const Machine& machine);

@@ -144,14 +144,14 @@ TEST_CASE("alpha and a bias after a matrix unit's sum stay within componentwise"
   }
 }
 
-TEST_CASE("data built for it uses more than three quarters of the bound of every unit") {
+TEST_CASE("data built for it uses more than half of the bound of every unit") {
   Generator generator(65);
   std::string table = "largest error / bound, exact operands, fraction bits x block:";
   for (const int fraction_bits : {23, 24, 25}) {
     for (const int block : {4, 8, 16}) {
       MatrixUnit unit;
       unit.built = unit.declared = {fraction_bits, block};
-      unit.splits_and_pads = false;
+      unit.splits_and_pads = unit.may_be_bypassed = false;
       UnitSums sums;
       sums.data = UnitData::quanta;
       sums.k = 512;
@@ -160,7 +160,8 @@ TEST_CASE("data built for it uses more than three quarters of the bound of every
       CAPTURE(fraction_bits);
       CAPTURE(block);
       CHECK(tallies.violations() == 0);
-      CHECK(tallies.componentwise.utilisation >= 0.75);
+      CHECK(tallies.componentwise.utilisation >= 0.55);
+      if (fraction_bits < 25) CHECK(tallies.componentwise.utilisation >= 0.79);
       table += " " + std::to_string(fraction_bits) + "x" + std::to_string(block) + " " +
                std::to_string(tallies.componentwise.utilisation).substr(0, 5);
     }
@@ -180,8 +181,8 @@ TEST_CASE("for long sums the bound is what docs/theory.md says of each device") 
   CHECK(factor({23, 4}) == doctest::Approx(2.5).epsilon(0.001));
   CHECK(factor({24, 4}) == doctest::Approx(1.5).epsilon(0.001));
   CHECK(factor({24, 8}) == doctest::Approx(1.25).epsilon(0.001));
-  CHECK(factor({25, 8}) == doctest::Approx(0.75).epsilon(0.001));
-  CHECK(factor({25, 16}) == doctest::Approx(0.625).epsilon(0.001));
+  CHECK(factor({25, 4}) == doctest::Approx(1.0).epsilon(0.001));
+  CHECK(factor({25, 16}) == doctest::Approx(1.0).epsilon(0.001));
 }
 
 TEST_CASE("exact zeros are not counted, and a sum of zeros alone is exact") {

@@ -151,7 +151,7 @@ std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, Tensor
   MatrixUnit setup;
   setup.built = setup.declared = unit;
   setup.may_flush = may_flush;
-  setup.splits_and_pads = false;
+  setup.splits_and_pads = setup.may_be_bypassed = false;
   Generator generator(50);
   Tallies tallies;
   for (int i = 0; i < 10; ++i) tallies += check_unit_lengths(rules, setup, data, generator);
@@ -159,7 +159,19 @@ std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, Tensor
 }
 
 auto matrix_unit(UnitData data, bool may_flush = false) {
-  return [=](const bounds::Rules& rules) { return check_matrix_unit(rules, data, TensorCore{25, 4}, may_flush); };
+  return [=](const bounds::Rules& rules) { return check_matrix_unit(rules, data, TensorCore{24, 4}, may_flush); };
+}
+
+/// Stagnation in float32 where a matrix unit is declared that would lose less.
+std::int64_t check_bypassed_unit(const bounds::Rules& rules) {
+  constexpr std::size_t n = 512;
+  std::vector<double> a(n, 0x1p-24);
+  a[0] = 1.0;
+  MatrixUnit unit;
+  unit.declared = {25, 16};
+  const Tensor<double> ones{{n, 1}, std::vector<double>(n, 1.0)};
+  const OneNode one = one_node(op::MatMul{}, {{{1, n}, a}, ones}, {{1, 1}, {1.0}}, unit.arithmetic());
+  return violations_of_one(one, 1.0, Real(1.0) + Real(0x1p-24) * Real(n - 1), rules);
 }
 
 /// A sum of 2^129 cut to the largest float32, from which a second step takes 3 2^127.
@@ -214,10 +226,10 @@ std::vector<BoundFault> bound_faults() {
       {"the overflow of a matrix unit forgotten",
        [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
        check_overflow_cut_off},
-      {"steps of a matrix unit taken for twice as wide",
+      {"steps of a matrix unit taken for four times as wide",
        [](auto& r) {
          r.block_steps = [](std::int64_t length, std::int64_t products, const TensorCore& unit) {
-           return bounds::block_steps(length, products, {unit.fraction_bits, 2 * unit.block});
+           return bounds::block_steps(length, products, {unit.fraction_bits, 4 * unit.block});
          };
        },
        matrix_unit(UnitData::quanta)},
@@ -228,9 +240,8 @@ std::vector<BoundFault> bound_faults() {
          };
        },
        matrix_unit(UnitData::quanta)},
-      {"a matrix unit's sums taken to be rounded to nearest",
-       [](auto& r) { r.cutting_factor = [](std::int64_t steps) { return halved(bounds::cutting_factor(steps)); }; },
-       matrix_unit(UnitData::quanta)},
+      {"the cuts of a matrix unit's sums forgotten",
+       [](auto& r) { r.cutting_factor = [](std::int64_t) { return Magnitude(); }; }, matrix_unit(UnitData::quanta)},
       {"alignment to zeros forgotten",
        [](auto& r) {
          r.alignment_reach = [](const bounds::LineRange&, const bounds::LineRange&, double) {
@@ -242,17 +253,18 @@ std::vector<BoundFault> bound_faults() {
        [](auto& r) {
          r.alignment_term = [](const bounds::BlockSum&, std::int64_t, const Machine&) { return Magnitude(); };
        },
-       matrix_unit(UnitData::tiny)},
+       [](const auto& r) {
+         return check_matrix_unit(r, UnitData::tiny, TensorCore{23, 4});
+       }},
       {"flushing inside a matrix unit forgotten",
-       [](auto& r) {
-         r.flushing_term = [](const bounds::BlockSum&, std::int64_t, const Machine&) { return Magnitude(); };
-       },
+       [](auto& r) { r.underflow_term = [](std::int64_t, std::int64_t, const Machine&) { return Magnitude(); }; },
        matrix_unit(UnitData::tiny, true)},
-      {"the last cut of a matrix unit taken for a rounding to nearest",
-       [](auto& r) {
-         r.last_cut_error = [](double y, const Machine& m) { return halved(bounds::last_cut_error(y, m)); };
-       },
+      {"the last cut of a matrix unit forgotten",
+       [](auto& r) { r.last_cut_error = [](double, const Machine&) { return Magnitude(); }; },
        matrix_unit(UnitData::quanta)},
+      {"a matrix unit that was not used forgotten",
+       [](auto& r) { r.any_order_factor = [](std::int64_t, const Machine&) { return Magnitude(); }; },
+       check_bypassed_unit},
       {"operands that may be read as 0 taken for kept",
        [](auto& r) { r.may_read_zero = [](double, const Format&, const Machine&) { return false; }; },
        matrix_unit(UnitData::subnormal, true)},

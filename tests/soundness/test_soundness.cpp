@@ -9,6 +9,7 @@
 #include "soundness/bundled.hpp"
 #include "soundness/foreign_sums.hpp"
 #include "soundness/hill_climb.hpp"
+#include "soundness/matrix_unit_networks.hpp"
 #include "soundness/random_networks.hpp"
 #include "soundness/soundness_check.hpp"
 
@@ -61,6 +62,20 @@ TEST_CASE("sums computed elsewhere in any order stay within the bounds for an un
 
   require_no_violation(tally);
   CHECK(tally.bounds["local componentwise"].checked > 0);
+}
+
+TEST_CASE("networks whose products a matrix unit adds up stay within the bounds of what is declared of it") {
+  Tally tally;
+  Random seeds(default_seed);
+  while (tally.outputs < scaled(200'000) && tally.failures.empty()) {
+    const UnitNetwork network = random_unit_network(seeds.bits());
+    check_run(
+        network.graph, [&] { return network.trace; }, [&] { return network.description; }, {}, tally);
+  }
+
+  require_no_violation(tally);
+  CHECK(tally.bounds["local componentwise"].checked > 0);
+  CHECK(tally.bounds["accumulated forward"].checked > 0);
 }
 
 TEST_CASE("the bundled networks stay within every bound, and at most 0.1 % is undecided") {

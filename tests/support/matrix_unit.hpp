@@ -24,6 +24,7 @@ struct MatrixUnit {
   bool saturates = false;         ///< a sum beyond float32 becomes its largest number, else infinity
   bool zeros_are_lowest = true;   ///< exponent of a zero: -126, else the lowest normal one of the operands' format
   bool splits_and_pads = true;    ///< else one part, without steps of padding
+  bool may_be_bypassed = true;    ///< by float32 operations in any order, on operands as read or as given
   bool operands_as_given = true;  ///< in the operands' format already
 
   int min_exponent() const { return format(input).min_exponent; }
@@ -48,11 +49,25 @@ public:
     if (unit_.may_flush && std::abs(x) < f.smallest_normal && chance(2)) return 0.0;
     const int quantum = std::max(std::ilogb(x), f.min_exponent) - f.precision + 1;
     const double scaled = std::ldexp(x, -quantum);
-    return std::ldexp(chance(2) ? std::nearbyint(scaled) : std::round(scaled), quantum);
+    const double read = std::ldexp(chance(2) ? std::nearbyint(scaled) : std::round(scaled), quantum);
+    return std::abs(read) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), x) : read;
   }
 
-  /// a and b as read.
+  /// The sum of products of numbers as given.
+  float product(std::vector<double> a, std::vector<double> b) {
+    const bool is_bypassed = unit_.may_be_bypassed && chance(8);
+    if (!is_bypassed || chance(2)) {
+      for (double& x : a) x = operand(x);
+      for (double& x : b) x = operand(x);
+    }
+    return is_bypassed ? plain_dot(a, b) : dot(a, b);
+  }
+
+  /// Of numbers as read.
   float dot(const std::vector<double>& a, const std::vector<double>& b) {
+    const auto is_finite = [](double x) { return std::isfinite(x); };
+    if (!std::all_of(a.begin(), a.end(), is_finite) || !std::all_of(b.begin(), b.end(), is_finite))
+      return std::numeric_limits<float>::quiet_NaN();
     if (!unit_.splits_and_pads) return chain(a, b, every_cell(a.size()));
     std::vector<std::size_t> cells = every_cell(a.size());
     if (chance(2)) std::shuffle(cells.begin(), cells.end(), generator_);
@@ -74,6 +89,11 @@ public:
   }
 
 private:
+  float plain_dot(const std::vector<double>& a, const std::vector<double>& b) {
+    return naive::random_tree(std::vector<float>(a.begin(), a.end()), std::vector<float>(b.begin(), b.end()), {},
+                              generator_);
+  }
+
   bool chance(std::size_t one_in) { return generator_() % one_in == 0; }
   float flushed(float x) { return unit_.may_flush && std::abs(x) < FLT_MIN && chance(2) ? 0.0f : x; }
 
@@ -248,11 +268,11 @@ inline Tensor<float> unit_product(UnitRun& run, const Op& op, const std::vector<
     const std::int64_t j = index % plan.n, i = index / plan.n % plan.m, batch = index / plan.n / plan.m;
     for (std::int64_t k = 0; k < plan.k; ++k) {
       const auto slot = static_cast<std::size_t>(k);
-      a[slot] = run.operand(static_cast<double>(in[0]->values[plan.a_index(batch, i, k)]));
-      b[slot] = run.operand(static_cast<double>(in[1]->values[plan.b_index(batch, k, j)]));
+      a[slot] = static_cast<double>(in[0]->values[plan.a_index(batch, i, k)]);
+      b[slot] = static_cast<double>(in[1]->values[plan.b_index(batch, k, j)]);
     }
-    float y = run.dot(a, b);
-    if (gemm != nullptr) y = static_cast<float>(gemm->alpha) * y;
+    const float sum = run.product(a, b);
+    float y = gemm != nullptr ? static_cast<float>(gemm->alpha) * sum : sum;
     if (gemm != nullptr && in.size() > 2) {
       const float addend = static_cast<float>(gemm->beta) * in[2]->values[BroadcastIndex(in[2]->shape, shape)(at)];
       y = y + addend;

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound::soundness {
+
+/// A small network as a device with a matrix unit might have computed it.
+struct UnitNetwork {
+  Graph graph;
+  Trace trace;
+  std::string description;
+};
+
+/// One to four products (dense layers with and without bias, scaled ones, attention) with activations, residuals and
+/// softmax between them, over data of every family. Every product is emulated (support/matrix_unit.hpp) within
+/// the assumptions of docs/theory.md T-21, by a unit at least as fine as the trace declares; the other ops are float32.
+UnitNetwork random_unit_network(std::uint64_t seed);
+
+}  // namespace driftbound::soundness
