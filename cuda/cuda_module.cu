@@ -40,11 +40,21 @@ bool is_final(cudaError_t error) {
 }
 
 driftbound_device_status status_of(cudaError_t error) {
-  if (error == cudaErrorMemoryAllocation) return DRIFTBOUND_DEVICE_OUT_OF_MEMORY;
-  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
-    return DRIFTBOUND_DEVICE_NOT_AVAILABLE;
+  switch (error) {
+    case cudaErrorMemoryAllocation:
+      return DRIFTBOUND_DEVICE_OUT_OF_MEMORY;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
+    case cudaErrorInitializationError:
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorNoDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      return DRIFTBOUND_DEVICE_NOT_AVAILABLE;
+    default:
+      return is_final(error) ? DRIFTBOUND_DEVICE_LOST : DRIFTBOUND_DEVICE_FAILED;
   }
-  return is_final(error) ? DRIFTBOUND_DEVICE_LOST : DRIFTBOUND_DEVICE_FAILED;
 }
 
 void check(cudaError_t error, const std::string& what) {

@@ -276,7 +276,9 @@ run_all() {
   local network
   describe_machine | show
   probe
-  limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: exit status $?"
+  local folders=${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}
+  DRIFTBOUND_GPU_MODULE=${folders%%:*}/libdriftbound_cuda.so \
+    limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: exit status $?"
   tail -4 "$work/test_gpu.log" | show
 
   # shellcheck disable=SC2086
