@@ -50,12 +50,22 @@ void check_refused(const std::string& options, int status, const std::string& na
 }  // namespace
 
 TEST_CASE("without a module --backend cuda says where it looked, and auto takes the CPU") {
-  const TemporaryFolder empty;
+  const TemporaryFolder place, empty;
+  const std::string program = place.file("driftbound");  // beside which there is no module, whatever was built
+  std::filesystem::copy_file(DRIFTBOUND_PROGRAM, program);
   const ScopedVariable path("DRIFTBOUND_PLUGIN_PATH", empty.path().string());
-  if (std::filesystem::exists(std::filesystem::path(DRIFTBOUND_PROGRAM).parent_path() / "driftbound-modules")) return;
-  check_refused("--backend cuda", 4, empty.path().string());
-  check_refused("--gemm cublas", 4, "there is no CUDA module");
-  CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cpu");
+  const std::string trace = empty.file("t.safetensors");
+  for (const std::string& options : {std::string("--backend cuda"), std::string("--gemm cublas")}) {
+    const ProgramResult result = run_program("capture " + mlp + " -o " + trace + " " + options, "", program);
+    CAPTURE(result.err);
+    CHECK(result.status == 4);
+    CHECK(result.err.find("there is no CUDA module") != std::string::npos);
+    CHECK(result.err.find(empty.path().string()) != std::string::npos);
+    CHECK(result.err.find(place.file("driftbound-modules")) != std::string::npos);
+    CHECK(std::filesystem::is_empty(empty.path()));
+  }
+  CHECK(run_program("capture " + mlp + " -o " + trace, "", program).status == 0);
+  CHECK(report_of(mlp + " --trace " + trace)["run"]["backend"] == "cpu");
 }
 
 TEST_CASE("modules that cannot be used are exit status 4 and leave no file") {

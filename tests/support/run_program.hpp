@@ -14,10 +14,11 @@ struct ProgramResult {
 };
 
 /// Runs the program with arguments as a shell would split them; `wrapper` stands before it ("timeout 2 ").
-inline ProgramResult run_program(const std::string& arguments, const std::string& wrapper = "") {
+inline ProgramResult run_program(const std::string& arguments, const std::string& wrapper = "",
+                                 const std::string& program = DRIFTBOUND_PROGRAM) {
   const driftbound::test::TemporaryFolder folder;
-  const std::string command = wrapper + DRIFTBOUND_PROGRAM + " " + arguments + " >" + folder.file("out") + " 2>" +
-                              folder.file("err") + " </dev/null";
+  const std::string command =
+      wrapper + program + " " + arguments + " >" + folder.file("out") + " 2>" + folder.file("err") + " </dev/null";
   const int status = std::system(command.c_str());
   ProgramResult result;
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
