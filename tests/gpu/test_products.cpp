@@ -84,7 +84,8 @@ template <class Real>
 void check_orders() {
   std::mt19937_64 random(51);
   const std::int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 2}, {65, 63, 16}, {64, 130, 17}, {7, 65, 100}, {130, 3, 33}};
-  for (const auto& [m, n, k] : shapes) {
+  for (const auto& shape : shapes) {
+    const std::int64_t m = shape[0], n = shape[1], k = shape[2];
     for (const int layout : {0, 1, 2, 3}) {
       Matrix<Real> a(m, k, layout % 2 != 0, 3), b(k, n, layout / 2 != 0, 1);
       a.values = awkward<Real>(a.values.size(), random);
@@ -168,8 +169,8 @@ std::vector<Element> random_elements(std::size_t count, FormatId format, std::mt
   return values;
 }
 
-/// Whether element (i, j) is within a crude bound of the product computed in double; a double product that wide of
-/// its own, in any order, stays within the same bound.
+/// Element (i, j) is within a crude bound of the product computed in double. For double products that is no more
+/// exact than the device is, which the bound allows for.
 template <class Element, class Result>
 void check_element(const Mode& mode, const Matrix<Element>& a, const Matrix<Element>& b, std::int64_t i, std::int64_t j,
                    Result computed) {
@@ -193,7 +194,8 @@ void check_gemm(const Mode& mode) {
   Device& device = Device::opened();
   std::mt19937_64 random(53);
   const std::int64_t shapes[][3] = {{1, 1, 1}, {1, 24, 40}, {17, 1, 33}, {33, 65, 129}, {100, 64, 256}, {5, 7, 1}};
-  for (const auto& [m, n, k] : shapes) {
+  for (const auto& shape : shapes) {
+    const std::int64_t m = shape[0], n = shape[1], k = shape[2];
     for (const int layout : {0, 1, 2, 3}) {
       Matrix<Element> a(m, k, layout % 2 != 0, 0), b(k, n, layout / 2 != 0, 8);
       a.values = random_elements<Element>(a.values.size(), mode.operands, random);
