@@ -1,3 +1,5 @@
+#include "model/batch.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -52,34 +54,27 @@ std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
   return shapes;
 }
 
-/// One operand of a node as the rules below see it. A value that depends on the graph's input holds one
-/// sample in each row of axis 0 (that is what the rules keep true); any other is the same for all samples.
-struct Operand {
-  Shape shape;
-  bool per_sample = false;
-};
-
-bool is_full_rank(const Operand& operand, std::size_t rank) {
+bool is_full_rank(const BatchOperand& operand, std::size_t rank) {
   return !operand.per_sample || operand.shape.size() == rank;
 }
 
-bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<Operand>& operands) {
+bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<BatchOperand>& operands) {
   const bool rows_are_samples = operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
   return rows_are_samples && (operands.size() < 3 || is_full_rank(operands[2], 2));
 }
 
-bool keeps_samples_apart(const op::MatMul&, const std::vector<Operand>& operands, const Shape& result) {
-  const Operand& a = operands[0];
-  const Operand& b = operands[1];
+bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& operands, const Shape& result) {
+  const BatchOperand& a = operands[0];
+  const BatchOperand& b = operands[1];
   const std::size_t dropped = (a.shape.size() == 1 ? 1u : 0u) + (b.shape.size() == 1 ? 1u : 0u);
   const std::size_t rank = result.size() + dropped;
   if (!is_full_rank(a, rank) || !is_full_rank(b, rank)) return false;  // axis 0 of the operand is axis 0 of the result
   return b.per_sample ? rank >= 3 : rank >= 2;                         // … and is not summed over
 }
 
-/// Whether row i of the result depends on row i of every per-sample operand alone, given that the
-/// result has one row a sample.
-bool keeps_samples_apart(const Op& op, const std::vector<Operand>& operands, const Shape& result) {
+}  // namespace
+
+bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
   return std::visit(
       Overloaded{
           [&](const op::Gemm& gemm) { return keeps_samples_apart(gemm, operands); },
@@ -97,6 +92,8 @@ bool keeps_samples_apart(const Op& op, const std::vector<Operand>& operands, con
       },
       op);
 }
+
+namespace {
 
 std::optional<std::vector<Shape>> shapes_for(const Graph& graph, std::int64_t samples) {
   try {
@@ -126,7 +123,7 @@ bool axis_0_counts_samples(const Graph& graph, const std::vector<bool>& depends)
 }
 
 bool keeps_samples_apart(const Node& node, const std::vector<Shape>& shapes, const std::vector<bool>& depends) {
-  std::vector<Operand> operands;
+  std::vector<BatchOperand> operands;
   for (const ValueId input : node.inputs) operands.push_back({shapes[input], depends[input]});
   return keeps_samples_apart(node.op, operands, shapes[node.output]);
 }

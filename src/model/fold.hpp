@@ -9,22 +9,23 @@
 
 namespace driftbound {
 
-/// Evaluates ops of constants where that is exact: selections, and casts that lose nothing.
-class ConstantFolder {
+/// Memory for tensors that a file describes but does not hold: folded constants, sparse tensors made dense. A small
+/// file must not be able to ask for more than files of its size need.
+class Allowance {
 public:
-  /// Folded tensors take at most this much memory in all; what would go beyond stays a node.
-  explicit ConstantFolder(std::size_t bytes) : budget_(bytes) {}
-
-  /// Empty where the op is not exact on these operands, or there is no room left.
-  /// Throws:    ShapeMismatch
-  std::optional<StoredTensor> fold(const Op& op, const std::vector<const StoredTensor*>& operands);
+  explicit Allowance(std::size_t bytes) : left_(bytes) {}
+  std::size_t left() const { return left_; }
+  void add(std::size_t bytes) { left_ += bytes; }
+  /// False, and nothing taken, where less is left. `working_space` must fit as well but is given back at once.
+  bool take(std::size_t bytes, std::size_t working_space = 0);
 
 private:
-  std::optional<StoredTensor> select_elements(const Op& op, const std::vector<const StoredTensor*>& operands,
-                                              const Shape& shape);
-  bool take(std::size_t bytes);
-
-  std::size_t budget_;
+  std::size_t left_;
 };
+
+/// The op of constants where that is exact: selections, and casts that lose nothing. Empty where it is not exact on
+/// these operands, or where the allowance is used up.
+/// Throws:    ShapeMismatch
+std::optional<StoredTensor> fold(const Op& op, const std::vector<const StoredTensor*>& operands, Allowance& allowance);
 
 }  // namespace driftbound

@@ -14,9 +14,9 @@ bool starts_with(const MappedFile& file, std::string_view magic) {
   return file.bytes().size() >= magic.size() && std::memcmp(file.bytes().data(), magic.data(), magic.size()) == 0;
 }
 
-ModelDescription describe(const std::shared_ptr<const MappedFile>& file) {
+ModelDescription describe(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder) {
   if (file->bytes().empty()) throw ParseError("the file is empty");
-  return starts_with(*file, "PK") ? describe_npz(file) : describe_onnx(file);
+  return starts_with(*file, "PK") ? describe_npz(file) : describe_onnx(file, folder);
 }
 
 std::string list_of(const ModelDescription& model) {
@@ -32,13 +32,15 @@ ModelDescription describe_model(const std::filesystem::path& file) {
   const std::string name = printable(file.string());
   const auto mapped = MappedFile::open(file);
   try {
-    ModelDescription model = describe(mapped);
+    ModelDescription model = describe(mapped, file.parent_path());
     model.graph.source = name;
     return model;
   } catch (const ParseError& error) {
     throw ParseError(name + ": " + error.what());
   } catch (const ShapeMismatch& error) {
     throw ShapeMismatch(name + ": " + error.what());
+  } catch (const FileError& error) {
+    throw FileError(name + ": " + error.what());
   } catch (const Unsupported& error) {
     throw Unsupported(name + ": " + error.what());
   } catch (const NotAvailable& error) {

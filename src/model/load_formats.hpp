@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,10 @@ namespace driftbound {
 
 /// The loaders behind load_model. Graph::source stays to be filled in. Messages do not name the file.
 /// Throws:    ParseError, ShapeMismatch
-ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file);
+
+/// `folder` is where data files of the model lie.
+/// Throws:    FileError (data files) besides
+ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder);
 
 /// A dump of layers in order: <number>.<kind>.<parameter>, as in 0000.dense.A [in,out], 0000.dense.b, 0001.relu._
 ModelDescription describe_npz(const std::shared_ptr<const MappedFile>& file);

@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <functional>
-#include <optional>
-#include <queue>
-#include <set>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,8 +10,14 @@
 #include "driftbound/num/errors.hpp"
 #include "model/fold.hpp"
 #include "model/load_formats.hpp"
+#include "model/onnx_attributes.hpp"
+#include "model/onnx_functions.hpp"
+#include "model/onnx_integers.hpp"
 #include "model/onnx_ops.hpp"
+#include "model/onnx_order.hpp"
 #include "model/onnx_proto.hpp"
+#include "model/onnx_scope.hpp"
+#include "model/onnx_sparse.hpp"
 #include "model/onnx_tensor.hpp"
 #include "model/text.hpp"
 
@@ -24,24 +27,18 @@ namespace {
 using namespace onnx;
 
 constexpr std::int64_t oldest_opset = 7;
-constexpr std::size_t most_named_in_cycle = 10;
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 /// Files older than IR version 3 name no opset: theirs is 1.
 std::int64_t opset_of(const ModelProto& model) {
-  for (const auto& [domain, version] : model.opset_imports) {
-    if (domain.empty() || domain == "ai.onnx") return version;
-  }
+  if (const auto opset = default_opset(model.opset_imports)) return *opset;
   if (model.ir_version >= 3)
     throw ParseError("the model imports no opset of the default domain; the file is damaged or not ONNX");
   return 1;
 }
 
-std::string_view domain_of(const NodeProto& node) {
-  return node.domain == "ai.onnx" ? std::string_view() : node.domain;
-}
-
 std::string op_name(const NodeProto& node) {
-  const std::string_view domain = domain_of(node);
+  const std::string_view domain = normalized_domain(node.domain);
   return printable(domain.empty() ? std::string(node.op_type) : std::string(domain) + "." + std::string(node.op_type));
 }
 
@@ -54,95 +51,37 @@ std::string describe(const NodeProto& node) {
   return "node " + in_quotes(node.name.empty() ? node.outputs.front() : node.name) + " (" + op_name(node) + ")";
 }
 
-/// What a name of the file stands for.
-struct Known {
-  std::optional<StoredTensor> constant;
-  std::optional<ValueId> id;  ///< in the graph; constants get there when a node uses them
-  ElementType type = ElementType::f32;
-  bool is_available = true;     ///< false: not an array of numbers, or computed by something unsupported
-  std::string why_unavailable;  ///< empty: an unsupported node computes it
-};
-
-/// Positions of the nodes in an order in which every value is computed before it is used; the file's order
-/// where that is one.
-class NodeOrder {
-public:
-  explicit NodeOrder(const std::vector<NodeProto>& nodes) : nodes_(nodes) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const std::string_view output : nodes[i].outputs) {
-        if (!output.empty() && !producer_.emplace(output, i).second) {
-          throw ParseError("two nodes compute the value " + in_quotes(output));
-        }
-      }
-    }
-  }
-
-  bool computes(std::string_view name) const { return producer_.count(name) != 0; }
-
-  std::vector<std::size_t> sorted() const {
-    std::vector<std::size_t> missing(nodes_.size(), 0);
-    std::vector<std::vector<std::size_t>> users(nodes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      for (const std::string_view input : nodes_[i].inputs) {
-        const auto found = producer_.find(input);
-        if (found == producer_.end()) continue;
-        users[found->second].push_back(i);
-        ++missing[i];
-      }
-    }
-    std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (missing[i] == 0) ready.push(i);
-    }
-    std::vector<std::size_t> order;
-    while (!ready.empty()) {
-      const std::size_t i = ready.top();
-      ready.pop();
-      order.push_back(i);
-      for (const std::size_t user : users[i]) {
-        if (--missing[user] == 0) ready.push(user);
-      }
-    }
-    if (order.size() < nodes_.size()) fail_cycle(missing);
-    return order;
-  }
-
-private:
-  [[noreturn]] void fail_cycle(const std::vector<std::size_t>& missing) const {
-    std::string text = "nodes depend on their own outputs:";
-    std::size_t named = 0;
-    for (std::size_t i = 0; i < nodes_.size() && named < most_named_in_cycle; ++i) {
-      if (missing[i] == 0) continue;
-      text +=
-          (named++ == 0 ? " " : ", ") + in_quotes(nodes_[i].name.empty() ? nodes_[i].outputs.front() : nodes_[i].name);
-    }
-    throw ParseError(text);
-  }
-
-  const std::vector<NodeProto>& nodes_;
-  std::unordered_map<std::string_view, std::size_t> producer_;
-};
+constexpr const char* open_extent_hint =
+    "it depends on an extent that the model leaves open; export the model with fixed input shapes";
 
 class GraphBuilder {
 public:
-  GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file)
+  GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file, const std::filesystem::path& folder)
       : model_(model),
         proto_(*model.graph),
         file_(std::move(file)),
         owner_(file_),
-        opset_(opset_of(model)),
-        order_(proto_.nodes),
-        folder_(4 * file_->bytes().size() + (std::size_t{1} << 20)) {}
+        data_files_(folder),
+        functions_(model.functions),
+        // What the file maps and what is made from it stay below twice its size and a constant.
+        allowance_(file_->bytes().size() + 32 * mebibyte),
+        inlining_(4 * file_->bytes().size() + 16 * mebibyte) {}
 
   ModelDescription build() {
-    require_opset();
-    describe_file();
-    add_initializers();
-    add_inputs();
-    find_used_values();
+    Scope scope;
+    scope.opset = opset_of(model_);
+    require_opset(*scope.opset);
+    describe_file(*scope.opset);
+    const NodeOrder order(proto_.nodes);
+    add_initializers(scope, order, proto_);
+    allowance_.add(data_files_.total_bytes());
+    add_inputs(scope, order);
+    mark_used(scope, proto_.nodes);
+    for (const ValueInfoProto& output : proto_.outputs) scope.used.insert(output.name);
     for (const NodeProto& node : proto_.nodes) result_.operators.push_back(op_name(node));
-    for (const std::size_t i : order_.sorted()) add(proto_.nodes[i]);
-    add_outputs();
+    add_nodes(scope, order, proto_.nodes);
+    add_outputs(scope);
+    for (const auto& [location, bytes] : data_files_.opened()) result_.data_files.push_back({location, bytes});
     if (result_.unsupported.empty()) check();
     return std::move(result_);
   }
@@ -150,205 +89,324 @@ public:
 private:
   Graph& graph() { return result_.graph; }
 
-  void require_opset() const {
-    if (opset_ >= oldest_opset) return;
+  static void require_opset(std::int64_t opset) {
+    if (opset >= oldest_opset) return;
     throw Unsupported(
-        "opset " + std::to_string(opset_) +
+        "opset " + std::to_string(opset) +
         " is older than 7, the oldest that this version reads; convert the model with onnx.version_converter");
   }
 
-  void describe_file() {
+  void describe_file(std::int64_t opset) {
     graph().name = printable(proto_.name);
-    graph().format = "onnx (IR " + std::to_string(model_.ir_version) + ", opset " + std::to_string(opset_) + ")";
+    graph().format = "onnx (IR " + std::to_string(model_.ir_version) + ", opset " + std::to_string(opset) + ")";
     result_.producer = printable(model_.producer_name);
     if (!model_.producer_version.empty()) result_.producer += " " + printable(model_.producer_version);
-    for (const auto& [domain, name] : model_.local_functions) {
-      local_functions_.emplace(domain == "ai.onnx" ? std::string_view() : domain, name);
-    }
   }
 
   // ---- values that are there from the start -------------------------------------------------------------------------
 
-  void add_initializers() {
-    for (const Bytes bytes : proto_.initializers) {
+  void add_initializers(Scope& scope, const NodeOrder& order, const GraphProto& proto) {
+    for (const Bytes bytes : proto.initializers) {
       const TensorProto tensor = parse_tensor(bytes);
-      if (tensor.name.empty()) throw ParseError("an initialiser has no name");
-      const std::string where = "initialiser " + in_quotes(tensor.name);
-      Known known;
-      try {
-        known.constant = to_stored(tensor, owner_, where);
-        known.type = known.constant->type();
-      } catch (const Unsupported& error) {
-        known.is_available = false;
-        known.why_unavailable = error.what();
-      }
-      introduce(tensor.name, std::move(known));
+      const std::string where = initializer_name(tensor.name);
+      introduce(scope, order, tensor.name,
+                known_or_why_not([&] { return to_stored(tensor, owner_, where, &data_files_); }));
     }
-    for (const std::string_view name : proto_.sparse_initializers) {
-      introduce(name,
-                Known{{}, {}, {}, false, "initialiser " + in_quotes(name) + " is sparse, which is not supported"});
+    for (const Bytes bytes : proto.sparse_initializers) {
+      const SparseTensorProto tensor = parse_sparse_tensor(bytes);
+      const std::string where = initializer_name(tensor.name);
+      introduce(scope, order, tensor.name,
+                known_or_why_not([&] { return to_dense(tensor, owner_, where, data_files_, allowance_); }));
+    }
+  }
+
+  static std::string initializer_name(std::string_view name) {
+    if (name.empty()) throw ParseError("an initialiser has no name");
+    return "initialiser " + in_quotes(name);
+  }
+
+  /// A tensor of a kind that there is none of is reported where a node uses it.
+  template <class Read>
+  static Known known_or_why_not(Read read) {
+    try {
+      return Known::of(read());
+    } catch (const Unsupported& error) {
+      return Known::unavailable(error.what());
     }
   }
 
   /// Until IR version 3 every initialiser is listed as an input too; from then on such an input has a default, which is
   /// used.
-  void add_inputs() {
+  void add_inputs(Scope& scope, const NodeOrder& order) {
     std::unordered_set<std::string_view> seen;
     for (const ValueInfoProto& input : proto_.inputs) {
       if (!seen.insert(input.name).second) throw ParseError("two inputs are named " + in_quotes(input.name));
-      if (values_.count(input.name) == 0) add_input(input);
+      if (scope.values.count(input.name) == 0) introduce(scope, order, input.name, known_input(input));
     }
   }
 
-  void add_input(const ValueInfoProto& input) {
+  Known known_input(const ValueInfoProto& input) {
     const std::string where = "input " + in_quotes(input.name);
     if (input.is_tensor && input.element_type == DataType::undefined) throw ParseError(where + " has no element type");
     const std::optional<ElementType> type = input.is_tensor ? element_type(input.element_type) : std::nullopt;
     if (!type) {
       const std::string what =
           input.is_tensor ? "has element type " + onnx::name_of(input.element_type) : "is not a tensor";
-      introduce(input.name, Known{{}, {}, {}, false, where + " " + what + ", which is not supported"});
-      return;
+      return Known::unavailable(where + " " + what + ", which is not supported");
     }
-    std::vector<DeclaredDimension> shape;
-    if (input.shape.size() > 64) throw ParseError(where + " has more than 64 dimensions");
+    if (input.shape.size() > highest_rank) throw ParseError(where + " has more than 64 dimensions");
+    std::vector<DeclaredDimension> declared;
+    OpenShape shape;
     for (const Dimension& dimension : input.shape) {
       const bool is_fixed = dimension.value && *dimension.value > 0;  // exporters write 0 and -1 for open extents
-      shape.push_back({is_fixed ? *dimension.value : -1, printable(dimension.symbol)});
+      declared.push_back({is_fixed ? *dimension.value : -1, printable(dimension.symbol)});
+      shape.push_back(is_fixed ? Extent::number(*dimension.value) : open_extent(dimension.symbol));
     }
-    const ValueId id = graph().add_input(printable(input.name), *type, std::move(shape));
-    graph().values[id].has_declared_shape = input.has_shape;
-    introduce(input.name, Known{{}, id, *type, true, ""});
+    Known known;
+    known.id = graph().add_input(printable(input.name), *type, std::move(declared));
+    known.type = *type;
+    graph().values[*known.id].has_declared_shape = input.has_shape;
+    if (input.has_shape) known.shape = std::move(shape);
+    return known;
   }
 
-  void introduce(std::string_view name, Known known) {
-    if (order_.computes(name))
+  /// Extents of the same name are the same; one without a name is like no other.
+  Extent open_extent(std::string_view symbol) {
+    const std::size_t fresh = open_extents_++;
+    return Extent::open(symbol.empty() ? fresh : symbols_.emplace(symbol, fresh).first->second);
+  }
+
+  void introduce(Scope& scope, const NodeOrder& order, std::string_view name, Known known) {
+    introduce(scope, order, name, &known_.emplace_back(std::move(known)));
+  }
+
+  static void introduce(Scope& scope, const NodeOrder& order, std::string_view name, Known* known) {
+    if (order.computes(name))
       throw ParseError("the value " + in_quotes(name) + " is computed by a node and given as well");
-    if (!values_.emplace(name, std::move(known)).second) throw ParseError("two values are named " + in_quotes(name));
+    if (scope.find(name)) throw ParseError("two values are named " + in_quotes(name));
+    add_name(scope, name, known);
   }
 
-  void find_used_values() {
-    for (const NodeProto& node : proto_.nodes) used_.insert(node.inputs.begin(), node.inputs.end());
-    for (const ValueInfoProto& output : proto_.outputs) used_.insert(output.name);
+  static void add_name(Scope& scope, std::string_view name, Known* known) {
+    if (known != nullptr && known->name.empty()) known->name = name;
+    scope.values.emplace(name, known);
+  }
+
+  static void mark_used(Scope& scope, const std::vector<NodeProto>& nodes) {
+    for (const NodeProto& node : nodes) {
+      for (const std::string_view name : names_read(node)) scope.used.insert(name);
+    }
   }
 
   // ---- nodes --------------------------------------------------------------------------------------------------------
 
-  void add(const NodeProto& node) {
+  void add_nodes(Scope& scope, const NodeOrder& order, const std::vector<NodeProto>& nodes) {
+    for (const std::size_t i : order.sorted()) add(scope, nodes[i]);
+  }
+
+  void add(Scope& scope, const NodeProto& node) {
     try {
-      add_checked(node);
+      add_checked(scope, with_arguments(node, scope.arguments));
     } catch (const ShapeMismatch& error) {
       throw ShapeMismatch(describe(node) + ": " + error.what());
     } catch (const ParseError& error) {
       throw ParseError(describe(node) + ": " + error.what());
+    } catch (const FileError& error) {
+      throw FileError(describe(node) + ": " + error.what());
     }
   }
 
-  void add_checked(const NodeProto& node) {
-    const std::vector<Known*> operands = operands_of(node);
-    if (std::string reason = why_not_represented(node, operands); !reason.empty())
-      return reject(node, operands, std::move(reason));
-    std::vector<Operand> views;
-    for (const Known* known : operands) {
-      views.push_back({known != nullptr, known != nullptr && known->constant ? &*known->constant : nullptr});
+  void add_checked(Scope& scope, const NodeProto& node) {
+    const std::vector<Known*> operands = operands_of(scope, node);
+    try {
+      add_supported(scope, node, operands);
+    } catch (const Unsupported& error) {
+      reject(scope, node, operands, error.what());
     }
-    Mapping mapping = map_node({node, opset_, views, owner_});
-    if (auto* not_mapped = std::get_if<NotMapped>(&mapping))
-      return reject(node, operands, std::move(not_mapped->reason));
+  }
+
+  /// Throws:    Unsupported where this version cannot represent the node
+  void add_supported(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    if (Function* function = functions_.find(node)) return add_call(scope, node, operands, *function);
+    require_represented(scope, node, operands);
+    if (node.op_type == "If") return add_branch(scope, node, operands);
+    if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
+
+    const std::vector<Operand> views = views_of(operands);
+    const NodeView view{node, *scope.opset, views, outputs_used(scope, node), owner_, data_files_, allowance_};
+    if (std::optional<IntegerTensor> integers = fold_integers(view)) return define_integers(scope, node, *integers);
+    Mapping mapping = map_node(view);
+    if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) throw Unsupported(not_mapped->reason);
     if (auto* constant = std::get_if<MappedConstant>(&mapping))
-      return define_constant(node, std::move(constant->value));
-    add_op(node, operands, std::get<MappedOp>(mapping));
+      return define(scope, node.outputs.front(), Known::of(std::move(constant->value)));
+    if (auto* one = std::get_if<MappedOp>(&mapping)) return add_ops(scope, node, operands, as_list(std::move(*one)));
+    add_ops(scope, node, operands, std::move(std::get<MappedOps>(mapping)));
   }
 
   /// One entry an input, null where it is left out; inputs left out at the end are dropped.
-  std::vector<Known*> operands_of(const NodeProto& node) {
+  std::vector<Known*> operands_of(const Scope& scope, const NodeProto& node) const {
     std::vector<Known*> operands;
     for (const std::string_view input : node.inputs) {
-      const auto found = values_.find(input);
-      if (found == values_.end() && !input.empty())
-        throw ParseError("its input " + in_quotes(input) + " is not defined anywhere");
-      operands.push_back(input.empty() ? nullptr : &found->second);
+      const std::optional<Known*> known = input.empty() ? nullptr : scope.find(input);
+      if (!known) throw ParseError("its input " + in_quotes(input) + " is not defined anywhere");
+      operands.push_back(*known);
     }
     while (!operands.empty() && operands.back() == nullptr) operands.pop_back();
     return operands;
   }
 
-  /// Reasons that do not depend on the op; empty where there is none.
-  std::string why_not_represented(const NodeProto& node, const std::vector<Known*>& operands) const {
-    if (local_functions_.count({domain_of(node), node.op_type}) != 0)
-      return "functions defined inside the model are not supported";
-    if (!domain_of(node).empty()) return "this version has no ops of the domain " + in_quotes(node.domain);
+  static std::vector<bool> outputs_used(const Scope& scope, const NodeProto& node) {
+    std::vector<bool> used;
+    for (const std::string_view output : node.outputs) used.push_back(!output.empty() && scope.used.count(output) != 0);
+    return used;
+  }
+
+  static std::vector<Operand> views_of(const std::vector<Known*>& operands) {
+    std::vector<Operand> views;
     for (const Known* known : operands) {
-      if (known != nullptr && !known->is_available && !known->why_unavailable.empty()) return known->why_unavailable;
+      Operand& view = views.emplace_back();
+      if (known == nullptr) continue;
+      view.is_given = true;
+      if (known->constant) view.constant = &*known->constant;
+      if (known->integers) view.integers = &*known->integers;
+      if (known->is_available) view.type = known->type;
+      if (known->shape) view.shape = &*known->shape;
     }
-    for (std::size_t i = 1; i < node.outputs.size(); ++i) {
-      if (!node.outputs[i].empty() && used_.count(node.outputs[i]) != 0)
-        return "its output " + in_quotes(node.outputs[i]) + " is used";
+    return views;
+  }
+
+  static bool is_computed_by_unsupported(const std::vector<Known*>& operands) {
+    return std::any_of(operands.begin(), operands.end(),
+                       [](const Known* known) { return known != nullptr && !known->is_available; });
+  }
+
+  /// Reasons that do not depend on the op.
+  static void require_represented(const Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    if (!normalized_domain(node.domain).empty())
+      throw Unsupported("this version has no ops of the domain " + in_quotes(node.domain));
+    if (!scope.opset) throw ParseError("the function around it imports no opset of the default domain");
+    require_opset(*scope.opset);
+    for (const Known* known : operands) {
+      if (known != nullptr && !known->is_available && !known->why_unavailable.empty())
+        throw Unsupported(known->why_unavailable);
     }
-    return "";
   }
 
-  void reject(const NodeProto& node, const std::vector<Known*>& operands, std::string reason) {
-    result_.unsupported.push_back({layer_name(node), op_name(node), std::move(reason)});
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      const bool is_parameter = operands[i] != nullptr && operands[i]->constant && is_float(operands[i]->type);
-      if (is_parameter) id_of(*operands[i], printable(node.inputs[i]));  // counted all the same
+  void reject(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands, std::string reason) {
+    const bool is_open = std::any_of(operands.begin(), operands.end(),
+                                     [](const Known* known) { return known != nullptr && known->integers; });
+    if (is_open && reason != open_extent_hint) reason += std::string("; ") + open_extent_hint;
+    result_.unsupported.push_back({scope.prefix + layer_name(node), op_name(node), std::move(reason)});
+    for (Known* known : operands) {
+      if (known != nullptr && known->constant && is_float(known->type)) id_of(*known);  // counted all the same
     }
-    define_unavailable(node);
+    define_unavailable(scope, node);
   }
 
-  void define_unavailable(const NodeProto& node) {
-    for (const std::string_view output : node.outputs) define(output, Known{{}, {}, {}, false, ""});
+  void define_unavailable(Scope& scope, const NodeProto& node) {
+    for (const std::string_view output : node.outputs) {
+      if (scope.values.count(output) == 0) define(scope, output, Known::unavailable());
+    }
   }
 
-  void define_constant(const NodeProto& node, StoredTensor value) {
-    const ElementType type = value.type();
-    define(node.outputs.front(), Known{std::move(value), {}, type, true, ""});
+  void define_integers(Scope& scope, const NodeProto& node, IntegerTensor& integers) {
+    std::optional<StoredTensor> constant = to_constant(integers);
+    define(scope, node.outputs.front(), constant ? Known::of(std::move(*constant)) : Known::of(std::move(integers)));
   }
 
-  void define(std::string_view name, Known known) {
-    if (!name.empty()) values_.emplace(name, std::move(known));
+  void define(Scope& scope, std::string_view name, Known known) {
+    if (!name.empty()) define(scope, name, &known_.emplace_back(std::move(known)));
   }
 
-  void add_op(const NodeProto& node, const std::vector<Known*>& all, MappedOp& mapped) {
-    std::vector<Known*> operands;
-    for (const std::size_t slot : mapped.slots) operands.push_back(all[slot]);
-    const bool available =
-        std::all_of(operands.begin(), operands.end(), [](const Known* known) { return known->is_available; });
-    if (!available) return define_unavailable(node);
-    if (auto folded = fold(mapped.op, operands)) return define_constant(node, std::move(*folded));
-    if (std::string reason = why_not_real(mapped.op, operands); !reason.empty())
-      return reject(node, all, std::move(reason));
+  static void define(Scope& scope, std::string_view name, Known* known) {
+    if (name.empty()) return;
+    if (scope.find(name)) throw ParseError("two values are named " + in_quotes(name));
+    add_name(scope, name, known);
+  }
+
+  // ---- ops ----------------------------------------------------------------------------------------------------------
+
+  static MappedOps as_list(MappedOp mapped) {
+    MappedOps list;
+    MappedOps::Step& step = list.steps.emplace_back(MappedOps::Step{std::move(mapped.op), {}});
+    for (const std::size_t slot : mapped.slots) step.inputs.push_back({MappedOps::Source::slot, slot});
+    list.outputs.push_back({MappedOps::Source::step, 0});
+    return list;
+  }
+
+  void add_ops(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands, MappedOps mapped) {
+    for (std::size_t i = mapped.outputs.size(); i < node.outputs.size(); ++i) {
+      if (!node.outputs[i].empty() && scope.used.count(node.outputs[i]) != 0)
+        throw Unsupported("its output " + in_quotes(node.outputs[i]) + " is used, which this version does not compute");
+    }
+    const std::size_t first_new = graph().values.size();
+    std::vector<Known*> constants, results;
+    for (StoredTensor& constant : mapped.constants)
+      constants.push_back(&known_.emplace_back(Known::of(std::move(constant))));
+    const auto known_of = [&](const MappedOps::Input& input) {
+      if (input.source == MappedOps::Source::slot) return operands.at(input.index);
+      return input.source == MappedOps::Source::step ? results.at(input.index) : constants.at(input.index);
+    };
+    for (std::size_t i = 0; i < mapped.steps.size(); ++i) {
+      std::vector<Known*> inputs;
+      for (const MappedOps::Input& input : mapped.steps[i].inputs) inputs.push_back(known_of(input));
+      std::string name = scope.prefix + layer_name(node);
+      if (mapped.steps.size() > 1) name += "/" + std::to_string(i);
+      results.push_back(&known_.emplace_back(computed(std::move(name), std::move(mapped.steps[i].op), inputs)));
+    }
+    for (std::size_t i = 0; i < std::min(mapped.outputs.size(), node.outputs.size()); ++i)
+      bind(scope, node.outputs[i], known_of(mapped.outputs[i]), first_new);
+  }
+
+  /// The result of one op: a constant where it can be folded, else that of a layer.
+  Known computed(std::string layer, Op op, const std::vector<Known*>& operands) {
+    for (const Known* known : operands) {
+      if (!known->is_available) return Known::unavailable();
+    }
+    if (std::optional<Known> folded = fold_constants(op, operands)) return std::move(*folded);
+    for (const Known* known : operands) {
+      if (known->integers) throw Unsupported(open_extent_hint);
+    }
+    require_real(op, operands);
     require_one_type(operands);
-
     std::vector<ValueId> inputs;
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      inputs.push_back(id_of(*operands[i], printable(node.inputs[mapped.slots[i]])));
-    const ValueId output = graph().add_node(unique_layer_name(node), std::move(mapped.op), std::move(inputs));
-    graph().values[output].name = printable(node.outputs.front());
-    define(node.outputs.front(), Known{{}, output, graph().value(output).type, true, ""});
+    std::vector<const OpenShape*> shapes;
+    for (Known* known : operands) {
+      inputs.push_back(id_of(*known));
+      shapes.push_back(known->shape ? &*known->shape : nullptr);
+    }
+    Known known;
+    known.shape = output_extents(op, shapes);
+    known.id = graph().add_node(unique(std::move(layer)), std::move(op), std::move(inputs));
+    known.type = graph().value(*known.id).type;
+    return known;
   }
 
-  std::optional<StoredTensor> fold(const Op& op, const std::vector<Known*>& operands) {
+  std::optional<Known> fold_constants(const Op& op, const std::vector<Known*>& operands) {
     std::vector<const StoredTensor*> constants;
     for (const Known* known : operands) {
-      if (!known->constant || known->type != operands.front()->type) return std::nullopt;
-      constants.push_back(&*known->constant);
+      if (known->type != operands.front()->type) return std::nullopt;
+      if (known->constant) constants.push_back(&*known->constant);
     }
-    return folder_.fold(op, constants);
+    if (constants.size() < operands.size()) {
+      auto integers = select_integers(op, views_of(operands), allowance_);
+      return integers ? std::optional(Known::of(std::move(*integers))) : std::nullopt;
+    }
+    auto folded = fold(op, constants, allowance_);
+    return folded ? std::optional(Known::of(std::move(*folded))) : std::nullopt;
   }
 
   /// Integers wrap around and divide with truncation, and casts to them truncate: that is not arithmetic of reals.
-  static std::string why_not_real(const Op& op, const std::vector<Known*>& operands) {
+  static void require_real(const Op& op, const std::vector<Known*>& operands) {
     if (const auto* cast = std::get_if<op::Cast>(&op)) {
-      return is_float(cast->to) ? "" : "casts computed values to " + std::string(name_of(cast->to));
+      if (!is_float(cast->to)) throw Unsupported("casts computed values to " + std::string(name_of(cast->to)));
+      return;
     }
-    if (is_selection(op)) return "";
+    if (is_selection(op)) return;
     for (const Known* known : operands) {
       if (!is_float(known->type))
-        return "computes in " + std::string(name_of(known->type)) + "; only float arithmetic is supported";
+        throw Unsupported("computes in " + std::string(name_of(known->type)) + "; only float arithmetic is supported");
     }
-    return "";
   }
 
   static void require_one_type(const std::vector<Known*>& operands) {
@@ -359,29 +417,119 @@ private:
     }
   }
 
-  ValueId id_of(Known& known, std::string name) {
-    if (!known.id) known.id = graph().add_constant(std::move(name), *known.constant);
+  ValueId id_of(Known& known) {
+    if (!known.id) known.id = graph().add_constant(printable(known.name), *known.constant);
     return *known.id;
   }
 
-  std::string unique_layer_name(const NodeProto& node) {
-    const std::string name = layer_name(node);
+  std::string unique(std::string name) {
     std::string candidate = name;
     for (std::size_t& number = times_named_[name]; !layer_names_.insert(candidate).second;)
       candidate = name + "#" + std::to_string(++number + 1);
     return candidate;
   }
 
+  /// Gives a value its name around a node. What the node computed is called so in the graph too.
+  void bind(Scope& scope, std::string_view name, Known* known, std::size_t first_new) {
+    if (name.empty()) return;
+    const bool is_new = known->id && *known->id >= first_new && graph().value(*known->id).kind == ValueKind::computed;
+    if (is_new) graph().values[*known->id].name = scope.prefix + printable(name);
+    define(scope, name, known);
+  }
+
+  // ---- functions and branches
+  // -----------------------------------------------------------------------------------------
+
+  Scope inner_scope(const Scope& scope, const NodeProto& node, std::size_t bytes, std::size_t nodes) {
+    if (scope.depth >= deepest_nesting) throw ParseError("functions and subgraphs are nested more than 64 deep");
+    Scope inner;
+    inner.depth = scope.depth + 1;
+    inner.prefix = scope.prefix + layer_name(node) + "/";
+    constexpr std::size_t bytes_per_node = 1024;
+    if (!inlining_.take(bytes + nodes * (bytes_per_node + inner.prefix.size())))
+      throw Unsupported(
+          "the functions and branches of the model written out are larger than a file of this size "
+          "justifies; export the model with its functions inlined");
+    return inner;
+  }
+
+  void add_call(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands, Function& function) {
+    const FunctionProto& proto = function.proto;
+    if (function.is_active) throw ParseError("the function " + function.name + " calls itself");
+    if (operands.size() > proto.inputs.size() || node.outputs.size() > proto.outputs.size())
+      throw ParseError("the function " + function.name + " has fewer inputs or outputs than the call");
+    Scope inner = inner_scope(scope, node, function.bytes, proto.nodes.size());
+    const Attributes arguments = arguments_of(function, node);
+    inner.arguments = &arguments;
+    inner.opset = default_opset(proto.opset_imports);
+    const NodeOrder order(proto.nodes);
+    for (std::size_t i = 0; i < proto.inputs.size(); ++i)
+      introduce(inner, order, proto.inputs[i], i < operands.size() ? operands[i] : nullptr);
+    function.is_active = true;
+    add_body(scope, node, inner, order, proto.nodes, proto.outputs);
+    function.is_active = false;
+  }
+
+  void add_branch(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    for (const auto& [name, bytes] : node.attributes) {
+      if (name != "then_branch" && name != "else_branch")
+        throw Unsupported("attribute " + in_quotes(name) + " is not supported");
+    }
+    if (operands.size() != 1) throw ParseError("an If takes one input, its condition");
+    if (!operands[0]->is_available) return define_unavailable(scope, node);
+    if (!operands[0]->constant)
+      throw Unsupported("its condition is computed; an If is supported where the condition is a constant");
+    const StoredTensor& condition = *operands[0]->constant;
+    if (condition.type() != ElementType::boolean || condition.size() != 1)
+      throw ParseError("its condition is not one boolean");
+    const char* branch = condition.bytes()[0] != std::byte{0} ? "then_branch" : "else_branch";
+    const auto attribute = find_attribute(node, branch, AttributeType::graph);
+    if (!attribute || !attribute->graph) throw ParseError(std::string("its ") + branch + " is missing");
+
+    const GraphProto proto = parse_graph(*attribute->graph);
+    if (!proto.inputs.empty()) throw ParseError(std::string("its ") + branch + " has inputs");
+    if (proto.outputs.size() < node.outputs.size())
+      throw ParseError(std::string("its ") + branch + " has fewer outputs than the node");
+    Scope inner = inner_scope(scope, node, attribute->graph->size(), proto.nodes.size());
+    inner.outer = &scope;
+    inner.arguments = scope.arguments;
+    inner.opset = scope.opset;
+    const NodeOrder order(proto.nodes);
+    add_initializers(inner, order, proto);
+    std::vector<std::string_view> outputs;
+    for (const ValueInfoProto& output : proto.outputs) outputs.push_back(output.name);
+    add_body(scope, node, inner, order, proto.nodes, outputs);
+  }
+
+  void add_body(Scope& scope, const NodeProto& node, Scope& inner, const NodeOrder& order,
+                const std::vector<NodeProto>& nodes, const std::vector<std::string_view>& outputs) {
+    const std::size_t first_new = graph().values.size();
+    mark_used(inner, nodes);
+    const std::vector<bool> used = outputs_used(scope, node);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (used[i]) inner.used.insert(outputs[i]);
+    }
+    add_nodes(inner, order, nodes);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const std::optional<Known*> known = inner.find(outputs[i]);
+      if (!known || *known == nullptr)
+        throw ParseError("its output " + in_quotes(outputs[i]) + " is not defined anywhere");
+      bind(scope, node.outputs[i], *known, first_new);
+    }
+  }
+
   // ---- the end ------------------------------------------------------------------------------------------------------
 
-  void add_outputs() {
+  void add_outputs(const Scope& scope) {
     if (proto_.outputs.empty()) throw ParseError("the graph has no output");
     for (const ValueInfoProto& output : proto_.outputs) {
-      const auto found = values_.find(output.name);
-      if (found == values_.end())
-        throw ParseError("the graph's output " + in_quotes(output.name) + " is not defined anywhere");
-      Known& known = found->second;
-      if (known.is_available) graph().outputs.push_back(id_of(known, printable(output.name)));
+      const std::optional<Known*> known = scope.find(output.name);
+      if (!known) throw ParseError("the graph's output " + in_quotes(output.name) + " is not defined anywhere");
+      if ((*known)->integers) {
+        result_.unsupported.push_back({printable(output.name), "output", open_extent_hint});
+      } else if ((*known)->is_available) {
+        graph().outputs.push_back(id_of(**known));
+      }
     }
   }
 
@@ -405,12 +553,13 @@ private:
   const GraphProto& proto_;
   std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const void> owner_;
-  std::int64_t opset_;
-  NodeOrder order_;
-  ConstantFolder folder_;
-  std::unordered_map<std::string_view, Known> values_;
-  std::unordered_set<std::string_view> used_;
-  std::set<std::pair<std::string_view, std::string_view>> local_functions_;
+  DataFiles data_files_;
+  FunctionTable functions_;
+  Allowance allowance_;  ///< for tensors
+  Allowance inlining_;   ///< for nodes
+  std::deque<Known> known_;
+  std::size_t open_extents_ = 0;
+  std::unordered_map<std::string_view, std::size_t> symbols_;
   std::unordered_set<std::string> layer_names_;
   std::unordered_map<std::string, std::size_t> times_named_;
   ModelDescription result_;
@@ -418,10 +567,10 @@ private:
 
 }  // namespace
 
-ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file) {
+ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder) {
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");
-  return GraphBuilder(model, file).build();
+  return GraphBuilder(model, file, folder).build();
 }
 
 }  // namespace driftbound

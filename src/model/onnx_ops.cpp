@@ -7,64 +7,24 @@
 #include <string_view>
 
 #include "driftbound/num/errors.hpp"
+#include "model/onnx_attributes.hpp"
+#include "model/onnx_integers.hpp"
+#include "model/onnx_sparse.hpp"
 #include "model/onnx_tensor.hpp"
 #include "model/text.hpp"
 
 namespace driftbound::onnx {
 namespace {
 
-constexpr std::size_t highest_rank = 64;
 constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
 
 [[noreturn]] void fail(const std::string& why) {
   throw ParseError(why);
 }
 
-// ---- attributes -----------------------------------------------------------------------------------------------------
-
-/// The attribute if the node has it.
-std::optional<AttributeProto> find_attribute(const NodeView& node, std::string_view name, AttributeType type) {
-  for (const auto& [found, bytes] : node.proto.attributes) {
-    if (found != name) continue;
-    AttributeProto attribute = parse_attribute(bytes);
-    if (attribute.is_reference)
-      fail("attribute " + in_quotes(name) + " refers to a function's attribute outside a function");
-    // Files of IR version 1 and 2 may leave the type out.
-    if (attribute.type != type && attribute.type != AttributeType::undefined) {
-      fail("attribute " + in_quotes(name) + " is not of the type it must be");
-    }
-    return attribute;
-  }
-  return std::nullopt;
-}
-
-// Zero may be left out by the writer of a file: a missing number is 0.
-
-std::int64_t integer_or(const NodeView& node, std::string_view name, std::int64_t fallback) {
-  const auto attribute = find_attribute(node, name, AttributeType::integer);
-  return attribute ? attribute->integer.value_or(0) : fallback;
-}
-
-double real_or(const NodeView& node, std::string_view name, float fallback) {
-  const auto attribute = find_attribute(node, name, AttributeType::real);
-  return static_cast<double>(attribute ? attribute->real.value_or(0.0f) : fallback);
-}
-
-std::int64_t required_integer(const NodeView& node, std::string_view name) {
-  const auto attribute = find_attribute(node, name, AttributeType::integer);
-  if (!attribute) fail("attribute " + in_quotes(name) + " is missing");
-  return attribute->integer.value_or(0);
-}
-
 std::vector<std::int64_t> checked_rank(std::vector<std::int64_t> axes) {
   if (axes.size() > highest_rank) fail("a list of more than 64 axes");
   return axes;
-}
-
-std::optional<std::vector<std::int64_t>> find_integers(const NodeView& node, std::string_view name) {
-  const auto attribute = find_attribute(node, name, AttributeType::integers);
-  if (!attribute) return std::nullopt;
-  return to_integers(attribute->integers);
 }
 
 // ---- operands -------------------------------------------------------------------------------------------------------
@@ -100,38 +60,67 @@ Mapping map_plain(const NodeView& node) {
 
 Mapping map_gemm(const NodeView& node) {
   op::Gemm gemm;
-  gemm.alpha = real_or(node, "alpha", 1.0f);
-  gemm.beta = real_or(node, "beta", 1.0f);
-  gemm.transpose_a = integer_or(node, "transA", 0) != 0;
-  gemm.transpose_b = integer_or(node, "transB", 0) != 0;
+  gemm.alpha = real_or(node.proto, "alpha", 1.0f);
+  gemm.beta = real_or(node.proto, "beta", 1.0f);
+  gemm.transpose_a = integer_or(node.proto, "transA", 0) != 0;
+  gemm.transpose_b = integer_or(node.proto, "transB", 0) != 0;
   return MappedOp{gemm, given_slots(node)};
 }
 
 Mapping map_leaky_relu(const NodeView& node) {
-  return MappedOp{op::LeakyRelu{real_or(node, "alpha", 0.01f)}, {0}};
+  return MappedOp{op::LeakyRelu{real_or(node.proto, "alpha", 0.01f)}, {0}};
 }
 
 Mapping map_elu(const NodeView& node) {
-  return MappedOp{op::Elu{real_or(node, "alpha", 1.0f)}, {0}};
+  return MappedOp{op::Elu{real_or(node.proto, "alpha", 1.0f)}, {0}};
 }
 
 Mapping map_softmax(const NodeView& node) {
   const bool coerces_to_matrix = node.opset < 13;
-  return MappedOp{op::Softmax{integer_or(node, "axis", coerces_to_matrix ? 1 : -1), coerces_to_matrix}, {0}};
+  return MappedOp{op::Softmax{integer_or(node.proto, "axis", coerces_to_matrix ? 1 : -1), coerces_to_matrix}, {0}};
 }
 
 Mapping map_concat(const NodeView& node) {
-  return MappedOp{op::Concat{required_integer(node, "axis")}, given_slots(node)};
+  return MappedOp{op::Concat{required_integer(node.proto, "axis")}, given_slots(node)};
+}
+
+/// A target of which some extents follow the number of samples: one that the input has on the same axis is copied (0),
+/// and a single other one is inferred (-1), which is what it must be for the elements to fit. Empty where more are
+/// open.
+std::optional<std::vector<std::int64_t>> closed_target(const Integers& target, const OpenShape* input,
+                                                       bool allow_zero) {
+  std::vector<std::int64_t> result;
+  std::size_t open = 0;
+  for (std::size_t axis = 0; axis < target.size(); ++axis) {
+    const Extent extent = target[axis];
+    const bool is_copied =
+        !allow_zero && input != nullptr && axis < input->size() && certainly_equal((*input)[axis], extent);
+    if (extent.is_number()) {
+      result.push_back(extent.value());
+    } else {
+      result.push_back(is_copied ? 0 : -1);
+      open += is_copied ? 0 : 1;
+    }
+  }
+  const auto inferred = static_cast<std::size_t>(std::count(result.begin(), result.end(), -1));
+  const bool has_zeros = allow_zero && std::count(result.begin(), result.end(), 0) > 0;
+  if (open > 0 && (inferred > 1 || has_zeros)) return std::nullopt;
+  return result;
 }
 
 Mapping map_reshape(const NodeView& node) {
-  const auto target = constant_integers(node, 1);
-  if (!target) return NotMapped{"its target shape is computed, not a constant"};
-  return MappedOp{op::Reshape{*target, integer_or(node, "allowzero", 0) != 0}, {0}};
+  const bool allow_zero = integer_or(node.proto, "allowzero", 0) != 0;
+  if (auto target = constant_integers(node, 1)) return MappedOp{op::Reshape{std::move(*target), allow_zero}, {0}};
+  if (node.operands[1].integers == nullptr) return NotMapped{"its target shape is computed, not a constant"};
+  const Integers target = *Integers::of(node.operands[1]);
+  if (target.shape().size() > 1 || target.size() > highest_rank) fail("input 1 must be a list of integers");
+  auto closed = closed_target(target, node.operands[0].shape, allow_zero);
+  if (!closed) return NotMapped{"its target shape has more than one extent that is not known when loading"};
+  return MappedOp{op::Reshape{std::move(*closed), allow_zero}, {0}};
 }
 
 Mapping map_flatten(const NodeView& node) {
-  return MappedOp{op::Flatten{integer_or(node, "axis", 1)}, {0}};
+  return MappedOp{op::Flatten{integer_or(node.proto, "axis", 1)}, {0}};
 }
 
 /// Axes are an attribute before opset 13 and an input from then on.
@@ -142,7 +131,7 @@ struct Axes {
 };
 
 Axes axes_of(const NodeView& node) {
-  const auto attribute = find_integers(node, "axes");
+  const auto attribute = find_integers(node.proto, "axes");
   if (node.opset >= 13 && attribute) fail("attribute 'axes' has been an input since opset 13");
   if (node.opset < 13 && is_given(node, 1)) fail("'axes' is an attribute before opset 13");
   if (attribute) return {true, true, checked_rank(*attribute)};
@@ -169,11 +158,12 @@ Mapping map_unsqueeze(const NodeView& node) {
 }
 
 Mapping map_transpose(const NodeView& node) {
-  return MappedOp{op::Transpose{checked_rank(find_integers(node, "perm").value_or(std::vector<std::int64_t>{}))}, {0}};
+  return MappedOp{op::Transpose{checked_rank(find_integers(node.proto, "perm").value_or(std::vector<std::int64_t>{}))},
+                  {0}};
 }
 
 Mapping map_cast(const NodeView& node) {
-  const auto target = static_cast<DataType>(required_integer(node, "to"));
+  const auto target = static_cast<DataType>(required_integer(node.proto, "to"));
   const std::optional<ElementType> type = element_type(target);
   if (!type) return NotMapped{"casts to element type " + onnx::name_of(target)};
   return MappedOp{op::Cast{*type}, {0}};
@@ -195,25 +185,50 @@ StoredTensor integer_tensor(Shape shape, std::vector<std::int64_t> values) {
   return StoredTensor::from(Tensor<std::int64_t>(std::move(shape), std::move(values)));
 }
 
+/// A tensor with the same element everywhere; float32 zeros where no element is given.
+Mapping map_constant_of_shape(const NodeView& node) {
+  const auto shape = constant_integers(node, 0);
+  if (!shape) return NotMapped{"its shape is computed, not a constant"};
+  StoredTensor element = StoredTensor::from(Tensor<float>({}, {0.0f}));
+  if (const auto attribute = find_attribute(node.proto, "value", AttributeType::tensor)) {
+    if (!attribute->tensor) fail("attribute 'value' holds no tensor");
+    element = to_stored(parse_tensor(*attribute->tensor), node.owner, "its value", &node.data_files);
+    if (element.size() != 1) fail("attribute 'value' must hold one element");
+  }
+  const auto count = static_cast<std::size_t>(element_count(*shape));
+  const std::size_t width = element.bytes().size();
+  if (count > node.allowance.left() / width || !node.allowance.take(count * width))
+    return NotMapped{"a tensor of shape " + to_string(*shape) + " is larger than a file of this size justifies"};
+  std::vector<std::byte> bytes;
+  bytes.reserve(count * width);
+  for (std::size_t i = 0; i < count; ++i) bytes.insert(bytes.end(), element.bytes().begin(), element.bytes().end());
+  return MappedConstant{StoredTensor(element.type(), *shape, std::move(bytes))};
+}
+
 Mapping map_constant(const NodeView& node) {
-  if (const auto attribute = find_attribute(node, "value", AttributeType::tensor)) {
+  if (const auto attribute = find_attribute(node.proto, "value", AttributeType::tensor)) {
     if (!attribute->tensor) fail("attribute 'value' holds no tensor");
     try {
-      return MappedConstant{to_stored(parse_tensor(*attribute->tensor), node.owner, "its value")};
+      return MappedConstant{to_stored(parse_tensor(*attribute->tensor), node.owner, "its value", &node.data_files)};
     } catch (const Unsupported& error) {
       return NotMapped{error.what()};
     }
   }
-  if (const auto attribute = find_attribute(node, "value_float", AttributeType::real)) {
+  if (const auto attribute = find_attribute(node.proto, "sparse_value", AttributeType::sparse_tensor)) {
+    if (!attribute->sparse_tensor) fail("attribute 'sparse_value' holds no tensor");
+    return MappedConstant{to_dense(parse_sparse_tensor(*attribute->sparse_tensor), node.owner, "its value",
+                                   node.data_files, node.allowance)};
+  }
+  if (const auto attribute = find_attribute(node.proto, "value_float", AttributeType::real)) {
     return MappedConstant{StoredTensor::from(Tensor<float>({}, {attribute->real.value_or(0.0f)}))};
   }
-  if (const auto attribute = find_attribute(node, "value_floats", AttributeType::reals)) {
+  if (const auto attribute = find_attribute(node.proto, "value_floats", AttributeType::reals)) {
     return MappedConstant{to_float_vector(attribute->reals)};
   }
-  if (const auto attribute = find_attribute(node, "value_int", AttributeType::integer)) {
+  if (const auto attribute = find_attribute(node.proto, "value_int", AttributeType::integer)) {
     return MappedConstant{integer_tensor({}, {attribute->integer.value_or(0)})};
   }
-  if (auto values = find_integers(node, "value_ints")) {
+  if (auto values = find_integers(node.proto, "value_ints")) {
     const auto count = static_cast<std::int64_t>(values->size());
     return MappedConstant{integer_tensor({count}, std::move(*values))};
   }
@@ -228,10 +243,10 @@ struct Rule {
   std::string_view name;
   std::size_t least_inputs, most_inputs;
   Mapping (*map)(const NodeView&);
-  std::array<std::string_view, 5> attributes = {};
+  std::array<std::string_view, 6> attributes = {};
 };
 
-constexpr std::array<Rule, 29> rules = {{
+constexpr std::array<Rule, 30> rules = {{
     {"Gemm", 2, 3, map_gemm, {"alpha", "beta", "transA", "transB"}},
     {"MatMul", 2, 2, map_plain<op::MatMul>},
     {"Add", 2, 2, map_plain<op::Add>},
@@ -260,8 +275,18 @@ constexpr std::array<Rule, 29> rules = {{
     {"Identity", 1, 1, map_plain<op::Identity>},
     {"Cast", 1, 1, map_cast, {"to", "saturate", "round_mode"}},
     {"Dropout", 1, 3, map_dropout, {"ratio", "seed"}},
-    {"Constant", 0, 0, map_constant, {"value", "value_float", "value_floats", "value_int", "value_ints"}},
+    {"Constant",
+     0,
+     0,
+     map_constant,
+     {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints"}},
+    {"ConstantOfShape", 1, 1, map_constant_of_shape, {"value"}},
 }};
+
+std::string why_no_rule(std::string_view op) {
+  if (op == "Loop" || op == "Scan") return "loops are not supported; export the model with its loops unrolled";
+  return "this version has no such op";
+}
 
 void check_inputs(const NodeView& node, const Rule& rule) {
   const std::size_t given = node.operands.size();
@@ -276,7 +301,7 @@ void check_inputs(const NodeView& node, const Rule& rule) {
 Mapping map_node(const NodeView& node) {
   const auto rule =
       std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == node.proto.op_type; });
-  if (rule == rules.end()) return NotMapped{"this version has no such op"};
+  if (rule == rules.end()) return NotMapped{why_no_rule(node.proto.op_type)};
   for (const auto& [name, bytes] : node.proto.attributes) {
     const bool is_known = std::find(rule->attributes.begin(), rule->attributes.end(), name) != rule->attributes.end();
     if (!is_known) return NotMapped{"attribute " + in_quotes(name) + " is not supported"};

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -9,27 +10,58 @@
 
 #include "driftbound/model/ops.hpp"
 #include "driftbound/model/tensor.hpp"
+#include "model/fold.hpp"
+#include "model/onnx_extents.hpp"
+#include "model/onnx_external.hpp"
 #include "model/onnx_proto.hpp"
 
 namespace driftbound::onnx {
 
+/// Integers that follow from shapes and constants, as far as they are known.
+struct IntegerTensor {
+  ElementType type = ElementType::i64;
+  Shape shape;
+  std::vector<Extent> elements;
+};
+
 /// What is known of one input of a node.
 struct Operand {
-  bool is_given = false;                   ///< false: an optional input left out
-  const StoredTensor* constant = nullptr;  ///< its value where it does not depend on a graph input
+  bool is_given = false;                    ///< false: an optional input left out
+  const StoredTensor* constant = nullptr;   ///< its value where it does not depend on a graph input
+  const IntegerTensor* integers = nullptr;  ///< integers that are only partly known; then `constant` is null
+  std::optional<ElementType> type;          ///< empty: not an array of numbers, or computed by something unsupported
+  const OpenShape* shape = nullptr;         ///< null: not even the rank is known
 };
 
 struct NodeView {
-  const NodeProto& proto;
-  std::int64_t opset;
+  const NodeProto& proto;  ///< with a function's attributes in place of references to them
+  std::int64_t opset;      ///< of the default domain, where the node stands
   std::span<const Operand> operands;
+  std::vector<bool> is_used;                 ///< for every output of the node, whether anything reads it
   const std::shared_ptr<const void>& owner;  ///< keeps the file alive
+  DataFiles& data_files;
+  Allowance& allowance;  ///< for constants that the file describes but does not hold
 };
 
-/// The node is one of our ops …
+/// The node is one of our ops, which computes its first output …
 struct MappedOp {
   Op op;
   std::vector<std::size_t> slots;  ///< inputs of the node that are inputs of the op
+};
+/// … several of our ops …
+struct MappedOps {
+  enum class Source { slot, step, constant };
+  struct Input {
+    Source source = Source::slot;
+    std::size_t index = 0;  ///< of the node's input, of an earlier step, or of `constants`
+  };
+  struct Step {
+    Op op;
+    std::vector<Input> inputs;
+  };
+  std::vector<Step> steps;
+  std::vector<StoredTensor> constants;
+  std::vector<Input> outputs;  ///< what the node's outputs are; as many as it has, or fewer where the others are unused
 };
 /// … a constant …
 struct MappedConstant {
@@ -39,7 +71,7 @@ struct MappedConstant {
 struct NotMapped {
   std::string reason;
 };
-using Mapping = std::variant<MappedOp, MappedConstant, NotMapped>;
+using Mapping = std::variant<MappedOp, MappedOps, MappedConstant, NotMapped>;
 
 /// The meaning of a node of the default domain.
 /// Throws:    ParseError, ShapeMismatch (a node that breaks the rules of its op)

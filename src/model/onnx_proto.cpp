@@ -19,12 +19,25 @@ std::string_view required_name(std::string_view name, const char* what) {
   return name;
 }
 
-void append_integers(std::vector<std::int64_t>& values, Bytes packed) {
-  while (!packed.empty()) values.push_back(static_cast<std::int64_t>(take_varint(packed)));
-}
-
 std::pair<std::string_view, std::string_view> parse_key_value(Bytes bytes) {
   return {field_text(bytes, 1, "StringStringEntryProto"), field_text(bytes, 2, "StringStringEntryProto")};
+}
+
+/// One extent beyond the highest rank tells that there are too many; the others need not be kept.
+void append_extents(std::vector<std::int64_t>& extents, Bytes packed) {
+  while (!packed.empty() && extents.size() <= highest_rank)
+    extents.push_back(static_cast<std::int64_t>(take_varint(packed)));
+}
+
+void take_external_data(ExternalData& external, Bytes bytes) {
+  const auto [key, value] = parse_key_value(bytes);
+  std::optional<std::string_view>* target = nullptr;
+  if (key == "location") target = &external.location;
+  if (key == "offset") target = &external.offset;
+  if (key == "length") target = &external.length;
+  if (target == nullptr) return;
+  if (target->has_value()) throw ParseError("a tensor gives its external " + std::string(key) + " twice");
+  *target = value;
 }
 
 Dimension parse_dimension(Bytes bytes) {
@@ -62,6 +75,10 @@ ValueInfoProto parse_value_info(Bytes bytes) {
   return value;
 }
 
+std::pair<std::string_view, Bytes> named_attribute(Bytes bytes) {
+  return {required_name(field_text(bytes, 1, "AttributeProto"), "an attribute"), bytes};
+}
+
 NodeProto parse_node(Bytes bytes) {
   NodeProto node;
   for (WireReader reader(bytes, "NodeProto"); reader.next();) {
@@ -78,14 +95,14 @@ NodeProto parse_node(Bytes bytes) {
       case 4:
         node.op_type = reader.text();
         break;
-      case 5: {
-        const Bytes attribute = reader.bytes();
-        const std::string_view name = field_text(attribute, 1, "AttributeProto");
-        node.attributes.emplace_back(required_name(name, "an attribute"), attribute);
+      case 5:
+        node.attributes.push_back(named_attribute(reader.bytes()));
         break;
-      }
       case 7:
         node.domain = reader.text();
+        break;
+      case 8:
+        node.overload = reader.text();
         break;
       default:
         break;
@@ -96,15 +113,7 @@ NodeProto parse_node(Bytes bytes) {
   return node;
 }
 
-std::string_view sparse_tensor_name(Bytes bytes) {
-  std::string_view name;
-  for (WireReader reader(bytes, "SparseTensorProto"); reader.next();) {
-    if (reader.field() == 1) name = field_text(reader.bytes(), 8, "TensorProto");
-  }
-  return required_name(name, "a sparse initialiser");
-}
-
-void parse_graph(GraphProto& graph, Bytes bytes) {
+void merge_graph(GraphProto& graph, Bytes bytes) {
   for (WireReader reader(bytes, "GraphProto"); reader.next();) {
     switch (reader.field()) {
       case 1:
@@ -123,7 +132,7 @@ void parse_graph(GraphProto& graph, Bytes bytes) {
         graph.outputs.push_back(parse_value_info(reader.bytes()));
         break;
       case 15:
-        graph.sparse_initializers.push_back(sparse_tensor_name(reader.bytes()));
+        graph.sparse_initializers.push_back(reader.bytes());
         break;
       default:
         break;
@@ -147,7 +156,7 @@ TensorProto parse_tensor(Bytes bytes) {
   for (WireReader reader(bytes, "TensorProto"); reader.next();) {
     switch (reader.field()) {
       case 1:
-        append_integers(tensor.dims, reader.repeated(WireType::varint));
+        append_extents(tensor.dims, reader.repeated(WireType::varint));
         break;
       case 2:
         tensor.data_type = static_cast<DataType>(reader.integer());
@@ -176,11 +185,9 @@ TensorProto parse_tensor(Bytes bytes) {
       case 11:
         tensor.uint64_data.push_back(reader.repeated(WireType::varint));
         break;
-      case 13: {
-        const auto [key, value] = parse_key_value(reader.bytes());
-        if (key == "location") tensor.external_location = value;
+      case 13:
+        take_external_data(tensor.external, reader.bytes());
         break;
-      }
       case 14:
         tensor.is_external = reader.integer() == 1;
         break;
@@ -188,6 +195,17 @@ TensorProto parse_tensor(Bytes bytes) {
         break;
     }
   }
+  return tensor;
+}
+
+SparseTensorProto parse_sparse_tensor(Bytes bytes) {
+  SparseTensorProto tensor;
+  for (WireReader reader(bytes, "SparseTensorProto"); reader.next();) {
+    if (reader.field() == 1) tensor.values = reader.bytes();
+    if (reader.field() == 2) tensor.indices = reader.bytes();
+    if (reader.field() == 3) append_extents(tensor.dims, reader.repeated(WireType::varint));
+  }
+  tensor.name = field_text(tensor.values, 8, "TensorProto");
   return tensor;
 }
 
@@ -201,8 +219,14 @@ AttributeProto parse_attribute(Bytes bytes) {
       case 3:
         attribute.integer = reader.integer();
         break;
+      case 4:
+        attribute.text = reader.text();
+        break;
       case 5:
         attribute.tensor = reader.bytes();
+        break;
+      case 6:
+        attribute.graph = reader.bytes();
         break;
       case 7:
         attribute.reals.push_back(reader.repeated(WireType::fixed32));
@@ -214,13 +238,63 @@ AttributeProto parse_attribute(Bytes bytes) {
         attribute.type = static_cast<AttributeType>(reader.integer());
         break;
       case 21:
-        attribute.is_reference = true;
+        attribute.reference = reader.text();
+        break;
+      case 22:
+        attribute.sparse_tensor = reader.bytes();
         break;
       default:
         break;
     }
   }
   return attribute;
+}
+
+GraphProto parse_graph(Bytes bytes) {
+  GraphProto graph;
+  merge_graph(graph, bytes);
+  return graph;
+}
+
+FunctionId parse_function_id(Bytes bytes) {
+  FunctionId id;
+  auto& [domain, name, overload] = id;
+  for (WireReader reader(bytes, "FunctionProto"); reader.next();) {
+    if (reader.field() == 1) name = reader.text();
+    if (reader.field() == 10) domain = reader.text();
+    if (reader.field() == 13) overload = reader.text();
+  }
+  required_name(name, "a function");
+  return id;
+}
+
+FunctionProto parse_function(Bytes bytes) {
+  FunctionProto function;
+  for (WireReader reader(bytes, "FunctionProto"); reader.next();) {
+    switch (reader.field()) {
+      case 4:
+        function.inputs.push_back(required_name(reader.text(), "an input of a function"));
+        break;
+      case 5:
+        function.outputs.push_back(required_name(reader.text(), "an output of a function"));
+        break;
+      case 6:
+        function.attributes.push_back(required_name(reader.text(), "an attribute of a function"));
+        break;
+      case 7:
+        function.nodes.push_back(parse_node(reader.bytes()));
+        break;
+      case 9:
+        function.opset_imports.push_back(parse_opset_import(reader.bytes()));
+        break;
+      case 11:
+        function.defaults.push_back(named_attribute(reader.bytes()));
+        break;
+      default:
+        break;
+    }
+  }
+  return function;
 }
 
 ModelProto parse_model(Bytes bytes) {
@@ -238,17 +312,14 @@ ModelProto parse_model(Bytes bytes) {
         break;
       case 7:
         if (!model.graph) model.graph.emplace();
-        parse_graph(*model.graph, reader.bytes());
+        merge_graph(*model.graph, reader.bytes());
         break;
       case 8:
         model.opset_imports.push_back(parse_opset_import(reader.bytes()));
         break;
-      case 25: {
-        const Bytes function = reader.bytes();
-        model.local_functions.emplace_back(field_text(function, 10, "FunctionProto"),
-                                           field_text(function, 1, "FunctionProto"));
+      case 25:
+        model.functions.push_back(reader.bytes());
         break;
-      }
       default:
         break;
     }

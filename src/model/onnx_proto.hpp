@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,11 +37,29 @@ enum class DataType : std::int64_t {
   uint64 = 13,
   complex64 = 14,
   complex128 = 15,
-  bfloat16 = 16
+  bfloat16 = 16,
+  float8e4m3fn = 17,
+  float8e4m3fnuz = 18,
+  float8e5m2 = 19,
+  float8e5m2fnuz = 20,
+  uint4 = 21,
+  int4 = 22,
+  float4e2m1 = 23,
+  float8e8m0 = 24,
+  uint2 = 25,
+  int2 = 26
 };
 
 /// A repeated number: the pieces in which its elements lie in the file.
 using Pieces = std::vector<Bytes>;
+
+/// Where a tensor's bytes lie outside the model's file; numbers as the decimal text they are written in.
+struct ExternalData {
+  std::optional<std::string_view> location, offset, length;
+};
+
+/// More dimensions than any tensor has; what a file says beyond them is not kept.
+constexpr std::size_t highest_rank = 64;
 
 struct TensorProto {
   std::string_view name;
@@ -50,10 +69,17 @@ struct TensorProto {
   Pieces float_data, double_data;              ///< little-endian numbers
   Pieces int32_data, int64_data, uint64_data;  ///< varints
   bool is_external = false;
-  std::string_view external_location;
+  ExternalData external;
   bool is_segment = false;
 };
 TensorProto parse_tensor(Bytes bytes);
+
+struct SparseTensorProto {
+  std::string_view name;  ///< that of its values
+  Bytes values, indices;  ///< unparsed TensorProto
+  std::vector<std::int64_t> dims;
+};
+SparseTensorProto parse_sparse_tensor(Bytes bytes);
 
 /// AttributeProto.AttributeType
 enum class AttributeType : std::int64_t {
@@ -62,25 +88,31 @@ enum class AttributeType : std::int64_t {
   integer = 2,
   string = 3,
   tensor = 4,
+  graph = 5,
   reals = 6,
-  integers = 7
+  integers = 7,
+  sparse_tensor = 11
 };
 
 struct AttributeProto {
   AttributeType type = AttributeType::undefined;
   std::optional<float> real;
   std::optional<std::int64_t> integer;
-  std::optional<Bytes> tensor;
-  Pieces reals;               ///< little-endian float32
-  Pieces integers;            ///< varints
-  bool is_reference = false;  ///< stands for an attribute of the function around it
+  std::optional<std::string_view> text;
+  std::optional<Bytes> tensor, sparse_tensor, graph;  ///< unparsed
+  Pieces reals;                                       ///< little-endian float32
+  Pieces integers;                                    ///< varints
+  std::string_view reference;                         ///< the attribute of the function around it that this stands for
 };
 AttributeProto parse_attribute(Bytes bytes);
 
+/// Names and unparsed AttributeProto
+using Attributes = std::vector<std::pair<std::string_view, Bytes>>;
+
 struct NodeProto {
-  std::string_view name, op_type, domain;
+  std::string_view name, op_type, domain, overload;
   std::vector<std::string_view> inputs, outputs;
-  std::vector<std::pair<std::string_view, Bytes>> attributes;  ///< name and unparsed AttributeProto
+  Attributes attributes;
 };
 
 struct Dimension {
@@ -99,16 +131,33 @@ struct ValueInfoProto {
 struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> nodes;
-  std::vector<Bytes> initializers;                    ///< unparsed TensorProto
-  std::vector<std::string_view> sparse_initializers;  ///< names
+  std::vector<Bytes> initializers;         ///< unparsed TensorProto
+  std::vector<Bytes> sparse_initializers;  ///< unparsed SparseTensorProto
   std::vector<ValueInfoProto> inputs, outputs;
 };
+GraphProto parse_graph(Bytes bytes);
+
+/// Domains and versions
+using OpsetImports = std::vector<std::pair<std::string_view, std::int64_t>>;
+
+/// Domain, name and overload; no two functions of a model have the same.
+using FunctionId = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+struct FunctionProto {
+  std::vector<std::string_view> inputs, outputs;
+  std::vector<std::string_view> attributes;  ///< those without a default
+  Attributes defaults;
+  std::vector<NodeProto> nodes;
+  OpsetImports opset_imports;
+};
+FunctionProto parse_function(Bytes bytes);
+FunctionId parse_function_id(Bytes bytes);
 
 struct ModelProto {
   std::int64_t ir_version = 0;
   std::string_view producer_name, producer_version;
-  std::vector<std::pair<std::string_view, std::int64_t>> opset_imports;        ///< domain and version
-  std::vector<std::pair<std::string_view, std::string_view>> local_functions;  ///< domain and name
+  OpsetImports opset_imports;
+  std::vector<Bytes> functions;  ///< unparsed FunctionProto
   std::optional<GraphProto> graph;
 };
 ModelProto parse_model(Bytes bytes);

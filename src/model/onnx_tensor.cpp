@@ -10,8 +10,6 @@
 namespace driftbound::onnx {
 namespace {
 
-constexpr std::size_t highest_rank = 64;
-
 /// One varint ends at each byte below 0x80.
 std::size_t count_varints(const Pieces& pieces) {
   std::size_t count = 0;
@@ -38,20 +36,18 @@ std::vector<std::byte> joined(const Pieces& pieces) {
 
 class TensorReader {
 public:
-  TensorReader(const TensorProto& tensor, const std::shared_ptr<const void>& owner, const std::string& where)
-      : tensor_(tensor), owner_(owner), where_(where) {}
+  TensorReader(const TensorProto& tensor, const std::shared_ptr<const void>& owner, const std::string& where,
+               DataFiles* data_files)
+      : tensor_(tensor), owner_(owner), where_(where), data_files_(data_files) {}
 
   StoredTensor read() const {
-    if (tensor_.is_external) {
-      throw Unsupported(where_ + " is stored in an external file (" + in_quotes(tensor_.external_location) +
-                        "), which this version does not read; save the model as one file");
-    }
     if (tensor_.data_type == DataType::undefined) throw ParseError(where_ + " has no element type");
     const std::optional<ElementType> type = element_type(tensor_.data_type);
     if (!type)
       throw Unsupported(where_ + " has element type " + onnx::name_of(tensor_.data_type) + ", which is not supported");
     if (tensor_.is_segment) throw Unsupported(where_ + " is one segment of a tensor, which is not supported");
     if (tensor_.dims.size() > highest_rank) throw ParseError(where_ + " has more than 64 dimensions");
+    if (tensor_.is_external) return read_external(*type);
     try {
       return tensor_.raw_data ? StoredTensor(*type, tensor_.dims, *tensor_.raw_data, owner_) : read_typed(*type);
     } catch (const ShapeMismatch& error) {
@@ -60,6 +56,30 @@ public:
   }
 
 private:
+  StoredTensor read_external(ElementType type) const {
+    const std::string where = where_ + ", stored in " + in_quotes(tensor_.external.location.value_or("")) + ": ";
+    if (data_files_ == nullptr) throw Unsupported(where + "data outside the file are not read here");
+    if (has_own_data()) throw ParseError(where + "the model's file holds data of it as well");
+    try {
+      const auto elements = static_cast<std::uint64_t>(element_count(tensor_.dims));
+      if (elements > std::numeric_limits<std::uint64_t>::max() / bytes_per_element(type))
+        throw ShapeMismatch("shape " + to_string(tensor_.dims) + " has more bytes than a file can have");
+      auto [bytes, owner] = data_files_->find(tensor_.external, elements * bytes_per_element(type));
+      return StoredTensor(type, tensor_.dims, bytes, std::move(owner));
+    } catch (const ShapeMismatch& error) {
+      throw ShapeMismatch(where + error.what());
+    } catch (const ParseError& error) {
+      throw ParseError(where + error.what());
+    } catch (const FileError& error) {
+      throw FileError(where + error.what());
+    }
+  }
+
+  bool has_own_data() const {
+    return tensor_.raw_data || !tensor_.float_data.empty() || !tensor_.double_data.empty() ||
+           !tensor_.int32_data.empty() || !tensor_.int64_data.empty() || !tensor_.uint64_data.empty();
+  }
+
   StoredTensor read_typed(ElementType type) const {
     switch (type) {
       case ElementType::f32:
@@ -122,6 +142,7 @@ private:
   const TensorProto& tensor_;
   const std::shared_ptr<const void>& owner_;
   const std::string& where_;
+  DataFiles* data_files_;
 };
 
 }  // namespace
@@ -170,13 +191,34 @@ std::string name_of(DataType type) {
       return "complex64";
     case DataType::complex128:
       return "complex128";
+    case DataType::float8e4m3fn:
+      return "float8e4m3fn";
+    case DataType::float8e4m3fnuz:
+      return "float8e4m3fnuz";
+    case DataType::float8e5m2:
+      return "float8e5m2";
+    case DataType::float8e5m2fnuz:
+      return "float8e5m2fnuz";
+    case DataType::float8e8m0:
+      return "float8e8m0";
+    case DataType::float4e2m1:
+      return "float4e2m1";
+    case DataType::uint4:
+      return "uint4";
+    case DataType::int4:
+      return "int4";
+    case DataType::uint2:
+      return "uint2";
+    case DataType::int2:
+      return "int2";
     default:
       return "number " + std::to_string(static_cast<std::int64_t>(type)) + " of ONNX";
   }
 }
 
-StoredTensor to_stored(const TensorProto& tensor, const std::shared_ptr<const void>& owner, const std::string& where) {
-  return TensorReader(tensor, owner, where).read();
+StoredTensor to_stored(const TensorProto& tensor, const std::shared_ptr<const void>& owner, const std::string& where,
+                       DataFiles* data_files) {
+  return TensorReader(tensor, owner, where, data_files).read();
 }
 
 std::vector<std::int64_t> to_integers(const Pieces& varints) {

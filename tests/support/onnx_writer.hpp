@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -64,12 +65,16 @@ enum OnnxType {
   onnx_float = 1,
   onnx_uint8 = 2,
   onnx_int8 = 3,
+  onnx_uint16 = 4,
+  onnx_int16 = 5,
   onnx_int32 = 6,
   onnx_int64 = 7,
   onnx_string = 8,
   onnx_bool = 9,
   onnx_float16 = 10,
   onnx_double = 11,
+  onnx_uint32 = 12,
+  onnx_uint64 = 13,
   onnx_bfloat16 = 16
 };
 
@@ -98,6 +103,26 @@ Message onnx_tensor(std::string_view name, const std::vector<std::int64_t>& shap
   return onnx_tensor_header(name, onnx_type_of<T>(), shape).bytes(9, raw);
 }
 
+inline Message onnx_boolean(std::string_view name, bool value) {
+  return onnx_tensor_header(name, onnx_bool, {}).bytes(9, std::string(1, value ? '\1' : '\0'));
+}
+
+/// TensorProto whose bytes lie in another file
+inline Message onnx_external_tensor(std::string_view name, int type, const std::vector<std::int64_t>& shape,
+                                    const std::vector<std::pair<std::string, std::string>>& where) {
+  Message tensor = onnx_tensor_header(name, type, shape);
+  for (const auto& [key, value] : where) tensor.message(13, Message().bytes(1, key).bytes(2, value));
+  return tensor.varint(14, 1);
+}
+
+/// SparseTensorProto
+inline Message onnx_sparse_tensor(const Message& values, const Message& indices,
+                                  const std::vector<std::int64_t>& shape) {
+  Message tensor = Message().message(1, values).message(2, indices);
+  for (const std::int64_t extent : shape) tensor.varint(3, static_cast<std::uint64_t>(extent));
+  return tensor;
+}
+
 struct OnnxAttribute {
   Message message;
 
@@ -123,7 +148,50 @@ struct OnnxAttribute {
   static OnnxAttribute of_tensor(std::string_view name, const Message& tensor) {
     return {Message().bytes(1, name).message(5, tensor).varint(20, 4)};
   }
+  static OnnxAttribute of_sparse_tensor(std::string_view name, const Message& tensor) {
+    return {Message().bytes(1, name).message(22, tensor).varint(20, 11)};
+  }
+  static OnnxAttribute of_graph(std::string_view name, const Message& graph) {
+    return {Message().bytes(1, name).message(6, graph).varint(20, 5)};
+  }
+  /// Stands for attribute `of` of the function around; type as in AttributeProto.
+  static OnnxAttribute reference(std::string_view name, std::string_view of, int type) {
+    return {Message().bytes(1, name).bytes(21, of).varint(20, static_cast<std::uint64_t>(type))};
+  }
 };
+
+/// NodeProto
+inline Message onnx_node(std::string_view op, const std::vector<std::string>& inputs,
+                         const std::vector<std::string>& outputs, const std::vector<OnnxAttribute>& attributes = {},
+                         std::string_view name = "", std::string_view domain = "") {
+  Message node;
+  for (const std::string& input : inputs) node.bytes(1, input);
+  for (const std::string& output : outputs) node.bytes(2, output);
+  if (!name.empty()) node.bytes(3, name);
+  node.bytes(4, op);
+  for (const OnnxAttribute& attribute : attributes) node.message(5, attribute.message);
+  if (!domain.empty()) node.bytes(7, domain);
+  return node;
+}
+
+/// GraphProto of a branch: nodes and the names of its outputs
+inline Message onnx_graph(const std::vector<Message>& nodes, const std::vector<std::string>& outputs) {
+  Message graph;
+  for (const Message& node : nodes) graph.message(1, node);
+  for (const std::string& output : outputs) graph.message(12, Message().bytes(1, output));
+  return graph;
+}
+
+/// FunctionProto of domain "local"
+inline Message onnx_function(std::string_view name, const std::vector<std::string>& inputs,
+                             const std::vector<std::string>& outputs, const std::vector<Message>& nodes,
+                             std::uint64_t opset = 13) {
+  Message function = Message().bytes(1, name).bytes(10, "local");
+  for (const std::string& input : inputs) function.bytes(4, input);
+  for (const std::string& output : outputs) function.bytes(5, output);
+  for (const Message& node : nodes) function.message(7, node);
+  return function.message(9, Message().bytes(1, "").varint(2, opset));
+}
 
 class OnnxModel {
 public:
@@ -150,14 +218,7 @@ public:
   OnnxModel& node(std::string_view op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                   const std::vector<OnnxAttribute>& attributes = {}, std::string_view name = "",
                   std::string_view domain = "") {
-    Message node;
-    for (const std::string& input : inputs) node.bytes(1, input);
-    for (const std::string& output : outputs) node.bytes(2, output);
-    if (!name.empty()) node.bytes(3, name);
-    node.bytes(4, op);
-    for (const OnnxAttribute& attribute : attributes) node.message(5, attribute.message);
-    if (!domain.empty()) node.bytes(7, domain);
-    graph_.message(1, node);
+    graph_.message(1, onnx_node(op, inputs, outputs, attributes, name, domain));
     return *this;
   }
   OnnxModel& node(std::string_view op, const std::vector<std::string>& inputs, const std::string& output,
@@ -165,13 +226,21 @@ public:
                   std::string_view domain = "") {
     return node(op, inputs, std::vector<std::string>{output}, attributes, name, domain);
   }
+  OnnxModel& sparse_initializer(const Message& tensor) {
+    graph_.message(15, tensor);
+    return *this;
+  }
+  OnnxModel& function(const Message& function) {
+    functions_.message(25, function);
+    return *this;
+  }
   Message& graph() { return graph_; }
 
   std::string bytes() const {
     Message model;
     model.varint(1, static_cast<std::uint64_t>(ir_version_)).bytes(2, "driftbound tests").message(7, graph_);
     if (opset_ >= 0) model.message(8, Message().bytes(1, "").varint(2, static_cast<std::uint64_t>(opset_)));
-    return model.data();
+    return model.append(functions_.data()).data();
   }
   std::filesystem::path save(const std::filesystem::path& file) const {
     std::ofstream(file, std::ios::binary) << bytes();
@@ -193,7 +262,7 @@ private:
   }
 
   std::int64_t opset_, ir_version_;
-  Message graph_;
+  Message graph_, functions_;
 };
 
 }  // namespace driftbound::test

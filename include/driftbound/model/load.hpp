@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,17 +16,25 @@ struct UnsupportedNode {
   std::string reason;  ///< "op not supported in this version", "Reshape with a computed target shape" …
 };
 
+/// A file next to the model that holds weights.
+struct DataFile {
+  std::string location;  ///< relative to the model's folder
+  std::uint64_t bytes = 0;
+};
+
 /// What a file says, also where it holds ops that this version cannot represent.
 struct ModelDescription {
   Graph graph;  ///< complete only where `unsupported` is empty
   std::vector<UnsupportedNode> unsupported;
   std::vector<std::string> operators;  ///< op type of every node in file order
   std::string producer;
+  std::vector<DataFile> data_files;
 };
 
 /// Loads an ONNX file (any IR version, opset 7 or newer) or a .npz layer dump
 /// (`0000.dense.A` [in,out], `0000.dense.b`, `0001.relu._` …). Initialisers keep their element type.
-/// Throws:    FileError (missing, unreadable), ParseError (truncated, inconsistent), ShapeMismatch,
+/// Throws:    FileError (missing, unreadable, also its data files), ParseError (truncated, inconsistent),
+/// ShapeMismatch,
 ///            Unsupported (lists every node that is not supported, with op and opset)
 Graph load_model(const std::filesystem::path& file);
 
