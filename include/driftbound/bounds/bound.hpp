@@ -58,9 +58,10 @@ struct BoundOptions {
 };
 
 /// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
-/// are built from its recorded values (docs/theory.md T-10 to T-19, T-40 to T-45).
-///   local        componentwise   every node; sums in any order
-///                order-aware     products and softmax, where the order is known; never above componentwise
+/// are built from its recorded values (docs/theory.md T-10 to T-21, T-40 to T-45).
+///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
+///                order-aware     products and softmax, where the order is known (of a matrix unit it is not);
+///                                never above componentwise
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
@@ -69,7 +70,8 @@ struct BoundOptions {
 ///            infinite where a recorded value is not finite
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;
 ///            forward grows with the products of |W| and is loose on deep networks
-/// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function)
+/// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function, a matrix unit
+///            whose sums are no float32)
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});
 
 }  // namespace driftbound
