@@ -369,9 +369,10 @@ std::string to_text(const Report& report, const TextOptions& options) {
     text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
                         c.requested_samples);
   text += wrap(folklore_line(comparison), 100);
-  text +=
-      fmt::format("\n{} · {} · {} in order {} · {} samples\n", shorten(c.model_file, 44), shorten(backend_text(c), 48),
+  const std::string run =
+      fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44), shorten(backend_text(c), 48),
                   c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
+  text += "\n" + (columns_of(run) > 100 ? wrap(run, 100) : run) + "\n";
   if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
   text += "\n" + table(report, paint) + outputs_block(report, paint) + "\n" + wrap(reference_line(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";

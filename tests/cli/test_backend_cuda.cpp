@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -28,6 +29,17 @@ nlohmann::json report_of(const std::string& arguments) {
   CAPTURE(result.err);
   REQUIRE(result.status <= 1);
   return nlohmann::json::parse(result.out);
+}
+
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0, columns = 0;
+  for (const char c : text) {
+    if (c == '\n')
+      columns = 0;
+    else if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U)
+      longest = std::max(longest, ++columns);
+  }
+  return longest;
 }
 
 /// The exit status and a sentence that names what it is about, and no output file.
@@ -118,6 +130,7 @@ TEST_CASE("a report names backend, device and product, and satisfies the schema"
   CHECK(report_of(mlp + " --samples 4 --backend cuda --gemm cublas-pedantic")["run"]["gemm"] == "cublas-pedantic");
   const ProgramResult text = run_program("report " + mlp + " --samples 4 --backend cuda");
   CHECK(text.out.find("cuda (host double, gemm cublas)") != std::string::npos);
+  CHECK(longest_line(text.out) <= 100);
   CHECK(text.out.find("outputs with and without capture: identical") != std::string::npos);
 }
 

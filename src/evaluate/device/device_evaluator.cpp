@@ -162,7 +162,7 @@ public:
     if (options.product != CudaProduct::ordered && !environment.empty()) {
       throw InvalidArgument("the environment sets " + environment +
                             ", which changes the arithmetic of cuBLAS behind its declared mode; unset it, or use "
-                            "driftbound's own ordered product");
+                            "driftbound's own product (--gemm ordered)");
     }
   }
 
