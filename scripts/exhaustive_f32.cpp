@@ -21,12 +21,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "../src/num/elementary_f32.inl.hpp"
+#include "num/elementary_f32.inl.hpp"
 
 namespace {
 
@@ -217,16 +218,19 @@ bool selects(const Run& run, std::string_view name) {
   return run.functions == "all" || list.find("," + std::string(name) + ",") != std::string::npos;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count();
+}
+
+// Adds to `total` what one function shows on the inputs of the run.
 template <typename Computed, typename Reference, typename Exact>
-void measure(const Run& run, std::string_view name, Computed computed, Reference reference, Exact exact) {
-  if (!selects(run, name)) return;
-  const auto start = std::chrono::steady_clock::now();
-  Tally total;
-  total.units.value = least_interesting_units;
+void measure_into(Tally& total, const Run& run, std::string_view name, Computed computed, Reference reference,
+                  Exact exact) {
   std::mutex total_mutex;
   std::atomic<std::uint64_t> next_chunk{0};
-  const auto work = [&] {
-    double worst = least_interesting_units;
+  const auto work = [&, worst_before = total.units.value] {
+    double worst = worst_before;
     for (;;) {
       const std::uint64_t begin = next_chunk.fetch_add(chunk_inputs);
       if (begin >= input_count) break;
@@ -241,9 +245,53 @@ void measure(const Run& run, std::string_view name, Computed computed, Reference
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < run.threads; ++i) threads.emplace_back(work);
   for (std::thread& thread : threads) thread.join();
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r%30s\r", "");
-  print_row(name, total, elapsed.count());
+}
+
+template <typename Computed, typename Reference, typename Exact>
+void measure(const Run& run, std::string_view name, Computed computed, Reference reference, Exact exact) {
+  if (!selects(run, name)) return;
+  const auto start = std::chrono::steady_clock::now();
+  Tally total;
+  total.units.value = least_interesting_units;
+  measure_into(total, run, name, computed, reference, exact);
+  print_row(name, total, seconds_since(start));
+}
+
+// Exponents with a meaning, then random ones of all sizes.
+std::vector<double> exponents_of_powers() {
+  std::vector<double> exponents = {2.0,    3.0,    4.0,      5.0,          6.0,       7.0,  8.0,  9.0,   15.0,
+                                   16.0,   33.0,   -1.0,     -2.0,         -3.0,      -8.0, -9.0, 0.5,   1.5,
+                                   2.5,    3.5,    0.25,     0.75,         1.0 / 3.0, -0.5, -1.5, -0.75, 1e-3,
+                                   1.0001, 127.25, -1000.03, 0x1.8p29 + 1, 1e9,       -1e9};
+  std::mt19937_64 generator(20261121);
+  while (exponents.size() < 300) {
+    const double significand = 1.0 + static_cast<double>(generator() >> 12) * 0x1p-52;
+    const double size = std::ldexp(significand, static_cast<int>(generator() % 24) - 12);
+    exponents.push_back(generator() % 3 == 0 ? -size : size);
+  }
+  return exponents;
+}
+
+// For every exponent one input in 4099 of those of the run.
+void measure_powers(const Run& run) {
+  if (!selects(run, "pow")) return;
+  const auto start = std::chrono::steady_clock::now();
+  Tally total;
+  total.units.value = least_interesting_units;
+  const Run sparse{run.functions, run.threads, run.stride * 4099};
+  for (const double p : exponents_of_powers()) {
+    measure_into(
+        total, sparse, "pow", [p](float x) { return own::pow(x, p); }, [p](double x) { return std::pow(x, p); },
+        [p](mpfr_ptr y, mpfr_ptr x) {
+          mpfr_t exponent;
+          mpfr_init2(exponent, 53);
+          mpfr_set_d(exponent, p, MPFR_RNDN);
+          mpfr_pow(y, x, exponent, MPFR_RNDN);
+          mpfr_clear(exponent);
+        });
+  }
+  print_row("pow", total, seconds_since(start));
 }
 
 #define DRIFTBOUND_MEASURE(name)                                                               \
@@ -264,6 +312,11 @@ void measure_all(const Run& run) {
   DRIFTBOUND_MEASURE(sin);
   DRIFTBOUND_MEASURE(cos);
   DRIFTBOUND_MEASURE(erf);
+  DRIFTBOUND_MEASURE(tan);
+  DRIFTBOUND_MEASURE(atan);
+  DRIFTBOUND_MEASURE(sinh);
+  DRIFTBOUND_MEASURE(cosh);
+  measure_powers(run);
 }
 
 }  // namespace

@@ -9,5 +9,5 @@ build_dir=$(mktemp -d)
 trap 'rm -rf "$build_dir"' EXIT
 
 "${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -Wall -Wextra -Wconversion -Wshadow \
-  "$source_dir/exhaustive_f32.cpp" -o "$build_dir/exhaustive_f32" -lmpfr -lgmp -pthread
+  -I"$source_dir/../src" "$source_dir/exhaustive_f32.cpp" -o "$build_dir/exhaustive_f32" -lmpfr -lgmp -pthread
 nice -n 10 "$build_dir/exhaustive_f32" "$@"

@@ -61,6 +61,31 @@ double erf(double x) {
   return correctly_rounded(x, mpfr_erf);
 }
 
+double log(double x) {
+  return correctly_rounded(x, mpfr_log);
+}
+double log1p(double x) {
+  return correctly_rounded(x, mpfr_log1p);
+}
+double tan(double x) {
+  return correctly_rounded(x, mpfr_tan);
+}
+double atan(double x) {
+  return correctly_rounded(x, mpfr_atan);
+}
+double sinh(double x) {
+  return correctly_rounded(x, mpfr_sinh);
+}
+double cosh(double x) {
+  return correctly_rounded(x, mpfr_cosh);
+}
+double pow(double x, double p) {
+  const MpfrValue exponent(p, 53);
+  return correctly_rounded(x, [&](mpfr_ptr result, mpfr_srcptr argument, mpfr_rnd_t rounding) {
+    return mpfr_pow(result, argument, exponent.get(), rounding);
+  });
+}
+
 double sigmoid(double x) {
   if (std::isnan(x)) return x;
   return by_enclosure(-x, [](mpfr_ptr lower, mpfr_ptr upper, mpfr_srcptr minus_x) {

@@ -39,5 +39,26 @@ double cos(double) {
 double erf(double) {
   not_available("erf");
 }
+double log(double) {
+  not_available("log");
+}
+double log1p(double) {
+  not_available("log1p");
+}
+double tan(double) {
+  not_available("tan");
+}
+double atan(double) {
+  not_available("atan");
+}
+double sinh(double) {
+  not_available("sinh");
+}
+double cosh(double) {
+  not_available("cosh");
+}
+double pow(double, double) {
+  not_available("pow");
+}
 
 }  // namespace driftbound::accumulator

@@ -36,12 +36,28 @@ float cos_f32(float x) noexcept {
 float erf_f32(float x) noexcept {
   return f32::erf(x);
 }
+float tan_f32(float x) noexcept {
+  return f32::tan(x);
+}
+float atan_f32(float x) noexcept {
+  return f32::atan(x);
+}
+float sinh_f32(float x) noexcept {
+  return f32::sinh(x);
+}
+float cosh_f32(float x) noexcept {
+  return f32::cosh(x);
+}
+float pow_f32(float x, double p) noexcept {
+  return f32::pow(x, p);
+}
 
 namespace {
 
 constexpr std::string_view exhaustive = "exhaustive measurement over all 2^32 inputs, docs/elementary.md";
+constexpr std::string_view campaign = "measurement over random inputs for many exponents, docs/elementary.md";
 
-constexpr std::array<ElementaryAccuracy, 10> accuracy{{
+constexpr std::array<ElementaryAccuracy, 15> accuracy{{
     {"exp", 1.0000, exhaustive},
     {"expm1", 1.0000, exhaustive},
     {"log", 1.0000, exhaustive},
@@ -52,6 +68,11 @@ constexpr std::array<ElementaryAccuracy, 10> accuracy{{
     {"sin", 1.0000, exhaustive},
     {"cos", 1.0000, exhaustive},
     {"erf", 1.0000, exhaustive},
+    {"tan", 1.0000, exhaustive},
+    {"atan", 1.0000, exhaustive},
+    {"sinh", 1.0000, exhaustive},
+    {"cosh", 1.0000, exhaustive},
+    {"pow", 1.0000, campaign},
 }};
 
 }  // namespace

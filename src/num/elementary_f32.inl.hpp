@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -105,16 +106,30 @@ struct ReducedExp {
   double expm1;
 };
 
-// |x| <= 700. Taylor polynomial of degree 13 on |r| <= ln(2)/2: truncation error below
-// 1.3e-17 |e^r - 1|.
-DRIFTBOUND_HD inline ReducedExp reduce_exp(double x) {
+// x = n log(2) + r, |r| <= ln(2)/2 (to rounding), for |x| <= 700.
+struct ReducedExponent {
+  double n;
+  double r;
+};
+
+DRIFTBOUND_HD inline ReducedExponent reduce_exponent(double x) {
   constexpr double log2_e = 0x1.71547652b82fep+0;
   constexpr double to_integer = 0x1.8p52;
   const double n = (x * log2_e + to_integer) - to_integer;
-  const double r = (x - n * ln2_high) - n * ln2_low;
+  return {n, (x - n * ln2_high) - n * ln2_low};
+}
+
+// Taylor polynomial of degree 13 on |r| <= ln(2)/2: truncation error below 1.3e-17 |e^r - 1|.
+DRIFTBOUND_HD inline ReducedExp exp_of_parts(double n, double r) {
   const double tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
                                  1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
   return {power_of_two(static_cast<int>(n)), r + r * r * tail};
+}
+
+// |x| <= 700.
+DRIFTBOUND_HD inline ReducedExp reduce_exp(double x) {
+  const ReducedExponent reduced = reduce_exponent(x);
+  return exp_of_parts(reduced.n, reduced.r);
 }
 
 DRIFTBOUND_HD inline double exp_double(double x) {
@@ -227,6 +242,30 @@ DRIFTBOUND_HD inline ReducedAngle reduce_angle(float x) {
   return reduce_large_angle(x);
 }
 
+// x >= 0, infinity included. For x > 1, atan(x) = pi/2 - atan(1/x). On [0, 1], with k/8 next to t,
+// atan(t) = atan(k/8) + atan(z), z = (t - k/8) / (1 + t k/8), |z| <= 1/16; Taylor polynomial through z^15: truncation
+// error below 3e-21 |z|.
+DRIFTBOUND_HD inline double atan_double(double x) {
+  constexpr double half_pi = 0x1.921fb54442d18p+0;
+  constexpr double atan_of_eighths[] = {0.0,
+                                        0x1.fd5ba9aac2f6ep-4,
+                                        0x1.f5b75f92c80ddp-3,
+                                        0x1.6f61941e4def1p-2,
+                                        0x1.dac670561bb4fp-2,
+                                        0x1.1e00babdefeb4p-1,
+                                        0x1.4978fa3269ee1p-1,
+                                        0x1.700a7c5784634p-1,
+                                        0x1.921fb54442d18p-1};
+  const double t = x > 1.0 ? 1.0 / x : x;
+  const int k = static_cast<int>(8.0 * t + 0.5);
+  const double c = 0.125 * k;
+  const double z = (t - c) / (1.0 + t * c);
+  const double w = z * z;
+  const double tail = z * w * polynomial(w, -1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9, -1.0 / 11, 1.0 / 13, -1.0 / 15);
+  const double value = atan_of_eighths[k] + (z + tail);
+  return x > 1.0 ? half_pi - value : value;
+}
+
 // sin(angle + quarter_turns pi/2), quarter_turns counted mod 4.
 DRIFTBOUND_HD inline float sin_of_reduced(std::uint32_t quarter_turns, double angle) {
   const double value = (quarter_turns & 1u) != 0 ? cos_near_zero(angle) : sin_near_zero(angle);
@@ -258,6 +297,110 @@ DRIFTBOUND_HD inline double erf_from_one_to_four(double x) {
 
 // The largest float whose exponential is below 2^128.
 constexpr float exp_overflow = 0x1.62e42ep+6f;
+
+// Rounds to float; conversions beyond the range of float are none of C++'s.
+DRIFTBOUND_HD inline float rounded(double value) {
+  constexpr double overflow = 0x1.ffffffp+127;  // the middle between the largest float and 2^128
+  return value >= overflow ? infinity() : static_cast<float>(value);
+}
+
+DRIFTBOUND_HD inline float square_root(float x) {
+#if defined(__CUDA_ARCH__)
+  return __fsqrt_rn(x);
+#else
+  return std::sqrt(x);
+#endif
+}
+
+// high + low, |low| at most about an ulp of high.
+struct DoublePair {
+  double high;
+  double low;
+};
+
+// a + b exactly for |a| >= |b| or a = 0 (Dekker).
+DRIFTBOUND_HD inline DoublePair exact_sum(double a, double b) {
+  const double sum = a + b;
+  return {sum, b - (sum - a)};
+}
+
+// x = high + low exactly, high of 26 bits, for |x| < 2^990 (Veltkamp).
+DRIFTBOUND_HD inline DoublePair halves(double x) {
+  const double scaled = 0x1.0000002p+27 * x;
+  const double high = scaled - (scaled - x);
+  return {high, x - high};
+}
+
+// a b exactly, but for underflow (Dekker).
+DRIFTBOUND_HD inline DoublePair exact_product(double a, double b) {
+  const double product = a * b;
+  const DoublePair x = halves(a);
+  const DoublePair y = halves(b);
+  return {product, ((x.high * y.high - product) + x.high * y.low + x.low * y.high) + x.low * y.low};
+}
+
+// log(x) for finite x > 0, with a relative error of about 2^-58. As log_of_parts, but 2 atanh(s) = 2 s + 2 s^3/3 + ...
+// with f and 2 + f exact (x has 24 bits) and s to twice the precision.
+DRIFTBOUND_HD inline DoublePair precise_log(float x) {
+  const SplitDouble parts = split(x);
+  const double f = parts.significand - 1.0;
+  const double divisor = 2.0 + f;
+  const double s = f / divisor;
+  const DoublePair s_halves = halves(s);
+  const double s_low = ((f - s_halves.high * divisor) - s_halves.low * divisor) / divisor;
+  const double z = s * s;
+  const double series = s * z *
+                        polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
+                                   2.0 / 19, 2.0 / 21, 2.0 / 23);
+  const DoublePair sum = exact_sum(parts.exponent * ln2_high, 2.0 * s);
+  return {sum.high, sum.low + (2.0 * s_low + (series + parts.exponent * ln2_low))};
+}
+
+// x^p for finite x > 0 and |p| < 2^40, within the range of float and a little beyond.
+DRIFTBOUND_HD inline double pow_double(float x, double p) {
+  const DoublePair log = precise_log(x);
+  const DoublePair product = exact_product(p, log.high);
+  if (product.high > 90.0) return 0x1p128;
+  if (product.high < -110.0) return 0.0;
+  const ReducedExponent reduced = reduce_exponent(product.high);
+  const ReducedExp e = exp_of_parts(reduced.n, reduced.r + (product.low + p * log.low));
+  return e.scale * (1.0 + e.expm1);
+}
+
+// x^n for 2 <= n <= 8, from the left: where the result has at most 25 bits, no product is rounded.
+DRIFTBOUND_HD inline double small_power(double x, int n) {
+  double power = 1.0;
+  for (int bit = 8; bit > 0; bit /= 2) {
+    power = power * power;
+    if ((n & bit) != 0) power = power * x;
+  }
+  return power;
+}
+
+DRIFTBOUND_HD inline bool is_integer(double p) {
+  if (p >= 0x1p53 || p <= -0x1p53) return true;
+  return static_cast<double>(static_cast<std::int64_t>(p)) == p;
+}
+DRIFTBOUND_HD inline bool is_odd_integer(double p) {
+  if (!(p < 0x1p53 && p > -0x1p53) || !is_integer(p)) return false;
+  return static_cast<std::int64_t>(p) % 2 != 0;
+}
+
+// x^p for 0 < x < infinity and p neither 0 nor NaN.
+DRIFTBOUND_HD inline float pow_of_positive(float x, double p) {
+  constexpr double enough = 0x1p40;  // no float but 1 stays within range so far out
+  if (x == 1.0f) return 1.0f;
+  if (p >= enough || p <= -enough) return (x > 1.0f) == (p > 0.0) ? infinity() : 0.0f;
+  if (p == 1.0) return x;
+  if (p == -1.0) return 1.0f / x;
+  if (p == 0.5) return square_root(x);
+  const double size = p < 0.0 ? -p : p;
+  if (size <= 8.0 && is_integer(p)) {
+    const double power = small_power(x, static_cast<int>(size));
+    return rounded(p < 0.0 ? 1.0 / power : power);
+  }
+  return rounded(pow_double(x, p));
+}
 
 }  // namespace detail
 
@@ -329,6 +472,48 @@ DRIFTBOUND_HD inline float erf(float x) {
   const double a = detail::lesser(detail::magnitude(x), 4.0);
   const double value = a < 1.0 ? detail::erf_below_one(a) : detail::erf_from_one_to_four(a);
   return detail::times_sign_of(static_cast<float>(value), x);
+}
+
+DRIFTBOUND_HD inline float tan(float x) {
+  if (detail::is_nan(x) || detail::is_infinite(x)) return detail::nan();
+  const detail::ReducedAngle reduced = detail::reduce_angle(detail::magnitude(x));
+  const double sine = detail::sin_near_zero(reduced.angle);
+  const double cosine = detail::cos_near_zero(reduced.angle);
+  const double value = (reduced.quarter_turns & 1u) != 0 ? -cosine / sine : sine / cosine;
+  return detail::times_sign_of(static_cast<float>(value), x);
+}
+
+DRIFTBOUND_HD inline float atan(float x) {
+  if (detail::is_nan(x)) return detail::nan();
+  return detail::times_sign_of(static_cast<float>(detail::atan_double(detail::magnitude(x))), x);
+}
+
+DRIFTBOUND_HD inline float sinh(float x) {
+  if (detail::is_nan(x)) return detail::nan();
+  const double m = detail::expm1_double(detail::lesser(detail::magnitude(x), 100.0));
+  return detail::times_sign_of(detail::rounded(0.5 * (m + m / (m + 1.0))), x);
+}
+
+DRIFTBOUND_HD inline float cosh(float x) {
+  if (detail::is_nan(x)) return detail::nan();
+  const double e = detail::exp_double(detail::lesser(detail::magnitude(x), 100.0));
+  return detail::rounded(0.5 * (e + 1.0 / e));
+}
+
+// x^p with the special values of IEEE 754 pow: 1 for p = 0 and for x = 1, whatever the other is.
+DRIFTBOUND_HD inline float pow(float x, double p) {
+  if (p == 0.0 || x == 1.0f) return 1.0f;
+  if (detail::is_nan(x) || p != p) return detail::nan();
+  const float size = detail::magnitude(x);
+  const bool negative = (detail::bits_of(x) & detail::sign_bit) != 0;
+  if (negative && !detail::is_integer(p) && x != 0.0f && !detail::is_infinite(x)) return detail::nan();
+  float power = 0.0f;
+  if (size == 0.0f || detail::is_infinite(size)) {
+    power = (size == 0.0f) == (p > 0.0) ? 0.0f : detail::infinity();
+  } else {
+    power = detail::pow_of_positive(size, p);
+  }
+  return negative && detail::is_odd_integer(p) ? -power : power;
 }
 
 }  // namespace driftbound::f32

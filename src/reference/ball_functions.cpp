@@ -17,6 +17,10 @@ bool certainly_not_positive(const MpBall& x) {
   return mpfr_sgn(x.mid()) <= 0 && Scaled::lower(x.mid()) >= x.radius;
 }
 
+bool is_exact_zero(const MpBall& x) {
+  return x.is_exact() && mpfr_zero_p(x.mid());
+}
+
 Scaled lower_magnitude(const MpBall& x) {
   return sub_down(Scaled::lower(x.mid()), x.radius);
 }
@@ -62,6 +66,48 @@ bool is_too_close_to_sqrt_3(const MpBall& x) {
 void set_range(MpBall& y, double center, double half_width) {
   mpfr_set_d(y.mid(), center, MPFR_RNDN);
   y.radius = Scaled::of(half_width);
+}
+
+// Replaces m +- r by [0, m + r] as the ball h +- h; the end is rounded up, so that the ball also covers halving it.
+void cut_at_zero(MpBall& y) {
+  num::MpfrValue end(y.radius.mantissa(), 53);
+  mpfr_mul_2si(end.get(), end.get(), y.radius.exponent(), MPFR_RNDN);
+  mpfr_add(y.mid(), y.mid(), end.get(), MPFR_RNDU);
+  mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDU);
+  y.radius = Scaled::upper(y.mid());
+}
+
+// Upper bound of base^p.
+Scaled power_up(Scaled base, double p) {
+  if (!base.is_finite() || base.is_zero()) return (p > 0.0) == base.is_zero() ? Scaled() : Scaled::infinite();
+  constexpr mpfr_prec_t precision_bits = 64;
+  num::MpfrValue value(base.mantissa(), precision_bits);
+  mpfr_mul_2si(value.get(), value.get(), base.exponent(), MPFR_RNDN);
+  mpfr_pow(value.get(), value.get(), num::MpfrValue(p, 53).get(), MPFR_RNDU);
+  return std::max(Scaled::upper(value.get()), Scaled::smallest());
+}
+
+// Whether every point of x rounds to the integer that is the midpoint of y, 1 being the way to the next one.
+bool rounds_alike(const MpBall& y, const MpBall& x, long way, MpBall& scratch) {
+  if (x.is_exact()) return true;
+  mpfr_ptr distance = scratch.mid();
+  mpfr_sub(distance, x.mid(), y.mid(), MPFR_RNDZ);
+  if (Scaled::lower(distance) < x.radius) return false;
+  mpfr_add_si(distance, y.mid(), way, MPFR_RNDZ);  // exact: otherwise every number of this size is an integer
+  mpfr_sub(distance, distance, x.mid(), MPFR_RNDZ);
+  return Scaled::lower(distance) > x.radius;
+}
+
+// max, or with direction = -1 min.
+void extremum(MpBall& y, const MpBall& a, const MpBall& b, int direction) {
+  if (a.is_void() || b.is_void()) return make_void(y);
+  mpfr_sub(y.mid(), a.mid(), b.mid(), MPFR_RNDZ);
+  const bool a_wins = mpfr_sgn(y.mid()) * direction >= 0;
+  const MpBall& winner = a_wins ? a : b;
+  const Scaled reach = add_up(a.radius, b.radius);
+  if (Scaled::lower(y.mid()) >= reach) return assign(y, winner);
+  if (!reach.is_finite()) return make_unknown(y);
+  settle(y, mpfr_set(y.mid(), winner.mid(), MPFR_RNDN), std::max(a.radius, b.radius));
 }
 
 }  // namespace
@@ -197,12 +243,8 @@ void rectified(MpBall& y, const MpBall& x) {
   if (certainly_not_negative(x)) return assign(y, x);
   if (certainly_not_positive(x)) return assign(y, 0.0);
   if (x.is_unknown()) return make_unknown(y);
-  // [0, m + r] as the ball h +- h; the end was rounded up, so that the ball also covers halving it.
-  mpfr_set_d(y.mid(), x.radius.mantissa(), MPFR_RNDU);
-  mpfr_mul_2si(y.mid(), y.mid(), x.radius.exponent(), MPFR_RNDU);
-  mpfr_add(y.mid(), y.mid(), x.mid(), MPFR_RNDU);
-  mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDU);
-  y.radius = Scaled::upper(y.mid());
+  assign(y, x);
+  cut_at_zero(y);
 }
 
 void leaky_rectified(MpBall& y, const MpBall& x, const MpBall& alpha) {
@@ -226,6 +268,128 @@ void exponential_linear(MpBall& y, const MpBall& x, const MpBall& alpha, MpBall&
   mpfr_expm1(scratch.mid(), x.mid(), MPFR_RNDN);
   mpfr_mul(y.mid(), scratch.mid(), alpha.mid(), MPFR_RNDN);
   settle(y, mpfr_zero_p(alpha.mid()) ? 0 : 1, scaled_radius(x, slope), relative_error_of_seven);
+}
+
+void reciprocal(MpBall& y, const MpBall& x) {
+  if (x.is_void() || is_exact_zero(x)) return make_void(y);
+  const Scaled gap = lower_magnitude(x);
+  if (gap.is_zero() || x.is_unknown()) return make_unknown(y);
+  const int ternary = mpfr_ui_div(y.mid(), 1, x.mid(), MPFR_RNDN);
+  settle(y, ternary, div_up(mul_up(upper_before_rounding(y), x.radius), gap));
+}
+
+void logarithm(MpBall& y, const MpBall& x) {
+  if (x.is_void() || certainly_not_positive(x)) return make_void(y);
+  const Scaled gap = lower_magnitude(x);
+  if (mpfr_sgn(x.mid()) <= 0 || gap.is_zero()) return make_unknown(y);
+  settle(y, mpfr_log(y.mid(), x.mid(), MPFR_RNDN), div_up(x.radius, gap));
+}
+
+void logarithm_of_one_plus(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  mpfr_add_ui(y.mid(), x.mid(), 1, MPFR_RNDZ);
+  const Scaled size = Scaled::lower(y.mid());
+  const bool positive = mpfr_sgn(y.mid()) > 0;
+  if (!positive && size >= x.radius) return make_void(y);
+  const Scaled gap = sub_down(size, x.radius);
+  if (!positive || gap.is_zero()) return make_unknown(y);
+  settle(y, mpfr_log1p(y.mid(), x.mid(), MPFR_RNDN), div_up(x.radius, gap));
+}
+
+void tangent(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (!has_useful_phase(x)) return make_unknown(y);
+  const int ternary = mpfr_tan(y.mid(), x.mid(), MPFR_RNDN);
+  if (x.is_exact()) return settle(y, ternary, {});
+  // |tan(m + h) - tan m| <= t (1 + T^2) / (1 - T t), T = |tan m|, t = tan r <= r / (1 - (2r/pi)^2)
+  const Scaled one = Scaled::of(1.0);
+  const Scaled at_middle = upper_before_rounding(y);
+  const Scaled of_radius = div_up(x.radius, sub_down(one, mul_up(Scaled::of(0.4053), mul_up(x.radius, x.radius))));
+  const Scaled from_pole = sub_down(one, mul_up(at_middle, of_radius));
+  const Scaled slope = add_up(one, mul_up(at_middle, at_middle));
+  if (!of_radius.is_finite() || from_pole.is_zero()) return make_unknown(y);
+  settle(y, ternary, div_up(mul_up(of_radius, slope), from_pole));
+}
+
+void arctangent(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  const double a = lower_magnitude_as_double(x);
+  const Scaled slope = Scaled::of(div_up(1.0, add_down(1.0, mul_down(a, a))));
+  settle(y, mpfr_atan(y.mid(), x.mid(), MPFR_RNDN), scaled_radius(x, slope));
+  intersect_range(y, 0.0, 1.5708);
+}
+
+void hyperbolic_sine(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  const int ternary = mpfr_sinh(y.mid(), x.mid(), MPFR_RNDN);
+  // |sinh(m + h) - sinh m| <= cosh m (e^r - 1), cosh m = sinh |m| + e^-|m|
+  const double size = Scaled::lower(x.mid()).to_double_down();
+  const Scaled cosh = add_up(upper_before_rounding(y), std::min(Scaled::of(1.0), exp_up(-size)));
+  settle(y, ternary, mul_up(cosh, expm1_up(x.radius)));
+}
+
+void hyperbolic_cosine(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  const int ternary = mpfr_cosh(y.mid(), x.mid(), MPFR_RNDN);
+  // |cosh(m + h) - cosh m| <= cosh m min(q, |m| q + q^2 / 2), q = e^r - 1
+  const Scaled q = expm1_up(x.radius);
+  const Scaled near_zero = add_up(mul_up(Scaled::upper(x.mid()), q), mul_up(Scaled::of(0.5), mul_up(q, q)));
+  settle(y, ternary, mul_up(upper_before_rounding(y), std::min(q, near_zero)));
+}
+
+void power(MpBall& y, const MpBall& x, double p) {
+  if (x.is_void()) return make_void(y);
+  if (p == 0.0 || p == 1.0) return p == 0.0 ? assign(y, 1.0) : assign(y, x);
+  if (p == -1.0) return reciprocal(y, x);
+  if (p == 2.0) return multiply(y, x, x);
+  if (p == 0.5) return square_root(y, x);
+
+  const Scaled gap = lower_magnitude(x);  // between the ball and 0
+  const bool is_integer = std::trunc(p) == p;
+  if (!is_integer && mpfr_sgn(x.mid()) < 0 && !gap.is_zero()) return make_void(y);
+  if (!is_integer && !certainly_not_negative(x)) return make_unknown(y);
+  if (p < 0.0 && gap.is_zero()) return is_exact_zero(x) ? make_void(y) : make_unknown(y);
+
+  const int ternary = mpfr_pow(y.mid(), x.mid(), num::MpfrValue(p, 53).get(), MPFR_RNDN);
+  if (x.is_exact()) return settle(y, ternary, {});
+  // The larger of |x|^p and |m|^p is at most that of the end away from 0, for p < 0 of the other end.
+  const Scaled logarithmic = mul_up(Scaled::of(std::abs(p)), div_up(x.radius, gap));
+  Scaled radius = mul_up(upper_before_rounding(y), expm1_up(logarithmic));
+  if (logarithmic > Scaled::of(0.5)) {
+    radius = std::min(radius, power_up(p > 0.0 ? add_up(Scaled::upper(x.mid()), x.radius) : gap, p));
+  }
+  settle(y, ternary, radius);
+}
+
+void absolute(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  settle(y, mpfr_abs(y.mid(), x.mid(), MPFR_RNDN), x.radius);
+  if (!x.is_unknown() && lower_magnitude(x).is_zero() && !x.is_exact()) cut_at_zero(y);
+}
+
+void maximum(MpBall& y, const MpBall& a, const MpBall& b) {
+  extremum(y, a, b, 1);
+}
+void minimum(MpBall& y, const MpBall& a, const MpBall& b) {
+  extremum(y, a, b, -1);
+}
+
+void floor_function(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  settle(y, mpfr_rint_floor(y.mid(), x.mid(), MPFR_RNDN), {});
+  if (!rounds_alike(y, x, 1, scratch)) make_unknown(y);
+}
+void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  settle(y, mpfr_rint_ceil(y.mid(), x.mid(), MPFR_RNDN), {});
+  if (!rounds_alike(y, x, -1, scratch)) make_unknown(y);
+}
+
+void sign_function(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (is_exact_zero(x)) return assign(y, 0.0);
+  if (lower_magnitude(x).is_zero()) return make_unknown(y);
+  assign(y, mpfr_sgn(x.mid()) < 0 ? -1.0 : 1.0);
 }
 
 }  // namespace driftbound

@@ -7,7 +7,7 @@ namespace driftbound {
 /// Functions of balls: result y, operands x. Each encloses: for every real in the operand its exact
 /// function value lies in the result. A void operand gives a void result. The result must be another
 /// object than the operands; `scratch` is one ball for intermediate values, of the precision of y.
-/// Source:    docs/theory.md T-31 to T-35
+/// Source:    docs/theory.md T-31 to T-35, T-37, T-38
 void add(MpBall& y, const MpBall& a, const MpBall& b);
 void subtract(MpBall& y, const MpBall& a, const MpBall& b);
 void multiply(MpBall& y, const MpBall& a, const MpBall& b);
@@ -24,6 +24,23 @@ void soft_plus(MpBall& y, const MpBall& x, MpBall& scratch);
 void rectified(MpBall& y, const MpBall& x);
 void leaky_rectified(MpBall& y, const MpBall& x, const MpBall& alpha);
 void exponential_linear(MpBall& y, const MpBall& x, const MpBall& alpha, MpBall& scratch);
+void reciprocal(MpBall& y, const MpBall& x);
+void logarithm(MpBall& y, const MpBall& x);
+void logarithm_of_one_plus(MpBall& y, const MpBall& x);
+void tangent(MpBall& y, const MpBall& x);
+void arctangent(MpBall& y, const MpBall& x);
+void hyperbolic_sine(MpBall& y, const MpBall& x);
+void hyperbolic_cosine(MpBall& y, const MpBall& x);
+/// x^p for a finite p, with x^0 = 1 everywhere.
+void power(MpBall& y, const MpBall& x, double p);
+void absolute(MpBall& y, const MpBall& x);
+void maximum(MpBall& y, const MpBall& a, const MpBall& b);
+void minimum(MpBall& y, const MpBall& a, const MpBall& b);
+
+// Functions with jumps: exact where the operand holds no jump, unknown otherwise.
+void floor_function(MpBall& y, const MpBall& x, MpBall& scratch);
+void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch);
+void sign_function(MpBall& y, const MpBall& x);
 
 /// Replaces a ball that is wider than center +- half_width, in which the value is known to lie.
 void intersect_range(MpBall& ball, double center, double half_width);

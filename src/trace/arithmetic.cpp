@@ -25,8 +25,9 @@ constexpr std::array<NamedArithmetic, 5> cpu_arithmetics = {{{"fp64", FormatId::
                                                              {"bf16", FormatId::bf16, FormatId::fp32},
                                                              {"fp16", FormatId::fp16, FormatId::fp32}}};
 
-constexpr std::array<std::string_view, 11> functions_of_the_ops = {
-    "exp", "expm1", "log", "log1p", "tanh", "sigmoid", "softplus", "sin", "cos", "erf", "sqrt"};
+constexpr std::array<std::string_view, 16> functions_of_the_ops = {
+    "exp", "expm1", "log",  "log1p", "tanh", "sigmoid", "softplus", "sin",
+    "cos", "erf",   "sqrt", "tan",   "atan", "sinh",    "cosh",     "pow"};
 
 /// MPFR rounds every function correctly: half an ulp, which is u |f(x)| + eta.
 std::vector<FunctionAccuracy> correctly_rounded_functions() {

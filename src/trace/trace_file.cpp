@@ -108,7 +108,7 @@ Provenance provenance_from_json(const std::string& text, const std::string& wher
 /// float32 in an unknown order, its functions as accurate as the CUDA C++ Programming Guide documents the device
 /// functions (maximum errors in ulp; for compositions a value that covers the usual formulas).
 ArithmeticModel assumed_arithmetic() {
-  constexpr std::array<std::pair<std::string_view, double>, 11> maximum_ulps = {{{"exp", 2},
+  constexpr std::array<std::pair<std::string_view, double>, 16> maximum_ulps = {{{"exp", 2},
                                                                                  {"expm1", 1},
                                                                                  {"log", 1},
                                                                                  {"log1p", 1},
@@ -118,7 +118,12 @@ ArithmeticModel assumed_arithmetic() {
                                                                                  {"sin", 2},
                                                                                  {"cos", 2},
                                                                                  {"erf", 2},
-                                                                                 {"sqrt", 0}}};
+                                                                                 {"sqrt", 0},
+                                                                                 {"tan", 4},
+                                                                                 {"atan", 2},
+                                                                                 {"sinh", 3},
+                                                                                 {"cosh", 2},
+                                                                                 {"pow", 8}}};
   ArithmeticModel arithmetic;
   arithmetic.evidence = Evidence::assumed;
   arithmetic.source = "the trace states no arithmetic: float32 in an unknown order is assumed";

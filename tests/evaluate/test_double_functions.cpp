@@ -27,6 +27,11 @@ public:
     f(t_, y_, MPFR_RNDN);
     return mpfr_get_d(t_, MPFR_RNDN);
   }
+  double pow(double p) {
+    mpfr_set_d(t_, p, MPFR_RNDN);
+    mpfr_pow(t_, y_, t_, MPFR_RNDN);
+    return mpfr_get_d(t_, MPFR_RNDN);
+  }
   double sigmoid() {
     mpfr_neg(t_, y_, MPFR_RNDN);
     mpfr_exp(t_, t_, MPFR_RNDN);
@@ -56,8 +61,18 @@ void check_all(double x) {
   check_same(accumulator::sin(x), Reference(x).of(mpfr_sin));
   check_same(accumulator::cos(x), Reference(x).of(mpfr_cos));
   check_same(accumulator::erf(x), Reference(x).of(mpfr_erf));
+  check_same(accumulator::log(x), Reference(x).of(mpfr_log));
+  check_same(accumulator::log1p(x), Reference(x).of(mpfr_log1p));
+  check_same(accumulator::tan(x), Reference(x).of(mpfr_tan));
+  check_same(accumulator::atan(x), Reference(x).of(mpfr_atan));
+  check_same(accumulator::sinh(x), Reference(x).of(mpfr_sinh));
+  check_same(accumulator::cosh(x), Reference(x).of(mpfr_cosh));
   check_same(accumulator::sigmoid(x), Reference(x).sigmoid());
   check_same(accumulator::softplus(x), Reference(x).softplus());
+  for (const double p : {0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 1.5, -0.3, 17.0, 1e-300, 1e10}) {
+    CAPTURE(p);
+    check_same(accumulator::pow(x, p), Reference(x).pow(p));
+  }
 }
 
 TEST_CASE("functions in double are correctly rounded") {
@@ -97,6 +112,20 @@ TEST_CASE("functions in double have their limits at the ends of the range") {
     CHECK(accumulator::erf(x) == 1.0);
   }
   CHECK(std::isnan(accumulator::sin(inf)));
+  CHECK(std::isnan(accumulator::tan(inf)));
+  CHECK(accumulator::log(0.0) == -inf);
+  CHECK(accumulator::log1p(-1.0) == -inf);
+  CHECK(std::isnan(accumulator::log(-1.0)));
+  CHECK(accumulator::sinh(-inf) == -inf);
+  CHECK(accumulator::cosh(-inf) == inf);
+  CHECK(accumulator::sinh(-711.0) == -inf);
+  CHECK(accumulator::pow(NAN, 0.0) == 1.0);
+  CHECK(accumulator::pow(-0.0, -3.0) == -inf);
+  CHECK(accumulator::pow(-0.0, 0.5) == 0.0);
+  CHECK(std::isnan(accumulator::pow(-8.0, 1.0 / 3.0)));
+  CHECK(accumulator::pow(2.0, 1e308) == inf);
+  CHECK(accumulator::pow(1.0 - 0x1p-53, 1e300) == 0.0);
+  CHECK(accumulator::pow(1.0 + 0x1p-52, 1e-300) == 1.0);
   for (const double y : {accumulator::sigmoid(NAN), accumulator::softplus(NAN), accumulator::exp(NAN)}) {
     CHECK(std::isnan(y));
   }

@@ -154,6 +154,25 @@ TEST_CASE("far arguments neither overflow nor lose the enclosure") {
   CHECK(scalar::softplus(Interval::whole()).contains(0.0));
 }
 
+TEST_CASE("the formulas of single ops hold for any scalar") {
+  CHECK(scalar::reciprocal(Rational(3)) == Rational(1) / 3);
+  CHECK(scalar::absolute(Rational(-3)) == 3);
+  CHECK(scalar::sign(Rational(-3)) == -1);
+  CHECK(scalar::sign(0.0) == 0.0);
+  CHECK(std::isnan(scalar::sign(std::nan(""))));
+  CHECK(scalar::repeated_product(Rational(2) / 3, 5.0) == Rational(32) / 243);
+  CHECK(scalar::repeated_product(Rational(2) / 3, -2.0) == Rational(9) / 4);
+  CHECK(scalar::repeated_product(Rational(2), 0.0) == 1);
+  CHECK(scalar::power(3.0, 4.0) == 81.0);
+  CHECK(scalar::power(4.0f, 1.5) == 8.0f);
+  CHECK(abs(scalar::power(Precise(2), 0.5) - sqrt(Precise(2))) < 1e-85);
+  CHECK(scalar::power(Interval(-2.0, 1.0), 2.0) == Interval(0.0, 4.0));
+  CHECK(scalar::absolute(Interval(-2.0, 1.0)) == Interval(0.0, 2.0));
+  CHECK(scalar::sign(Interval(1.0, 2.0)) == Interval(1.0));
+  static_assert(!scalar::HasPow<Rational> && !scalar::HasPow<Plain> && !scalar::HasPow<Leaky>);
+  static_assert(scalar::HasPow<float> && scalar::HasPow<Precise>);
+}
+
 TEST_CASE("a rational scalar evaluates a ReLU network exactly") {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, dimensions({open, 1}));

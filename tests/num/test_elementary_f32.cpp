@@ -78,7 +78,13 @@ const std::vector<Function> functions = {
     {"tanh", tanh_f32, nearest<mpfr_tanh>},     {"sigmoid", sigmoid_f32, exact_sigmoid},
     {"softplus", softplus_f32, exact_softplus}, {"sin", sin_f32, nearest<mpfr_sin>},
     {"cos", cos_f32, nearest<mpfr_cos>},        {"erf", erf_f32, nearest<mpfr_erf>},
+    {"tan", tan_f32, nearest<mpfr_tan>},        {"atan", atan_f32, nearest<mpfr_atan>},
+    {"sinh", sinh_f32, nearest<mpfr_sinh>},     {"cosh", cosh_f32, nearest<mpfr_cosh>},
 };
+
+bool is_circular(const Function& function) {
+  return function.name == "sin" || function.name == "cos" || function.name == "tan";
+}
 
 double stated_units(std::string_view function) {
   const auto accuracy = own_float32_accuracy();
@@ -102,14 +108,15 @@ struct Comparison {
   int not_correctly_rounded = 0;
 };
 
-Comparison compare(const Function& function, const std::vector<float>& inputs) {
+template <typename Own, typename Exact>
+Comparison compare(Own own, Exact exact, const std::vector<float>& inputs) {
   Comparison result;
   Mpfr argument;
   Mpfr value;
   for (const float x : inputs) {
-    const float y = function.own(x);
+    const float y = own(x);
     mpfr_set_flt(argument, x, MPFR_RNDN);
-    function.exact(value, argument);
+    exact(value, argument);
     const float rounded = mpfr_get_flt(value, MPFR_RNDN);
     if (std::isnan(rounded) || std::isinf(rounded)) {
       if (bits_of(y) != (std::isnan(rounded) ? canonical_nan : bits_of(rounded))) ++result.wrong_exceptional_results;
@@ -122,6 +129,10 @@ Comparison compare(const Function& function, const std::vector<float>& inputs) {
     }
   }
   return result;
+}
+
+Comparison compare(const Function& function, const std::vector<float>& inputs) {
+  return compare(function.own, function.exact, inputs);
 }
 
 std::vector<float> random_bit_patterns(std::size_t count) {
@@ -154,7 +165,8 @@ std::vector<float> hard_inputs() {
   for (std::uint32_t bits = 1; bits < 0x00800000u; bits = bits * 3 + 1) add_with_neighbours(inputs, float_from(bits));
   const float breakpoints[] = {FLT_MAX,        FLT_MIN,        0x1.921fb6p-1f, 0x1.6a09e6p-1f, 0x1.6a09e6p+0f,
                                0x1.62e42ep-2f, 0x1.62e42ep-1f, 0x1.62e42ep+6f, 0x1.9d1da0p+6f, 0x1.9fe368p+6f,
-                               0x1.5d589ep+6f, 3.0f,           3.919206f,      4.0f,           9.0109129f,
+                               0x1.5d589ep+6f, 0x1.65a9f8p+6f, 3.0f,           3.919206f,      4.0f,
+                               0.0625f,        0.1875f,        0.3125f,        0.9375f,        9.0109129f,
                                10.0f,          16.635532f,     17.328680f,     20.0f,          40.0f,
                                100.0f,         103.0f,         104.0f,         110.0f};
   for (const float x : breakpoints) add_with_neighbours(inputs, x);
@@ -213,8 +225,9 @@ TEST_CASE("own float32 functions: every NaN result is the one canonical pattern"
     for (const std::uint32_t pattern : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff812345u, 0x7fffffffu})
       CHECK(bits_of(function.own(float_from(pattern))) == canonical_nan);
   }
-  for (const float undefined : {log_f32(-1.0f), log_f32(-smallest), log_f32(-inf), log1p_f32(next_down(-1.0f)),
-                                log1p_f32(-inf), sin_f32(inf), sin_f32(-inf), cos_f32(inf), cos_f32(-inf)})
+  for (const float undefined :
+       {log_f32(-1.0f), log_f32(-smallest), log_f32(-inf), log1p_f32(next_down(-1.0f)), log1p_f32(-inf), sin_f32(inf),
+        sin_f32(-inf), cos_f32(inf), cos_f32(-inf), tan_f32(inf), tan_f32(-inf)})
     CHECK(bits_of(undefined) == canonical_nan);
 }
 
@@ -236,15 +249,21 @@ TEST_CASE("own float32 functions: infinities and poles give the mathematical lim
   check_same_bits(softplus_f32(-inf), 0.0f);
   check_same_bits(erf_f32(inf), 1.0f);
   check_same_bits(erf_f32(-inf), -1.0f);
+  check_same_bits(atan_f32(inf), 0x1.921fb6p+0f);
+  check_same_bits(atan_f32(-inf), -0x1.921fb6p+0f);
+  check_same_bits(sinh_f32(inf), inf);
+  check_same_bits(sinh_f32(-inf), -inf);
+  check_same_bits(cosh_f32(-inf), inf);
 }
 
 TEST_CASE("own float32 functions: zero keeps its sign through the functions that vanish there") {
   for (const float zero : {0.0f, -0.0f})
-    for (const auto function : {expm1_f32, log1p_f32, tanh_f32, sin_f32, erf_f32})
+    for (const auto function : {expm1_f32, log1p_f32, tanh_f32, sin_f32, erf_f32, tan_f32, atan_f32, sinh_f32})
       check_same_bits(function(zero), zero);
   check_same_bits(log_f32(1.0f), 0.0f);
   check_same_bits(exp_f32(-0.0f), 1.0f);
   check_same_bits(cos_f32(-0.0f), 1.0f);
+  check_same_bits(cosh_f32(-0.0f), 1.0f);
   check_same_bits(sigmoid_f32(-0.0f), 0.5f);
 }
 
@@ -254,6 +273,11 @@ TEST_CASE("own float32 functions: exponentials overflow and underflow at the rig
   CHECK(std::isfinite(expm1_f32(last_finite)));
   check_same_bits(exp_f32(next_up(last_finite)), inf);
   check_same_bits(expm1_f32(next_up(last_finite)), inf);
+  const float last_finite_cosh = 0x1.65a9f8p+6f;
+  CHECK(std::isfinite(sinh_f32(last_finite_cosh)));
+  CHECK(std::isfinite(cosh_f32(last_finite_cosh)));
+  check_same_bits(sinh_f32(-next_up(last_finite_cosh)), -inf);
+  check_same_bits(cosh_f32(next_up(last_finite_cosh)), inf);
   check_same_bits(softplus_f32(FLT_MAX), FLT_MAX);
 
   const float last_positive = -0x1.9fe368p+6f;  // e^x is just above half the smallest subnormal
@@ -279,9 +303,9 @@ TEST_CASE("own float32 functions: results at random arguments are the correctly 
     CAPTURE(function.name);
     CHECK(compare(function, random_between(-20.0f, 20.0f, 4000)).not_correctly_rounded == 0);
     CHECK(compare(function, random_between(-4.0f, 4.0f, 8000)).not_correctly_rounded == 0);
-    if (function.name == "sin" || function.name == "cos")
+    if (is_circular(function))
       CHECK(compare(function, random_between(0x1p100f, 0x1p127f, 8000)).not_correctly_rounded == 0);
-    if (function.name == "log" || function.name == "log1p")
+    if (function.name == "log" || function.name == "log1p" || function.name == "atan")
       CHECK(compare(function, random_bit_patterns(8000)).not_correctly_rounded == 0);
   }
 }
@@ -297,8 +321,7 @@ TEST_CASE("own float32 functions: the worst inputs of the exhaustive measurement
 TEST_CASE("own float32 functions: huge and nearly degenerate angles stay within the stated units of MPFR") {
   const std::vector<float> inputs = hard_angles();
   for (const Function& function : functions)
-    if (function.name == "sin" || function.name == "cos")
-      CHECK(compare(function, inputs).worst_units <= stated_units(function.name));
+    if (is_circular(function)) CHECK(compare(function, inputs).worst_units <= stated_units(function.name));
 }
 
 TEST_CASE("own float32 functions: the stated units are nearly attained") {
@@ -309,12 +332,13 @@ TEST_CASE("own float32 functions: the stated units are nearly attained") {
   }
 }
 
-TEST_CASE("own float32 functions: tanh, sin and erf are odd and cos is even, bit for bit") {
+TEST_CASE("own float32 functions: odd and even functions are so bit for bit") {
   for (const float x : random_bit_patterns(20000)) {
     if (std::isnan(x) || std::isinf(x)) continue;
-    for (const auto odd : {tanh_f32, sin_f32, erf_f32})
+    for (const auto odd : {tanh_f32, sin_f32, erf_f32, tan_f32, atan_f32, sinh_f32})
       if (bits_of(odd(-x)) != bits_of(-odd(x))) FAIL("not odd at " << x);
-    if (bits_of(cos_f32(-x)) != bits_of(cos_f32(x))) FAIL("not even at " << x);
+    for (const auto even : {cos_f32, cosh_f32})
+      if (bits_of(even(-x)) != bits_of(even(x))) FAIL("not even at " << x);
   }
 }
 
@@ -331,8 +355,99 @@ TEST_CASE("own float32 functions: exp, sigmoid and tanh never decrease from one 
   }
 }
 
+TEST_CASE("own float32 functions: tan, atan, sinh, cosh and powers never decrease where the functions rise") {
+  constexpr int window = 10000;
+  for (const float from : {-100.0f, -0.94f, -0.06251f, 0.0624f, 0.18749f, 0.93749f, 0.9999f, 15.0f, 1e20f}) {
+    CAPTURE(from);
+    CHECK(nondecreasing_for(atan_f32, from, window));
+  }
+  for (const float from : {-1.57f, -0.7854f, -1e-4f, 0.785f, 1.5f}) CHECK(nondecreasing_for(tan_f32, from, window));
+  for (const float from : {-89.3f, -1.0f, -0.3466f, 0.3465f, 17.0f}) CHECK(nondecreasing_for(sinh_f32, from, window));
+  for (const float from : {0.0f, 1e-3f, 0.3465f, 17.0f, 89.3f}) CHECK(nondecreasing_for(cosh_f32, from, window));
+  for (const double p : {0.3, 1.5, 3.0, 9.0, 17.3})
+    for (const float from : {1e-10f, 0.7071f, 0.9999f, 1.414f, 30.0f})
+      CHECK(nondecreasing_for([p](float x) { return pow_f32(x, p); }, from, window));
+}
+
+Comparison compare_powers(double p, const std::vector<float>& inputs) {
+  Mpfr exponent;
+  mpfr_set_d(exponent, p, MPFR_RNDN);
+  return compare([p](float x) { return pow_f32(x, p); },
+                 [&](mpfr_ptr y, mpfr_ptr x) { mpfr_pow(y, x, exponent, MPFR_RNDN); }, inputs);
+}
+
+const std::vector<double> exponents = {2.0,  3.0,          4.0,    5.0,       6.0,       7.0,     8.0,    9.0,
+                                       15.0, 16.0,         -1.0,   -2.0,      -3.0,      -8.0,    -9.0,   0.5,
+                                       1.0,  1.5,          2.5,    1.0 / 3.0, -0.5,      -0.75,   1e-3,   1.0001,
+                                       31.7, -1000.03,     1e9,    1e-300,    0x1p-1074, -1e-20,  0x1p52, 0x1p53 - 1,
+                                       1e15, 0x1.8p39 + 1, 0x1p40, -0x1p60,   1.7e308,   -1.7e308};
+
+TEST_CASE("powers in float32 stay within the stated units of MPFR, with the same infinities, zeros and NaNs") {
+  std::vector<float> inputs = hard_inputs();
+  for (const float x : random_bit_patterns(600)) inputs.push_back(x);
+  for (const float x : random_between(0.0f, 4.0f, 400)) inputs.push_back(x);
+  for (const double p : exponents) {
+    CAPTURE(p);
+    const Comparison comparison = compare_powers(p, inputs);
+    CAPTURE(comparison.worst_input);
+    CHECK(comparison.worst_units <= stated_units("pow"));
+    CHECK(comparison.wrong_exceptional_results == 0);
+  }
+}
+
+TEST_CASE("powers in float32 at random arguments are the correctly rounded ones, also near the ends of the range") {
+  std::mt19937_64 generator(20261121);
+  std::uniform_real_distribution<double> exponent(-60.0, 60.0);
+  int misrounded = 0;
+  for (int i = 0; i < 60; ++i) {
+    const double p = i % 2 == 0 ? exponent(generator) : exponent(generator) * 0x1p20;
+    const float far = static_cast<float>(std::exp2(std::min(1.0, 126.0 / std::abs(p))));
+    misrounded += compare_powers(p, random_between(1.0f / far, far, 300)).not_correctly_rounded;
+  }
+  CHECK(misrounded == 0);
+}
+
+TEST_CASE("powers with the exponents 1, -1, 1/2, 2, 3, 4 and -2 are correctly rounded, halfway cases too") {
+  std::vector<float> inputs;
+  for (int i = 1; i < 5000; ++i) inputs.push_back(static_cast<float>(i));
+  for (const float x : random_bit_patterns(3000)) inputs.push_back(x);
+  for (const double p : {1.0, -1.0, 0.5, 2.0, 3.0, 4.0, -2.0}) {
+    CAPTURE(p);
+    CHECK(compare_powers(p, inputs).not_correctly_rounded == 0);
+  }
+}
+
+TEST_CASE("special values of powers in float32 are those of IEEE 754") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const float x : {0.0f, -0.0f, 1.0f, -3.5f, inf, -inf, nan}) check_same_bits(pow_f32(x, -0.0), 1.0f);
+  for (const double p : {0.5, -7.0, infinite, static_cast<double>(nan)}) check_same_bits(pow_f32(1.0f, p), 1.0f);
+  for (const double p : {3.0, 0x1p53 - 1}) {
+    check_same_bits(pow_f32(-0.0f, p), -0.0f);
+    check_same_bits(pow_f32(-0.0f, -p), -inf);
+    check_same_bits(pow_f32(-inf, p), -inf);
+    check_same_bits(pow_f32(-inf, -p), -0.0f);
+    check_same_bits(pow_f32(-1.0f, p), -1.0f);
+  }
+  for (const double p : {2.0, 0.5, 0x1p53, infinite}) {
+    check_same_bits(pow_f32(-0.0f, p), 0.0f);
+    check_same_bits(pow_f32(-0.0f, -p), inf);
+    check_same_bits(pow_f32(-inf, p), inf);
+    check_same_bits(pow_f32(-inf, -p), 0.0f);
+  }
+  check_same_bits(pow_f32(-1.0f, infinite), 1.0f);
+  check_same_bits(pow_f32(0.5f, infinite), 0.0f);
+  check_same_bits(pow_f32(-2.0f, -infinite), 0.0f);
+  CHECK(bits_of(pow_f32(-2.0f, 0.5)) == canonical_nan);
+  CHECK(bits_of(pow_f32(-2.0f, std::numeric_limits<double>::quiet_NaN())) == canonical_nan);
+  CHECK(bits_of(pow_f32(float_from(0xff812345u), 2.0)) == canonical_nan);
+  check_same_bits(pow_f32(-2.0f, 3.0), -8.0f);
+  check_same_bits(pow_f32(4.0f, -0.5), 0.5f);
+  check_same_bits(pow_f32(27.0f, 1.0 / 3.0), 3.0f);
+}
+
 TEST_CASE("own float32 functions: every function has a stated accuracy with evidence") {
-  CHECK(own_float32_accuracy().size() == functions.size());
+  CHECK(own_float32_accuracy().size() == functions.size() + 1);  // and pow
   for (const ElementaryAccuracy& accuracy : own_float32_accuracy()) {
     CHECK(accuracy.units < 1.001);
     CHECK_FALSE(accuracy.evidence.empty());

@@ -62,9 +62,11 @@ struct Unary {
 };
 
 const Unary unary_functions[] = {
-    {"sqrt", sqrt, mpfr_sqrt, 0.0},    {"exp", exp, mpfr_exp, -infinity},  {"expm1", expm1, mpfr_expm1, -infinity},
-    {"log", log, mpfr_log, 0.0},       {"log1p", log1p, mpfr_log1p, -1.0}, {"tanh", tanh, mpfr_tanh, -infinity},
-    {"sin", sin, mpfr_sin, -infinity}, {"cos", cos, mpfr_cos, -infinity},  {"erf", erf, mpfr_erf, -infinity},
+    {"sqrt", sqrt, mpfr_sqrt, 0.0},       {"exp", exp, mpfr_exp, -infinity},    {"expm1", expm1, mpfr_expm1, -infinity},
+    {"log", log, mpfr_log, 0.0},          {"log1p", log1p, mpfr_log1p, -1.0},   {"tanh", tanh, mpfr_tanh, -infinity},
+    {"sin", sin, mpfr_sin, -infinity},    {"cos", cos, mpfr_cos, -infinity},    {"erf", erf, mpfr_erf, -infinity},
+    {"tan", tan, mpfr_tan, -infinity},    {"atan", atan, mpfr_atan, -infinity}, {"sinh", sinh, mpfr_sinh, -infinity},
+    {"cosh", cosh, mpfr_cosh, -infinity},
 };
 
 struct Binary {
@@ -194,7 +196,7 @@ TEST_CASE("the bounds of interval operations are attained up to one directed rou
 TEST_CASE("the bounds of monotone interval functions are the directed values at the ends") {
   Point point;
   for (const Unary& f : unary_functions) {
-    if (f.value == mpfr_sin || f.value == mpfr_cos) continue;
+    if (f.value == mpfr_sin || f.value == mpfr_cos || f.value == mpfr_tan || f.value == mpfr_cosh) continue;
     SpitefulDoubles doubles(29);
     for (int i = 0, n = scaled_by_multiplier(2000); i < n; ++i) {
       const Interval x = random_interval(doubles);
@@ -203,7 +205,8 @@ TEST_CASE("the bounds of monotone interval functions are the directed values at 
       // The largest double also where the value overflows MPFR's own range.
       const double lower =
           std::min(point.set(f.value, x.lower()).rounded(MPFR_RNDD), std::numeric_limits<double>::max());
-      const double upper = point.set(f.value, x.upper()).rounded(MPFR_RNDU);
+      const double upper =
+          std::max(point.set(f.value, x.upper()).rounded(MPFR_RNDU), std::numeric_limits<double>::lowest());
       REQUIRE_MESSAGE((enclosure.lower() == lower || enclosure.lower() == next_down(lower)), f.name << text(x));
       REQUIRE_MESSAGE((enclosure.upper() == upper || enclosure.upper() == next_up(upper)), f.name << text(x));
     }
@@ -245,6 +248,125 @@ TEST_CASE("sin and cos reach 1 or -1 exactly where an extremum lies inside") {
   // The double that lies closest to a multiple of pi/2.
   const double hard = 6381956970095103.0 * 0x1p797;
   CHECK(cos(Interval(hard)).width().value() < 0x1p-100);
+}
+
+TEST_CASE("tan is enclosed by its values at the ends exactly where no pole lies between them") {
+  Point point;
+  SpitefulDoubles doubles(37);
+  int poles = 0;
+  for (int i = 0, n = scaled_by_multiplier(5000); i < n; ++i) {
+    const double from = doubles.between(0, 2) == 0 ? doubles.next() : doubles.next_within(12);
+    const double to = doubles.between(0, 3) == 0 ? from : from + std::abs(doubles.next_within(2)) * 0.75;
+    if (!(to - from < 3.0)) continue;
+    const Interval x(from, to);
+    CAPTURE(text(x));
+    // Shorter than pi: tan rises from one end to the other exactly if no pole lies between them.
+    const bool rises = [&] {
+      mpfr_t a, b;
+      mpfr_inits2(1200, a, b, mpfr_ptr(nullptr));
+      mpfr_set_d(a, from, MPFR_RNDN);
+      mpfr_set_d(b, to, MPFR_RNDN);
+      mpfr_tan(a, a, MPFR_RNDN);
+      mpfr_tan(b, b, MPFR_RNDN);
+      const bool result = mpfr_lessequal_p(a, b) != 0;
+      mpfr_clears(a, b, mpfr_ptr(nullptr));
+      return result;
+    }();
+    poles += rises ? 0 : 1;
+    const Interval tangent = tan(x);
+    if (!rises) REQUIRE(tangent == Interval::whole());
+    if (!rises) continue;
+    const double low = point.set(mpfr_tan, from).rounded(MPFR_RNDD);
+    const double high = point.set(mpfr_tan, to).rounded(MPFR_RNDU);
+    REQUIRE((tangent.lower() == low || tangent.lower() == next_down(low)));  // 300 bits round tan(x) to x for tiny x
+    REQUIRE((tangent.upper() == high || tangent.upper() == next_up(high)));
+  }
+  CHECK(poles > 100);
+  CHECK(tan(Interval(0.0)) == Interval(0.0));
+  CHECK(tan(Interval(-1.5, 1.5)).is_finite());
+  CHECK(tan(Interval(1.5, 1.6)) == Interval::whole());
+  CHECK(tan(Interval(1.0, 1.0 + 3.1416)) == Interval::whole());
+  // The double that lies closest to a multiple of pi/2, by about 2^-61.
+  const double hard = 6381956970095103.0 * 0x1p797;
+  CHECK(tan(Interval(hard)).is_finite());
+  CHECK(tan(Interval(hard)).mignitude() > 0x1p60);
+  CHECK(tan(Interval(std::nextafter(hard, 0.0), hard)) == Interval::whole());
+}
+
+namespace {
+
+const double exponents[] = {0.0,  1.0, 2.0, 3.0,  7.0,       100.0, -1.0,  -2.0,
+                            -3.0, 0.5, 1.5, -0.5, 1.0 / 3.0, 1e10,  -1e10, 1e300};
+
+double power_at(double x, double p, mpfr_rnd_t direction) {
+  mpfr_t value, exponent;
+  mpfr_inits2(300, value, exponent, mpfr_ptr(nullptr));
+  mpfr_set_d(value, x, MPFR_RNDN);
+  mpfr_set_d(exponent, p, MPFR_RNDN);
+  mpfr_pow(value, value, exponent, direction);
+  const double result = mpfr_get_d(value, direction);
+  mpfr_clears(value, exponent, mpfr_ptr(nullptr));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("powers of intervals contain the power of every point and reach the extreme ones") {
+  SpitefulDoubles doubles(41);
+  for (const double p : exponents) {
+    CAPTURE(p);
+    const bool is_integer = std::trunc(p) == p;
+    for (int i = 0, n = scaled_by_multiplier(600); i < n; ++i) {
+      Interval x = random_interval(doubles);
+      if (!is_integer && doubles.between(0, 7) != 0) x = abs(x);
+      CAPTURE(text(x));
+      const Interval y = pow(x, p);
+      double least = infinity;
+      double largest = -infinity;
+      bool defined = true;
+      std::vector<double> points = points_of(x, doubles);
+      if (x.contains(0.0)) points.push_back(0.0);
+      for (const double t : points) {
+        if ((t < 0.0 && !is_integer) || (t == 0.0 && p < 0.0)) {
+          defined = false;
+          continue;
+        }
+        least = std::min(least, power_at(t, p, MPFR_RNDD));
+        largest = std::max(largest, power_at(t, p, MPFR_RNDU));
+        REQUIRE_MESSAGE((y.lower() <= power_at(t, p, MPFR_RNDD) && power_at(t, p, MPFR_RNDU) <= y.upper()), hex(t));
+      }
+      if (!defined) CHECK(y == Interval::whole());
+      if (!defined || !x.is_finite()) continue;
+      CHECK(y.lower() == least);
+      CHECK(y.upper() == largest);
+    }
+  }
+  CHECK(pow(Interval(-2.0, 3.0), 2.0) == Interval(0.0, 9.0));
+  CHECK(pow(Interval(-2.0, 3.0), 3.0) == Interval(-8.0, 27.0));
+  CHECK(pow(Interval(-2.0, -1.0), -3.0) == Interval(-1.0, -0.125));
+  CHECK(pow(Interval(0.0, 1.0), -1.0) == Interval::whole());
+  CHECK(pow(Interval(0.0, 4.0), 0.5) == Interval(0.0, 2.0));
+  CHECK(pow(Interval::whole(), 0.0) == Interval(1.0));
+  CHECK(pow(Interval(2.0), infinity) == Interval::whole());
+  CHECK(pow(Interval(2.0), not_a_number) == Interval::whole());
+  CHECK(pow(Interval(1.0, infinity), -2.0) == Interval(0.0, 1.0));
+}
+
+TEST_CASE("floor, ceil and sign of an interval reach from the value at one end to that at the other") {
+  SpitefulDoubles doubles(43);
+  for (int i = 0, n = scaled_by_multiplier(3000); i < n; ++i) {
+    const Interval x = random_interval(doubles);
+    for (const double t : points_of(x, doubles)) {
+      CHECK(floor(x).contains(std::floor(t)));
+      CHECK(ceil(x).contains(std::ceil(t)));
+      CHECK(sign(x).contains(t > 0.0 ? 1.0 : t < 0.0 ? -1.0 : 0.0));
+    }
+  }
+  CHECK(floor(Interval(-0.5, 1.999)) == Interval(-1.0, 1.0));
+  CHECK(ceil(Interval(-0.5, 1.001)) == Interval(0.0, 2.0));
+  CHECK(sign(Interval(0.0, 3.0)) == Interval(0.0, 1.0));
+  CHECK(sign(Interval(-0.1, 3.0)) == Interval(-1.0, 1.0));
+  CHECK(floor(Interval::whole()) == Interval::whole());
 }
 
 TEST_CASE("an operation that is undefined somewhere gives the whole line") {

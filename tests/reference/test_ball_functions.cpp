@@ -3,17 +3,17 @@
 #include <functional>
 #include <map>
 
-#include "mp_support.hpp"
+#include "random_balls.hpp"
 #include "reference/apply.hpp"
 #include "reference/ball_functions.hpp"
 #include "reference/mpfr_range.hpp"
 
 using namespace driftbound;
+using mp::bits;
+using mp::random_balls;
 using mp::Real400;
 
 namespace {
-
-constexpr int bits = 128;
 
 struct Unary {
   std::string name;
@@ -40,24 +40,6 @@ const std::vector<Unary>& unary_functions() {
       {"Erf", op::Erf{}, [](const Real400& x) { return Real400(boost::multiprecision::erf(x)); }, 8.0},
       {"Sqrt", op::Sqrt{}, [](const Real400& x) { return Real400(sqrt(x)); }, 2.01}};
   return functions;
-}
-
-// Midpoints: ordinary, tiny, large, kinks; radii from far below the last bit to wider than the number.
-BallTensor random_balls(networks::Maker& make, std::size_t n) {
-  BallTensor balls({static_cast<std::int64_t>(n)}, bits);
-  for (std::size_t i = 0; i < n; ++i) {
-    const int exponents[] = {0, 0, 0, 4, 6, -20, -200};
-    Real400 m(make.number());
-    m *= 1 + ldexp(Real400(make.number()), -60);
-    m = ldexp(m, exponents[make.below(7)]);
-    Scaled radius;
-    if (!make.chance(0.1))
-      radius = Scaled::of(std::fabs(make.number()) + 0x1p-20,
-                          -static_cast<std::int64_t>(make.below(make.chance(0.5) ? 8 : 300)));
-    if (make.chance(0.05) && !radius.is_zero()) m = mp::real(radius) * (make.chance(0.5) ? 1 : -1);
-    mp::set(balls[i], m, radius);
-  }
-  return balls;
 }
 
 BallTensor applied(const Op& op, const BallTensor& x) {

@@ -13,15 +13,23 @@
 /// standard library for float and double.
 namespace driftbound::scalar {
 
+using std::atan;
+using std::ceil;
 using std::cos;
+using std::cosh;
 using std::erf;
 using std::exp;
 using std::expm1;
+using std::floor;
+using std::log;
 using std::log1p;
 using std::max;
 using std::min;
+using std::pow;
 using std::sin;
+using std::sinh;
 using std::sqrt;
+using std::tan;
 using std::tanh;
 
 /// What a scalar must offer; the functions of single ops come on top (see evaluate_as).
@@ -53,6 +61,62 @@ template <class Real>
 concept HasLog1p = Inexact<Real> && requires(const Real& x) {
   { log1p(x) } -> std::same_as<Real>;
 };
+
+template <class Real>
+concept HasPow = Inexact<Real> && requires(const Real& x) {
+  { pow(x, x) } -> std::same_as<Real>;
+};
+template <class Real>
+concept Ordered = requires(const Real& x) {
+  { x < x } -> std::convertible_to<bool>;
+};
+
+/// 1 / x
+template <Arithmetic Real>
+Real reciprocal(const Real& x) {
+  return Real(1.0) / x;
+}
+
+/// |x|
+template <Arithmetic Real>
+Real absolute(const Real& x) {
+  return max(x, Real(-x));
+}
+
+/// -1, 0 or 1; a value that is not ordered (NaN) stays what it is.
+template <Arithmetic Real>
+requires Ordered<Real> Real sign(const Real& x) {
+  const Real zero(0.0);
+  if (x < zero) return Real(-1.0);
+  if (zero < x) return Real(1.0);
+  return x;
+}
+
+/// Whether x^p is a product of few factors, which every scalar has.
+inline bool is_repeated_product(double p) {
+  constexpr double most_factors = 64.0;
+  return std::trunc(p) == p && std::abs(p) <= most_factors;
+}
+
+/// x^p as |p| factors or one over them.
+/// Domain:    is_repeated_product(p)
+template <Arithmetic Real>
+Real repeated_product(const Real& x, double p) {
+  Real result(1.0);
+  Real square = x;
+  for (auto left = static_cast<int>(std::abs(p)); left > 0; left /= 2) {
+    if (left % 2 != 0) result = result * square;
+    if (left > 1) square = square * square;
+  }
+  return p < 0.0 ? Real(1.0) / result : result;
+}
+
+/// x^p
+template <Arithmetic Real>
+requires HasPow<Real> Real power(const Real& x, double p) {
+  const Real exponent = static_cast<Real>(p);
+  return is_repeated_product(p) ? repeated_product(x, p) : Real(pow(x, exponent));
+}
 
 /// max(x, 0)
 template <Arithmetic Real>
@@ -107,6 +171,16 @@ void softmax(std::vector<Real>& x) {
 }
 
 // On intervals a formula in which x occurs twice encloses more than the range. These take the range.
+
+inline Interval absolute(const Interval& x) {
+  return abs(x);
+}
+inline Interval sign(const Interval& x) {
+  return driftbound::sign(x);
+}
+inline Interval power(const Interval& x, double p) {
+  return pow(x, p);
+}
 
 /// 1 / (1 + e^-x): x occurs once.
 inline Interval sigmoid(const Interval& x) {

@@ -7,9 +7,10 @@ namespace driftbound {
 /// The set of reals x with lower <= x <= upper; an infinite bound is no bound. Never empty.
 /// Guarantee: x in X and y in Y imply x op y in X op Y, f(x) in f(X). An operation that is undefined
 ///            somewhere on its operands (division by an interval that holds 0, log of one that
-///            holds 0 or less, sqrt of one that reaches below 0) gives the whole line.
+///            holds 0 or less, sqrt of one that reaches below 0, tan across a pole) gives the whole line.
 /// Tightness: each bound of + - * / sqrt is the directed IEEE result (num/directed.hpp); exp, log,
-///            tanh, sin, cos, erf are MPFR's directed results at 53 bits.
+///            tanh, sin, cos, erf and so on are MPFR's directed results at 53 bits; abs, max, min, floor,
+///            ceil and sign are exact.
 /// Source:    docs/theory.md T-06
 class Interval {
 public:
@@ -62,5 +63,15 @@ Interval tanh(const Interval& x);
 Interval sin(const Interval& x);
 Interval cos(const Interval& x);
 Interval erf(const Interval& x);
+Interval tan(const Interval& x);
+Interval atan(const Interval& x);
+Interval sinh(const Interval& x);
+Interval cosh(const Interval& x);
+/// x^p, where x^0 = 1 for every x; 0^p with p < 0, negative x with p no integer and p no real number are undefined.
+Interval pow(const Interval& x, double p);
+Interval floor(const Interval& x);
+Interval ceil(const Interval& x);
+/// -1, 0 or 1
+Interval sign(const Interval& x);
 
 }  // namespace driftbound
