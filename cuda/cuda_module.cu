@@ -111,12 +111,13 @@ void set_text(char (&target)[size], const std::string& text) {
   std::snprintf(target, size, "%s", text.c_str());
 }
 
-/// The variables that change what cuBLAS computes, as far as they are set.
+/// The variables that change what cuBLAS computes, as far as they are set. CUBLAS_WORKSPACE_CONFIG is none of them:
+/// the workspace is ours.
 std::string vendor_environment() {
   std::string text;
   for (const char* name : {"NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION",
                            "CUBLAS_EMULATION_STRATEGY", "CUBLAS_FIXEDPOINT_EMULATION_MANTISSA_BIT_COUNT",
-                           "CUBLAS_WORKSPACE_CONFIG", "CUBLASLT_HEURISTICS_LUT_FILE", "CUDA_FORCE_PTX_JIT"}) {
+                           "CUBLASLT_HEURISTICS_LUT_FILE"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr) text += (text.empty() ? "" : " ") + std::string(name) + "=" + value;
   }

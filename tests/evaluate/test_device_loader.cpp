@@ -28,14 +28,17 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST_CASE("modules are looked for in the folders of the variable, then beside the program") {
+TEST_CASE(
+    "modules are looked for in the folders of the variable, beside the program, and where it would be installed") {
   const ScopedVariable variable("DRIFTBOUND_PLUGIN_PATH", "/first:/second::third");
   const auto folders = device::module_folders();
-  REQUIRE(folders.size() == 4);
+  REQUIRE(folders.size() == 5);
   CHECK(folders[0] == "/first");
   CHECK(folders[1] == "/second");
   CHECK(folders[2] == std::filesystem::current_path() / "third");
   CHECK(folders[3] == std::filesystem::canonical("/proc/self/exe").parent_path() / "driftbound-modules");
+  CHECK(folders[4].filename() == "driftbound-modules");
+  CHECK(std::filesystem::relative(folders[4], folders[3].parent_path()).begin()->string() == "..");
 }
 
 TEST_CASE("without a module the message lists the folders and says what to do") {

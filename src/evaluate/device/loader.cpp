@@ -88,7 +88,11 @@ std::vector<fs::path> module_folders() {
   const char* const listed = std::getenv(path_variable);
   std::vector<fs::path> folders = folders_in(listed == nullptr ? "" : listed);
   const fs::path file = own_file();
-  if (!file.empty()) folders.push_back(file.parent_path() / "driftbound-modules");
+  if (file.empty()) return folders;
+  const fs::path beside = file.parent_path() / "driftbound-modules";
+  const fs::path installed = (file.parent_path() / DRIFTBOUND_LIB_FROM_BIN / "driftbound-modules").lexically_normal();
+  folders.push_back(beside);
+  if (installed != beside) folders.push_back(installed);
   return folders;
 }
 
