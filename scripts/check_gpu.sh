@@ -63,11 +63,11 @@ copy_headers() {
   done
 }
 
-# Shared libraries that a machine with another distribution may lack; all but the C library's own.
+# Shared libraries that a machine with another distribution may lack; those of the C and C++ compilers are there.
 copy_libraries() {
   mkdir -p "$carry/bin/lib"
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-    grep -vE '/(ld-linux[^/]*|libc|libm|libdl|libpthread|librt)\.so\.[0-9]+$' | xargs -r cp -Lt "$carry/bin/lib"
+    grep -vE '/(ld-linux[^/]*|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)\.so\.[0-9]+$' | xargs -r cp -Lt "$carry/bin/lib"
 }
 
 pack() {
@@ -76,7 +76,7 @@ pack() {
   copy_headers
   cmake -S . -B build/pack -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
     -DDRIFTBOUND_GPU_CHECK=ON -DDRIFTBOUND_CUDA=AUTO -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
-    -DCMAKE_EXE_LINKER_FLAGS="-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags" >build/pack/configure.log ||
+    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >build/pack/configure.log ||
     { cat build/pack/configure.log; exit 1; }
   cmake --build build/pack --parallel "$(nproc)" || exit 1
   cp build/pack/driftbound build/pack/check_networks build/pack/bench_gpu build/pack/test_gpu "$carry/bin/" || exit 1
@@ -99,7 +99,11 @@ has_gpu() {
     [ -e /dev/dxg ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'
 }
 has_nvcc() { PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v nvcc >/dev/null; }
-has_module() { [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || [ -e "$programs/driftbound-modules/libdriftbound_cuda.so" ]; }
+module() {
+  local folders=${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}
+  echo "${folders%%:*}/libdriftbound_cuda.so"
+}
+has_module() { [ -e "$(module)" ]; }
 runs() { "$1/driftbound" --version >/dev/null 2>&1 && "$1/check_networks" --help >/dev/null 2>&1; }
 can_judge() { "$programs/driftbound" report >/dev/null 2>&1; [ $? -ne 4 ]; }
 
@@ -140,7 +144,7 @@ choose_programs() {
     not_available "there is no CUDA module and no nvcc to build it: run scripts/check_gpu.sh --pack where nvcc is, and take build/carry along"
   if build_capture; then
     [ -n "$programs" ] || programs=$root/build/capture
-    has_module || export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
+    { has_module && [ -z "$build" ]; } || export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
   fi
   [ -n "$programs" ] || finish
 }
@@ -156,15 +160,23 @@ failed() {
 limited() {
   local left
   left=$(time_left)
-  [ "$left" -gt 0 ] && timeout "$left" "$@"
+  [ "$left" -gt 0 ] || return 125
+  timeout "$left" "$@"
+}
+why() {
+  case $1 in
+    124) echo "cut off at the time limit of $time_limit s" ;;
+    125) echo "left out at the time limit of $time_limit s" ;;
+    *) echo "exit status $1" ;;
+  esac
 }
 
-# each FUNCTION ITEM…: the function for every item, $jobs at a time.
+# each N FUNCTION ITEM…: the function for every item, N at a time.
 each() {
-  local function=$1 item
-  shift
+  local together=$1 function=$2 item
+  shift 2
   for item in "$@"; do
-    while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+    while [ "$(jobs -rp | wc -l)" -ge "$together" ]; do wait -n; done
     "$function" "$item" &
   done
   wait
@@ -174,7 +186,7 @@ describe_machine() {
   echo "date       $(date -u +%Y-%m-%dT%H:%M:%SZ)"
   echo "sources    checksum $(sources_checksum)$(git rev-parse --short HEAD 2>/dev/null | sed 's/^/, commit /')"
   echo "program    $("$programs/driftbound" --version) in $programs"
-  echo "module     ${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}"
+  echo "module     $(module)"
   echo "system     $(uname -srm), $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release 2>/dev/null)"
   echo "processor  $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(nproc) threads"
   echo "compiler   $("${CXX:-c++}" --version 2>/dev/null | head -1)"
@@ -197,14 +209,22 @@ find_cublas() {
   export DRIFTBOUND_CUBLAS=$file LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${file%/*}
 }
 
+# A module from a newer toolkit than the driver knows, where a toolkit is here too.
+build_for_this_driver() {
+  has_nvcc && [ -z "$build" ] && build_capture && export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
+}
+
 # Ends the script where there is no GPU that works, with the program's own sentence.
 probe() {
   local message status
   message=$(capture_something)
   status=$?
-  case $message in *"no cuBLAS"*) find_cublas && { message=$(capture_something); status=$?; } ;; esac
+  case $message in
+    *"no cuBLAS"*) find_cublas && { message=$(capture_something); status=$?; } ;;
+    *"update the driver"*) build_for_this_driver && { message=$(capture_something); status=$?; } ;;
+  esac
   [ $status -eq 4 ] && not_available "${message#driftbound: }"
-  [ $status -eq 0 ] || failed "capture --backend cuda: $message"
+  [ $status -eq 0 ] || failed "capture --backend cuda: $(why $status) $message"
 }
 
 check_network() {
@@ -213,8 +233,9 @@ check_network() {
   limited "$programs/check_networks" "$models/$1.onnx" --out "$work/traces" $modes --batches "$batches" \
     --samples "$samples" --rows "$rows" >"$rows_file" 2>"$work/$1.err"
   status=$?
+  [ $status -ne 3 ] || touch "$work/bad_usage"
   if [ -s "$work/$1.err" ] || [ $status -gt 1 ]; then
-    failed "$1: exit status $status: $(tail -1 "$work/$1.err")"
+    failed "$1: $(why $status) after $(grep -c . "$rows_file") runs $(tail -1 "$work/$1.err")"
   elif [ $status -eq 1 ]; then
     failed "$1: $(grep -c 'FAIL' "$rows_file") of $(grep -c . "$rows_file") runs"
   else
@@ -224,48 +245,67 @@ check_network() {
 
 table_of_runs() {
   cat "$work"/rows/*.tsv | awk -F '\t' '
-    BEGIN { printf "%-24s %-20s %6s %6s %7s %8s %-11s %15s %9s %15s  %s\n", "network", "mode", "batch", "layers", "samples",
-                   "seconds", "observer", "not as on CPU", "largest", "as other batch", "result" }
-    { printf "%-24s %-20s %6s %6s %7s %8s %-11s %15s %9s %15s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
+    BEGIN { format = "%-24s %-20s %6s %6s %7s %8s %-11s %15s %9s %15s  %s\n"
+            printf format, "network", "mode", "batch", "layers", "samples", "seconds", "observer", "not as on CPU", "largest",
+                   "as other batch", "result" }
+    { printf format, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 }'
+}
+
+# A line a mode; the table of all runs is long.
+summary_of_runs() {
+  cat "$work"/rows/*.tsv | awk -F '\t' '
+    { if (!($2 in runs)) order[++modes] = $2
+      runs[$2]++
+      if ($11 == "pass") passed[$2]++
+      if ($8 != "-" && $8 !~ /^0\//) cpu[$2]++
+      if ($10 != "-" && $10 !~ /^0\//) batch[$2]++
+      if ($7 == "none") unobserved[$2]++ }
+    END { for (i = 1; i <= modes; i++) { m = order[i]
+            printf "%-20s %4d runs, %4d passed, %4d without observer effect; %4d differ from the CPU, %4d from another batch size\n",
+                   m, runs[m], passed[m], unobserved[m], cpu[m], batch[m] } }'
 }
 
 judge_trace() {
-  local name verdict
+  local name verdict status
   name=$(basename "$1" .safetensors)
-  verdict=$(limited "$programs/driftbound" report "$models/${name%%.*}.onnx" --trace "$1" --quiet 2>&1 | tr '\n' ' ')
-  printf '%-60s %s\n' "$name" "${verdict:-left out for time}" >"$work/verdicts/$name"
-  case $verdict in HOLDS*) ;; *) failed "report $name: ${verdict:-left out for time}" ;; esac
+  verdict=$(limited "$programs/driftbound" report "$models/${name%%.*}.onnx" --trace "$1" --quiet --threads 1 2>&1)
+  status=$?
+  verdict=$(echo "$verdict" | tr '\n' ' ')
+  printf '%-50s %s\n' "$name" "${verdict:-$(why $status)}" >"$work/verdicts/$name"
+  [ $status -eq 0 ] || failed "report $name: ${verdict:-$(why $status)}"
 }
 
 report_on_device() {
   limited "$programs/driftbound" report "$models/$1.onnx" --backend cuda --arithmetic tf32 --samples 64 >"$work/tf32.$1" 2>&1 ||
-    failed "report $1 --backend cuda --arithmetic tf32: exit status $?"
+    failed "report $1 --backend cuda --arithmetic tf32: $(why $?)"
   show <"$work/tf32.$1"
 }
 
 # The traces, each compressed, in at most 4 archives that stay below the limit; those of the largest batch first.
 archive_traces() {
-  local file size number=1 filled=0 left_out=0 limit=$((14 * 1024 * 1024))
+  local file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))
   : >"$work/list.1"
-  gzip -f "$work"/traces/*.safetensors
-  for file in $(cd "$work/traces" && ls -rS ./*.b"${batches##*,}".safetensors.gz 2>/dev/null) \
-    $(cd "$work/traces" && ls -rS ./*.gz 2>/dev/null | grep -v "\.b${batches##*,}\."); do
+  find "$work/traces" -name '*.safetensors' -print0 | xargs -0 -r -n 8 -P "$(nproc)" gzip
+  for file in $(cd "$work/traces" && ls -rS ./*.b"${batches##*,}".safetensors.gz; ls -rS ./*.gz); do
+    grep -qxF "$file" "$work"/list.* && continue
     size=$(($(wc -c <"$work/traces/$file") + 1024))
     if [ $((filled + size)) -gt $limit ]; then number=$((number + 1)) filled=0; fi
-    if [ $number -gt 4 ]; then left_out=$((left_out + 1)); continue; fi
+    [ $number -le 4 ] || break
     echo "$file" >>"$work/list.$number"
     filled=$((filled + size))
   done
   for number in 1 2 3 4; do
     [ -s "$work/list.$number" ] && tar -C "$work/traces" -cf "$out/traces-$number.tar" -T "$work/list.$number"
   done
-  say "traces: $(cat "$work"/list.* | grep -c .) kept, $left_out left out for size"
+  kept=$(cat "$work"/list.[1-4] | grep -c .)
+  say "traces: $kept kept, $(($(ls "$work/traces" | wc -l) - kept)) left out for size"
 }
 
 finish() {
   trap - TERM INT
   if [ -s "$work/failures" ]; then
     { echo; echo "FAILED:"; sed 's/^/  /' "$work/failures"; } | show
+    [ ! -e "$work/bad_usage" ] || exit 3
     exit 1
   fi
   say "PASSED"
@@ -276,23 +316,24 @@ run_all() {
   local network
   describe_machine | show
   probe
-  local folders=${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}
-  DRIFTBOUND_GPU_MODULE=${folders%%:*}/libdriftbound_cuda.so \
-    limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: exit status $?"
+  DRIFTBOUND_GPU_MODULE=$(module) limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: $(why $?)"
   tail -4 "$work/test_gpu.log" | show
 
   # shellcheck disable=SC2086
-  each check_network $networks
-  table_of_runs | tee "$out/table.txt"
+  each "$jobs" check_network $networks
+  table_of_runs >"$out/table.txt"
+  summary_of_runs | show
   if can_judge; then
-    each judge_trace "$work"/traces/*.b"${batches##*,}".safetensors
-    cat "$work"/verdicts/* | tee -a "$out/table.txt"
-    for network in $networks; do report_on_device "$network"; break; done
+    each "$(nproc)" judge_trace "$work"/traces/*.b"${batches##*,}".safetensors
+    cat "$work"/verdicts/* >>"$out/table.txt"
+    say "reports: $(grep -c ' HOLDS' "$out/table.txt") of $(ls "$work/verdicts" | wc -l) traces hold"
+    report_on_device "${networks%% *}"
   else
     say "report: left out, the program here records only; judge the traces with a full build"
   fi
   archive_traces
-  limited "$programs/bench_gpu" $quick >"$out/bench.jsonl" 2>"$work/bench.err" || failed "bench_gpu: $(tail -1 "$work/bench.err")"
+  limited "$programs/bench_gpu" $quick >"$out/bench.jsonl" 2>"$work/bench.err" ||
+    failed "bench_gpu: $(why $?) $(tail -1 "$work/bench.err")"
   show <"$out/bench.jsonl"
   finish
 }

@@ -1,0 +1,92 @@
+// scripts/check_gpu.sh, run whole against the double of the CUDA module.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "support/run_program.hpp"
+
+using driftbound::test::read_file;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The script on the programs of this build; `variables` as `env` takes them.
+ProgramResult check_gpu(const std::string& arguments, const std::string& variables = "") {
+  const std::string module = std::string("DRIFTBOUND_PLUGIN_PATH=") + DRIFTBOUND_HOST_MODULE_FOLDER;
+  return run_program("--programs " + fs::path(DRIFTBOUND_PROGRAM).parent_path().string() + " " + arguments,
+                     "env " + module + " " + variables + " ", DRIFTBOUND_SOURCE_DIR "/scripts/check_gpu.sh");
+}
+
+std::string small_run(const TemporaryFolder& folder) {
+  return "--out " + folder.file("out") +
+         " --networks mlp_2_10_10_2 --samples 40 --rows 5 --batches 1,40 --quick --time-limit 300";
+}
+
+std::ptrdiff_t count(const std::string& text, const std::string& part) {
+  std::ptrdiff_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("check_gpu passes on the double: every mode recorded, compared and judged, results in few small files") {
+  const TemporaryFolder folder;
+  const ProgramResult result = check_gpu(small_run(folder));
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  const std::string table = read_file(folder / "out/table.txt");
+  CAPTURE(table);
+  CHECK(count(table, "  pass\n") == 24);  // 12 modes, 2 batch sizes
+  CHECK(count(table, " HOLDS") == 12);
+  CHECK(result.out.find("tf32 in order unknown") != std::string::npos);
+  CHECK(count(read_file(folder / "out/bench.jsonl"), "\"bench\":\"gpu\"") == 2);
+  CHECK(fs::exists(folder / "out/traces-1.tar"));
+  std::ptrdiff_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "out")) {
+    ++files;
+    CHECK(entry.file_size() < std::uintmax_t{16} << 20);
+  }
+  CHECK(files <= 8);
+}
+
+TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and network") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      check_gpu(small_run(folder) + " --modes fp32-ordered", "DRIFTBOUND_HOST_MODULE_DISTURB=1");
+  CAPTURE(result.out);
+  CHECK(result.status == 1);
+  CHECK(result.out.find("FAILED") != std::string::npos);
+  CHECK(read_file(folder / "out/table.txt").find("FAIL") != std::string::npos);
+}
+
+TEST_CASE("check_gpu without a usable GPU is one sentence and status 4") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      check_gpu(small_run(folder), "DRIFTBOUND_HOST_MODULE_UNAVAILABLE='no NVIDIA driver: none here'");
+  CHECK(result.status == 4);
+  CHECK(result.err == "check_gpu: no CUDA device can be used: no NVIDIA driver: none here\n");
+}
+
+TEST_CASE("check_gpu leaves out what the time limit does not allow, and does not pass") {
+  const TemporaryFolder folder;
+  const ProgramResult result = check_gpu(small_run(folder) + " --time-limit 1");
+  CHECK(result.status == 1);
+  CHECK(result.out.find("time limit of 1 s") != std::string::npos);
+}
+
+TEST_CASE("check_gpu refuses what it does not know with status 3") {
+  for (const char* arguments : {"--nonsense", "--networks nonesuch", "--rows 0", "--samples many", "--out"}) {
+    CAPTURE(arguments);
+    const ProgramResult result = check_gpu(arguments);
+    CHECK(result.status == 3);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  }
+  const TemporaryFolder folder;
+  CHECK(check_gpu(small_run(folder) + " --modes fp12").status == 3);
+}
