@@ -73,6 +73,7 @@ copy_libraries() {
 pack() {
   rm -rf "$carry"
   mkdir -p "$carry/bin" "$root/build/pack"
+  sources_checksum >"$carry/sources.cksum"
   copy_headers
   cmake -S . -B build/pack -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
     -DDRIFTBOUND_GPU_CHECK=ON -DDRIFTBOUND_CUDA=AUTO -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
@@ -88,7 +89,6 @@ pack() {
   else
     module="without the CUDA module (no nvcc here): it is built where the GPU is"
   fi
-  sources_checksum >"$carry/sources.cksum"
   echo "$carry: $(du -sm "$carry" | cut -f1) MiB, programs $module; take it along as build/carry"
 }
 
