@@ -10,8 +10,19 @@ double exp_up(double x);
 double exp_down(double x);
 
 /// Upper bound of e^x - 1 for x >= 0, without cancellation.
-/// Tightness: relative excess at most 0.2 x for x <= 1
+/// Tightness: relative excess at most 2^-10
 /// Source:    docs/theory.md T-09
 double expm1_up(double x);
+
+/// Upper bound of log(1 + x) for x >= 0, and of log(x) for x > 0.
+/// Tightness: relative excess of log1p_up at most 2^-16, absolute excess of log_up at most 2^-16
+/// Source:    docs/theory.md T-46
+double log1p_up(double x);
+double log_up(double x);
+
+/// Upper bound of atan(x) for x >= 0.
+/// Tightness: relative excess at most 2^-16
+/// Source:    docs/theory.md T-47
+double atan_up(double x);
 
 }  // namespace driftbound::bounds

@@ -12,7 +12,7 @@ struct Point {
   Magnitude e;
   double y = 0.0;      ///< stored value of f(x) …
   Magnitude y_error;   ///< … within this of it: local slopes come from y, not from f again
-  double alpha = 0.0;  ///< attribute of LeakyRelu and Elu
+  double alpha = 0.0;  ///< attribute of LeakyRelu and Elu, exponent of a power
 };
 
 // Each gives an upper bound of |f(t) - f(x)| over |t - x| <= e, infinite where f may be undefined.
@@ -28,11 +28,28 @@ Magnitude propagate_sin_or_cos(const Point& p);
 Magnitude propagate_erf(const Point& p);
 Magnitude propagate_exp(const Point& p);
 Magnitude propagate_sqrt(const Point& p);
+// Source: docs/theory.md T-46 (logarithms), T-47 (tan, atan), T-48 (sinh, cosh), T-49 (powers), T-44 (reciprocal)
+Magnitude propagate_log(const Point& p);
+Magnitude propagate_log1p(const Point& p);
+Magnitude propagate_tan(const Point& p);
+Magnitude propagate_atan(const Point& p);
+Magnitude propagate_sinh(const Point& p);
+Magnitude propagate_cosh(const Point& p);
+Magnitude propagate_power(const Point& p);
+Magnitude propagate_reciprocal(const Point& p);
+// Source: docs/theory.md T-50. With jumps: 0 where no jump lies within reach, infinite elsewhere.
+Magnitude propagate_abs(const Point& p);
+Magnitude propagate_floor(const Point& p);
+Magnitude propagate_ceil(const Point& p);
+Magnitude propagate_sign(const Point& p);
 
 // The same for two variables, |s - a| <= ea, |t - b| <= eb. Source: docs/theory.md T-44
 Magnitude propagate_sum(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_product(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb);
+// Source: docs/theory.md T-50
+Magnitude propagate_max(double a, Magnitude ea, double b, Magnitude eb);
+Magnitude propagate_min(double a, Magnitude ea, double b, Magnitude eb);
 
 /// Row of a softmax: p stored with errors, e radii of its arguments, bounds written to `result`.
 /// Shapes:    all [n]

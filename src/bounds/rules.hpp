@@ -88,6 +88,20 @@ struct Rules {
   Binary product = propagate_product;                                // T-44
   Binary quotient = propagate_quotient;                              // T-44
   decltype(&bounds::propagate_softmax) softmax = propagate_softmax;  // T-45
+  Unary log = propagate_log;                                         // T-46
+  Unary log1p = propagate_log1p;                                     // T-46
+  Unary tan = propagate_tan;                                         // T-47
+  Unary atan = propagate_atan;                                       // T-47
+  Unary sinh = propagate_sinh;                                       // T-48
+  Unary cosh = propagate_cosh;                                       // T-48
+  Unary power = propagate_power;                                     // T-49
+  Unary reciprocal = propagate_reciprocal;                           // T-44
+  Unary absolute = propagate_abs;                                    // T-50
+  Unary floor = propagate_floor;                                     // T-50
+  Unary ceil = propagate_ceil;                                       // T-50
+  Unary sign = propagate_sign;                                       // T-50
+  Binary maximum = propagate_max;                                    // T-50
+  Binary minimum = propagate_min;                                    // T-50
 };
 
 }  // namespace driftbound::bounds

@@ -26,6 +26,18 @@ Real relu_like(const Real& x, const Real& below) {
   return x < Real() ? below : x;
 }
 
+RealFunction power(double p) {
+  return [p](const Real& x) {
+    return x.apply([p](mpfr_ptr y, mpfr_srcptr argument, mpfr_rnd_t rounding) {
+      mpfr_t exponent;
+      mpfr_init2(exponent, 53);
+      mpfr_set_d(exponent, p, MPFR_RNDN);
+      mpfr_pow(y, argument, exponent, rounding);
+      mpfr_clear(exponent);
+    });
+  };
+}
+
 std::vector<UnaryCase> unary_cases() {
   const bounds::Rules& r = theorems();
   const auto leaky = [](double alpha) -> RealFunction {
@@ -49,7 +61,24 @@ std::vector<UnaryCase> unary_cases() {
       {"cos", r.sin_or_cos, of(mpfr_cos), -50, 50, 0.0, 0.99},
       {"erf", r.erf, of(mpfr_erf), -5, 5, 0.0, 0.99},
       {"exp", r.exp, of(mpfr_exp), -50, 50, 0.0, 0.9},
-      {"sqrt", r.sqrt, of(mpfr_sqrt), 0.0, 10, 0.0, 0.99}};
+      {"sqrt", r.sqrt, of(mpfr_sqrt), 0.0, 10, 0.0, 0.99},
+      {"log", r.log, of(mpfr_log), 0.0, 10, 0.0, 0.999},
+      {"log1p", r.log1p, of(mpfr_log1p), -1.0, 10, 0.0, 0.999},
+      {"tan", r.tan, of(mpfr_tan), -1.5707, 1.5707, 0.0, 0.99},
+      {"atan", r.atan, of(mpfr_atan), -20, 20, 0.0, 0.999},
+      {"sinh", r.sinh, of(mpfr_sinh), -20, 20, 0.0, 0.99},
+      {"cosh", r.cosh, of(mpfr_cosh), -20, 20, 0.0, 0.99},
+      {"reciprocal", r.reciprocal, [](const Real& x) { return Real(1.0) / x; }, 0.0, 4, 0.0, 0.999},
+      {"abs", r.absolute, of(mpfr_abs), -4, 4, 0.0, 0.999},
+      {"cube", r.power, power(3.0), -4, 4, 3.0, 0.99},
+      {"square", r.power, power(2.0), -4, 4, 2.0, 0.999},
+      {"seventh power", r.power, power(7.0), -2, 2, 7.0, 0.99},
+      {"power 1.5", r.power, power(1.5), 0.0, 4, 1.5, 0.99},
+      {"power 1/3", r.power, power(1.0 / 3.0), 0.0, 4, 1.0 / 3.0, 0.99},
+      {"power 0.9", r.power, power(0.9), 0.0, 4, 0.9, 0.99},
+      {"power -1", r.power, power(-1.0), 0.0, 4, -1.0, 0.999},
+      {"power -2", r.power, power(-2.0), -4.0, 0.0, -2.0, 0.99},
+      {"power -0.3", r.power, power(-0.3), 0.0, 4, -0.3, 0.99}};
 }
 
 }  // namespace
@@ -78,6 +107,127 @@ TEST_CASE("a square root whose argument may be negative and a quotient whose div
   CHECK_FALSE(theorems().sqrt(bounds::Point{1.0, Magnitude(1.5), 1.0, Magnitude(), 0.0}).is_finite());
   CHECK_FALSE(theorems().quotient(1.0, Magnitude(), 0.5, Magnitude(0.5)).is_finite());
   CHECK(theorems().sqrt(bounds::Point{1.0, Magnitude(1.0), 1.0, Magnitude(), 0.0}).is_finite());
+}
+
+TEST_CASE("where a logarithm, tangent or power may be undefined there is no bound") {
+  const auto bound = [](bounds::Rules::Unary rule, double x, double e, double y, double alpha) {
+    return rule(bounds::Point{x, Magnitude(e), y, Magnitude(), alpha});
+  };
+  const bounds::Rules& r = theorems();
+  CHECK_FALSE(bound(r.log, 1.0, 1.0, 0.0, 0.0).is_finite());
+  CHECK(bound(r.log, 1.0, 0.999, 0.0, 0.0).is_finite());
+  CHECK_FALSE(bound(r.log1p, 0.0, 1.0, 0.0, 0.0).is_finite());
+  CHECK_FALSE(bound(r.tan, 1.5, 0.08, 14.1014199, 0.0).is_finite());
+  CHECK(bound(r.tan, 1.5, 0.07, 14.1014199, 0.0).is_finite());
+  CHECK_FALSE(bound(r.tan, 0.0, 1.6, 0.0, 0.0).is_finite());
+  CHECK_FALSE(bound(r.reciprocal, -1.0, 1.0, -1.0, 0.0).is_finite());
+  CHECK_FALSE(bound(r.power, 1.0, 1.5, 1.0, 0.5).is_finite());
+  CHECK_FALSE(bound(r.power, 1.0, 1.5, 1.0, 2.5).is_finite());
+  CHECK_FALSE(bound(r.power, -1.0, 0.5, 1.0, 0.5).is_finite());
+  CHECK_FALSE(bound(r.power, -1.0, 1.0, 1.0, -2.0).is_finite());
+  CHECK(bound(r.power, 1.0, 1.0, 1.0, 0.5).is_finite());
+  CHECK(bound(r.power, -1.0, 2.0, -1.0, 3.0).is_finite());
+  CHECK(bound(r.power, 1.0, 5.0, 1.0, 0.0) == Magnitude());
+}
+
+TEST_CASE("a power keeps its bound where the stored value underflowed, and through 0") {
+  const bounds::Point underflowed{1e-20, Magnitude(1e-5), 0.0, Magnitude(0x1p-149), 3.0};
+  CHECK(theorems().power(underflowed).value() >= 1e-15);
+  CHECK(theorems().power(underflowed).value() <= 1.001e-15);
+  const bounds::Point tiny{1e20, Magnitude(0.9e20), 0.0, Magnitude(0x1p-149), -3.0};
+  CHECK(theorems().power(tiny).value() >= 0.999e-57);
+  CHECK(theorems().power(tiny).value() <= 1.001e-57);
+  const bounds::Point at_zero{0.0, Magnitude(0.5), 0.0, Magnitude(), 5.0};
+  CHECK(theorems().power(at_zero).value() >= 0x1p-5);
+  CHECK(theorems().power(at_zero).value() <= 1.001 * 0x1p-5);
+  CHECK(theorems().power(bounds::Point{0.0, Magnitude(), 0.0, Magnitude(), 1.5}) == Magnitude());
+}
+
+TEST_CASE("wide radii of powers, hyperbolic functions and logarithms are bounded within a hundredth") {
+  for (const UnaryCase& c : unary_cases()) {
+    const bool is_power = c.alpha != 0.0 && c.rule == theorems().power;
+    if (!is_power && c.rule != theorems().log && c.rule != theorems().sinh && c.rule != theorems().cosh &&
+        c.rule != theorems().atan)
+      continue;
+    CAPTURE(std::string(c.name));
+    for (const double share : {0.125, 0.25, 0.5, 0.9}) {
+      CAPTURE(share);
+      const double x = c.low < -3.9 && c.high <= 0.0 ? -1.25 : 1.25, e = share * std::abs(x);
+      const Real centre = c.f(Real(x));
+      const Real up = abs(c.f(Real(x) + Real(e)) - centre), down = abs(c.f(Real(x) - Real(e)) - centre);
+      const double change = (up < down ? down : up).to_double();
+      const double y = centre.to_double();
+      const double bound = c.rule({x, Magnitude(e), y, Magnitude(std::abs(y) * 0x1p-50), c.alpha}).value();
+      CHECK(bound >= change);
+      CHECK(bound <= 1.01 * change);
+    }
+  }
+}
+
+TEST_CASE("floor, ceil and sign have the bound 0 where no jump is in reach and none elsewhere") {
+  const auto bound = [](bounds::Rules::Unary rule, double x, double e) {
+    return rule(bounds::Point{x, Magnitude(e), 0.0, Magnitude(), 0.0});
+  };
+  const bounds::Rules& r = theorems();
+  for (const auto rule : {r.floor, r.ceil}) {
+    CHECK(bound(rule, 2.5, 0.25) == Magnitude());
+    CHECK(bound(rule, -2.5, 0.25) == Magnitude());
+    CHECK(bound(rule, 2.0, 0.0) == Magnitude());
+    CHECK_FALSE(bound(rule, 2.5, 0.75).is_finite());
+    CHECK_FALSE(bound(rule, 2.0, 1e-300).is_finite());
+  }
+  CHECK(bound(r.floor, 2.25, 0.25) == Magnitude());
+  CHECK_FALSE(bound(r.ceil, 2.25, 0.25).is_finite());
+  CHECK(bound(r.ceil, 1.75, 0.25) == Magnitude());
+  CHECK_FALSE(bound(r.floor, 1.75, 0.25).is_finite());
+  CHECK(bound(r.sign, 1e-30, 0.9e-30) == Magnitude());
+  CHECK(bound(r.sign, 0.0, 0.0) == Magnitude());
+  CHECK_FALSE(bound(r.sign, -1.0, 1.0).is_finite());
+  Generator generator(38);
+  for (int i = 0; i < 3000; ++i) {
+    const double x = uniform(generator, -3.0, 3.0), e = draw_radius(generator), t = x + uniform(generator, -e, e);
+    if (bound(r.floor, x, e).is_finite()) CHECK(std::floor(x) == std::floor(t));
+    if (bound(r.ceil, x, e).is_finite()) CHECK(std::ceil(x) == std::ceil(t));
+    if (bound(r.sign, x, e).is_finite()) CHECK((x > 0.0) == (t > 0.0));
+  }
+}
+
+TEST_CASE("log1p_up, log_up and atan_up lie above their functions, and near them") {
+  Generator generator(39);
+  for (int i = 0; i < 5000 * test_multiplier(); ++i) {
+    const double x = std::ldexp(uniform(generator, 0.5, 1.0), static_cast<int>(generator() % 1000) - 500);
+    CAPTURE(x);
+    const Real log1p = Real(x).apply(mpfr_log1p), log = Real(x).apply(mpfr_log), atan = Real(x).apply(mpfr_atan);
+    REQUIRE(log1p <= Real(bounds::log1p_up(x)));
+    REQUIRE(Real(bounds::log1p_up(x)) <= log1p * Real(1.0 + 0x1p-16));
+    REQUIRE(log <= Real(bounds::log_up(x)));
+    REQUIRE(Real(bounds::log_up(x)) <= log + Real(0x1p-16));
+    REQUIRE(atan <= Real(bounds::atan_up(x)));
+    REQUIRE(Real(bounds::atan_up(x)) <= atan * Real(1.0 + 0x1p-16));
+  }
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(bounds::log1p_up(0.0) == 0.0);
+  CHECK(bounds::log1p_up(infinity) == infinity);
+  CHECK(bounds::log1p_up(std::nan("")) == infinity);
+  CHECK(bounds::log_up(0.0) == -infinity);
+  CHECK(bounds::log_up(std::nan("")) == infinity);
+  CHECK(bounds::atan_up(infinity) >= 1.5707963267948966);
+  CHECK(bounds::atan_up(std::nan("")) >= 1.5707963267948966);
+}
+
+TEST_CASE("maxima and minima contain every corner and reach the furthest one") {
+  const int n = 2000 * test_multiplier();
+  const auto larger = [](const Real& a, const Real& b) { return a < b ? b : a; };
+  const auto smaller = [](const Real& a, const Real& b) { return a < b ? a : b; };
+  for (const Tally& tally :
+       {check_binary_rule(theorems().maximum, larger, n, 40), check_binary_rule(theorems().minimum, smaller, n, 41)}) {
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK(tally.utilisation >= 0.999);
+  }
+  CHECK(theorems().maximum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)) == Magnitude(0.25));
+  CHECK(theorems().minimum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)) == Magnitude(1.0));
+  CHECK(theorems().maximum(3.0, Magnitude(), 1.0, Magnitude(1.0)) == Magnitude());
 }
 
 TEST_CASE("sums, products and quotients contain every corner") {
@@ -118,7 +268,11 @@ TEST_CASE("exp_up and exp_down enclose e^x, and expm1_up lies above e^x - 1") {
     REQUIRE(Real(bounds::exp_down(x)) <= exact);
     REQUIRE(exact <= Real(bounds::exp_up(x)));
     if (std::abs(x) < 700.0) REQUIRE(Real(bounds::exp_up(x)) <= Real(bounds::exp_down(x)) * Real(1.0 + 0x1p-45));
-    if (x >= 0.0 && x < 700.0) REQUIRE(Real(x).apply(mpfr_expm1) <= Real(bounds::expm1_up(x)));
+    if (x >= 0.0 && x < 700.0) {
+      const Real exact_expm1 = Real(x).apply(mpfr_expm1);
+      REQUIRE(exact_expm1 <= Real(bounds::expm1_up(x)));
+      REQUIRE(Real(bounds::expm1_up(x)) <= exact_expm1 * Real(1.0 + 0x1p-10));
+    }
   }
   CHECK(bounds::exp_up(1e4) == std::numeric_limits<double>::infinity());
   CHECK(bounds::exp_down(-1e4) == 0.0);

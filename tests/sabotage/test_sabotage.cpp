@@ -188,6 +188,33 @@ std::int64_t check_overflow_cut_off(const bounds::Rules& rules) {
   return violations_of_one(one, y, Real(0x1p127), rules);
 }
 
+RealFunction of(int (*function)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t)) {
+  return [function](const Real& x) { return x.apply(function); };
+}
+
+Real cube(const Real& x) {
+  return x * x * x;
+}
+
+/// Half of what a rule for one variable says.
+template <bounds::Rules::Unary bounds::Rules::*Member, bounds::Rules::Unary Rule>
+BoundFault halved_unary(const std::string& name, RealFunction f, double low, double high, double alpha = 0.0) {
+  return {name + " halves", [](bounds::Rules& r) { r.*Member = [](const Point& p) { return halved(Rule(p)); }; },
+          [=](const bounds::Rules& r) { return check_unary_rule(r.*Member, f, low, high, alpha, 500, 49).violations; }};
+}
+
+/// Points next to which a function with jumps takes another value, against its rule.
+std::int64_t check_jumps(bounds::Rules::Unary rule, const std::function<double(double)>& f) {
+  Generator generator(54);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 500; ++i) {
+    const double x = uniform(generator, -3.0, 3.0), e = draw_radius(generator), t = x + uniform(generator, -e, e);
+    const double bound = rule(Point{x, Magnitude(e), f(x), Magnitude(), 0.0}).value();
+    violations += std::abs(f(t) - f(x)) <= bound ? 0 : 1;
+  }
+  return violations;
+}
+
 std::vector<BoundFault> bound_faults() {
   return {
       {"sums in double taken for exact",
@@ -385,6 +412,44 @@ std::vector<BoundFault> bound_faults() {
          };
        },
        [](const auto& r) { return check_softmax_rule(r, 50, 47).violations; }},
+      halved_unary<&bounds::Rules::log, bounds::propagate_log>("log", of(mpfr_log), 0.0, 10.0),
+      halved_unary<&bounds::Rules::log1p, bounds::propagate_log1p>("log1p", of(mpfr_log1p), -1.0, 10.0),
+      halved_unary<&bounds::Rules::tan, bounds::propagate_tan>("tan", of(mpfr_tan), -1.5, 1.5),
+      halved_unary<&bounds::Rules::atan, bounds::propagate_atan>("atan", of(mpfr_atan), -20.0, 20.0),
+      halved_unary<&bounds::Rules::sinh, bounds::propagate_sinh>("sinh", of(mpfr_sinh), -5.0, 5.0),
+      halved_unary<&bounds::Rules::cosh, bounds::propagate_cosh>("cosh", of(mpfr_cosh), -5.0, 5.0),
+      halved_unary<&bounds::Rules::power, bounds::propagate_power>("a power", cube, -4.0, 4.0, 3.0),
+      halved_unary<&bounds::Rules::reciprocal, bounds::propagate_reciprocal>(
+          "the reciprocal", [](const Real& x) { return Real(1.0) / x; }, 0.0, 4.0),
+      halved_unary<&bounds::Rules::absolute, bounds::propagate_abs>("the absolute value", of(mpfr_abs), -4.0, 4.0),
+      {"a logarithm takes the slope at the centre for all slopes",
+       [](auto& r) { r.log = [](const Point& p) { return divide_up(p.e, p.x); }; },
+       [](const auto& r) { return check_unary_rule(r.log, of(mpfr_log), 0.0, 10.0, 0.0, 500, 50).violations; }},
+      {"a power takes the slope at the centre for all slopes",
+       [](auto& r) { r.power = [](const Point& p) { return Magnitude(3.0) * Magnitude(p.x) * Magnitude(p.x) * p.e; }; },
+       [](const auto& r) { return check_unary_rule(r.power, cube, -4.0, 4.0, 3.0, 500, 51).violations; }},
+      {"jumps are overlooked: floor", [](auto& r) { r.floor = [](const Point&) { return Magnitude(); }; },
+       [](const auto& r) { return check_jumps(r.floor, [](double x) { return std::floor(x); }); }},
+      {"jumps are overlooked: ceil", [](auto& r) { r.ceil = [](const Point&) { return Magnitude(); }; },
+       [](const auto& r) { return check_jumps(r.ceil, [](double x) { return std::ceil(x); }); }},
+      {"jumps are overlooked: sign", [](auto& r) { r.sign = [](const Point&) { return Magnitude(); }; },
+       [](const auto& r) {
+         return check_jumps(r.sign, [](double x) { return static_cast<double>((x > 0.0) - (x < 0.0)); });
+       }},
+      {"a maximum moves as its larger operand",
+       [](auto& r) { r.maximum = [](double a, Magnitude ea, double b, Magnitude eb) { return a < b ? eb : ea; }; },
+       [](const auto& r) {
+         return check_binary_rule(
+                    r.maximum, [](const Real& a, const Real& b) { return a < b ? b : a; }, 200, 52)
+             .violations;
+       }},
+      {"a minimum moves as its smaller operand",
+       [](auto& r) { r.minimum = [](double a, Magnitude ea, double b, Magnitude eb) { return a < b ? ea : eb; }; },
+       [](const auto& r) {
+         return check_binary_rule(
+                    r.minimum, [](const Real& a, const Real& b) { return a < b ? a : b; }, 200, 53)
+             .violations;
+       }},
   };
 }
 
