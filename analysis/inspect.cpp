@@ -66,6 +66,8 @@ std::string describe(const ModelDescription& description, const std::string& fil
   std::string text =
       fmt::format("{}\n  format      {}{}\n", file, graph.format,
                   description.producer.empty() ? "" : fmt::format(", written by {}", description.producer));
+  for (const DataFile& data : description.data_files)
+    text += fmt::format("  data file   {} ({} bytes)\n", data.location, data.bytes);
   for (ValueId id : graph.inputs)
     text += fmt::format("  input       {} {} {}\n", graph.value(id).name, name_of(graph.value(id).type),
                         declared_shape(graph.value(id)));

@@ -262,8 +262,9 @@ Folded fold_where(const NodeView& node) {
 
 Folded fold_cast(const NodeView& node) {
   const auto a = integers_of(node, 0);
+  if (!a || node.opset < 6) return std::nullopt;  // before, the type was a text
   const auto type = element_type(static_cast<DataType>(required_integer(node.proto, "to")));
-  if (!a || !type || is_float(*type)) return std::nullopt;
+  if (!type || is_float(*type)) return std::nullopt;
   IntegerTensor result = blank(*type, a->shape(), node.allowance);
   for (std::size_t i = 0; i < a->size(); ++i) {
     const Extent value = (*a)[i];

@@ -26,15 +26,14 @@ namespace {
 
 using namespace onnx;
 
-constexpr std::int64_t oldest_opset = 7;
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// Files older than IR version 3 name no opset: theirs is 1.
-std::int64_t opset_of(const ModelProto& model) {
-  if (const auto opset = default_opset(model.opset_imports)) return *opset;
-  if (model.ir_version >= 3)
-    throw ParseError("the model imports no opset of the default domain; the file is damaged or not ONNX");
-  return 1;
+/// Files older than IR version 3 name no opset: theirs is 1. Empty where a file has ops of other domains only.
+std::optional<std::int64_t> opset_of(const ModelProto& model) {
+  if (const auto opset = default_opset(model.opset_imports)) return opset;
+  if (model.ir_version < 3) return 1;
+  if (!model.opset_imports.empty()) return std::nullopt;
+  throw ParseError("the model imports no opset; the file is damaged or not ONNX");
 }
 
 std::string op_name(const NodeProto& node) {
@@ -70,8 +69,7 @@ public:
   ModelDescription build() {
     Scope scope;
     scope.opset = opset_of(model_);
-    require_opset(*scope.opset);
-    describe_file(*scope.opset);
+    describe_file(scope.opset);
     const NodeOrder order(proto_.nodes);
     add_initializers(scope, order, proto_);
     allowance_.add(data_files_.total_bytes());
@@ -89,16 +87,10 @@ public:
 private:
   Graph& graph() { return result_.graph; }
 
-  static void require_opset(std::int64_t opset) {
-    if (opset >= oldest_opset) return;
-    throw Unsupported(
-        "opset " + std::to_string(opset) +
-        " is older than 7, the oldest that this version reads; convert the model with onnx.version_converter");
-  }
-
-  void describe_file(std::int64_t opset) {
+  void describe_file(std::optional<std::int64_t> opset) {
     graph().name = printable(proto_.name);
-    graph().format = "onnx (IR " + std::to_string(model_.ir_version) + ", opset " + std::to_string(opset) + ")";
+    graph().format = "onnx (IR " + std::to_string(model_.ir_version) + ", opset " +
+                     (opset ? std::to_string(*opset) : "none of the default domain") + ")";
     result_.producer = printable(model_.producer_name);
     if (!model_.producer_version.empty()) result_.producer += " " + printable(model_.producer_version);
   }
@@ -284,8 +276,8 @@ private:
   static void require_represented(const Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
     if (!normalized_domain(node.domain).empty())
       throw Unsupported("this version has no ops of the domain " + in_quotes(node.domain));
-    if (!scope.opset) throw ParseError("the function around it imports no opset of the default domain");
-    require_opset(*scope.opset);
+    if (!scope.opset) throw ParseError("the model or function around it imports no opset of the default domain");
+    if (*scope.opset < 1) throw ParseError("there is no opset " + std::to_string(*scope.opset));
     for (const Known* known : operands) {
       if (known != nullptr && !known->is_available && !known->why_unavailable.empty())
         throw Unsupported(known->why_unavailable);

@@ -11,6 +11,7 @@
 #include "model/onnx_integers.hpp"
 #include "model/onnx_sparse.hpp"
 #include "model/onnx_tensor.hpp"
+#include "model/shapes.hpp"
 #include "model/text.hpp"
 
 namespace driftbound::onnx {
@@ -58,6 +59,27 @@ Mapping map_plain(const NodeView& node) {
   return MappedOp{T{}, given_slots(node)};
 }
 
+/// Before opset 7 the second operand was placed on the axes from `axis` on; without `axis` on the last ones, as now.
+template <class T>
+Mapping map_arithmetic(const NodeView& node) {
+  const auto axis = node.opset < 7 ? find_attribute(node.proto, "axis", AttributeType::integer) : std::nullopt;
+  if (!axis || integer_or(node.proto, "broadcast", 0) == 0) return map_plain<T>(node);
+  if (node.operands[0].shape == nullptr || node.operands[1].shape == nullptr)
+    return NotMapped{"places an operand of unknown shape; export the model with fixed input shapes"};
+  const std::size_t rank = node.operands[0].shape->size(), placed = node.operands[1].shape->size();
+  const std::size_t first = normalized_axis(axis->integer.value_or(0), rank);
+  if (placed > rank - first) fail("its second input does not fit from axis " + std::to_string(first) + " on");
+  op::Unsqueeze unsqueeze;
+  for (std::size_t i = placed; i < rank - first; ++i) unsqueeze.axes.push_back(static_cast<std::int64_t>(i));
+  if (unsqueeze.axes.empty()) return map_plain<T>(node);
+  using Source = MappedOps::Source;
+  MappedOps ops;
+  ops.steps.push_back({std::move(unsqueeze), {{Source::slot, 1}}});
+  ops.steps.push_back({T{}, {{Source::slot, 0}, {Source::step, 0}}});
+  ops.outputs.push_back({Source::step, 1});
+  return ops;
+}
+
 Mapping map_gemm(const NodeView& node) {
   op::Gemm gemm;
   gemm.alpha = real_or(node.proto, "alpha", 1.0f);
@@ -81,7 +103,8 @@ Mapping map_softmax(const NodeView& node) {
 }
 
 Mapping map_concat(const NodeView& node) {
-  return MappedOp{op::Concat{required_integer(node.proto, "axis")}, given_slots(node)};
+  const std::int64_t axis = node.opset < 4 ? integer_or(node.proto, "axis", 1) : required_integer(node.proto, "axis");
+  return MappedOp{op::Concat{axis}, given_slots(node)};
 }
 
 /// A target of which some extents follow the number of samples: one that the input has on the same axis is copied (0),
@@ -109,6 +132,12 @@ std::optional<std::vector<std::int64_t>> closed_target(const Integers& target, c
 }
 
 Mapping map_reshape(const NodeView& node) {
+  if (node.opset < 5) {
+    auto target = find_integers(node.proto, "shape");
+    if (!target) fail("its target shape is missing");
+    return MappedOp{op::Reshape{checked_rank(std::move(*target)), false}, {0}};
+  }
+  if (!is_given(node, 1)) fail("its target shape is missing");
   const bool allow_zero = integer_or(node.proto, "allowzero", 0) != 0;
   if (auto target = constant_integers(node, 1)) return MappedOp{op::Reshape{std::move(*target), allow_zero}, {0}};
   if (node.operands[1].integers == nullptr) return NotMapped{"its target shape is computed, not a constant"};
@@ -169,8 +198,10 @@ Mapping map_cast(const NodeView& node) {
   return MappedOp{op::Cast{*type}, {0}};
 }
 
-/// At inference the identity; opset 12 made training a constant input.
+/// At inference the identity; before opset 7 an attribute says so, from 12 on a constant input.
 Mapping map_dropout(const NodeView& node) {
+  if (node.opset < 7 && integer_or(node.proto, "is_test", 0) == 0)
+    return NotMapped{"training mode draws random numbers; export the model for inference"};
   if (is_given(node, 2)) {
     const StoredTensor* training = node.operands[2].constant;
     if (training == nullptr) return NotMapped{"its training mode is computed, not a constant"};
@@ -237,51 +268,65 @@ Mapping map_constant(const NodeView& node) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-/// An op of ONNX that this version has. What an attribute that is not listed means is not known: a node
-/// that has one is not mapped.
+/// An op of ONNX that this version has. What an attribute that is not listed means is not known, nor what the op meant
+/// before `since`: a node of that kind is not mapped.
 struct Rule {
   std::string_view name;
   std::size_t least_inputs, most_inputs;
   Mapping (*map)(const NodeView&);
   std::array<std::string_view, 6> attributes = {};
+  std::int64_t since = 7;
+  std::array<std::string_view, 2> attributes_before_7 = {};
 };
 
 constexpr std::array<Rule, 30> rules = {{
-    {"Gemm", 2, 3, map_gemm, {"alpha", "beta", "transA", "transB"}},
-    {"MatMul", 2, 2, map_plain<op::MatMul>},
-    {"Add", 2, 2, map_plain<op::Add>},
-    {"Sub", 2, 2, map_plain<op::Sub>},
-    {"Mul", 2, 2, map_plain<op::Mul>},
-    {"Div", 2, 2, map_plain<op::Div>},
-    {"Neg", 1, 1, map_plain<op::Neg>},
-    {"Relu", 1, 1, map_plain<op::Relu>},
-    {"LeakyRelu", 1, 1, map_leaky_relu, {"alpha"}},
-    {"Elu", 1, 1, map_elu, {"alpha"}},
-    {"Tanh", 1, 1, map_plain<op::Tanh>},
-    {"Sigmoid", 1, 1, map_plain<op::Sigmoid>},
-    {"Softplus", 1, 1, map_plain<op::Softplus>},
+    {"Gemm", 2, 3, map_gemm, {"alpha", "beta", "transA", "transB"}, 1, {"broadcast"}},
+    {"MatMul", 2, 2, map_plain<op::MatMul>, {}, 1},
+    {"Add", 2, 2, map_arithmetic<op::Add>, {}, 1, {"broadcast", "axis"}},
+    {"Sub", 2, 2, map_arithmetic<op::Sub>, {}, 1, {"broadcast", "axis"}},
+    {"Mul", 2, 2, map_arithmetic<op::Mul>, {}, 1, {"broadcast", "axis"}},
+    {"Div", 2, 2, map_arithmetic<op::Div>, {}, 1, {"broadcast", "axis"}},
+    {"Neg", 1, 1, map_plain<op::Neg>, {}, 1},
+    {"Relu", 1, 1, map_plain<op::Relu>, {}, 1},
+    {"LeakyRelu", 1, 1, map_leaky_relu, {"alpha"}, 1},
+    {"Elu", 1, 1, map_elu, {"alpha"}, 1},
+    {"Tanh", 1, 1, map_plain<op::Tanh>, {}, 1},
+    {"Sigmoid", 1, 1, map_plain<op::Sigmoid>, {}, 1},
+    {"Softplus", 1, 1, map_plain<op::Softplus>, {}, 1},
     {"Sin", 1, 1, map_plain<op::Sin>},
     {"Cos", 1, 1, map_plain<op::Cos>},
-    {"Exp", 1, 1, map_plain<op::Exp>},
+    {"Exp", 1, 1, map_plain<op::Exp>, {}, 1},
     {"Erf", 1, 1, map_plain<op::Erf>},
-    {"Sqrt", 1, 1, map_plain<op::Sqrt>},
-    {"Softmax", 1, 1, map_softmax, {"axis"}},
-    {"Concat", 1, any_number, map_concat, {"axis"}},
-    {"Reshape", 2, 2, map_reshape, {"allowzero"}},
-    {"Flatten", 1, 1, map_flatten, {"axis"}},
-    {"Squeeze", 1, 2, map_squeeze, {"axes"}},
-    {"Unsqueeze", 1, 2, map_unsqueeze, {"axes"}},
-    {"Transpose", 1, 1, map_transpose, {"perm"}},
-    {"Identity", 1, 1, map_plain<op::Identity>},
-    {"Cast", 1, 1, map_cast, {"to", "saturate", "round_mode"}},
-    {"Dropout", 1, 3, map_dropout, {"ratio", "seed"}},
+    {"Sqrt", 1, 1, map_plain<op::Sqrt>, {}, 1},
+    {"Softmax", 1, 1, map_softmax, {"axis"}, 1},
+    {"Concat", 1, any_number, map_concat, {"axis"}, 1},
+    {"Reshape", 1, 2, map_reshape, {"allowzero"}, 1, {"shape"}},
+    {"Flatten", 1, 1, map_flatten, {"axis"}, 1},
+    {"Squeeze", 1, 2, map_squeeze, {"axes"}, 1},
+    {"Unsqueeze", 1, 2, map_unsqueeze, {"axes"}, 1},
+    {"Transpose", 1, 1, map_transpose, {"perm"}, 1},
+    {"Identity", 1, 1, map_plain<op::Identity>, {}, 1},
+    {"Cast", 1, 1, map_cast, {"to", "saturate", "round_mode"}, 6},
+    {"Dropout", 1, 3, map_dropout, {"ratio", "seed"}, 1, {"is_test"}},
     {"Constant",
      0,
      0,
      map_constant,
-     {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints"}},
+     {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints"},
+     1},
     {"ConstantOfShape", 1, 1, map_constant_of_shape, {"value"}},
 }};
+
+std::string why_too_old(std::int64_t opset, std::int64_t since) {
+  return "opset " + std::to_string(opset) + " is older than " + std::to_string(since) +
+         ", the oldest of which this version knows what the op means; convert the model with onnx.version_converter";
+}
+
+bool knows_attribute(const Rule& rule, std::string_view name, std::int64_t opset) {
+  const auto lists = [name](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (opset < 6 && name == "consumed_inputs") return true;  // which inputs could be overwritten
+  return lists(rule.attributes) || (opset < 7 && lists(rule.attributes_before_7));
+}
 
 std::string why_no_rule(std::string_view op) {
   if (op == "Loop" || op == "Scan") return "loops are not supported; export the model with its loops unrolled";
@@ -302,9 +347,10 @@ Mapping map_node(const NodeView& node) {
   const auto rule =
       std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == node.proto.op_type; });
   if (rule == rules.end()) return NotMapped{why_no_rule(node.proto.op_type)};
+  if (node.opset < rule->since) return NotMapped{why_too_old(node.opset, rule->since)};
   for (const auto& [name, bytes] : node.proto.attributes) {
-    const bool is_known = std::find(rule->attributes.begin(), rule->attributes.end(), name) != rule->attributes.end();
-    if (!is_known) return NotMapped{"attribute " + in_quotes(name) + " is not supported"};
+    if (!knows_attribute(*rule, name, node.opset))
+      return NotMapped{"attribute " + in_quotes(name) + " is not supported"};
   }
   check_inputs(node, *rule);
   return rule->map(node);

@@ -334,11 +334,21 @@ TEST_CASE("element types that there is no tensor of are unsupported by name, whe
   }
 }
 
-TEST_CASE("opset 7 is the oldest that is read, and any newer one is") {
-  CHECK(contains(error_of<Unsupported>(small_model(6).bytes()), "opset 6"));
-  CHECK(contains(error_of<Unsupported>(small_model(-1, 1).bytes()), "opset 1"));
+TEST_CASE("every opset is read") {
   CHECK(contains(error_of<ParseError>(small_model(-1, 8).bytes()), "no opset"));
-  for (std::int64_t opset = 7; opset < 30; ++opset) CHECK(loaded(small_model(opset).bytes()).nodes.size() == 2);
+  CHECK(contains(error_of<ParseError>(small_model(0).bytes()), "no opset 0"));
+  CHECK(loaded(small_model(-1, 1).bytes()).format == "onnx (IR 1, opset 1)");
+  for (std::int64_t opset = 1; opset < 30; ++opset) CHECK(loaded(small_model(opset).bytes()).nodes.size() == 2);
+}
+
+TEST_CASE("a file may have ops of other domains only") {
+  const std::string none =
+      small_model(-1).bytes() + Message().message(8, Message().bytes(1, "other").varint(2, 1)).data();
+  CHECK(contains(error_of<ParseError>(none), "imports no opset of the default domain"));
+  OnnxModel other(-1);
+  other.input("x", {2}).node("Op", {"x"}, "y", {}, "", "other").output("y");
+  const std::string bytes = other.bytes() + Message().message(8, Message().bytes(1, "other").varint(2, 1)).data();
+  CHECK(contains(error_of<Unsupported>(bytes), "'other'"));
 }
 
 TEST_CASE("open dimensions in all the ways exporters write them") {

@@ -155,3 +155,37 @@ TEST_CASE("zero may be left out of an attribute") {
   const A untyped{Message().bytes(1, "axis").varint(3, 1)};
   CHECK(only_op<op::Concat>(13, "Concat", {"x", "x"}, {untyped}).axis == 1);
 }
+
+TEST_CASE("before opset 7 attributes say how operands broadcast") {
+  const auto graph_of = [](std::int64_t opset, const Integers& shape, const std::vector<A>& attributes) {
+    OnnxModel model(opset);
+    model.input("x", {2, 3, 4}).initializer("b", shape, std::vector<float>(static_cast<std::size_t>(shape[0]), 1.0f));
+    model.node("Add", {"x", "b"}, "y", attributes, "add").output("y");
+    const TemporaryFolder folder;
+    return load_model(model.save(folder / "m.onnx"));
+  };
+  const Graph middle = graph_of(6, {3}, {A::of_int("broadcast", 1), A::of_int("axis", 1)});
+  REQUIRE(middle.nodes.size() == 1);  // the operand's new axis is folded
+  CHECK(middle.value(middle.nodes[0].inputs[1]).constant.shape() == Shape{3, 1});
+  const Graph last = graph_of(6, {4}, {A::of_int("broadcast", 1)});
+  CHECK(last.value(last.nodes.at(0).inputs[1]).constant.shape() == Shape{4});
+  const Graph end =
+      graph_of(1, {4}, {A::of_int("broadcast", 1), A::of_int("axis", 2), A::of_ints("consumed_inputs", {0})});
+  CHECK(end.value(end.nodes.at(0).inputs[1]).constant.shape() == Shape{4});
+  CHECK_THROWS_AS(graph_of(6, {3}, {A::of_int("broadcast", 1), A::of_int("axis", 3)}), ShapeMismatch);
+  CHECK_THROWS_AS(graph_of(7, {4}, {A::of_int("broadcast", 1)}), Unsupported);
+}
+
+TEST_CASE("what the oldest opsets said in other ways") {
+  CHECK(only_op<op::Reshape>(4, "Reshape", {"x"}, {A::of_ints("shape", {2, -1})}).target == Integers{2, -1});
+  CHECK(refused<ParseError>(5, "Reshape", {"x"}));
+  CHECK(refused<Unsupported>(5, "Reshape", {"x", "shape"}, {A::of_ints("other", {2, -1})}));
+  CHECK(only_op<op::Concat>(3, "Concat", {"x", "x"}).axis == 1);
+  CHECK(refused<ParseError>(4, "Concat", {"x", "x"}));
+  CHECK(only_node(6, "Dropout", {"x"}, {A::of_int("is_test", 1)}).inputs.size() == 1);
+  CHECK(refused<Unsupported>(6, "Dropout", {"x"}));
+  CHECK(refused<Unsupported>(5, "Cast", {"x"}, {A::of_string("to", "DOUBLE")}));
+  CHECK(only_op<op::Cast>(6, "Cast", {"x"}, {A::of_int("to", onnx_double)}).to == ElementType::f64);
+  CHECK(refused<Unsupported>(6, "Relu", {"x"}, {A::of_ints("consumed_inputs", {0})}));
+  only_node(5, "Relu", {"x"}, {A::of_ints("consumed_inputs", {0})});
+}

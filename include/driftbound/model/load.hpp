@@ -31,7 +31,7 @@ struct ModelDescription {
   std::vector<DataFile> data_files;
 };
 
-/// Loads an ONNX file (any IR version, opset 7 or newer) or a .npz layer dump
+/// Loads an ONNX file (any IR version and opset, weights in the file or in others next to it) or a .npz layer dump
 /// (`0000.dense.A` [in,out], `0000.dense.b`, `0001.relu._` …). Initialisers keep their element type.
 /// Throws:    FileError (missing, unreadable, also its data files), ParseError (truncated, inconsistent),
 /// ShapeMismatch,
