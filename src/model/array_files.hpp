@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,5 +34,6 @@ NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std:
 /// a number is a header. Decimal and 0x… hexadecimal numbers, inf and nan.
 /// Throws:    FileError, ParseError (names line and column), ShapeMismatch (rows of different length)
 StoredTensor read_csv(const std::filesystem::path& file);
+StoredTensor parse_csv(std::string_view text, const std::string& where);
 
 }  // namespace driftbound

@@ -127,10 +127,13 @@ private:
 
 }  // namespace
 
+StoredTensor parse_csv(std::string_view text, const std::string& where) {
+  return CsvReader(text, where).read();
+}
+
 StoredTensor read_csv(const std::filesystem::path& file) {
   const auto mapped = MappedFile::open(file);
-  const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size());
-  return CsvReader(text, printable(file.string())).read();
+  return parse_csv(text_of(*mapped), printable(file.string()));
 }
 
 }  // namespace driftbound

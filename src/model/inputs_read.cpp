@@ -6,6 +6,7 @@
 #include "driftbound/num/errors.hpp"
 #include "model/array_files.hpp"
 #include "model/convert.hpp"
+#include "model/inputs_parse.hpp"
 #include "model/safetensors.hpp"
 #include "model/text.hpp"
 
@@ -36,8 +37,10 @@ Inputs unnamed(const Graph& graph, StoredTensor tensor, const std::string& where
   return {{{graph.value(graph.inputs[0]).name, std::move(tensor)}}};
 }
 
-Inputs from_npz(const Graph& graph, const std::filesystem::path& file, const std::string& where) {
-  NamedTensors tensors = read_npz(file);
+using File = std::shared_ptr<const MappedFile>;
+
+Inputs from_npz(const Graph& graph, const File& file, const std::string& where) {
+  NamedTensors tensors = parse_npz(file, where);
   // numpy.savez calls an array without a name arr_0.
   if (tensors.size() == 1 && tensors[0].first == "arr_0") return unnamed(graph, std::move(tensors[0].second), where);
   Inputs inputs;
@@ -55,8 +58,8 @@ Inputs from_npz(const Graph& graph, const std::filesystem::path& file, const std
   return inputs;
 }
 
-Inputs from_safetensors(const Graph& graph, const std::filesystem::path& path, const std::string& where) {
-  const SafetensorsFile file(path);
+Inputs from_safetensors(const Graph& graph, const File& mapped, const std::string& where) {
+  const SafetensorsFile file(mapped, where);
   Inputs inputs;
   for (const ValueId id : graph.inputs) {
     const std::string& name = graph.value(id).name;
@@ -70,9 +73,8 @@ Inputs from_safetensors(const Graph& graph, const std::filesystem::path& path, c
 }
 
 /// A row of numbers is one sample, whatever the shape of a sample is.
-Inputs from_csv(const Graph& graph, const BatchLayout& layout, const std::filesystem::path& file,
-                const std::string& where) {
-  Inputs inputs = unnamed(graph, read_csv(file), where);
+Inputs from_csv(const Graph& graph, const BatchLayout& layout, const File& file, const std::string& where) {
+  Inputs inputs = unnamed(graph, parse_csv(text_of(*file), where), where);
   StoredTensor& table = inputs.tensors[0].second;
   Shape shape = layout.sample_shapes[0];
   const std::int64_t rows = table.shape()[0], columns = table.shape()[1];
@@ -90,10 +92,11 @@ Inputs from_csv(const Graph& graph, const BatchLayout& layout, const std::filesy
   return inputs;
 }
 
-Inputs read_by_extension(const Graph& graph, const BatchLayout& layout, const std::filesystem::path& file) {
-  const std::string where = printable(file.string());
-  const std::string extension = lower_case_extension(file);
-  if (extension == ".npy") return unnamed(graph, read_npy(file), where);
+Inputs parse_by_extension(const Graph& graph, const BatchLayout& layout, const File& file,
+                          const std::filesystem::path& name) {
+  const std::string where = printable(name.string());
+  const std::string extension = lower_case_extension(name);
+  if (extension == ".npy") return unnamed(graph, parse_npy(file->bytes(), file, where), where);
   if (extension == ".npz") return from_npz(graph, file, where);
   if (extension == ".safetensors") return from_safetensors(graph, file, where);
   if (extension == ".csv" || extension == ".txt") return from_csv(graph, layout, file, where);
@@ -111,10 +114,11 @@ void check_types(const Graph& graph, const Inputs& inputs, const std::string& wh
 
 }  // namespace
 
-Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
-  const std::string where = printable(file.string());
+Inputs parse_inputs(const Graph& graph, const std::shared_ptr<const MappedFile>& file,
+                    const std::filesystem::path& name) {
+  const std::string where = printable(name.string());
   const BatchLayout layout = batch_layout(graph);
-  Inputs inputs = read_by_extension(graph, layout, file);
+  Inputs inputs = parse_by_extension(graph, layout, file, name);
   try {
     sample_count(graph, layout, inputs);
   } catch (const ShapeMismatch& error) {
@@ -122,6 +126,10 @@ Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
   }
   check_types(graph, inputs, where);
   return inputs;
+}
+
+Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
+  return parse_inputs(graph, MappedFile::open(file), file);
 }
 
 }  // namespace driftbound

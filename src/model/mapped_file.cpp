@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "driftbound/num/errors.hpp"
 #include "model/text.hpp"
@@ -44,14 +45,18 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   if (S_ISDIR(status.st_mode)) fail(file, "it is a directory; name a file");
   if (!S_ISREG(status.st_mode)) fail(file, "it is not a regular file; copy its contents to one first");
   const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile({}));
+  if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(std::span<const std::byte>()));
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.value(), 0);
   if (address == MAP_FAILED) fail(file, std::strerror(errno));
-  return std::shared_ptr<const MappedFile>(new MappedFile({static_cast<const std::byte*>(address), size}));
+  return std::shared_ptr<const MappedFile>(new MappedFile(std::span(static_cast<const std::byte*>(address), size)));
+}
+
+std::shared_ptr<const MappedFile> MappedFile::holding(std::vector<std::byte> bytes) {
+  return std::shared_ptr<const MappedFile>(new MappedFile(std::move(bytes)));
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (owned_.empty() && !bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace driftbound

@@ -96,7 +96,10 @@ std::map<std::string, std::string> parse_metadata(const json& object, const std:
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& file)
-    : where_(printable(file.string())), file_(MappedFile::open(file)) {
+    : SafetensorsFile(MappedFile::open(file), printable(file.string())) {}
+
+SafetensorsFile::SafetensorsFile(std::shared_ptr<const MappedFile> file, std::string where)
+    : where_(std::move(where)), file_(std::move(file)) {
   const Sections sections = split(file_->bytes(), where_);
   data_ = sections.data;
   const json header = parse_json(sections.header, where_ + ": header");

@@ -20,6 +20,7 @@ public:
   /// Checks the whole header: every tensor's bytes lie inside the file.
   /// Throws:    FileError, ParseError
   explicit SafetensorsFile(const std::filesystem::path& file);
+  SafetensorsFile(std::shared_ptr<const MappedFile> file, std::string where);
 
   /// Names in the order in which the data lie in the file.
   const std::vector<std::string>& names() const { return names_; }

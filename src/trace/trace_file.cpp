@@ -15,6 +15,7 @@
 #include "model/safetensors.hpp"
 #include "model/text.hpp"
 #include "trace/match_layers.hpp"
+#include "trace/trace_parse.hpp"
 
 namespace driftbound {
 namespace {
@@ -142,8 +143,8 @@ bool holds_all_of(const Format& storage, const Format& format) {
 
 class TraceReader {
 public:
-  TraceReader(const Graph& graph, const std::filesystem::path& file)
-      : graph_(graph), where_(printable(file.string())), file_(file), layout_(batch_layout(graph)) {}
+  TraceReader(const Graph& graph, std::shared_ptr<const MappedFile> file, const std::string& where)
+      : graph_(graph), where_(where), file_(std::move(file), where), layout_(batch_layout(graph)) {}
 
   Trace read(const std::string& model_sha256) {
     check_version();
@@ -310,7 +311,12 @@ private:
 }  // namespace
 
 Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file) {
-  return TraceReader(graph, file).read(model_sha256);
+  return parse_trace(graph, model_sha256, MappedFile::open(file), printable(file.string()));
+}
+
+Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
+                  const std::string& where) {
+  return TraceReader(graph, std::move(file), where).read(model_sha256);
 }
 
 void write_trace(const Trace& trace, const std::filesystem::path& file) {

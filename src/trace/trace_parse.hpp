@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driftbound/trace/trace.hpp"
+#include "model/mapped_file.hpp"
+
+namespace driftbound {
+
+/// read_trace for a file that is open already; messages start with `where`.
+Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
+                  const std::string& where);
+
+}  // namespace driftbound
