@@ -53,10 +53,12 @@ std::vector<std::int64_t> batch_offsets(const Shape& operand, const Shape& resul
 
 ProductPlan plan_of(const ProductExtents& extents) {
   ProductPlan plan;
-  plan.batches = element_count(extents.batch);
   plan.m = extents.m;
   plan.n = extents.n;
   plan.k = extents.k;
+  // A result without elements may have any number of batches: none of them is walked over.
+  plan.batches = plan.m == 0 || plan.n == 0 ? 0 : element_count(extents.batch);
+  if (plan.batches == 0) return plan;
   plan.a_batch = batch_offsets(extents.a_batch, extents.batch, plan.m * plan.k);
   plan.b_batch = batch_offsets(extents.b_batch, extents.batch, plan.k * plan.n);
   return plan;
@@ -79,6 +81,7 @@ std::vector<ElementSource> permuted(const op::Transpose& transpose, const Shape&
 
 std::vector<ElementSource> concatenated(const op::Concat& concat, const std::vector<Shape>& inputs,
                                         const Shape& output) {
+  if (element_count(output) == 0) return {};  // its other extents may be of any size
   const auto axis = static_cast<std::ptrdiff_t>(normalized_axis(concat.axis, output.size()));
   const auto outer = static_cast<std::size_t>(element_count(Shape(output.begin(), output.begin() + axis)));
   std::vector<std::size_t> block;  // consecutive elements of each input between two outer steps
@@ -129,6 +132,7 @@ ReductionPlan plan_reduction(const op::Softmax& softmax, const Shape& shape) {
   plan.outer = element_count(Shape(shape.begin(), shape.begin() + axis));
   plan.length = element_count(Shape(shape.begin() + axis, end));
   plan.inner = element_count(Shape(end, shape.end()));
+  if (plan.length == 0 || plan.inner == 0) plan.outer = 0;  // nothing to walk over
   return plan;
 }
 

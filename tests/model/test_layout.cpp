@@ -197,3 +197,14 @@ TEST_CASE("only ops that move elements are selections") {
   CHECK_THROWS_AS(plan_selection(op::Relu{}, {{2}}, {2}), InvalidArgument);
   CHECK_THROWS_AS(plan_selection(op::Transpose{}, {{2, 3}}, {2, 3}), ShapeMismatch);
 }
+
+TEST_CASE("values without elements are planned at once, however large their other extents") {
+  const std::int64_t huge = std::int64_t{1} << 40;
+  CHECK(plan_selection(op::Concat{1}, {{huge, 0}, {huge, 0}}, {huge, 0}).empty());
+  CHECK(plan_product(op::MatMul{}, {huge, 0, 2}, {2, 3}).batches == 0);
+  CHECK(plan_product(op::MatMul{}, {huge, 1, 2}, {2, 0}).batches == 0);
+  const ReductionPlan plan = plan_reduction(op::Softmax{0, false}, {3, huge, 0});
+  CHECK(plan.outer == 0);
+  CHECK(plan.length == 3);
+  CHECK(plan_reduction(op::Softmax{1, false}, {huge, 0}).outer == 0);
+}
