@@ -25,7 +25,7 @@ StoredTensor read_npy(const std::filesystem::path& file);
 using NamedTensors = std::vector<std::pair<std::string, StoredTensor>>;
 
 /// Every .npy member of an .npz file in file order, names without ".npy".
-/// Throws:    FileError, ParseError, Unsupported (more than 4 GiB in all)
+/// Throws:    FileError, ParseError, Unsupported (unpacks to more than 48 MiB and twice the file)
 NamedTensors read_npz(const std::filesystem::path& file);
 NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std::string& where);
 

@@ -11,8 +11,12 @@
 namespace driftbound {
 namespace {
 
-/// What one archive may hold unpacked: more than any layer dump or set of points, less than what hurts.
-constexpr std::size_t most_unpacked_bytes = std::size_t{4} << 30;
+/// What an archive may take unpacked: weights hardly shrink when packed, so that twice the archive is plenty, and small
+/// archives may hold whatever they like.
+std::size_t most_unpacked_bytes(std::size_t archive_size) {
+  return (std::size_t{48} << 20) + 2 * archive_size;
+}
+
 constexpr std::size_t chunk_size = std::size_t{1} << 20;
 
 struct CloseArchive {
@@ -58,15 +62,23 @@ void append(Member& member, std::vector<std::byte>& bytes, std::size_t size, con
   }
 }
 
-StoredTensor read_member(zip_t* archive, zip_uint64_t index, std::size_t budget, const std::string& where) {
+/// Takes what the member needs off the budget.
+StoredTensor read_member(zip_t* archive, zip_uint64_t index, std::size_t& budget, const std::string& where) {
   Member member(zip_fopen_index(archive, index, 0));
   if (!member) throw ParseError(where + ": " + zip_strerror(archive));
   std::vector<std::byte> bytes;
   append(member, bytes, longest_npy_header, where);
   const NpyHeader header = parse_npy_header(bytes, where);
-  if (header.data_size > budget) throw Unsupported(where + ": the archive unpacks to more than 4 GiB");
   const std::size_t whole = header.size + header.data_size;
+  const std::size_t rearranged = header.fortran_order || header.big_endian ? header.data_size : 0;
+  if (header.data_size > budget || whole + rearranged > budget) {
+    throw Unsupported(where + ": the archive unpacks to more than twice its size and 48 MiB; store it unpacked " +
+                      "(numpy.savez)");
+  }
+  bytes.reserve(whole + 1);
   if (bytes.size() < whole + 1) append(member, bytes, whole + 1 - bytes.size(), where);
+  if (bytes.size() < longest_npy_header) bytes.shrink_to_fit();
+  budget -= whole;
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   return parse_npy(*owner, owner, where);
 }
@@ -77,7 +89,7 @@ NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std:
   const Archive archive = open_archive(file->bytes(), where);
   constexpr std::string_view suffix = ".npy";
   NamedTensors tensors;
-  std::size_t budget = most_unpacked_bytes;
+  std::size_t budget = most_unpacked_bytes(file->bytes().size());
   const zip_int64_t members = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < members; ++i) {
     const auto index = static_cast<zip_uint64_t>(i);
@@ -85,7 +97,6 @@ NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std:
     const std::string_view name = raw_name == nullptr ? "" : raw_name;
     if (!name.ends_with(suffix)) continue;
     StoredTensor tensor = read_member(archive.get(), index, budget, where + ": " + in_quotes(name));
-    budget -= tensor.bytes().size();
     tensors.emplace_back(printable(name.substr(0, name.size() - suffix.size())), std::move(tensor));
   }
   return tensors;
