@@ -80,32 +80,6 @@ std::string text_of(const json& value) {
   return printable(value.is_string() ? value.get<std::string>() : dump_json(value));
 }
 
-Provenance provenance_from_json(const std::string& text, const std::string& where) {
-  const json object = parse_json(text, where + ": provenance");
-  if (!object.is_object()) throw ParseError(where + ": provenance: expected a JSON object");
-  Provenance provenance;
-  for (const auto& item : object.items()) {
-    if (item.key() == "program") {
-      provenance.program = text_of(item.value());
-    } else if (item.key() == "backend") {
-      provenance.backend = text_of(item.value());
-    } else if (item.key() == "device") {
-      provenance.device = text_of(item.value());
-    } else if (item.key() == "date") {
-      provenance.date = text_of(item.value());
-    } else if (item.key() == "batch") {
-      provenance.batch = batch_from_json(item.value(), where);
-    } else if (item.key() == "observer_effect") {
-      provenance.observer_effect = observer_effect_from_json(item.value(), where);
-    } else if (item.key() == "details" && item.value().is_object()) {
-      for (const auto& detail : item.value().items()) provenance.details[detail.key()] = text_of(detail.value());
-    } else {
-      provenance.details[item.key()] = text_of(item.value());
-    }
-  }
-  return provenance;
-}
-
 /// float32 in an unknown order, its functions as accurate as the CUDA C++ Programming Guide documents the device
 /// functions (maximum errors in ulp; for compositions a value that covers the usual formulas).
 ArithmeticModel assumed_arithmetic() {
@@ -309,6 +283,32 @@ private:
 };
 
 }  // namespace
+
+Provenance provenance_from_json(const std::string& text, const std::string& where) {
+  const json object = parse_json(text, where + ": provenance");
+  if (!object.is_object()) throw ParseError(where + ": provenance: expected a JSON object");
+  Provenance provenance;
+  for (const auto& item : object.items()) {
+    if (item.key() == "program") {
+      provenance.program = text_of(item.value());
+    } else if (item.key() == "backend") {
+      provenance.backend = text_of(item.value());
+    } else if (item.key() == "device") {
+      provenance.device = text_of(item.value());
+    } else if (item.key() == "date") {
+      provenance.date = text_of(item.value());
+    } else if (item.key() == "batch") {
+      provenance.batch = batch_from_json(item.value(), where);
+    } else if (item.key() == "observer_effect") {
+      provenance.observer_effect = observer_effect_from_json(item.value(), where);
+    } else if (item.key() == "details" && item.value().is_object()) {
+      for (const auto& detail : item.value().items()) provenance.details[detail.key()] = text_of(detail.value());
+    } else {
+      provenance.details[item.key()] = text_of(item.value());
+    }
+  }
+  return provenance;
+}
 
 Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file) {
   return parse_trace(graph, model_sha256, MappedFile::open(file), printable(file.string()));

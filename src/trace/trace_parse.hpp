@@ -12,4 +12,8 @@ namespace driftbound {
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
                   const std::string& where);
 
+/// A trace's metadata "provenance", JSON.
+/// Throws:    ParseError
+Provenance provenance_from_json(const std::string& text, const std::string& where);
+
 }  // namespace driftbound
