@@ -169,13 +169,15 @@ std::optional<Shape> shape_with(const Op& op, const Operands& operands, std::int
 Result row_by_row(const Op& op, const Operands& operands) {
   const std::optional<Extent> rows = common_rows(operands);
   if (!rows || rows->factor() > 1'000'000) return std::nullopt;
-  constexpr std::int64_t few = 3, more = 5;
-  std::optional<Shape> first = shape_with(op, operands, few), second = shape_with(op, operands, more);
-  if (!first || !second || first->at(0) != rows->factor() * few || second->at(0) != rows->factor() * more)
-    return std::nullopt;
-  (*first)[0] = (*second)[0];
-  if (*first != *second) return std::nullopt;
-  OpenShape result = to_open(*first);
+  std::optional<Shape> row;  // the result with one sample
+  for (const std::int64_t samples : {1, 3, 5}) {
+    std::optional<Shape> shape = shape_with(op, operands, samples);
+    if (!shape || shape->at(0) != rows->factor() * samples) return std::nullopt;
+    shape->at(0) = rows->factor();
+    if (row && *row != *shape) return std::nullopt;
+    row = std::move(shape);
+  }
+  OpenShape result = to_open(*row);
   result[0] = *rows;
   return result;
 }
@@ -246,9 +248,7 @@ std::optional<OpenShape> output_extents(const Op& op, const std::vector<const Op
     if (std::optional<Shape> shape = to_numbers(*operand)) numbers.push_back(std::move(*shape));
   }
   if (operands.empty() || numbers.size() == operands.size()) return to_open(output_shape(op, numbers));
-  Result result = open_extents(op, operands);
-  if (!result) result = row_by_row(op, operands);
-  return result;
+  return open_extents(op, operands);
 }
 
 }  // namespace driftbound::onnx
