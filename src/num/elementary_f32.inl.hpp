@@ -353,7 +353,7 @@ DRIFTBOUND_HD inline DoublePair precise_log(float x) {
                         polynomial(z, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
                                    2.0 / 19, 2.0 / 21, 2.0 / 23);
   const DoublePair sum = exact_sum(parts.exponent * ln2_high, 2.0 * s);
-  return {sum.high, sum.low + (2.0 * s_low + (series + parts.exponent * ln2_low))};
+  return exact_sum(sum.high, sum.low + (2.0 * s_low + (series + parts.exponent * ln2_low)));
 }
 
 // x^p for finite x > 0 and |p| < 2^40, within the range of float and a little beyond.
@@ -363,7 +363,8 @@ DRIFTBOUND_HD inline double pow_double(float x, double p) {
   if (product.high > 90.0) return 0x1p128;
   if (product.high < -110.0) return 0.0;
   const ReducedExponent reduced = reduce_exponent(product.high);
-  const ReducedExp e = exp_of_parts(reduced.n, reduced.r + (product.low + p * log.low));
+  const double low = product.low + p * log.low;
+  const ReducedExp e = exp_of_parts(reduced.n, reduced.r + low);
   return e.scale * (1.0 + e.expm1);
 }
 
