@@ -32,6 +32,39 @@ std::string rich_model() {
   return model.bytes();
 }
 
+/// A function with an attribute, a branch, sparse weights, weights elsewhere, and a shape put together.
+std::string intricate_model() {
+  Message function = onnx_function("f", {"a", "w"}, {"r"},
+                                   {onnx_node("Mul", {"a", "w"}, {"m"}),
+                                    onnx_node("Elu", {"m"}, {"r"}, {OnnxAttribute::reference("alpha", "p", 1)})});
+  function.bytes(6, "p");
+  const Message branch = onnx_graph({onnx_node("Neg", {"h"}, {"n"})}, {"n"});
+  OnnxModel model(13);
+  model.function(function)
+      .input("x", {"N", 2})
+      .sparse_initializer(onnx_sparse_tensor(onnx_tensor("s", {1}, std::vector<float>{5}),
+                                             onnx_tensor("", {1, 1}, std::vector<std::int64_t>{1}), {2}))
+      .initializer(
+          onnx_external_tensor("e", onnx_float, {2}, {{"location", "w.bin"}, {"offset", "4"}, {"length", "8"}}))
+      .initializer(onnx_boolean("c", true))
+      .initializer("i", {1}, std::vector<std::int64_t>{0})
+      .initializer("t", {2}, std::vector<std::int64_t>{1, -1})
+      .node("f", {"x", "s"}, "h", {OnnxAttribute::of_float("p", 2)}, "call", "local")
+      .node("If", {"c"}, "b", {OnnxAttribute::of_graph("then_branch", branch)})
+      .node("Shape", {"b"}, "shape")
+      .node("Gather", {"shape", "i"}, "rows")
+      .node("Concat", {"rows", "t"}, "target", {OnnxAttribute::of_int("axis", 0)})
+      .node("Reshape", {"b", "target"}, "r")
+      .node("Add", {"r", "e"}, "y")
+      .output("y");
+  return model.bytes();
+}
+
+std::vector<std::string> good_models(const TemporaryFolder& folder) {
+  folder.write("w.bin", std::string(16, '\x3F'));
+  return {rich_model(), intricate_model()};
+}
+
 bool copes(const std::filesystem::path& file) {
   return refuses_or([&] {
     const ModelDescription model = describe_model(file);
@@ -50,39 +83,42 @@ void check_refused(const std::string& bytes) {
 
 TEST_CASE("a model cut short anywhere is refused, or whole up to a field nobody needs") {
   const TemporaryFolder folder;
-  const std::string good = rich_model();
-  CHECK(load_model(folder.write("good.onnx", good)).nodes.size() == 5);
-  for (std::size_t length = 0; length < good.size(); ++length) {
-    CAPTURE(length);
-    CHECK_THROWS_AS(load_model(write_anew(folder, "cut.onnx", good.substr(0, length))), Error);
+  for (const std::string& good : good_models(folder)) {
+    CHECK(load_model(write_anew(folder, "good.onnx", good)).nodes.size() == 5);
+    for (std::size_t length = 0; length < good.size(); ++length) {
+      CAPTURE(length);
+      CHECK_THROWS_AS(load_model(write_anew(folder, "cut.onnx", good.substr(0, length))), Error);
+    }
   }
 }
 
 TEST_CASE("any byte of a model may be wrong without harm") {
   const TemporaryFolder folder;
-  const std::string good = rich_model();
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    for (const int value : {0x00, 0x01, 0x7F, 0x80, 0xFF}) {
-      std::string bad = good;
-      bad[at] = static_cast<char>(value);
-      CAPTURE(at);
-      CAPTURE(value);
-      CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+  for (const std::string& good : good_models(folder)) {
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      for (const int value : {0x00, 0x01, 0x7F, 0x80, 0xFF}) {
+        std::string bad = good;
+        bad[at] = static_cast<char>(value);
+        CAPTURE(at);
+        CAPTURE(value);
+        CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+      }
     }
   }
 }
 
 TEST_CASE("any bit of a model may flip, and any byte may be missing or doubled, without harm") {
   const TemporaryFolder folder;
-  const std::string good = rich_model();
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string bad = good;
-      bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
-      CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+  for (const std::string& good : good_models(folder)) {
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string bad = good;
+        bad[at] = static_cast<char>(bad[at] ^ (1 << bit));
+        CHECK(copes(write_anew(folder, "bad.onnx", bad)));
+      }
+      CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at) + good.substr(at + 1))));
+      CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at + 1) + good.substr(at))));
     }
-    CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at) + good.substr(at + 1))));
-    CHECK(copes(write_anew(folder, "bad.onnx", good.substr(0, at + 1) + good.substr(at))));
   }
 }
 
