@@ -144,7 +144,7 @@ choose_programs() {
     not_available "there is no CUDA module and no nvcc to build it: run scripts/check_gpu.sh --pack where nvcc is, and take build/carry along"
   if build_capture; then
     [ -n "$programs" ] || programs=$root/build/capture
-    { has_module && [ -z "$build" ]; } || export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
+    [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || export DRIFTBOUND_PLUGIN_PATH=$root/build/capture/driftbound-modules
   fi
   [ -n "$programs" ] || finish
 }
