@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bounds/body_error.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
 
@@ -56,11 +57,39 @@ std::vector<double> propagate_selection(const NodeView& view, std::span<const Ra
   for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
   std::vector<double> result;
   for (const ElementSource& source : plan_selection(view.node->op, shapes, view.output->shape)) {
+    if (source.is_fill()) {
+      result.push_back(0.0);
+      continue;
+    }
     const double x = view.input(source.input).values[source.index];
     result.push_back(
         rules.identity(Point{x, radius_at(radii[source.input], source.index), x, Magnitude(), 0.0}).value());
   }
   return result;
+}
+
+/// rule(x, e) of every group of a reduction.
+std::vector<double> propagate_groups(decltype(Rules::reduce_sum) rule, const NodeView& view, Radii radii) {
+  const GroupPlan plan = plan_groups(view.node->op, view.input(0).shape);
+  std::vector<double> x(plan.elements.size()), e(plan.elements.size()), result;
+  for (std::size_t g = 0; g < view.output->size(); ++g) {
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const std::size_t at = plan.groups[g] + plan.elements[j];
+      x[j] = view.input(0).values[at];
+      e[j] = radius_at(radii, at).value();
+    }
+    result.push_back(rule(x, e).value());
+  }
+  return result;
+}
+
+/// The body on operands that are off by the radii, no node of it rounding.
+std::vector<double> propagate_body(const NodeView& view, std::span<const Radii> radii, const Setting& setting) {
+  BodyQuestion question;
+  question.rounds = false;
+  question.radii.assign(radii.begin(), radii.end());
+  std::set<std::string> none;
+  return body_error(view, question, setting, none);
 }
 
 }  // namespace
@@ -99,15 +128,29 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
           [&](const op::Erf&) { return unary(rules.erf); },
           [&](const op::Sqrt&) { return unary(rules.sqrt); },
           [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error, rules); },
-          [&](const op::Gemm&) { return std::vector<double>(); },
-          [&](const op::MatMul&) { return std::vector<double>(); },
-          [&](const op::Concat&) { return std::vector<double>(); },
-          [&](const op::Reshape&) { return std::vector<double>(); },
-          [&](const op::Flatten&) { return std::vector<double>(); },
-          [&](const op::Squeeze&) { return std::vector<double>(); },
-          [&](const op::Unsqueeze&) { return std::vector<double>(); },
-          [&](const op::Transpose&) { return std::vector<double>(); },
-          [&](const op::Identity&) { return std::vector<double>(); },
+          [&](const op::Abs&) { return unary(rules.absolute); },
+          [&](const op::Reciprocal&) { return unary(rules.reciprocal); },
+          [&](const op::Log&) { return unary(rules.log); },
+          [&](const op::Tan&) { return unary(rules.tan); },
+          [&](const op::Atan&) { return unary(rules.atan); },
+          [&](const op::Sinh&) { return unary(rules.sinh); },
+          [&](const op::Cosh&) { return unary(rules.cosh); },
+          [&](const op::Floor&) { return unary(rules.floor); },
+          [&](const op::Ceil&) { return unary(rules.ceil); },
+          [&](const op::Sign&) { return unary(rules.sign); },
+          [&](const op::Pow& power) { return unary(rules.power, power.exponent); },
+          [&](const op::Clip&) { return unary(rules.identity); },
+          [&](const op::ThresholdedRelu& relu) { return unary(rules.thresholded_relu, relu.alpha); },
+          [&](const op::Min&) { return binary(rules.minimum); },
+          [&](const op::Max&) { return binary(rules.maximum); },
+          [&](const op::PRelu&) { return binary(rules.prelu); },
+          [&](const op::ReduceSum&) { return propagate_groups(rules.reduce_sum, view, radii[0]); },
+          [&](const op::ReduceMax&) { return propagate_groups(rules.reduce_max, view, radii[0]); },
+          [&](const op::ReduceMin&) { return propagate_groups(rules.reduce_min, view, radii[0]); },
+          [&](const Composite auto&) { return propagate_body(view, radii, setting); },
+          // answered above
+          [&](const OneOf<op::Gemm, op::MatMul> auto&) { return std::vector<double>(); },
+          [&](const Selection auto&) { return std::vector<double>(); },
       },
       view.node->op);
 }

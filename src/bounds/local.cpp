@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 
+#include "bounds/accuracy.hpp"
+#include "bounds/body_error.hpp"
 #include "bounds/forward.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
@@ -14,20 +17,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// The accuracy of a function, noted among the conditions unless it is IEEE 754's or MPFR's correct rounding.
-double units_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions) {
-  const FunctionAccuracy& accuracy = setting.arithmetic->accuracy(function);
-  const bool is_correct_rounding = accuracy.evidence == Evidence::documented && accuracy.units == 1.0;
-  if (!is_correct_rounding) {
-    std::string text = std::to_string(accuracy.units);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    conditions.insert(std::string(function) + " within " + text + " (u |f| + eta), " +
-                      std::string(name_of(accuracy.evidence)) + ": " + accuracy.source);
-  }
-  return accuracy.units;
-}
 
 /// A node whose operands are those that its operation used, with the errors of reading them.
 struct Reading {
@@ -118,16 +107,60 @@ public:
       return rules_.exp_is_covered(x, machine_) ? rules_.function_error(y, units, machine_) : Magnitude::infinite();
     });
   }
+  void operator()(const op::Log&) { function("log"); }
+  void operator()(const op::Tan&) { function("tan"); }
+  void operator()(const op::Atan&) { function("atan"); }
+  void operator()(const op::Sinh&) { function("sinh"); }
+  void operator()(const op::Cosh&) { function("cosh"); }
+  void operator()(const op::Pow&) { function("pow"); }
+  void operator()(const op::Reciprocal&) {
+    unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
+  }
+  void operator()(const OneOf<op::Abs, op::Floor, op::Ceil, op::Sign> auto&) { copies(); }
+  void operator()(const op::Clip& clip) {
+    const Magnitude constants = constant_error(clip.least) + constant_error(clip.most);
+    unary([&](double, double y) { return rules_.storing_error(y, machine_) + constants; });
+  }
+  /// A jump at another place than the exact function's moves results by no small amount.
+  void operator()(const op::ThresholdedRelu& relu) {
+    const bool jumps_in_place = constant_error(relu.alpha) == Magnitude();
+    unary([&](double, double y) { return jumps_in_place ? rules_.storing_error(y, machine_) : Magnitude::infinite(); });
+  }
+  void operator()(const OneOf<op::Min, op::Max> auto&) {
+    binary([&](double, double, double y) { return rules_.storing_error(y, machine_); });
+  }
+  void operator()(const op::PRelu&) {
+    binary([&](double x, double slope, double y) {
+      const bool is_exact = x >= 0.0 || slope == 0.0 || std::abs(slope) == 1.0;
+      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+    });
+  }
+  void operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) {
+    groups([&](std::span<const double>, double y) { return rules_.storing_error(y, machine_).value(); },
+           result_.any_order);
+  }
+  void operator()(const op::ReduceSum&);
   void operator()(const op::Softmax& softmax);
 
   // Moves elements without rounding them.
-  void operator()(const op::Concat&) { moves(); }
-  void operator()(const op::Reshape&) { moves(); }
-  void operator()(const op::Flatten&) { moves(); }
-  void operator()(const op::Squeeze&) { moves(); }
-  void operator()(const op::Unsqueeze&) { moves(); }
-  void operator()(const op::Transpose&) { moves(); }
-  void operator()(const op::Identity&) { moves(); }
+  void operator()(const Selection auto&) { moves(); }
+
+  // Node by node through the body.
+  void operator()(const Composite auto&) {
+    result_.theorem = result_.order_theorem = "T-22";
+    BodyQuestion question;
+    result_.any_order = body_error(view_, question, setting_, result_.conditions);
+    if (!setting_.is_own_run) {
+      result_.conditions.insert(std::string(name_of(view_.node->op)) +
+                                " is computed by the steps of docs/ops.md (A-04)");
+    }
+    if (machine_.order.kind == SummationOrder::Kind::unknown) return;
+    question.any_order = false;
+    result_.order_aware = body_error(view_, question, setting_, result_.conditions);
+    for (std::size_t i = 0; i < result_.order_aware.size(); ++i) {
+      result_.order_aware[i] = std::min(result_.order_aware[i], result_.any_order[i]);
+    }
+  }
 
   // Matrix products have bounds of their own (product_node.hpp).
   void operator()(const op::Gemm&) {}
@@ -145,8 +178,15 @@ private:
     std::vector<Shape> shapes;
     for (const Tensor<double>* input : view_.inputs) shapes.push_back(input->shape);
     const std::vector<ElementSource> sources = plan_selection(view_.node->op, shapes, view_.output->shape);
+    const double fill = fill_value(view_.node->op);
+    const Magnitude fill_error = constant_error(fill);
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      const double x = view_.input(sources[i].input).values[sources[i].index];
+      const ElementSource& source = sources[i];
+      if (source.is_fill()) {
+        push(std::isfinite(fill), view_.y(i), [&](double y) { return fill_error + rules_.storing_error(y, machine_); });
+        continue;
+      }
+      const double x = view_.input(source.input).values[source.index];
       push(std::isfinite(x), view_.y(i),
            [&](double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
     }
@@ -157,6 +197,27 @@ private:
       return std::all_of(input->values.begin(), input->values.end(),
                          [&](double x) { return rules_.fits(x, *machine_.output, machine_); });
     });
+  }
+
+  /// A constant of the op against what the accumulator holds of it.
+  Magnitude constant_error(double constant) const {
+    if (std::isinf(constant)) return Magnitude();
+    return Magnitude(rules_.operand_error(constant, round_to(constant, *machine_.accumulator, machine_.rounding)));
+  }
+
+  /// rule(terms, y) of every group of a reduction.
+  template <class Rule>
+  void groups(const Rule& rule, std::vector<double>& bounds) {
+    const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
+    std::vector<double> terms(plan.elements.size());
+    for (std::size_t g = 0; g < view_.output->size(); ++g) {
+      bool is_finite = std::isfinite(view_.y(g));
+      for (std::size_t j = 0; j < terms.size(); ++j) {
+        terms[j] = view_.input(0).values[plan.groups[g] + plan.elements[j]];
+        is_finite = is_finite && std::isfinite(terms[j]);
+      }
+      bounds.push_back(is_finite ? rule(terms, view_.y(g)) : infinity);
+    }
   }
 
   template <class Rule>
@@ -237,6 +298,32 @@ void Rounded::operator()(const op::Softmax& softmax) {
       for (std::size_t j = 0; j < length; ++j) result_.order_aware[index(j)] = bound[j];
     }
   }
+}
+
+/// T-10 and T-11 for numbers instead of products: the last addition is bounded by its stored result.
+void Rounded::operator()(const op::ReduceSum&) {
+  const auto bound = [&](std::span<const double> terms, double y, bool order_is_known) {
+    Magnitude total;
+    std::int64_t count = 0;
+    for (const double x : terms) {
+      total += Magnitude(x);
+      if (x != 0.0) ++count;
+    }
+    if (count < 2) return rules_.storing_error(y, machine_).value();
+    const auto length = static_cast<std::int64_t>(terms.size());
+    Magnitude factor = rules_.any_order_factor(count - 2, machine_);
+    if (order_is_known) {
+      factor = std::min(factor, rules_.path_factor(rules_.sum_height(machine_.order, length) - 1, machine_));
+    }
+    const Magnitude error = factor * total + rules_.underflow_term(0, count, machine_);
+    if (!rules_.cannot_overflow(total, error, machine_)) return infinity;
+    return (error + rules_.addition_error(y, machine_)).value();
+  };
+  result_.theorem = "T-10";
+  result_.order_theorem = "T-11";
+  groups([&](std::span<const double> terms, double y) { return bound(terms, y, false); }, result_.any_order);
+  if (machine_.order.kind == SummationOrder::Kind::unknown) return;
+  groups([&](std::span<const double> terms, double y) { return bound(terms, y, true); }, result_.order_aware);
 }
 
 void add_to(std::vector<double>& bounds, const std::vector<double>& more) {

@@ -249,7 +249,12 @@ std::vector<double> path_sums(const Product& product, const Sums& sums, bool lea
 /// Only a matrix unit aligns to zeros.
 LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& machine) {
   if (!machine.tensor_core) return {};
-  return line_ranges(product.plan, sums.a_used, sums.b_used, machine.input->smallest_normal);
+  LineRanges ranges = line_ranges(product.plan, sums.a_used, sums.b_used, machine.input->smallest_normal);
+  if (product.operands_are_bounds) {
+    for (LineRange& row : ranges.rows) row.has_small = true;
+    for (LineRange& column : ranges.columns) column.has_small = true;
+  }
+  return ranges;
 }
 
 /// T-19
@@ -263,10 +268,10 @@ double approx_kappa(double total, double y) {
 std::optional<Product> product_of(const NodeView& view) {
   if (const auto* gemm = std::get_if<op::Gemm>(&view.node->op)) {
     return Product{plan_product(*gemm, view.input(0).shape, view.input(1).shape), gemm->alpha, gemm->beta,
-                   view.inputs.size() > 2};
+                   view.inputs.size() > 2, false};
   }
   if (const auto* matmul = std::get_if<op::MatMul>(&view.node->op)) {
-    return Product{plan_product(*matmul, view.input(0).shape, view.input(1).shape), 1.0, 1.0, false};
+    return Product{plan_product(*matmul, view.input(0).shape, view.input(1).shape), 1.0, 1.0, false, false};
   }
   return std::nullopt;
 }

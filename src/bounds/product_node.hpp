@@ -13,7 +13,8 @@ struct Product {
   ProductPlan plan;
   double alpha = 1.0;
   double beta = 1.0;
-  bool has_addend = false;  ///< input 2 is c
+  bool has_addend = false;           ///< input 2 is c
+  bool operands_are_bounds = false;  ///< of magnitudes that are not recorded: any of them may be small
 };
 
 /// The product a node computes; empty for other ops.

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "bounds/elementary.hpp"
+#include "driftbound/evaluate/scalar_functions.hpp"
 #include "driftbound/num/directed.hpp"
+#include "driftbound/num/interval.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -121,6 +124,54 @@ Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb) {
   const double divisor = std::abs(b);
   if (!(eb.value() < divisor)) return Magnitude::infinite();
   return divide_up(ea + divide_up(Magnitude(a), divisor) * eb, sub_down(divisor, eb.value()));
+}
+
+Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb) {
+  if (ex.value() <= x) return ex;
+  const Magnitude steepest = Magnitude(slope) + eb;
+  if (ex.value() <= -x) return propagate_product(x, ex, slope, eb);
+  const Magnitude below = Magnitude(x < 0.0 ? x : 0.0);  // slope x and slope s differ by |slope| ex and eb |s| there
+  return std::max(Magnitude(1.0), steepest) * ex + eb * (below + ex);
+}
+
+Magnitude propagate_thresholded_relu(const Point& p) {
+  if (p.e == Magnitude()) return Magnitude();
+  const double lower = sub_down(p.x, p.e.value()), upper = add_up(p.x, p.e.value());
+  if (!std::isfinite(lower) || !std::isfinite(upper)) return Magnitude::infinite();
+  const Interval range = scalar::thresholded_relu(Interval(lower, upper), Interval(p.alpha));
+  const double y = p.x > p.alpha ? p.x : 0.0;
+  return Magnitude(std::max(sub_up(range.upper(), y), sub_up(y, range.lower())));
+}
+
+Magnitude propagate_reduce_sum(std::span<const double> x, std::span<const double> e) {
+  Magnitude total;
+  for (std::size_t j = 0; j < x.size(); ++j) total += Magnitude(e[j]);
+  return total;
+}
+
+namespace {
+
+/// The largest of sign x_j +- e_j against the largest of sign x_j.
+Magnitude extremum_moves(std::span<const double> x, std::span<const double> e, double sign) {
+  double highest = -std::numeric_limits<double>::infinity();
+  double middle = highest, lowest = highest;
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    if (!std::isfinite(e[j])) return Magnitude::infinite();
+    middle = std::max(middle, sign * x[j]);
+    highest = std::max(highest, add_up(sign * x[j], e[j]));
+    lowest = std::max(lowest, sub_down(sign * x[j], e[j]));
+  }
+  return Magnitude(std::max(sub_up(highest, middle), sub_up(middle, lowest)));
+}
+
+}  // namespace
+
+Magnitude propagate_reduce_max(std::span<const double> x, std::span<const double> e) {
+  return extremum_moves(x, e, 1.0);
+}
+
+Magnitude propagate_reduce_min(std::span<const double> x, std::span<const double> e) {
+  return extremum_moves(x, e, -1.0);
 }
 
 void propagate_softmax(std::span<const double> p, std::span<const double> p_error, std::span<const double> e,

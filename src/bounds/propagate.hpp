@@ -43,6 +43,10 @@ Magnitude propagate_floor(const Point& p);
 Magnitude propagate_ceil(const Point& p);
 Magnitude propagate_sign(const Point& p);
 
+/// 0 up to alpha, x above: by the range over [x - e, x + e] in interval arithmetic.
+/// Source: docs/theory.md T-52
+Magnitude propagate_thresholded_relu(const Point& p);
+
 // The same for two variables, |s - a| <= ea, |t - b| <= eb. Source: docs/theory.md T-44
 Magnitude propagate_sum(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_product(double a, Magnitude ea, double b, Magnitude eb);
@@ -50,6 +54,15 @@ Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb);
 // Source: docs/theory.md T-50
 Magnitude propagate_max(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_min(double a, Magnitude ea, double b, Magnitude eb);
+
+/// x for x >= 0, slope x below; |s - x| <= ex, |t - slope| <= eb.
+/// Source:    docs/theory.md T-52
+Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb);
+
+// Reductions of x whose elements move by e. Shapes: both [n]. Source: docs/theory.md T-53
+Magnitude propagate_reduce_sum(std::span<const double> x, std::span<const double> e);
+Magnitude propagate_reduce_max(std::span<const double> x, std::span<const double> e);
+Magnitude propagate_reduce_min(std::span<const double> x, std::span<const double> e);
 
 /// Row of a softmax: p stored with errors, e radii of its arguments, bounds written to `result`.
 /// Shapes:    all [n]

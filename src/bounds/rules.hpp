@@ -102,6 +102,12 @@ struct Rules {
   Unary sign = propagate_sign;                                       // T-50
   Binary maximum = propagate_max;                                    // T-50
   Binary minimum = propagate_min;                                    // T-50
+  Unary thresholded_relu = propagate_thresholded_relu;               // T-52
+  Binary prelu = propagate_prelu;                                    // T-52
+  using Group = Magnitude (*)(std::span<const double>, std::span<const double>);
+  Group reduce_sum = propagate_reduce_sum;  // T-53
+  Group reduce_max = propagate_reduce_max;  // T-53
+  Group reduce_min = propagate_reduce_min;  // T-53
 };
 
 }  // namespace driftbound::bounds

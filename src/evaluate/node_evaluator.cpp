@@ -1,7 +1,10 @@
 #include "evaluate/node_evaluator.hpp"
 
 #include <cmath>
+#include <numeric>
+#include <span>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/functions.hpp"
 #include "evaluate/nan.hpp"
@@ -115,6 +118,56 @@ public:
   Tensor<Real> operator()(const op::Sqrt&) {
     return elements([](Real x) { return std::sqrt(x); });
   }
+  Tensor<Real> operator()(const op::Abs&) {
+    return elements([](Real x) { return std::abs(x); });
+  }
+  Tensor<Real> operator()(const op::Reciprocal&) {
+    return elements([](Real x) { return Real(1) / x; });
+  }
+  Tensor<Real> operator()(const op::Log&) {
+    return elements([](Real x) { return accumulator::log(x); });
+  }
+  Tensor<Real> operator()(const op::Tan&) {
+    return elements([](Real x) { return accumulator::tan(x); });
+  }
+  Tensor<Real> operator()(const op::Atan&) {
+    return elements([](Real x) { return accumulator::atan(x); });
+  }
+  Tensor<Real> operator()(const op::Sinh&) {
+    return elements([](Real x) { return accumulator::sinh(x); });
+  }
+  Tensor<Real> operator()(const op::Cosh&) {
+    return elements([](Real x) { return accumulator::cosh(x); });
+  }
+  Tensor<Real> operator()(const op::Floor&) {
+    return elements([](Real x) { return std::floor(x); });
+  }
+  Tensor<Real> operator()(const op::Ceil&) {
+    return elements([](Real x) { return std::ceil(x); });
+  }
+  Tensor<Real> operator()(const op::Sign&) {
+    return elements([](Real x) { return shared::sign(x); });
+  }
+  Tensor<Real> operator()(const op::Pow& power) {
+    return elements([p = power.exponent](Real x) { return accumulator::pow(x, p); });
+  }
+  Tensor<Real> operator()(const op::Clip& clip) {
+    const Real least = attribute(clip.least), most = attribute(clip.most);
+    return elements([=](Real x) { return shared::clip(x, least, most); });
+  }
+  Tensor<Real> operator()(const op::ThresholdedRelu& relu) {
+    const Real alpha = attribute(relu.alpha);
+    return elements([alpha](Real x) { return shared::thresholded_relu(x, alpha); });
+  }
+  Tensor<Real> operator()(const op::Min&) {
+    return pairs([](Real a, Real b) { return shared::minimum(a, b); });
+  }
+  Tensor<Real> operator()(const op::Max&) {
+    return pairs([](Real a, Real b) { return shared::maximum(a, b); });
+  }
+  Tensor<Real> operator()(const op::PRelu&) {
+    return pairs([](Real x, Real slope) { return shared::prelu(x, slope); });
+  }
   Tensor<Real> operator()(const op::Cast& cast) { return rounded<Real>(input(0), cast_format(cast.to)); }
 
   Tensor<Real> operator()(const op::Softmax& softmax) {
@@ -140,6 +193,37 @@ public:
     return select<Real>(node_.op, inputs, shape_);
   }
 
+  Tensor<Real> operator()(const op::ReduceSum&) {
+    return groups([this](std::span<const Real> terms) {
+      const auto length = static_cast<std::int64_t>(terms.size());
+      if (length == 0) return Real(0);
+      const auto chain = static_cast<std::int64_t>(chain_length(arithmetic_.order, length));
+      return shared::ordered_sum(length, chain, shared::TermChain<Real>{terms.data(), 1});
+    });
+  }
+  Tensor<Real> operator()(const op::ReduceMax&) {
+    return groups([](std::span<const Real> terms) {
+      return std::accumulate(terms.begin() + 1, terms.end(), terms[0], shared::maximum<Real>);
+    });
+  }
+  Tensor<Real> operator()(const op::ReduceMin&) {
+    return groups([](std::span<const Real> terms) {
+      return std::accumulate(terms.begin() + 1, terms.end(), terms[0], shared::minimum<Real>);
+    });
+  }
+
+  Tensor<Real> operator()(const Composite auto&) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
+    const Graph body = composite_body(node_.op, shapes);
+    Values<Real> inner(body, arithmetic_);
+    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) inner.set(body.inputs[slot], input(slot));
+    for (std::size_t part = 0; part < body.nodes.size(); ++part) {
+      inner.set(body.nodes[part].output, evaluate_node(body, part, arithmetic_, threads_, inner));
+    }
+    return inner.operand(body.outputs.front());
+  }
+
 private:
   const Tensor<Real>& input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
   Real attribute(double value) const { return rounded<Real>(value, arithmetic_.accumulator); }
@@ -157,6 +241,26 @@ private:
     const BroadcastIndex index(bias.shape, shape_);
     const Real factor = attribute(beta);
     for (std::size_t i = 0; i < y.size(); ++i) y.values[i] += factor * bias.values[index(i)];
+  }
+
+  /// f of the terms of every group.
+  template <class F>
+  Tensor<Real> groups(F f) {
+    const Tensor<Real>& x = input(0);
+    const GroupPlan plan = plan_groups(node_.op, x.shape);
+    Tensor<Real> y(shape_);
+    const auto all = static_cast<std::int64_t>(y.size());
+    parallel_for(all, x.values.size() < elements_worth_a_thread ? 1 : threads_,
+                 [&](std::int64_t first, std::int64_t last) {
+                   std::vector<Real> terms(plan.elements.size());
+                   for (auto g = static_cast<std::size_t>(first); g < static_cast<std::size_t>(last); ++g) {
+                     for (std::size_t j = 0; j < terms.size(); ++j) {
+                       terms[j] = x.values[plan.groups[g] + plan.elements[j]];
+                     }
+                     y.values[g] = f(terms);
+                   }
+                 });
+    return y;
   }
 
   template <class F>

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/graph.hpp"
+#include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
@@ -72,6 +74,24 @@ bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& ope
   return b.per_sample ? rank >= 3 : rank >= 2;                         // … and is not summed over
 }
 
+/// Whether every element of row i is one of row i of a per-sample operand, one that is the same for all samples, or a
+/// constant.
+bool selects_row_by_row(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
+  std::vector<Shape> shapes;
+  for (const BatchOperand& operand : operands) shapes.push_back(operand.shape);
+  const std::vector<ElementSource> sources = plan_selection(op, shapes, result);
+  const std::size_t row = sources.size() / static_cast<std::size_t>(result[0]);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].is_fill() || !operands[sources[i].input].per_sample) continue;
+    const Shape& shape = operands[sources[i].input].shape;
+    const std::size_t source_row = static_cast<std::size_t>(element_count(shape) / shape[0]);
+    if (sources[i].index / source_row != i / row) return false;
+  }
+  return true;
+}
+
+bool body_keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, std::int64_t samples);
+
 }  // namespace
 
 bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
@@ -89,11 +109,36 @@ bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands
           [](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze> auto&) { return true; },
           [&](const op::Transpose& transpose) { return permutation_of(transpose, result.size())[0] == 0; },
           [](const op::Identity&) { return true; },
+          [&](const Reduction auto& reduction) { return !reduced_axes(reduction.axes, operands[0].shape.size())[0]; },
+          [&](const OneOf<op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows> auto&) {
+            return selects_row_by_row(op, operands, result);
+          },
+          [&](const Composite auto&) { return body_keeps_samples_apart(op, operands, result[0]); },
       },
       op);
 }
 
 namespace {
+
+bool body_keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, std::int64_t samples) {
+  std::vector<Shape> inputs;
+  for (const BatchOperand& operand : operands) inputs.push_back(operand.shape);
+  const Graph body = composite_body(op, inputs);
+  const std::vector<Shape> shapes = infer_shapes(body, inputs);
+  std::vector<BatchOperand> values;
+  for (const Shape& shape : shapes) values.push_back({shape, false});
+  for (std::size_t slot = 0; slot < operands.size(); ++slot) values[body.inputs[slot]] = operands[slot];
+  for (const Node& node : body.nodes) {
+    std::vector<BatchOperand> used;
+    for (const ValueId id : node.inputs) used.push_back(values[id]);
+    BatchOperand& result = values[node.output];
+    result.per_sample = std::any_of(used.begin(), used.end(), [](const BatchOperand& o) { return o.per_sample; });
+    if (!result.per_sample) continue;
+    const bool has_rows = !result.shape.empty() && result.shape[0] == samples;
+    if (!has_rows || !keeps_samples_apart(node.op, used, result.shape)) return false;
+  }
+  return true;
+}
 
 std::optional<std::vector<Shape>> shapes_for(const Graph& graph, std::int64_t samples) {
   try {

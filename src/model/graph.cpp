@@ -10,6 +10,7 @@
 
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/model/composite.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
 
@@ -40,8 +41,33 @@ Arity arity(const Op& op) {
           [](const op::Concat&) {
             return Arity{1, any_number};
           },
-          [](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity> auto&) {
-            return Arity{};
+          [](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity, op::Slice,
+                         op::Gather, op::Expand, op::Tile, op::Pad, op::Windows> auto&) { return Arity{}; },
+          [](const op::Where&) {
+            return Arity{2, 2};
+          },
+          [](const Reduction auto&) { return Arity{}; },
+          [](const CompositeReduction auto&) { return Arity{}; },
+          [](const OneOf<op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
+                         op::Gelu, op::LogSoftmax, op::LpNormalization, op::MaxPool, op::AveragePool,
+                         op::GlobalAveragePool, op::GlobalMaxPool> auto&) { return Arity{}; },
+          [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum> auto&) {
+            return Arity{1, any_number};
+          },
+          [](const op::BatchNormalization&) {
+            return Arity{5, 5};
+          },
+          [](const OneOf<op::InstanceNormalization, op::GroupNormalization, op::RotaryEmbedding> auto&) {
+            return Arity{3, 3};
+          },
+          [](const OneOf<op::LayerNormalization, op::Conv, op::ConvTranspose> auto&) {
+            return Arity{2, 3};
+          },
+          [](const op::RMSNormalization&) {
+            return Arity{2, 2};
+          },
+          [](const op::Attention&) {
+            return Arity{3, 4};
           },
       },
       op);
@@ -215,6 +241,21 @@ std::vector<bool> depends_on_input(const Graph& graph) {
   return depends;
 }
 
+namespace {
+
+/// Of the sums in a composite's body.
+std::int64_t longest_sum(const Node& node, const std::vector<Shape>& shapes) {
+  std::vector<Shape> inputs;
+  for (const ValueId id : node.inputs) inputs.push_back(shapes.at(id));
+  const Graph body = composite_body(node.op, inputs);
+  const std::vector<Shape> inner = infer_shapes(body, inputs);
+  std::int64_t longest = 0;
+  for (const Node& part : body.nodes) longest = std::max(longest, fan_in(body, part, inner));
+  return longest;
+}
+
+}  // namespace
+
 std::int64_t fan_in(const Graph&, const Node& node, const std::vector<Shape>& shapes) {
   const auto shape = [&](std::size_t slot) -> const Shape& { return shapes.at(node.inputs.at(slot)); };
   using Length = std::int64_t;
@@ -226,6 +267,10 @@ std::int64_t fan_in(const Graph&, const Node& node, const std::vector<Shape>& sh
                         [](const ElementwiseBinary auto&) -> Length { return 0; },
                         [](const ElementwiseUnary auto&) -> Length { return 0; },
                         [](const Selection auto&) -> Length { return 0; },
+                        [&](const Reduction auto&) -> Length {
+                          return static_cast<Length>(plan_groups(node.op, shape(0)).elements.size());
+                        },
+                        [&](const Composite auto&) -> Length { return longest_sum(node, shapes); },
                     },
                     node.op);
 }

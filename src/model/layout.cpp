@@ -2,38 +2,16 @@
 
 #include <fmt/core.h>
 
-#include <functional>
-#include <numeric>
+#include <type_traits>
 
 #include "driftbound/num/errors.hpp"
+#include "model/selections.hpp"
 #include "model/shapes.hpp"
+#include "model/strides.hpp"
 #include "model/variant.hpp"
 
 namespace driftbound {
 namespace {
-
-std::vector<std::int64_t> row_major_strides(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
-/// sum_i index_i strides_i for every index of `shape` in row-major order.
-std::vector<std::size_t> strided_offsets(const Shape& shape, const std::vector<std::int64_t>& strides) {
-  std::vector<std::size_t> offsets(static_cast<std::size_t>(element_count(shape)));
-  std::vector<std::int64_t> index(shape.size(), 0);
-  std::int64_t offset = 0;
-  for (std::size_t& entry : offsets) {
-    entry = static_cast<std::size_t>(offset);
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-      offset += strides[axis];
-      if (++index[axis] < shape[axis]) break;
-      offset -= shape[axis] * strides[axis];
-      index[axis] = 0;
-    }
-  }
-  return offsets;
-}
 
 /// Strides of an operand over the axes of the result it broadcasts to: 0 where it repeats.
 std::vector<std::int64_t> broadcast_strides(const Shape& operand, const Shape& result) {
@@ -136,9 +114,40 @@ ReductionPlan plan_reduction(const op::Softmax& softmax, const Shape& shape) {
   return plan;
 }
 
+GroupPlan plan_groups(const std::vector<std::int64_t>& axes, const Shape& shape) {
+  const std::vector<bool> reduced = reduced_axes(axes, shape.size());
+  const std::vector<std::int64_t> strides = row_major_strides(shape);
+  Shape kept, summed;
+  std::vector<std::int64_t> kept_strides, summed_strides;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    (reduced[axis] ? summed : kept).push_back(shape[axis]);
+    (reduced[axis] ? summed_strides : kept_strides).push_back(strides[axis]);
+  }
+  return {strided_offsets(kept, kept_strides), strided_offsets(summed, summed_strides)};
+}
+
+GroupPlan plan_groups(const Op& op, const Shape& shape) {
+  return std::visit(
+      [&](const auto& which) -> GroupPlan {
+        if constexpr (Reduction<std::decay_t<decltype(which)>>) {
+          return plan_groups(which.axes, shape);
+        } else {
+          throw InvalidArgument(fmt::format("{} is no reduction", name_of(op)));
+        }
+      },
+      op);
+}
+
+double fill_value(const Op& op) {
+  const auto* pad = std::get_if<op::Pad>(&op);
+  return pad != nullptr ? pad->value : 0.0;
+}
+
 bool is_selection(const Op& op) {
   return std::visit(Overloaded{
                         [](const OneOf<op::Gemm, op::MatMul, op::Softmax> auto&) { return false; },
+                        [](const Reduction auto&) { return false; },
+                        [](const Composite auto&) { return false; },
                         [](const ElementwiseBinary auto&) { return false; },
                         [](const ElementwiseUnary auto&) { return false; },
                         [](const Selection auto&) { return true; },
@@ -158,7 +167,16 @@ std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>
                         [&](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity> auto&) {
                           return in_order(output);
                         },
+                        [&](const op::Slice& slice) { return sliced(slice, inputs[0], output); },
+                        [&](const op::Gather& gather) { return gathered(gather, inputs[0]); },
+                        [&](const op::Expand&) { return expanded(inputs[0], output); },
+                        [&](const op::Tile&) { return tiled(inputs[0], output); },
+                        [&](const op::Pad& pad) { return padded(pad, inputs[0], output); },
+                        [&](const op::Where& where) { return chosen(where, inputs, output); },
+                        [&](const op::Windows& windows) { return windowed(windows, inputs[0]); },
                         [](const OneOf<op::Gemm, op::MatMul, op::Softmax> auto&) { return Sources{}; },
+                        [](const Reduction auto&) { return Sources{}; },
+                        [](const Composite auto&) { return Sources{}; },
                         [](const ElementwiseBinary auto&) { return Sources{}; },
                         [](const ElementwiseUnary auto&) { return Sources{}; },
                     },

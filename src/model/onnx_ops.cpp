@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <string_view>
 
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_integers.hpp"
+#include "model/onnx_rules.hpp"
 #include "model/onnx_sparse.hpp"
 #include "model/onnx_tensor.hpp"
 #include "model/shapes.hpp"
@@ -17,47 +17,7 @@
 namespace driftbound::onnx {
 namespace {
 
-constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
-
-[[noreturn]] void fail(const std::string& why) {
-  throw ParseError(why);
-}
-
-std::vector<std::int64_t> checked_rank(std::vector<std::int64_t> axes) {
-  if (axes.size() > highest_rank) fail("a list of more than 64 axes");
-  return axes;
-}
-
-// ---- operands -------------------------------------------------------------------------------------------------------
-
-bool is_given(const NodeView& node, std::size_t slot) {
-  return slot < node.operands.size() && node.operands[slot].is_given;
-}
-
-std::vector<std::size_t> given_slots(const NodeView& node) {
-  std::vector<std::size_t> slots;
-  for (std::size_t slot = 0; slot < node.operands.size(); ++slot) {
-    if (is_given(node, slot)) slots.push_back(slot);
-  }
-  return slots;
-}
-
-/// A list of integers that ONNX passes as an input; empty where it is not a constant.
-std::optional<std::vector<std::int64_t>> constant_integers(const NodeView& node, std::size_t slot) {
-  const StoredTensor* constant = node.operands[slot].constant;
-  if (constant == nullptr) return std::nullopt;
-  if (is_float(constant->type()) || constant->shape().size() > 1)
-    fail("input " + std::to_string(slot) + " must be a list of integers");
-  if (constant->size() > highest_rank) fail("a list of more than 64 axes");
-  return constant->to_int64().values;
-}
-
 // ---- one function per op that needs more than its name --------------------------------------------------------------
-
-template <class T>
-Mapping map_plain(const NodeView& node) {
-  return MappedOp{T{}, given_slots(node)};
-}
 
 /// Before opset 7 the second operand was placed on the axes from `axis` on; without `axis` on the last ones, as now.
 template <class T>
@@ -152,27 +112,8 @@ Mapping map_flatten(const NodeView& node) {
   return MappedOp{op::Flatten{integer_or(node.proto, "axis", 1)}, {0}};
 }
 
-/// Axes are an attribute before opset 13 and an input from then on.
-struct Axes {
-  bool are_given = false;
-  bool are_known = true;
-  std::vector<std::int64_t> values;
-};
-
-Axes axes_of(const NodeView& node) {
-  const auto attribute = find_integers(node.proto, "axes");
-  if (node.opset >= 13 && attribute) fail("attribute 'axes' has been an input since opset 13");
-  if (node.opset < 13 && is_given(node, 1)) fail("'axes' is an attribute before opset 13");
-  if (attribute) return {true, true, checked_rank(*attribute)};
-  if (!is_given(node, 1)) return {};
-  const auto input = constant_integers(node, 1);
-  return {true, input.has_value(), input.value_or(std::vector<std::int64_t>{})};
-}
-
-const NotMapped computed_axes{"its axes are computed, not a constant"};
-
 Mapping map_squeeze(const NodeView& node) {
-  const Axes axes = axes_of(node);
+  const Axes axes = axes_of(node, 13);
   if (!axes.are_known) return computed_axes;
   if (axes.are_given && axes.values.empty())
     return NotMapped{"an empty list of axes means all of them to some runtimes and none to others"};
@@ -180,7 +121,7 @@ Mapping map_squeeze(const NodeView& node) {
 }
 
 Mapping map_unsqueeze(const NodeView& node) {
-  const Axes axes = axes_of(node);
+  const Axes axes = axes_of(node, 13);
   if (!axes.are_given) fail("its axes are missing");
   if (!axes.are_known) return computed_axes;
   return MappedOp{op::Unsqueeze{axes.values}, {0}};
@@ -268,17 +209,6 @@ Mapping map_constant(const NodeView& node) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-/// An op of ONNX that this version has. What an attribute that is not listed means is not known, nor what the op meant
-/// before `since`: a node of that kind is not mapped.
-struct Rule {
-  std::string_view name;
-  std::size_t least_inputs, most_inputs;
-  Mapping (*map)(const NodeView&);
-  std::array<std::string_view, 6> attributes = {};
-  std::int64_t since = 7;
-  std::array<std::string_view, 2> attributes_before_7 = {};
-};
-
 constexpr std::array<Rule, 30> rules = {{
     {"Gemm", 2, 3, map_gemm, {"alpha", "beta", "transA", "transB"}, 1, {"broadcast"}},
     {"MatMul", 2, 2, map_plain<op::MatMul>, {}, 1},
@@ -343,10 +273,23 @@ void check_inputs(const NodeView& node, const Rule& rule) {
 
 }  // namespace
 
+namespace {
+
+const Rule* find_rule(std::string_view name) {
+  for (const std::span<const Rule> family : {std::span<const Rule>(rules), element_rules(), reduction_rules(),
+                                             selection_rules(), window_rules(), normalisation_rules()}) {
+    for (const Rule& rule : family) {
+      if (rule.name == name) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Mapping map_node(const NodeView& node) {
-  const auto rule =
-      std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == node.proto.op_type; });
-  if (rule == rules.end()) return NotMapped{why_no_rule(node.proto.op_type)};
+  const Rule* rule = find_rule(node.proto.op_type);
+  if (rule == nullptr) return NotMapped{why_no_rule(node.proto.op_type)};
   if (node.opset < rule->since) return NotMapped{why_too_old(node.opset, rule->since)};
   for (const auto& [name, bytes] : node.proto.attributes) {
     if (!knows_attribute(*rule, name, node.opset))

@@ -9,6 +9,8 @@
 
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/model/composite.hpp"
+#include "model/selections.hpp"
 #include "model/variant.hpp"
 
 namespace driftbound {
@@ -145,6 +147,25 @@ Shape transpose_shape(const op::Transpose& transpose, const Shape& input) {
   return result;
 }
 
+Shape reduced_shape(const std::vector<std::int64_t>& axes, bool keep_axes, const Shape& input) {
+  const std::vector<bool> reduced = reduced_axes(axes, input.size());
+  Shape result;
+  for (std::size_t axis = 0; axis < input.size(); ++axis) {
+    if (!reduced[axis]) result.push_back(input[axis]);
+    if (!reduced[axis] || !keep_axes) continue;
+    result.push_back(1);
+  }
+  return result;
+}
+
+Shape reduction_shape(const Reduction auto& reduction, const Shape& input) {
+  const Shape result = reduced_shape(reduction.axes, reduction.keep_axes, input);
+  if (element_count(input) == 0 && element_count(result) != 0) {
+    throw ShapeMismatch(fmt::format("{} has nothing to reduce", to_string(input)));
+  }
+  return result;
+}
+
 Shape checked_input_shape(const Value& input, const Shape& shape) {
   element_count(shape);
   bool fits = !input.has_declared_shape || input.declared.size() == shape.size();
@@ -195,6 +216,12 @@ std::size_t normalized_axis(std::int64_t axis, std::size_t rank) {
     throw ShapeMismatch(fmt::format("there is no axis {} in rank {}", axis, rank));
   }
   return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::vector<bool> reduced_axes(const std::vector<std::int64_t>& axes, std::size_t rank) {
+  std::vector<bool> reduced(rank, axes.empty());
+  for (const std::size_t axis : normalized_axes(axes, rank)) reduced[axis] = true;
+  return reduced;
 }
 
 std::vector<std::size_t> permutation_of(const op::Transpose& transpose, std::size_t rank) {
@@ -266,6 +293,15 @@ Shape output_shape(const Op& op, std::span<const Shape> inputs) {
                         [&](const op::Unsqueeze& unsqueeze) { return unsqueeze_shape(unsqueeze, inputs[0]); },
                         [&](const op::Transpose& transpose) { return transpose_shape(transpose, inputs[0]); },
                         [&](const op::Identity&) { return inputs[0]; },
+                        [&](const Reduction auto& reduction) { return reduction_shape(reduction, inputs[0]); },
+                        [&](const op::Slice& slice) { return slice_shape(slice, inputs[0]); },
+                        [&](const op::Gather& gather) { return gather_shape(gather, inputs[0]); },
+                        [&](const op::Expand& expand) { return expand_shape(expand, inputs[0]); },
+                        [&](const op::Tile& tile) { return tile_shape(tile, inputs[0]); },
+                        [&](const op::Pad& pad) { return pad_shape(pad, inputs[0]); },
+                        [&](const op::Where& where) { return where_shape(where, inputs[0], inputs[1]); },
+                        [&](const op::Windows& windows) { return windows_shape(windows, inputs[0]); },
+                        [&](const Composite auto&) { return composite_shape(op, inputs); },
                     },
                     op);
 }

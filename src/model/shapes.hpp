@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "driftbound/model/ops.hpp"
 #include "driftbound/model/tensor.hpp"
@@ -18,6 +19,10 @@ bool broadcasts_to(const Shape& operand, const Shape& result);
 /// The axis counted from the front.
 /// Throws:    ShapeMismatch unless -rank <= axis < rank
 std::size_t normalized_axis(std::int64_t axis, std::size_t rank);
+
+/// For every axis whether a reduction over `axes` (empty: all) sums over it.
+/// Throws:    ShapeMismatch (an axis that is not there, or named twice)
+std::vector<bool> reduced_axes(const std::vector<std::int64_t>& axes, std::size_t rank);
 
 /// The permutation that a Transpose applies to a value of this rank: output axis i is input axis permutation[i].
 /// Throws:    ShapeMismatch unless the op's permutation is one of this rank

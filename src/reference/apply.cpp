@@ -1,9 +1,14 @@
 #include "reference/apply.hpp"
 
+#include <cmath>
 #include <cstdint>
+#include <deque>
+#include <utility>
 #include <vector>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "reference/ball_functions.hpp"
 #include "reference/product.hpp"
 
@@ -90,7 +95,57 @@ public:
   void operator()(const op::Mul&) { binary(driftbound::multiply); }
   void operator()(const op::Div&) { binary(divide); }
 
+  void operator()(const op::Min&) { binary(minimum); }
+  void operator()(const op::Max&) { binary(maximum); }
+  /// max(x, 0) - slope max(-x, 0)
+  void operator()(const op::PRelu&) {
+    binary([this](MpBall& y, const MpBall& x, const MpBall& slope) {
+      rectified(scratch_[0], x);
+      negate(scratch_[1], x);
+      rectified(scratch_[2], scratch_[1]);
+      driftbound::multiply(scratch_[3], scratch_[2], slope);
+      subtract(y, scratch_[0], scratch_[3]);
+    });
+  }
+
   void operator()(const op::Neg&) { unary(negate); }
+  void operator()(const op::Abs&) { unary(absolute); }
+  void operator()(const op::Reciprocal&) { unary(reciprocal); }
+  void operator()(const op::Log&) { unary(logarithm); }
+  void operator()(const op::Tan&) { unary(tangent); }
+  void operator()(const op::Atan&) { unary(arctangent); }
+  void operator()(const op::Sinh&) { unary(hyperbolic_sine); }
+  void operator()(const op::Cosh&) { unary(hyperbolic_cosine); }
+  void operator()(const op::Sign&) { unary(sign_function); }
+  void operator()(const op::Floor&) {
+    unary([this](MpBall& y, const MpBall& x) { floor_function(y, x, scratch_[0]); });
+  }
+  void operator()(const op::Ceil&) {
+    unary([this](MpBall& y, const MpBall& x) { ceiling_function(y, x, scratch_[0]); });
+  }
+  void operator()(const op::Pow& pow) {
+    unary([p = pow.exponent](MpBall& y, const MpBall& x) { power(y, x, p); });
+  }
+  void operator()(const op::Clip& clip) {
+    const bool has_least = std::isfinite(clip.least), has_most = std::isfinite(clip.most);
+    if (has_least) assign(scratch_[0], clip.least);
+    if (has_most) assign(scratch_[1], clip.most);
+    unary([&](MpBall& y, const MpBall& x) {
+      assign(scratch_[2], x);
+      if (has_least) maximum(scratch_[2], x, scratch_[0]);
+      assign(y, scratch_[2]);
+      if (has_most) minimum(y, scratch_[2], scratch_[1]);
+    });
+  }
+  void operator()(const op::ThresholdedRelu& relu) {
+    assign(scratch_[0], relu.alpha);
+    unary([this](MpBall& y, const MpBall& x) {
+      subtract(scratch_[1], x, scratch_[0]);
+      sign_function(scratch_[2], scratch_[1]);
+      if (scratch_[2].is_void() || scratch_[2].is_unknown()) return assign(y, scratch_[2]);
+      mpfr_sgn(scratch_[2].mid()) > 0 ? assign(y, x) : assign(y, 0.0);
+    });
+  }
   void operator()(const op::Relu&) { unary(rectified); }
   void operator()(const op::Tanh&) { unary(hyperbolic_tangent); }
   void operator()(const op::Sin&) { unary(sine); }
@@ -121,14 +176,32 @@ public:
       for (std::int64_t i = 0; i < plan.inner; ++i) normalise_exponentials(x, plan, o, i);
   }
 
-  void operator()(const op::Concat&) { select(); }
-  void operator()(const op::Reshape&) { select(); }
-  void operator()(const op::Flatten&) { select(); }
-  void operator()(const op::Squeeze&) { select(); }
-  void operator()(const op::Unsqueeze&) { select(); }
-  void operator()(const op::Transpose&) { select(); }
-  void operator()(const op::Identity&) { unary(copy); }
+  void operator()(const Selection auto&) { select(); }
   void operator()(const op::Cast&) { unary(copy); }
+
+  void operator()(const op::ReduceSum&) { groups(add); }
+  void operator()(const op::ReduceMax&) { groups(maximum); }
+  void operator()(const op::ReduceMin&) { groups(minimum); }
+
+  void operator()(const Composite auto&) {
+    std::vector<Shape> shapes;
+    for (const BallTensor* input : inputs_) shapes.push_back(input->shape());
+    const Graph body = composite_body(op_, shapes);
+    const std::vector<Shape> inner = infer_shapes(body, shapes);
+    std::vector<const BallTensor*> values(body.values.size(), nullptr);
+    std::deque<BallTensor> held;
+    const auto hold = [&](ValueId id, BallTensor tensor) { values[id] = &held.emplace_back(std::move(tensor)); };
+    for (std::size_t slot = 0; slot < inputs_.size(); ++slot) values[body.inputs[slot]] = inputs_[slot];
+    for (ValueId id = 0; id < values.size(); ++id) {
+      if (body.is_constant(id)) hold(id, BallTensor(body.value(id).constant.to_double(), result_.bits()));
+    }
+    for (const Node& node : body.nodes) {
+      std::vector<const BallTensor*> operands;
+      for (const ValueId id : node.inputs) operands.push_back(values[id]);
+      hold(node.output, apply(node.op, operands, inner[node.output], result_.bits()));
+    }
+    result_ = std::move(held.back());  // the output is the last node's
+  }
 
 private:
   static void copy(MpBall& y, const MpBall& x) { assign(y, x); }
@@ -156,11 +229,37 @@ private:
       function(result_[i], (*inputs_[0])[left(i)], (*inputs_[1])[right(i)]);
   }
 
+  /// Joins the terms of every group from the left.
+  template <class Join>
+  void groups(Join join) {
+    const BallTensor& x = *inputs_[0];
+    const GroupPlan plan = plan_groups(op_, x.shape());
+    MpBall& next = scratch_[0];
+    for (std::size_t g = 0; g < result_.size(); ++g) {
+      assign(result_[g], 0.0);
+      for (std::size_t j = 0; j < plan.elements.size(); ++j) {
+        const MpBall& term = x[plan.groups[g] + plan.elements[j]];
+        if (j == 0) {
+          assign(result_[g], term);
+          continue;
+        }
+        join(next, result_[g], term);
+        assign(result_[g], next);
+      }
+    }
+  }
+
   void select() {
     std::vector<Shape> shapes;
     for (const BallTensor* input : inputs_) shapes.push_back(input->shape());
     const std::vector<ElementSource> sources = plan_selection(op_, shapes, result_.shape());
-    for (std::size_t i = 0; i < sources.size(); ++i) assign(result_[i], (*inputs_[sources[i].input])[sources[i].index]);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i].is_fill()) {
+        assign(result_[i], fill_value(op_));
+      } else {
+        assign(result_[i], (*inputs_[sources[i].input])[sources[i].index]);
+      }
+    }
   }
 
   // e^(x_i - c) / sum_j e^(x_j - c), c the largest midpoint: the quotient does not depend on c.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -9,9 +10,11 @@
 #include <vector>
 
 #include "driftbound/evaluate/scalar_functions.hpp"
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound {
@@ -26,6 +29,14 @@ template <class Real>
 concept EvaluationScalar = scalar::Arithmetic<Real>;
 
 namespace scalar {
+
+template <EvaluationScalar Real>
+Tensor<Real> converted(const StoredTensor& stored) {
+  const Tensor<double> exact = stored.to_double();
+  Tensor<Real> result(exact.shape);
+  for (std::size_t i = 0; i < exact.size(); ++i) result.values[i] = static_cast<Real>(exact.values[i]);
+  return result;
+}
 
 /// Applies ops to tensors of any scalar, each sum in index order.
 template <EvaluationScalar Real>
@@ -104,6 +115,73 @@ public:
     return function("sqrt", [](const auto& x) -> decltype(sqrt(x)) { return sqrt(x); });
   }
 
+  Tensor<Real> operator()(const op::Abs&) const {
+    return elements([](const Real& x) -> Real { return absolute(x); });
+  }
+  Tensor<Real> operator()(const op::Reciprocal&) const {
+    return elements([](const Real& x) -> Real { return Real(1.0) / x; });
+  }
+  Tensor<Real> operator()(const op::Log&) const {
+    return function("log", [](const auto& x) -> decltype(log(x)) { return log(x); });
+  }
+  Tensor<Real> operator()(const op::Tan&) const {
+    return function("tan", [](const auto& x) -> decltype(tan(x)) { return tan(x); });
+  }
+  Tensor<Real> operator()(const op::Atan&) const {
+    return function("atan", [](const auto& x) -> decltype(atan(x)) { return atan(x); });
+  }
+  Tensor<Real> operator()(const op::Sinh&) const {
+    return function("sinh", [](const auto& x) -> decltype(sinh(x)) { return sinh(x); });
+  }
+  Tensor<Real> operator()(const op::Cosh&) const {
+    return function("cosh", [](const auto& x) -> decltype(cosh(x)) { return cosh(x); });
+  }
+  Tensor<Real> operator()(const op::Floor&) const {
+    return function("floor", [](const auto& x) -> decltype(floor(x)) { return floor(x); });
+  }
+  Tensor<Real> operator()(const op::Ceil&) const {
+    return function("ceil", [](const auto& x) -> decltype(ceil(x)) { return ceil(x); });
+  }
+  Tensor<Real> operator()(const op::Sign&) const {
+    return function("<", [](const auto& x) -> decltype(scalar::sign(x)) { return scalar::sign(x); });
+  }
+  Tensor<Real> operator()(const op::Pow& power) const {
+    const double p = power.exponent;
+    return function("pow", [p](const auto& x) -> decltype(scalar::power(x, p)) { return scalar::power(x, p); });
+  }
+  Tensor<Real> operator()(const op::Clip& clip) const {
+    return elements([&](const Real& x) -> Real {
+      const Real raised = std::isfinite(clip.least) ? Real(max(x, Real(clip.least))) : x;
+      return std::isfinite(clip.most) ? Real(min(raised, Real(clip.most))) : raised;
+    });
+  }
+  Tensor<Real> operator()(const op::ThresholdedRelu& relu) const {
+    const Real alpha = static_cast<Real>(relu.alpha);
+    return function("<", [&alpha](const auto& x) -> decltype(scalar::thresholded_relu(x, alpha)) {
+      return scalar::thresholded_relu(x, alpha);
+    });
+  }
+  Tensor<Real> operator()(const op::Min&) const {
+    return pairs([](const Real& a, const Real& b) -> Real { return min(a, b); });
+  }
+  Tensor<Real> operator()(const op::Max&) const {
+    return pairs([](const Real& a, const Real& b) -> Real { return max(a, b); });
+  }
+  Tensor<Real> operator()(const op::PRelu&) const {
+    return pairs(
+        [](const Real& x, const Real& slope) -> Real { return max(x, Real(0.0)) + slope * Real(min(x, Real(0.0))); });
+  }
+
+  Tensor<Real> operator()(const op::ReduceSum&) const {
+    return groups([](const Real& a, const Real& b) -> Real { return a + b; }, Real(0.0));
+  }
+  Tensor<Real> operator()(const op::ReduceMax&) const {
+    return groups([](const Real& a, const Real& b) -> Real { return max(a, b); }, std::nullopt);
+  }
+  Tensor<Real> operator()(const op::ReduceMin&) const {
+    return groups([](const Real& a, const Real& b) -> Real { return min(a, b); }, std::nullopt);
+  }
+
   Tensor<Real> operator()(const op::Softmax& op) const {
     if constexpr (HasExp<Real>) {
       const ReductionPlan plan = plan_reduction(op, inputs_[0]->shape);
@@ -126,13 +204,26 @@ public:
     }
   }
 
-  Tensor<Real> operator()(const op::Concat&) const { return selection(); }
-  Tensor<Real> operator()(const op::Reshape&) const { return selection(); }
-  Tensor<Real> operator()(const op::Flatten&) const { return selection(); }
-  Tensor<Real> operator()(const op::Squeeze&) const { return selection(); }
-  Tensor<Real> operator()(const op::Unsqueeze&) const { return selection(); }
-  Tensor<Real> operator()(const op::Transpose&) const { return selection(); }
-  Tensor<Real> operator()(const op::Identity&) const { return selection(); }
+  Tensor<Real> operator()(const Selection auto&) const { return select<Real>(node_.op, inputs_, shape_); }
+
+  Tensor<Real> operator()(const Composite auto&) const {
+    std::vector<Shape> shapes;
+    for (const Tensor<Real>* input : inputs_) shapes.push_back(input->shape);
+    const Graph body = composite_body(node_.op, shapes);
+    const std::vector<Shape> inner = infer_shapes(body, shapes);
+    std::vector<Tensor<Real>> values(body.values.size());
+    for (std::size_t slot = 0; slot < inputs_.size(); ++slot) values[body.inputs[slot]] = *inputs_[slot];
+    for (ValueId id = 0; id < values.size(); ++id) {
+      if (body.is_constant(id)) values[id] = converted<Real>(body.value(id).constant);
+    }
+    for (const Node& part : body.nodes) {
+      std::vector<const Tensor<Real>*> operands;
+      for (const ValueId id : part.inputs) operands.push_back(&values[id]);
+      values[part.output] = std::visit(OpEvaluator<Real>(part, std::move(operands), inner[part.output]), part.op);
+    }
+    return std::move(values[body.outputs.front()]);
+  }
+
   Tensor<Real> operator()(const op::Cast&) const { return *inputs_[0]; }
 
 private:
@@ -164,6 +255,22 @@ private:
     return y;
   }
 
+  /// Joins the terms of every group from the left; `none` is the value of no terms, where there is one.
+  template <class F>
+  Tensor<Real> groups(F join, const std::optional<Real>& none) const {
+    const GroupPlan plan = plan_groups(node_.op, inputs_[0]->shape);
+    Tensor<Real> y(shape_);
+    for (std::size_t g = 0; g < y.size(); ++g) {
+      std::optional<Real> result = plan.elements.empty() ? none : std::nullopt;
+      for (const std::size_t element : plan.elements) {
+        const Real& term = inputs_[0]->values[plan.groups[g] + element];
+        result = result ? join(*result, term) : term;
+      }
+      y.values[g] = result.value();
+    }
+    return y;
+  }
+
   template <class F>
   Tensor<Real> elements(F f) const {
     Tensor<Real> y(shape_);
@@ -184,8 +291,6 @@ private:
     }
   }
 
-  Tensor<Real> selection() const { return select<Real>(node_.op, inputs_, shape_); }
-
   [[noreturn]] void refuse(const std::string& function) const {
     throw Unsupported("node '" + node_.name + "' (" + std::string(name_of(node_.op)) + "): the scalar type has no " +
                       function + " that gives the type itself; declare it in the type's namespace");
@@ -195,14 +300,6 @@ private:
   std::vector<const Tensor<Real>*> inputs_;
   const Shape& shape_;
 };
-
-template <EvaluationScalar Real>
-Tensor<Real> converted(const StoredTensor& stored) {
-  const Tensor<double> exact = stored.to_double();
-  Tensor<Real> result(exact.shape);
-  for (std::size_t i = 0; i < exact.size(); ++i) result.values[i] = static_cast<Real>(exact.values[i]);
-  return result;
-}
 
 /// Outputs of all nodes for one evaluation's inputs; `values` holds the constants.
 template <EvaluationScalar Real>

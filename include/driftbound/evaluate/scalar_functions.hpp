@@ -69,6 +69,7 @@ concept HasPow = Inexact<Real> && requires(const Real& x) {
 template <class Real>
 concept Ordered = requires(const Real& x) {
   { x < x } -> std::convertible_to<bool>;
+  { x == x } -> std::convertible_to<bool>;
 };
 
 /// 1 / x
@@ -89,6 +90,13 @@ requires Ordered<Real> Real sign(const Real& x) {
   const Real zero(0.0);
   if (x < zero) return Real(-1.0);
   if (zero < x) return Real(1.0);
+  return x;
+}
+
+/// x above alpha, else 0; a value that is not ordered (NaN) stays what it is.
+template <Arithmetic Real>
+requires Ordered<Real> Real thresholded_relu(const Real& x, const Real& alpha) {
+  if (x < alpha || x == alpha) return Real(0.0);
   return x;
 }
 
@@ -177,6 +185,10 @@ inline Interval absolute(const Interval& x) {
 }
 inline Interval sign(const Interval& x) {
   return driftbound::sign(x);
+}
+inline Interval thresholded_relu(const Interval& x, const Interval& alpha) {
+  if (x.lower() > alpha.upper()) return x;
+  return x.upper() <= alpha.lower() ? Interval(0.0) : hull(x, Interval(0.0));
 }
 inline Interval power(const Interval& x, double p) {
   return pow(x, p);

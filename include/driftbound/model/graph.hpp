@@ -102,7 +102,8 @@ std::optional<std::size_t> node_that_mixes_samples(const Graph& graph);
 /// constants only) are the same for every sample and carry no sample axis.
 std::vector<bool> depends_on_input(const Graph& graph);
 
-/// Summation length of a node: inner dimension of Gemm and MatMul, reduced length of Softmax, else 0.
+/// Summation length of a node: inner dimension of Gemm and MatMul, reduced length of Softmax and reductions, the
+/// longest in a composite, else 0.
 std::int64_t fan_in(const Graph& graph, const Node& node, const std::vector<Shape>& shapes);
 
 }  // namespace driftbound

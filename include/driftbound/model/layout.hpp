@@ -52,14 +52,29 @@ struct ReductionPlan {
 };
 ReductionPlan plan_reduction(const op::Softmax& softmax, const Shape& shape);
 
-/// Whether the op only moves elements (Concat, Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity).
+/// Groups of a reduction over any axes: element j of group g lies at groups[g] + elements[j]. Output element g is that
+/// of group g.
+struct GroupPlan {
+  std::vector<std::size_t> groups, elements;
+};
+/// Groups over `axes` (empty: all).
+/// Throws:    ShapeMismatch (an axis that is not there, or named twice)
+GroupPlan plan_groups(const std::vector<std::int64_t>& axes, const Shape& shape);
+/// Throws:    InvalidArgument where the op is no ReduceSum, ReduceMax or ReduceMin
+GroupPlan plan_groups(const Op& op, const Shape& shape);
+
+/// Whether the op only moves elements (Concat, Reshape, Transpose, Slice, Pad …).
 bool is_selection(const Op& op);
 
 /// Source of one element of a selection's output.
 struct ElementSource {
-  std::size_t input = 0;  ///< slot
+  static constexpr std::size_t fill = static_cast<std::size_t>(-1);
+  std::size_t input = 0;  ///< slot; `fill`: the op's fill_value
   std::size_t index = 0;
+  bool is_fill() const { return input == fill; }
 };
+/// What a selection writes where no input element goes (Pad, Windows); 0 for ops that never do.
+double fill_value(const Op& op);
 /// One entry per output element.
 std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>& inputs, const Shape& output);
 
@@ -71,7 +86,8 @@ Tensor<T> select(const Op& op, std::span<const Tensor<T>* const> inputs, const S
   Tensor<T> result(output);
   const std::vector<ElementSource> sources = plan_selection(op, shapes, output);
   for (std::size_t i = 0; i < sources.size(); ++i)
-    result.values[i] = inputs[sources[i].input]->values[sources[i].index];
+    result.values[i] =
+        sources[i].is_fill() ? static_cast<T>(fill_value(op)) : inputs[sources[i].input]->values[sources[i].index];
   return result;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -83,14 +85,262 @@ struct Cast {
   ElementType to = ElementType::f32;
 };
 
+// ---- functions of one element
+
+struct Abs {};
+/// 1 / x
+struct Reciprocal {};
+struct Log {};
+struct Tan {};
+struct Atan {};
+struct Sinh {};
+struct Cosh {};
+struct Floor {};
+struct Ceil {};
+/// -1, 0 or 1
+struct Sign {};
+/// x^exponent
+struct Pow {
+  double exponent = 1.0;
+};
+/// min(max(x, least), most)
+struct Clip {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+};
+/// x above alpha, else 0
+struct ThresholdedRelu {
+  double alpha = 1.0;
+};
+
+// ---- arithmetic of two operands, with broadcasting
+
+struct Min {};
+struct Max {};
+/// x for x >= 0, slope x below; inputs x, slope
+struct PRelu {};
+
+// ---- reductions over `axes` (empty: all), kept with extent 1 where `keep_axes`
+
+struct ReduceSum {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+struct ReduceMax {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+struct ReduceMin {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+
+// ---- elements moved, repeated, left out
+
+/// numpy's x[starts:ends:steps] along `axes`; bounds are clamped, negative ones count from the end
+struct Slice {
+  std::vector<std::int64_t> starts, ends, axes, steps;
+};
+/// Slices of `axis` picked by constant indices (negative: from the end); their shape replaces the axis
+struct Gather {
+  std::int64_t axis = 0;
+  Shape indices_shape;
+  std::vector<std::int64_t> indices;
+};
+/// Broadcasts to `target` and the input's shape together
+struct Expand {
+  std::vector<std::int64_t> target;
+};
+struct Tile {
+  std::vector<std::int64_t> repeats;
+};
+/// `before` and `after` elements added (negative: cut off) along every axis
+struct Pad {
+  enum class Mode { constant, reflect, edge, wrap };
+  Mode mode = Mode::constant;
+  std::vector<std::int64_t> before, after;
+  double value = 0.0;
+};
+/// a where the constant condition holds, else b; inputs a, b
+struct Where {
+  Shape condition_shape;
+  std::vector<bool> condition;
+};
+
+/// How a window moves over the axes behind [N, C]: one entry an axis; empty: 1 (0 for pads).
+struct WindowGeometry {
+  enum class AutoPad { none, same_upper, same_lower, valid };
+  std::vector<std::int64_t> kernel, strides, dilations, pads_before, pads_after;
+  AutoPad auto_pad = AutoPad::none;
+  bool ceil_mode = false;  ///< the last window may reach beyond the padding
+};
+/// The elements under every window: [N, C, D...] to [N, C, product(kernel), product(outputs)]. Outside the input there
+/// are zeros, or the window's nearest elements inside, which change no maximum.
+struct Windows {
+  enum class Outside { zero, nearest };
+  WindowGeometry geometry;
+  Outside outside = Outside::zero;
+};
+
+// ---- composites: each means the graph of simpler ops that composite_body() gives (model/composite.hpp)
+
+/// x for x >= 0, alpha (e^x - 1) below, all times gamma
+struct Selu {
+  double alpha = 1.67326319217681884765625;
+  double gamma = 1.05070102214813232421875;
+};
+/// max(0, x) + min(0, alpha (e^(x / alpha) - 1))
+struct Celu {
+  double alpha = 1.0;
+};
+/// min(max(alpha x + beta, 0), 1)
+struct HardSigmoid {
+  double alpha = 0.20000000298023223876953125;
+  double beta = 0.5;
+};
+/// x min(max(x / 6 + 1 / 2, 0), 1)
+struct HardSwish {};
+/// x / (1 + e^(-alpha x))
+struct Swish {
+  double alpha = 1.0;
+};
+/// x tanh(log(1 + e^x))
+struct Mish {};
+/// x / (1 + |x|)
+struct Softsign {};
+/// x (1 + erf(x / sqrt 2)) / 2; tanh_form: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+struct Gelu {
+  bool tanh_form = false;
+};
+/// x_i - m - log sum_j e^(x_j - m), m = max x_j, over the axes of Softmax
+struct LogSoftmax {
+  std::int64_t axis = -1;
+  bool all_trailing_axes = false;
+};
+
+/// Sums, means and extrema of any number of operands, with broadcasting
+struct SumOf {};
+struct MeanOf {};
+struct MinOf {};
+struct MaxOf {};
+
+struct ReduceMean {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+struct ReduceL1 {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+struct ReduceL2 {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+struct ReduceSumSquare {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+/// log sum x
+struct ReduceLogSum {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+/// log sum e^x
+struct ReduceLogSumExp {
+  std::vector<std::int64_t> axes;
+  bool keep_axes = true;
+};
+
+/// (x - mean) / sqrt(variance + epsilon) scale + bias with stored mean and variance; inputs x, scale, bias, mean,
+/// variance
+struct BatchNormalization {
+  double epsilon = 1e-5f;
+};
+/// The same with mean and variance of every sample and channel; inputs x, scale, bias
+struct InstanceNormalization {
+  double epsilon = 1e-5f;
+};
+/// … of every sample and group of channels; scale and bias a channel, or (before opset 21) a group
+struct GroupNormalization {
+  std::int64_t groups = 1;
+  double epsilon = 1e-5f;
+  bool scales_groups = false;
+};
+/// … over the axes from `axis` on; inputs x, scale, bias (optional)
+struct LayerNormalization {
+  std::int64_t axis = -1;
+  double epsilon = 1e-5f;
+};
+/// x / sqrt(mean of x^2 over the axes from `axis` on + epsilon) scale; inputs x, scale
+struct RMSNormalization {
+  std::int64_t axis = -1;
+  double epsilon = 1e-5f;
+};
+/// x / (sum |x|) for p = 1, x / sqrt(sum x^2) for p = 2, along `axis`
+struct LpNormalization {
+  std::int64_t axis = -1;
+  std::int64_t p = 2;
+};
+
+/// Cross-correlation of [N, C, D...] with weights [M, C / groups, kernel...], plus a bias [M] (optional); the kernel's
+/// extents come from the weights
+struct Conv {
+  WindowGeometry geometry;
+  std::int64_t groups = 1;
+};
+/// The transposed map of Conv; weights [C, M / groups, kernel...]
+struct ConvTranspose {
+  WindowGeometry geometry;
+  std::int64_t groups = 1;
+  std::vector<std::int64_t> output_padding, output_shape;
+};
+struct MaxPool {
+  WindowGeometry geometry;
+};
+/// Means over windows; padding counts as zeros where `counts_padding`, else only what lies inside is averaged
+struct AveragePool {
+  WindowGeometry geometry;
+  bool counts_padding = false;
+};
+struct GlobalAveragePool {};
+struct GlobalMaxPool {};
+
+/// softmax(scale Q K^T + mask) V; inputs Q, K, V, mask (optional). [N, heads, length, size], or [N, length, heads size]
+/// with the numbers of heads given
+struct Attention {
+  bool is_causal = false;
+  double scale = 0.0;  ///< 0: 1 / sqrt(size)
+  double softcap = 0.0;
+  std::int64_t query_heads = 0, key_heads = 0;
+};
+/// Pairs of coordinates rotated by angles whose cosines and sines are inputs; inputs x, cos, sin
+struct RotaryEmbedding {
+  bool interleaved = false;
+  std::int64_t heads = 0;
+  std::int64_t rotary_size = 0;  ///< 0: all coordinates
+};
+/// Sums of products over repeated indices, one or more operands
+struct Einsum {
+  std::string equation;
+};
+
 }  // namespace op
 
 /// Adding an op means adding an alternative here; every std::visit over Op then fails to compile
 /// until it has an answer (docs/adding-an-op.md is the checklist).
-using Op = std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu,
-                        op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt,
-                        op::Softmax, op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose,
-                        op::Identity, op::Cast>;
+using Op =
+    std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu, op::Elu,
+                 op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt, op::Softmax,
+                 op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity,
+                 op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil,
+                 op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::ReduceSum,
+                 op::ReduceMax, op::ReduceMin, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where,
+                 op::Windows, op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
+                 op::Gelu, op::LogSoftmax, op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::ReduceMean, op::ReduceL1,
+                 op::ReduceL2, op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp, op::BatchNormalization,
+                 op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
+                 op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
+                 op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
 
 /// ONNX name of the op ("Gemm", "LeakyRelu" …).
 std::string_view name_of(const Op& op);

@@ -126,6 +126,15 @@ public:
     return y;
   }
 
+  // Not written for devices yet.
+  template <class Other>
+  requires OneOf<Other, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil,
+                 op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Slice, op::Gather,
+                 op::Expand, op::Tile, op::Pad, op::Where, op::Windows> || Reduction<Other> || Composite<Other>
+      DeviceTensor operator()(const Other&) {
+    throw Unsupported(std::string(name_of(node_.op)) + " does not run on a GPU in this version; use --backend cpu");
+  }
+
 private:
   DeviceTensor input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
   double attribute(double value) const {

@@ -22,6 +22,32 @@ DRIFTBOUND_HD Real elu(Real x, Real alpha) {
   return x < 0 ? alpha * Functions::expm1(x) : x;
 }
 
+template <class Real>
+DRIFTBOUND_HD Real prelu(Real x, Real slope) {
+  return x < 0 ? slope * x : x;
+}
+template <class Real>
+DRIFTBOUND_HD Real thresholded_relu(Real x, Real alpha) {
+  return x <= alpha ? Real(0) : x;
+}
+template <class Real>
+DRIFTBOUND_HD Real clip(Real x, Real least, Real most) {
+  return x < least ? least : (most < x ? most : x);
+}
+template <class Real>
+DRIFTBOUND_HD Real sign(Real x) {
+  return x < 0 ? Real(-1) : (x > 0 ? Real(1) : x);
+}
+/// NaN where one of them is; of -0 and 0 the first
+template <class Real>
+DRIFTBOUND_HD Real maximum(Real a, Real b) {
+  return a < b || b != b ? b : a;
+}
+template <class Real>
+DRIFTBOUND_HD Real minimum(Real a, Real b) {
+  return b < a || b != b ? b : a;
+}
+
 /// The elements of one Softmax group, `stride` apart; y may be x. The sum is an ordered_sum.
 /// Domain:    length >= 1
 template <class Functions, class Real>

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+
+#include "driftbound/model/graph.hpp"
+
+namespace driftbound {
+
+/// Whether the op means a graph of simpler ops.
+bool is_composite(const Op& op);
+
+/// What a composite means for inputs of these shapes: a graph of ops that are no composites; its input i is the op's
+/// input i, its one output the op's and computed by its last node. Every constant in it is a number that the op's
+/// definition or its attributes name, so that the graph over the reals is the op's exact function; evaluators compute
+/// it node by node. Throws:    ShapeMismatch; InvalidArgument where the op is no composite
+Graph composite_body(const Op& op, std::span<const Shape> inputs);
+
+/// Shape of the body's output.
+/// Throws:    ShapeMismatch
+Shape composite_shape(const Op& op, std::span<const Shape> inputs);
+
+}  // namespace driftbound

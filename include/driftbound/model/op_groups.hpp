@@ -1,0 +1,48 @@
+#pragma once
+
+#include <concepts>
+
+#include "driftbound/model/ops.hpp"
+
+namespace driftbound {
+
+// Groups of ops that many parts answer for in one overload.
+
+template <class T, class... Alternatives>
+concept OneOf = (std::same_as<T, Alternatives> || ...);
+
+/// y_i = f(x_i)
+template <class T>
+concept ElementwiseUnary =
+    OneOf<T, op::Neg, op::Relu, op::LeakyRelu, op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp,
+          op::Erf, op::Sqrt, op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh,
+          op::Floor, op::Ceil, op::Sign, op::Pow, op::Clip, op::ThresholdedRelu>;
+
+/// y_i = a_i op b_i with broadcasting
+template <class T>
+concept ElementwiseBinary = OneOf<T, op::Add, op::Sub, op::Mul, op::Div, op::Min, op::Max, op::PRelu>;
+
+/// One output element for every group of input elements
+template <class T>
+concept Reduction = OneOf<T, op::ReduceSum, op::ReduceMax, op::ReduceMin>;
+
+/// Every output element is an input element, or a constant of the op (fill_value).
+template <class T>
+concept Selection = OneOf<T, op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose,
+                          op::Identity, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows>;
+
+/// A composite that reduces `axes`
+template <class T>
+concept CompositeReduction =
+    OneOf<T, op::ReduceMean, op::ReduceL1, op::ReduceL2, op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp>;
+
+/// Means a graph of simpler ops (model/composite.hpp)
+template <class T>
+concept Composite = CompositeReduction<T> ||
+    OneOf<T, op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign, op::Gelu,
+          op::LogSoftmax, op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::BatchNormalization,
+          op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
+          op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
+          op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
+
+}  // namespace driftbound

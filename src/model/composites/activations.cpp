@@ -1,0 +1,67 @@
+#include "model/composites/body.hpp"
+
+namespace driftbound::composites {
+
+ValueId write(Body& body, const op::Selu& selu) {
+  return body.multiply(body.apply(op::Elu{selu.alpha}, {body.input(0)}), body.number(selu.gamma));
+}
+
+ValueId write(Body& body, const op::Celu& celu) {
+  const ValueId x = body.input(0);
+  const ValueId below = body.apply(op::Clip{-std::numeric_limits<double>::infinity(), 0.0}, {x});
+  const ValueId scaled = celu.alpha == 1.0 ? below : body.divide(below, body.number(celu.alpha));
+  return body.add(body.apply(op::Relu{}, {x}), body.apply(op::Elu{celu.alpha}, {scaled}));
+}
+
+ValueId write(Body& body, const op::HardSigmoid& sigmoid) {
+  const ValueId scaled = body.multiply(body.input(0), body.number(sigmoid.alpha));
+  return body.apply(op::Clip{0.0, 1.0}, {body.add(scaled, body.number(sigmoid.beta))});
+}
+
+ValueId write(Body& body, const op::HardSwish&) {
+  const ValueId x = body.input(0);
+  const ValueId line = body.add(body.divide(x, body.number(6.0)), body.number(0.5));
+  return body.multiply(x, body.apply(op::Clip{0.0, 1.0}, {line}));
+}
+
+ValueId write(Body& body, const op::Swish& swish) {
+  const ValueId x = body.input(0);
+  const ValueId argument = swish.alpha == 1.0 ? x : body.multiply(x, body.number(swish.alpha));
+  return body.multiply(x, body.apply(op::Sigmoid{}, {argument}));
+}
+
+ValueId write(Body& body, const op::Mish&) {
+  const ValueId x = body.input(0);
+  return body.multiply(x, body.apply(op::Tanh{}, {body.apply(op::Softplus{}, {x})}));
+}
+
+ValueId write(Body& body, const op::Softsign&) {
+  const ValueId x = body.input(0);
+  return body.divide(x, body.add(body.number(1.0), body.apply(op::Abs{}, {x})));
+}
+
+namespace {
+
+/// sqrt(2 / pi), pi = 4 atan 1: the exact number, not a rounded constant
+ValueId root_of_two_over_pi(Body& body) {
+  const ValueId pi = body.multiply(body.number(4.0), body.apply(op::Atan{}, {body.number(1.0)}));
+  return body.apply(op::Sqrt{}, {body.divide(body.number(2.0), pi)});
+}
+
+}  // namespace
+
+ValueId write(Body& body, const op::Gelu& gelu) {
+  const ValueId x = body.input(0);
+  ValueId share = 0;
+  if (gelu.tanh_form) {
+    const ValueId coefficient = body.divide(body.number(44715.0), body.number(1e6));
+    const ValueId cube = body.multiply(x, body.multiply(x, x));
+    const ValueId line = body.add(x, body.multiply(coefficient, cube));
+    share = body.apply(op::Tanh{}, {body.multiply(root_of_two_over_pi(body), line)});
+  } else {
+    share = body.apply(op::Erf{}, {body.divide(x, body.apply(op::Sqrt{}, {body.number(2.0)}))});
+  }
+  return body.multiply(body.multiply(x, body.number(0.5)), body.add(body.number(1.0), share));
+}
+
+}  // namespace driftbound::composites

@@ -1,0 +1,70 @@
+#include "model/composites/body.hpp"
+
+#include <numeric>
+#include <string>
+
+#include "driftbound/model/composite.hpp"
+#include "model/shapes.hpp"
+
+namespace driftbound::composites {
+
+Body::Body(std::span<const Shape> inputs) {
+  for (const Shape& shape : inputs) {
+    std::vector<DeclaredDimension> declared;
+    for (const std::int64_t extent : shape) declared.push_back({extent, ""});
+    graph_.add_input("input/" + std::to_string(graph_.inputs.size()), ElementType::f64, std::move(declared));
+    shapes_.push_back(shape);
+  }
+}
+
+ValueId Body::number(double value) {
+  return constant(Tensor<double>({}, {value}));
+}
+
+ValueId Body::constant(Tensor<double> values) {
+  shapes_.push_back(values.shape);
+  return graph_.add_constant("constant/" + std::to_string(graph_.values.size()), StoredTensor::from(values));
+}
+
+ValueId Body::apply(Op op, std::vector<ValueId> inputs) {
+  std::vector<Shape> shapes;
+  for (const ValueId id : inputs) shapes.push_back(shape(id));
+  if (is_composite(op)) return inline_body(composite_body(op, shapes), inputs);
+  shapes_.push_back(output_shape(op, shapes));
+  return graph_.add_node("node/" + std::to_string(graph_.nodes.size()), std::move(op), std::move(inputs));
+}
+
+ValueId Body::inline_body(const Graph& body, const std::vector<ValueId>& inputs) {
+  std::vector<ValueId> placed(body.values.size());
+  for (std::size_t slot = 0; slot < inputs.size(); ++slot) placed[body.inputs[slot]] = inputs[slot];
+  for (ValueId id = 0; id < body.values.size(); ++id) {
+    if (body.is_constant(id)) placed[id] = constant(body.value(id).constant.to_double());
+  }
+  for (const Node& node : body.nodes) {
+    std::vector<ValueId> operands;
+    for (const ValueId id : node.inputs) operands.push_back(placed[id]);
+    placed[node.output] = apply(node.op, std::move(operands));
+  }
+  return placed[body.outputs.front()];
+}
+
+ValueId Body::mean(ValueId x, const std::vector<std::int64_t>& axes) {
+  const ValueId sum = apply(op::ReduceSum{axes, true}, {x});
+  const std::int64_t results = element_count(shape(sum));
+  const std::int64_t terms = results == 0 ? 1 : element_count(shape(x)) / results;
+  return divide(sum, number(static_cast<double>(terms)));
+}
+
+Graph Body::finish(ValueId output) {
+  if (graph_.nodes.empty() || graph_.nodes.back().output != output) output = apply(op::Identity{}, {output});
+  graph_.outputs = {output};
+  return std::move(graph_);
+}
+
+std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank) {
+  std::vector<std::int64_t> axes(rank > first ? rank - first : 0);
+  std::iota(axes.begin(), axes.end(), static_cast<std::int64_t>(first));
+  return axes;
+}
+
+}  // namespace driftbound::composites

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+
+namespace driftbound::composites {
+
+/// Writes the body of a composite, node after node; shapes are known at every step.
+class Body {
+public:
+  explicit Body(std::span<const Shape> inputs);
+
+  std::size_t input_count() const { return graph_.inputs.size(); }
+  ValueId input(std::size_t slot) const { return graph_.inputs.at(slot); }
+  const Shape& shape(ValueId id) const { return shapes_.at(id); }
+  /// Extent of an axis of a value.
+  std::int64_t extent(ValueId id, std::size_t axis) const { return shape(id).at(axis); }
+
+  ValueId number(double value);
+  ValueId constant(Tensor<double> values);
+  /// A node; a composite is written out in full.
+  ValueId apply(Op op, std::vector<ValueId> inputs);
+
+  ValueId add(ValueId a, ValueId b) { return apply(op::Add{}, {a, b}); }
+  ValueId subtract(ValueId a, ValueId b) { return apply(op::Sub{}, {a, b}); }
+  ValueId multiply(ValueId a, ValueId b) { return apply(op::Mul{}, {a, b}); }
+  ValueId divide(ValueId a, ValueId b) { return apply(op::Div{}, {a, b}); }
+  ValueId reshape(ValueId x, Shape target) { return apply(op::Reshape{std::move(target), true}, {x}); }
+  /// Sum over the axes (kept) divided by their number of elements.
+  ValueId mean(ValueId x, const std::vector<std::int64_t>& axes);
+
+  /// The output becomes the last node's.
+  Graph finish(ValueId output);
+
+private:
+  ValueId inline_body(const Graph& body, const std::vector<ValueId>& inputs);
+
+  Graph graph_;
+  std::vector<Shape> shapes_;
+};
+
+/// first, first + 1 ... rank - 1
+std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank);
+
+ValueId write(Body& body, const op::Selu& selu);
+ValueId write(Body& body, const op::Celu& celu);
+ValueId write(Body& body, const op::HardSigmoid& sigmoid);
+ValueId write(Body& body, const op::HardSwish&);
+ValueId write(Body& body, const op::Swish& swish);
+ValueId write(Body& body, const op::Mish&);
+ValueId write(Body& body, const op::Softsign&);
+ValueId write(Body& body, const op::Gelu& gelu);
+
+ValueId write(Body& body, const op::SumOf&);
+ValueId write(Body& body, const op::MeanOf&);
+ValueId write(Body& body, const op::MinOf&);
+ValueId write(Body& body, const op::MaxOf&);
+ValueId write(Body& body, const op::LogSoftmax& softmax);
+ValueId write(Body& body, const op::ReduceMean& reduction);
+ValueId write(Body& body, const op::ReduceL1& reduction);
+ValueId write(Body& body, const op::ReduceL2& reduction);
+ValueId write(Body& body, const op::ReduceSumSquare& reduction);
+ValueId write(Body& body, const op::ReduceLogSum& reduction);
+ValueId write(Body& body, const op::ReduceLogSumExp& reduction);
+
+ValueId write(Body& body, const op::BatchNormalization& norm);
+ValueId write(Body& body, const op::InstanceNormalization& norm);
+ValueId write(Body& body, const op::GroupNormalization& norm);
+ValueId write(Body& body, const op::LayerNormalization& norm);
+ValueId write(Body& body, const op::RMSNormalization& norm);
+ValueId write(Body& body, const op::LpNormalization& norm);
+
+ValueId write(Body& body, const op::Conv& conv);
+ValueId write(Body& body, const op::ConvTranspose& conv);
+ValueId write(Body& body, const op::MaxPool& pool);
+ValueId write(Body& body, const op::AveragePool& pool);
+ValueId write(Body& body, const op::GlobalAveragePool&);
+ValueId write(Body& body, const op::GlobalMaxPool&);
+
+ValueId write(Body& body, const op::Attention& attention);
+ValueId write(Body& body, const op::RotaryEmbedding& rotary);
+ValueId write(Body& body, const op::Einsum& einsum);
+
+}  // namespace driftbound::composites

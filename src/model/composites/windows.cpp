@@ -1,0 +1,217 @@
+#include "model/windows.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "driftbound/num/errors.hpp"
+#include "model/composites/body.hpp"
+
+namespace driftbound::composites {
+namespace {
+
+using AutoPad = op::WindowGeometry::AutoPad;
+
+Shape spatial(const Shape& shape) {
+  return shape.size() < 2 ? Shape() : Shape(shape.begin() + 2, shape.end());
+}
+
+/// [N, C] and the numbers of windows.
+Shape output_of(const std::vector<WindowAxis>& axes, std::int64_t samples, std::int64_t channels) {
+  Shape shape = {samples, channels};
+  for (const WindowAxis& axis : axes) shape.push_back(axis.output);
+  return shape;
+}
+
+void require_groups(std::int64_t groups, std::int64_t channels, std::int64_t filters) {
+  if (groups >= 1 && channels % groups == 0 && filters % groups == 0) return;
+  throw ShapeMismatch(fmt::format("{} channels and {} filters in {} groups", channels, filters, groups));
+}
+
+ValueId with_bias(Body& body, ValueId y) {
+  if (body.input_count() < 3) return y;
+  Shape shape(body.shape(y).size() - 1, 1);
+  shape[0] = element_count(body.shape(body.input(2)));
+  return body.add(y, body.reshape(body.input(2), shape));
+}
+
+/// Every filter times every window: weights [M, C / groups, kernel...], windows of x [N, C, D...].
+ValueId correlate(Body& body, ValueId x, ValueId weights, op::WindowGeometry geometry, std::int64_t groups) {
+  const Shape shape = body.shape(x), filter = body.shape(weights);
+  if (shape.size() < 3 || filter.size() != shape.size()) {
+    throw ShapeMismatch(fmt::format("weights {} for an input {}", to_string(filter), to_string(shape)));
+  }
+  require_groups(groups, shape[1], filter[0]);
+  if (filter[1] * groups != shape[1]) {
+    throw ShapeMismatch(fmt::format("weights {} in {} groups for {} channels", to_string(filter), groups, shape[1]));
+  }
+  geometry.kernel = spatial(filter);
+  const std::vector<WindowAxis> axes = window_axes(geometry, geometry.kernel, shape);
+  const std::int64_t terms = filter[1] * element_count(geometry.kernel);
+  const Shape result = output_of(axes, shape[0], filter[0]);
+  const std::int64_t windows = element_count(spatial(result));
+  const ValueId columns = body.reshape(body.apply(op::Windows{geometry, op::Windows::Outside::zero}, {x}),
+                                       {shape[0], groups, terms, windows});
+  const ValueId rows = body.reshape(weights, {groups, filter[0] / groups, terms});
+  return body.reshape(body.apply(op::MatMul{}, {rows, columns}), result);
+}
+
+/// x with stride - 1 zeros between neighbours along a spatial axis.
+ValueId spread(Body& body, ValueId x, std::size_t axis, std::int64_t stride) {
+  if (stride == 1) return x;
+  const Shape shape = body.shape(x);
+  Shape split = shape;
+  split.insert(split.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
+  op::Pad pad;
+  pad.before.assign(split.size(), 0);
+  pad.after = pad.before;
+  pad.after[axis + 1] = stride - 1;
+  const ValueId padded = body.apply(pad, {body.reshape(x, split)});
+  Shape joined = shape;
+  joined[axis] *= stride;
+  op::Slice slice;
+  slice.starts = {0};
+  slice.ends = {(shape[axis] - 1) * stride + 1};
+  slice.axes = {static_cast<std::int64_t>(axis)};
+  return body.apply(slice, {body.reshape(padded, joined)});
+}
+
+/// Weights [C, M / groups, kernel...] as those of the correlation that ConvTranspose is: [M, C / groups, kernel
+/// reversed].
+ValueId transposed_weights(Body& body, ValueId weights, std::int64_t groups) {
+  const Shape shape = body.shape(weights);
+  Shape split = {groups, shape[0] / groups, shape[1]};
+  split.insert(split.end(), shape.begin() + 2, shape.end());
+  op::Transpose swap;
+  for (std::size_t axis = 0; axis < split.size(); ++axis) swap.permutation.push_back(static_cast<std::int64_t>(axis));
+  std::swap(swap.permutation[1], swap.permutation[2]);
+  Shape joined = {groups * shape[1], shape[0] / groups};
+  joined.insert(joined.end(), shape.begin() + 2, shape.end());
+  const ValueId swapped = body.reshape(body.apply(swap, {body.reshape(weights, split)}), joined);
+  op::Slice reversed;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) {
+    reversed.starts.push_back(-1);
+    reversed.ends.push_back(std::numeric_limits<std::int64_t>::min());
+    reversed.axes.push_back(static_cast<std::int64_t>(axis));
+    reversed.steps.push_back(-1);
+  }
+  return body.apply(reversed, {swapped});
+}
+
+std::int64_t entry(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback) {
+  return axis < list.size() ? list[axis] : fallback;
+}
+
+/// Elements that ConvTranspose cuts off in front of and behind one axis of the full result.
+struct Cut {
+  std::int64_t before = 0, after = 0;
+};
+
+Cut cut_of(const op::ConvTranspose& conv, std::size_t axis, std::int64_t input, std::int64_t span) {
+  const op::WindowGeometry& geometry = conv.geometry;
+  const std::int64_t stride = entry(geometry.strides, axis, 1);
+  const std::int64_t more = entry(conv.output_padding, axis, 0);
+  Cut cut{entry(geometry.pads_before, axis, 0), entry(geometry.pads_after, axis, 0)};
+  if (geometry.auto_pad == AutoPad::valid) cut = {};
+  const bool is_same = geometry.auto_pad == AutoPad::same_lower || geometry.auto_pad == AutoPad::same_upper;
+  if (!is_same && conv.output_shape.empty()) return cut;
+  const std::int64_t wanted = conv.output_shape.empty() ? input * stride : entry(conv.output_shape, axis, 1);
+  const std::int64_t total = stride * (input - 1) + more + span - wanted;
+  cut.before = geometry.auto_pad == AutoPad::same_upper ? total / 2 : total - total / 2;
+  cut.after = total - cut.before;
+  return cut;
+}
+
+}  // namespace
+
+ValueId write(Body& body, const op::Conv& conv) {
+  return with_bias(body, correlate(body, body.input(0), body.input(1), conv.geometry, conv.groups));
+}
+
+ValueId write(Body& body, const op::ConvTranspose& conv) {
+  ValueId x = body.input(0);
+  const Shape shape = body.shape(x), filter = body.shape(body.input(1));
+  if (shape.size() < 3 || filter.size() != shape.size() || filter[0] != shape[1]) {
+    throw ShapeMismatch(fmt::format("weights {} for an input {}", to_string(filter), to_string(shape)));
+  }
+  require_groups(conv.groups, shape[1], shape[1]);
+  op::Pad pad;
+  pad.before = pad.after = {0, 0};
+  op::WindowGeometry geometry;
+  geometry.dilations = conv.geometry.dilations;
+  for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) {
+    const std::int64_t reach = entry(geometry.dilations, axis, 1) * (filter[axis + 2] - 1);
+    const Cut cut = cut_of(conv, axis, shape[axis + 2], reach + 1);
+    pad.before.push_back(reach - cut.before);
+    pad.after.push_back(reach - cut.after + entry(conv.output_padding, axis, 0));
+    x = spread(body, x, axis + 2, entry(conv.geometry.strides, axis, 1));
+  }
+  const ValueId weights = transposed_weights(body, body.input(1), conv.groups);
+  return with_bias(body, correlate(body, body.apply(pad, {x}), weights, geometry, conv.groups));
+}
+
+ValueId write(Body& body, const op::MaxPool& pool) {
+  const Shape shape = body.shape(body.input(0));
+  const std::vector<WindowAxis> axes = window_axes(pool.geometry, pool.geometry.kernel, shape);
+  const ValueId windows = body.apply(op::Windows{pool.geometry, op::Windows::Outside::nearest}, {body.input(0)});
+  return body.reshape(body.apply(op::ReduceMax{{2}, false}, {windows}), output_of(axes, shape[0], shape[1]));
+}
+
+namespace {
+
+/// Elements of one axis that an average divides by: those inside, and the padding where it counts (never what a
+/// window rounded up covers beyond it).
+std::int64_t counted(const WindowAxis& axis, std::int64_t window, bool counts_padding) {
+  const std::int64_t least = counts_padding ? -axis.before : 0;
+  const std::int64_t end = axis.input + (counts_padding ? axis.after : 0);
+  std::int64_t count = 0;
+  for (std::int64_t tap = 0; tap < axis.kernel; ++tap) {
+    const std::int64_t at = window * axis.stride + tap * axis.dilation - axis.before;
+    if (at >= least && at < end) ++count;
+  }
+  return count;
+}
+
+Tensor<double> counts_of(const std::vector<WindowAxis>& axes, bool counts_padding) {
+  Tensor<double> counts({1}, {1.0});
+  for (const WindowAxis& axis : axes) {
+    Tensor<double> finer({static_cast<std::int64_t>(counts.size()) * axis.output}, {});
+    for (const double count : counts.values) {
+      for (std::int64_t window = 0; window < axis.output; ++window) {
+        finer.values.push_back(count * static_cast<double>(counted(axis, window, counts_padding)));
+      }
+    }
+    counts = std::move(finer);
+  }
+  return counts;
+}
+
+}  // namespace
+
+ValueId write(Body& body, const op::AveragePool& pool) {
+  const Shape shape = body.shape(body.input(0));
+  const std::vector<WindowAxis> axes = window_axes(pool.geometry, pool.geometry.kernel, shape);
+  const ValueId windows = body.apply(op::Windows{pool.geometry, op::Windows::Outside::zero}, {body.input(0)});
+  const ValueId sums = body.apply(op::ReduceSum{{2}, false}, {windows});
+  const ValueId means = body.divide(sums, body.constant(counts_of(axes, pool.counts_padding)));
+  return body.reshape(means, output_of(axes, shape[0], shape[1]));
+}
+
+namespace {
+
+std::vector<std::int64_t> spatial_axes(const Shape& shape) {
+  if (shape.size() < 3) throw ShapeMismatch(fmt::format("{} has no axes behind [N, C]", to_string(shape)));
+  return axes_from(2, shape.size());
+}
+
+}  // namespace
+
+ValueId write(Body& body, const op::GlobalAveragePool&) {
+  return body.mean(body.input(0), spatial_axes(body.shape(body.input(0))));
+}
+
+ValueId write(Body& body, const op::GlobalMaxPool&) {
+  return body.apply(op::ReduceMax{spatial_axes(body.shape(body.input(0))), true}, {body.input(0)});
+}
+
+}  // namespace driftbound::composites

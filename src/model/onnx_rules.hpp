@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/onnx_ops.hpp"
+
+namespace driftbound::onnx {
+
+/// An op of ONNX that this version has. What an attribute that is not listed means is not known, nor what the op meant
+/// before `since`: a node of that kind is not mapped.
+struct Rule {
+  std::string_view name;
+  std::size_t least_inputs, most_inputs;
+  Mapping (*map)(const NodeView&);
+  std::array<std::string_view, 9> attributes = {};
+  std::int64_t since = 7;
+  std::array<std::string_view, 2> attributes_before_7 = {};
+};
+inline constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
+
+// The rules of one family each; the others are in onnx_ops.cpp.
+std::span<const Rule> element_rules();
+std::span<const Rule> reduction_rules();
+std::span<const Rule> selection_rules();
+std::span<const Rule> window_rules();
+std::span<const Rule> normalisation_rules();
+
+// ---- what the rules ask of a node
+
+[[noreturn]] void fail(const std::string& why);  // ParseError
+
+bool is_given(const NodeView& node, std::size_t slot);
+std::vector<std::size_t> given_slots(const NodeView& node);
+/// Whether an output after the first is read.
+bool uses_more_than_first(const NodeView& node);
+
+/// A list of integers that ONNX passes as an input; empty where it is not a constant.
+std::optional<std::vector<std::int64_t>> constant_integers(const NodeView& node, std::size_t slot);
+/// A constant input of one element; empty where it is not constant.
+std::optional<double> constant_number(const NodeView& node, std::size_t slot);
+/// Throws:    ParseError for more than 64
+std::vector<std::int64_t> checked_rank(std::vector<std::int64_t> axes);
+/// Rank of an input, where it is known.
+std::optional<std::size_t> rank_of(const NodeView& node, std::size_t slot);
+
+/// Axes are an attribute, and an input from an opset on.
+struct Axes {
+  bool are_given = false;
+  bool are_known = true;
+  std::vector<std::int64_t> values;
+};
+Axes axes_of(const NodeView& node, std::int64_t input_since);
+inline const NotMapped computed_axes{"its axes are computed, not a constant"};
+
+template <class T>
+Mapping map_plain(const NodeView& node) {
+  return MappedOp{T{}, given_slots(node)};
+}
+
+}  // namespace driftbound::onnx

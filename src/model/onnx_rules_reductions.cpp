@@ -1,0 +1,75 @@
+#include "model/onnx_attributes.hpp"
+#include "model/onnx_rules.hpp"
+
+namespace driftbound::onnx {
+namespace {
+
+constexpr bool keeps_without_axes = true;
+
+/// `axes` is an input since opset 13 for ReduceSum, since opset 18 for the others. Without axes an op reduces all of
+/// them, or, where asked, none.
+template <class Reduction, std::int64_t input_since, bool is_identity_on_one_element>
+Mapping map_reduction(const NodeView& node) {
+  const Axes axes = axes_of(node, input_since);
+  if (!axes.are_known) return computed_axes;
+  const bool keep_axes = integer_or(node.proto, "keepdims", 1) != 0;
+  const bool reduces_nothing = axes.values.empty() && integer_or(node.proto, "noop_with_empty_axes", 0) != 0;
+  if (!reduces_nothing) return MappedOp{Reduction{axes.values, keep_axes}, {0}};
+  if (is_identity_on_one_element) return MappedOp{op::Identity{}, {0}};
+  return NotMapped{"without axes it maps every element, which this version does not do"};
+}
+
+Mapping map_log_softmax(const NodeView& node) {
+  const bool coerces_to_matrix = node.opset < 13;
+  return MappedOp{op::LogSoftmax{integer_or(node.proto, "axis", coerces_to_matrix ? 1 : -1), coerces_to_matrix}, {0}};
+}
+
+Mapping map_einsum(const NodeView& node) {
+  return MappedOp{op::Einsum{std::string(text_or(node.proto, "equation", ""))}, given_slots(node)};
+}
+
+constexpr std::array<Rule, 11> rules = {{
+    {"ReduceSum",
+     1,
+     2,
+     map_reduction<op::ReduceSum, 13, keeps_without_axes>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMax",
+     1,
+     2,
+     map_reduction<op::ReduceMax, 18, keeps_without_axes>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMin",
+     1,
+     2,
+     map_reduction<op::ReduceMin, 18, keeps_without_axes>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMean",
+     1,
+     2,
+     map_reduction<op::ReduceMean, 18, keeps_without_axes>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceL1", 1, 2, map_reduction<op::ReduceL1, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceL2", 1, 2, map_reduction<op::ReduceL2, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceSumSquare",
+     1,
+     2,
+     map_reduction<op::ReduceSumSquare, 18, false>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceLogSum", 1, 2, map_reduction<op::ReduceLogSum, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceLogSumExp",
+     1,
+     2,
+     map_reduction<op::ReduceLogSumExp, 18, false>,
+     {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"LogSoftmax", 1, 1, map_log_softmax, {"axis"}},
+    {"Einsum", 1, any_number, map_einsum, {"equation"}},
+}};
+
+}  // namespace
+
+std::span<const Rule> reduction_rules() {
+  return rules;
+}
+
+}  // namespace driftbound::onnx

@@ -1,0 +1,176 @@
+#include <algorithm>
+
+#include "model/onnx_attributes.hpp"
+#include "model/onnx_rules.hpp"
+#include "model/text.hpp"
+
+namespace driftbound::onnx {
+namespace {
+
+using Integers64 = std::vector<std::int64_t>;
+
+/// Attributes before opset 10, inputs from then on.
+Mapping map_slice(const NodeView& node) {
+  op::Slice slice;
+  if (node.opset < 10) {
+    slice.starts = checked_rank(find_integers(node.proto, "starts").value_or(Integers64{}));
+    slice.ends = checked_rank(find_integers(node.proto, "ends").value_or(Integers64{}));
+    slice.axes = checked_rank(find_integers(node.proto, "axes").value_or(Integers64{}));
+    return MappedOp{slice, {0}};
+  }
+  if (!is_given(node, 1) || !is_given(node, 2)) fail("its starts or ends are missing");
+  const std::array<Integers64*, 4> lists = {&slice.starts, &slice.ends, &slice.axes, &slice.steps};
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (!is_given(node, i + 1)) continue;
+    const auto values = constant_integers(node, i + 1);
+    if (!values) return NotMapped{"its bounds are computed, not constants"};
+    *lists[i] = *values;
+  }
+  return MappedOp{slice, {0}};
+}
+
+Mapping map_gather(const NodeView& node) {
+  const StoredTensor* indices = node.operands[1].constant;
+  if (indices == nullptr) return NotMapped{"its indices are computed, not constants"};
+  if (is_float(indices->type())) fail("its indices are no integers");
+  Tensor<std::int64_t> values = indices->to_int64();
+  return MappedOp{op::Gather{integer_or(node.proto, "axis", 0), std::move(values.shape), std::move(values.values)},
+                  {0}};
+}
+
+Mapping map_expand(const NodeView& node) {
+  const auto target = constant_integers(node, 1);
+  if (!target) return NotMapped{"its shape is computed, not a constant"};
+  return MappedOp{op::Expand{*target}, {0}};
+}
+
+Mapping map_tile(const NodeView& node) {
+  if (node.opset < 6) return NotMapped{"it tiles one axis in the way of opsets before 6"};
+  const auto repeats = constant_integers(node, 1);
+  if (!repeats) return NotMapped{"its repeats are computed, not constants"};
+  return MappedOp{op::Tile{*repeats}, {0}};
+}
+
+op::Pad::Mode pad_mode(std::string_view name) {
+  if (name == "constant") return op::Pad::Mode::constant;
+  if (name == "reflect") return op::Pad::Mode::reflect;
+  if (name == "edge") return op::Pad::Mode::edge;
+  if (name == "wrap") return op::Pad::Mode::wrap;
+  fail("attribute 'mode' is " + in_quotes(name));
+}
+
+/// All the begins, then all the ends, of the axes named (opset 18) or of every axis.
+Mapping with_pads(op::Pad pad, const Integers64& pads, const std::optional<Integers64>& axes,
+                  std::optional<std::size_t> rank) {
+  if (pads.size() % 2 != 0) fail("an odd number of pads");
+  const auto half = static_cast<std::ptrdiff_t>(pads.size() / 2);
+  if (!axes) {
+    pad.before.assign(pads.begin(), pads.begin() + half);
+    pad.after.assign(pads.begin() + half, pads.end());
+    return MappedOp{pad, {0}};
+  }
+  if (!rank) return NotMapped{"it pads some axes of a tensor of unknown rank"};
+  if (axes->size() != pads.size() / 2) fail("pads for another number of axes than are named");
+  pad.before.assign(*rank, 0);
+  pad.after = pad.before;
+  for (std::size_t i = 0; i < axes->size(); ++i) {
+    const auto signed_rank = static_cast<std::int64_t>(*rank);
+    const std::int64_t axis = (*axes)[i] < 0 ? (*axes)[i] + signed_rank : (*axes)[i];
+    if (axis < 0 || axis >= signed_rank) fail("there is no axis " + std::to_string((*axes)[i]));
+    pad.before[static_cast<std::size_t>(axis)] = pads[i];
+    pad.after[static_cast<std::size_t>(axis)] = pads[i + axes->size()];
+  }
+  return MappedOp{pad, {0}};
+}
+
+Mapping map_pad(const NodeView& node) {
+  op::Pad pad;
+  pad.mode = pad_mode(text_or(node.proto, "mode", "constant"));
+  if (node.opset < 11) {
+    pad.value = real_or(node.proto, "value", 0.0f);
+    const auto pads = find_integers(node.proto, node.opset < 2 ? "paddings" : "pads");
+    if (!pads) fail("its pads are missing");
+    return with_pads(pad, checked_rank(*pads), std::nullopt, std::nullopt);
+  }
+  if (!is_given(node, 1)) fail("its pads are missing");
+  const auto pads = constant_integers(node, 1);
+  if (!pads) return NotMapped{"its pads are computed, not constants"};
+  if (is_given(node, 2)) {
+    const auto value = constant_number(node, 2);
+    if (!value) return NotMapped{"the value it pads with is computed, not a constant"};
+    pad.value = *value;
+  }
+  std::optional<Integers64> axes;
+  if (is_given(node, 3)) {
+    axes = constant_integers(node, 3);
+    if (!axes) return computed_axes;
+  }
+  return with_pads(pad, *pads, axes, rank_of(node, 0));
+}
+
+Mapping map_where(const NodeView& node) {
+  const StoredTensor* condition = node.operands[0].constant;
+  if (condition == nullptr) return NotMapped{"its condition is computed, not a constant"};
+  op::Where where;
+  where.condition_shape = condition->shape();
+  for (const double value : condition->to_double().values) where.condition.push_back(value != 0.0);
+  return MappedOp{where, {1, 2}};
+}
+
+/// Extents of the parts: as given, or equal ones (the last may be smaller).
+std::optional<Integers64> parts_of(const NodeView& node, std::int64_t axis) {
+  if (node.opset < 13) {
+    if (const auto parts = find_integers(node.proto, "split")) return checked_rank(*parts);
+  } else if (is_given(node, 1)) {
+    return constant_integers(node, 1);
+  }
+  const OpenShape* shape = node.operands[0].shape;
+  if (shape == nullptr) return std::nullopt;
+  const auto rank = static_cast<std::int64_t>(shape->size());
+  const std::int64_t counted = axis < 0 ? axis + rank : axis;
+  if (counted < 0 || counted >= rank) fail("there is no axis " + std::to_string(axis));
+  const Extent extent = (*shape)[static_cast<std::size_t>(counted)];
+  if (!extent.is_number()) return std::nullopt;
+  const auto count = static_cast<std::int64_t>(node.is_used.size());
+  if (count == 0) fail("it has no outputs");
+  const std::int64_t part = (extent.value() + count - 1) / count;
+  Integers64 parts;
+  for (std::int64_t i = 0; i < count; ++i) {
+    parts.push_back(std::clamp<std::int64_t>(extent.value() - i * part, 0, part));
+  }
+  return parts;
+}
+
+Mapping map_split(const NodeView& node) {
+  const std::int64_t axis = integer_or(node.proto, "axis", 0);
+  const auto parts = parts_of(node, axis);
+  if (!parts) return NotMapped{"the extents of its parts are computed, or not known when loading"};
+  if (parts->size() != node.is_used.size()) fail("another number of parts than of outputs");
+  MappedOps mapped;
+  std::int64_t start = 0;
+  for (const std::int64_t part : *parts) {
+    if (part < 0) fail("a part of negative extent");
+    mapped.outputs.push_back({MappedOps::Source::step, mapped.steps.size()});
+    mapped.steps.push_back({op::Slice{{start}, {start + part}, {axis}, {}}, {{MappedOps::Source::slot, 0}}});
+    start += part;
+  }
+  return mapped;
+}
+
+constexpr std::array<Rule, 7> rules = {{
+    {"Slice", 1, 5, map_slice, {"starts", "ends", "axes"}},
+    {"Gather", 2, 2, map_gather, {"axis"}},
+    {"Expand", 2, 2, map_expand},
+    {"Tile", 2, 2, map_tile},
+    {"Pad", 1, 4, map_pad, {"mode", "pads", "paddings", "value"}},
+    {"Where", 3, 3, map_where},
+    {"Split", 1, 2, map_split, {"axis", "split", "num_outputs"}},
+}};
+
+}  // namespace
+
+std::span<const Rule> selection_rules() {
+  return rules;
+}
+
+}  // namespace driftbound::onnx

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "driftbound/model/ops.hpp"
+#include "driftbound/model/tensor.hpp"
+
+namespace driftbound {
+
+/// One axis of a moving window with every number known.
+struct WindowAxis {
+  std::int64_t input = 1, kernel = 1, stride = 1, dilation = 1;
+  std::int64_t before = 0, after = 0;  ///< padding
+  std::int64_t output = 1;
+};
+
+/// The axes behind [N, C] of a window with the given kernel: output = floor((input + pads - span) / stride) + 1, span =
+/// dilation (kernel - 1) + 1. With ceil_mode the quotient is rounded up, but no window starts behind the input and its
+/// leading padding.
+/// Throws:    ShapeMismatch (wrong number of entries, strides or dilations below 1, negative pads, a kernel that does
+///            not fit)
+std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const std::vector<std::int64_t>& kernel,
+                                    const Shape& input);
+
+}  // namespace driftbound
