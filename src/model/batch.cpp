@@ -80,6 +80,7 @@ bool selects_row_by_row(const Op& op, const std::vector<BatchOperand>& operands,
   std::vector<Shape> shapes;
   for (const BatchOperand& operand : operands) shapes.push_back(operand.shape);
   const std::vector<ElementSource> sources = plan_selection(op, shapes, result);
+  if (sources.empty()) return true;
   const std::size_t row = sources.size() / static_cast<std::size_t>(result[0]);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].is_fill() || !operands[sources[i].input].per_sample) continue;

@@ -14,9 +14,12 @@ bool starts_with(const MappedFile& file, std::string_view magic) {
   return file.bytes().size() >= magic.size() && std::memcmp(file.bytes().data(), magic.data(), magic.size()) == 0;
 }
 
-ModelDescription describe(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder) {
+ModelDescription describe(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
+                          const Inputs& constants) {
   if (file->bytes().empty()) throw ParseError("the file is empty");
-  return starts_with(*file, "PK") ? describe_npz(file) : describe_onnx(file, folder);
+  if (!starts_with(*file, "PK")) return describe_onnx(file, folder, constants);
+  if (!constants.tensors.empty()) throw InvalidArgument("an .npz model has no inputs that could be constants");
+  return describe_npz(file);
 }
 
 std::string list_of(const ModelDescription& model) {
@@ -28,11 +31,11 @@ std::string list_of(const ModelDescription& model) {
 
 }  // namespace
 
-ModelDescription describe_model(const std::filesystem::path& file) {
+ModelDescription describe_model(const std::filesystem::path& file, const Inputs& constants) {
   const std::string name = printable(file.string());
   const auto mapped = MappedFile::open(file);
   try {
-    ModelDescription model = describe(mapped, file.parent_path());
+    ModelDescription model = describe(mapped, file.parent_path(), constants);
     model.graph.source = name;
     return model;
   } catch (const ParseError& error) {

@@ -12,9 +12,10 @@ namespace driftbound {
 /// The loaders behind load_model. Graph::source stays to be filled in. Messages do not name the file.
 /// Throws:    ParseError, ShapeMismatch
 
-/// `folder` is where data files of the model lie.
-/// Throws:    FileError (data files) besides
-ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder);
+/// `folder` is where data files of the model lie; `constants` are inputs that are no arguments.
+/// Throws:    FileError (data files) besides, InvalidArgument (constants)
+ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
+                               const Inputs& constants = {});
 
 /// A dump of layers in order: <number>.<kind>.<parameter>, as in 0000.dense.A [in,out], 0000.dense.b, 0001.relu._
 ModelDescription describe_npz(const std::shared_ptr<const MappedFile>& file);

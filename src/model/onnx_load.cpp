@@ -55,9 +55,11 @@ constexpr const char* open_extent_hint =
 
 class GraphBuilder {
 public:
-  GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file, const std::filesystem::path& folder)
+  GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file, const std::filesystem::path& folder,
+               const Inputs& constants)
       : model_(model),
         proto_(*model.graph),
+        constants_(constants),
         file_(std::move(file)),
         owner_(file_),
         data_files_(folder),
@@ -133,8 +135,26 @@ private:
     std::unordered_set<std::string_view> seen;
     for (const ValueInfoProto& input : proto_.inputs) {
       if (!seen.insert(input.name).second) throw ParseError("two inputs are named " + in_quotes(input.name));
-      if (scope.values.count(input.name) == 0) introduce(scope, order, input.name, known_input(input));
+      if (scope.values.count(input.name) != 0) continue;
+      const StoredTensor* constant = constant_input(input);
+      introduce(scope, order, input.name, constant != nullptr ? Known::of(*constant) : known_input(input));
     }
+    for (const auto& [name, tensor] : constants_.tensors) {
+      if (seen.count(name) == 0) throw InvalidArgument("the model has no input " + in_quotes(name));
+    }
+  }
+
+  /// The tensor that the caller fixed an input to; null for the others.
+  const StoredTensor* constant_input(const ValueInfoProto& input) const {
+    for (const auto& [name, tensor] : constants_.tensors) {
+      if (name != input.name) continue;
+      if (element_type(input.element_type) != tensor.type()) {
+        throw ShapeMismatch("the constant for input " + in_quotes(name) + " is " + std::string(name_of(tensor.type())) +
+                            ", the model declares " + onnx::name_of(input.element_type));
+      }
+      return &tensor;
+    }
+    return nullptr;
   }
 
   Known known_input(const ValueInfoProto& input) {
@@ -543,6 +563,7 @@ private:
 
   const ModelProto& model_;
   const GraphProto& proto_;
+  const Inputs& constants_;
   std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const void> owner_;
   DataFiles data_files_;
@@ -559,10 +580,11 @@ private:
 
 }  // namespace
 
-ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder) {
+ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
+                               const Inputs& constants) {
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");
-  return GraphBuilder(model, file, folder).build();
+  return GraphBuilder(model, file, folder, constants).build();
 }
 
 }  // namespace driftbound

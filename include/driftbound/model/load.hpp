@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
 
 namespace driftbound {
 
@@ -38,7 +39,9 @@ struct ModelDescription {
 ///            Unsupported (lists every node that is not supported, with op and opset)
 Graph load_model(const std::filesystem::path& file);
 
-/// The same without throwing for unsupported nodes: for `inspect`.
-ModelDescription describe_model(const std::filesystem::path& file);
+/// The same without throwing for unsupported nodes: for `inspect`. Inputs that are given here become constants: axes,
+/// extents, exponents and the like, which are part of the function and not of its arguments.
+/// Throws:    InvalidArgument where no input has the name, ShapeMismatch where its element type is another
+ModelDescription describe_model(const std::filesystem::path& file, const Inputs& constants = {});
 
 }  // namespace driftbound

@@ -75,11 +75,11 @@ ValueId write(Body& body, const op::Attention& attention) {
   const ValueId size = body.number(static_cast<double>(body.extent(queries, 3)));
   ValueId scores = attention.scale == 0.0 ? body.divide(products, body.apply(op::Sqrt{}, {size}))
                                           : body.multiply(products, body.number(attention.scale));
-  if (body.input_count() > 3) scores = body.add(scores, body.input(3));
   if (attention.softcap != 0.0) {
     const ValueId cap = body.number(attention.softcap);
     scores = body.multiply(cap, body.apply(op::Tanh{}, {body.divide(scores, cap)}));
   }
+  if (body.input_count() > 3) scores = body.add(scores, body.input(3));
   const ValueId result = body.apply(op::MatMul{}, {weights_of(body, scores, attention.is_causal), values});
   return is_joined ? join_heads(body, result) : result;
 }

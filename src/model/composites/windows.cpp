@@ -117,7 +117,8 @@ Cut cut_of(const op::ConvTranspose& conv, std::size_t axis, std::int64_t input, 
   if (!is_same && conv.output_shape.empty()) return cut;
   const std::int64_t wanted = conv.output_shape.empty() ? input * stride : entry(conv.output_shape, axis, 1);
   const std::int64_t total = stride * (input - 1) + more + span - wanted;
-  cut.before = geometry.auto_pad == AutoPad::same_upper ? total / 2 : total - total / 2;
+  const std::int64_t half = (total - (total % 2 == 0 ? 0 : 1)) / 2;  // rounded down, also below 0
+  cut.before = geometry.auto_pad == AutoPad::same_upper ? half : total - half;
   cut.after = total - cut.before;
   return cut;
 }
