@@ -305,8 +305,8 @@ struct AveragePool {
 struct GlobalAveragePool {};
 struct GlobalMaxPool {};
 
-/// softmax(scale Q K^T + mask) V; inputs Q, K, V, mask (optional). [N, heads, length, size], or [N, length, heads size]
-/// with the numbers of heads given
+/// softmax(softcap(scale Q K^T) + mask) V, softcap(s) = c tanh(s / c); inputs Q, K, V, mask (optional). [N, heads,
+/// length, size], or [N, length, heads size] with the numbers of heads given
 struct Attention {
   bool is_causal = false;
   double scale = 0.0;  ///< 0: 1 / sqrt(size)
