@@ -145,12 +145,11 @@ Evaluator RunSettings::cuda_evaluator_for(const std::string& arithmetic_name) co
   return cuda_evaluator(options);
 }
 
-/// Without being asked a GPU runs float32 and float64 alone: what tensor cores do is for those who ask.
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
   const std::string name = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
   if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(name);
-  if (backend == "auto" && (name == "fp32" || name == "fp64")) {
+  if (backend == "auto" && !node_without_device_code(graph)) {
     try {
       return cuda_evaluator_for(name);
     } catch (const NotAvailable&) {  // no module or no GPU: the CPU it is

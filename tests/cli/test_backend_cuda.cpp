@@ -151,11 +151,11 @@ TEST_CASE("a run that recording disturbs is told in text, HTML and JSON, also fr
   CHECK(report["run"]["gemm"] == "cublas");
 }
 
-TEST_CASE("auto takes a GPU for fp32 and fp64, the CPU for narrow arithmetics unless cuBLAS is asked for") {
+TEST_CASE("auto takes a GPU where there is one, in every arithmetic") {
   const ScopedVariable path = with_host_module();
   CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cuda");
   CHECK(report_of(mlp + " --samples 2 --order pairwise")["run"]["gemm"] == "ordered");
-  CHECK(report_of(mlp + " --samples 2 --arithmetic tf32")["run"]["backend"] == "cpu");
+  CHECK(report_of(mlp + " --samples 2 --arithmetic tf32")["run"]["backend"] == "cuda");
   CHECK(report_of(mlp + " --samples 2 --arithmetic tf32 --gemm cublas")["run"]["backend"] == "cuda");
   const auto cpu = report_of(mlp + " --samples 2 --backend cpu");
   CHECK(cpu["run"]["backend"] == "cpu");

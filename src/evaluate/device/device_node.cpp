@@ -30,6 +30,12 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
   return strides;
 }
 
+template <class T>
+concept WithoutDeviceCode = Reduction<T> || Composite<T> ||
+    OneOf<T, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil, op::Sign,
+          op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Slice, op::Gather, op::Expand,
+          op::Tile, op::Pad, op::Where, op::Windows>;
+
 /// A matrix of a product, as a BLAS takes it.
 struct Matrix {
   const void* data = nullptr;
@@ -126,13 +132,9 @@ public:
     return y;
   }
 
-  // Not written for devices yet.
-  template <class Other>
-  requires OneOf<Other, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil,
-                 op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Slice, op::Gather,
-                 op::Expand, op::Tile, op::Pad, op::Where, op::Windows> || Reduction<Other> || Composite<Other>
-      DeviceTensor operator()(const Other&) {
-    throw Unsupported(std::string(name_of(node_.op)) + " does not run on a GPU in this version; use --backend cpu");
+  DeviceTensor operator()(const WithoutDeviceCode auto&) {
+    throw NotAvailable("node '" + node_.name + "' (" + std::string(name_of(node_.op)) +
+                       ") does not run on a GPU in this version; use --backend cpu");
   }
 
 private:
@@ -273,3 +275,16 @@ template DeviceTensor evaluate_on_device<double>(const Graph&, std::size_t, cons
                                                  DeviceValues<double>&);
 
 }  // namespace driftbound::device
+
+namespace driftbound {
+
+std::optional<std::size_t> node_without_device_code(const Graph& graph) {
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const bool is_missing =
+        std::visit([]<class T>(const T&) { return device::WithoutDeviceCode<T>; }, graph.nodes[node].op);
+    if (is_missing) return node;
+  }
+  return std::nullopt;
+}
+
+}  // namespace driftbound
