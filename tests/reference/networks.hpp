@@ -130,7 +130,7 @@ private:
     namespace op = driftbound::op;
     const Entry x = pick_recent();
     const std::int64_t width = 1 + static_cast<std::int64_t>(make_.below(8));
-    switch (make_.below(batched_ ? 11 : 14)) {
+    switch (make_.below(batched_ ? 19 : 22)) {
       case 0:
       case 1: {
         op::Gemm gemm;
@@ -162,7 +162,25 @@ private:
         const Entry other = pick();
         return push(op::Concat{1}, {x.id, other.id}, x.width + other.width);
       }
-      case 11: {  // x^T w x'
+      case 11:
+        return push(op::Abs{}, {x.id}, x.width);
+      case 12:
+        return make_.chance(0.5) ? push(op::Min{}, {x.id, partner(x)}, x.width)
+                                 : push(op::Max{}, {x.id, partner(x)}, x.width);
+      case 13:
+        return push(op::PRelu{}, {x.id, constant({x.width})}, x.width);
+      case 14:
+        return make_.chance(0.5) ? push(op::Clip{-0.5, 1.25}, {x.id}, x.width)
+                                 : push(op::ThresholdedRelu{0.25}, {x.id}, x.width);
+      case 15:
+        return reduction(x);
+      case 16:
+        return selection(x);
+      case 17:
+        return push(op::SumOf{}, {x.id, partner(x), partner(x)}, x.width);
+      case 18:
+        return push(op::ReduceSumSquare{{1}, true}, {x.id}, 1);
+      case 19: {  // x^T w x'
         op::Gemm left;
         left.transpose_a = true;
         const Entry other = pick();
@@ -171,7 +189,7 @@ private:
         pool_.pop_back();
         return push(op::MatMul{}, {x.id, small}, other.width);
       }
-      case 12: {
+      case 20: {
         const driftbound::ValueId w = constant({samples_, samples_});
         return push(op::MatMul{}, {w, x.id}, x.width);
       }
@@ -184,10 +202,36 @@ private:
     }
   }
 
+  void reduction(const Entry& x) {
+    namespace op = driftbound::op;
+    switch (make_.below(3)) {
+      case 0:
+        return push(op::ReduceSum{{1}, true}, {x.id}, 1);
+      case 1:
+        return push(op::ReduceMax{{-1}, true}, {x.id}, 1);
+      default:
+        return push(op::ReduceMin{{1}, true}, {x.id}, 1);
+    }
+  }
+
+  void selection(const Entry& x) {
+    namespace op = driftbound::op;
+    switch (make_.below(4)) {
+      case 0:
+        return push(op::Slice{{x.width - 1}, {-x.width - 1}, {1}, {-1}}, {x.id}, x.width);
+      case 1:
+        return push(op::Gather{1, {3}, {0, -1, 0}}, {x.id}, 3);
+      case 2:
+        return push(op::Pad{op::Pad::Mode::constant, {0, 1}, {0, 1}, 0.75}, {x.id}, x.width + 2);
+      default:
+        return x.width > 4 ? push(op::Identity{}, {x.id}, x.width) : push(op::Tile{{1, 2}}, {x.id}, 2 * x.width);
+    }
+  }
+
   void curved_step() {
     namespace op = driftbound::op;
     const Entry x = pick_recent();
-    switch (make_.below(13)) {
+    switch (make_.below(28)) {
       case 0:
         return push(op::Tanh{}, {x.id}, x.width);
       case 1:
@@ -214,9 +258,48 @@ private:
         return push(op::Div{}, {pick_of_width(x.width), pool_.back().id}, x.width);
       case 11:
         return push(op::Mul{}, {x.id, pick_of_width(x.width)}, x.width);
+      case 12:
+        return push(op::Reciprocal{}, {x.id}, x.width);
+      case 13:
+        push(op::Softplus{}, {x.id}, x.width);
+        return push(op::Log{}, {pool_.back().id}, x.width);
+      case 14:
+        return push(op::Tan{}, {x.id}, x.width);
+      case 15:
+        return push(op::Atan{}, {x.id}, x.width);
+      case 16:
+        push(op::Tanh{}, {x.id}, x.width);
+        return make_.chance(0.5) ? push(op::Sinh{}, {pool_.back().id}, x.width)
+                                 : push(op::Cosh{}, {pool_.back().id}, x.width);
+      case 17:
+        return make_.chance(0.5) ? push(op::Floor{}, {x.id}, x.width) : push(op::Ceil{}, {x.id}, x.width);
+      case 18:
+        return push(op::Sign{}, {x.id}, x.width);
+      case 19: {
+        const double exponents[] = {2.0, 3.0, -1.0, 0.5, 1.7};
+        return push(op::Pow{exponents[make_.below(5)]}, {x.id}, x.width);
+      }
+      case 20:
+      case 21:
+      case 22:
+      case 23:
+        return activation(x);
+      case 24:
+        return push(op::MeanOf{}, {x.id, partner(x)}, x.width);
+      case 25:
+        return push(op::LogSoftmax{}, {x.id}, x.width);
+      case 26:
+        return push(op::ReduceLogSumExp{{1}, true}, {x.id}, 1);
       default:
         return push(op::Softmax{}, {x.id}, x.width);
     }
+  }
+
+  void activation(const Entry& x) {
+    namespace op = driftbound::op;
+    const driftbound::Op ops[] = {op::Selu{}, op::Celu{0.5},  op::HardSigmoid{}, op::HardSwish{}, op::Swish{1.5},
+                                  op::Mish{}, op::Softsign{}, op::Gelu{false},   op::Gelu{true}};
+    return push(ops[make_.below(std::size(ops))], {x.id}, x.width);
   }
 
   driftbound::ValueId pick_of_width(std::int64_t width) {

@@ -6,7 +6,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/graph.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/ball.hpp"
 
 /// A second way to the exact values: plain loops over matrices, with its own index rules (every tensor
@@ -92,6 +95,29 @@ struct Matrix {
   const Real& at(std::size_t r, std::size_t c) const { return values[r * columns + c]; }
   const Real& broadcast(std::size_t r, std::size_t c) const { return at(rows == 1 ? 0 : r, columns == 1 ? 0 : c); }
 };
+
+template <class Real>
+Real smaller(const Real& a, const Real& b) {
+  return a <= b ? a : b;
+}
+template <class Real>
+Real larger(const Real& a, const Real& b) {
+  return a <= b ? b : a;
+}
+
+/// One number of every row, or of the whole matrix.
+template <class Real, class F>
+Matrix<Real> fold(const Matrix<Real>& x, const std::vector<std::int64_t>& axes, F f) {
+  const bool is_row = axes.size() == 1 && (axes[0] == 1 || axes[0] == -1);
+  if (!is_row && !axes.empty()) throw std::logic_error("no reduction of the oracle");
+  const std::size_t length = is_row ? x.columns : x.values.size();
+  Matrix<Real> y(x.values.size() / length, 1);
+  for (std::size_t r = 0; r < y.rows; ++r) {
+    y.values[r] = x.values[r * length];
+    for (std::size_t c = 1; c < length; ++c) y.values[r] = f(y.values[r], x.values[r * length + c]);
+  }
+  return y;
+}
 
 template <class Real>
 Matrix<Real> matrix(const driftbound::Tensor<double>& tensor) {
@@ -206,6 +232,71 @@ private:
   static M compute(const driftbound::op::Flatten&, In in) { return in[0]; }
   static M compute(const driftbound::op::Squeeze&, In in) { return in[0]; }
   static M compute(const driftbound::op::Unsqueeze&, In in) { return in[0]; }
+  static M compute(const driftbound::op::Abs&, In in) {
+    return map(in[0], [](const Real& x) { return magnitude(x); });
+  }
+  static M compute(const driftbound::op::Sign&, In in) {
+    return map(in[0], [](const Real& x) { return Real(static_cast<double>(sign(x))); });
+  }
+  static M compute(const driftbound::op::Min&, In in) { return zip(in[0], in[1], smaller<Real>); }
+  static M compute(const driftbound::op::Max&, In in) { return zip(in[0], in[1], larger<Real>); }
+  static M compute(const driftbound::op::PRelu&, In in) {
+    return zip(in[0], in[1], [](const Real& x, const Real& slope) { return sign(x) < 0 ? Real(slope * x) : x; });
+  }
+  static M compute(const driftbound::op::Clip& clip, In in) {
+    return map(in[0], [&](Real x) {
+      if (std::isfinite(clip.least)) x = larger(x, Real(clip.least));
+      return std::isfinite(clip.most) ? smaller(x, Real(clip.most)) : x;
+    });
+  }
+  static M compute(const driftbound::op::ThresholdedRelu& relu, In in) {
+    return map(in[0], [&](const Real& x) { return x <= Real(relu.alpha) ? Real(0.0) : x; });
+  }
+  static M compute(const driftbound::op::ReduceSum& reduce, In in) {
+    return fold(in[0], reduce.axes, [](const Real& a, const Real& b) { return Real(a + b); });
+  }
+  static M compute(const driftbound::op::ReduceMax& reduce, In in) { return fold(in[0], reduce.axes, larger<Real>); }
+  static M compute(const driftbound::op::ReduceMin& reduce, In in) { return fold(in[0], reduce.axes, smaller<Real>); }
+
+  static driftbound::Shape shape_of(const M& x) {
+    return {static_cast<std::int64_t>(x.rows), static_cast<std::int64_t>(x.columns)};
+  }
+  /// Selections whose output is a matrix.
+  template <class Selection>
+  requires driftbound::Selection<Selection>
+  static M compute(const Selection& op, In in) {
+    std::vector<driftbound::Shape> shapes;
+    for (const M& x : in) shapes.push_back(shape_of(x));
+    driftbound::Graph graph;
+    std::vector<driftbound::ValueId> inputs;
+    for (const driftbound::Shape& shape : shapes) {
+      inputs.push_back(graph.add_input("x" + std::to_string(inputs.size()), driftbound::ElementType::f64,
+                                       {{shape[0], ""}, {shape[1], ""}}));
+    }
+    const driftbound::ValueId output = graph.add_node("y", op, inputs);
+    graph.outputs = {output};
+    const driftbound::Shape shape = infer_shapes(graph, shapes)[output];
+    M y(static_cast<std::size_t>(shape.at(0)), static_cast<std::size_t>(shape.at(1)));
+    const auto sources = driftbound::plan_selection(op, shapes, shape);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      y.values[i] =
+          sources[i].is_fill() ? Real(driftbound::fill_value(op)) : in[sources[i].input].values[sources[i].index];
+    }
+    return y;
+  }
+  /// The body is the definition.
+  template <class Composite>
+  requires driftbound::Composite<Composite>
+  static M compute(const Composite& op, In in) {
+    std::vector<driftbound::Shape> shapes;
+    for (const M& x : in) shapes.push_back(shape_of(x));
+    const driftbound::Graph body = driftbound::composite_body(op, shapes);
+    Evaluation inner;
+    inner.set_constants(body);
+    for (std::size_t slot = 0; slot < in.size(); ++slot) inner.set(body.inputs[slot], in[slot]);
+    for (const driftbound::Node& node : body.nodes) inner.set(node.output, inner.result(node));
+    return inner.value(body.outputs.front());
+  }
 
   template <class Op>
   static M compute(const Op& op, In in) {
@@ -217,6 +308,33 @@ private:
   }
   static M transcendental(const driftbound::op::Div&, In in) {
     return zip(in[0], in[1], [](const Real& a, const Real& b) { return Real(a / b); });
+  }
+  static M transcendental(const driftbound::op::Reciprocal&, In in) {
+    return map(in[0], [](const Real& x) { return Real(1 / x); });
+  }
+  static M transcendental(const driftbound::op::Log&, In in) {
+    return map(in[0], [](const Real& x) { return Real(log(x)); });
+  }
+  static M transcendental(const driftbound::op::Tan&, In in) {
+    return map(in[0], [](const Real& x) { return Real(tan(x)); });
+  }
+  static M transcendental(const driftbound::op::Atan&, In in) {
+    return map(in[0], [](const Real& x) { return Real(atan(x)); });
+  }
+  static M transcendental(const driftbound::op::Sinh&, In in) {
+    return map(in[0], [](const Real& x) { return Real(sinh(x)); });
+  }
+  static M transcendental(const driftbound::op::Cosh&, In in) {
+    return map(in[0], [](const Real& x) { return Real(cosh(x)); });
+  }
+  static M transcendental(const driftbound::op::Floor&, In in) {
+    return map(in[0], [](const Real& x) { return Real(floor(x)); });
+  }
+  static M transcendental(const driftbound::op::Ceil&, In in) {
+    return map(in[0], [](const Real& x) { return Real(ceil(x)); });
+  }
+  static M transcendental(const driftbound::op::Pow& power, In in) {
+    return map(in[0], [&](const Real& x) { return Real(pow(x, Real(power.exponent))); });
   }
   static M transcendental(const driftbound::op::Elu& elu, In in) {
     return map(in[0], [&](const Real& x) { return x < 0 ? Real(Real(elu.alpha) * (exp(x) - 1)) : x; });

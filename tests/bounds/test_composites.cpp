@@ -1,0 +1,389 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/reference/reference.hpp"
+#include "support/bound_checks.hpp"
+
+// One node of every composite and every new primitive, run by the CPU evaluator and held against the certified
+// reference: local bounds against the exact node on the recorded operands, the forward bound against the exact node on
+// operands finer than the arithmetic reads.
+
+using namespace checks;
+
+namespace {
+
+struct OperandShape {
+  Shape shape;
+  enum class Sign { any, positive } sign = Sign::any;
+};
+
+struct Family {
+  std::string name;
+  Op op;
+  std::vector<OperandShape> operands;
+  double largest_median = 1e3;  ///< of bound / error
+  std::vector<double> scales = {1.0, 1e-3, 8.0};
+};
+
+using Sign = OperandShape::Sign;
+
+op::WindowGeometry window(std::vector<std::int64_t> kernel, std::vector<std::int64_t> strides = {},
+                          std::vector<std::int64_t> dilations = {}, std::vector<std::int64_t> pads = {}) {
+  op::WindowGeometry geometry;
+  geometry.kernel = std::move(kernel);
+  geometry.strides = std::move(strides);
+  geometry.dilations = std::move(dilations);
+  geometry.pads_before = geometry.pads_after = std::move(pads);
+  return geometry;
+}
+
+std::vector<Family> primitives() {
+  return {
+      {"abs", op::Abs{}, {{{40}}}},
+      {"reciprocal", op::Reciprocal{}, {{{40}, Sign::positive}}},
+      {"log", op::Log{}, {{{40}, Sign::positive}}},
+      {"tan", op::Tan{}, {{{40}}}, 1e3, {1.0, 1e-3}},
+      {"atan", op::Atan{}, {{{40}}}},
+      {"sinh", op::Sinh{}, {{{40}}}},
+      {"cosh", op::Cosh{}, {{{40}}}},
+      {"floor", op::Floor{}, {{{40}}}},
+      {"ceil", op::Ceil{}, {{{40}}}},
+      {"sign", op::Sign{}, {{{40}}}},
+      {"square", op::Pow{2.0}, {{{40}}}},
+      {"power", op::Pow{1.7}, {{{40}, Sign::positive}}},
+      {"clip", op::Clip{-0.25, 0.1}, {{{40}}}},
+      {"thresholded relu", op::ThresholdedRelu{0.5}, {{{40}}}},
+      {"min", op::Min{}, {{{5, 8}}, {{8}}}},
+      {"max", op::Max{}, {{{5, 8}}, {{8}}}},
+      {"prelu", op::PRelu{}, {{{5, 8}}, {{8}}}},
+      {"reduce sum", op::ReduceSum{{1}, true}, {{{5, 9, 4}}}},
+      {"reduce sum of all", op::ReduceSum{{}, false}, {{{5, 9}}}},
+      {"reduce max", op::ReduceMax{{0}, false}, {{{5, 8}}}},
+      {"reduce min", op::ReduceMin{{-1}, true}, {{{5, 8}}}},
+      {"slice", op::Slice{{7}, {0}, {1}, {-2}}, {{{5, 8}}}},
+      {"gather", op::Gather{1, {3}, {0, -1, 2}}, {{{5, 8}}}},
+      {"expand", op::Expand{{5, 8}}, {{{5, 1}}}},
+      {"tile", op::Tile{{2, 1}}, {{{5, 8}}}},
+      {"pad", op::Pad{op::Pad::Mode::constant, {1, 2}, {0, 1}, 0.1}, {{{5, 8}}}},
+      {"where", op::Where{{4}, {true, false, false, true}}, {{{5, 4}}, {{4}}}},
+      {"windows", op::Windows{window({3}, {2}, {}, {1})}, {{{2, 3, 8}}}},
+  };
+}
+
+std::vector<Family> elementwise() {
+  return {
+      {"selu", op::Selu{}, {{{40}}}},
+      {"celu", op::Celu{0.7}, {{{40}}}},
+      {"hard sigmoid", op::HardSigmoid{}, {{{40}}}},
+      {"hard swish", op::HardSwish{}, {{{40}}}},
+      {"swish", op::Swish{1.3}, {{{40}}}},
+      {"mish", op::Mish{}, {{{40}}}},
+      {"softsign", op::Softsign{}, {{{40}}}},
+      {"gelu", op::Gelu{false}, {{{40}}}},
+      {"gelu, tanh", op::Gelu{true}, {{{40}}}},
+      {"sum", op::SumOf{}, {{{5, 8}}, {{8}}, {{5, 1}}}},
+      {"mean", op::MeanOf{}, {{{5, 8}}, {{8}}, {{5, 1}}}},
+      {"least", op::MinOf{}, {{{5, 8}}, {{8}}, {{5, 1}}}},
+      {"largest", op::MaxOf{}, {{{5, 8}}, {{8}}, {{5, 1}}}},
+  };
+}
+
+std::vector<Family> reductions() {
+  const std::vector<std::int64_t> axes = {1, 2};
+  return {
+      {"log softmax", op::LogSoftmax{}, {{{5, 8}}}},
+      {"log softmax, trailing", op::LogSoftmax{1, true}, {{{2, 3, 4}}}},
+      {"reduce mean", op::ReduceMean{axes, true}, {{{3, 4, 5}}}},
+      {"reduce l1", op::ReduceL1{axes, false}, {{{3, 4, 5}}}},
+      {"reduce l2", op::ReduceL2{axes, true}, {{{3, 4, 5}}}},
+      {"reduce sum of squares", op::ReduceSumSquare{axes, true}, {{{3, 4, 5}}}},
+      {"reduce log sum", op::ReduceLogSum{axes, true}, {{{3, 4, 5}, Sign::positive}}},
+      {"reduce log sum exp", op::ReduceLogSumExp{axes, true}, {{{3, 4, 5}}}},
+      {"batch normalisation", op::BatchNormalization{}, {{{2, 3, 5}}, {{3}}, {{3}}, {{3}}, {{3}, Sign::positive}}},
+      {"instance normalisation", op::InstanceNormalization{}, {{{2, 3, 7}}, {{3}}, {{3}}}},
+      {"group normalisation", op::GroupNormalization{2}, {{{2, 4, 5}}, {{4}}, {{4}}}},
+      {"layer normalisation", op::LayerNormalization{}, {{{4, 9}}, {{9}}, {{9}}}},
+      {"rms normalisation", op::RMSNormalization{}, {{{4, 9}}, {{9}}}},
+      {"l1 normalisation", op::LpNormalization{-1, 1}, {{{4, 9}}}},
+      {"l2 normalisation", op::LpNormalization{-1, 2}, {{{4, 9}}}},
+  };
+}
+
+std::vector<Family> windows() {
+  op::ConvTranspose transposed{window({}, {2}, {}, {1}), 2, {1}, {}};
+  return {
+      {"conv 1-d", op::Conv{window({}, {}, {}, {1})}, {{{2, 3, 9}}, {{4, 3, 3}}, {{4}}}},
+      {"conv 2-d", op::Conv{window({}, {2, 1}, {1, 2}, {1, 0}), 2}, {{{1, 4, 6, 7}}, {{4, 2, 3, 2}}}},
+      {"conv transposed", transposed, {{{1, 4, 5}}, {{4, 2, 3}}, {{4}}}},
+      {"max pool", op::MaxPool{window({2, 3}, {2, 1}, {}, {1, 1})}, {{{1, 2, 6, 5}}}},
+      {"average pool", op::AveragePool{window({3}, {2}, {}, {1})}, {{{1, 2, 9}}}},
+      {"average pool, padding", op::AveragePool{window({3}, {2}, {}, {1}), true}, {{{1, 2, 9}}}},
+      {"global average pool", op::GlobalAveragePool{}, {{{2, 3, 4, 4}}}},
+      {"global max pool", op::GlobalMaxPool{}, {{{2, 3, 4, 4}}}},
+  };
+}
+
+std::vector<Family> attention() {
+  const OperandShape x{{1, 2, 4, 6}};
+  return {
+      {"attention", op::Attention{}, {x, x, x}, 1e3, {1.0, 1e-3}},
+      {"attention, causal", op::Attention{true}, {x, x, x}, 1e3, {1.0, 1e-3}},
+      {"attention, grouped",
+       op::Attention{false, 0.3, 5.0, 4, 2},
+       {{{1, 3, 16}}, {{1, 5, 8}}, {{1, 5, 8}}, {{3, 5}}},
+       1e3,
+       {1.0, 1e-3}},
+      {"rotary embedding", op::RotaryEmbedding{}, {x, {{1, 4, 3}}, {{1, 4, 3}}}},
+      {"rotary embedding, interleaved", op::RotaryEmbedding{true, 0, 4}, {x, {{1, 4, 2}}, {{1, 4, 2}}}},
+      {"einsum, product", op::Einsum{"bij,bjk->bik"}, {{{2, 3, 7}}, {{2, 7, 4}}}},
+      {"einsum, three", op::Einsum{"i,ij,j->"}, {{{6}}, {{6, 5}}, {{5}}}},
+      {"einsum, sum", op::Einsum{"ij->i"}, {{{6, 6}}}},
+  };
+}
+
+Tensor<double> draw_operand(const OperandShape& operand, double scale, bool is_fine, Generator& generator) {
+  Tensor<double> values(operand.shape);
+  for (double& x : values.values) {
+    x = scale * uniform(generator, operand.sign == Sign::positive ? 0.25 : -1.0, 1.0);
+    if (!is_fine) x = static_cast<double>(static_cast<float>(x));
+  }
+  return values;
+}
+
+struct Problem {
+  Graph graph;
+  Inputs inputs;
+};
+
+Problem draw_problem(const Family& family, double scale, bool is_fine, ElementType type, Generator& generator) {
+  Problem problem;
+  std::vector<ValueId> ids;
+  for (const OperandShape& operand : family.operands) {
+    const std::string name = "x" + std::to_string(ids.size());
+    ids.push_back(add_fixed_input(problem.graph, name, type, operand.shape));
+    problem.inputs.tensors.emplace_back(
+        name,
+        StoredTensor::from(draw_operand(operand, operand.sign == Sign::positive ? 1.0 : scale, is_fine, generator)));
+  }
+  problem.graph.outputs = {problem.graph.add_node("y", family.op, ids)};
+  return problem;
+}
+
+/// Least |computed - exact| that the ball leaves, and the largest.
+std::pair<double, double> error_range(double computed, const Ball& exact) {
+  const Real distance = abs(Real(computed) - Real(exact.hi) - Real(exact.lo));
+  const Real radius = Real(exact.radius.value());
+  const Real least = distance - radius;
+  return {least < Real() ? 0.0 : least.to_double(), (distance + radius).to_double()};
+}
+
+struct Report {
+  std::int64_t checked = 0, violations = 0, infinite = 0;
+  std::string first_violation;
+  std::vector<double> ratios;  ///< bound / error, where there is an error
+  double utilisation = 0.0;
+
+  void add(const std::string& name, double computed, const Ball& exact, double bound) {
+    if (!std::isfinite(computed) || !exact.is_finite()) return;
+    ++checked;
+    if (!std::isfinite(bound)) {
+      ++infinite;
+      return;
+    }
+    const auto [least, largest] = error_range(computed, exact);
+    if (!(least <= bound)) {
+      if (violations++ == 0) {
+        char text[200];
+        std::snprintf(text, sizeof text, "%s: computed %a, exact %a, error %.6g, bound %.6g", name.c_str(), computed,
+                      exact.hi, least, bound);
+        first_violation = text;
+      }
+    }
+    if (least <= 0.0 || largest > 1.001 * least) return;
+    ratios.push_back(bound / least);
+    utilisation = std::max(utilisation, least / bound);
+  }
+  Report& operator+=(const Report& other) {
+    checked += other.checked;
+    violations += other.violations;
+    infinite += other.infinite;
+    if (first_violation.empty()) first_violation = other.first_violation;
+    ratios.insert(ratios.end(), other.ratios.begin(), other.ratios.end());
+    utilisation = std::max(utilisation, other.utilisation);
+    return *this;
+  }
+  double median() {
+    if (ratios.empty()) return 0.0;
+    std::sort(ratios.begin(), ratios.end());
+    return ratios[ratios.size() / 2];
+  }
+};
+
+bool claims_to_hold(const BoundResult& result) {
+  return result.guarantee == Guarantee::proven || result.guarantee == Guarantee::conditional;
+}
+
+struct Reports {
+  Report local, forward;
+};
+
+Shape output_shape(const Problem& problem) {
+  std::vector<Shape> shapes;
+  for (const auto& [name, tensor] : problem.inputs.tensors) shapes.push_back(tensor.shape());
+  return infer_shapes(problem.graph, shapes)[problem.graph.outputs.front()];
+}
+
+/// The trace of the one sample, in the graph's own shapes.
+Trace run_once(const Problem& problem, const ArithmeticModel& arithmetic) {
+  Trace trace = cpu_evaluator(arithmetic).run(problem.graph, problem.inputs);
+  Tensor<double> output = trace.layers.at(0).output.to_double();
+  output.shape = output_shape(problem);
+  trace.layers[0].output = StoredTensor::from(output);
+  return trace;
+}
+
+void check_trace(const Problem& problem, const Trace& trace, Reports& reports) {
+  const LayerBounds bounds = bound(problem.graph, trace).layers.at(0);
+  const Tensor<Ball> local = local_reference(problem.graph, trace).layers.at(0);
+  const Tensor<Ball> exact = certified_reference(problem.graph, problem.inputs).layers.at(0);
+  const Tensor<double> computed = trace.layers.at(0).output.to_double();
+  REQUIRE(computed.size() == local.size());
+  for (std::size_t i = 0; i < computed.size(); ++i) {
+    for (const BoundResult& result : bounds.local) {
+      if (claims_to_hold(result))
+        reports.local.add(result.name, computed.values[i], local.values[i], result.values.values.at(i));
+    }
+    for (const BoundResult& result : bounds.accumulated) {
+      if (result.name == "forward")
+        reports.forward.add(result.name, computed.values[i], exact.values[i], result.values.values.at(i));
+    }
+  }
+}
+
+Reports check_family(const Family& family, const std::string& arithmetic, const std::vector<SummationOrder>& orders,
+                     std::uint64_t seed) {
+  Generator generator(seed);
+  Reports reports;
+  const ElementType type = arithmetic == "fp64" ? ElementType::f64 : ElementType::f32;
+  for (const SummationOrder& order : orders) {
+    for (const double scale : family.scales) {
+      for (const bool is_fine : {false, true}) {
+        const Problem problem = draw_problem(family, scale, is_fine, type, generator);
+        check_trace(problem, run_once(problem, cpu_arithmetic(arithmetic, order)), reports);
+      }
+    }
+  }
+  return reports;
+}
+
+std::vector<SummationOrder> some_orders() {
+  using Kind = SummationOrder::Kind;
+  return {{Kind::sequential, 0, false}, {Kind::pairwise, 0, true}, {Kind::blocked, 3, false}};
+}
+
+std::vector<Family> all_families() {
+  std::vector<Family> all;
+  for (const auto& list : {primitives(), elementwise(), reductions(), windows(), attention()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+/// Another program's run: its arithmetic declared, its order of sums not.
+Reports check_foreign_order(const Family& family, const SummationOrder& order, std::uint64_t seed) {
+  Generator generator(seed);
+  Reports reports;
+  for (const double scale : family.scales) {
+    const Problem problem = draw_problem(family, scale, false, ElementType::f32, generator);
+    Trace trace = run_once(problem, cpu_arithmetic("fp32", order));
+    trace.arithmetic.order = SummationOrder{};
+    trace.provenance = foreign_provenance;
+    check_trace(problem, trace, reports);
+    CHECK(find_bound(bound(problem.graph, trace).layers.at(0).local, "order-aware") == nullptr);
+  }
+  return reports;
+}
+
+/// Rows that stagnate: one large term, the rest half a unit in its last place.
+Problem stagnating(const Op& op) {
+  Problem problem;
+  Tensor<double> x({1, 1, 32});
+  for (double& value : x.values) value = 0x1p-24;
+  x.values[0] = 1.0;
+  const ValueId id = add_fixed_input(problem.graph, "x", ElementType::f32, x.shape);
+  problem.inputs.tensors.emplace_back("x", StoredTensor::from(x));
+  problem.graph.outputs = {problem.graph.add_node("y", op, {id})};
+  return problem;
+}
+
+void require_holds(const Report& report) {
+  INFO(report.first_violation);
+  CHECK(report.checked > 0);
+  CHECK(report.violations == 0);
+}
+
+void check_arithmetic(const std::string& arithmetic, const std::vector<SummationOrder>& orders) {
+  for (const Family& family : all_families()) {
+    CAPTURE(family.name);
+    CAPTURE(arithmetic);
+    Reports reports;
+    for (int i = 0; i < test_multiplier(); ++i) {
+      const Reports more = check_family(family, arithmetic, orders, 71 + static_cast<std::uint64_t>(i));
+      reports.local += more.local;
+      reports.forward += more.forward;
+    }
+    require_holds(reports.local);
+    require_holds(reports.forward);
+    CHECK(reports.local.infinite == 0);
+    CHECK(reports.forward.infinite == 0);
+    CHECK(reports.local.median() <= family.largest_median);
+    if (!reports.local.ratios.empty() && reports.local.checked > 100) CHECK(reports.local.utilisation >= 0.04);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every composite and new primitive keeps its bounds in float32, in several orders") {
+  check_arithmetic("fp32", some_orders());
+}
+
+TEST_CASE("every composite and new primitive keeps its bounds where products round their operands") {
+  check_arithmetic("tf32", {{SummationOrder::Kind::sequential, 0, false}});
+  check_arithmetic("bf16", {{SummationOrder::Kind::pairwise, 0, false}});
+  check_arithmetic("fp16", {{SummationOrder::Kind::pairwise, 0, false}});
+}
+
+TEST_CASE("every composite and new primitive keeps its bounds in float64") {
+  check_arithmetic("fp64", {{SummationOrder::Kind::blocked, 4, true}});
+}
+
+TEST_CASE("a run of another program in an order unknown lies within the bounds of any order") {
+  for (const Family& family : all_families()) {
+    CAPTURE(family.name);
+    for (const SummationOrder& order : some_orders()) {
+      const Reports reports = check_foreign_order(family, order, 81);
+      require_holds(reports.local);
+      require_holds(reports.forward);
+      CHECK(reports.local.infinite == 0);
+    }
+  }
+}
+
+TEST_CASE("sums inside composites that lose every small term come near their bounds") {
+  const SummationOrder sequential{SummationOrder::Kind::sequential, 0, false};
+  for (const Op& op : {Op(op::ReduceSum{{2}, true}), Op(op::ReduceL1{{2}, true}), Op(op::ReduceMean{{2}, true}),
+                       Op(op::GlobalAveragePool{})}) {
+    CAPTURE(std::string(name_of(op)));
+    const Problem problem = stagnating(op);
+    Reports reports;
+    check_trace(problem, run_once(problem, cpu_arithmetic("fp32", sequential)), reports);
+    require_holds(reports.local);
+    CHECK(reports.local.utilisation >= 0.9);
+  }
+}
