@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -201,6 +202,29 @@ template <bounds::Rules::Unary bounds::Rules::*Member, bounds::Rules::Unary Rule
 BoundFault halved_unary(const std::string& name, RealFunction f, double low, double high, double alpha = 0.0) {
   return {name + " halves", [](bounds::Rules& r) { r.*Member = [](const Point& p) { return halved(Rule(p)); }; },
           [=](const bounds::Rules& r) { return check_unary_rule(r.*Member, f, low, high, alpha, 500, 49).violations; }};
+}
+
+Real larger(const Real& a, const Real& b) {
+  return a < b ? b : a;
+}
+Real smaller(const Real& a, const Real& b) {
+  return a < b ? a : b;
+}
+
+/// Half of what a rule for the groups of a reduction says.
+template <bounds::Rules::Group bounds::Rules::*Member, bounds::Rules::Group Rule>
+BoundFault halved_group(const std::string& name, Real (*join)(const Real&, const Real&)) {
+  return {name + " halves",
+          [](bounds::Rules& r) {
+            r.*Member = [](std::span<const double> x, std::span<const double> e) { return halved(Rule(x, e)); };
+          },
+          [=](const bounds::Rules& r) { return check_group_rule(r.*Member, join, 200, 55).violations; }};
+}
+
+std::int64_t check_prelu(const bounds::Rules& rules) {
+  return check_binary_rule(
+             rules.prelu, [](const Real& x, const Real& slope) { return x < Real() ? slope * x : x; }, 200, 58)
+      .violations;
 }
 
 /// Points next to which a function with jumps takes another value, against its rule.
@@ -448,6 +472,41 @@ std::vector<BoundFault> bound_faults() {
        [](const auto& r) {
          return check_binary_rule(
                     r.minimum, [](const Real& a, const Real& b) { return a < b ? a : b; }, 200, 53)
+             .violations;
+       }},
+      halved_group<&bounds::Rules::reduce_sum, bounds::propagate_reduce_sum>(
+          "a sum of a group", [](const Real& a, const Real& b) { return a + b; }),
+      halved_group<&bounds::Rules::reduce_max, bounds::propagate_reduce_max>("a maximum of a group", larger),
+      halved_group<&bounds::Rules::reduce_min, bounds::propagate_reduce_min>("a minimum of a group", smaller),
+      {"a maximum of a group moves as the term that is largest at the centre",
+       [](auto& r) {
+         r.reduce_max = [](std::span<const double> x, std::span<const double> e) {
+           return Magnitude(e[static_cast<std::size_t>(std::max_element(x.begin(), x.end()) - x.begin())]);
+         };
+       },
+       [](const auto& r) { return check_group_rule(r.reduce_max, larger, 200, 56).violations; }},
+      {"PRelu forgets its slope's error",
+       [](auto& r) {
+         r.prelu = [](double x, Magnitude ex, double slope, Magnitude) {
+           return bounds::propagate_prelu(x, ex, slope, Magnitude());
+         };
+       },
+       check_prelu},
+      {"PRelu halves",
+       [](auto& r) {
+         r.prelu = [](double x, Magnitude ex, double slope, Magnitude e) {
+           return halved(bounds::propagate_prelu(x, ex, slope, e));
+         };
+       },
+       check_prelu},
+      halved_unary<&bounds::Rules::thresholded_relu, bounds::propagate_thresholded_relu>(
+          "ThresholdedRelu", [](const Real& x) { return x <= Real(0.5) ? Real() : x; }, -2.0, 2.0, 0.5),
+      {"the jump of ThresholdedRelu is overlooked",
+       [](auto& r) { r.thresholded_relu = [](const Point& p) { return p.e; }; },
+       [](const auto& r) {
+         return check_unary_rule(
+                    r.thresholded_relu, [](const Real& x) { return x <= Real(0.5) ? Real() : x; }, -2.0, 2.0, 0.5, 500,
+                    57)
              .violations;
        }},
   };

@@ -59,6 +59,33 @@ inline Tally check_binary_rule(bounds::Rules::Binary rule, const std::function<R
   return tally;
 }
 
+/// Every corner of a box of radii, on groups of up to five terms.
+inline Tally check_group_rule(bounds::Rules::Group rule, const std::function<Real(const Real&, const Real&)>& join,
+                              int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 1 + generator() % 5;
+    std::vector<double> x(n), e(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = uniform(generator, -2.0, 2.0);
+      e[i] = generator() % 4 == 0 ? 0.0 : draw_radius(generator);
+    }
+    const double bound = rule(x, e).value();
+    const auto joined = [&](const auto& sign) {
+      Real result = Real(x[0]) + Real(sign(0)) * Real(e[0]);
+      for (std::size_t i = 1; i < n; ++i) result = join(result, Real(x[i]) + Real(sign(i)) * Real(e[i]));
+      return result;
+    };
+    const Real centre = joined([](std::size_t) { return 0.0; });
+    for (std::size_t corner = 0; corner < (std::size_t{1} << n); ++corner) {
+      const Real moved = joined([&](std::size_t i) { return (corner >> i & 1) != 0 ? 1.0 : -1.0; });
+      tally.add(0.0, moved - centre, bound);
+    }
+  }
+  return tally;
+}
+
 inline std::vector<Real> exact_softmax(const std::vector<Real>& x) {
   Real sum;
   std::vector<Real> p;
