@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "driftbound/model/composite.hpp"
 #include "evaluate/small_graphs.hpp"
 
 namespace driftbound::tests {
@@ -13,8 +14,13 @@ struct OpCase {
   std::vector<Tensor<double>> operands;
 };
 
-/// Every op of the library at least once, with broadcasting, transposition and several axes.
-inline std::vector<OpCase> every_op(std::mt19937_64& random) {
+/// Windows of 2 by 2 with dilation, stride and pads.
+inline op::WindowGeometry some_windows() {
+  return {{2, 2}, {2, 1}, {1, 2}, {1, 0}, {0, 1}, op::WindowGeometry::AutoPad::none, false};
+}
+
+/// Broadcasting, transposition and several axes of the ops that are no composites.
+inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
   const auto some = [&](Shape shape) { return random_tensor<double>(std::move(shape), random, 3.0); };
   const auto positive = [&](Shape shape) {
     Tensor<double> result = some(std::move(shape));
@@ -57,7 +63,117 @@ inline std::vector<OpCase> every_op(std::mt19937_64& random) {
       {op::Transpose{{2, 0, 1}}, {some({2, 3, 4})}},
       {op::Identity{}, {some({5})}},
       {op::Cast{ElementType::f64}, {some({5})}},
+      {op::Abs{}, {some({5})}},
+      {op::Reciprocal{}, {positive({5})}},
+      {op::Log{}, {positive({5})}},
+      {op::Tan{}, {some({5})}},
+      {op::Atan{}, {some({5})}},
+      {op::Sinh{}, {some({5})}},
+      {op::Cosh{}, {some({5})}},
+      {op::Floor{}, {some({5})}},
+      {op::Ceil{}, {some({5})}},
+      {op::Sign{}, {some({5})}},
+      {op::Pow{3.0}, {some({5})}},
+      {op::Pow{0.5}, {positive({5})}},
+      {op::Pow{-1.25}, {positive({5})}},
+      {op::Clip{-1.0, 2.0}, {some({5})}},
+      {op::Clip{0.5}, {some({5})}},
+      {op::ThresholdedRelu{0.5}, {some({5})}},
+      {op::Min{}, {some({2, 1, 3}), some({4, 1})}},
+      {op::Max{}, {some({2, 3}), some({3})}},
+      {op::PRelu{}, {some({2, 3, 2}), some({3, 1})}},
+      {op::ReduceSum{{1}, true}, {some({2, 3, 4})}},
+      {op::ReduceSum{{}, false}, {some({2, 3})}},
+      {op::ReduceMax{{0, -1}, false}, {some({2, 3, 4})}},
+      {op::ReduceMin{{-2}, true}, {some({2, 3, 4})}},
+      {op::Slice{{-1, 0}, {-10, 3}, {1, 0}, {-2, 1}}, {some({4, 5})}},
+      {op::Gather{1, {2, 2}, {0, -1, 2, 0}}, {some({2, 3, 2})}},
+      {op::Expand{{2, 3, 4}}, {some({3, 1})}},
+      {op::Tile{{2, 3}}, {some({2, 2})}},
+      {op::Pad{op::Pad::Mode::constant, {1, 0}, {0, 2}, 1.5}, {some({2, 3})}},
+      {op::Pad{op::Pad::Mode::reflect, {2, 1}, {0, -1}, 0.0}, {some({3, 4})}},
+      {op::Pad{op::Pad::Mode::edge, {1}, {2}, 0.0}, {some({3})}},
+      {op::Pad{op::Pad::Mode::wrap, {2}, {1}, 0.0}, {some({3})}},
+      {op::Where{{2, 1}, {true, false}}, {some({2, 3}), some({3})}},
+      {op::Windows{some_windows(), op::Windows::Outside::zero}, {some({1, 2, 5, 4})}},
+      {op::Windows{some_windows(), op::Windows::Outside::nearest}, {some({1, 2, 5, 4})}},
   };
+}
+
+/// Axes, groups, strides and pads of the composites.
+inline std::vector<OpCase> every_composite(std::mt19937_64& random) {
+  const auto some = [&](Shape shape) { return random_tensor<double>(std::move(shape), random, 3.0); };
+  const auto positive = [&](Shape shape) {
+    Tensor<double> result = some(std::move(shape));
+    for (double& x : result.values) x = x * x + 0.25;
+    return result;
+  };
+  const op::WindowGeometry pooled{{2, 3}, {2, 1}, {}, {0, 1}, {1, 1}, op::WindowGeometry::AutoPad::none, true};
+  const op::WindowGeometry same{{3}, {2}, {}, {}, {}, op::WindowGeometry::AutoPad::same_lower, false};
+  return {
+      {op::Selu{}, {some({5})}},
+      {op::Celu{0.75}, {some({5})}},
+      {op::HardSigmoid{}, {some({5})}},
+      {op::HardSwish{}, {some({5})}},
+      {op::Swish{1.5}, {some({5})}},
+      {op::Mish{}, {some({5})}},
+      {op::Softsign{}, {some({5})}},
+      {op::Gelu{false}, {some({5})}},
+      {op::Gelu{true}, {some({5})}},
+      {op::LogSoftmax{1, false}, {some({2, 3, 4})}},
+      {op::LogSoftmax{1, true}, {some({2, 3, 4})}},
+      {op::SumOf{}, {some({2, 3}), some({3}), some({2, 1})}},
+      {op::MeanOf{}, {some({2, 3}), some({3}), some({})}},
+      {op::MinOf{}, {some({2, 3}), some({3}), some({2, 1})}},
+      {op::MaxOf{}, {some({4})}},
+      {op::ReduceMean{{0, 2}, false}, {some({2, 3, 4})}},
+      {op::ReduceL1{{-1}, true}, {some({2, 3})}},
+      {op::ReduceL2{{}, false}, {some({2, 3})}},
+      {op::ReduceSumSquare{{0}, true}, {some({2, 3})}},
+      {op::ReduceLogSum{{1}, true}, {positive({2, 3})}},
+      {op::ReduceLogSumExp{{0}, false}, {some({2, 3})}},
+      {op::BatchNormalization{}, {some({2, 3, 2}), some({3}), some({3}), some({3}), positive({3})}},
+      {op::InstanceNormalization{1e-2}, {some({2, 3, 4}), some({3}), some({3})}},
+      {op::GroupNormalization{2, 1e-2, false}, {some({2, 4, 3}), some({4}), some({4})}},
+      {op::GroupNormalization{2, 1e-2, true}, {some({1, 4, 2, 2}), some({2}), some({2})}},
+      {op::LayerNormalization{-1, 1e-2}, {some({2, 5}), some({5}), some({5})}},
+      {op::LayerNormalization{1, 1e-2}, {some({2, 3, 2}), some({3, 2})}},
+      {op::RMSNormalization{-1, 1e-5}, {some({2, 5}), some({5})}},
+      {op::LpNormalization{0, 1}, {some({3, 2})}},
+      {op::LpNormalization{-1, 2}, {some({3, 2})}},
+      {op::Conv{some_windows(), 2}, {some({1, 4, 5, 4}), some({2, 2, 2, 2}), some({2})}},
+      {op::Conv{same, 1}, {some({2, 2, 6}), some({3, 2, 3})}},
+      {op::ConvTranspose{{{}, {2}, {2}, {1}, {0}}, 2, {1}, {}}, {some({1, 4, 3}), some({4, 1, 2}), some({2})}},
+      {op::MaxPool{pooled}, {some({1, 2, 4, 4})}},
+      {op::MaxPool{same}, {some({2, 1, 5})}},
+      {op::AveragePool{pooled, true}, {some({1, 2, 4, 4})}},
+      {op::AveragePool{pooled, false}, {some({1, 2, 4, 4})}},
+      {op::GlobalAveragePool{}, {some({2, 3, 2, 2})}},
+      {op::GlobalMaxPool{}, {some({2, 3, 4})}},
+      {op::Attention{}, {some({1, 2, 3, 4}), some({1, 2, 5, 4}), some({1, 2, 5, 2}), some({3, 5})}},
+      {op::Attention{true, 0.25, 4.0, 4, 2}, {some({1, 3, 8}), some({1, 3, 4}), some({1, 3, 4})}},
+      {op::RotaryEmbedding{}, {some({1, 2, 3, 4}), some({1, 3, 2}), some({1, 3, 2})}},
+      {op::RotaryEmbedding{true, 2, 2}, {some({1, 3, 8}), some({1, 3, 1}), some({1, 3, 1})}},
+      {op::Einsum{"bij,bjk->bik"}, {some({2, 3, 4}), some({2, 4, 2})}},
+      {op::Einsum{"ij,kj,k->i"}, {some({2, 3}), some({4, 3}), some({4})}},
+  };
+}
+
+/// Every op of the library at least once.
+inline std::vector<OpCase> every_op(std::mt19937_64& random) {
+  std::vector<OpCase> cases = every_primitive(random);
+  for (OpCase& one : every_composite(random)) cases.push_back(std::move(one));
+  return cases;
+}
+
+/// Whether the device evaluator has the op in this version.
+inline bool runs_on_a_device(const Op& op) {
+  return op.index() <= Op(op::Cast{}).index();
+}
+
+/// Units in the last place that an op, evaluated in a few operations on operands of every_op(), may lose.
+inline double units_of(const Op& op) {
+  return is_composite(op) ? 4096.0 : 64.0;
 }
 
 }  // namespace driftbound::tests

@@ -149,7 +149,8 @@ TEST_CASE("the fp64 evaluator agrees with evaluate_as<double> to a few units on 
     const Tensor<double> plain = evaluate_as<double>(graph_of(c.op, c.operands), inputs_of(c.operands)).at(0);
     REQUIRE(ours.size() == plain.size());
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      CHECK(std::abs(ours.values[i] - plain.values[i]) <= 64 * 0x1p-53 * std::max(1.0, std::abs(plain.values[i])));
+      CHECK(std::abs(ours.values[i] - plain.values[i]) <=
+            units_of(c.op) * 0x1p-53 * std::max(1.0, std::abs(plain.values[i])));
     }
   }
 }

@@ -134,6 +134,71 @@ inline double transpose(const op::Transpose& transpose, const Tensor<double>& in
   return at(in, source);
 }
 
+/// numpy's rule: bounds count from the end where negative, then are clamped; the k-th element kept along an axis.
+inline double slice(const op::Slice& slice, const Tensor<double>& in, Index out) {
+  const auto rank = static_cast<std::int64_t>(in.shape.size());
+  for (std::size_t i = 0; i < slice.starts.size(); ++i) {
+    const std::int64_t named = slice.axes.empty() ? static_cast<std::int64_t>(i) : slice.axes[i];
+    const auto axis = static_cast<std::size_t>(named < 0 ? named + rank : named);
+    const std::int64_t extent = in.shape[axis], step = slice.steps.empty() ? 1 : slice.steps[i];
+    std::int64_t start = slice.starts[i] < 0 ? slice.starts[i] + extent : slice.starts[i];
+    start = step > 0 ? std::clamp<std::int64_t>(start, 0, extent) : std::clamp<std::int64_t>(start, -1, extent - 1);
+    out[axis] = start + out[axis] * step;
+  }
+  return at(in, out);
+}
+
+inline double gather(const op::Gather& gather, const Tensor<double>& in, const Index& out) {
+  const auto rank = static_cast<std::int64_t>(in.shape.size());
+  const std::int64_t axis = gather.axis < 0 ? gather.axis + rank : gather.axis;
+  const auto behind = axis + static_cast<std::int64_t>(gather.indices_shape.size());
+  const Index position(out.begin() + axis, out.begin() + behind);
+  const std::int64_t picked = gather.indices[ravel(position, gather.indices_shape)];
+  Index source(out.begin(), out.begin() + axis);
+  source.push_back(picked < 0 ? picked + in.shape[static_cast<std::size_t>(axis)] : picked);
+  source.insert(source.end(), out.begin() + behind, out.end());
+  return at(in, source);
+}
+
+inline double tile(const Tensor<double>& in, Index out) {
+  for (std::size_t axis = 0; axis < out.size(); ++axis) out[axis] %= in.shape[axis];
+  return at(in, out);
+}
+
+/// Walks back into the tensor: reflected at its last elements, or around, as often as it takes.
+inline double pad(const op::Pad& pad, const Tensor<double>& in, Index out) {
+  for (std::size_t axis = 0; axis < out.size(); ++axis) {
+    const std::int64_t extent = in.shape[axis];
+    std::int64_t i = out[axis] - pad.before[axis];
+    while (i < 0 || i >= extent) {
+      if (pad.mode == op::Pad::Mode::constant) return pad.value;
+      if (pad.mode == op::Pad::Mode::edge) i = i < 0 ? 0 : extent - 1;
+      if (pad.mode == op::Pad::Mode::wrap) i += i < 0 ? extent : -extent;
+      if (pad.mode == op::Pad::Mode::reflect) i = extent == 1 ? 0 : i < 0 ? -i : 2 * (extent - 1) - i;
+    }
+    out[axis] = i;
+  }
+  return at(in, out);
+}
+
+inline double where(const op::Where& where, const std::vector<Tensor<double>>& in, const Index& out) {
+  const Index position = broadcast_index(out, where.condition_shape);
+  const Tensor<double>& chosen = in[where.condition[ravel(position, where.condition_shape)] ? 0 : 1];
+  return at(chosen, broadcast_index(out, chosen.shape));
+}
+
+/// One element under one window of an image [N, C, H, W]; all lists of the geometry given, no rounding up.
+inline double windows(const op::Windows& windows, const Tensor<double>& in, const Index& out) {
+  const op::WindowGeometry& g = windows.geometry;
+  const auto columns =
+      (in.shape[3] + g.pads_before[1] + g.pads_after[1] - g.dilations[1] * (g.kernel[1] - 1) - 1) / g.strides[1] + 1;
+  const std::int64_t row = out[3] / columns * g.strides[0] + out[2] / g.kernel[1] * g.dilations[0] - g.pads_before[0];
+  const std::int64_t column =
+      out[3] % columns * g.strides[1] + out[2] % g.kernel[1] * g.dilations[1] - g.pads_before[1];
+  const bool is_inside = row >= 0 && row < in.shape[2] && column >= 0 && column < in.shape[3];
+  return is_inside ? at(in, {out[0], out[1], row, column}) : 0.0;
+}
+
 inline double element(const driftbound::Op& op, const std::vector<Tensor<double>>& in, const Index& out,
                       std::size_t flat) {
   const auto operand = [&](std::size_t slot) { return at(in[slot], broadcast_index(out, in[slot].shape)); };
@@ -142,6 +207,13 @@ inline double element(const driftbound::Op& op, const std::vector<Tensor<double>
   if (const auto* o = std::get_if<op::Softmax>(&op)) return softmax(*o, in[0], out);
   if (const auto* o = std::get_if<op::Concat>(&op)) return concat(*o, in, out);
   if (const auto* o = std::get_if<op::Transpose>(&op)) return transpose(*o, in[0], out);
+  if (const auto* o = std::get_if<op::Slice>(&op)) return slice(*o, in[0], out);
+  if (const auto* o = std::get_if<op::Gather>(&op)) return gather(*o, in[0], out);
+  if (const auto* o = std::get_if<op::Pad>(&op)) return pad(*o, in[0], out);
+  if (const auto* o = std::get_if<op::Where>(&op)) return where(*o, in, out);
+  if (const auto* o = std::get_if<op::Windows>(&op)) return windows(*o, in[0], out);
+  if (std::holds_alternative<op::Tile>(op)) return tile(in[0], out);
+  if (std::holds_alternative<op::Expand>(op)) return operand(0);
   if (std::holds_alternative<op::Add>(op)) return operand(0) + operand(1);
   if (std::holds_alternative<op::Mul>(op)) return operand(0) * operand(1);
   if (std::holds_alternative<op::Relu>(op)) return std::max(operand(0), 0.0);

@@ -99,11 +99,11 @@ Shape extents(const Graph& graph, ValueId id) {
   return infer_shapes(graph, batch_layout(graph).sample_shapes)[id];
 }
 
-/// Appends a random op to the last value (unless that is a scalar); it mostly fits for one sample.
+/// Appends a random op to the last value (unless that is a scalar or empty); it mostly fits for one sample.
 void append_random_op(Graph& graph, std::mt19937_64& random, ValueId earlier) {
   const ValueId x = graph.nodes.empty() ? graph.inputs[0] : graph.nodes.back().output;
   const Shape shape = extents(graph, x);
-  if (shape.empty()) return;
+  if (naive::count(shape) == 0 || shape.empty()) return;
   const auto rank = static_cast<std::int64_t>(shape.size());
   const auto constant = [&](const Shape& s) {
     return graph.add_constant("c" + std::to_string(graph.values.size()),
@@ -111,7 +111,7 @@ void append_random_op(Graph& graph, std::mt19937_64& random, ValueId earlier) {
   };
   const auto extent = [&] { return pick(random, 1, 4); };
   const std::string name = "n" + std::to_string(graph.nodes.size());
-  switch (pick(random, 0, 13)) {
+  switch (pick(random, 0, 17)) {
     case 0:
       graph.add_node(name, op::Gemm{}, {x, constant({shape.back(), extent()})});
       break;
@@ -156,6 +156,34 @@ void append_random_op(Graph& graph, std::mt19937_64& random, ValueId earlier) {
       for (std::int64_t axis = 0; axis < rank; ++axis) transpose.permutation.push_back(axis);
       naive::shuffle(random, transpose.permutation, pick(random, 0, 1));
       graph.add_node(name, transpose, {x});
+      break;
+    }
+    case 14: {
+      const std::int64_t start = pick(random, -4, 3), end = pick(random, -4, 4),
+                         step = pick(random, 0, 1) == 0 ? 1 : -1;
+      graph.add_node(name, op::Slice{{start}, {end}, {pick(random, -rank, rank - 1)}, {step}}, {x});
+      break;
+    }
+    case 15: {
+      const std::int64_t axis = pick(random, 0, rank - 1), last = shape[static_cast<std::size_t>(axis)] - 1;
+      graph.add_node(name, op::Gather{axis, {2}, {pick(random, 0, last), pick(random, 0, last)}}, {x});
+      break;
+    }
+    case 16: {
+      op::Pad pad;
+      pad.mode = pick(random, 0, 1) == 0 ? op::Pad::Mode::constant : op::Pad::Mode::wrap;
+      pad.before.assign(shape.size(), 0);
+      pad.after = pad.before;
+      const auto axis = static_cast<std::size_t>(pick(random, 0, rank - 1));
+      pad.before[axis] = pick(random, -1, 2);
+      pad.after[axis] = pick(random, -1, 2);
+      graph.add_node(name, pad, {x});
+      break;
+    }
+    case 17: {
+      op::Tile tile{std::vector<std::int64_t>(shape.size(), 1)};
+      tile.repeats[static_cast<std::size_t>(pick(random, 0, rank - 1))] = pick(random, 1, 2);
+      graph.add_node(name, tile, {x});
       break;
     }
     default:
@@ -276,6 +304,48 @@ TEST_CASE("Softmax, Concat and Transpose must leave axis 0 alone") {
   CHECK(batched(op_on_rows(op::Transpose{{0, 2, 1}}, {3, 4})));
   CHECK_FALSE(batched(op_on_rows(op::Transpose{{1, 0, 2}}, {3, 4})));
   CHECK_FALSE(batched(op_on_rows(op::Transpose{}, {3})));
+}
+
+TEST_CASE("reductions and selections must leave axis 0 alone") {
+  CHECK(batched(op_on_rows(op::ReduceSum{{1}, false}, {3, 4})));
+  CHECK(batched(op_on_rows(op::ReduceMax{{-1}, true}, {3})));
+  CHECK_FALSE(batched(op_on_rows(op::ReduceSum{{0}, true}, {3})));
+  CHECK_FALSE(batched(op_on_rows(op::ReduceMin{{}, true}, {3})));
+  CHECK(batched(op_on_rows(op::Slice{{1}, {3}, {1}, {}}, {4})));
+  CHECK_FALSE(batched(op_on_rows(op::Slice{{0}, {1}, {0}, {}}, {4})));
+  CHECK_FALSE(batched(op_on_rows(op::Slice{{-1}, {-100}, {0}, {-1}}, {4})));  // samples in reverse
+  CHECK(batched(op_on_rows(op::Gather{1, {2}, {0, 2}}, {4})));
+  CHECK_FALSE(batched(op_on_rows(op::Gather{0, {1}, {0}}, {4})));
+  CHECK(batched(op_on_rows(op::Tile{{1, 2}}, {4})));
+  CHECK_FALSE(batched(op_on_rows(op::Tile{{2, 1}}, {4})));
+  CHECK(batched(op_on_rows(op::Expand{{1, 5}}, {1})));
+  CHECK_FALSE(batched(op_on_rows(op::Expand{{2, 1, 5}}, {5})));
+  using Mode = op::Pad::Mode;
+  for (const Mode mode : {Mode::constant, Mode::edge, Mode::reflect, Mode::wrap}) {
+    CHECK(batched(op_on_rows(op::Pad{mode, {0, 2}, {0, 1}, 0.0}, {4})));
+    CHECK_FALSE(batched(op_on_rows(op::Pad{mode, {1, 0}, {0, 0}, 0.0}, {4})));
+    CHECK_FALSE(batched(op_on_rows(op::Pad{mode, {1, 0}, {-1, 0}, 0.0}, {4})));  // rows move by one
+  }
+  CHECK(batched_pair(op::Where{{4}, {true, false, true, false}}, {4}, {4}));
+  CHECK_FALSE(batched_pair(op::Where{{3, 1}, {true, false, true}}, {4}, {4}));  // a choice for each of three samples
+}
+
+TEST_CASE("composites keep samples apart where every step of their bodies does") {
+  CHECK(batched(op_on_rows(op::Gelu{}, {3})));
+  CHECK(batched(op_on_rows(op::LayerNormalization{}, {3}, {{3}, {3}})));
+  CHECK(batched(op_on_rows(op::LogSoftmax{}, {3})));
+  CHECK(batched(op_on_rows(op::Conv{}, {2, 5, 5}, {{3, 2, 2, 2}, {3}})));
+  CHECK(batched(op_on_rows(op::MaxPool{{{2}, {}, {}, {}, {}, op::WindowGeometry::AutoPad::none, false}}, {2, 5})));
+  CHECK(batched(op_on_rows(op::GlobalAveragePool{}, {2, 5})));
+  CHECK(batched(op_on_rows(op::BatchNormalization{}, {2, 5}, {{2}, {2}, {2}, {2}})));
+  CHECK(batched_pair(op::Einsum{"bij,bjk->bik"}, {3, 4}, {4, 5}));
+  CHECK(batched_pair(op::MeanOf{}, {3}, {1}));
+  CHECK_FALSE(batched(op_on_rows(op::LayerNormalization{0}, {3}, {{3, 3}})));
+  CHECK_FALSE(batched(op_on_rows(op::LpNormalization{0, 2}, {3})));
+  CHECK_FALSE(batched(op_on_rows(op::ReduceMean{{0}, true}, {3})));
+  CHECK_FALSE(batched(op_on_rows(op::Einsum{"bi,ij->jb"}, {3}, {{3, 4}})));
+  CHECK_FALSE(batched_pair(op::Einsum{"bi,ci->bc"}, {3}, {3}));
+  CHECK_FALSE(batched_pair(op::SumOf{}, {1}, {}));
 }
 
 TEST_CASE("Reshape, Flatten, Squeeze and Unsqueeze keep the batch where its extent stays in front") {

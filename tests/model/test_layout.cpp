@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -185,7 +186,128 @@ TEST_CASE("selections move every element to its place") {
   }
 }
 
+TEST_CASE("selections that leave out, repeat, fill and choose read what their definitions name") {
+  std::mt19937_64 random(6);
+  using Mode = op::Pad::Mode;
+  for (int trial = 0; trial < 200 * graphs::multiplier(); ++trial) {
+    const Shape shape = random_shape(random, static_cast<std::size_t>(pick(random, 1, 4)));
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    op::Slice slice;
+    std::vector<std::int64_t> axes(shape.size());
+    std::iota(axes.begin(), axes.end(), -rank);
+    naive::shuffle(random, axes);
+    for (std::int64_t i = 0; i < pick(random, 0, rank); ++i) {
+      slice.starts.push_back(pick(random, -6, 6));
+      slice.ends.push_back(pick(random, -6, 6));
+      slice.axes.push_back(axes[static_cast<std::size_t>(i)] + rank * pick(random, 0, 1));
+      slice.steps.push_back(pick(random, 1, 3) * (pick(random, 0, 1) == 0 ? -1 : 1));
+    }
+    check_selection(slice, {numbered(shape)});
+
+    op::Gather gather{
+        pick(random, -rank, rank - 1), random_shape(random, static_cast<std::size_t>(pick(random, 0, 2))), {}};
+    const std::int64_t extent = shape[static_cast<std::size_t>(gather.axis < 0 ? gather.axis + rank : gather.axis)];
+    for (std::int64_t i = 0; i < naive::count(gather.indices_shape); ++i) {
+      gather.indices.push_back(pick(random, -extent, extent - 1));
+    }
+    check_selection(gather, {numbered(shape)});
+
+    op::Tile tile;
+    op::Pad pad;
+    pad.mode = std::array{Mode::constant, Mode::reflect, Mode::edge, Mode::wrap}[static_cast<std::size_t>(trial % 4)];
+    pad.value = -0.5;
+    for (const std::int64_t length : shape) {
+      tile.repeats.push_back(pick(random, 0, 3));
+      pad.before.push_back(pick(random, -1, 6));
+      pad.after.push_back(pick(random, -length - pad.before.back() > -1 ? 0 : -1, 6));
+    }
+    check_selection(tile, {numbered(shape)});
+    check_selection(pad, {numbered(shape)});
+
+    const Shape operand = random_operand(random, shape);
+    check_selection(op::Expand{shape}, {numbered(operand)});
+    op::Where where{random_operand(random, shape), {}};
+    for (std::int64_t i = 0; i < naive::count(where.condition_shape); ++i) {
+      where.condition.push_back(pick(random, 0, 1) == 1);
+    }
+    check_selection(where, {numbered(operand), numbered(shape, 1000.0)});
+  }
+}
+
+TEST_CASE("windows hold the elements that a correlation reads, zeros outside") {
+  std::mt19937_64 random(7);
+  const auto two = [&](std::int64_t least, std::int64_t most) {
+    return std::vector<std::int64_t>{pick(random, least, most), pick(random, least, most)};
+  };
+  for (int trial = 0; trial < 200 * graphs::multiplier(); ++trial) {
+    op::Windows windows;
+    windows.geometry.kernel = two(1, 3);
+    windows.geometry.strides = two(1, 3);
+    windows.geometry.dilations = two(1, 2);
+    windows.geometry.pads_before = two(0, 3);
+    windows.geometry.pads_after = two(0, 3);
+    check_selection(windows,
+                    {numbered({pick(random, 1, 2), pick(random, 1, 2), pick(random, 5, 8), pick(random, 5, 8)})});
+  }
+}
+
+TEST_CASE("windows that take the nearest element inside have the maximum of what lies inside") {
+  std::mt19937_64 random(8);
+  op::Windows windows;
+  windows.outside = op::Windows::Outside::nearest;
+  windows.geometry.pads_before = windows.geometry.pads_after = {2};
+  windows.geometry.dilations = {2};
+  windows.geometry.kernel = {3};
+  const Tensor<double> x = naive::integers(random, {1, 1, 6});
+  const Tensor<double>* const input[] = {&x};
+  const Tensor<double> y = select<double>(windows, input, inferred(windows, {x.shape}));
+  REQUIRE(y.shape == Shape{1, 1, 3, 6});
+  for (std::int64_t window = 0; window < 6; ++window) {
+    double expected = -100.0, largest = -100.0;
+    for (std::int64_t tap = 0; tap < 3; ++tap) {
+      const std::int64_t i = window + 2 * tap - 2;
+      if (i >= 0 && i < 6) expected = std::max(expected, x.values[static_cast<std::size_t>(i)]);
+      largest = std::max(largest, y.values[static_cast<std::size_t>(tap * 6 + window)]);
+    }
+    CHECK(largest == expected);
+  }
+}
+
+TEST_CASE("groups of a reduction hold the elements whose other indices agree, in row-major order") {
+  std::mt19937_64 random(9);
+  for (int trial = 0; trial < 200 * graphs::multiplier(); ++trial) {
+    const Shape shape = random_shape(random, static_cast<std::size_t>(pick(random, 1, 4)));
+    std::vector<std::int64_t> axes;
+    std::vector<bool> reduced(shape.size(), false);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      reduced[axis] = pick(random, 0, 1) == 1;
+      if (reduced[axis]) axes.push_back(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(shape.size()));
+    }
+    if (axes.empty()) reduced.assign(shape.size(), true);
+    naive::shuffle(random, axes);
+    const Shape kept = inferred(op::ReduceSum{axes, true}, {shape});
+    const GroupPlan plan = plan_groups(axes, shape);
+    REQUIRE(plan.groups.size() == static_cast<std::size_t>(naive::count(kept)));
+    std::vector<std::vector<std::size_t>> expected(plan.groups.size());
+    for (std::int64_t i = 0; i < naive::count(shape); ++i) {
+      naive::Index index = naive::unravel(i, shape);
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        if (reduced[axis]) index[axis] = 0;
+      }
+      expected[naive::ravel(index, kept)].push_back(static_cast<std::size_t>(i));
+    }
+    for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+      std::vector<std::size_t> elements;
+      for (const std::size_t element : plan.elements) elements.push_back(plan.groups[g] + element);
+      REQUIRE(elements == expected[g]);
+    }
+  }
+}
+
 TEST_CASE("only ops that move elements are selections") {
+  CHECK(is_selection(op::Pad{}));
+  CHECK(is_selection(op::Windows{}));
+  CHECK_FALSE(is_selection(op::Conv{}));
   CHECK(is_selection(op::Concat{}));
   CHECK(is_selection(op::Transpose{}));
   CHECK(is_selection(op::Identity{}));

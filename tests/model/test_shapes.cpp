@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -159,6 +161,129 @@ TEST_CASE("Transpose permutes, by default to the reversed order") {
   CHECK(contains(complaint(op::Transpose{{0, 0, 1}}, {{2, 3, 4}}), "no permutation"));
   CHECK(contains(complaint(op::Transpose{{0, 1}}, {{2, 3, 4}}), "no permutation"));
   CHECK(contains(complaint(op::Transpose{{0, 1, 3}}, {{2, 3, 4}}), "no axis 3"));
+}
+
+TEST_CASE("reductions drop or keep their axes") {
+  for (const bool keep : {false, true}) {
+    for (const Op& op :
+         {Op(op::ReduceSum{{1, -1}, keep}), Op(op::ReduceMax{{1, -1}, keep}), Op(op::ReduceMin{{1, -1}, keep}),
+          Op(op::ReduceMean{{1, -1}, keep}), Op(op::ReduceL2{{1, -1}, keep}), Op(op::ReduceLogSumExp{{1, -1}, keep})}) {
+      CAPTURE(name_of(op));
+      CHECK(shape_of(op, {{2, 3, 4}}) == (keep ? Shape{2, 1, 1} : Shape{2}));
+    }
+  }
+  CHECK(shape_of(op::ReduceSum{{}, false}, {{2, 3}}) == Shape{});
+  CHECK(contains(complaint(op::ReduceSum{{2}, true}, {{2, 3}}), "no axis 2"));
+  CHECK_THROWS_AS(shape_of(op::ReduceMax{{0, -2}, true}, {{2, 3}}), ShapeMismatch);
+}
+
+TEST_CASE("Slice clamps its bounds and counts negative ones from the end") {
+  const auto extent = [](std::int64_t start, std::int64_t end, std::int64_t step) {
+    return shape_of(op::Slice{{start}, {end}, {1}, {step}}, {{2, 10}})[1];
+  };
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  CHECK(extent(1, 4, 1) == 3);
+  CHECK(extent(-3, most, 1) == 3);
+  CHECK(extent(-1, least, -1) == 10);
+  CHECK(extent(most, least, -3) == 4);
+  CHECK(extent(0, 10, 4) == 3);
+  CHECK(extent(4, 4, 1) == 0);
+  CHECK(extent(7, 2, 1) == 0);
+  CHECK(extent(0, 10, most) == 1);
+  CHECK(extent(9, least, least) == 1);
+  CHECK(shape_of(op::Slice{{1, 0}, {2, 1}, {}, {}}, {{4, 5, 6}}) == Shape{1, 1, 6});
+  CHECK(contains(complaint(op::Slice{{0}, {1}, {0}, {0}}, {{4}}), "step of 0"));
+  CHECK(contains(complaint(op::Slice{{0, 0}, {1, 1}, {0, -1}, {}}, {{4}}), "sliced twice"));
+  CHECK(contains(complaint(op::Slice{{0, 0}, {1}, {}, {}}, {{4, 4}}), "differ in length"));
+  CHECK(contains(complaint(op::Slice{{0}, {1}, {3}, {}}, {{4}}), "no axis 3"));
+}
+
+TEST_CASE("Gather, Expand, Tile and Where put their extents in place") {
+  CHECK(shape_of(op::Gather{1, {2, 2}, {0, 1, -1, 2}}, {{4, 3, 5}}) == Shape{4, 2, 2, 5});
+  CHECK(shape_of(op::Gather{-1, {}, {0}}, {{4, 3}}) == Shape{4});
+  CHECK(contains(complaint(op::Gather{0, {1}, {4}}, {{4, 3}}), "index 4 is outside"));
+  CHECK(contains(complaint(op::Gather{0, {1}, {-5}}, {{4, 3}}), "index -5 is outside"));
+  CHECK(contains(complaint(op::Gather{0, {2}, {1}}, {{4, 3}}), "fill their shape"));
+  CHECK(shape_of(op::Expand{{2, 1, 4}}, {{3, 1}}) == Shape{2, 3, 4});
+  CHECK(shape_of(op::Expand{{1}}, {{3, 4}}) == Shape{3, 4});
+  CHECK_THROWS_AS(shape_of(op::Expand{{3}}, {{2}}), ShapeMismatch);
+  CHECK(shape_of(op::Tile{{2, 0}}, {{3, 4}}) == Shape{6, 0});
+  CHECK(contains(complaint(op::Tile{{2}}, {{3, 4}}), "1 repeats"));
+  CHECK_THROWS_AS(shape_of(op::Tile{{-1}}, {{3}}), ShapeMismatch);
+  CHECK(shape_of(op::Where{{2, 1}, {true, false}}, {{3}, {1, 1, 1}}) == Shape{1, 2, 3});
+  CHECK(contains(complaint(op::Where{{2}, {true}}, {{2}, {2}}), "fill its shape"));
+}
+
+TEST_CASE("Pad adds and cuts, and copies from nothing only zeros") {
+  const auto padded = [](std::int64_t before, std::int64_t after) {
+    return op::Pad{op::Pad::Mode::constant, {0, before}, {0, after}, 0.0};
+  };
+  CHECK(shape_of(padded(1, 2), {{2, 3}}) == Shape{2, 6});
+  CHECK(shape_of(padded(-1, -2), {{2, 3}}) == Shape{2, 0});
+  CHECK(contains(complaint(padded(-2, -2), {{2, 3}}), "do not fit"));
+  CHECK(contains(complaint(padded(1, 1), {{3}}), "rank 1"));
+  CHECK(shape_of(padded(1, 1), {{2, 0}}) == Shape{2, 2});
+  CHECK(contains(complaint(op::Pad{op::Pad::Mode::edge, {1}, {1}, 0.0}, {{0}}), "empty"));
+}
+
+TEST_CASE("windows move by their strides and reach as far as their geometry says") {
+  using AutoPad = op::WindowGeometry::AutoPad;
+  const auto outputs = [](const op::WindowGeometry& geometry, std::int64_t extent) {
+    return shape_of(op::MaxPool{geometry}, {{1, 2, extent}}).at(2);
+  };
+  CHECK(outputs({{3}, {}, {}, {}, {}, AutoPad::none, false}, 8) == 6);
+  CHECK(outputs({{3}, {2}, {}, {1}, {1}, AutoPad::none, false}, 8) == 4);
+  CHECK(outputs({{3}, {2}, {}, {}, {}, AutoPad::none, false}, 8) == 3);
+  CHECK(outputs({{3}, {2}, {}, {}, {}, AutoPad::none, true}, 8) == 4);
+  CHECK(outputs({{1}, {3}, {}, {}, {}, AutoPad::none, true}, 6) == 2);  // no window starts behind the input
+  CHECK(outputs({{3}, {}, {2}, {}, {}, AutoPad::none, false}, 8) == 4);
+  CHECK(outputs({{3}, {2}, {}, {}, {}, AutoPad::same_upper, false}, 7) == 4);
+  CHECK(outputs({{3}, {2}, {}, {}, {}, AutoPad::same_lower, false}, 8) == 4);
+  CHECK(outputs({{3}, {2}, {}, {9}, {9}, AutoPad::valid, false}, 8) == 3);
+  CHECK(shape_of(op::Windows{{{2, 2}, {}, {}, {}, {}, AutoPad::none, false}}, {{3, 4, 5, 6}}) == Shape{3, 4, 4, 20});
+  const op::WindowGeometry wide{{9}, {}, {}, {}, {}, AutoPad::none, false};
+  CHECK(contains(complaint(op::MaxPool{wide}, {{1, 2, 8}}), "does not fit extent 8"));
+  CHECK(contains(complaint(op::MaxPool{wide}, {{1, 2}}), "no axes behind"));
+  CHECK(contains(complaint(op::MaxPool{wide}, {{1, 2, 9, 9}}), "2 spatial axes"));
+  CHECK(contains(complaint(op::MaxPool{{{2}, {0}, {}, {}, {}, AutoPad::none, false}}, {{1, 2, 8}}), "strides 0"));
+}
+
+TEST_CASE("Conv and ConvTranspose want weights for their channels") {
+  op::Conv grouped;
+  grouped.groups = 2;
+  CHECK(shape_of(op::Conv{}, {{2, 3, 8, 8}, {5, 3, 3, 2}, {5}}) == Shape{2, 5, 6, 7});
+  CHECK(shape_of(grouped, {{2, 4, 8}, {6, 2, 3}}) == Shape{2, 6, 6});
+  CHECK(contains(complaint(op::Conv{}, {{2, 3, 8}, {5, 4, 3}}), "3 channels"));
+  CHECK(contains(complaint(grouped, {{2, 4, 8}, {5, 2, 3}}), "2 groups"));
+  CHECK(contains(complaint(op::Conv{}, {{2, 3, 8}, {5, 3, 3, 3}}), "weights"));
+  op::ConvTranspose transposed;
+  transposed.geometry.strides = {2};
+  CHECK(shape_of(transposed, {{2, 3, 4}, {3, 5, 3}}) == Shape{2, 5, 9});
+  transposed.output_padding = {1};
+  transposed.geometry.pads_before = transposed.geometry.pads_after = {1};
+  CHECK(shape_of(transposed, {{2, 3, 4}, {3, 5, 3}}) == Shape{2, 5, 8});
+  transposed.output_padding = {};
+  transposed.output_shape = {7};
+  CHECK(shape_of(transposed, {{2, 3, 4}, {3, 5, 3}}) == Shape{2, 5, 7});
+  CHECK(contains(complaint(transposed, {{2, 3, 4}, {4, 5, 3}}), "weights"));
+}
+
+TEST_CASE("a composite has the shape of its body and complains in its own name") {
+  CHECK(shape_of(op::Gelu{}, {{2, 3}}) == Shape{2, 3});
+  CHECK(shape_of(op::LayerNormalization{}, {{2, 3}, {3}}) == Shape{2, 3});
+  CHECK(shape_of(op::BatchNormalization{}, {{2, 3, 4}, {3}, {3}, {3}, {3}}) == Shape{2, 3, 4});
+  CHECK(shape_of(op::GlobalAveragePool{}, {{2, 3, 4, 5}}) == Shape{2, 3, 1, 1});
+  CHECK(shape_of(op::Attention{}, {{1, 2, 3, 4}, {1, 2, 5, 4}, {1, 2, 5, 6}}) == Shape{1, 2, 3, 6});
+  CHECK(shape_of(op::Attention{false, 0.0, 0.0, 4, 2}, {{1, 3, 8}, {1, 5, 4}, {1, 5, 4}}) == Shape{1, 3, 8});
+  CHECK(shape_of(op::Einsum{"bij,bjk->bik"}, {{2, 3, 4}, {2, 4, 5}}) == Shape{2, 3, 5});
+  CHECK(shape_of(op::Einsum{"ij,jk"}, {{3, 4}, {4, 5}}) == Shape{3, 5});
+  CHECK(contains(complaint(op::GroupNormalization{3}, {{2, 4, 3}, {4}, {4}}), "3 groups"));
+  CHECK(contains(complaint(op::LayerNormalization{2}, {{2, 3}, {3}}), "no axis 2"));
+  CHECK(contains(complaint(op::Attention{false, 0.0, 0.0, 3, 3}, {{1, 3, 8}, {1, 3, 8}, {1, 3, 8}}), "3 heads"));
+  CHECK(contains(complaint(op::RotaryEmbedding{}, {{1, 2, 3, 5}, {1, 3, 2}, {1, 3, 2}}), "pairs"));
+  CHECK(contains(complaint(op::Einsum{"ij,jk->ik"}, {{3, 4}, {5, 6}}), "index 'j' has extents 4 and 5"));
+  CHECK(contains(complaint(op::Einsum{"ii->i"}, {{3, 3}}), "each once an operand"));
+  CHECK(contains(complaint(op::Einsum{"ij->k"}, {{3, 4}}), "no operand has"));
 }
 
 TEST_CASE("shapes travel through a graph") {

@@ -1,0 +1,235 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "driftbound/model/load.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/onnx_writer.hpp"
+#include "support/temporary_folder.hpp"
+
+// How ONNX's attributes, optional inputs and opsets become the attributes of selections, reductions, windows and
+// composites.
+
+using namespace driftbound;
+using namespace driftbound::test;
+using A = OnnxAttribute;
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using AutoPad = op::WindowGeometry::AutoPad;
+
+/// A model of one node on x [1, 4, 6, 6] and constants.
+OnnxModel model_of(std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+                   const std::vector<A>& attributes, const std::vector<std::string>& outputs) {
+  OnnxModel model(opset);
+  model.input("x", {1, 4, 6, 6})
+      .initializer("one", {1}, Integers{1})
+      .initializer("two", {1}, Integers{2})
+      .initializer("five", {1}, Integers{5})
+      .initializer("minus_one", {1}, Integers{-1})
+      .initializer("parts", {2}, Integers{1, 3})
+      .initializer("pads", {2}, Integers{1, 2})
+      .initializer("low", {}, std::vector<float>{-0.5f})
+      .initializer("high", {}, std::vector<float>{2.0f})
+      .initializer("c", {4}, std::vector<float>(4, 1.0f))
+      .initializer("W", {6, 2, 3, 3}, std::vector<float>(108, 1.0f))
+      .initializer("b", {6}, std::vector<float>(6, 1.0f))
+      .initializer(onnx_tensor_header("mask", onnx_bool, {2}).bytes(9, std::string("\1\0", 2)))
+      .node(name, inputs, outputs, attributes);
+  for (const std::string& output : outputs) model.output(output);
+  return model;
+}
+
+Graph mapped(std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+             const std::vector<A>& attributes = {}, const std::vector<std::string>& outputs = {"y"}) {
+  const TemporaryFolder folder;
+  return load_model(model_of(opset, name, inputs, attributes, outputs).save(folder / "m.onnx"));
+}
+
+template <class T>
+T only_op(std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+          const std::vector<A>& attributes = {}) {
+  const Graph graph = mapped(opset, name, inputs, attributes);
+  REQUIRE(graph.nodes.size() == 1);
+  return std::get<T>(graph.nodes[0].op);
+}
+
+/// Why the only node is unsupported.
+std::string reason(std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+                   const std::vector<A>& attributes = {}, const std::vector<std::string>& outputs = {"y"}) {
+  const TemporaryFolder folder;
+  const ModelDescription description =
+      describe_model(model_of(opset, name, inputs, attributes, outputs).save(folder / "m.onnx"));
+  REQUIRE(description.unsupported.size() == 1);
+  return description.unsupported[0].reason;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the bounds of Slice are attributes before opset 10 and inputs from then on") {
+  const auto before = only_op<op::Slice>(9, "Slice", {"x"},
+                                         {A::of_ints("starts", {1}), A::of_ints("ends", {5}), A::of_ints("axes", {2})});
+  CHECK(before.starts == Integers{1});
+  CHECK(before.ends == Integers{5});
+  CHECK(before.axes == Integers{2});
+  CHECK(before.steps.empty());
+  const auto after = only_op<op::Slice>(10, "Slice", {"x", "five", "one", "two", "minus_one"});
+  CHECK(after.starts == Integers{5});
+  CHECK(after.ends == Integers{1});
+  CHECK(after.axes == Integers{2});
+  CHECK(after.steps == Integers{-1});
+  CHECK_THROWS_AS(mapped(10, "Slice", {"x", "one"}), ParseError);
+  CHECK_THROWS_AS(mapped(10, "Slice", {"x", "low", "high"}), ParseError);
+}
+
+TEST_CASE("Split is one Slice an output, of parts as given or equal ones") {
+  const auto check_parts = [](const Graph& graph, const Integers& starts, const Integers& ends) {
+    REQUIRE(graph.nodes.size() == starts.size());
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const auto slice = std::get<op::Slice>(graph.nodes[i].op);
+      CHECK(slice.starts == Integers{starts[i]});
+      CHECK(slice.ends == Integers{ends[i]});
+    }
+  };
+  const std::vector<std::string> pair = {"p", "q"};
+  check_parts(mapped(11, "Split", {"x"}, {A::of_int("axis", 1), A::of_ints("split", {1, 3})}, pair), {0, 1}, {1, 4});
+  check_parts(mapped(13, "Split", {"x", "parts"}, {A::of_int("axis", 1)}, pair), {0, 1}, {1, 4});
+  check_parts(mapped(13, "Split", {"x"}, {A::of_int("axis", -1)}, pair), {0, 3}, {3, 6});
+  check_parts(mapped(18, "Split", {"x"}, {A::of_int("axis", 1), A::of_int("num_outputs", 3)}, {"p", "q", "r"}),
+              {0, 2, 4}, {2, 4, 4});
+  CHECK_THROWS_AS(mapped(13, "Split", {"x", "parts"}, {A::of_int("axis", 1)}), ParseError);
+}
+
+TEST_CASE("Clip has its limits as attributes before opset 11 and as optional inputs from then on") {
+  const auto before = only_op<op::Clip>(10, "Clip", {"x"}, {A::of_float("min", 0.0f), A::of_float("max", 6.0f)});
+  CHECK(before.least == 0.0);
+  CHECK(before.most == 6.0);
+  const auto after = only_op<op::Clip>(13, "Clip", {"x", "", "high"});
+  CHECK(after.least == -std::numeric_limits<double>::infinity());
+  CHECK(after.most == 2.0);
+  CHECK(only_op<op::Clip>(13, "Clip", {"x", "low"}).least == -0.5);
+  CHECK(says(reason(13, "Clip", {"x", "x"}), "computed"));
+}
+
+TEST_CASE("Pad names every axis, or some of them since opset 18") {
+  const auto old = only_op<op::Pad>(
+      9, "Pad", {"x"},
+      {A::of_ints("pads", {0, 0, 1, 2, 0, 0, 3, 4}), A::of_float("value", 0.5f), A::of_string("mode", "edge")});
+  CHECK(old.before == Integers{0, 0, 1, 2});
+  CHECK(old.after == Integers{0, 0, 3, 4});
+  CHECK(old.mode == op::Pad::Mode::edge);
+  CHECK(old.value == 0.5);
+  const auto some = only_op<op::Pad>(18, "Pad", {"x", "pads", "low", "minus_one"});
+  CHECK(some.before == Integers{0, 0, 0, 1});
+  CHECK(some.after == Integers{0, 0, 0, 2});
+  CHECK(some.value == -0.5);
+  CHECK_THROWS_AS(mapped(18, "Pad", {"x", "pads", "", "five"}), ParseError);
+  CHECK_THROWS_AS(mapped(13, "Pad", {"x", "pads"}, {A::of_string("mode", "mirror")}), ParseError);
+}
+
+TEST_CASE("axes of reductions are an attribute, and an input since opset 13 or 18") {
+  CHECK(only_op<op::ReduceSum>(11, "ReduceSum", {"x"}, {A::of_ints("axes", {1, 2})}).axes == Integers{1, 2});
+  const auto sum = only_op<op::ReduceSum>(13, "ReduceSum", {"x", "two"}, {A::of_int("keepdims", 0)});
+  CHECK(sum.axes == Integers{2});
+  CHECK_FALSE(sum.keep_axes);
+  CHECK(only_op<op::ReduceMean>(13, "ReduceMean", {"x"}, {A::of_ints("axes", {-1})}).keep_axes);
+  CHECK(only_op<op::ReduceMean>(18, "ReduceMean", {"x", "minus_one"}).axes == Integers{-1});
+  CHECK(only_op<op::ReduceMax>(18, "ReduceMax", {"x"}).axes.empty());
+  only_op<op::Identity>(13, "ReduceSum", {"x"}, {A::of_int("noop_with_empty_axes", 1)});
+  CHECK_THROWS_AS(mapped(13, "ReduceSum", {"x"}, {A::of_ints("axes", {1})}), ParseError);
+  CHECK_THROWS_AS(mapped(13, "ReduceMean", {"x", "one"}), ParseError);
+  CHECK(says(reason(18, "ReduceL2", {"x"}, {A::of_int("noop_with_empty_axes", 1)}), "every element"));
+}
+
+TEST_CASE("BatchNormalization is that of inference") {
+  const std::vector<std::string> inputs = {"x", "c", "c", "c", "c"};
+  CHECK(only_op<op::BatchNormalization>(9, "BatchNormalization", inputs).epsilon == static_cast<double>(1e-5f));
+  CHECK(only_op<op::BatchNormalization>(15, "BatchNormalization", inputs, {A::of_float("epsilon", 0.25f)}).epsilon ==
+        0.25);
+  CHECK(says(reason(15, "BatchNormalization", inputs, {A::of_int("training_mode", 1)}), "training"));
+  CHECK(says(reason(7, "BatchNormalization", inputs, {A::of_int("spatial", 0)}), "spatial"));
+}
+
+TEST_CASE("Conv and pools keep their geometry") {
+  const auto conv =
+      only_op<op::Conv>(11, "Conv", {"x", "W", "b"},
+                        {A::of_int("group", 2), A::of_ints("strides", {2, 1}), A::of_ints("dilations", {1, 2}),
+                         A::of_ints("pads", {1, 2, 3, 4}), A::of_ints("kernel_shape", {3, 3})});
+  CHECK(conv.groups == 2);
+  CHECK(conv.geometry.strides == Integers{2, 1});
+  CHECK(conv.geometry.dilations == Integers{1, 2});
+  CHECK(conv.geometry.pads_before == Integers{1, 2});
+  CHECK(conv.geometry.pads_after == Integers{3, 4});
+  CHECK(conv.geometry.auto_pad == AutoPad::none);
+  const std::vector<A> grouped = {A::of_int("group", 2), A::of_string("auto_pad", "SAME_LOWER")};
+  CHECK(only_op<op::Conv>(11, "Conv", {"x", "W"}, grouped).geometry.auto_pad == AutoPad::same_lower);
+  CHECK(mapped(11, "Conv", {"x", "W", ""}, grouped).nodes[0].inputs.size() == 2);
+  CHECK_THROWS_AS(mapped(11, "Conv", {"x", "W"}, {A::of_int("group", 2), A::of_string("auto_pad", "FULL")}),
+                  ParseError);
+  const A kernel = A::of_ints("kernel_shape", {2, 2});
+  CHECK(only_op<op::MaxPool>(12, "MaxPool", {"x"}, {kernel, A::of_int("ceil_mode", 1)}).geometry.ceil_mode);
+  CHECK(says(reason(12, "MaxPool", {"x"}, {kernel}, {"y", "positions"}), "positions of its maxima"));
+  CHECK(only_op<op::AveragePool>(11, "AveragePool", {"x"}, {kernel, A::of_int("count_include_pad", 1)}).counts_padding);
+  CHECK_FALSE(only_op<op::AveragePool>(11, "AveragePool", {"x"}, {kernel}).counts_padding);
+}
+
+TEST_CASE("forms and constants of activations") {
+  CHECK_FALSE(only_op<op::Gelu>(20, "Gelu", {"x"}).tanh_form);
+  CHECK(only_op<op::Gelu>(20, "Gelu", {"x"}, {A::of_string("approximate", "tanh")}).tanh_form);
+  CHECK_THROWS_AS(mapped(20, "Gelu", {"x"}, {A::of_string("approximate", "fast")}), ParseError);
+  CHECK(only_op<op::Pow>(13, "Pow", {"x", "high"}).exponent == 2.0);
+  CHECK(says(reason(13, "Pow", {"x", "x"}), "computed"));
+  CHECK(says(reason(13, "Celu", {"x"}, {A::of_float("alpha", -1.0f)}), "not positive"));
+  CHECK(only_op<op::HardSigmoid>(13, "HardSigmoid", {"x"}).alpha == static_cast<double>(0.2f));
+  only_op<op::Max>(13, "Max", {"x", "high"});
+  only_op<op::MaxOf>(13, "Max", {"x", "high", "low"});
+  const auto before = only_op<op::LogSoftmax>(12, "LogSoftmax", {"x"});
+  CHECK(before.axis == 1);
+  CHECK(before.all_trailing_axes);
+  CHECK(only_op<op::LogSoftmax>(13, "LogSoftmax", {"x"}).axis == -1);
+}
+
+TEST_CASE("Where and Gather take constants for conditions and indices, Einsum its equation") {
+  OnnxModel model(13);
+  model.input("a", {3, 2})
+      .input("b", {3, 2})
+      .initializer(onnx_tensor_header("mask", onnx_bool, {2}).bytes(9, std::string("\1\0", 2)))
+      .node("Where", {"mask", "a", "b"}, "y")
+      .output("y");
+  const TemporaryFolder folder;
+  const Graph graph = load_model(model.save(folder / "m.onnx"));
+  REQUIRE(graph.nodes.size() == 1);
+  const auto where = std::get<op::Where>(graph.nodes[0].op);
+  CHECK(where.condition_shape == Shape{2});
+  CHECK(where.condition == std::vector<bool>{true, false});
+  CHECK(graph.nodes[0].inputs == graph.inputs);
+  const auto gather = only_op<op::Gather>(13, "Gather", {"x", "parts"}, {A::of_int("axis", 2)});
+  CHECK(gather.axis == 2);
+  CHECK(gather.indices_shape == Shape{2});
+  CHECK(gather.indices == Integers{1, 3});
+  CHECK(only_op<op::Einsum>(12, "Einsum", {"x"}, {A::of_string("equation", "abcd->ab")}).equation == "abcd->ab");
+}
+
+TEST_CASE("RotaryEmbedding with positions takes their rows of the tables first") {
+  OnnxModel model(23);
+  model.input("x", {1, 2, 3, 4})
+      .initializer("cos", {5, 2}, std::vector<float>(10, 1.0f))
+      .initializer("sin", {5, 2}, std::vector<float>(10, 0.0f))
+      .initializer("rows", {1, 3}, Integers{0, 2, 4})
+      .node("RotaryEmbedding", {"x", "cos", "sin", "rows"}, "y")
+      .output("y");
+  const TemporaryFolder folder;
+  const Graph graph = load_model(model.save(folder / "m.onnx"));
+  REQUIRE(graph.nodes.size() == 1);  // selections of constants are folded
+  REQUIRE(std::holds_alternative<op::RotaryEmbedding>(graph.nodes[0].op));
+  CHECK(graph.value(graph.nodes[0].inputs.at(1)).constant.shape() == Shape{1, 3, 2});
+  CHECK(infer_shapes(graph, {{1, 2, 3, 4}})[graph.outputs[0]] == Shape{1, 2, 3, 4});
+}
