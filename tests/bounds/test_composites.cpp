@@ -99,7 +99,7 @@ std::vector<Family> reductions() {
   return {
       {"log softmax", op::LogSoftmax{}, {{{5, 8}}}},
       {"log softmax, trailing", op::LogSoftmax{1, true}, {{{2, 3, 4}}}},
-      {"reduce mean", op::ReduceMean{axes, true}, {{{3, 4, 5}}}, 125.0},
+      {"reduce mean", op::ReduceMean{axes, true}, {{{3, 4, 5}}}, 200.0},
       {"reduce l1", op::ReduceL1{axes, false}, {{{3, 4, 5}}}},
       {"reduce l2", op::ReduceL2{axes, true}, {{{3, 4, 5}}}},
       {"reduce sum of squares", op::ReduceSumSquare{axes, true}, {{{3, 4, 5}}}},
@@ -355,7 +355,8 @@ void require_holds(const Report& report) {
   CHECK(report.violations == 0);
 }
 
-void check_arithmetic(const std::string& arithmetic, const std::vector<SummationOrder>& orders) {
+void check_arithmetic(const std::string& arithmetic, const std::vector<SummationOrder>& orders,
+                      double least_utilisation = 0.01) {
   for (const Family& family : all_families()) {
     CAPTURE(family.name);
     CAPTURE(arithmetic);
@@ -370,14 +371,14 @@ void check_arithmetic(const std::string& arithmetic, const std::vector<Summation
     CHECK(reports.local.infinite == 0);
     CHECK(reports.forward.infinite == 0);
     CHECK(reports.local.median() <= family.largest_median);
-    if (!reports.local.ratios.empty() && reports.local.checked > 100) CHECK(reports.local.utilisation >= 0.04);
+    if (!reports.local.ratios.empty()) CHECK(reports.local.utilisation >= least_utilisation);
   }
 }
 
 }  // namespace
 
 TEST_CASE("every composite and new primitive keeps its bounds in float32, in several orders") {
-  check_arithmetic("fp32", some_orders());
+  check_arithmetic("fp32", some_orders(), 0.05);
 }
 
 TEST_CASE("every composite and new primitive keeps its bounds where products round their operands") {
