@@ -10,6 +10,7 @@
 #include "evaluate/rounding.hpp"
 #include "evaluate/summation.hpp"
 #include "model/shapes.hpp"
+#include "model/strides.hpp"
 #include "model/variant.hpp"
 
 namespace driftbound::device {
@@ -22,12 +23,6 @@ FormatId cast_format(ElementType type) {
 
 const std::byte* at_element(const void* data, std::int64_t element, std::uint64_t width) {
   return static_cast<const std::byte*>(data) + static_cast<std::uint64_t>(element) * width;
-}
-
-std::vector<std::int64_t> row_major_strides(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
 }
 
 template <class T>
