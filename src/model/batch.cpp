@@ -9,6 +9,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
+#include "model/selections.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
 
@@ -74,23 +75,6 @@ bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& ope
   return b.per_sample ? rank >= 3 : rank >= 2;                         // … and is not summed over
 }
 
-/// Whether every element of row i is one of row i of a per-sample operand, one that is the same for all samples, or a
-/// constant.
-bool selects_row_by_row(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
-  std::vector<Shape> shapes;
-  for (const BatchOperand& operand : operands) shapes.push_back(operand.shape);
-  const std::vector<ElementSource> sources = plan_selection(op, shapes, result);
-  if (sources.empty()) return true;
-  const std::size_t row = sources.size() / static_cast<std::size_t>(result[0]);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].is_fill() || !operands[sources[i].input].per_sample) continue;
-    const Shape& shape = operands[sources[i].input].shape;
-    const std::size_t source_row = static_cast<std::size_t>(element_count(shape) / shape[0]);
-    if (sources[i].index / source_row != i / row) return false;
-  }
-  return true;
-}
-
 bool body_keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, std::int64_t samples);
 
 }  // namespace
@@ -111,9 +95,17 @@ bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands
           [&](const op::Transpose& transpose) { return permutation_of(transpose, result.size())[0] == 0; },
           [](const op::Identity&) { return true; },
           [&](const Reduction auto& reduction) { return !reduced_axes(reduction.axes, operands[0].shape.size())[0]; },
-          [&](const OneOf<op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows> auto&) {
-            return selects_row_by_row(op, operands, result);
+          [&](const op::Slice& slice) { return keeps_axis(slice, operands[0].shape, 0); },
+          [&](const op::Gather& gather) { return normalized_axis(gather.axis, operands[0].shape.size()) != 0; },
+          [&](const op::Expand&) {
+            return is_full_rank(operands[0], result.size()) && operands[0].shape[0] == result[0];
           },
+          [](const op::Tile& tile) { return tile.repeats[0] == 1; },
+          [](const op::Pad& pad) { return pad.before[0] == 0 && pad.after[0] == 0; },
+          [&](const op::Where&) {
+            return is_full_rank(operands[0], result.size()) && is_full_rank(operands[1], result.size());
+          },
+          [](const op::Windows&) { return true; },
           [&](const Composite auto&) { return body_keeps_samples_apart(op, operands, result[0]); },
       },
       op);

@@ -134,6 +134,11 @@ Shape slice_shape(const op::Slice& slice, const Shape& input) {
   return result;
 }
 
+bool keeps_axis(const op::Slice& slice, const Shape& input, std::size_t axis) {
+  const AxisSlice taken = slices_of(slice, input).at(axis);
+  return taken.start == 0 && taken.count == input[axis] && (taken.step == 1 || taken.count <= 1);
+}
+
 std::vector<ElementSource> sliced(const op::Slice& slice, const Shape& input, const Shape&) {
   std::vector<AxisSources> axes;
   for (const AxisSlice& axis : slices_of(slice, input)) {

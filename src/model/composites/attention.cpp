@@ -38,6 +38,10 @@ ValueId shared_heads(Body& body, ValueId x, std::int64_t query_heads) {
 
 /// Query i sees keys up to i.
 op::Where causal_mask(std::int64_t queries, std::int64_t keys) {
+  constexpr std::int64_t most_scores = std::int64_t{1} << 26;
+  if (queries > most_scores || keys > most_scores || queries * keys > most_scores) {
+    throw ShapeMismatch(fmt::format("a causal mask of {} by {} is more than 2^26 entries", queries, keys));
+  }
   op::Where mask{{queries, keys}, {}};
   for (std::int64_t i = 0; i < queries; ++i) {
     for (std::int64_t j = 0; j < keys; ++j) mask.condition.push_back(j <= i);

@@ -165,26 +165,29 @@ namespace {
 std::int64_t counted(const WindowAxis& axis, std::int64_t window, bool counts_padding) {
   const std::int64_t least = counts_padding ? -axis.before : 0;
   const std::int64_t end = axis.input + (counts_padding ? axis.after : 0);
-  std::int64_t count = 0;
-  for (std::int64_t tap = 0; tap < axis.kernel; ++tap) {
-    const std::int64_t at = window * axis.stride + tap * axis.dilation - axis.before;
-    if (at >= least && at < end) ++count;
-  }
-  return count;
+  const std::int64_t origin = window * axis.stride - axis.before;
+  const auto taps_before = [&](std::int64_t limit) {  // that lie in front of the position
+    const std::int64_t distance = limit - origin;
+    return distance <= 0 ? 0 : std::min(axis.kernel, (distance - 1) / axis.dilation + 1);
+  };
+  return taps_before(end) - taps_before(least);
 }
 
-Tensor<double> counts_of(const std::vector<WindowAxis>& axes, bool counts_padding) {
-  Tensor<double> counts({1}, {1.0});
-  for (const WindowAxis& axis : axes) {
-    Tensor<double> finer({static_cast<std::int64_t>(counts.size()) * axis.output}, {});
-    for (const double count : counts.values) {
-      for (std::int64_t window = 0; window < axis.output; ++window) {
-        finer.values.push_back(count * static_cast<double>(counted(axis, window, counts_padding)));
-      }
-    }
-    counts = std::move(finer);
+/// The numbers of elements along one axis, in the shape that broadcasts over [N, C, outputs...].
+ValueId counts_of(Body& body, const std::vector<WindowAxis>& axes, std::size_t which, bool counts_padding) {
+  constexpr std::int64_t most_windows = std::int64_t{1} << 20;
+  const WindowAxis& axis = axes[which];
+  if (axis.output > most_windows || axis.kernel > most_windows) {
+    throw ShapeMismatch(
+        fmt::format("{} windows of {} taps along one axis are more than 2^20", axis.output, axis.kernel));
   }
-  return counts;
+  Shape shape(axes.size() - which, 1);
+  shape[0] = axis.output;
+  Tensor<double> counts(shape, {});
+  for (std::int64_t window = 0; window < axis.output; ++window) {
+    counts.values.push_back(static_cast<double>(counted(axis, window, counts_padding)));
+  }
+  return body.constant(std::move(counts));
 }
 
 }  // namespace
@@ -193,9 +196,13 @@ ValueId write(Body& body, const op::AveragePool& pool) {
   const Shape shape = body.shape(body.input(0));
   const std::vector<WindowAxis> axes = window_axes(pool.geometry, pool.geometry.kernel, shape);
   const ValueId windows = body.apply(op::Windows{pool.geometry, op::Windows::Outside::zero}, {body.input(0)});
-  const ValueId sums = body.apply(op::ReduceSum{{2}, false}, {windows});
-  const ValueId means = body.divide(sums, body.constant(counts_of(axes, pool.counts_padding)));
-  return body.reshape(means, output_of(axes, shape[0], shape[1]));
+  const ValueId sums =
+      body.reshape(body.apply(op::ReduceSum{{2}, false}, {windows}), output_of(axes, shape[0], shape[1]));
+  ValueId counts = counts_of(body, axes, 0, pool.counts_padding);
+  for (std::size_t axis = 1; axis < axes.size(); ++axis) {
+    counts = body.multiply(counts, counts_of(body, axes, axis, pool.counts_padding));
+  }
+  return body.divide(sums, counts);
 }
 
 namespace {
