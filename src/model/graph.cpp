@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
-#include "driftbound/model/composite.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
 
@@ -243,6 +243,16 @@ std::vector<bool> depends_on_input(const Graph& graph) {
 
 namespace {
 
+/// Elements that each result of a reduction joins.
+std::int64_t reduced_count(const std::vector<std::int64_t>& axes, const Shape& shape) {
+  const std::vector<bool> reduced = reduced_axes(axes, shape.size());
+  Shape extents;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (reduced[axis]) extents.push_back(shape[axis]);
+  }
+  return element_count(extents);
+}
+
 /// Of the sums in a composite's body.
 std::int64_t longest_sum(const Node& node, const std::vector<Shape>& shapes) {
   std::vector<Shape> inputs;
@@ -259,20 +269,19 @@ std::int64_t longest_sum(const Node& node, const std::vector<Shape>& shapes) {
 std::int64_t fan_in(const Graph&, const Node& node, const std::vector<Shape>& shapes) {
   const auto shape = [&](std::size_t slot) -> const Shape& { return shapes.at(node.inputs.at(slot)); };
   using Length = std::int64_t;
-  return std::visit(Overloaded{
-                        [&](const OneOf<op::Gemm, op::MatMul> auto& product) -> Length {
-                          return product_extents(product, shape(0), shape(1)).k;
-                        },
-                        [&](const op::Softmax& softmax) -> Length { return plan_reduction(softmax, shape(0)).length; },
-                        [](const ElementwiseBinary auto&) -> Length { return 0; },
-                        [](const ElementwiseUnary auto&) -> Length { return 0; },
-                        [](const Selection auto&) -> Length { return 0; },
-                        [&](const Reduction auto&) -> Length {
-                          return static_cast<Length>(plan_groups(node.op, shape(0)).elements.size());
-                        },
-                        [&](const Composite auto&) -> Length { return longest_sum(node, shapes); },
-                    },
-                    node.op);
+  return std::visit(
+      Overloaded{
+          [&](const OneOf<op::Gemm, op::MatMul> auto& product) -> Length {
+            return product_extents(product, shape(0), shape(1)).k;
+          },
+          [&](const op::Softmax& softmax) -> Length { return plan_reduction(softmax, shape(0)).length; },
+          [](const ElementwiseBinary auto&) -> Length { return 0; },
+          [](const ElementwiseUnary auto&) -> Length { return 0; },
+          [](const Selection auto&) -> Length { return 0; },
+          [&](const Reduction auto& reduction) -> Length { return reduced_count(reduction.axes, shape(0)); },
+          [&](const Composite auto&) -> Length { return longest_sum(node, shapes); },
+      },
+      node.op);
 }
 
 }  // namespace driftbound
