@@ -75,10 +75,10 @@ Mapping map_lp(const NodeView& node) {
 
 /// softmax(scale Q K^T + mask) V, without a cache of earlier keys.
 Mapping map_attention(const NodeView& node) {
-  if (uses_more_than_first(node)) return uses_statistics;
   for (const std::size_t slot : {std::size_t{4}, std::size_t{5}, std::size_t{6}}) {
     if (is_given(node, slot)) return NotMapped{"it reads a cache of earlier keys, or lengths"};
   }
+  if (uses_more_than_first(node)) return uses_statistics;
   const bool has_mask = is_given(node, 3);
   if (has_mask && (!node.operands[3].type || !is_float(*node.operands[3].type)))
     return NotMapped{"its mask holds no numbers to add"};
