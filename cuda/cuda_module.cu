@@ -29,7 +29,6 @@ bool is_final(cudaError_t error) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorDevicesUnavailable:
     case cudaErrorContextIsDestroyed:
     case cudaErrorCudartUnloading:
     case cudaErrorUnknown:
@@ -49,6 +48,7 @@ driftbound_device_status status_of(cudaError_t error) {
     case cudaErrorSystemNotReady:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorNoDevice:
+    case cudaErrorDevicesUnavailable:
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorUnsupportedPtxVersion:
       return DRIFTBOUND_DEVICE_NOT_AVAILABLE;
@@ -60,7 +60,10 @@ driftbound_device_status status_of(cudaError_t error) {
 void check(cudaError_t error, const std::string& what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // or the next call would report it again
-  throw Failure{status_of(error), what + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")"};
+  const std::string why = error == cudaErrorDevicesUnavailable
+                              ? "; another process uses it, or its compute mode is exclusive or prohibited"
+                              : "";
+  throw Failure{status_of(error), what + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")" + why};
 }
 
 struct StreamDeleter {
@@ -106,6 +109,29 @@ __global__ void __launch_bounds__(Product::threads) run_for_each_block(Product p
   }
 }
 
+struct DoNothing {
+  __host__ __device__ void operator()(std::int64_t) const {}
+};
+
+std::string capability_text(int major, int minor) {
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+/// Every kernel is compiled for the same devices, so that one of them tells for all. To be asked before the first real
+/// kernel: that would fail in the middle of a run.
+void require_kernels(const driftbound_device_info& info) {
+  constexpr int architectures[] = {__CUDA_ARCH_LIST__};  // ascending, 800 for 8.0
+  constexpr int oldest = architectures[0];
+  if (info.compute_major * 100 + info.compute_minor * 10 < oldest) {
+    throw Failure{DRIFTBOUND_DEVICE_NOT_AVAILABLE,
+                  "the device '" + std::string(info.name) + "' has compute capability " +
+                      capability_text(info.compute_major, info.compute_minor) + "; this module has code for " +
+                      capability_text(oldest / 100, oldest % 100 / 10) + " and newer"};
+  }
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, run_for_each<DoNothing>), "the module's kernels cannot be loaded");
+}
+
 template <std::size_t size>
 void set_text(char (&target)[size], const std::string& text) {
   std::snprintf(target, size, "%s", text.c_str());
@@ -134,6 +160,7 @@ public:
     cublas_ = std::make_unique<Cublas>();
     enter();
     describe(info);
+    require_kernels(info);
     stream_ = new_stream();
     const std::size_t workspace_bytes = (info.compute_major >= 9 ? 32u : 4u) << 20;  // as cuBLAS itself takes
     workspace_ = new_memory(workspace_bytes);
@@ -154,7 +181,11 @@ public:
   }
 
   void* allocate(std::uint64_t bytes) const { return new_memory(bytes).release(); }
-  void release(void* memory) const { cudaFree(memory); }
+  void release(void* memory) const {
+    // What was started may still use the memory, and nothing promises that cudaFree waits for a non-blocking stream.
+    cudaStreamSynchronize(stream_.get());
+    cudaFree(memory);
+  }
 
   void upload(void* to, const void* from, std::uint64_t bytes) const {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "an upload failed");
