@@ -152,7 +152,9 @@ Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   if (backend == "auto" && !node_without_device_code(graph)) {
     try {
       return cuda_evaluator_for(name);
-    } catch (const NotAvailable&) {  // no module or no GPU: the CPU it is
+    } catch (const NotAvailable&) {     // no module or no GPU: the CPU it is
+    } catch (const InvalidArgument&) {  // a variable that changes cuBLAS, which nobody asked for
+      if (gemm != "auto" || !order.empty()) throw;
     }
   }
   return cpu_evaluator(cpu_arithmetic(name, summation_order()));

@@ -174,6 +174,17 @@ TEST_CASE("options that contradict each other are exit status 3") {
   check_refused("--backend cuda", 3, "NVIDIA_TF32_OVERRIDE=0");
 }
 
+TEST_CASE("a variable that changes cuBLAS makes auto take the CPU, unless the product is said") {
+  const ScopedVariable path = with_host_module();
+  const ScopedVariable variable("DRIFTBOUND_HOST_MODULE_ENVIRONMENT", "NVIDIA_TF32_OVERRIDE=0");
+  CHECK(report_of(mlp + " --samples 2")["run"]["backend"] == "cpu");
+  CHECK(report_of(mlp + " --samples 2 --arithmetic tf32")["run"]["backend"] == "cpu");
+  check_refused("--gemm cublas", 3, "NVIDIA_TF32_OVERRIDE=0");
+  CHECK(report_of(mlp + " --samples 2 --gemm ordered")["run"]["backend"] == "cuda");
+  CHECK(report_of(mlp + " --samples 2 --order pairwise")["run"]["backend"] == "cuda");
+  check_refused("--order unknown", 3, "order");
+}
+
 TEST_CASE("--rows records those samples alone, on the CPU and on a device") {
   const ScopedVariable path = with_host_module();
   for (const char* backend : {"cpu", "cuda --gemm ordered"}) {
