@@ -3,6 +3,16 @@
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::device {
+namespace {
+
+/// Nothing where it was the vendor's library that asked for memory: it does not say how much.
+std::string figures(const DeviceFailure& failure) {
+  if (failure.bytes_asked_for == 0) return "";
+  return ": " + std::to_string(failure.bytes_asked_for) + " bytes asked for, " + std::to_string(failure.bytes_free) +
+         " free of " + std::to_string(failure.bytes_in_all);
+}
+
+}  // namespace
 
 Buffer::Buffer(Device& device, std::uint64_t bytes) : device_(device) {
   if (bytes == 0) return;
@@ -41,18 +51,20 @@ void Device::require(int status) const {
   if (status != DRIFTBOUND_DEVICE_OK) throw DeviceFailure{status, functions_->message(), 0, 0, 0};
 }
 
+void throw_not_opened(const DeviceFailure& failure) {
+  throw NotAvailable("no CUDA device can be used: " + failure.message);
+}
+
 void throw_failure(const DeviceFailure& failure, const driftbound_device_info& info, const std::string& where) {
   const std::string device = "the device '" + std::string(info.name) + "' ";
   switch (failure.status) {
     case DRIFTBOUND_DEVICE_NOT_AVAILABLE:
-      throw NotAvailable("no CUDA device can be used: " + failure.message);
+      throw_not_opened(failure);
     case DRIFTBOUND_DEVICE_OUT_OF_MEMORY:
-      throw NotAvailable(device + "ran out of memory at " + where + ": " + std::to_string(failure.bytes_asked_for) +
-                         " bytes asked for, " + std::to_string(failure.bytes_free) + " free of " +
-                         std::to_string(failure.bytes_in_all) + " (" + failure.message + "); use a smaller --batch");
+      throw NotAvailable(device + "ran out of memory at " + where + figures(failure) + " (" + failure.message +
+                         "); use a smaller --batch");
     case DRIFTBOUND_DEVICE_LOST:
-      throw NotAvailable(device + "was lost at " + where + " (" + failure.message +
-                         "): nothing was written, start the program again");
+      throw NotAvailable(device + "was lost at " + where + " (" + failure.message + "): start the program again");
     case DRIFTBOUND_DEVICE_UNSUPPORTED:
       throw Unsupported(device + "cannot compute " + where + ": " + failure.message);
     default:

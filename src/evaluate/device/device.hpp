@@ -13,7 +13,7 @@ namespace driftbound::device {
 struct DeviceFailure {
   int status = DRIFTBOUND_DEVICE_FAILED;
   std::string message;
-  std::uint64_t bytes_asked_for = 0;  ///< out of memory only, as the two below
+  std::uint64_t bytes_asked_for = 0;  ///< where an allocation ran out of memory, as the two below; else 0
   std::uint64_t bytes_free = 0;
   std::uint64_t bytes_in_all = 0;
 };
@@ -67,6 +67,10 @@ private:
   driftbound_device* handle_ = nullptr;
   driftbound_device_info info_{};
 };
+
+/// Throws what any failure to open a device means to a user: NotAvailable with the module's sentence. There is no layer
+/// and no name of the device to tell of yet.
+[[noreturn]] void throw_not_opened(const DeviceFailure& failure);
 
 /// Throws what a failed call means to a user: NotAvailable (no device, out of memory, lost, failed) or Unsupported.
 /// `where` completes "at …": "layer 'stem/Gemm'".

@@ -148,7 +148,7 @@ std::unique_ptr<Device> open_device(int ordinal) {
   try {
     return std::make_unique<Device>(functions, ordinal);
   } catch (const DeviceFailure& failure) {
-    throw_failure(failure, {}, "device " + std::to_string(ordinal));
+    throw_not_opened(failure);
   }
 }
 
