@@ -40,7 +40,7 @@ struct Report {
 /// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".
 std::string backend_text(const ReportContext& context);
 
-/// "outputs with and without capture: identical" or "… CHANGED"; empty where that was not checked.
+/// "recorded samples' outputs with and without capture: identical" or "… CHANGED"; empty where that was not checked.
 std::string observer_text(const ReportContext& context);
 
 /// The report as JSON (schema driftbound/report/1, docs/schema/report-1.json). Numbers that are not

@@ -350,11 +350,11 @@ std::string observer_text(const ReportContext& context) {
     case ObserverEffect::not_checked:
       return "";
     case ObserverEffect::none:
-      return "outputs with and without capture: identical";
+      return "recorded samples' outputs with and without capture: identical";
     case ObserverEffect::changed:
       break;
   }
-  return "outputs with and without capture: CHANGED (what was recorded is not what runs unobserved)";
+  return "recorded samples' outputs with and without capture: CHANGED (unobserved, it computes otherwise)";
 }
 
 std::string to_text(const Report& report, const TextOptions& options) {

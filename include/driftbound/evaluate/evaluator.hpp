@@ -20,7 +20,9 @@ struct RunOptions {
   /// holds inputs and layers of these alone.
   std::vector<std::int64_t> rows;
   /// Whether a run on a device is repeated without capture and the outputs are compared bit for bit
-  /// (Provenance::observer_effect). The CPU evaluator keeps every layer in any case: there is nothing to compare.
+  /// (Provenance::observer_effect). Both runs evaluate all samples; the samples compared are those that `rows` records,
+  /// so that ObserverEffect::none says nothing of the others. Where there is nothing to compare it is not_checked: no
+  /// output depends on an input, or the evaluator is the CPU's, which keeps every layer in any case.
   bool check_observer_effect = true;
   /// Called between batches with samples done and in all; returning false stops the run (Interrupted).
   std::function<bool(std::int64_t, std::int64_t)> progress;

@@ -16,7 +16,8 @@
 
 namespace driftbound {
 
-/// Whether recording the layers changed the outputs, by a run without capture compared bit for bit.
+/// Whether recording the layers changed the outputs of the recorded samples, by a run without capture compared bit for
+/// bit.
 enum class ObserverEffect { not_checked, none, changed };
 std::string_view name_of(ObserverEffect effect);  // "not checked", "none", "changed"
 

@@ -56,8 +56,10 @@ public:
 
   std::vector<LayerTrace> take_layers() { return recorder_.take(); }
 
-  /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits.
+  /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits, in the
+  /// samples that are recorded.
   ObserverEffect observer_effect() const {
+    if (output_nodes_.empty()) return ObserverEffect::not_checked;  // no output that a batch computes
     for (const std::size_t node : output_nodes_) {
       if (!recorder_.identical(outputs_alone_, node)) return ObserverEffect::changed;
     }
