@@ -9,7 +9,7 @@
 #   --out DIR         where at most 8 files below 16 MiB go            ($OUT, else build/check_gpu)
 #   --carry DIR       what --pack gathered                             (build/carry)
 #   --programs DIR    programs of an existing build, instead of those brought along
-#   --build           build the capture preset even where programs that run were brought along
+#   --build           build the CUDA module here even where one was brought along; the programs brought along stay
 #   --networks LIST   names of bundled networks                        (all)
 #   --modes LIST      as in the table                                  (all)
 #   --batches LIST    batch sizes                                      (1,16,256,10000)
@@ -95,8 +95,9 @@ pack() {
 # ---------------------------------------------------------------------------------------------------- programs
 
 has_gpu() {
+  # grep -q would end before ldconfig has written all, which pipefail takes for a failure.
   [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || command -v nvidia-smi >/dev/null || ls /dev/nvidia[0-9]* >/dev/null 2>&1 ||
-    [ -e /dev/dxg ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'
+    [ -e /dev/dxg ] || case $(ldconfig -p 2>/dev/null) in *libcuda.so.1*) true ;; *) false ;; esac
 }
 has_nvcc() { PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v nvcc >/dev/null; }
 module() {
@@ -200,11 +201,16 @@ capture_something() {
     -o "$work/probe.safetensors" 2>&1
 }
 
-# cuBLAS where the loader does not look: beside a toolkit, or in a Python package.
+# find_cublas SENTENCE: cuBLAS where the loader does not look, beside a toolkit or in a Python package: the file that the
+# program's sentence names, else the newest.
 find_cublas() {
-  local file
-  file=$(timeout 30 find / -xdev -name 'libcublas.so.1[0-9]' -print -quit 2>/dev/null)
-  [ -n "$file" ] || return 1
+  local files wanted file
+  files=$(timeout 30 find / -xdev -name 'libcublas.so.1[0-9]' 2>/dev/null)
+  [ -n "$files" ] || return 1
+  wanted=$(echo "$1" | sed -n 's/.*\(libcublas\.so\.[0-9][0-9]*\).*/\1/p')
+  file=
+  [ -z "$wanted" ] || file=$(echo "$files" | grep -F "/$wanted" | head -1)
+  [ -n "$file" ] || file=$(echo "$files" | sed 's|.*/\(.*\)|\1 &|' | sort -V | tail -1 | cut -d ' ' -f 2-)
   say "cuBLAS is not where the loader looks; taking $file"
   export DRIFTBOUND_CUBLAS=$file LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${file%/*}
 }
@@ -220,7 +226,7 @@ probe() {
   message=$(capture_something)
   status=$?
   case $message in
-    *"no cuBLAS"*) find_cublas && { message=$(capture_something); status=$?; } ;;
+    *"no cuBLAS"*) find_cublas "$message" && { message=$(capture_something); status=$?; } ;;
     *"update the driver"*) build_for_this_driver && { message=$(capture_something); status=$?; } ;;
   esac
   [ $status -eq 4 ] && not_available "${message#driftbound: }"
@@ -283,12 +289,13 @@ report_on_device() {
 
 # The traces, each compressed, in at most 4 archives that stay below the limit; those of the largest batch first.
 archive_traces() {
-  local file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))
+  local file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))  # those above it alone are left out
   : >"$work/list.1"
   find "$work/traces" -name '*.safetensors' -print0 | xargs -0 -r -n 8 -P "$(nproc)" gzip
-  for file in $(cd "$work/traces" && ls -rS ./*.b"${batches##*,}".safetensors.gz; ls -rS ./*.gz); do
+  for file in $(cd "$work/traces" && ls -rS ./*.b"$largest_batch".safetensors.gz; ls -rS ./*.gz); do
     grep -qxF "$file" "$work"/list.* && continue
     size=$(($(wc -c <"$work/traces/$file") + 1024))
+    [ $size -le $limit ] || continue
     if [ $((filled + size)) -gt $limit ]; then number=$((number + 1)) filled=0; fi
     [ $number -le 4 ] || break
     echo "$file" >>"$work/list.$number"
@@ -324,7 +331,7 @@ run_all() {
   table_of_runs >"$out/table.txt"
   summary_of_runs | show
   if can_judge; then
-    each "$(nproc)" judge_trace "$work"/traces/*.b"${batches##*,}".safetensors
+    each "$(nproc)" judge_trace "$work"/traces/*.b"$largest_batch".safetensors
     cat "$work"/verdicts/* >>"$out/table.txt"
     say "reports: $(grep -c ' HOLDS' "$out/table.txt") of $(ls "$work/verdicts" | wc -l) traces hold"
     report_on_device "${networks%% *}"
@@ -379,10 +386,12 @@ if [ $mode = pack ]; then
   pack
   exit
 fi
+largest_batch=$(echo "$batches" | tr ',' '\n' | sort -n | tail -1)
 [ -n "$networks" ] || networks=$(cd "$models" && ls ./*.onnx | sed 's|^\./||; s|\.onnx$||' | tr '\n' ' ')
 for network in $networks; do
   [ -f "$models/$network.onnx" ] || fail_usage "--networks: there is no $models/$network.onnx"
 done
+rm -f "$out"/log.txt "$out"/table.txt "$out"/bench.jsonl "$out"/traces-[1-4].tar  # of an earlier run
 has_gpu || not_available "no NVIDIA GPU or driver here (no nvidia-smi, no /dev/nvidia*, no libcuda.so.1)"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT

@@ -36,6 +36,8 @@ std::ptrdiff_t count(const std::string& text, const std::string& part) {
 
 TEST_CASE("check_gpu passes on the double: every mode recorded, compared and judged, results in few small files") {
   const TemporaryFolder folder;
+  fs::create_directories(folder / "out");
+  folder.write("out/traces-4.tar", "of an earlier run");
   const ProgramResult result = check_gpu(small_run(folder));
   CAPTURE(result.out);
   CAPTURE(result.err);
@@ -47,6 +49,7 @@ TEST_CASE("check_gpu passes on the double: every mode recorded, compared and jud
   CHECK(result.out.find("tf32 in order unknown") != std::string::npos);
   CHECK(count(read_file(folder / "out/bench.jsonl"), "\"bench\":\"gpu\"") == 2);
   CHECK(fs::exists(folder / "out/traces-1.tar"));
+  CHECK(!fs::exists(folder / "out/traces-4.tar"));
   std::ptrdiff_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder / "out")) {
     ++files;
@@ -63,6 +66,17 @@ TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and ne
   CHECK(result.status == 1);
   CHECK(result.out.find("FAILED") != std::string::npos);
   CHECK(read_file(folder / "out/table.txt").find("FAIL") != std::string::npos);
+}
+
+TEST_CASE("check_gpu judges the traces of the largest batch, wherever the list has it") {
+  const TemporaryFolder folder;
+  const ProgramResult result = check_gpu(small_run(folder) + " --modes fp32-ordered --batches 9,40,10");
+  CAPTURE(result.out);
+  CHECK(result.status == 0);
+  const std::string table = read_file(folder / "out/table.txt");
+  CAPTURE(table);
+  CHECK(count(table, ".b40 ") == 1);
+  CHECK(count(table, " HOLDS") == 1);
 }
 
 TEST_CASE("check_gpu without a usable GPU is one sentence and status 4") {
