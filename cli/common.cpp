@@ -149,7 +149,7 @@ Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
   const std::string name = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
   if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(name);
-  if (backend == "auto" && !node_without_device_code(graph)) {
+  if (backend == "auto") {
     try {
       return cuda_evaluator_for(name);
     } catch (const NotAvailable&) {     // no module or no GPU: the CPU it is

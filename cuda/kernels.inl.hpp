@@ -36,13 +36,14 @@ template <class Real, driftbound_unary function>
 struct Unary {
   const Real* x;
   Real* y;
-  Real parameter;
+  double exact_parameter;
 
   DRIFTBOUND_HD void operator()(std::int64_t i) const { y[i] = narrow::canonical(value(x[i])); }
 
 private:
   DRIFTBOUND_HD Real value(Real v) const {
     using Functions = shared::DeviceFunctions<Real>;
+    const Real parameter = static_cast<Real>(exact_parameter);
     if constexpr (function == DRIFTBOUND_NEG) {
       return -v;
     } else if constexpr (function == DRIFTBOUND_RELU) {
@@ -67,6 +68,34 @@ private:
       return Functions::erf(v);
     } else if constexpr (function == DRIFTBOUND_SQRT) {
       return shared::square_root(v);
+    } else if constexpr (function == DRIFTBOUND_ABS) {
+      return v < 0 || v == 0 ? Real(0) - v : v;
+    } else if constexpr (function == DRIFTBOUND_RECIPROCAL) {
+      return Real(1) / v;
+    } else if constexpr (function == DRIFTBOUND_LOG) {
+      return Functions::log(v);
+    } else if constexpr (function == DRIFTBOUND_TAN) {
+      return Functions::tan(v);
+    } else if constexpr (function == DRIFTBOUND_ATAN) {
+      return Functions::atan(v);
+    } else if constexpr (function == DRIFTBOUND_SINH) {
+      return Functions::sinh(v);
+    } else if constexpr (function == DRIFTBOUND_COSH) {
+      return Functions::cosh(v);
+    } else if constexpr (function == DRIFTBOUND_FLOOR) {
+      return shared::round_down(v);
+    } else if constexpr (function == DRIFTBOUND_CEIL) {
+      return shared::round_up(v);
+    } else if constexpr (function == DRIFTBOUND_SIGN) {
+      return shared::sign(v);
+    } else if constexpr (function == DRIFTBOUND_POW) {
+      return Functions::pow(v, exact_parameter);
+    } else if constexpr (function == DRIFTBOUND_RAISE) {
+      return shared::raise(v, parameter);
+    } else if constexpr (function == DRIFTBOUND_LOWER) {
+      return shared::lower(v, parameter);
+    } else if constexpr (function == DRIFTBOUND_THRESHOLDED_RELU) {
+      return shared::thresholded_relu(v, parameter);
     } else {
       static_assert(function == DRIFTBOUND_SCALE);
       return parameter * v;
@@ -94,9 +123,71 @@ private:
       return u - v;
     } else if constexpr (function == DRIFTBOUND_MUL) {
       return u * v;
+    } else if constexpr (function == DRIFTBOUND_MIN) {
+      return shared::minimum(u, v);
+    } else if constexpr (function == DRIFTBOUND_MAX) {
+      return shared::maximum(u, v);
+    } else if constexpr (function == DRIFTBOUND_PRELU) {
+      return shared::prelu(u, v);
     } else {
       static_assert(function == DRIFTBOUND_DIV);
       return u / v;
+    }
+  }
+};
+
+template <class Element>
+struct Gather {
+  const Element* from;
+  const std::int64_t* table;
+  Element* to;
+
+  DRIFTBOUND_HD void operator()(std::int64_t i) const {
+    if (table[i] >= 0) to[i] = from[table[i]];
+  }
+};
+
+template <class Real>
+struct Fill {
+  Real* y;
+  Real value;
+
+  DRIFTBOUND_HD void operator()(std::int64_t i) const { y[i] = value; }
+};
+
+/// Chains of terms that a table names.
+template <class Real>
+struct TableChain {
+  const Real* terms;
+  const std::int64_t* table;
+
+  DRIFTBOUND_HD Real operator()(std::int64_t first, std::int64_t last) const {
+    Real sum = terms[table[first]];
+    for (std::int64_t j = first + 1; j < last; ++j) sum += terms[table[j]];
+    return sum;
+  }
+};
+
+/// One group an index.
+template <class Real, driftbound_reduction reduction>
+struct Reduce {
+  const Real* x;
+  const std::int64_t* groups;
+  const std::int64_t* elements;
+  std::int64_t element_count, chain;
+  Real* y;
+
+  DRIFTBOUND_HD void operator()(std::int64_t group) const {
+    const Real* terms = x + groups[group];
+    if constexpr (reduction == DRIFTBOUND_REDUCE_SUM) {
+      y[group] = narrow::canonical(shared::ordered_sum(element_count, chain, TableChain<Real>{terms, elements}));
+    } else {
+      Real result = terms[elements[0]];
+      for (std::int64_t j = 1; j < element_count; ++j) {
+        const Real term = terms[elements[j]];
+        result = reduction == DRIFTBOUND_REDUCE_MAX ? shared::maximum(result, term) : shared::minimum(result, term);
+      }
+      y[group] = narrow::canonical(result);
     }
   }
 };

@@ -115,6 +115,9 @@ public:
                                                           move,
                                                           unary,
                                                           binary,
+                                                          gather,
+                                                          fill,
+                                                          reduce,
                                                           softmax,
                                                           round,
                                                           narrow_to,
@@ -201,10 +204,9 @@ private:
   static void unary_as(Machine& machine, driftbound_unary function, double parameter, const void* x, void* y,
                        std::int64_t count) {
     const auto known =
-        ((function == functions &&
-          (machine.for_each(count, Unary<Real, functions>{static_cast<const Real*>(x), static_cast<Real*>(y),
-                                                          static_cast<Real>(parameter)}),
-           true)) ||
+        ((function == functions && (machine.for_each(count, Unary<Real, functions>{static_cast<const Real*>(x),
+                                                                                   static_cast<Real*>(y), parameter}),
+                                    true)) ||
          ...);
     require(known, "a function that this module does not know");
   }
@@ -215,8 +217,10 @@ private:
       with_real(real, [&](auto zero) {
         unary_as<decltype(zero), DRIFTBOUND_NEG, DRIFTBOUND_RELU, DRIFTBOUND_LEAKY_RELU, DRIFTBOUND_ELU,
                  DRIFTBOUND_TANH, DRIFTBOUND_SIGMOID, DRIFTBOUND_SOFTPLUS, DRIFTBOUND_SIN, DRIFTBOUND_COS,
-                 DRIFTBOUND_EXP, DRIFTBOUND_ERF, DRIFTBOUND_SQRT, DRIFTBOUND_SCALE>(machine, function, parameter, x, y,
-                                                                                    count);
+                 DRIFTBOUND_EXP, DRIFTBOUND_ERF, DRIFTBOUND_SQRT, DRIFTBOUND_SCALE, DRIFTBOUND_ABS,
+                 DRIFTBOUND_RECIPROCAL, DRIFTBOUND_LOG, DRIFTBOUND_TAN, DRIFTBOUND_ATAN, DRIFTBOUND_SINH,
+                 DRIFTBOUND_COSH, DRIFTBOUND_FLOOR, DRIFTBOUND_CEIL, DRIFTBOUND_SIGN, DRIFTBOUND_POW, DRIFTBOUND_RAISE,
+                 DRIFTBOUND_LOWER, DRIFTBOUND_THRESHOLDED_RELU>(machine, function, parameter, x, y, count);
       });
     });
   }
@@ -241,8 +245,64 @@ private:
                     const driftbound_view* a_view, const void* b, const driftbound_view* b_view, void* y) {
     return call(device, [&](Machine& machine) {
       with_real(real, [&](auto zero) {
-        binary_as<decltype(zero), DRIFTBOUND_ADD, DRIFTBOUND_SUB, DRIFTBOUND_MUL, DRIFTBOUND_DIV>(
-            machine, function, a, *a_view, b, *b_view, y);
+        binary_as<decltype(zero), DRIFTBOUND_ADD, DRIFTBOUND_SUB, DRIFTBOUND_MUL, DRIFTBOUND_DIV, DRIFTBOUND_MIN,
+                  DRIFTBOUND_MAX, DRIFTBOUND_PRELU>(machine, function, a, *a_view, b, *b_view, y);
+      });
+    });
+  }
+
+  template <class Element>
+  static void gather_as(Machine& machine, const void* from, const std::int64_t* table, void* to, std::int64_t count) {
+    machine.for_each(count, Gather<Element>{static_cast<const Element*>(from), table, static_cast<Element*>(to)});
+  }
+
+  static int gather(driftbound_device* device, std::int32_t bytes_per_element, const void* from,
+                    const std::int64_t* table, void* to, std::int64_t count) {
+    return call(device, [&](Machine& machine) {
+      switch (bytes_per_element) {
+        case 2:
+          return gather_as<std::uint16_t>(machine, from, table, to, count);
+        case 4:
+          return gather_as<std::uint32_t>(machine, from, table, to, count);
+        case 8:
+          return gather_as<std::uint64_t>(machine, from, table, to, count);
+        default:
+          require(false, "elements are 2, 4 or 8 bytes wide");
+      }
+    });
+  }
+
+  static int fill(driftbound_device* device, driftbound_real real, double value, void* y, std::int64_t count) {
+    return call(device, [&](Machine& machine) {
+      with_real(real, [&](auto zero) {
+        using Real = decltype(zero);
+        machine.for_each(count, Fill<Real>{static_cast<Real*>(y), static_cast<Real>(value)});
+      });
+    });
+  }
+
+  template <class Real, driftbound_reduction... reductions>
+  static void reduce_as(Machine& machine, driftbound_reduction reduction, const void* x, const std::int64_t* groups,
+                        std::int64_t group_count, const std::int64_t* elements, std::int64_t element_count,
+                        std::int64_t chain, void* y) {
+    const auto known =
+        ((reduction == reductions &&
+          (machine.for_each(group_count, Reduce<Real, reductions>{static_cast<const Real*>(x), groups, elements,
+                                                                  element_count, chain, static_cast<Real*>(y)}),
+           true)) ||
+         ...);
+    require(known, "a reduction that this module does not know");
+  }
+
+  static int reduce(driftbound_device* device, driftbound_real real, driftbound_reduction reduction, const void* x,
+                    const std::int64_t* groups, std::int64_t group_count, const std::int64_t* elements,
+                    std::int64_t element_count, std::int64_t chain, void* y) {
+    return call(device, [&](Machine& machine) {
+      require(element_count >= 1, "a reduction has at least one element");
+      require(chain >= 0, "a chain has at least one term");
+      with_real(real, [&](auto zero) {
+        reduce_as<decltype(zero), DRIFTBOUND_REDUCE_SUM, DRIFTBOUND_REDUCE_MAX, DRIFTBOUND_REDUCE_MIN>(
+            machine, reduction, x, groups, group_count, elements, element_count, chain, y);
       });
     });
   }

@@ -93,9 +93,8 @@ public:
       Magnitude total;
       for (const std::size_t element : plan.elements) total += operand(0, plan.groups[g] + element);
       const Magnitude error = factor * total + flushed;
-      errors.push_back(
-          (rules_.cannot_overflow(total, error, machine_) ? error + stored(total + error) : Magnitude::infinite())
-              .value());
+      const bool is_safe = (total + error).value() < machine_.accumulator->largest;  // an infinity need not show
+      errors.push_back((is_safe ? error + stored(total + error) : Magnitude::infinite()).value());
     }
     return errors;
   }

@@ -41,6 +41,17 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
   return reading;
 }
 
+std::string matrix_unit_condition(const TensorCore& unit) {
+  const std::string block = std::to_string(unit.block);
+  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
+         "matrix unit that adds at least " +
+         block + " exact products to a float32 at once, each cut off no earlier than " +
+         std::to_string(unit.fraction_bits) +
+         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
+         "of " +
+         block + " products to nearest; a bias comes last (A-03)";
+}
+
 /// Rounding errors of one node on the operands it used: a function per element, or per row.
 class Rounded {
 public:
@@ -154,6 +165,7 @@ public:
       result_.conditions.insert(std::string(name_of(view_.node->op)) +
                                 " is computed by the steps of docs/ops.md (A-04)");
     }
+    if (machine_.tensor_core) result_.conditions.insert(matrix_unit_condition(*machine_.tensor_core));
     if (machine_.order.kind == SummationOrder::Kind::unknown) return;
     question.any_order = false;
     result_.order_aware = body_error(view_, question, setting_, result_.conditions);
@@ -335,17 +347,6 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
          std::string(name_of(arithmetic.evidence)) + " by " +
          (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
          (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
-}
-
-std::string matrix_unit_condition(const TensorCore& unit) {
-  const std::string block = std::to_string(unit.block);
-  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
-         "matrix unit that adds at least " +
-         block + " exact products to a float32 at once, each cut off no earlier than " +
-         std::to_string(unit.fraction_bits) +
-         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
-         "of " +
-         block + " products to nearest; a bias comes last (A-03)";
 }
 
 }  // namespace

@@ -125,8 +125,8 @@ struct SumError {
 
 class ElementBound {
 public:
-  ElementBound(Scale scale, const Setting& setting)
-      : scale_(scale), machine_(setting.machine), rules_(*setting.rules) {}
+  ElementBound(Scale scale, bool operands_are_bounds, const Setting& setting)
+      : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine), rules_(*setting.rules) {}
 
   double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
 
@@ -198,11 +198,15 @@ private:
 
   double checked(const Element& e, Magnitude error) const {
     const Magnitude scale = std::max(Magnitude(1.0), Magnitude(scale_.used));
-    const bool is_safe = rules_.cannot_overflow(scale * e.total + e.addend.magnitude, scale * error, machine_);
+    const Magnitude sum = scale * e.total + e.addend.magnitude;
+    const bool is_recorded = !operands_are_bounds_;  // else a sum that overflowed need not show
+    const bool is_safe = is_recorded ? rules_.cannot_overflow(sum, scale * error, machine_)
+                                     : (sum + scale * error).value() < machine_.accumulator->largest;
     return is_safe ? error.value() : infinity;
   }
 
   Scale scale_;
+  bool operands_are_bounds_;
   const Machine& machine_;
   const Rules& rules_;
 };
@@ -284,7 +288,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const Sums sums = sums_of(product, view, setting);
   const Addends addends(product, view, setting);
   const Scale scale{product.alpha, round_to(product.alpha, *machine.accumulator, machine.rounding)};
-  const ElementBound bound(scale, setting);
+  const ElementBound bound(scale, product.operands_are_bounds, setting);
   const bool order_is_known = !machine.tensor_core && machine.order.kind != SummationOrder::Kind::unknown;
   const LineRanges ranges = ranges_of(product, sums, machine);
   const bool leave_out_last = !addends.any() && scale.is_trivial();

@@ -153,7 +153,7 @@ public:
   }
   Tensor<Real> operator()(const op::Clip& clip) {
     const Real least = attribute(clip.least), most = attribute(clip.most);
-    return elements([=](Real x) { return shared::clip(x, least, most); });
+    return elements([=](Real x) { return shared::lower(shared::raise(x, least), most); });
   }
   Tensor<Real> operator()(const op::ThresholdedRelu& relu) {
     const Real alpha = attribute(relu.alpha);

@@ -95,7 +95,7 @@ bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands
           [&](const op::Transpose& transpose) { return permutation_of(transpose, result.size())[0] == 0; },
           [](const op::Identity&) { return true; },
           [&](const Reduction auto& reduction) { return !reduced_axes(reduction.axes, operands[0].shape.size())[0]; },
-          [&](const op::Slice& slice) { return keeps_axis(slice, operands[0].shape, 0); },
+          [&](const op::Slice& slice) { return keeps_axis(slice, 0, operands[0].shape.size()); },
           [&](const op::Gather& gather) { return normalized_axis(gather.axis, operands[0].shape.size()) != 0; },
           [&](const op::Expand&) {
             return is_full_rank(operands[0], result.size()) && operands[0].shape[0] == result[0];

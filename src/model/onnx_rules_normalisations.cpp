@@ -86,6 +86,9 @@ Mapping map_attention(const NodeView& node) {
   attention.is_causal = integer_or(node.proto, "is_causal", 0) != 0;
   attention.scale = real_or(node.proto, "scale", 0.0f);
   attention.softcap = real_or(node.proto, "softcap", 0.0f);
+  const bool has_scale = find_attribute(node.proto, "scale", AttributeType::real).has_value();
+  if ((has_scale && attention.scale == 0.0) || attention.softcap < 0.0)
+    return NotMapped{"a scale of 0, or a softcap below 0"};
   attention.query_heads = integer_or(node.proto, "q_num_heads", 0);
   attention.key_heads = integer_or(node.proto, "kv_num_heads", 0);
   return MappedOp{attention, has_mask ? std::vector<std::size_t>{0, 1, 2, 3} : std::vector<std::size_t>{0, 1, 2}};

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "driftbound/num/errors.hpp"
@@ -134,9 +135,14 @@ Shape slice_shape(const op::Slice& slice, const Shape& input) {
   return result;
 }
 
-bool keeps_axis(const op::Slice& slice, const Shape& input, std::size_t axis) {
-  const AxisSlice taken = slices_of(slice, input).at(axis);
-  return taken.start == 0 && taken.count == input[axis] && (taken.step == 1 || taken.count <= 1);
+bool keeps_axis(const op::Slice& slice, std::size_t axis, std::size_t rank) {
+  constexpr std::int64_t beyond_every_extent = std::numeric_limits<std::int32_t>::max();  // as exporters write it
+  for (std::size_t i = 0; i < slice.starts.size(); ++i) {
+    if ((slice.axes.empty() ? i : normalized_axis(slice.axes[i], rank)) != axis) continue;
+    const std::int64_t step = slice.steps.empty() ? 1 : slice.steps[i];
+    if (slice.starts[i] != 0 || slice.ends.at(i) < beyond_every_extent || step != 1) return false;
+  }
+  return true;
 }
 
 std::vector<ElementSource> sliced(const op::Slice& slice, const Shape& input, const Shape&) {

@@ -17,9 +17,9 @@ Shape pad_shape(const op::Pad& pad, const Shape& input);
 Shape where_shape(const op::Where& where, const Shape& a, const Shape& b);
 Shape windows_shape(const op::Windows& windows, const Shape& input);
 
-/// Whether the slice takes all of an axis in order.
+/// Whether the slice takes all of an axis in order, whatever its extent.
 /// Throws:    ShapeMismatch as slice_shape
-bool keeps_axis(const op::Slice& slice, const Shape& input, std::size_t axis);
+bool keeps_axis(const op::Slice& slice, std::size_t axis, std::size_t rank);
 
 std::vector<ElementSource> sliced(const op::Slice& slice, const Shape& input, const Shape& output);
 std::vector<ElementSource> gathered(const op::Gather& gather, const Shape& input);

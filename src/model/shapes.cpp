@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/errors.hpp"
-#include "driftbound/model/composite.hpp"
 #include "model/selections.hpp"
 #include "model/variant.hpp"
 

@@ -76,6 +76,7 @@ inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
       {op::Pow{3.0}, {some({5})}},
       {op::Pow{0.5}, {positive({5})}},
       {op::Pow{-1.25}, {positive({5})}},
+      {op::Clip{1.0, -0.5}, {some({5})}},
       {op::Clip{-1.0, 2.0}, {some({5})}},
       {op::Clip{0.5}, {some({5})}},
       {op::ThresholdedRelu{0.5}, {some({5})}},
@@ -164,11 +165,6 @@ inline std::vector<OpCase> every_op(std::mt19937_64& random) {
   std::vector<OpCase> cases = every_primitive(random);
   for (OpCase& one : every_composite(random)) cases.push_back(std::move(one));
   return cases;
-}
-
-/// Whether the device evaluator has the op in this version.
-inline bool runs_on_a_device(const Op& op) {
-  return op.index() <= Op(op::Cast{}).index();
 }
 
 /// Units in the last place that an op, evaluated in a few operations on operands of every_op(), may lose.

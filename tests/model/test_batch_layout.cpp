@@ -489,3 +489,17 @@ TEST_CASE("inputs must agree on the number of samples and be there") {
   CHECK(contains(missing, "'y'"));
   CHECK(contains(missing, "'x', 'z'"));
 }
+
+TEST_CASE("a slice of axis 0 keeps samples apart only where it takes every number of them") {
+  const auto is_batched = [](const op::Slice& slice) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
+    graph.outputs = {graph.add_node("y", slice, {x})};
+    return batch_layout(graph).batched;
+  };
+  CHECK(is_batched({{0}, {2147483647}, {0}, {}}));
+  CHECK(is_batched({{1}, {3}, {1}, {}}));
+  CHECK(!is_batched({{0}, {5}, {0}, {}}));
+  CHECK(!is_batched({{-5}, {2147483647}, {0}, {}}));
+  CHECK(!is_batched({{-1}, {-2147483648LL}, {0}, {-1}}));
+}

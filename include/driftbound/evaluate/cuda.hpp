@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <optional>
 #include <string>
 
 #include "driftbound/evaluate/evaluator.hpp"
@@ -32,11 +30,8 @@ struct CudaOptions {
 /// driver too old, no device, no cuBLAS);
 ///            InvalidArgument (arithmetic; pedantic in a format that has none; a variable of the environment such as
 ///            NVIDIA_TF32_OVERRIDE that changes what vendor products compute); Unsupported where the order is
-///            `unknown`. run(): NotAvailable where the device runs out of memory or is lost, and for ops without device
-///            code, naming the layer; Unsupported for broadcasts over more dimensions than a device takes
+///            `unknown`. run(): NotAvailable where the device runs out of memory or is lost, naming the layer;
+///            Unsupported for broadcasts over more dimensions than a device takes
 Evaluator cuda_evaluator(const CudaOptions& options);
-
-/// The first node whose op has no code for devices in this version, so that cuda_evaluator cannot run the graph.
-std::optional<std::size_t> node_without_device_code(const Graph& graph);
 
 }  // namespace driftbound

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/device/arithmetic.hpp"
@@ -24,12 +25,6 @@ FormatId cast_format(ElementType type) {
 const std::byte* at_element(const void* data, std::int64_t element, std::uint64_t width) {
   return static_cast<const std::byte*>(data) + static_cast<std::uint64_t>(element) * width;
 }
-
-template <class T>
-concept WithoutDeviceCode = Reduction<T> || Composite<T> ||
-    OneOf<T, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil, op::Sign,
-          op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Slice, op::Gather, op::Expand,
-          op::Tile, op::Pad, op::Where, op::Windows>;
 
 /// A matrix of a product, as a BLAS takes it.
 struct Matrix {
@@ -127,9 +122,71 @@ public:
     return y;
   }
 
-  DeviceTensor operator()(const WithoutDeviceCode auto&) {
-    throw NotAvailable("node '" + node_.name + "' (" + std::string(name_of(node_.op)) +
-                       ") does not run on a GPU in this version; use --backend cpu");
+  DeviceTensor operator()(const op::Abs&) { return elements(DRIFTBOUND_ABS); }
+  DeviceTensor operator()(const op::Reciprocal&) { return elements(DRIFTBOUND_RECIPROCAL); }
+  DeviceTensor operator()(const op::Log&) { return elements(DRIFTBOUND_LOG); }
+  DeviceTensor operator()(const op::Tan&) { return elements(DRIFTBOUND_TAN); }
+  DeviceTensor operator()(const op::Atan&) { return elements(DRIFTBOUND_ATAN); }
+  DeviceTensor operator()(const op::Sinh&) { return elements(DRIFTBOUND_SINH); }
+  DeviceTensor operator()(const op::Cosh&) { return elements(DRIFTBOUND_COSH); }
+  DeviceTensor operator()(const op::Floor&) { return elements(DRIFTBOUND_FLOOR); }
+  DeviceTensor operator()(const op::Ceil&) { return elements(DRIFTBOUND_CEIL); }
+  DeviceTensor operator()(const op::Sign&) { return elements(DRIFTBOUND_SIGN); }
+  DeviceTensor operator()(const op::Pow& power) { return elements(DRIFTBOUND_POW, power.exponent); }
+  DeviceTensor operator()(const op::ThresholdedRelu& relu) {
+    return elements(DRIFTBOUND_THRESHOLDED_RELU, attribute(relu.alpha));
+  }
+  DeviceTensor operator()(const op::Clip& clip) {
+    DeviceTensor y = elements(DRIFTBOUND_RAISE, attribute(clip.least));
+    if (count(y) > 0)
+      device_.call(device_.functions().unary, real_of<Real>, DRIFTBOUND_LOWER, attribute(clip.most), y.data(), y.data(),
+                   count(y));
+    return y;
+  }
+  DeviceTensor operator()(const op::Min&) { return pairs(DRIFTBOUND_MIN); }
+  DeviceTensor operator()(const op::Max&) { return pairs(DRIFTBOUND_MAX); }
+  DeviceTensor operator()(const op::PRelu&) { return pairs(DRIFTBOUND_PRELU); }
+
+  DeviceTensor operator()(const op::ReduceSum&) { return reduced(DRIFTBOUND_REDUCE_SUM); }
+  DeviceTensor operator()(const op::ReduceMax&) { return reduced(DRIFTBOUND_REDUCE_MAX); }
+  DeviceTensor operator()(const op::ReduceMin&) { return reduced(DRIFTBOUND_REDUCE_MIN); }
+
+  /// By the plan, one table an input.
+  DeviceTensor operator()(
+      const OneOf<op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows> auto&) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
+    const std::vector<ElementSource> sources = plan_selection(node_.op, shapes, shape_);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) == 0) return y;
+    if (std::any_of(sources.begin(), sources.end(), [](const ElementSource& s) { return s.is_fill(); }))
+      device_.call(device_.functions().fill, real_of<Real>, attribute(fill_value(node_.op)), y.data(), count(y));
+    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) {
+      std::vector<std::int64_t> table;
+      table.reserve(sources.size());
+      for (const ElementSource& source : sources) {
+        table.push_back(source.input == slot ? static_cast<std::int64_t>(source.index) : -1);
+      }
+      const auto uploaded = device_.uploaded(table.data(), table.size() * sizeof(std::int64_t));
+      const DeviceTensor x = input(slot);
+      device_.call(device_.functions().gather, static_cast<std::int32_t>(sizeof(Real)), x.data(),
+                   static_cast<const std::int64_t*>(uploaded->data()), y.data(), count(y));
+    }
+    return y;
+  }
+
+  /// Node by node through the body.
+  DeviceTensor operator()(const Composite auto&) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
+    const Graph body = composite_body(node_.op, shapes);
+    DeviceValues<Real> inner(body, rules_.arithmetic, rules_.operands, device_);
+    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) inner.set(body.inputs[slot], input(slot));
+    for (std::size_t part = 0; part < body.nodes.size(); ++part) {
+      if (part > 0) inner.release_after(part - 1);
+      inner.set(body.nodes[part].output, evaluate_on_device(body, part, rules_, device_, inner));
+    }
+    return inner.operand(body.outputs.front());
   }
 
 private:
@@ -147,6 +204,29 @@ private:
     if (count(y) > 0)
       device_.call(device_.functions().unary, real_of<Real>, function, parameter, x.data(), y.data(), count(y));
     return y;
+  }
+
+  DeviceTensor reduced(driftbound_reduction reduction) {
+    const DeviceTensor x = input(0);
+    const GroupPlan plan = plan_groups(node_.op, x.shape);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) == 0) return y;
+    if (plan.elements.empty()) {
+      device_.call(device_.functions().fill, real_of<Real>, 0.0, y.data(), count(y));
+      return y;
+    }
+    const auto groups = table_of(plan.groups), elements = table_of(plan.elements);
+    const auto terms = static_cast<std::int64_t>(plan.elements.size());
+    const auto chain = static_cast<std::int64_t>(chain_length(rules_.order, terms));
+    device_.call(device_.functions().reduce, real_of<Real>, reduction, x.data(),
+                 static_cast<const std::int64_t*>(groups->data()), count(y),
+                 static_cast<const std::int64_t*>(elements->data()), terms, chain, y.data());
+    return y;
+  }
+
+  std::shared_ptr<const Buffer> table_of(const std::vector<std::size_t>& offsets) const {
+    const std::vector<std::int64_t> table(offsets.begin(), offsets.end());
+    return device_.uploaded(table.data(), table.size() * sizeof(std::int64_t));
   }
 
   DeviceTensor pairs(driftbound_binary function) {
@@ -270,16 +350,3 @@ template DeviceTensor evaluate_on_device<double>(const Graph&, std::size_t, cons
                                                  DeviceValues<double>&);
 
 }  // namespace driftbound::device
-
-namespace driftbound {
-
-std::optional<std::size_t> node_without_device_code(const Graph& graph) {
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    const bool is_missing =
-        std::visit([]<class T>(const T&) { return device::WithoutDeviceCode<T>; }, graph.nodes[node].op);
-    if (is_missing) return node;
-  }
-  return std::nullopt;
-}
-
-}  // namespace driftbound

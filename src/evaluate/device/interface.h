@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Counts up with every change of this file; a module of another number is refused. */
-#define DRIFTBOUND_DEVICE_INTERFACE 1u
+#define DRIFTBOUND_DEVICE_INTERFACE 2u
 #define DRIFTBOUND_DEVICE_MAX_RANK 12
 
 #ifdef __cplusplus
@@ -55,15 +55,38 @@ typedef enum driftbound_unary {
   DRIFTBOUND_EXP = 9,
   DRIFTBOUND_ERF = 10,
   DRIFTBOUND_SQRT = 11,
-  DRIFTBOUND_SCALE = 12 /* parameter * x */
+  DRIFTBOUND_SCALE = 12, /* parameter * x */
+  DRIFTBOUND_ABS = 13,
+  DRIFTBOUND_RECIPROCAL = 14,
+  DRIFTBOUND_LOG = 15,
+  DRIFTBOUND_TAN = 16,
+  DRIFTBOUND_ATAN = 17,
+  DRIFTBOUND_SINH = 18,
+  DRIFTBOUND_COSH = 19,
+  DRIFTBOUND_FLOOR = 20,
+  DRIFTBOUND_CEIL = 21,
+  DRIFTBOUND_SIGN = 22,
+  DRIFTBOUND_POW = 23,             /* x^parameter */
+  DRIFTBOUND_RAISE = 24,           /* parameter for x below it */
+  DRIFTBOUND_LOWER = 25,           /* parameter for x above it */
+  DRIFTBOUND_THRESHOLDED_RELU = 26 /* parameter: alpha */
 } driftbound_unary;
 
 typedef enum driftbound_binary {
   DRIFTBOUND_ADD = 0,
   DRIFTBOUND_SUB = 1,
   DRIFTBOUND_MUL = 2,
-  DRIFTBOUND_DIV = 3
+  DRIFTBOUND_DIV = 3,
+  DRIFTBOUND_MIN = 4,
+  DRIFTBOUND_MAX = 5,
+  DRIFTBOUND_PRELU = 6 /* b: slopes */
 } driftbound_binary;
+
+typedef enum driftbound_reduction {
+  DRIFTBOUND_REDUCE_SUM = 0,
+  DRIFTBOUND_REDUCE_MAX = 1,
+  DRIFTBOUND_REDUCE_MIN = 2
+} driftbound_reduction;
 
 /* How the vendor's matrix product computes. Operands are float32 (F32, TF32), 16 bits wide (BF16, FP16) or
  * float64; the result is float32 or float64. */
@@ -137,6 +160,19 @@ typedef struct driftbound_device_functions {
    * gaps either. */
   int (*binary)(driftbound_device* device, driftbound_real real, driftbound_binary function, const void* a,
                 const driftbound_view* a_view, const void* b, const driftbound_view* b_view, void* y);
+
+  /* to[i] = from[table[i]] wherever table[i] >= 0; 2, 4 or 8 bytes an element, the table on the device. */
+  int (*gather)(driftbound_device* device, int32_t bytes_per_element, const void* from, const int64_t* table, void* to,
+                int64_t count);
+
+  /* y[i] = value */
+  int (*fill)(driftbound_device* device, driftbound_real real, double value, void* y, int64_t count);
+
+  /* y[g] = the sum, largest or smallest of x[groups[g] + elements[j]] over j; at least one element, both tables on the
+   * device. Sums add as in softmax. */
+  int (*reduce)(driftbound_device* device, driftbound_real real, driftbound_reduction reduction, const void* x,
+                const int64_t* groups, int64_t group_count, const int64_t* elements, int64_t element_count,
+                int64_t chain, void* y);
 
   /* Softmax over j of element j of group (o, i) at (o * length + j) * inner + i. The sum adds chains of `chain`
    * terms, then their sums, one after the other; chain 0: pairwise (trace/arithmetic.hpp). */

@@ -23,6 +23,19 @@ DRIFTBOUND_HD inline double square_root(double x) {
 #endif
 }
 
+DRIFTBOUND_HD inline float round_down(float x) {
+  return ::floorf(x);
+}
+DRIFTBOUND_HD inline double round_down(double x) {
+  return ::floor(x);
+}
+DRIFTBOUND_HD inline float round_up(float x) {
+  return ::ceilf(x);
+}
+DRIFTBOUND_HD inline double round_up(double x) {
+  return ::ceil(x);
+}
+
 template <class Real>
 struct DeviceFunctions;
 
@@ -36,6 +49,12 @@ struct DeviceFunctions<float> {
   DRIFTBOUND_HD static float sin(float x) { return f32::sin(x); }
   DRIFTBOUND_HD static float cos(float x) { return f32::cos(x); }
   DRIFTBOUND_HD static float erf(float x) { return f32::erf(x); }
+  DRIFTBOUND_HD static float log(float x) { return f32::log(x); }
+  DRIFTBOUND_HD static float tan(float x) { return f32::tan(x); }
+  DRIFTBOUND_HD static float atan(float x) { return f32::atan(x); }
+  DRIFTBOUND_HD static float sinh(float x) { return f32::sinh(x); }
+  DRIFTBOUND_HD static float cosh(float x) { return f32::cosh(x); }
+  DRIFTBOUND_HD static float pow(float x, double p) { return f32::pow(x, p); }
 };
 
 template <>
@@ -50,6 +69,12 @@ struct DeviceFunctions<double> {
   DRIFTBOUND_HD static double sin(double x) { return ::sin(x); }
   DRIFTBOUND_HD static double cos(double x) { return ::cos(x); }
   DRIFTBOUND_HD static double erf(double x) { return ::erf(x); }
+  DRIFTBOUND_HD static double log(double x) { return ::log(x); }
+  DRIFTBOUND_HD static double tan(double x) { return ::tan(x); }
+  DRIFTBOUND_HD static double atan(double x) { return ::atan(x); }
+  DRIFTBOUND_HD static double sinh(double x) { return ::sinh(x); }
+  DRIFTBOUND_HD static double cosh(double x) { return ::cosh(x); }
+  DRIFTBOUND_HD static double pow(double x, double p) { return ::pow(x, p); }
 };
 
 }  // namespace driftbound::shared

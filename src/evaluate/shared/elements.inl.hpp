@@ -31,8 +31,12 @@ DRIFTBOUND_HD Real thresholded_relu(Real x, Real alpha) {
   return x <= alpha ? Real(0) : x;
 }
 template <class Real>
-DRIFTBOUND_HD Real clip(Real x, Real least, Real most) {
-  return x < least ? least : (most < x ? most : x);
+DRIFTBOUND_HD Real raise(Real x, Real least) {
+  return x < least ? least : x;
+}
+template <class Real>
+DRIFTBOUND_HD Real lower(Real x, Real most) {
+  return most < x ? most : x;
 }
 template <class Real>
 DRIFTBOUND_HD Real sign(Real x) {

@@ -1,3 +1,4 @@
+#include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
 
 namespace driftbound::composites {
@@ -7,6 +8,7 @@ ValueId write(Body& body, const op::Selu& selu) {
 }
 
 ValueId write(Body& body, const op::Celu& celu) {
+  if (!(celu.alpha > 0.0)) throw InvalidArgument("Celu needs an alpha above 0");
   const ValueId x = body.input(0);
   const ValueId below = body.apply(op::Clip{-std::numeric_limits<double>::infinity(), 0.0}, {x});
   const ValueId scaled = celu.alpha == 1.0 ? below : body.divide(below, body.number(celu.alpha));
