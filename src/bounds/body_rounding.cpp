@@ -163,10 +163,7 @@ private:
     if (!std::isfinite(y)) return Magnitude::infinite();
     return std::max(rules_.storing_error(y, machine_), rules_.storing_error(0.0, machine_));
   }
-  Magnitude constant_error(double constant) const {
-    if (std::isinf(constant)) return Magnitude();
-    return Magnitude(rules_.operand_error(constant, round_to(constant, *machine_.accumulator, machine_.rounding)));
-  }
+  Magnitude constant_error(double constant) const { return bounds::constant_error(constant, machine_); }
 
   Magnitude allowed(Magnitude f, double units) const {
     const Magnitude flushed = machine_.flushes ? Magnitude(machine_.accumulator->smallest_normal) : Magnitude();

@@ -40,7 +40,7 @@ Magnitude foreign_sigmoid_error(double x, double y, double units, const Machine&
 Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& machine) {
   if (x >= 0.0) return storing_error(y, machine);
   const double used = constant_as_used(alpha, machine);
-  const Magnitude constant = Magnitude(operand_error(alpha, used)) * Magnitude(x);
+  const Magnitude constant = constant_error(alpha, machine) * Magnitude(x);
   const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
   return constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
 }
@@ -50,7 +50,7 @@ Magnitude elu_error(double x, double y, double alpha, double units, const Machin
   const double used = constant_as_used(alpha, machine);
   const Magnitude exact(std::min(-x, 1.0));  // |e^x - 1| <= min(|x|, 1)
   const Magnitude inner = Magnitude(used) * allowed_error(exact, units, machine);
-  const Magnitude constant = Magnitude(operand_error(alpha, used)) * exact;
+  const Magnitude constant = constant_error(alpha, machine) * exact;
   const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
   return inner + constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
 }

@@ -211,11 +211,7 @@ private:
     });
   }
 
-  /// A constant of the op against what the accumulator holds of it.
-  Magnitude constant_error(double constant) const {
-    if (std::isinf(constant)) return Magnitude();
-    return Magnitude(rules_.operand_error(constant, round_to(constant, *machine_.accumulator, machine_.rounding)));
-  }
+  Magnitude constant_error(double constant) const { return bounds::constant_error(constant, machine_); }
 
   /// rule(terms, y) of every group of a reduction.
   template <class Rule>

@@ -80,7 +80,7 @@ public:
     addend.is_present = c != 0.0;
     addend.is_rounded = addend.is_present && std::abs(beta_used_) != 1.0;
     addend.error = Magnitude(beta_) * radius_at(used_.error, from);
-    if (beta_used_ != beta_) addend.error += Magnitude(rules_.operand_error(beta_, beta_used_)) * Magnitude(c);
+    addend.error += constant_error(beta_, machine_) * Magnitude(c);
     return addend;
   }
 
@@ -189,7 +189,7 @@ private:
 
   double finish_scaled(const Element& e, Magnitude sum_error) const {
     Magnitude error = Magnitude(scale_.used) * sum_error;
-    if (scale_.used != scale_.exact) error += Magnitude(rules_.operand_error(scale_.exact, scale_.used)) * e.total;
+    error += constant_error(scale_.exact, machine_) * e.total;
     if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
       error += Magnitude(machine_.u) * Magnitude(scale_.used) * (e.total + sum_error) + Magnitude(machine_.eta);
     }

@@ -47,6 +47,14 @@ bool may_read_zero(double x, const Format& format, const Machine& machine) {
   return machine.flushes && !machine.flushing_is_certain && x != 0.0 && std::abs(x) < format.smallest_normal;
 }
 
+Magnitude constant_error(double constant, const Machine& machine) {
+  if (std::isinf(constant)) return Magnitude();
+  const double used = round_to(constant, *machine.accumulator, machine.rounding);
+  const Magnitude rounded(operand_error(constant, used));
+  const bool may_be_flushed = machine.flushes && std::abs(used) < machine.accumulator->smallest_normal;
+  return may_be_flushed ? std::max(rounded, Magnitude(constant)) : rounded;
+}
+
 namespace {
 
 double round_as_operand(double x, const Format& format, const Machine& machine) {

@@ -47,6 +47,10 @@ struct Operand {
 /// Source:    docs/theory.md T-13
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine, const Rules& rules);
 
+/// Upper bound of |used - constant| for a constant of an op, read as the accumulator holds it or, where subnormal
+/// numbers are flushed, perhaps as 0. Infinite constants are no numbers: 0. Source:    docs/theory.md T-13
+Magnitude constant_error(double constant, const Machine& machine);
+
 /// Upper bound of |used - recorded| for one element.
 /// Source:    docs/theory.md T-13
 double operand_error(double recorded, double used);
