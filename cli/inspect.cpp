@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "analysis/op_table.hpp"
 #include "cli/common.hpp"
 #include "cli/verbs.hpp"
 
@@ -13,8 +14,15 @@ Verb add_inspect(CLI::App& program) {
   CLI::App& app =
       *program.add_subcommand("inspect", "Show layers, shapes, parameters, and every node that is not supported");
   auto file = std::make_shared<std::string>();
-  app.add_option("FILE", *file, "Model: .onnx, or a .npz layer dump")->required();
-  return [file] {
+  auto ops = std::make_shared<bool>(false);
+  app.add_option("FILE", *file, "Model: .onnx, or a .npz layer dump");
+  app.add_flag("--ops", *ops, "Show every op that there is, with its opsets, evaluation, bounds and theorems");
+  app.require_option(1);
+  return [file, ops] {
+    if (*ops) {
+      fmt::print("{}", analysis::describe_ops());
+      return exit_ok;
+    }
     const ModelDescription description = describe_model(*file);
     fmt::print("{}", analysis::describe(description, *file));
     return description.unsupported.empty() ? exit_ok : exit_bad_input;

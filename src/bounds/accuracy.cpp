@@ -1,11 +1,12 @@
 #include "bounds/accuracy.hpp"
 
+#include "driftbound/bounds/theorems.hpp"
+
 namespace driftbound::bounds {
 
 double units_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions) {
   const FunctionAccuracy& accuracy = setting.arithmetic->accuracy(function);
-  const bool is_correct_rounding = accuracy.evidence == Evidence::documented && accuracy.units == 1.0;
-  if (!is_correct_rounding) {
+  if (!is_correctly_rounded(accuracy)) {
     std::string text = std::to_string(accuracy.units);
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();

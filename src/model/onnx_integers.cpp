@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "driftbound/model/layout.hpp"
+#include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_tensor.hpp"
@@ -582,3 +583,13 @@ std::optional<IntegerTensor> select_integers(const Op& op, const std::vector<Ope
 }
 
 }  // namespace driftbound::onnx
+
+namespace driftbound {
+
+std::vector<std::string_view> onnx_integer_ops() {
+  std::vector<std::string_view> names;
+  for (const onnx::Rule& rule : onnx::rules) names.push_back(rule.name);
+  return names;
+}
+
+}  // namespace driftbound

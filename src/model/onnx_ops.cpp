@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
+#include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_integers.hpp"
@@ -13,6 +15,7 @@
 #include "model/onnx_tensor.hpp"
 #include "model/shapes.hpp"
 #include "model/text.hpp"
+#include "model/variant.hpp"
 
 namespace driftbound::onnx {
 namespace {
@@ -210,41 +213,51 @@ Mapping map_constant(const NodeView& node) {
 // ---- the table ------------------------------------------------------------------------------------------------------
 
 constexpr std::array<Rule, 30> rules = {{
-    {"Gemm", 2, 3, map_gemm, {"alpha", "beta", "transA", "transB"}, 1, {"broadcast"}},
-    {"MatMul", 2, 2, map_plain<op::MatMul>, {}, 1},
-    {"Add", 2, 2, map_arithmetic<op::Add>, {}, 1, {"broadcast", "axis"}},
-    {"Sub", 2, 2, map_arithmetic<op::Sub>, {}, 1, {"broadcast", "axis"}},
-    {"Mul", 2, 2, map_arithmetic<op::Mul>, {}, 1, {"broadcast", "axis"}},
-    {"Div", 2, 2, map_arithmetic<op::Div>, {}, 1, {"broadcast", "axis"}},
-    {"Neg", 1, 1, map_plain<op::Neg>, {}, 1},
-    {"Relu", 1, 1, map_plain<op::Relu>, {}, 1},
-    {"LeakyRelu", 1, 1, map_leaky_relu, {"alpha"}, 1},
-    {"Elu", 1, 1, map_elu, {"alpha"}, 1},
-    {"Tanh", 1, 1, map_plain<op::Tanh>, {}, 1},
-    {"Sigmoid", 1, 1, map_plain<op::Sigmoid>, {}, 1},
-    {"Softplus", 1, 1, map_plain<op::Softplus>, {}, 1},
-    {"Sin", 1, 1, map_plain<op::Sin>},
-    {"Cos", 1, 1, map_plain<op::Cos>},
-    {"Exp", 1, 1, map_plain<op::Exp>, {}, 1},
-    {"Erf", 1, 1, map_plain<op::Erf>},
-    {"Sqrt", 1, 1, map_plain<op::Sqrt>, {}, 1},
-    {"Softmax", 1, 1, map_softmax, {"axis"}, 1},
-    {"Concat", 1, any_number, map_concat, {"axis"}, 1},
-    {"Reshape", 1, 2, map_reshape, {"allowzero"}, 1, {"shape"}},
-    {"Flatten", 1, 1, map_flatten, {"axis"}, 1},
-    {"Squeeze", 1, 2, map_squeeze, {"axes"}, 1},
-    {"Unsqueeze", 1, 2, map_unsqueeze, {"axes"}, 1},
-    {"Transpose", 1, 1, map_transpose, {"perm"}, 1},
-    {"Identity", 1, 1, map_plain<op::Identity>, {}, 1},
-    {"Cast", 1, 1, map_cast, {"to", "saturate", "round_mode"}, 6},
-    {"Dropout", 1, 3, map_dropout, {"ratio", "seed"}, 1, {"is_test"}},
+    {"Gemm", 2, 3, means<op::Gemm>(map_gemm), {"alpha", "beta", "transA", "transB"}, 1, {"broadcast"}},
+    {"MatMul", 2, 2, plain<op::MatMul>, {}, 1},
+    {"Add", 2, 2, means<op::Add>(map_arithmetic<op::Add>), {}, 1, {"broadcast", "axis"}},
+    {"Sub", 2, 2, means<op::Sub>(map_arithmetic<op::Sub>), {}, 1, {"broadcast", "axis"}},
+    {"Mul", 2, 2, means<op::Mul>(map_arithmetic<op::Mul>), {}, 1, {"broadcast", "axis"}},
+    {"Div", 2, 2, means<op::Div>(map_arithmetic<op::Div>), {}, 1, {"broadcast", "axis"}},
+    {"Neg", 1, 1, plain<op::Neg>, {}, 1},
+    {"Relu", 1, 1, plain<op::Relu>, {}, 1},
+    {"LeakyRelu", 1, 1, means<op::LeakyRelu>(map_leaky_relu), {"alpha"}, 1},
+    {"Elu", 1, 1, means<op::Elu>(map_elu), {"alpha"}, 1},
+    {"Tanh", 1, 1, plain<op::Tanh>, {}, 1},
+    {"Sigmoid", 1, 1, plain<op::Sigmoid>, {}, 1},
+    {"Softplus", 1, 1, plain<op::Softplus>, {}, 1},
+    {"Sin", 1, 1, plain<op::Sin>},
+    {"Cos", 1, 1, plain<op::Cos>},
+    {"Exp", 1, 1, plain<op::Exp>, {}, 1},
+    {"Erf", 1, 1, plain<op::Erf>},
+    {"Sqrt", 1, 1, plain<op::Sqrt>, {}, 1},
+    {"Softmax", 1, 1, means<op::Softmax>(map_softmax), {"axis"}, 1},
+    {"Concat", 1, any_number, means<op::Concat>(map_concat), {"axis"}, 1},
+    {"Reshape",
+     1,
+     2,
+     means<op::Reshape>(map_reshape, "a target shape known when loading, but for one extent"),
+     {"allowzero"},
+     1,
+     {"shape"}},
+    {"Flatten", 1, 1, means<op::Flatten>(map_flatten), {"axis"}, 1},
+    {"Squeeze", 1, 2, means<op::Squeeze>(map_squeeze, "constant axes"), {"axes"}, 1},
+    {"Unsqueeze", 1, 2, means<op::Unsqueeze>(map_unsqueeze, "constant axes"), {"axes"}, 1},
+    {"Transpose", 1, 1, means<op::Transpose>(map_transpose), {"perm"}, 1},
+    {"Identity", 1, 1, plain<op::Identity>, {}, 1},
+    {"Cast", 1, 1, means<op::Cast>(map_cast, "between float types"), {"to", "saturate", "round_mode"}, 6},
+    {"Dropout", 1, 3, means<op::Identity>(map_dropout, "at inference"), {"ratio", "seed"}, 1, {"is_test"}},
     {"Constant",
      0,
      0,
-     map_constant,
+     means<>(map_constant, "numbers"),
      {"value", "sparse_value", "value_float", "value_floats", "value_int", "value_ints"},
      1},
-    {"ConstantOfShape", 1, 1, map_constant_of_shape, {"value"}},
+    {"ConstantOfShape",
+     1,
+     1,
+     means<>(map_constant_of_shape, "a constant shape, of a size that the file justifies"),
+     {"value"}},
 }};
 
 std::string why_too_old(std::int64_t opset, std::int64_t since) {
@@ -271,18 +284,33 @@ void check_inputs(const NodeView& node, const Rule& rule) {
   if (!complete) fail("wrong number of inputs for the op (" + std::to_string(given) + ")");
 }
 
-}  // namespace
-
-namespace {
+std::array<std::span<const Rule>, 6> families() {
+  return {rules, element_rules(), reduction_rules(), selection_rules(), window_rules(), normalisation_rules()};
+}
 
 const Rule* find_rule(std::string_view name) {
-  for (const std::span<const Rule> family : {std::span<const Rule>(rules), element_rules(), reduction_rules(),
-                                             selection_rules(), window_rules(), normalisation_rules()}) {
+  for (const std::span<const Rule> family : families()) {
     for (const Rule& rule : family) {
       if (rule.name == name) return &rule;
     }
   }
   return nullptr;
+}
+
+/// Whether the mapping is what the rule's meaning says.
+bool is_meant(const Mapping& mapping, std::span<const std::size_t> kinds) {
+  const auto is_listed = [&](const Op& op) { return std::find(kinds.begin(), kinds.end(), op.index()) != kinds.end(); };
+  return std::visit(
+      Overloaded{
+          [&](const MappedOp& one) { return is_listed(one.op) || std::holds_alternative<op::Identity>(one.op); },
+          [&](const MappedOps& several) {
+            return std::any_of(several.steps.begin(), several.steps.end(),
+                               [&](const MappedOps::Step& step) { return is_listed(step.op); });
+          },
+          [&](const MappedConstant&) { return kinds.empty(); },
+          [](const NotMapped&) { return true; },
+      },
+      mapping);
 }
 
 }  // namespace
@@ -296,7 +324,25 @@ Mapping map_node(const NodeView& node) {
       return NotMapped{"attribute " + in_quotes(name) + " is not supported"};
   }
   check_inputs(node, *rule);
-  return rule->map(node);
+  Mapping mapping = rule->meaning.map(node);
+  if (!is_meant(mapping, rule->meaning.kinds))
+    throw std::logic_error("the ONNX rule of " + std::string(rule->name) + " makes an op that it does not list");
+  return mapping;
 }
 
 }  // namespace driftbound::onnx
+
+namespace driftbound {
+
+std::vector<OnnxOp> onnx_ops() {
+  std::vector<OnnxOp> result;
+  for (const std::span<const onnx::Rule> family : onnx::families()) {
+    for (const onnx::Rule& rule : family) {
+      const onnx::Meaning& meaning = rule.meaning;
+      result.push_back({rule.name, rule.since, {meaning.kinds.begin(), meaning.kinds.end()}, meaning.limits});
+    }
+  }
+  return result;
+}
+
+}  // namespace driftbound

@@ -9,16 +9,31 @@
 #include <string_view>
 #include <vector>
 
+#include "driftbound/model/op_kinds.hpp"
 #include "model/onnx_ops.hpp"
 
 namespace driftbound::onnx {
+
+/// What a node of some kind becomes.
+struct Meaning {
+  Mapping (*map)(const NodeView&);
+  std::span<const std::size_t> kinds;  ///< alternatives of Op; every mapping to ops has one of them, or the identity
+  std::string_view limits = {};        ///< what a node must be to be mapped
+};
+template <class... Ops>
+inline constexpr std::array<std::size_t, sizeof...(Ops)> kinds = {kind_of<Ops>...};
+/// Nodes that `map` makes one of `Ops` of, or more ops with one of them among these; a constant where there are none.
+template <class... Ops>
+constexpr Meaning means(Mapping (*map)(const NodeView&), std::string_view limits = {}) {
+  return {map, kinds<Ops...>, limits};
+}
 
 /// An op of ONNX that this version has. What an attribute that is not listed means is not known, nor what the op meant
 /// before `since`: a node of that kind is not mapped.
 struct Rule {
   std::string_view name;
   std::size_t least_inputs, most_inputs;
-  Mapping (*map)(const NodeView&);
+  Meaning meaning;
   std::array<std::string_view, 9> attributes = {};
   std::int64_t since = 7;
   std::array<std::string_view, 2> attributes_before_7 = {};
@@ -63,5 +78,8 @@ template <class T>
 Mapping map_plain(const NodeView& node) {
   return MappedOp{T{}, given_slots(node)};
 }
+/// An op without attributes.
+template <class T>
+inline constexpr Meaning plain = means<T>(map_plain<T>);
 
 }  // namespace driftbound::onnx

@@ -19,6 +19,12 @@ Mapping map_reduction(const NodeView& node) {
   return NotMapped{"without axes it maps every element, which this version does not do"};
 }
 
+template <class Reduction, std::int64_t input_since, bool is_identity_on_one_element>
+constexpr Meaning reduces = means<Reduction>(map_reduction<Reduction, input_since, is_identity_on_one_element>,
+                                             is_identity_on_one_element
+                                                 ? "constant axes"
+                                                 : "constant axes; some where noop_with_empty_axes is set");
+
 Mapping map_log_softmax(const NodeView& node) {
   const bool coerces_to_matrix = node.opset < 13;
   return MappedOp{op::LogSoftmax{integer_or(node.proto, "axis", coerces_to_matrix ? 1 : -1), coerces_to_matrix}, {0}};
@@ -29,41 +35,17 @@ Mapping map_einsum(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 11> rules = {{
-    {"ReduceSum",
-     1,
-     2,
-     map_reduction<op::ReduceSum, 13, keeps_without_axes>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceMax",
-     1,
-     2,
-     map_reduction<op::ReduceMax, 18, keeps_without_axes>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceMin",
-     1,
-     2,
-     map_reduction<op::ReduceMin, 18, keeps_without_axes>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceMean",
-     1,
-     2,
-     map_reduction<op::ReduceMean, 18, keeps_without_axes>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceL1", 1, 2, map_reduction<op::ReduceL1, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceL2", 1, 2, map_reduction<op::ReduceL2, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceSumSquare",
-     1,
-     2,
-     map_reduction<op::ReduceSumSquare, 18, false>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceLogSum", 1, 2, map_reduction<op::ReduceLogSum, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"ReduceLogSumExp",
-     1,
-     2,
-     map_reduction<op::ReduceLogSumExp, 18, false>,
-     {"axes", "keepdims", "noop_with_empty_axes"}},
-    {"LogSoftmax", 1, 1, map_log_softmax, {"axis"}},
-    {"Einsum", 1, any_number, map_einsum, {"equation"}},
+    {"ReduceSum", 1, 2, reduces<op::ReduceSum, 13, keeps_without_axes>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMax", 1, 2, reduces<op::ReduceMax, 18, keeps_without_axes>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMin", 1, 2, reduces<op::ReduceMin, 18, keeps_without_axes>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceMean", 1, 2, reduces<op::ReduceMean, 18, keeps_without_axes>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceL1", 1, 2, reduces<op::ReduceL1, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceL2", 1, 2, reduces<op::ReduceL2, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceSumSquare", 1, 2, reduces<op::ReduceSumSquare, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceLogSum", 1, 2, reduces<op::ReduceLogSum, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"ReduceLogSumExp", 1, 2, reduces<op::ReduceLogSumExp, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}},
+    {"LogSoftmax", 1, 1, means<op::LogSoftmax>(map_log_softmax), {"axis"}},
+    {"Einsum", 1, any_number, means<op::Einsum>(map_einsum), {"equation"}},
 }};
 
 }  // namespace

@@ -158,13 +158,17 @@ Mapping map_split(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 7> rules = {{
-    {"Slice", 1, 5, map_slice, {"starts", "ends", "axes"}},
-    {"Gather", 2, 2, map_gather, {"axis"}},
-    {"Expand", 2, 2, map_expand},
-    {"Tile", 2, 2, map_tile},
-    {"Pad", 1, 4, map_pad, {"mode", "pads", "paddings", "value"}},
-    {"Where", 3, 3, map_where},
-    {"Split", 1, 2, map_split, {"axis", "split", "num_outputs"}},
+    {"Slice", 1, 5, means<op::Slice>(map_slice, "constant bounds, axes and steps"), {"starts", "ends", "axes"}},
+    {"Gather", 2, 2, means<op::Gather>(map_gather, "constant indices"), {"axis"}},
+    {"Expand", 2, 2, means<op::Expand>(map_expand, "a constant shape")},
+    {"Tile", 2, 2, means<op::Tile>(map_tile, "constant repeats")},
+    {"Pad", 1, 4, means<op::Pad>(map_pad, "constant pads, axes and value"), {"mode", "pads", "paddings", "value"}},
+    {"Where", 3, 3, means<op::Where>(map_where, "a constant condition")},
+    {"Split",
+     1,
+     2,
+     means<op::Slice>(map_split, "extents of the parts known when loading; one Slice for every part"),
+     {"axis", "split", "num_outputs"}},
 }};
 
 }  // namespace

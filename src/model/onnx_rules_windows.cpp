@@ -65,24 +65,24 @@ Mapping map_average_pool(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 6> rules = {{
-    {"Conv", 2, 3, map_conv, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
+    {"Conv", 2, 3, means<op::Conv>(map_conv), {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
     {"ConvTranspose",
      2,
      3,
-     map_conv_transpose,
+     means<op::ConvTranspose>(map_conv_transpose),
      {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"}},
     {"MaxPool",
      1,
      1,
-     map_max_pool,
+     means<op::MaxPool>(map_max_pool, "the positions of the maxima unused"),
      {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"}},
     {"AveragePool",
      1,
      1,
-     map_average_pool,
+     means<op::AveragePool>(map_average_pool),
      {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"}},
-    {"GlobalAveragePool", 1, 1, map_plain<op::GlobalAveragePool>},
-    {"GlobalMaxPool", 1, 1, map_plain<op::GlobalMaxPool>},
+    {"GlobalAveragePool", 1, 1, plain<op::GlobalAveragePool>},
+    {"GlobalMaxPool", 1, 1, plain<op::GlobalMaxPool>},
 }};
 
 }  // namespace

@@ -102,6 +102,14 @@ TEST_CASE("inspect lists layers, shapes and parameters") {
   CHECK(result.out.find("[1, 10]") != std::string::npos);
 }
 
+TEST_CASE("inspect --ops prints docs/ops.md without a model; with one, or with neither, it is bad usage") {
+  const ProgramResult result = run_program("inspect --ops");
+  CHECK(result.status == 0);
+  CHECK((result.out == read_file(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/ops.md")));
+  CHECK(run_program("inspect").status == 3);
+  CHECK(run_program("inspect --ops " + models + "mlp_2_10_10_2.onnx").status == 3);
+}
+
 TEST_CASE("real networks from elsewhere report, or inspect names what is missing") {
   const char* data = std::getenv("DRIFTBOUND_TEST_DATA");
   if (data == nullptr) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+#include "driftbound/model/ops.hpp"
+
+namespace driftbound {
+
+/// How the evaluators compute an op, in a few words; docs/arithmetic.md has all of them.
+std::string_view evaluation_of(const Op& op);
+
+}  // namespace driftbound

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driftbound/model/ops.hpp"
+
+namespace driftbound {
+
+/// A composite with attributes and operands for which its body (model/composite.hpp) shows what it means.
+struct CompositeExample {
+  std::string form;  ///< which form of the op it is; empty where there is one
+  Op op;
+  std::vector<std::pair<std::string, Shape>> operands;
+};
+
+/// Every form of a composite; none of an op that is no composite.
+std::vector<CompositeExample> composite_examples(const Op& op);
+
+}  // namespace driftbound
