@@ -4,6 +4,13 @@
 
 namespace driftbound {
 
+Op::Op() = default;
+Op::Op(const Op&) = default;
+Op::Op(Op&&) noexcept = default;
+Op& Op::operator=(const Op&) = default;
+Op& Op::operator=(Op&&) noexcept = default;
+Op::~Op() = default;
+
 std::string_view name_of(const Op& op) {
   using View = std::string_view;
   return std::visit(Overloaded{

@@ -1,5 +1,5 @@
-# Builds the example as somebody else's project, three ways: find_package on an installed copy,
-# add_subdirectory on the sources, pkg-config on the installed copy. Run with
+# Builds the example as somebody else's project, by find_package and by pkg-config on an installed copy; by
+# add_subdirectory, which compiles all sources again, in subdirectory/. Run with
 # cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCXX=… -P consumer.cmake
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -8,12 +8,9 @@ function(run)
   endif()
 endfunction()
 
-function(check_output program)
-  execute_process(COMMAND ${program} OUTPUT_VARIABLE output RESULT_VARIABLE status)
-  file(READ ${SOURCE}/examples/error_of_a_layer/expected_output.txt expected)
-  if(NOT status EQUAL 0 OR NOT output STREQUAL expected)
-    message(FATAL_ERROR "${program} printed\n${output}\nexpected\n${expected}")
-  endif()
+set(EXPECTED ${SOURCE}/examples/error_of_a_layer/expected_output.txt)
+function(check_output PROGRAM)
+  include(${SOURCE}/tests/consumer/check_output.cmake)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK})
@@ -32,12 +29,3 @@ execute_process(COMMAND pkg-config --static --cflags --libs driftbound OUTPUT_VA
 separate_arguments(flags)
 run(${CXX} -std=c++20 ${SOURCE}/examples/error_of_a_layer/main.cpp -o ${WORK}/by_pkg_config ${flags})
 check_output(${WORK}/by_pkg_config)
-
-file(WRITE ${WORK}/parent/CMakeLists.txt "cmake_minimum_required(VERSION 3.25)
-project(parent LANGUAGES C CXX)
-add_subdirectory(${SOURCE} driftbound)
-add_subdirectory(${SOURCE}/examples/error_of_a_layer example)
-")
-run(${CMAKE_COMMAND} -S ${WORK}/parent -B ${WORK}/subdirectory -G Ninja -DCMAKE_BUILD_TYPE=Debug)
-run(${CMAKE_COMMAND} --build ${WORK}/subdirectory --target error_of_a_layer -j2)
-check_output(${WORK}/subdirectory/example/error_of_a_layer)

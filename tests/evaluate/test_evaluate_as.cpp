@@ -70,7 +70,7 @@ TEST_CASE("intervals contain the exact value of every op and are a few units wid
       CHECK(y.upper() - y.lower() <= units_of(c.op) * 0x1p-53 * std::max(1.0, std::abs(y.upper())));
     }
   }
-  CHECK(seen.size() == std::variant_size_v<Op>);
+  CHECK(seen.size() == std::variant_size_v<OpAlternatives>);
 }
 
 TEST_CASE("double is close to the exact value of every op") {

@@ -46,7 +46,7 @@ Op drawn(Draw& draw) {
 
 template <std::size_t... index>
 Op drawn_op(Draw& draw, std::index_sequence<index...>) {
-  constexpr std::array<Op (*)(Draw&), sizeof...(index)> ops = {&drawn<std::variant_alternative_t<index, Op>>...};
+  constexpr std::array<Op (*)(Draw&), sizeof...(index)> ops = {&drawn<std::variant_alternative_t<index, OpAlternatives>>...};
   return ops[draw.pick(ops.size())](draw);
 }
 
@@ -76,7 +76,7 @@ void add_constants(Graph& graph, Draw& draw) {
 
 void add_nodes(Graph& graph, Draw& draw) {
   for (std::size_t i = 0; i < most_nodes && !draw.is_empty(); ++i) {
-    Op op = drawn_op(draw, std::make_index_sequence<std::variant_size_v<Op>>());
+    Op op = drawn_op(draw, std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
     std::vector<ValueId> inputs(1 + draw.pick(3));
     for (ValueId& input : inputs) input = draw.pick(graph.values.size());
     try {

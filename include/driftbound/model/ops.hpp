@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -328,7 +330,7 @@ struct Einsum {
 
 /// Adding an op means adding an alternative here; every std::visit over Op then fails to compile
 /// until it has an answer (docs/adding-an-op.md is the checklist).
-using Op =
+using OpAlternatives =
     std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu, op::Elu,
                  op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt, op::Softmax,
                  op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity,
@@ -341,6 +343,26 @@ using Op =
                  op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
                  op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
                  op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
+
+template <class T, class... Alternatives>
+constexpr bool is_alternative(const std::variant<Alternatives...>*) {
+  return (std::is_same_v<T, Alternatives> || ...);
+}
+
+/// One of the ops. Copied, moved and destroyed in one file: std::variant would have every file that holds a graph
+/// compile that anew for every alternative.
+class Op : public OpAlternatives {
+public:
+  Op();
+  Op(const Op& other);
+  Op(Op&& other) noexcept;
+  Op& operator=(const Op& other);
+  Op& operator=(Op&& other) noexcept;
+  ~Op();
+  template <class T>
+    requires(is_alternative<T>(static_cast<const OpAlternatives*>(nullptr)))
+  Op(T value) : OpAlternatives(std::in_place_type<T>, std::move(value)) {}
+};
 
 /// ONNX name of the op ("Gemm", "LeakyRelu" …).
 std::string_view name_of(const Op& op);
