@@ -2,11 +2,13 @@
 // no result depends on how the work is spread over threads. CUDA runs them as kernels, the tests as plain loops.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "evaluate/device/interface.h"
 #include "evaluate/shared/device_functions.inl.hpp"
 #include "evaluate/shared/elements.inl.hpp"
+#include "num/ieee.inl.hpp"
 #include "num/narrow.inl.hpp"
 
 namespace driftbound::device {
@@ -67,7 +69,7 @@ private:
     } else if constexpr (function == DRIFTBOUND_ERF) {
       return Functions::erf(v);
     } else if constexpr (function == DRIFTBOUND_SQRT) {
-      return shared::square_root(v);
+      return ieee::square_root(v);
     } else if constexpr (function == DRIFTBOUND_ABS) {
       return v < 0 || v == 0 ? Real(0) - v : v;
     } else if constexpr (function == DRIFTBOUND_RECIPROCAL) {
@@ -83,9 +85,9 @@ private:
     } else if constexpr (function == DRIFTBOUND_COSH) {
       return Functions::cosh(v);
     } else if constexpr (function == DRIFTBOUND_FLOOR) {
-      return shared::round_down(v);
+      return std::floor(v);
     } else if constexpr (function == DRIFTBOUND_CEIL) {
-      return shared::round_up(v);
+      return std::ceil(v);
     } else if constexpr (function == DRIFTBOUND_SIGN) {
       return shared::sign(v);
     } else if constexpr (function == DRIFTBOUND_POW) {

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "num/host_device.hpp"
+#include "num/ieee.inl.hpp"
 
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "driftbound's elementary functions need IEEE semantics: compile without -ffast-math"
@@ -304,14 +305,6 @@ DRIFTBOUND_HD inline float rounded(double value) {
   return value >= overflow ? infinity() : static_cast<float>(value);
 }
 
-DRIFTBOUND_HD inline float square_root(float x) {
-#if defined(__CUDA_ARCH__)
-  return __fsqrt_rn(x);
-#else
-  return std::sqrt(x);
-#endif
-}
-
 // high + low, |low| at most about an ulp of high.
 struct DoublePair {
   double high;
@@ -394,7 +387,7 @@ DRIFTBOUND_HD inline float pow_of_positive(float x, double p) {
   if (p >= enough || p <= -enough) return (x > 1.0f) == (p > 0.0) ? infinity() : 0.0f;
   if (p == 1.0) return x;
   if (p == -1.0) return 1.0f / x;
-  if (p == 0.5) return square_root(x);
+  if (p == 0.5) return ieee::square_root(x);
   const double size = p < 0.0 ? -p : p;
   if (size <= 8.0 && is_integer(p)) {
     const double power = small_power(x, static_cast<int>(size));

@@ -15,15 +15,6 @@ using graphs::ones;
 
 namespace {
 
-/// One default-constructed op of every alternative.
-template <std::size_t... I>
-std::vector<Op> every_op(std::index_sequence<I...>) {
-  return {std::variant_alternative_t<I, OpAlternatives>()...};
-}
-std::vector<Op> every_op() {
-  return every_op(std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
-}
-
 bool takes(const Op& op, std::size_t inputs) {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, declared({1}));
@@ -50,7 +41,7 @@ Graph two_layers() {
 
 TEST_CASE("every op has a name of its own, but for the extrema of two operands and of many") {
   std::set<std::string_view> names;
-  for (const Op& op : every_op()) names.insert(name_of(op));
+  for (const Op& op : every_kind()) names.insert(name_of(op));
   CHECK(names.size() == std::variant_size_v<OpAlternatives> - 2);
   CHECK(name_of(op::Min{}) == name_of(op::MinOf{}));
   CHECK(name_of(op::Max{}) == name_of(op::MaxOf{}));
@@ -78,7 +69,7 @@ TEST_CASE("add_node takes as many inputs as the op has") {
                                                                                   {"ConvTranspose", {2, 3}},
                                                                                   {"Attention", {3, 4}},
                                                                                   {"RotaryEmbedding", {3, 3}}};
-  for (const Op& op : every_op()) {
+  for (const Op& op : every_kind()) {
     CAPTURE(name_of(op));
     std::pair<std::size_t, std::size_t> expected = {1, 1};
     if (others.count(name_of(op)) != 0) expected = others.at(name_of(op));

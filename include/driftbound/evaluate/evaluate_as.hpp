@@ -119,7 +119,7 @@ public:
     return elements([](const Real& x) -> Real { return absolute(x); });
   }
   Tensor<Real> operator()(const op::Reciprocal&) const {
-    return elements([](const Real& x) -> Real { return Real(1.0) / x; });
+    return elements([](const Real& x) -> Real { return scalar::reciprocal(x); });
   }
   Tensor<Real> operator()(const op::Log&) const {
     return function("log", [](const auto& x) -> decltype(log(x)) { return log(x); });

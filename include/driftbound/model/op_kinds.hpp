@@ -21,11 +21,11 @@ template <class T>
 inline constexpr std::size_t kind_of = place_in<T>(static_cast<const Op*>(nullptr));
 
 /// An op of every kind, with the attributes it has where none are given.
-inline std::array<Op, std::variant_size_v<Op>> every_kind() {
+inline std::array<Op, std::variant_size_v<OpAlternatives>> every_kind() {
   return []<std::size_t... kinds>(std::index_sequence<kinds...>) {
-    return std::array<Op, sizeof...(kinds)>{Op(std::in_place_index<kinds>)...};
+    return std::array<Op, sizeof...(kinds)>{Op(std::variant_alternative_t<kinds, OpAlternatives>())...};
   }
-  (std::make_index_sequence<std::variant_size_v<Op>>());
+  (std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
 }
 
 }  // namespace driftbound

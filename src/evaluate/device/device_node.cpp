@@ -46,7 +46,7 @@ public:
 
   DeviceTensor operator()(const op::Gemm& gemm) {
     DeviceTensor y = product(gemm);
-    if (gemm.alpha != 1.0) scale(attribute(gemm.alpha), y, y);
+    if (gemm.alpha != 1.0) apply(DRIFTBOUND_SCALE, attribute(gemm.alpha), y, y);
     if (node_.inputs.size() > 2) add_bias(attribute(gemm.beta), y);
     return y;
   }
@@ -137,10 +137,8 @@ public:
     return elements(DRIFTBOUND_THRESHOLDED_RELU, attribute(relu.alpha));
   }
   DeviceTensor operator()(const op::Clip& clip) {
-    DeviceTensor y = elements(DRIFTBOUND_RAISE, attribute(clip.least));
-    if (count(y) > 0)
-      device_.call(device_.functions().unary, real_of<Real>, DRIFTBOUND_LOWER, attribute(clip.most), y.data(), y.data(),
-                   count(y));
+    const DeviceTensor y = elements(DRIFTBOUND_RAISE, attribute(clip.least));
+    apply(DRIFTBOUND_LOWER, attribute(clip.most), y, y);
     return y;
   }
   DeviceTensor operator()(const op::Min&) { return pairs(DRIFTBOUND_MIN); }
@@ -199,11 +197,15 @@ private:
   DeviceTensor reshaped() { return {shape_, input(0).memory}; }
 
   DeviceTensor elements(driftbound_unary function, double parameter = 0.0) {
-    const DeviceTensor x = input(0);
     DeviceTensor y = values_.allocate(shape_);
+    apply(function, parameter, input(0), y);
+    return y;
+  }
+
+  /// y = function(x), where x may be y itself.
+  void apply(driftbound_unary function, double parameter, const DeviceTensor& x, const DeviceTensor& y) {
     if (count(y) > 0)
       device_.call(device_.functions().unary, real_of<Real>, function, parameter, x.data(), y.data(), count(y));
-    return y;
   }
 
   DeviceTensor reduced(driftbound_reduction reduction) {
@@ -244,16 +246,11 @@ private:
                  y.data());
   }
 
-  void scale(double factor, const DeviceTensor& x, const DeviceTensor& y) {
-    if (count(y) > 0)
-      device_.call(device_.functions().unary, real_of<Real>, DRIFTBOUND_SCALE, factor, x.data(), y.data(), count(y));
-  }
-
   void add_bias(double beta, const DeviceTensor& y) {
     DeviceTensor bias = input(2);
     if (beta != 1.0) {
       const DeviceTensor scaled = values_.allocate(bias.shape);
-      scale(beta, bias, scaled);
+      apply(DRIFTBOUND_SCALE, beta, bias, scaled);
       bias = scaled;
     }
     combine(DRIFTBOUND_ADD, y, bias, y);

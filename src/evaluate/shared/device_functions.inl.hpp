@@ -8,34 +8,6 @@
 
 namespace driftbound::shared {
 
-DRIFTBOUND_HD inline float square_root(float x) {
-#if defined(__CUDA_ARCH__)
-  return __fsqrt_rn(x);
-#else
-  return std::sqrt(x);
-#endif
-}
-DRIFTBOUND_HD inline double square_root(double x) {
-#if defined(__CUDA_ARCH__)
-  return __dsqrt_rn(x);
-#else
-  return std::sqrt(x);
-#endif
-}
-
-DRIFTBOUND_HD inline float round_down(float x) {
-  return ::floorf(x);
-}
-DRIFTBOUND_HD inline double round_down(double x) {
-  return ::floor(x);
-}
-DRIFTBOUND_HD inline float round_up(float x) {
-  return ::ceilf(x);
-}
-DRIFTBOUND_HD inline double round_up(double x) {
-  return ::ceil(x);
-}
-
 template <class Real>
 struct DeviceFunctions;
 

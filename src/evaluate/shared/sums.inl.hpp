@@ -2,31 +2,16 @@
 // multiplication with an addition of its own accord would break them: cmake/FloatingPoint.cmake has the flags.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "num/host_device.hpp"
+#include "num/ieee.inl.hpp"
 
 namespace driftbound::shared {
 
-DRIFTBOUND_HD inline float fused_multiply_add(float a, float b, float c) {
-#if defined(__CUDA_ARCH__)
-  return __fmaf_rn(a, b, c);
-#else
-  return std::fma(a, b, c);
-#endif
-}
-DRIFTBOUND_HD inline double fused_multiply_add(double a, double b, double c) {
-#if defined(__CUDA_ARCH__)
-  return __fma_rn(a, b, c);
-#else
-  return std::fma(a, b, c);
-#endif
-}
-
 template <class Real>
 DRIFTBOUND_HD Real add_product(bool fused, Real a, Real b, Real sum) {
-  return fused ? fused_multiply_add(a, b, sum) : sum + a * b;
+  return fused ? ieee::fused_multiply_add(a, b, sum) : sum + a * b;
 }
 
 /// chain(first, last) is the sum of the terms first ... last - 1. Chains of `length` terms, their sums added one
