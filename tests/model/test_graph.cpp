@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "driftbound/model/op_kinds.hpp"
 #include "model/graphs.hpp"
 
 using namespace driftbound;
