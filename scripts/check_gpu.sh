@@ -47,7 +47,7 @@ absolute() { case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac; }
 
 # One checksum over everything that the programs are built from.
 sources_checksum() {
-  find CMakeLists.txt VERSION cmake include src analysis cli cuda bench scripts tests/gpu tests/support -type f 2>/dev/null |
+  find CMakeLists.txt VERSION cmake include src analysis cli cuda bench scripts tests/gpu tests/conformance tests/evaluate tests/support -type f 2>/dev/null |
     LC_ALL=C sort | xargs cksum | cksum
 }
 
