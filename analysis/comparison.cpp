@@ -133,6 +133,10 @@ const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name)
   return nullptr;
 }
 
+std::string_view any_order_bound(const ScopeSummary& scope) {
+  return find_bound(scope, "partial-sums") != nullptr ? "partial-sums" : "componentwise";
+}
+
 std::string_view name_of(Status status) {
   switch (status) {
     case Status::holds:

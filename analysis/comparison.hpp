@@ -71,6 +71,9 @@ struct ScopeSummary {
 /// The bound of that name; nullptr where the scope has none.
 const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name);
 
+/// The smallest bound of the scope that holds in any order of summation.
+std::string_view any_order_bound(const ScopeSummary& scope);
+
 struct KappaSummary {
   double median = 0.0, p99 = 0.0, max = 0.0;
 };

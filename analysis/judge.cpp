@@ -85,9 +85,9 @@ References sharp_references(const Graph& graph, const Trace& trace, const Bounds
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
-  static const std::vector<std::string> names = {"componentwise",      "order-aware", "seed-gamma",
-                                                 "seed-gamma/note",    "forward",     "seed-sum-gamma",
-                                                 "seed-sum-gamma/note"};
+  static const std::vector<std::string> names = {"componentwise",  "partial-sums",       "order-aware",
+                                                 "seed-gamma",     "seed-gamma/note",    "forward",
+                                                 "seed-sum-gamma", "seed-sum-gamma/note"};
   return names;
 }
 

@@ -60,7 +60,7 @@ std::string layer_row(const LayerSummary& layer) {
       "<td class=\"group\">{}</td><td>{}</td><td class=\"group name {}\">{}</td></tr>\n",
       layer.index, escape_markup(layer.name), escape_markup(layer.op),
       layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–", layer.kappa ? number(layer.kappa->median) : "–",
-      number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, "componentwise"),
+      number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, any_order_bound(layer.local)),
       share(layer.local, "order-aware"), folklore(layer.local, "seed-gamma"), number(layer.accumulated.max_error),
       share(layer.accumulated, "forward"), name_of(layer.status), name_of(layer.status));
 }
@@ -105,7 +105,7 @@ std::string chart(const Comparison& comparison) {
     names.push_back(layer.name);
     series[0].values.push_back(layer.local.max_error);
     series[1].values.push_back(largest_bound(layer.local, "order-aware"));
-    series[2].values.push_back(largest_bound(layer.local, "componentwise"));
+    series[2].values.push_back(largest_bound(layer.local, any_order_bound(layer.local)));
     series[3].values.push_back(layer.accumulated.max_error);
     series[4].values.push_back(largest_bound(layer.accumulated, "forward"));
   }

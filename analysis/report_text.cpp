@@ -117,7 +117,7 @@ std::string layer_row(const LayerSummary& layer, const Painter& paint) {
   return fmt::format(row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
                      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-",
                      layer.kappa ? brief(layer.kappa->median) : "-", error_text(layer.local.max_error),
-                     brief(layer.local.max_ulps), utilisation_text(layer.local, "componentwise"),
+                     brief(layer.local.max_ulps), utilisation_text(layer.local, any_order_bound(layer.local)),
                      utilisation_text(layer.local, "order-aware"), folklore_text(layer.local, "seed-gamma"),
                      error_text(layer.accumulated.max_error), utilisation_text(layer.accumulated, "forward"),
                      paint(mark_of(layer.status), colour_of(layer.status)));
@@ -320,7 +320,8 @@ std::string explain_columns() {
 This layer alone: computed output against the exact layer on the computed input
   error     largest |computed - exact|
   ulps      the same in units in the last place of the exact value
-  any       largest share of the bound that holds for any order of summation (componentwise)
+  any       largest share of the bound that holds for any order of summation (partial-sums,
+            else componentwise)
   order     the same for the declared order; 1 would mean that rounding did its very worst
   folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
 From input: computed output against the exact network on the original input

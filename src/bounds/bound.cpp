@@ -176,12 +176,14 @@ private:
     layer.accumulated.push_back(result_of("forward", "T-40", state.conditions, shape, state.error, forward_seconds));
     add_folklore(node, state, layer, !local.kappa.empty());
     if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
-    if (!local.order_aware.empty()) {
-      layer.local.insert(layer.local.begin(), result_of("order-aware", local.order_theorem, local.conditions, shape,
-                                                        std::move(local.order_aware), local_seconds));
-    }
-    layer.local.insert(layer.local.begin(), result_of("componentwise", local.theorem, local.conditions, shape,
-                                                      std::move(local.any_order), local_seconds));
+    const auto add_first = [&](std::string name, std::string theorem, std::vector<double>& values) {
+      if (values.empty()) return;
+      layer.local.insert(layer.local.begin(), result_of(std::move(name), std::move(theorem), local.conditions, shape,
+                                                        std::move(values), local_seconds));
+    };
+    add_first("order-aware", local.order_theorem, local.order_aware);
+    add_first("partial-sums", "T-68", local.partial_sums);
+    add_first("componentwise", local.theorem, local.any_order);
     note_assumptions(local.conditions);
     bounds_.layers.push_back(std::move(layer));
   }
@@ -198,9 +200,10 @@ private:
     }
     state.conditions.insert(local.conditions.begin(), local.conditions.end());
     if (!local.kappa.empty()) state.products.insert(index);
-    state.error = propagate(view, radii, local.best(), setting_);
+    const std::vector<double> own = local.best();
+    state.error = propagate(view, radii, own, setting_);
     for (std::size_t i = 0; i < state.error.size(); ++i) {
-      state.error[i] = setting_.rules->forward_error(state.error[i], local.best()[i]);
+      state.error[i] = setting_.rules->forward_error(state.error[i], own[i]);
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
     }
   }

@@ -347,12 +347,21 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
 
 }  // namespace
 
+std::vector<double> LocalBound::best() const {
+  std::vector<double> smallest = any_order;
+  for (const std::vector<double>* other : {&partial_sums, &order_aware}) {
+    for (std::size_t i = 0; i < other->size(); ++i) smallest[i] = std::min(smallest[i], (*other)[i]);
+  }
+  return smallest;
+}
+
 LocalBound local_bound(const NodeView& view, const Setting& setting) {
   LocalBound result;
   if (!setting.is_own_run) result.conditions.insert(arithmetic_condition(*setting.arithmetic));
   if (const std::optional<Product> product = product_of(view)) {
     ProductBounds bounds = product_bounds(*product, view, setting);
     result.any_order = std::move(bounds.any_order);
+    result.partial_sums = std::move(bounds.partial_sums);
     result.order_aware = std::move(bounds.order_aware);
     result.kappa = std::move(bounds.kappa);
     result.theorem = setting.machine.tensor_core ? "T-21" : "T-10";

@@ -11,16 +11,18 @@ namespace driftbound::bounds {
 /// Bounds of one node against its exact function on its recorded inputs.
 struct LocalBound {
   std::vector<double> any_order;
-  std::vector<double> order_aware;  ///< empty where there is no sum or its order is unknown
-  std::vector<double> kappa;        ///< products only
+  std::vector<double> partial_sums;  ///< any order; products only, empty where T-68 does not hold
+  std::vector<double> order_aware;   ///< empty where there is no sum or its order is unknown
+  std::vector<double> kappa;         ///< products only
   std::string theorem;
   std::string order_theorem;
   std::set<std::string> conditions;  ///< empty: proven
 
-  const std::vector<double>& best() const { return order_aware.empty() ? any_order : order_aware; }
+  /// The smallest of them for every element.
+  std::vector<double> best() const;
 };
 
-/// Source:    docs/theory.md T-10 to T-18, T-21
+/// Source:    docs/theory.md T-10 to T-18, T-21, T-68
 LocalBound local_bound(const NodeView& view, const Setting& setting);
 
 }  // namespace driftbound::bounds

@@ -20,9 +20,20 @@ struct Sums {
   Operand a, b;
   std::vector<double> a_used, b_used;  ///< magnitudes
   std::vector<double> total;           ///< sum_k |a_ik b_kj| over the operands used
+  std::vector<double> squares;         ///< sum_k (a_ik b_kj)^2; empty where T-68 does not hold
   std::vector<double> operand;         ///< error of reading the operands; empty: none
   NonzeroCounts nonzero;
 };
+
+/// T-68 takes roundings to nearest, and one sum that nothing is done to.
+bool bounds_partial_sums(const Product& product, const Machine& machine) {
+  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && std::abs(product.alpha) == 1.0;
+}
+
+std::vector<double> squares_of(std::vector<double> values) {
+  for (double& value : values) value = mul_up(value, value);
+  return values;
+}
 
 Sums sums_of(const Product& product, const NodeView& view, const Setting& setting) {
   const Machine& machine = setting.machine;
@@ -34,6 +45,8 @@ Sums sums_of(const Product& product, const NodeView& view, const Setting& settin
   sums.a_used = magnitudes(sums.a.used);
   sums.b_used = magnitudes(sums.b.used);
   sums.total = product_up(plan, sums.a_used, sums.b_used, rules, setting.threads);
+  if (bounds_partial_sums(product, machine))
+    sums.squares = product_up(plan, squares_of(sums.a_used), squares_of(sums.b_used), rules, setting.threads);
   // Operands of a matrix unit may be read unrounded after all: what is 0 only by rounding counts.
   const bool may_be_unrounded = machine.tensor_core.has_value();
   sums.nonzero = may_be_unrounded ? count_nonzero(plan, view.input(0).values, view.input(1).values)
@@ -111,6 +124,7 @@ struct Element {
   std::int64_t length = 0;    ///< products in all
   std::int64_t products = 0;  ///< upper bound of those that are not 0
   Magnitude total;            ///< their magnitudes summed
+  Magnitude squares;          ///< their squares summed
   Magnitude reach;            ///< of a matrix unit's zeros and subnormal numbers
   Magnitude operand;          ///< error of reading them
   Addend addend;
@@ -129,6 +143,20 @@ public:
       : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine), rules_(*setting.rules) {}
 
   double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
+
+  /// T-68, or T-10 where that is smaller.
+  double partial_sums(const Element& e) const {
+    const Magnitude total = e.total + e.addend.magnitude;
+    const Magnitude any_order = any_order_sum(e.products, e.addend, total).before_last;
+    TermSizes terms;
+    terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
+    terms.products = e.products + (e.addend.is_rounded ? 1 : 0);
+    terms.total = total;
+    terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
+    terms.sum = operands_are_bounds_ ? total : Magnitude(e.y) + any_order + last_rounding(e);
+    terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
+    return finish(e, std::min(any_order, rules_.partial_sums_error(terms, machine_)));
+  }
 
   /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
   double order_aware(const Element& e, Magnitude path) const {
@@ -182,9 +210,12 @@ private:
   }
 
   double finish(const Element& e, Magnitude sum_error) const {
+    return checked(e, sum_error + e.operand * Magnitude(scale_.exact) + e.addend.error + last_rounding(e));
+  }
+
+  Magnitude last_rounding(const Element& e) const {
     const bool nothing_rounded = e.products == 0 && !e.addend.is_rounded;
-    const Magnitude last = nothing_rounded ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
-    return checked(e, sum_error + e.operand * Magnitude(scale_.exact) + e.addend.error + last);
+    return nothing_rounded ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
   }
 
   double finish_scaled(const Element& e, Magnitude sum_error) const {
@@ -303,6 +334,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     Element element{plan.k,
                     std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]),
                     Magnitude(sums.total[i]),
+                    radius_at(sums.squares, i),
                     Magnitude(),
                     radius_at(sums.operand, i),
                     addends.of(i),
@@ -313,6 +345,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     }
     const double any_order = std::isfinite(y) ? bound.any_order(element) : infinity;
     result.any_order.push_back(any_order);
+    if (!sums.squares.empty()) result.partial_sums.push_back(std::isfinite(y) ? bound.partial_sums(element) : infinity);
     if (order_is_known) {
       const double known = std::isfinite(y) ? bound.order_aware(element, Magnitude(paths[i])) : infinity;
       result.order_aware.push_back(std::min(any_order, known));

@@ -22,12 +22,13 @@ std::optional<Product> product_of(const NodeView& view);
 
 struct ProductBounds {
   std::vector<double> any_order;
-  std::vector<double> order_aware;  ///< empty where the order is unknown, or a matrix unit's
+  std::vector<double> partial_sums;  ///< any order; empty where T-68 does not hold
+  std::vector<double> order_aware;   ///< empty where the order is unknown, or a matrix unit's
   std::vector<double> kappa;
 };
 
 /// Local bounds of a product and its condition numbers.
-/// Source:    docs/theory.md T-10 to T-13, T-19, T-21
+/// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
 /// |alpha| (|A| E_B + E_A |B| + E_A E_B) + |beta| E_C.

@@ -35,12 +35,13 @@ struct Rules {
   decltype(&bounds::outward) outward = bounds::outward;  // T-08
 
   // sums
-  decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                    // T-10
-  decltype(&bounds::any_order_factor) any_order_factor = bounds::any_order_factor;  // T-10
-  decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;              // T-11
-  decltype(&bounds::path_factor) path_factor = bounds::path_factor;                 // T-11
-  decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;        // T-12
-  decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;     // T-12
+  decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                          // T-10
+  decltype(&bounds::any_order_factor) any_order_factor = bounds::any_order_factor;        // T-10
+  decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                    // T-11
+  decltype(&bounds::path_factor) path_factor = bounds::path_factor;                       // T-11
+  decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;  // T-68
+  decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;              // T-12
+  decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;           // T-12
 
   // sums of a matrix unit
   decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21

@@ -31,6 +31,22 @@ void path_lengths(const SummationOrder& order, std::span<const char> nonzero, st
 /// Source:    docs/theory.md T-12
 Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machine& machine);
 
+/// What is known of the terms of a sum: products and stored leaves, none of them 0.
+struct TermSizes {
+  std::int64_t leaves = 0;    ///< upper bound of their number
+  std::int64_t products = 0;  ///< upper bound of those that are rounded products or fused steps
+  Magnitude total;            ///< their magnitudes summed
+  Magnitude rounded;          ///< of the products alone
+  Magnitude sum;              ///< |exact sum|
+  Magnitude norm;             ///< their 2-norm
+};
+
+/// u (sum over products + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)) + h, M = (S + |s|) / 2: all roundings of a sum
+/// but the last, in whatever order.
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-68
+Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
+
 /// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.
 /// To nearest a finite result proves it already; what a matrix unit cuts off may hide an infinite sum.
 /// Source:    docs/theory.md T-12

@@ -268,6 +268,13 @@ std::vector<BoundFault> bound_faults() {
       {"half the growth along a path",
        [](auto& r) { r.path_factor = [](std::int64_t d, const Machine& m) { return bounds::path_factor(d / 2, m); }; },
        check_sequential},
+      {"partial sums a binade too small",
+       [](auto& r) {
+         r.partial_sums_error = [](const bounds::TermSizes& terms, const Machine& m) {
+           return halved(bounds::partial_sums_error(terms, m));
+         };
+       },
+       check_sequential},
       {"underflow forgotten",
        [](auto& r) { r.underflow_term = [](std::int64_t, std::int64_t, const Machine&) { return Magnitude(); }; },
        check_sequential},

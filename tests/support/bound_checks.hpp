@@ -72,27 +72,31 @@ inline const BoundResult* find_bound(const std::vector<BoundResult>& list, const
 
 /// Every bound of a list, by name, that claims to hold.
 struct Tallies {
-  Tally componentwise, order_aware, forward, folklore;
+  Tally componentwise, partial_sums, order_aware, forward, folklore;
   void add(const LayerBounds& layer, std::size_t i, double computed, const Real& exact) {
     for (const BoundResult& result : layer.local) {
-      Tally& tally = result.name == "componentwise" ? componentwise
-                     : result.name == "order-aware" ? order_aware
-                                                    : folklore;
+      Tally& tally = result.name == "componentwise"  ? componentwise
+                     : result.name == "partial-sums" ? partial_sums
+                     : result.name == "order-aware"  ? order_aware
+                                                     : folklore;
       tally.add(computed, exact, result.values.values[i]);
     }
     for (const BoundResult& result : layer.accumulated) {
       if (result.name == "forward") forward.add(computed, exact, result.values.values[i]);
     }
   }
-  std::int64_t violations() const { return componentwise.violations + order_aware.violations + forward.violations; }
+  std::int64_t violations() const {
+    return componentwise.violations + partial_sums.violations + order_aware.violations + forward.violations;
+  }
   std::string first_violation() const {
-    for (const Tally* tally : {&componentwise, &order_aware, &forward}) {
+    for (const Tally* tally : {&componentwise, &partial_sums, &order_aware, &forward}) {
       if (!tally->first_violation.empty()) return tally->first_violation;
     }
     return "";
   }
   Tallies& operator+=(const Tallies& other) {
     componentwise += other.componentwise;
+    partial_sums += other.partial_sums;
     order_aware += other.order_aware;
     forward += other.forward;
     folklore += other.folklore;

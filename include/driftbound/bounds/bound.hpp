@@ -27,7 +27,7 @@ std::string_view name_of(Question question);
 
 /// One bound on |computed - exact| for every element of one tensor.
 struct BoundResult {
-  std::string name;  ///< "componentwise", "order-aware", "forward", "seed-gamma" …
+  std::string name;  ///< "componentwise", "partial-sums", "order-aware", "forward", "seed-gamma" …
   Guarantee guarantee = Guarantee::proven;
   Question question = Question::this_run;
   std::string theorem;    ///< id in docs/theory.md
@@ -58,8 +58,10 @@ struct BoundOptions {
 };
 
 /// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
-/// are built from its recorded values (docs/theory.md T-10 to T-21, T-40 to T-45).
+/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-40 to T-53).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
+///                partial-sums    products rounded to nearest, in any order, by the sizes of partial sums (T-68);
+///                                never above componentwise
 ///                order-aware     products and softmax, where the order is known (of a matrix unit it is not);
 ///                                never above componentwise
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite

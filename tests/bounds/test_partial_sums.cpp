@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "support/bound_checks.hpp"
+
+using namespace checks;
+
+namespace {
+
+constexpr int precision = 5;
+constexpr double unit_roundoff = 1.0 / (1 << precision);
+
+/// To `precision` bits, ties to even; exact sums of the small integers used here are exact in double.
+double rounded(double x) {
+  int exponent = 0;
+  const double significand = std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(significand, precision)), exponent - precision);
+}
+
+/// All results of adding a set of terms, in every order.
+class AllOrders {
+public:
+  explicit AllOrders(std::vector<double> terms) : terms_(std::move(terms)), results_(std::size_t{1} << terms_.size()) {
+    for (std::uint32_t set = 1; set < results_.size(); ++set) add_up(set);
+  }
+  const std::map<double, double>& of_all() const { return results_.back(); }
+
+private:
+  /// Result before its last rounding -> result.
+  void add_up(std::uint32_t set) {
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      if (set == std::uint32_t{1} << i) results_[set] = {{terms_[i], rounded(terms_[i])}};
+    }
+    for (std::uint32_t left = (set - 1) & set; left > 0; left = (left - 1) & set) {
+      const std::uint32_t right = set & ~left;
+      if (left < right) continue;
+      for (const auto& [a_unrounded, a] : results_[left]) {
+        for (const auto& [b_unrounded, b] : results_[right]) results_[set][a + b] = rounded(a + b);
+      }
+    }
+  }
+
+  std::vector<double> terms_;
+  std::vector<std::map<double, double>> results_;
+};
+
+bounds::Machine small_machine() {
+  bounds::Machine machine = bounds::machine_of(cpu_arithmetic("fp32", {}));
+  machine.u = unit_roundoff;
+  machine.eta = 0.0;
+  return machine;
+}
+
+bounds::TermSizes sizes_of(const std::vector<double>& terms) {
+  double total = 0.0, sum = 0.0, squares = 0.0;
+  for (const double term : terms) {
+    total += std::abs(term);
+    sum += term;
+    squares += term * term;
+  }
+  bounds::TermSizes sizes;
+  sizes.leaves = sizes.products = static_cast<std::int64_t>(terms.size());
+  sizes.total = sizes.rounded = Magnitude(total);
+  sizes.sum = Magnitude(sum);
+  sizes.norm = sqrt_up(Magnitude(squares));
+  return sizes;
+}
+
+/// Terms that a sum of `precision` bits rounds often.
+std::vector<double> some_terms(std::size_t count, Generator& generator) {
+  const bool is_positive = generator() % 2 == 0;
+  std::vector<double> terms;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto magnitude = static_cast<double>(1 + generator() % (generator() % 2 == 0 ? 4096 : 64));
+    terms.push_back(is_positive || generator() % 2 == 0 ? magnitude : -magnitude);
+  }
+  return terms;
+}
+
+}  // namespace
+
+TEST_CASE("no order of a short sum exceeds the bound by partial sums, and some come close (T-68)") {
+  Generator generator(681);
+  const bounds::Machine machine = small_machine();
+  double closest = 0.0;
+  for (int draw = 0; draw < 3000 * test_multiplier(); ++draw) {
+    const std::vector<double> terms = some_terms(2 + generator() % 5, generator);
+    double exact = 0.0;
+    for (const double term : terms) exact += term;
+    const double bound = bounds::partial_sums_error(sizes_of(terms), machine).value();
+    const AllOrders orders(terms);
+    for (const auto& [unrounded, result] : orders.of_all()) {
+      const double error = std::abs(unrounded - exact);
+      if (!(error <= bound)) {
+        CAPTURE(exact);
+        CAPTURE(unrounded);
+        REQUIRE(error <= bound);
+      }
+      closest = std::max(closest, error / bound);
+    }
+  }
+  MESSAGE("closest approach ", closest);
+  CHECK(closest >= 0.8);
+}
+
+TEST_CASE("the bound by partial sums is well below the classical one on sums of random signs") {
+  Generator generator(682);
+  const std::size_t n = 512;
+  std::vector<double> a(n), ones(n, 1.0);
+  float y = 0.0f;
+  for (double& value : a) {
+    value = static_cast<double>(static_cast<float>(uniform(generator, -1.0, 1.0)));
+    y += static_cast<float>(value);
+  }
+  const auto columns = static_cast<std::int64_t>(n);
+  const OneNode one = one_node(op::MatMul{}, {{{1, columns}, a}, {{columns, 1}, ones}},
+                               {{1, 1}, {static_cast<double>(y)}}, cpu_arithmetic("fp32", SummationOrder{}));
+  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  const BoundResult* classical = find_bound(layer.local, "componentwise");
+  const BoundResult* by_partial_sums = find_bound(layer.local, "partial-sums");
+  REQUIRE(by_partial_sums != nullptr);
+  CHECK(by_partial_sums->theorem == "T-68");
+  CHECK(by_partial_sums->values.values[0] < 0.5 * classical->values.values[0]);
+  CHECK(layer.accumulated[0].values.values[0] <= by_partial_sums->values.values[0]);
+}
+
+TEST_CASE("no bound by partial sums where its theorem does not hold") {
+  const auto names = [](ArithmeticModel arithmetic, double alpha) {
+    const op::Gemm gemm{alpha, 1.0, false, false};
+    const OneNode one =
+        one_node(gemm, {{{1, 2}, {1.0, 2.0}}, {{2, 1}, {3.0, 4.0}}}, {{1, 1}, {alpha * 11.0}}, arithmetic);
+    return find_bound(bounds_of(one, bounds::default_rules()).local, "partial-sums") != nullptr;
+  };
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  CHECK(names(arithmetic, 1.0));
+  CHECK(names(arithmetic, -1.0));
+  CHECK_FALSE(names(arithmetic, 2.0));
+  arithmetic.flushes_subnormals = true;
+  CHECK_FALSE(names(arithmetic, 1.0));
+  arithmetic.flushes_subnormals = false;
+  arithmetic.rounding = Rounding::toward_zero;
+  CHECK_FALSE(names(arithmetic, 1.0));
+}
