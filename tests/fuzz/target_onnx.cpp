@@ -1,6 +1,10 @@
 #include <array>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "driftbound/model/ops.hpp"
 #include "fuzz/draw.hpp"
 #include "fuzz/study.hpp"
 #include "model/load_formats.hpp"
@@ -19,24 +23,93 @@ void load_and_study(std::vector<std::byte> bytes) {
 
 constexpr int deepest_branch = 3;
 
-constexpr std::array<std::string_view, 56> op_types = {"Gemm",      "MatMul",  "Add",        "Sub",
-                                                       "Mul",       "Div",     "Neg",        "Relu",
-                                                       "LeakyRelu", "Elu",     "Tanh",       "Exp",
-                                                       "Erf",       "Sqrt",    "Softmax",    "Concat",
-                                                       "Reshape",   "Flatten", "Squeeze",    "Unsqueeze",
-                                                       "Cast",      "Dropout", "Identity",   "Constant",
-                                                       "Transpose", "Conv",    "MaxPool",    "Gather",
-                                                       "Slice",     "If",      "If",         "If",
-                                                       "f",         "f",       "g",          "g",
-                                                       "Shape",     "Shape",   "Size",       "Mod",
-                                                       "Min",       "Max",     "Not",        "Equal",
-                                                       "Less",      "And",     "Or",         "Where",
-                                                       "Expand",    "Range",   "ReduceProd", "ConstantOfShape",
-                                                       "Tile",      "Pad",     "Split",      "Clip"};
-constexpr std::array<std::string_view, 24> attributes = {
-    "alpha",   "beta",  "transA",     "transB",      "axis",  "axes",      "perm",         "allowzero",
-    "to",      "value", "value_ints", "value_float", "ratio", "saturate",  "value_floats", "pads",
-    "strides", "group", "keepdims",   "start",       "end",   "value_int", "sparse_value", "mode"};
+/// Names that the rules of the loader know and Op does not, some of them often.
+constexpr std::array<std::string_view, 32> other_types = {
+    "If",  "If",   "If",    "If",    "f",    "f",       "f",          "g",
+    "g",   "g",    "Shape", "Shape", "Size", "Range",   "Range",      "Constant",
+    "Sum", "Mean", "Min",   "Max",   "Mod",  "Equal",   "Less",       "Not",
+    "And", "Or",   "Split", "Pad",   "Clip", "Dropout", "ReduceProd", "ConstantOfShape"};
+
+template <std::size_t... index>
+std::vector<std::string> all_op_types(std::index_sequence<index...>) {
+  std::vector<std::string> types(other_types.begin(), other_types.end());
+  (types.emplace_back(name_of(std::variant_alternative_t<index, OpAlternatives>{})), ...);
+  return types;
+}
+
+const std::string& op_type(Draw& draw) {
+  static const std::vector<std::string> types =
+      all_op_types(std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
+  return types[draw.pick(types.size())];
+}
+
+constexpr std::array<std::string_view, 64> attributes = {"alpha",
+                                                         "beta",
+                                                         "axis",
+                                                         "axes",
+                                                         "transA",
+                                                         "transB",
+                                                         "perm",
+                                                         "allowzero",
+                                                         "to",
+                                                         "value",
+                                                         "value_ints",
+                                                         "value_float",
+                                                         "value_floats",
+                                                         "value_int",
+                                                         "sparse_value",
+                                                         "ratio",
+                                                         "saturate",
+                                                         "pads",
+                                                         "strides",
+                                                         "dilations",
+                                                         "kernel_shape",
+                                                         "auto_pad",
+                                                         "group",
+                                                         "ceil_mode",
+                                                         "count_include_pad",
+                                                         "storage_order",
+                                                         "output_padding",
+                                                         "output_shape",
+                                                         "keepdims",
+                                                         "noop_with_empty_axes",
+                                                         "start",
+                                                         "end",
+                                                         "starts",
+                                                         "ends",
+                                                         "steps",
+                                                         "mode",
+                                                         "paddings",
+                                                         "split",
+                                                         "num_outputs",
+                                                         "epsilon",
+                                                         "gamma",
+                                                         "momentum",
+                                                         "spatial",
+                                                         "num_groups",
+                                                         "stash_type",
+                                                         "p",
+                                                         "approximate",
+                                                         "max",
+                                                         "min",
+                                                         "broadcast",
+                                                         "is_causal",
+                                                         "scale",
+                                                         "softcap",
+                                                         "q_num_heads",
+                                                         "kv_num_heads",
+                                                         "qk_matmul_output_mode",
+                                                         "softmax_precision",
+                                                         "interleaved",
+                                                         "num_heads",
+                                                         "rotary_embedding_dim",
+                                                         "equation",
+                                                         "training_mode",
+                                                         "fmod",
+                                                         "shape"};
+constexpr std::array<std::string_view, 12> words = {"NOTSET",   "VALID",   "SAME_UPPER", "SAME_LOWER",
+                                                    "constant", "reflect", "edge",       "wrap",
+                                                    "tanh",     "none",    "ij,jk->ik",  "bij,bjk->bik"};
 
 /// Few names, so that draws meet.
 std::string name(Draw& draw) {
@@ -97,13 +170,14 @@ OnnxAttribute attribute(Draw& draw) {
     case 5:
       return OnnxAttribute::reference(attribute_name, attributes[draw.pick(4)], 1 + static_cast<int>(draw.pick(8)));
     default:
-      return OnnxAttribute::of_string(attribute_name, draw.text(4));
+      return OnnxAttribute::of_string(attribute_name,
+                                      draw.flag() ? std::string(words[draw.pick(words.size())]) : draw.text(4));
   }
 }
 
 Message node(Draw& draw, int depth) {
-  const std::string_view op = op_types[draw.pick(op_types.size())];
-  std::vector<std::string> inputs(draw.pick(4)), outputs(draw.byte() == 255 ? 2 : 1);
+  const std::string& op = op_type(draw);
+  std::vector<std::string> inputs(draw.pick(6)), outputs(draw.byte() == 255 ? 2 : 1);
   for (std::string& input : inputs) input = name(draw);
   for (std::string& output : outputs) output = name(draw);
   std::vector<OnnxAttribute> drawn;
@@ -129,7 +203,7 @@ Message function(Draw& draw) {
 
 void add_input(test::OnnxModel& model, Draw& draw) {
   std::vector<test::OnnxModel::Dimension> shape;
-  for (const std::int64_t extent : draw.integers(4)) {
+  for (const std::int64_t extent : draw.integers(5)) {
     if (extent == -1) shape.emplace_back("N");
     if (extent != -1) shape.emplace_back(extent);
   }
