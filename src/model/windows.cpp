@@ -11,18 +11,6 @@ namespace {
 
 using AutoPad = op::WindowGeometry::AutoPad;
 
-constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
-
-std::int64_t entry(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback, std::int64_t least,
-                   const char* what, std::size_t axes) {
-  if (list.empty()) return fallback;
-  if (list.size() != axes) {
-    throw ShapeMismatch(fmt::format("{} {} for {} spatial axes", list.size(), what, axes));
-  }
-  if (list[axis] < least || list[axis] > largest_extent) throw ShapeMismatch(fmt::format("{} {}", what, list[axis]));
-  return list[axis];
-}
-
 std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
   return a / b + (a % b > 0 ? 1 : 0);
 }
@@ -37,6 +25,18 @@ void pad_to_same(WindowAxis& axis, std::int64_t span, AutoPad mode) {
 
 }  // namespace
 
+std::int64_t window_number(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback,
+                           std::int64_t least, const char* what, std::size_t axes) {
+  if (list.empty()) return fallback;
+  if (list.size() != axes) {
+    throw ShapeMismatch(fmt::format("{} {} for {} spatial axes", list.size(), what, axes));
+  }
+  if (list[axis] < least || list[axis] > largest_window_number) {
+    throw ShapeMismatch(fmt::format("{} {}", what, list[axis]));
+  }
+  return list[axis];
+}
+
 std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const std::vector<std::int64_t>& kernel,
                                     const Shape& input) {
   if (input.size() < 3) throw ShapeMismatch(fmt::format("{} has no axes behind [N, C]", to_string(input)));
@@ -45,12 +45,12 @@ std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const st
   for (std::size_t i = 0; i < count; ++i) {
     WindowAxis axis;
     axis.input = input[i + 2];
-    axis.kernel = entry(kernel, i, 1, 1, "kernel extents", count);
-    axis.stride = entry(geometry.strides, i, 1, 1, "strides", count);
-    axis.dilation = entry(geometry.dilations, i, 1, 1, "dilations", count);
-    axis.before = entry(geometry.pads_before, i, 0, 0, "pads", count);
-    axis.after = entry(geometry.pads_after, i, 0, 0, "pads", count);
-    if (axis.kernel > largest_extent / axis.dilation)
+    axis.kernel = window_number(kernel, i, 1, 1, "kernel extents", count);
+    axis.stride = window_number(geometry.strides, i, 1, 1, "strides", count);
+    axis.dilation = window_number(geometry.dilations, i, 1, 1, "dilations", count);
+    axis.before = window_number(geometry.pads_before, i, 0, 0, "pads", count);
+    axis.after = window_number(geometry.pads_after, i, 0, 0, "pads", count);
+    if (axis.kernel > largest_window_number / axis.dilation)
       throw ShapeMismatch("a dilated kernel of more than 2^40 elements");
     const std::int64_t span = axis.dilation * (axis.kernel - 1) + 1;
     const bool is_same = geometry.auto_pad == AutoPad::same_lower || geometry.auto_pad == AutoPad::same_upper;

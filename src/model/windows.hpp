@@ -15,6 +15,13 @@ struct WindowAxis {
   std::int64_t output = 1;
 };
 
+constexpr std::int64_t largest_window_number = std::int64_t{1} << 40;
+
+/// What a list with one number for each of `axes` axes says of one of them; `fallback` where it is empty.
+/// Throws:    ShapeMismatch (another number of entries, a number below `least` or above 2^40)
+std::int64_t window_number(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback,
+                           std::int64_t least, const char* what, std::size_t axes);
+
 /// The axes behind [N, C] of a window with the given kernel: output = floor((input + pads - span) / stride) + 1, span =
 /// dilation (kernel - 1) + 1. With ceil_mode the quotient is rounded up, but no window starts behind the input and its
 /// leading padding.

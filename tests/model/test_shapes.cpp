@@ -266,6 +266,12 @@ TEST_CASE("Conv and ConvTranspose want weights for their channels") {
   transposed.output_shape = {7};
   CHECK(shape_of(transposed, {{2, 3, 4}, {3, 5, 3}}) == Shape{2, 5, 7});
   CHECK(contains(complaint(transposed, {{2, 3, 4}, {4, 5, 3}}), "weights"));
+  transposed.geometry.strides = {std::int64_t{1} << 39};
+  CHECK(contains(complaint(transposed, {{2, 3, 4}, {3, 5, 3}}), "more than 2^40"));
+  transposed.geometry.strides = {INT64_MAX};
+  CHECK(contains(complaint(transposed, {{2, 3, 4}, {3, 5, 3}}), "strides"));
+  transposed.geometry.strides = {1, 1};
+  CHECK(contains(complaint(transposed, {{2, 3, 4}, {3, 5, 3}}), "2 strides for 1 spatial axes"));
 }
 
 TEST_CASE("a composite has the shape of its body and complains in its own name") {

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
 
@@ -42,9 +44,9 @@ op::Where causal_mask(std::int64_t queries, std::int64_t keys) {
   if (queries > most_scores || keys > most_scores || queries * keys > most_scores) {
     throw ShapeMismatch(fmt::format("a causal mask of {} by {} is more than 2^26 entries", queries, keys));
   }
-  op::Where mask{{queries, keys}, {}};
+  op::Where mask{{queries, keys}, std::vector<bool>(static_cast<std::size_t>(queries * keys), false)};
   for (std::int64_t i = 0; i < queries; ++i) {
-    for (std::int64_t j = 0; j < keys; ++j) mask.condition.push_back(j <= i);
+    std::fill_n(mask.condition.begin() + i * keys, std::min(i + 1, keys), true);
   }
   return mask;
 }
@@ -111,7 +113,7 @@ ValueId write(Body& body, const op::RotaryEmbedding& rotary) {
   const ValueId x = split_heads(body, body.input(0), rotary.heads);
   const Shape shape = body.shape(x);
   const std::int64_t size = rotary.rotary_size == 0 ? shape[3] : rotary.rotary_size;
-  if (size % 2 != 0 || size > shape[3]) {
+  if (size < 0 || size % 2 != 0 || size > shape[3]) {
     throw ShapeMismatch(fmt::format("{} of {} coordinates cannot be rotated in pairs", size, shape[3]));
   }
   const auto angle = [&](std::size_t slot) {

@@ -98,29 +98,51 @@ ValueId transposed_weights(Body& body, ValueId weights, std::int64_t groups) {
   return body.apply(reversed, {swapped});
 }
 
-std::int64_t entry(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback) {
-  return axis < list.size() ? list[axis] : fallback;
-}
-
 /// Elements that ConvTranspose cuts off in front of and behind one axis of the full result.
 struct Cut {
   std::int64_t before = 0, after = 0;
 };
 
-Cut cut_of(const op::ConvTranspose& conv, std::size_t axis, std::int64_t input, std::int64_t span) {
+/// One axis of a ConvTranspose with every number known.
+struct TransposedAxis {
+  std::int64_t stride = 1, dilation = 1, reach = 0, more = 0;
+  Cut cut;
+};
+
+void require_product(std::int64_t a, std::int64_t b) {
+  if (a > largest_window_number / std::max<std::int64_t>(b, 1)) {
+    throw ShapeMismatch(fmt::format("{} times {} elements along an axis are more than 2^40", a, b));
+  }
+}
+
+Cut cut_of(const op::ConvTranspose& conv, const TransposedAxis& numbers, std::size_t axis, std::size_t axes,
+           std::int64_t input) {
   const op::WindowGeometry& geometry = conv.geometry;
-  const std::int64_t stride = entry(geometry.strides, axis, 1);
-  const std::int64_t more = entry(conv.output_padding, axis, 0);
-  Cut cut{entry(geometry.pads_before, axis, 0), entry(geometry.pads_after, axis, 0)};
+  Cut cut{window_number(geometry.pads_before, axis, 0, 0, "pads", axes),
+          window_number(geometry.pads_after, axis, 0, 0, "pads", axes)};
   if (geometry.auto_pad == AutoPad::valid) cut = {};
   const bool is_same = geometry.auto_pad == AutoPad::same_lower || geometry.auto_pad == AutoPad::same_upper;
   if (!is_same && conv.output_shape.empty()) return cut;
-  const std::int64_t wanted = conv.output_shape.empty() ? input * stride : entry(conv.output_shape, axis, 1);
-  const std::int64_t total = stride * (input - 1) + more + span - wanted;
+  const std::int64_t wanted = window_number(conv.output_shape, axis, input * numbers.stride, 1, "output extents", axes);
+  const std::int64_t total = numbers.stride * (input - 1) + numbers.more + numbers.reach + 1 - wanted;
   const std::int64_t half = (total - (total % 2 == 0 ? 0 : 1)) / 2;  // rounded down, also below 0
   cut.before = geometry.auto_pad == AutoPad::same_upper ? half : total - half;
   cut.after = total - cut.before;
   return cut;
+}
+
+TransposedAxis transposed_axis(const op::ConvTranspose& conv, std::size_t axis, const Shape& x, const Shape& filter) {
+  const std::size_t axes = x.size() - 2;
+  const std::int64_t input = x[axis + 2], kernel = filter[axis + 2];
+  TransposedAxis numbers;
+  numbers.stride = window_number(conv.geometry.strides, axis, 1, 1, "strides", axes);
+  numbers.dilation = window_number(conv.geometry.dilations, axis, 1, 1, "dilations", axes);
+  numbers.more = window_number(conv.output_padding, axis, 0, 0, "output padding", axes);
+  require_product(numbers.stride, input);
+  require_product(numbers.dilation, kernel);
+  numbers.reach = numbers.dilation * (kernel - 1);
+  numbers.cut = cut_of(conv, numbers, axis, axes, input);
+  return numbers;
 }
 
 }  // namespace
@@ -141,11 +163,10 @@ ValueId write(Body& body, const op::ConvTranspose& conv) {
   op::WindowGeometry geometry;
   geometry.dilations = conv.geometry.dilations;
   for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) {
-    const std::int64_t reach = entry(geometry.dilations, axis, 1) * (filter[axis + 2] - 1);
-    const Cut cut = cut_of(conv, axis, shape[axis + 2], reach + 1);
-    pad.before.push_back(reach - cut.before);
-    pad.after.push_back(reach - cut.after + entry(conv.output_padding, axis, 0));
-    x = spread(body, x, axis + 2, entry(conv.geometry.strides, axis, 1));
+    const TransposedAxis numbers = transposed_axis(conv, axis, shape, filter);
+    pad.before.push_back(numbers.reach - numbers.cut.before);
+    pad.after.push_back(numbers.reach - numbers.cut.after + numbers.more);
+    x = spread(body, x, axis + 2, numbers.stride);
   }
   const ValueId weights = transposed_weights(body, body.input(1), conv.groups);
   return with_bias(body, correlate(body, body.apply(pad, {x}), weights, geometry, conv.groups));
