@@ -7,30 +7,13 @@
 #include "driftbound/num/errors.hpp"
 #include "support/hostile.hpp"
 #include "support/onnx_writer.hpp"
+#include "support/rich_model.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace driftbound;
 using namespace driftbound::test;
 
 namespace {
-
-/// Something of everything: packed and single numbers, attributes of every kind, a folded constant, an open dimension.
-std::string rich_model() {
-  OnnxModel model(13);
-  model.input("x", {"N", 3})
-      .initializer("W", {3, 2}, std::vector<float>{1, 2, 3, 4, 5, 6})
-      .initializer(onnx_tensor_header("b", onnx_float, {2}).fixed32(4, 1).fixed32(4, 2))
-      .initializer(onnx_tensor_header("t", onnx_int64, {2}).varint(7, 0).varint(7, 2))
-      .node("Gemm", {"x", "W", "b"}, "h", {OnnxAttribute::of_float("alpha", 2), OnnxAttribute::of_int("transB", 0)},
-            "gemm")
-      .node("Constant", {}, "c", {OnnxAttribute::of_tensor("value", onnx_tensor("", {2}, std::vector<float>{1, 2}))})
-      .node("Mul", {"h", "c"}, "m")
-      .node("Reshape", {"m", "t"}, "r")
-      .node("Transpose", {"r"}, "u", {OnnxAttribute::of_ints("perm", {1, 0})})
-      .node("Softmax", {"u"}, "y", {OnnxAttribute::of_int("axis", -1)})
-      .output("y");
-  return model.bytes();
-}
 
 /// A function with an attribute, a branch, sparse weights, weights elsewhere, and a shape put together.
 std::string intricate_model() {
@@ -62,7 +45,7 @@ std::string intricate_model() {
 
 std::vector<std::string> good_models(const TemporaryFolder& folder) {
   folder.write("w.bin", std::string(16, '\x3F'));
-  return {rich_model(), intricate_model()};
+  return {rich_model().bytes(), intricate_model()};
 }
 
 bool copes(const std::filesystem::path& file) {
