@@ -2,7 +2,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "driftbound/num/errors.hpp"
 #include "model/array_files.hpp"
@@ -46,6 +49,18 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
+/// How many numbers the text may hold: runs of what is neither blank nor separator nor end of line.
+std::size_t most_numbers(std::string_view text) {
+  constexpr std::string_view between = " \t\r\n,;";
+  std::size_t count = 0;
+  bool is_inside = false;
+  for (const char c : text) {
+    const bool was_inside = std::exchange(is_inside, between.find(c) == std::string_view::npos);
+    if (is_inside && !was_inside) ++count;
+  }
+  return count;
+}
+
 enum class Separator { comma, semicolon, blank };
 
 Separator separator_of(std::string_view line) {
@@ -77,6 +92,7 @@ public:
   StoredTensor read() {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+    bytes_.reserve(most_numbers(text_) * sizeof(double));
     while (!text_.empty()) {
       const std::string_view line = trimmed(next_line(text_));
       ++line_number_;
@@ -84,7 +100,7 @@ public:
     }
     if (rows_ == 0)
       throw ParseError(where_ + ": no numbers; expected one sample a line, its values separated by commas");
-    return StoredTensor::from(Tensor<double>({rows_, columns_}, std::move(values_)));
+    return StoredTensor(ElementType::f64, {rows_, columns_}, std::move(bytes_));
   }
 
 private:
@@ -92,19 +108,20 @@ private:
     if (!separator_) separator_ = separator_of(line);
     if (*separator_ != Separator::blank && (line.back() == ',' || line.back() == ';'))
       fail("a value is missing at its end");
-    const std::size_t before = values_.size();
     if (rows_ == 0 && !has_header_ && is_header(line, *separator_)) {
       has_header_ = true;
       return;
     }
-    for (std::int64_t column = 1; !line.empty(); ++column) {
+    std::int64_t columns = 0;
+    while (!line.empty()) {
+      ++columns;
       const std::string_view field = next_field(line, *separator_);
       const std::optional<double> value = parse_number(field);
       if (!value)
-        fail("column " + std::to_string(column) + ": " + in_quotes(field) + " is not a number of double's range");
-      values_.push_back(*value);
+        fail("column " + std::to_string(columns) + ": " + in_quotes(field) + " is not a number of double's range");
+      const auto bytes = std::as_bytes(std::span(&*value, 1));
+      bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     }
-    const auto columns = static_cast<std::int64_t>(values_.size() - before);
     if (rows_ == 0) columns_ = columns;
     if (columns != columns_) {
       throw ShapeMismatch(where_ + ", line " + std::to_string(line_number_) + ": " + std::to_string(columns) +
@@ -122,7 +139,7 @@ private:
   std::optional<Separator> separator_;
   bool has_header_ = false;
   std::int64_t line_number_ = 0, rows_ = 0, columns_ = 0;
-  std::vector<double> values_;
+  std::vector<std::byte> bytes_;
 };
 
 }  // namespace

@@ -19,6 +19,25 @@ std::size_t most_unpacked_bytes(std::size_t archive_size) {
 
 constexpr std::size_t chunk_size = std::size_t{1} << 20;
 
+/// What libzip, the list of tensors and a layer made of them keep for one member besides its bytes.
+constexpr std::size_t bytes_per_member = 2048;
+
+/// At least as many as an archive has members: each begins with these bytes in the directory. libzip takes memory for
+/// all of them when it opens an archive.
+std::size_t most_members(std::span<const std::byte> bytes) {
+  constexpr std::string_view signature = "PK\x01\x02";
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::size_t count = 0;
+  for (std::size_t at = text.find(signature); at != std::string_view::npos; at = text.find(signature, at + 1)) ++count;
+  return count;
+}
+
+void require_few_members(std::span<const std::byte> bytes, const std::string& where) {
+  if (most_members(bytes) <= most_unpacked_bytes(bytes.size()) / bytes_per_member) return;
+  throw Unsupported(where + ": the archive has more members than one of its size justifies (" +
+                    std::to_string(most_unpacked_bytes(bytes.size()) / bytes_per_member) + ")");
+}
+
 struct CloseArchive {
   void operator()(zip_t* archive) const { zip_discard(archive); }
 };
@@ -71,14 +90,14 @@ StoredTensor read_member(zip_t* archive, zip_uint64_t index, std::size_t& budget
   const NpyHeader header = parse_npy_header(bytes, where);
   const std::size_t whole = header.size + header.data_size;
   const std::size_t rearranged = header.fortran_order || header.big_endian ? header.data_size : 0;
-  if (header.data_size > budget || whole + rearranged > budget) {
+  if (header.data_size > budget || whole + rearranged + bytes_per_member > budget) {
     throw Unsupported(where + ": the archive unpacks to more than twice its size and 48 MiB; store it unpacked " +
                       "(numpy.savez)");
   }
   bytes.reserve(whole + 1);
   if (bytes.size() < whole + 1) append(member, bytes, whole + 1 - bytes.size(), where);
   if (bytes.size() < longest_npy_header) bytes.shrink_to_fit();
-  budget -= whole;
+  budget -= whole + bytes_per_member;
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   return parse_npy(*owner, owner, where);
 }
@@ -86,6 +105,7 @@ StoredTensor read_member(zip_t* archive, zip_uint64_t index, std::size_t& budget
 }  // namespace
 
 NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std::string& where) {
+  require_few_members(file->bytes(), where);
   const Archive archive = open_archive(file->bytes(), where);
   constexpr std::string_view suffix = ".npy";
   NamedTensors tensors;

@@ -15,6 +15,7 @@
 #include "model/onnx_integers.hpp"
 #include "model/onnx_ops.hpp"
 #include "model/onnx_order.hpp"
+#include "model/onnx_parts.hpp"
 #include "model/onnx_proto.hpp"
 #include "model/onnx_scope.hpp"
 #include "model/onnx_sparse.hpp"
@@ -53,10 +54,14 @@ std::string describe(const NodeProto& node) {
 constexpr const char* open_extent_hint =
     "it depends on an extent that the model leaves open; export the model with fixed input shapes";
 
+constexpr const char* too_many_parts =
+    "the model has more nodes, values or numbers than a file of its size justifies (64 MiB of memory and twice the "
+    "file)";
+
 class GraphBuilder {
 public:
   GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file, const std::filesystem::path& folder,
-               const Inputs& constants)
+               const Inputs& constants, Allowance allowance)
       : model_(model),
         proto_(*model.graph),
         constants_(constants),
@@ -64,9 +69,7 @@ public:
         owner_(file_),
         data_files_(folder),
         functions_(model.functions),
-        // What the file maps and what is made from it stay below twice its size and a constant.
-        allowance_(file_->bytes().size() + 32 * mebibyte),
-        inlining_(4 * file_->bytes().size() + 16 * mebibyte) {}
+        allowance_(allowance) {}
 
   ModelDescription build() {
     Scope scope;
@@ -75,6 +78,9 @@ public:
     const NodeOrder order(proto_.nodes);
     add_initializers(scope, order, proto_);
     allowance_.add(data_files_.total_bytes());
+    graph().values.reserve(proto_.nodes.size() + proto_.initializers.size() + proto_.inputs.size());
+    graph().nodes.reserve(proto_.nodes.size());
+    result_.operators.reserve(proto_.nodes.size());
     add_inputs(scope, order);
     mark_used(scope, proto_.nodes);
     for (const ValueInfoProto& output : proto_.outputs) scope.used.insert(output.name);
@@ -88,6 +94,10 @@ public:
 
 private:
   Graph& graph() { return result_.graph; }
+
+  void require_memory(std::size_t bytes) {
+    if (!allowance_.take(bytes)) throw Unsupported(too_many_parts);
+  }
 
   void describe_file(std::optional<std::int64_t> opset) {
     graph().name = printable(proto_.name);
@@ -239,6 +249,7 @@ private:
 
   /// Throws:    Unsupported where this version cannot represent the node
   void add_supported(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    require_memory(memory_of_further_values(node.inputs.size(), node.outputs.size()));
     if (Function* function = functions_.find(node)) return add_call(scope, node, operands, *function);
     require_represented(scope, node, operands);
     if (node.op_type == "If") return add_branch(scope, node, operands);
@@ -389,6 +400,7 @@ private:
     }
     Known known;
     known.shape = output_extents(op, shapes);
+    require_memory(memory_of_op(op, layer, known.shape ? known.shape->size() : 0));
     known.id = graph().add_node(unique(std::move(layer)), std::move(op), std::move(inputs));
     known.type = graph().value(*known.id).type;
     return known;
@@ -458,7 +470,7 @@ private:
     inner.depth = scope.depth + 1;
     inner.prefix = scope.prefix + layer_name(node) + "/";
     constexpr std::size_t bytes_per_node = 1024;
-    if (!inlining_.take(bytes + nodes * (bytes_per_node + inner.prefix.size())))
+    if (!allowance_.take(bytes + nodes * (bytes_per_node + inner.prefix.size())))
       throw Unsupported(
           "the functions and branches of the model written out are larger than a file of this size "
           "justifies; export the model with its functions inlined");
@@ -568,8 +580,7 @@ private:
   std::shared_ptr<const void> owner_;
   DataFiles data_files_;
   FunctionTable functions_;
-  Allowance allowance_;  ///< for tensors
-  Allowance inlining_;   ///< for nodes
+  Allowance allowance_;  ///< for what is made from the file's parts
   std::deque<Known> known_;
   std::size_t open_extents_ = 0;
   std::unordered_map<std::string_view, std::size_t> symbols_;
@@ -582,9 +593,13 @@ private:
 
 ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
                                const Inputs& constants) {
+  // The file's bytes and what is made from them stay below 64 MiB and twice its size; inferring shapes needs some too.
+  const std::size_t size = file->bytes().size(), parts = memory_of_parts(file->bytes());
+  if (parts > size + 62 * mebibyte) throw ParseError(too_many_parts);
+  const Allowance allowance(std::min(size + 62 * mebibyte - parts, size + 40 * mebibyte));
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");
-  return GraphBuilder(model, file, folder, constants).build();
+  return GraphBuilder(model, file, folder, constants, allowance).build();
 }
 
 }  // namespace driftbound

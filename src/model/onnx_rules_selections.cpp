@@ -113,7 +113,8 @@ Mapping map_where(const NodeView& node) {
   if (condition == nullptr) return NotMapped{"its condition is computed, not a constant"};
   op::Where where;
   where.condition_shape = condition->shape();
-  for (const double value : condition->to_double().values) where.condition.push_back(value != 0.0);
+  if (condition->type() != ElementType::boolean) fail("its condition is no boolean");
+  for (const std::byte value : condition->bytes()) where.condition.push_back(value != std::byte{0});
   return MappedOp{where, {1, 2}};
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <tuple>
 
 #include "driftbound/num/errors.hpp"
 #include "model/atomic_file.hpp"
@@ -111,12 +112,13 @@ SafetensorsFile::SafetensorsFile(std::shared_ptr<const MappedFile> file, std::st
       add_entry(item.key(), item.value());
     }
   }
-  std::sort(names_.begin(), names_.end(), [this](const std::string& a, const std::string& b) {
-    const auto key = [this](const std::string& name) {
-      return std::pair(entries_.at(name).begin, std::string_view(name));
-    };
-    return key(a) < key(b);
+  using Position = std::pair<std::size_t, const std::string*>;
+  std::vector<Position> order;
+  for (const auto& [name, entry] : entries_) order.emplace_back(entry.begin, &name);
+  std::sort(order.begin(), order.end(), [](const Position& a, const Position& b) {
+    return std::tie(a.first, *a.second) < std::tie(b.first, *b.second);
   });
+  for (const auto& [begin, name] : order) names_.push_back(*name);
 }
 
 void SafetensorsFile::add_entry(const std::string& name, const json& value) {
@@ -138,7 +140,6 @@ void SafetensorsFile::add_entry(const std::string& name, const json& value) {
   entry.begin = static_cast<std::size_t>(begin);
   entry.end = static_cast<std::size_t>(end);
   entries_.emplace(name, std::move(entry));
-  names_.push_back(name);
 }
 
 StoredTensor SafetensorsFile::tensor(const std::string& name) const {
