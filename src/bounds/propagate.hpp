@@ -30,7 +30,6 @@ Magnitude propagate_exp(const Point& p);
 Magnitude propagate_sqrt(const Point& p);
 // Source: docs/theory.md T-46 (logarithms), T-47 (tan, atan), T-48 (sinh, cosh), T-49 (powers), T-44 (reciprocal)
 Magnitude propagate_log(const Point& p);
-Magnitude propagate_log1p(const Point& p);
 Magnitude propagate_tan(const Point& p);
 Magnitude propagate_atan(const Point& p);
 Magnitude propagate_sinh(const Point& p);

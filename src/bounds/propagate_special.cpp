@@ -69,10 +69,6 @@ Magnitude propagate_log(const Point& p) {
   return logarithmic_change(p.e, sub_down(p.x, p.e.value()));
 }
 
-Magnitude propagate_log1p(const Point& p) {
-  return logarithmic_change(p.e, sub_down(add_down(1.0, p.x), p.e.value()));
-}
-
 Magnitude propagate_tan(const Point& p) {
   constexpr double pole_factor = 0.4053;  // 4 / pi^2, rounded up
   const Magnitude tangent = upper_value(p);

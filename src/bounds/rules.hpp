@@ -90,7 +90,6 @@ struct Rules {
   Binary quotient = propagate_quotient;                              // T-44
   decltype(&bounds::propagate_softmax) softmax = propagate_softmax;  // T-45
   Unary log = propagate_log;                                         // T-46
-  Unary log1p = propagate_log1p;                                     // T-46
   Unary tan = propagate_tan;                                         // T-47
   Unary atan = propagate_atan;                                       // T-47
   Unary sinh = propagate_sinh;                                       // T-48

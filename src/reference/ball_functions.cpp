@@ -285,17 +285,6 @@ void logarithm(MpBall& y, const MpBall& x) {
   settle(y, mpfr_log(y.mid(), x.mid(), MPFR_RNDN), div_up(x.radius, gap));
 }
 
-void logarithm_of_one_plus(MpBall& y, const MpBall& x) {
-  if (x.is_void()) return make_void(y);
-  mpfr_add_ui(y.mid(), x.mid(), 1, MPFR_RNDZ);
-  const Scaled size = Scaled::lower(y.mid());
-  const bool positive = mpfr_sgn(y.mid()) > 0;
-  if (!positive && size >= x.radius) return make_void(y);
-  const Scaled gap = sub_down(size, x.radius);
-  if (!positive || gap.is_zero()) return make_unknown(y);
-  settle(y, mpfr_log1p(y.mid(), x.mid(), MPFR_RNDN), div_up(x.radius, gap));
-}
-
 void tangent(MpBall& y, const MpBall& x) {
   if (x.is_void()) return make_void(y);
   if (!has_useful_phase(x)) return make_unknown(y);

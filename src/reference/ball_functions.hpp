@@ -26,7 +26,6 @@ void leaky_rectified(MpBall& y, const MpBall& x, const MpBall& alpha);
 void exponential_linear(MpBall& y, const MpBall& x, const MpBall& alpha, MpBall& scratch);
 void reciprocal(MpBall& y, const MpBall& x);
 void logarithm(MpBall& y, const MpBall& x);
-void logarithm_of_one_plus(MpBall& y, const MpBall& x);
 void tangent(MpBall& y, const MpBall& x);
 void arctangent(MpBall& y, const MpBall& x);
 void hyperbolic_sine(MpBall& y, const MpBall& x);

@@ -444,7 +444,6 @@ std::vector<BoundFault> bound_faults() {
        },
        [](const auto& r) { return check_softmax_rule(r, 50, 47).violations; }},
       halved_unary<&bounds::Rules::log, bounds::propagate_log>("log", of(mpfr_log), 0.0, 10.0),
-      halved_unary<&bounds::Rules::log1p, bounds::propagate_log1p>("log1p", of(mpfr_log1p), -1.0, 10.0),
       halved_unary<&bounds::Rules::tan, bounds::propagate_tan>("tan", of(mpfr_tan), -1.5, 1.5),
       halved_unary<&bounds::Rules::atan, bounds::propagate_atan>("atan", of(mpfr_atan), -20.0, 20.0),
       halved_unary<&bounds::Rules::sinh, bounds::propagate_sinh>("sinh", of(mpfr_sinh), -5.0, 5.0),
