@@ -11,7 +11,6 @@
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/model/composite.hpp"
 #include "driftbound/num/directed.hpp"
-#include "driftbound/num/gamma.hpp"
 
 namespace driftbound::bounds {
 namespace {

@@ -5,10 +5,8 @@
 #include <limits>
 
 #include "bounds/accuracy.hpp"
-#include "bounds/elementary.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
-#include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
@@ -53,7 +51,7 @@ public:
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;
-      const Magnitude before = alpha * allowed(inside, units) + constant * inside;
+      const Magnitude before = alpha * rules_.allowed_error(inside, units, machine_) + constant * inside;
       return before + rounded(y + before);
     });
   }
@@ -93,7 +91,7 @@ public:
       Magnitude total;
       for (const std::size_t element : plan.elements) total += operand(0, plan.groups[g] + element);
       const Magnitude error = factor * total + flushed;
-      const bool is_safe = (total + error).value() < machine_.accumulator->largest;  // an infinity need not show
+      const bool is_safe = rules_.stays_finite(total, error, machine_);
       errors.push_back((is_safe ? error + stored(total + error) : Magnitude::infinite()).value());
     }
     return errors;
@@ -101,18 +99,15 @@ public:
 
   /// T-10 to T-13 and T-21 with the largest operands, whose roundings come on top.
   Errors operator()(const op::MatMul&) const {
-    const ProductPlan plan = product_of(node_.view).value().plan;
-    const std::vector<Tensor<double>> largest = {largest_operand(0), largest_operand(1)};
-    Tensor<double> output(node_.view.output->shape);
-    const std::vector<double> read = reading_errors(plan, largest);
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      output.values[i] = (result(i) + Magnitude(read[i])).value();
-    }
-    NodeView view{node_.view.node, {&largest[0], &largest[1]}, &output};
-    Product product = product_of(view).value();
+    Product product = product_of(node_.view).value();
     product.operands_are_bounds = true;
+    const std::vector<Tensor<double>> largest = {largest_operand(0), largest_operand(1)};
+    const std::vector<double> read = reading_errors(product.plan, largest);
+    Tensor<double> output(node_.view.output->shape);  // the largest result before it is rounded, in two rounds
+    for (std::size_t i = 0; i < output.size(); ++i) output.values[i] = (result(i) + Magnitude(read[i])).value();
+    const NodeView view{node_.view.node, {&largest[0], &largest[1]}, &output};
     const std::vector<double> first = chosen(product_bounds(product, view, setting_));
-    for (std::size_t i = 0; i < output.size(); ++i) {  // the stored result lies within the first bound of the exact one
+    for (std::size_t i = 0; i < output.size(); ++i) {
       output.values[i] = (Magnitude(output.values[i]) + Magnitude(first[i])).value();
     }
     Errors errors = chosen(product_bounds(product, view, setting_));
@@ -163,16 +158,12 @@ private:
     if (!std::isfinite(y)) return Magnitude::infinite();
     return std::max(rules_.storing_error(y, machine_), rules_.storing_error(0.0, machine_));
   }
-  Magnitude constant_error(double constant) const { return bounds::constant_error(constant, machine_); }
+  Magnitude constant_error(double constant) const { return rules_.constant_error(constant, machine_); }
 
-  Magnitude allowed(Magnitude f, double units) const {
-    const Magnitude flushed = machine_.flushes ? Magnitude(machine_.accumulator->smallest_normal) : Magnitude();
-    return Magnitude(units) * (Magnitude(machine_.u) * f + Magnitude(machine_.eta)) + flushed;
-  }
   Errors function(std::string_view name) const {
     const double units = units_of(name, setting_, conditions_);
     return outputs([&](Magnitude f) {
-      const Magnitude error = allowed(f, units);
+      const Magnitude error = rules_.allowed_error(f, units, machine_);
       return error + stored(f + error);
     });
   }
@@ -195,7 +186,8 @@ private:
     const auto reading = [&](const std::vector<double>& values) {
       std::vector<double> errors;
       for (const double x : values) {
-        const Magnitude rounding = std::isfinite(x) ? cast_error(x, *machine_.input, machine_) : Magnitude::infinite();
+        const Magnitude rounding =
+            std::isfinite(x) ? rules_.cast_error(x, *machine_.input, machine_) : Magnitude::infinite();
         const Magnitude flushed = products.flushes ? Magnitude(machine_.input->smallest_normal) : Magnitude();
         errors.push_back(x == 0.0 ? 0.0 : (rounding + flushed).value());
       }

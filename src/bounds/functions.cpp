@@ -10,18 +10,17 @@
 namespace driftbound::bounds {
 namespace {
 
-/// What units (u |f| + eta) allows, where |f| <= `value`.
-Magnitude allowed_error(Magnitude value, double units, const Machine& machine) {
-  const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
-  return Magnitude(units) * (Magnitude(machine.u) * value + Magnitude(machine.eta)) + flushed;
-}
-
 /// A constant of an op as the accumulator holds it.
 double constant_as_used(double alpha, const Machine& machine) {
   return round_to(alpha, *machine.accumulator, machine.rounding);
 }
 
 }  // namespace
+
+Magnitude allowed_error(Magnitude largest, double units, const Machine& machine) {
+  const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
+  return Magnitude(units) * inner_rounding(largest, machine) + flushed;
+}
 
 Magnitude function_error(double y, double units, const Machine& machine) {
   const Magnitude stored = storing_error(y, machine);

@@ -4,6 +4,10 @@
 
 namespace driftbound::bounds {
 
+/// What units (u |f| + eta) allows, and flushing, where |f| <= `largest`.
+/// Source:    docs/theory.md T-16
+Magnitude allowed_error(Magnitude largest, double units, const Machine& machine);
+
 /// |y - f| for a stored y whose function keeps |computed - f| <= units (u |f| + eta).
 /// Source:    docs/theory.md T-16
 Magnitude function_error(double y, double units, const Machine& machine);

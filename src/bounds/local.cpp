@@ -211,7 +211,7 @@ private:
     });
   }
 
-  Magnitude constant_error(double constant) const { return bounds::constant_error(constant, machine_); }
+  Magnitude constant_error(double constant) const { return rules_.constant_error(constant, machine_); }
 
   /// rule(terms, y) of every group of a reduction.
   template <class Rule>

@@ -93,7 +93,7 @@ public:
     addend.is_present = c != 0.0;
     addend.is_rounded = addend.is_present && std::abs(beta_used_) != 1.0;
     addend.error = Magnitude(beta_) * radius_at(used_.error, from);
-    addend.error += constant_error(beta_, machine_) * Magnitude(c);
+    addend.error += rules_.constant_error(beta_, machine_) * Magnitude(c);
     return addend;
   }
 
@@ -206,7 +206,7 @@ private:
 
   Magnitude addend_rounding(const Element& e) const {
     if (!e.addend.is_rounded) return Magnitude();
-    return Magnitude(machine_.u) * e.addend.magnitude + Magnitude(machine_.eta);
+    return rules_.inner_rounding(e.addend.magnitude, machine_);
   }
 
   double finish(const Element& e, Magnitude sum_error) const {
@@ -220,9 +220,9 @@ private:
 
   double finish_scaled(const Element& e, Magnitude sum_error) const {
     Magnitude error = Magnitude(scale_.used) * sum_error;
-    error += constant_error(scale_.exact, machine_) * e.total;
+    error += rules_.constant_error(scale_.exact, machine_) * e.total;
     if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
-      error += Magnitude(machine_.u) * Magnitude(scale_.used) * (e.total + sum_error) + Magnitude(machine_.eta);
+      error += rules_.inner_rounding(Magnitude(scale_.used) * (e.total + sum_error), machine_);
     }
     return finish(e, error + addend_rounding(e));
   }
@@ -230,9 +230,8 @@ private:
   double checked(const Element& e, Magnitude error) const {
     const Magnitude scale = std::max(Magnitude(1.0), Magnitude(scale_.used));
     const Magnitude sum = scale * e.total + e.addend.magnitude;
-    const bool is_recorded = !operands_are_bounds_;  // else a sum that overflowed need not show
-    const bool is_safe = is_recorded ? rules_.cannot_overflow(sum, scale * error, machine_)
-                                     : (sum + scale * error).value() < machine_.accumulator->largest;
+    const auto is_safe_sum = operands_are_bounds_ ? rules_.stays_finite : rules_.cannot_overflow;
+    const bool is_safe = is_safe_sum(sum, scale * error, machine_);
     return is_safe ? error.value() : infinity;
   }
 

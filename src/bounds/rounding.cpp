@@ -35,6 +35,10 @@ Magnitude addition_error(double y, const Machine& machine) {
   return is_exact ? Magnitude() : rounding_error(y, machine);
 }
 
+Magnitude inner_rounding(Magnitude largest, const Machine& machine) {
+  return Magnitude(machine.u) * largest + Magnitude(machine.eta);
+}
+
 Magnitude storing_error(double y, const Machine& machine) {
   return machine.stores_narrower() ? cast_error(y, *machine.output, machine) : Magnitude();
 }

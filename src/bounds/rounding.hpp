@@ -28,6 +28,10 @@ Magnitude rounding_error(double y, const Machine& machine);
 /// Source:    docs/theory.md T-15
 Magnitude addition_error(double y, const Machine& machine);
 
+/// The same for an operation whose result is not stored, exact results being at most this large.
+/// Source:    docs/theory.md T-01
+Magnitude inner_rounding(Magnitude largest, const Machine& machine);
+
 /// What storing an exact result of the accumulator as y adds: 0 unless the output format is narrower.
 /// Source:    docs/theory.md T-14
 Magnitude storing_error(double y, const Machine& machine);
@@ -48,7 +52,8 @@ struct Operand {
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine, const Rules& rules);
 
 /// Upper bound of |used - constant| for a constant of an op, read as the accumulator holds it or, where subnormal
-/// numbers are flushed, perhaps as 0. Infinite constants are no numbers: 0. Source:    docs/theory.md T-13
+/// numbers are flushed, perhaps as 0. Infinite constants are no numbers: 0.
+/// Source:    docs/theory.md T-13
 Magnitude constant_error(double constant, const Machine& machine);
 
 /// Upper bound of |used - recorded| for one element.

@@ -42,6 +42,7 @@ struct Rules {
   decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;  // T-68
   decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;              // T-12
   decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;           // T-12
+  decltype(&bounds::stays_finite) stays_finite = bounds::stays_finite;                    // T-22
 
   // sums of a matrix unit
   decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21
@@ -54,13 +55,16 @@ struct Rules {
   // single roundings
   decltype(&bounds::operand_error) operand_error = bounds::operand_error;     // T-13
   decltype(&bounds::may_read_zero) may_read_zero = bounds::may_read_zero;     // T-13
+  decltype(&bounds::constant_error) constant_error = bounds::constant_error;  // T-13
   decltype(&bounds::fits) fits = bounds::fits;                                // T-14
   decltype(&bounds::cast_error) cast_error = bounds::cast_error;              // T-14
   decltype(&bounds::storing_error) storing_error = bounds::storing_error;     // T-14
   decltype(&bounds::rounding_error) rounding_error = bounds::rounding_error;  // T-15
   decltype(&bounds::addition_error) addition_error = bounds::addition_error;  // T-15
+  decltype(&bounds::inner_rounding) inner_rounding = bounds::inner_rounding;  // T-01
 
   // functions
+  decltype(&bounds::allowed_error) allowed_error = bounds::allowed_error;                          // T-16
   decltype(&bounds::function_error) function_error = bounds::function_error;                       // T-16
   decltype(&bounds::foreign_sigmoid_error) foreign_sigmoid_error = bounds::foreign_sigmoid_error;  // T-16
   decltype(&bounds::exp_is_covered) exp_is_covered = bounds::exp_is_covered;                       // T-16

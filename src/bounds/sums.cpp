@@ -31,7 +31,11 @@ Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machi
 
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
   const bool shows = machine.to_nearest() && !machine.tensor_core;
-  return shows || (sum + error).value() < machine.accumulator->largest;
+  return shows || stays_finite(sum, error, machine);
+}
+
+bool stays_finite(Magnitude sum, Magnitude error, const Machine& machine) {
+  return (sum + error).value() < machine.accumulator->largest;
 }
 
 namespace {

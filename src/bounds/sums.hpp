@@ -52,4 +52,8 @@ Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 /// Source:    docs/theory.md T-12
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine);
 
+/// The same for a sum that is not recorded: an infinity need not show in what is.
+/// Source:    docs/theory.md T-22
+bool stays_finite(Magnitude sum, Magnitude error, const Machine& machine);
+
 }  // namespace driftbound::bounds

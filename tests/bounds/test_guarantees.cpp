@@ -136,6 +136,25 @@ TEST_CASE("a foreign sigmoid may overflow inside") {
   CHECK(values[5] <= 0x1p-145);
 }
 
+TEST_CASE("a subnormal constant of an op may be lost where results are flushed") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", blocked);
+  arithmetic.flushes_subnormals = true;
+  const double lost = 1e-39, size = 1e38, product = 0.1;
+  const Tensor<double> one{{1, 1}, {1.0}}, large{{1, 1}, {size}};
+  const auto check = [&](const Op& op, const std::vector<Tensor<double>>& operands, double computed, double exact) {
+    CAPTURE(name_of(op));
+    const OneNode node = one_node(op, operands, {operands[0].shape, {computed}}, arithmetic);
+    const std::vector<double> bounds =
+        find_bound(bounds_of(node, bounds::default_rules()).local, "componentwise")->values.values;
+    CHECK(bounds[0] >= (exact - computed) * (1.0 - 0x1p-40));
+    CHECK(bounds[0] <= (exact - computed) * 1.0001);
+  };
+  check(op::LeakyRelu{-lost}, {{{1}, {-size}}}, 0.0, product);
+  check(op::Clip{lost, 1.0}, {{{1}, {-1.0}}}, 0.0, lost);
+  check(op::Gemm{lost, 1.0, false, false}, {large, one}, 0.0, product);
+  check(op::Gemm{1.0, lost, false, false}, {one, one, large}, 1.0, 1.0 + product);
+}
+
 TEST_CASE("folklore stands at products and at graph outputs, and is called heuristic") {
   const Chain chain = tanh_chain(float_arithmetic(blocked));
   const Bounds result = bound(chain.graph, chain.trace);

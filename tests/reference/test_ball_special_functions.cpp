@@ -80,6 +80,12 @@ bool claims(const MpBall& ball) {
   return !ball.is_void() && !ball.is_unknown();
 }
 
+/// Where the divisor 1 - T t of T-37 is below 1/4.
+bool is_near_a_pole(const Real400& m, const Real400& r) {
+  const Real400 room = 1 - 0.4053 * r * r;
+  return room <= 0 || abs(tan(m)) * r / room > 0.75;
+}
+
 }  // namespace
 
 TEST_CASE("special functions of balls: the value at every point of the ball lies in the result") {
@@ -118,9 +124,9 @@ TEST_CASE("special functions of balls: a wide ball is no wider than a few times 
     }
     const BallTensor y = applied(f, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      if (f.name == "tan" && y[i].is_unknown()) continue;
-      REQUIRE(claims(y[i]));
       const Real400 m = mp::midpoint(x[i]), r = mp::real(x[i].radius);
+      if (f.name == "tan" && is_near_a_pole(m, r)) continue;
+      REQUIRE(claims(y[i]));
       const Real400 variation = abs(f.exact(m + r) - f.exact(m - r)) / 2;
       CHECK(mp::real(y[i].radius) <= 12 * variation);
     }

@@ -1,14 +1,20 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/gamma.hpp"
 #include "num/rules.hpp"
+#include "sabotage/faults.hpp"
+#include "sabotage/op_samples.hpp"
 #include "support/matrix_unit.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
@@ -22,12 +28,6 @@ using bounds::Point;
 using bounds::propagate_quotient;
 
 namespace {
-
-struct BoundFault {
-  std::string name;
-  std::function<void(bounds::Rules&)> inject;
-  std::function<std::int64_t(const bounds::Rules&)> check;
-};
 
 struct NumberFault {
   std::string name;
@@ -120,6 +120,55 @@ std::int64_t check_flushing_cast(const bounds::Rules& rules) {
   arithmetic.flushes_subnormals = true;
   const OneNode one = one_node(op::Cast{ElementType::f16}, {{{1}, {0x1p-20}}}, {{1}, {0.0}}, arithmetic);
   return violations_of_one(one, 0.0, Real(0x1p-20), rules);
+}
+
+/// A constant of an op that is subnormal may be read as 0 where results are flushed.
+std::int64_t check_flushing_constant(const bounds::Rules& rules) {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.flushes_subnormals = true;
+  const OneNode one = one_node(op::Clip{1e-37 / 128.0, 1.0}, {{{1}, {-1.0}}}, {{1}, {0.0}}, arithmetic);
+  return violations_of_one(one, 0.0, Real(1e-37 / 128.0), rules);
+}
+
+/// A scaled product and a scaled bias that cancel: what is left is how both were rounded.
+std::int64_t check_cancelling_scales(const bounds::Rules& rules) {
+  const float alpha = 0.7f, beta = 0.3f;
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false});
+  const op::Gemm gemm{static_cast<double>(alpha), static_cast<double>(beta), false, false};
+  Generator generator(60);
+  std::int64_t violations = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto x = static_cast<float>(uniform(generator, 0.5, 1.0));
+    const float c = -alpha * x / beta;
+    const float scaled = alpha * x, addend = beta * c;
+    const double y = static_cast<double>(scaled + addend);
+    const Tensor<double> a{{1, 1}, {static_cast<double>(x)}}, one{{1, 1}, {1.0}}, bias{{1}, {static_cast<double>(c)}};
+    const Real exact = Real(gemm.alpha) * Real(a.values[0]) + Real(gemm.beta) * Real(bias.values[0]);
+    violations += violations_of_one(one_node(gemm, {a, one, bias}, {{1, 1}, {y}}, arithmetic), y, exact, rules);
+  }
+  return violations;
+}
+
+/// Runs of a composite on numbers from `low` to `high`.
+auto composite(const Op& op, double low, double high) {
+  return [=](const bounds::Rules& rules) {
+    Generator generator(61);
+    Tensor<double> x({500});
+    for (double& value : x.values) value = static_cast<double>(static_cast<float>(uniform(generator, low, high)));
+    const OpSample sample = sample_of(op, {x});
+    return violations_of(bounds_of(sample, rules).layers.back().local, sample, sample.local);
+  };
+}
+
+/// Scores of an attention whose terms cancel, and whose first partial sum overflows: the weights are 0 and 1, not
+/// halves.
+std::int64_t check_hidden_overflow(const bounds::Rules& rules) {
+  op::Attention attention;
+  attention.scale = 1e-36;
+  const Tensor<double> q{{1, 1, 1, 4}, {1, 1, 1, 1}}, v{{1, 1, 2, 1}, {1, 0}};
+  const Tensor<double> k{{1, 1, 2, 4}, {-0x1p127, -0x1p127, 0x1p127, 0x1p127, 0, 0, 0, 0}};
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false});
+  return violations_of_one(one_node(attention, {q, k, v}, {{1, 1, 1, 1}, {0.0}}, arithmetic), 0.0, Real(0.5), rules);
 }
 
 /// 1 / (1 + exp(89)) is 0 in float32.
@@ -239,7 +288,9 @@ std::int64_t check_jumps(bounds::Rules::Unary rule, const std::function<double(d
   return violations;
 }
 
-std::vector<BoundFault> bound_faults() {
+}  // namespace
+
+std::vector<BoundFault> checks::bound_faults() {
   return {
       {"sums in double taken for exact",
        [](auto& r) { r.outward = [](double s, std::int64_t, std::int64_t) { return s; }; },
@@ -281,6 +332,9 @@ std::vector<BoundFault> bound_faults() {
       {"overflow forgotten",
        [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
        check_saturating_sum},
+      {"overflow inside a composite forgotten",
+       [](auto& r) { r.stays_finite = [](Magnitude, Magnitude, const Machine&) { return true; }; },
+       check_hidden_overflow},
       {"the overflow of a matrix unit forgotten",
        [](auto& r) { r.cannot_overflow = [](Magnitude, Magnitude, const Machine&) { return true; }; },
        check_overflow_cut_off},
@@ -333,6 +387,19 @@ std::vector<BoundFault> bound_faults() {
       {"flushing in a cast's target forgotten",
        [](auto& r) { r.fits = [](double x, const Format& f, const Machine&) { return representable(x, f); }; },
        check_flushing_cast},
+      {"a constant of an op taken for exact",
+       [](auto& r) { r.constant_error = [](double, const Machine&) { return Magnitude(); }; }, check_flushing_constant},
+      {"flushing of a constant forgotten",
+       [](auto& r) {
+         r.constant_error = [](double c, const Machine& m) {
+           const double used = round_to(c, *m.accumulator, m.rounding);
+           return std::isinf(c) ? Magnitude() : Magnitude(bounds::operand_error(c, used));
+         };
+       },
+       check_flushing_constant},
+      {"roundings between a product and its bias forgotten",
+       [](auto& r) { r.inner_rounding = [](Magnitude, const Machine&) { return Magnitude(); }; },
+       check_cancelling_scales},
       {"storing in a narrower format forgotten",
        [](auto& r) { r.storing_error = [](double, const Machine&) { return Magnitude(); }; }, check_narrow_output},
       {"a quarter of an ulp for an operation",
@@ -340,8 +407,13 @@ std::vector<BoundFault> bound_faults() {
          r.rounding_error = [](double y, const Machine& m) { return halved(bounds::rounding_error(y, m)); };
        },
        block("mul")},
+      {"operations taken for exact",
+       [](auto& r) { r.rounding_error = [](double, const Machine&) { return Magnitude(); }; }, block("mul")},
       {"additions taken for exact",
        [](auto& r) { r.addition_error = [](double, const Machine&) { return Magnitude(); }; }, block("add")},
+      {"functions inside a composite taken for exact",
+       [](auto& r) { r.allowed_error = [](Magnitude, double, const Machine&) { return Magnitude(); }; },
+       composite(op::Gelu{}, -4.0, -2.0)},
       {"half the units of a function",
        [](auto& r) {
          r.function_error = [](double y, double units, const Machine& m) {
@@ -468,18 +540,24 @@ std::vector<BoundFault> bound_faults() {
        }},
       {"a maximum moves as its larger operand",
        [](auto& r) { r.maximum = [](double a, Magnitude ea, double b, Magnitude eb) { return a < b ? eb : ea; }; },
-       [](const auto& r) {
-         return check_binary_rule(
-                    r.maximum, [](const Real& a, const Real& b) { return a < b ? b : a; }, 200, 52)
-             .violations;
-       }},
+       [](const auto& r) { return check_binary_rule(r.maximum, larger, 200, 52).violations; }},
+      {"a maximum halves",
+       [](auto& r) {
+         r.maximum = [](double a, Magnitude ea, double b, Magnitude eb) {
+           return halved(bounds::propagate_max(a, ea, b, eb));
+         };
+       },
+       [](const auto& r) { return check_binary_rule(r.maximum, larger, 200, 52).violations; }},
+      {"a minimum halves",
+       [](auto& r) {
+         r.minimum = [](double a, Magnitude ea, double b, Magnitude eb) {
+           return halved(bounds::propagate_min(a, ea, b, eb));
+         };
+       },
+       [](const auto& r) { return check_binary_rule(r.minimum, smaller, 200, 53).violations; }},
       {"a minimum moves as its smaller operand",
        [](auto& r) { r.minimum = [](double a, Magnitude ea, double b, Magnitude eb) { return a < b ? ea : eb; }; },
-       [](const auto& r) {
-         return check_binary_rule(
-                    r.minimum, [](const Real& a, const Real& b) { return a < b ? a : b; }, 200, 53)
-             .violations;
-       }},
+       [](const auto& r) { return check_binary_rule(r.minimum, smaller, 200, 53).violations; }},
       halved_group<&bounds::Rules::reduce_sum, bounds::propagate_reduce_sum>(
           "a sum of a group", [](const Real& a, const Real& b) { return a + b; }),
       halved_group<&bounds::Rules::reduce_max, bounds::propagate_reduce_max>("a maximum of a group", larger),
@@ -517,6 +595,8 @@ std::vector<BoundFault> bound_faults() {
        }},
   };
 }
+
+namespace {
 
 /// bf16 values half way between two neighbours.
 std::int64_t check_ties() {
@@ -576,6 +656,32 @@ std::vector<NumberFault> number_faults() {
   };
 }
 
+/// A table of rules is nothing but function pointers.
+using Rule = void (*)();
+template <class Table>
+constexpr std::size_t rule_count = sizeof(Table) / sizeof(Rule);
+
+/// The places in a table at which two differ.
+template <class Table>
+std::set<std::size_t> replaced(const Table& table, const Table& theorems) {
+  static_assert(std::is_trivially_copyable_v<Table> && sizeof(Table) % sizeof(Rule) == 0);
+  std::array<Rule, rule_count<Table>> a{}, b{};
+  std::memcpy(a.data(), &table, sizeof table);
+  std::memcpy(b.data(), &theorems, sizeof theorems);
+  std::set<std::size_t> places;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) places.insert(i);
+  }
+  return places;
+}
+
+template <class Table>
+std::set<std::size_t> all_rules() {
+  std::set<std::size_t> places;
+  for (std::size_t i = 0; i < rule_count<Table>; ++i) places.insert(i);
+  return places;
+}
+
 }  // namespace
 
 TEST_CASE("every fault in the bounds is caught, by a check that passes without it") {
@@ -586,6 +692,22 @@ TEST_CASE("every fault in the bounds is caught, by a check that passes without i
     fault.inject(rules);
     CHECK(fault.check(rules) > 0);
   }
+}
+
+TEST_CASE("there is a fault in every rule of both tables") {
+  std::set<std::size_t> bound_rules, number_rules;
+  for (const BoundFault& fault : bound_faults()) {
+    bounds::Rules rules = bounds::default_rules();
+    fault.inject(rules);
+    bound_rules.merge(replaced(rules, bounds::default_rules()));
+  }
+  for (const NumberFault& fault : number_faults()) {
+    num::Rules rules = num::default_rules();
+    fault.inject(rules);
+    number_rules.merge(replaced(rules, num::default_rules()));
+  }
+  CHECK(bound_rules == all_rules<bounds::Rules>());
+  CHECK(number_rules == all_rules<num::Rules>());
 }
 
 TEST_CASE("every fault in the numbers is caught, by a check that passes without it") {

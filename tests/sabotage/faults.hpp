@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bounds/rules.hpp"
+
+namespace checks {
+
+/// A deliberate fault in one rule of the bounds, and a check that counts violations: none with the theorems, some
+/// with the fault.
+struct BoundFault {
+  std::string name;
+  std::function<void(driftbound::bounds::Rules&)> inject;
+  std::function<std::int64_t(const driftbound::bounds::Rules&)> check;
+};
+
+std::vector<BoundFault> bound_faults();
+
+}  // namespace checks
