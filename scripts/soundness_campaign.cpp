@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "soundness/hill_climb.hpp"
 #include "soundness/matrix_unit_networks.hpp"
 #include "soundness/random_networks.hpp"
+#include "soundness/random_ops.hpp"
 #include "soundness/soundness_check.hpp"
 
 namespace {
@@ -51,29 +53,43 @@ struct Campaign {
   std::int64_t outputs = 2'000'000;
   std::uint64_t seed = 20261121;
   int threads = 2;
+  double BoundTally::*utilisation = &BoundTally::max_utilisation_of_sums;
   std::vector<Section> sections;
 
   void finish(std::string name, Tally tally) {
-    std::fputs(table_row(name, tally).c_str(), stdout);
+    std::fputs(table_row(name, tally, utilisation).c_str(), stdout);
     std::fflush(stdout);
     sections.push_back({std::move(name), std::move(tally)});
   }
 
-  /// Repeats rounds of tasks until the outputs wanted are there.
-  void repeat(const std::string& name, std::int64_t wanted, const std::function<Task(std::uint64_t)>& task_for_seed) {
+  /// Repeats rounds of tasks until the tally counts as many as wanted.
+  template <class Count>
+  void repeat_until(const std::string& name, std::int64_t wanted, const Count& count,
+                    const std::function<Task(std::uint64_t)>& task_for_seed) {
     Random seeds(seed + sections.size());
     Tally tally;
-    while (tally.outputs < wanted && tally.failures.size() < 10) {
+    while (count(tally) < wanted && tally.failures.size() < 10) {
       std::vector<Task> round;
       for (int i = 0; i < 64; ++i) round.push_back(task_for_seed(seeds.bits()));
       tally.merge(run_all(round, threads));
     }
     finish(name, std::move(tally));
   }
+
+  void repeat(const std::string& name, std::int64_t wanted, const std::function<Task(std::uint64_t)>& task_for_seed) {
+    const auto outputs_of = [](const Tally& tally) { return tally.outputs; };
+    repeat_until(name, wanted, outputs_of, task_for_seed);
+  }
 };
 
 void check_case(Family family, std::uint64_t seed, Tally& tally) {
   const Case the_case = random_case(family, seed);
+  check_run(
+      the_case.graph, [&] { return evaluate(the_case); }, [&] { return describe(the_case); }, {}, tally);
+}
+
+void check_op_case(OpFamily family, std::uint64_t seed, Tally& tally) {
+  const Case the_case = random_op_case(family, seed);
   check_run(
       the_case.graph, [&] { return evaluate(the_case); }, [&] { return describe(the_case); }, {}, tally);
 }
@@ -106,6 +122,15 @@ void run_foreign_sums(Campaign& campaign) {
 void run_unit_networks(Campaign& campaign) {
   campaign.repeat("matrix units", campaign.outputs / 5,
                   [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_unit_network(seed, tally); }; });
+}
+
+void run_op_families(Campaign& campaign) {
+  campaign.utilisation = &BoundTally::max_utilisation;
+  const auto judged = [](const Tally& tally) { return tally.judged_outputs(); };
+  for (const OpFamily family : all_op_families())
+    campaign.repeat_until(
+        std::string(family_name(family)), campaign.outputs / 2, judged,
+        [family](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_op_case(family, seed, tally); }; });
 }
 
 void run_bundled(Campaign& campaign, const std::string& folder) {
@@ -143,17 +168,17 @@ void run_hill_climbs(Campaign& campaign) {
 int summarise(const Campaign& campaign, double seconds) {
   Tally all;
   for (const Section& section : campaign.sections) all.merge(section.tally);
-  fmt::print("{}\n{}\nSeed {}, {} threads, {:.0f} s.\n", table_row("**all**", all), bound_table(all), campaign.seed,
-             campaign.threads, seconds);
+  fmt::print("{}\n{}\nSeed {}, {} threads, {:.0f} s.\n", table_row("**all**", all, campaign.utilisation),
+             bound_table(all), campaign.seed, campaign.threads, seconds);
   for (const std::string& failure : all.failures) fmt::print("\nFAILURE\n{}\n", failure);
   return all.failures.empty() && all.violations() == 0 ? 0 : 1;
 }
 
-Family family_named(const std::string& name) {
-  for (const Family family : all_families())
+template <class AnyFamily>
+std::optional<AnyFamily> named(const std::vector<AnyFamily>& families, const std::string& name) {
+  for (const AnyFamily family : families)
     if (family_name(family) == name) return family;
-  fmt::print(stderr, "there is no family '{}'\n", name);
-  std::exit(3);
+  return std::nullopt;
 }
 
 /// One case again, with everything said about it.
@@ -163,9 +188,15 @@ int replay(const std::string& family, std::uint64_t seed) {
     check_foreign_sum(seed, tally);
   } else if (family == "unit") {
     check_unit_network(seed, tally);
+  } else if (const auto data = named(all_families(), family)) {
+    fmt::print("{}\n", describe(random_case(*data, seed)));
+    check_case(*data, seed, tally);
+  } else if (const auto ops = named(all_op_families(), family)) {
+    fmt::print("{}\n", describe(random_op_case(*ops, seed)));
+    check_op_case(*ops, seed, tally);
   } else {
-    fmt::print("{}\n", describe(random_case(family_named(family), seed)));
-    check_case(family_named(family), seed, tally);
+    fmt::print(stderr, "there is no family '{}'\n", family);
+    return 3;
   }
   fmt::print("{}{}\n{}", table_heading(), table_row(family, tally), bound_table(tally));
   for (const std::string& failure : tally.failures) fmt::print("\nFAILURE\n{}\n", failure);
@@ -174,14 +205,14 @@ int replay(const std::string& family, std::uint64_t seed) {
 
 }  // namespace
 
-/// soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]]   or   soundness_campaign --case FAMILY|foreign|unit SEED
+/// soundness_campaign MODELS|--ops [OUTPUTS [SEED [THREADS]]]   or   soundness_campaign --case FAMILY|foreign|unit SEED
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "--case")
     return replay(arguments[1], std::stoull(arguments[2], nullptr, 0));
   if (arguments.empty()) {
     fmt::print(stderr,
-               "usage: soundness_campaign MODELS [OUTPUTS [SEED [THREADS]]] | --case FAMILY|foreign|unit SEED\n");
+               "usage: soundness_campaign MODELS|--ops [OUTPUTS [SEED [THREADS]]] | --case FAMILY|foreign|unit SEED\n");
     return 3;
   }
   Campaign campaign;
@@ -191,10 +222,14 @@ int main(int argc, char** argv) {
 
   const auto start = std::chrono::steady_clock::now();
   std::fputs(table_heading().c_str(), stdout);
-  run_random_networks(campaign);
-  run_foreign_sums(campaign);
-  run_unit_networks(campaign);
-  run_bundled(campaign, arguments[0]);
-  run_hill_climbs(campaign);
+  if (arguments[0] == "--ops") {
+    run_op_families(campaign);
+  } else {
+    run_random_networks(campaign);
+    run_foreign_sums(campaign);
+    run_unit_networks(campaign);
+    run_bundled(campaign, arguments[0]);
+    run_hill_climbs(campaign);
+  }
   return summarise(campaign, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }

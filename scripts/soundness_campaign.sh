@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the library and runs the soundness campaign of docs/campaigns.md.
 # Usage: scripts/soundness_campaign.sh [OUTPUTS [SEED [THREADS]]]
+#        scripts/soundness_campaign.sh --ops [OUTPUTS [SEED [THREADS]]]      ops by family, with random attributes
 #        scripts/soundness_campaign.sh --case FAMILY SEED      one case again, as a failure names it
 # Quick look: scripts/soundness_campaign.sh 20000
 set -eu
@@ -13,7 +14,7 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS
 cmake --build "$build" -j2 >/dev/null
 
 sources=
-for source in random_values random_networks foreign_sums matrix_unit_networks hill_climb soundness_check bundled; do
+for source in random_values random_networks random_ops foreign_sums matrix_unit_networks hill_climb soundness_check bundled; do
   sources="$sources $root/tests/soundness/$source.cpp"
 done
 # shellcheck disable=SC2086
@@ -21,7 +22,8 @@ done
   "$root/scripts/soundness_campaign.cpp" $sources -o "$build/soundness_campaign" \
   "$build/src/libdriftbound.a" -lmpfr -lgmp -lfmt -lzip -pthread
 
-if [ "${1:-}" = --case ]; then
-  exec "$build/soundness_campaign" "$@"
-fi
+case "${1:-}" in
+  --case) exec "$build/soundness_campaign" "$@" ;;
+  --ops) exec nice -n 10 "$build/soundness_campaign" "$@" ;;
+esac
 exec nice -n 10 "$build/soundness_campaign" "$root/examples/models" "$@"

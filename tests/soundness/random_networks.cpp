@@ -28,8 +28,8 @@ class NetworkBuilder {
 public:
   NetworkBuilder(Random& random, Family family) : random_(random), family_(family) {
     batched_ = random_.chance(0.7);
-    weight_type_ = random_type(0.75);
-    input_type_ = random_type(0.85);
+    weight_type_ = random_element_type(random_, 0.75);
+    input_type_ = random_element_type(random_, 0.85);
     widest_ = random_.chance(0.1) ? 40 : random_.pick(std::vector<std::int64_t>{4, 8, 16});
   }
 
@@ -43,11 +43,6 @@ public:
   }
 
 private:
-  ElementType random_type(double share_of_f32) {
-    if (random_.chance(share_of_f32)) return ElementType::f32;
-    return random_.pick(std::vector<ElementType>{ElementType::f64, ElementType::f16, ElementType::bf16});
-  }
-
   std::int64_t width() { return random_.integer(1, widest_); }
 
   void add_input(const std::string& name) {
@@ -62,7 +57,7 @@ private:
   }
 
   ValueId constant(const Shape& shape, std::size_t axis) {
-    const ElementType type = random_.chance(0.9) ? weight_type_ : random_type(0.5);
+    const ElementType type = random_.chance(0.9) ? weight_type_ : random_element_type(random_, 0.5);
     const std::vector<double> values = draw_values(random_, family_, Role::weight, shape, axis);
     const ValueId id = graph_.add_constant(fmt::format("w{}", graph_.values.size()), store(type, shape, values));
     return random_.chance(0.08) ? constant_expression(id, shape, axis) : id;
@@ -478,19 +473,22 @@ ArithmeticModel random_arithmetic(Random& random) {
   return cpu_arithmetic(name, random_order(random));
 }
 
-Case random_case(Family family, std::uint64_t seed) {
-  Random random(seed);
+Case case_of(Random& random, Family family, Graph graph) {
   Case result;
-  result.family = family;
-  result.seed = seed;
-  result.graph = NetworkBuilder(random, family).build();
-  result.graph.name = fmt::format("{} {:#x}", family_name(family), seed);
+  result.graph = std::move(graph);
   result.samples = random.integer(1, 8);
   result.inputs = random_inputs(random, family, result.graph, result.samples);
   result.arithmetic = random_arithmetic(random);
   result.batch = random.pick(std::vector<std::int64_t>{0, 1, 3});
   result.threads = random.chance(0.1) ? 2 : 1;
   return result;
+}
+
+Case random_case(Family family, std::uint64_t seed) {
+  Random random(seed);
+  Graph graph = NetworkBuilder(random, family).build();
+  graph.name = fmt::format("{} {:#x}", family_name(family), seed);
+  return case_of(random, family, std::move(graph));
 }
 
 Trace evaluate(const Case& the_case) {
@@ -504,8 +502,8 @@ std::string describe(const Case& the_case) {
   const Graph& graph = the_case.graph;
   const BatchLayout layout = batch_layout(graph);
   const std::vector<Shape> shapes = infer_shapes(graph, layout.sample_shapes);
-  std::string text = fmt::format("{} {:#x}: {} {}, {} samples, {}\n", family_name(the_case.family), the_case.seed,
-                                 the_case.arithmetic.name, to_string(the_case.arithmetic.order), the_case.samples,
+  std::string text = fmt::format("{}: {} {}, {} samples, {}\n", graph.name, the_case.arithmetic.name,
+                                 to_string(the_case.arithmetic.order), the_case.samples,
                                  layout.batched ? "batched" : "one sample at a time");
   const auto value = [&](ValueId id) {
     return fmt::format("{} {} {}", graph.value(id).name, name_of(graph.value(id).type), to_string(shapes[id]));

@@ -141,6 +141,11 @@ std::string_view family_name(Family family) {
   return "";
 }
 
+ElementType random_element_type(Random& random, double share_of_f32) {
+  if (random.chance(share_of_f32)) return ElementType::f32;
+  return random.pick(std::vector<ElementType>{ElementType::f64, ElementType::f16, ElementType::bf16});
+}
+
 std::vector<double> draw_values(Random& random, Family family, Role role, const Shape& shape, std::size_t axis) {
   if (family == Family::mixed) {
     const std::vector<Family>& families = all_families();

@@ -28,6 +28,9 @@ std::string_view family_name(Family family);
 
 enum class Role { weight, input };
 
+/// Float32, or one of the other float types.
+ElementType random_element_type(Random& random, double share_of_f32);
+
 /// Values of a family for one tensor. `axis` is the one that products are summed over: cancelling pairs
 /// and stagnating sums are laid along it (empty shapes: none). Always finite in float32.
 std::vector<double> draw_values(Random& random, Family family, Role role, const Shape& shape, std::size_t axis);

@@ -145,6 +145,10 @@ std::int64_t Tally::without_bound() const {
 std::int64_t Tally::checked() const {
   return sum_of_verdicts(*this, &BoundTally::checked);
 }
+std::int64_t Tally::judged_outputs() const {
+  const auto found = bounds.find("local componentwise");
+  return found == bounds.end() ? 0 : found->second.checked - found->second.without_bound;
+}
 
 void check_trace(const Graph& graph, const Trace& trace, const std::function<std::string()>& describe,
                  const CheckOptions& options, Tally& tally) {
@@ -177,10 +181,10 @@ std::string table_heading() {
          "order-aware | forward |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
 }
 
-std::string table_row(const std::string& name, const Tally& tally) {
+std::string table_row(const std::string& name, const Tally& tally, double BoundTally::*utilisation) {
   const auto used = [&](const char* bound) {
     const auto found = tally.bounds.find(bound);
-    return found == tally.bounds.end() ? 0.0 : found->second.max_utilisation_of_sums;
+    return found == tally.bounds.end() ? 0.0 : found->second.*utilisation;
   };
   return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {:.3f} | {:.3f} | {:.3f} |\n", name, tally.cases,
                      tally.outputs, tally.not_finite, tally.checked(), tally.violations(), tally.undecided(),

@@ -39,6 +39,8 @@ struct Tally {
   std::int64_t undecided() const;
   std::int64_t without_bound() const;
   std::int64_t checked() const;
+  /// Layer outputs held against a finite local bound that gives a verdict.
+  std::int64_t judged_outputs() const;
 };
 
 struct CheckOptions {
@@ -55,9 +57,10 @@ void check_trace(const Graph& graph, const Trace& trace, const std::function<std
 void check_run(const Graph& graph, const std::function<Trace()>& run, const std::function<std::string()>& describe,
                const CheckOptions& options, Tally& tally);
 
-/// Markdown: one row of a table a tally, and the heading of that table.
+/// Markdown: one row of a table a tally, and the heading of that table; the last columns are the largest utilisations.
 std::string table_heading();
-std::string table_row(const std::string& name, const Tally& tally);
+std::string table_row(const std::string& name, const Tally& tally,
+                      double BoundTally::*utilisation = &BoundTally::max_utilisation_of_sums);
 /// Markdown: one row a bound.
 std::string bound_table(const Tally& tally);
 

@@ -11,6 +11,7 @@
 #include "soundness/hill_climb.hpp"
 #include "soundness/matrix_unit_networks.hpp"
 #include "soundness/random_networks.hpp"
+#include "soundness/random_ops.hpp"
 #include "soundness/soundness_check.hpp"
 
 namespace driftbound {
@@ -49,6 +50,21 @@ TEST_CASE("no bound that gives a verdict is exceeded on random networks") {
   }
 
   require_no_violation(tally);
+}
+
+TEST_CASE("ops of every family stay within their bounds, whatever their attributes and data") {
+  Random seeds(default_seed);
+  for (const OpFamily family : all_op_families()) {
+    CAPTURE(family_name(family));
+    Tally tally;
+    while (tally.judged_outputs() < scaled(10'000) && tally.failures.empty()) {
+      const Case the_case = random_op_case(family, seeds.bits());
+      check_run(
+          the_case.graph, [&] { return evaluate(the_case); }, [&] { return describe(the_case); }, {}, tally);
+    }
+    require_no_violation(tally);
+    CHECK(tally.bounds["accumulated forward"].checked > 0);
+  }
 }
 
 TEST_CASE("sums computed elsewhere in any order stay within the bounds for an unknown order") {
