@@ -177,12 +177,11 @@ private:
     add_folklore(node, state, layer, !local.kappa.empty());
     if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
     const auto add_first = [&](std::string name, std::string theorem, std::vector<double>& values) {
-      if (values.empty()) return;
       layer.local.insert(layer.local.begin(), result_of(std::move(name), std::move(theorem), local.conditions, shape,
                                                         std::move(values), local_seconds));
     };
-    add_first("order-aware", local.order_theorem, local.order_aware);
-    add_first("partial-sums", "T-68", local.partial_sums);
+    if (!local.order_aware.empty()) add_first("order-aware", local.order_theorem, local.order_aware);
+    if (!local.partial_sums.empty()) add_first("partial-sums", "T-68", local.partial_sums);
     add_first("componentwise", local.theorem, local.any_order);
     note_assumptions(local.conditions);
     bounds_.layers.push_back(std::move(layer));

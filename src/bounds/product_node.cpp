@@ -25,9 +25,10 @@ struct Sums {
   NonzeroCounts nonzero;
 };
 
-/// T-68 takes roundings to nearest, and one sum that nothing is done to.
+/// T-68 takes roundings to nearest, one sum that nothing is done to, and a recorded result.
 bool bounds_partial_sums(const Product& product, const Machine& machine) {
-  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && std::abs(product.alpha) == 1.0;
+  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && std::abs(product.alpha) == 1.0 &&
+         !product.operands_are_bounds;
 }
 
 std::vector<double> squares_of(std::vector<double> values) {
@@ -153,7 +154,7 @@ public:
     terms.products = e.products + (e.addend.is_rounded ? 1 : 0);
     terms.total = total;
     terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
-    terms.sum = operands_are_bounds_ ? total : Magnitude(e.y) + any_order + last_rounding(e);
+    terms.sum = Magnitude(e.y) + any_order + last_rounding(e);
     terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
     return finish(e, std::min(any_order, rules_.partial_sums_error(terms, machine_)));
   }
