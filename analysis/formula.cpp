@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "driftbound/model/op_groups.hpp"
+#include "analysis/attributes.hpp"
 
 namespace driftbound::analysis {
 namespace {
+
+constexpr std::size_t longest_part = 60;  // longer ones get a name
 
 enum class Binding { sum, product, value };
 
@@ -18,26 +20,10 @@ struct Text {
 };
 
 std::string constant_text(const StoredTensor& constant) {
-  constexpr std::size_t most_shown = 4;
   const Tensor<double> tensor = constant.to_double();
-  if (tensor.shape.empty()) return fmt::format("{:.6g}", tensor.values.at(0));
-  if (tensor.size() > most_shown) return "constant " + to_string(tensor.shape);
-  std::string text;
-  for (const double x : tensor.values) text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", x);
-  return "[" + text + "]";
-}
-
-/// Numbers among the attributes.
-std::string attributes_of(const Op& op) {
-  return std::visit(
-      [](const auto& one) -> std::string {
-        using T = std::decay_t<decltype(one)>;
-        if constexpr (OneOf<T, op::Elu, op::LeakyRelu, op::ThresholdedRelu>) return fmt::format("; {:.6g}", one.alpha);
-        if constexpr (std::same_as<T, op::Clip>) return fmt::format("; {:.6g}, {:.6g}", one.least, one.most);
-        if constexpr (std::same_as<T, op::Pow>) return fmt::format("; {:.6g}", one.exponent);
-        return "";
-      },
-      op);
+  std::vector<std::string> values;
+  for (const double x : tensor.values) values.push_back(fmt::format("{:.6g}", x));
+  return nested_text(values, tensor.shape);
 }
 
 struct Infix {
@@ -67,7 +53,8 @@ Text text_of(const Op& op, const std::vector<Text>& operands) {
   }
   std::string list;
   for (const Text& one : operands) list += (list.empty() ? "" : ", ") + one.text;
-  return {fmt::format("{}({}{})", name_of(op), list, attributes_of(op)), Binding::value};
+  const std::string attributes = attributes_of(op);
+  return {fmt::format("{}({}{}{})", name_of(op), list, attributes.empty() ? "" : "; ", attributes), Binding::value};
 }
 
 }  // namespace
@@ -85,11 +72,12 @@ std::vector<std::string> formulas_of(const Graph& graph, const std::vector<std::
       operands.push_back(graph.is_constant(id) ? Text{constant_text(graph.value(id).constant), Binding::value}
                                                : texts[id]);
     texts[node.output] = text_of(node.op, operands);
-    if (uses[node.output] < 2) continue;
-    Text& shared = texts[node.output];
+    Text& text = texts[node.output];
+    const bool is_short = text.text.size() <= longest_part || node.output == graph.outputs.front();
+    if (uses[node.output] < 2 && is_short) continue;
     const std::string name = "t" + std::to_string(lines.size() + 1);
-    lines.push_back(name + " = " + shared.text);
-    shared = {name, Binding::value};
+    lines.push_back(name + " = " + text.text);
+    text = {name, Binding::value};
   }
   lines.push_back(texts[graph.outputs.front()].text);
   return lines;

@@ -6,8 +6,10 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "analysis/attributes.hpp"
 #include "analysis/formula.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
@@ -45,12 +47,14 @@ std::string table(const std::vector<Strings>& rows) {
   return text;
 }
 
-/// "Slice 7, Split 7"; an op that ONNX has not is a part of others.
+/// "7", or "Slice 1, Split 2" where ONNX has it by other names; an op that ONNX has not is a part of others.
 std::string onnx_names(const Op& op) {
   Strings names;
   for (const OnnxOp& onnx : onnx_ops()) {
     const bool is_one = std::find(onnx.kinds.begin(), onnx.kinds.end(), op.index()) != onnx.kinds.end();
-    if (is_one) names.push_back(fmt::format("{} {}", onnx.name, onnx.since));
+    if (is_one)
+      names.push_back(onnx.name == name_of(op) ? std::to_string(onnx.since)
+                                               : fmt::format("{} {}", onnx.name, onnx.since));
   }
   return names.empty() ? "in bodies" : join(names);
 }
@@ -80,14 +84,33 @@ Guarantee guarantee_of(const Op& op) {
   return are_correct ? Guarantee::proven : Guarantee::conditional;
 }
 
-Strings row_of(const Op& op) {
-  const OpTheorems theorems = theorems_of(op);
-  return {std::string(name_of(op)),
-          onnx_names(op),
-          std::string(evaluation_of(op)),
-          join(theorems.local),
-          std::string(name_of(guarantee_of(op))),
-          join(theorems.propagation)};
+/// Theorems on the rounding of one application; of a composite, of the nodes of its body.
+std::set<std::string_view> local_theorems(const Op& op) {
+  const std::vector<CompositeExample> examples = composite_examples(op);
+  const std::vector<std::string_view> own = theorems_of(op).local;
+  if (examples.empty()) return {own.begin(), own.end()};
+  std::set<std::string_view> theorems;
+  for (const CompositeExample& example : examples)
+    for (const Node& node : body_of(example).nodes) theorems.merge(local_theorems(node.op));
+  return theorems;
+}
+
+int number_of(std::string_view theorem) {
+  return std::stoi(std::string(theorem.substr(2)));
+}
+
+/// "T-10 to T-13, T-15"
+std::string ranges(const std::set<std::string_view>& theorems) {
+  const std::vector<std::string_view> ids(theorems.begin(), theorems.end());
+  Strings parts;
+  for (std::size_t first = 0; first < ids.size();) {
+    std::size_t last = first;
+    while (last + 1 < ids.size() && number_of(ids[last + 1]) == number_of(ids[last]) + 1) ++last;
+    if (last < first + 2) last = first;
+    parts.push_back(last == first ? std::string(ids[first]) : fmt::format("{} to {}", ids[first], ids[last]));
+    first = last + 1;
+  }
+  return join(parts);
 }
 
 enum class Family { of_one, of_more, selection, composite };
@@ -104,11 +127,41 @@ Family family_of(const Op& op) {
       op);
 }
 
-std::string family(std::string_view title, Family which) {
-  std::vector<Strings> rows = {{"op", "ONNX, since opset", "evaluation", "local bound", "guarantee", "propagation"}};
+constexpr std::array<std::string_view, 6> header = {"op",          "ONNX",      "evaluation",
+                                                    "local bound", "guarantee", "propagation"};
+
+Strings cells_of(const OpRow& row) {
+  return {row.name, row.onnx, row.evaluation, row.local, row.guarantee, row.propagation};
+}
+
+/// A column that says the same in every row becomes a part of the sentence above the table.
+std::string family(std::string_view title, std::string_view about, Family which) {
+  std::vector<Strings> rows;
   for (const Op& op : every_kind())
-    if (family_of(op) == which) rows.push_back(row_of(op));
-  return fmt::format("\n## {}\n{}", title, table(rows));
+    if (family_of(op) == which) rows.push_back(cells_of(row_of(op)));
+  std::vector<Strings> shown(rows.size() + 1);
+  Strings same;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    const std::string& first = rows.front()[i];
+    const bool is_same = std::all_of(rows.begin(), rows.end(), [&](const Strings& row) { return row[i] == first; });
+    if (is_same) {
+      same.push_back(fmt::format("{} {}", header[i], first));
+      continue;
+    }
+    shown.front().emplace_back(header[i]);
+    for (std::size_t r = 0; r < rows.size(); ++r) shown[r + 1].push_back(rows[r][i]);
+  }
+  const std::string sentence = same.empty() ? "" : fmt::format("Every one: {}.\n", join(same));
+  return fmt::format("\n## {}\n{}{}{}{}", title, about, sentence, about.empty() && same.empty() ? "" : "\n",
+                     table(shown));
+}
+
+/// The op with the shapes of its operands and its attributes: what the lines below it are written for.
+std::string heading_of(const CompositeExample& example) {
+  Strings operands;
+  for (const auto& [name, shape] : example.operands) operands.push_back(name + " " + to_string(shape));
+  const std::string attributes = attributes_of(example.op);
+  return fmt::format("{}({}{}{})", name_of(example.op), join(operands), attributes.empty() ? "" : "; ", attributes);
 }
 
 std::string formulas() {
@@ -117,11 +170,22 @@ std::string formulas() {
     for (const CompositeExample& example : composite_examples(op)) {
       Strings names;
       for (const auto& [name, shape] : example.operands) names.push_back(name);
-      text += fmt::format("{}({}){}\n", name_of(op), join(names), example.form.empty() ? "" : "  " + example.form);
+      text += heading_of(example) + "\n";
       for (const std::string& line : formulas_of(body_of(example), names)) text += "    " + line + "\n";
     }
   }
   return text;
+}
+
+/// Lines of the documents' width.
+std::string wrapped(const auto& words, std::string_view end) {
+  constexpr std::size_t widest = 120;
+  std::string text, line;
+  for (const auto& word : words) {
+    if (line.size() + word.size() + 2 > widest) text += std::exchange(line, "") + ",\n";
+    line += fmt::format("{}{}", line.empty() ? "" : ", ", word);
+  }
+  return text + line + std::string(end);
 }
 
 std::string limits() {
@@ -137,9 +201,9 @@ What driftbound computes for every op, and by which theorem of [theory.md](theor
 is the output of `driftbound inspect --ops`, made from the code that loads, evaluates and bounds. The exact function is
 the formula over the reals; `include/driftbound/model/ops.hpp` has each one with its attributes.
 
-- *ONNX, since opset*: names in ONNX's default domain, and the first opset whose meaning is known; there is no last one.
-  Other ops and domains are refused by name (`driftbound inspect MODEL` lists them), and so is integer arithmetic on
-  anything but shapes and constants.
+- *ONNX*: the first opset of ONNX's default domain from which a node of that name is taken; there is no last one. An op
+  that other nodes become too has their names beside the opsets. Other ops and domains are refused by name (`driftbound
+  inspect MODEL` lists them), and so is integer arithmetic on anything but shapes and constants.
 - *evaluation*: on the CPU and on a device; [arithmetic.md](arithmetic.md) has every step, [elementary.md](elementary.md)
   the functions of one call.
 - *local bound*: theorems on the rounding of one application. Results stored in a narrower format add T-14.
@@ -149,11 +213,16 @@ the formula over the reals; `include/driftbound/model/ops.hpp` has each one with
 - *propagation*: theorems on how far the exact function moves with its operands, for end-to-end bounds (T-40).
 )";
 
+constexpr std::string_view about_composites =
+    R"(A composite means a graph of simpler ops, its *body*. Every node of it rounds as that op does, by the theorems under
+*local bound*; the op's own bound goes through the body (T-22), and so do the certified reference and propagation.
+*evaluation* says what is not seen at once below.
+)";
+
 constexpr std::string_view about_bodies = R"(
 ### Bodies
-A composite means a graph of simpler ops, its *body*: below for small operands, as the code writes it, t1 and t2 being
-values used more than once, x · y the product of elements. Every node of it rounds as that op does. Local bounds go
-through the body (T-22), and so do the certified reference and propagation. Numbers like √2 and √(2/π) are computed by
+The bodies for small operands, as the code writes them. t1, t2 … are values used more than once, or parts of long lines;
+x · y is the product of elements, `axis 3: 0:2` a slice as Python writes it. Numbers like √2 and √(2/π) are computed by
 nodes, so that the exact function has the exact number. Runs of other programs may take other steps; that they take these
 is a condition (A-04 in [assumptions.md](assumptions.md)).
 
@@ -173,15 +242,24 @@ Constants that are computed when a model is loaded, exactly: moved elements, exa
 
 }  // namespace
 
+OpRow row_of(const Op& op) {
+  return {std::string(name_of(op)),
+          onnx_names(op),
+          std::string(evaluation_of(op)),
+          ranges(local_theorems(op)),
+          std::string(name_of(guarantee_of(op))),
+          join(theorems_of(op).propagation)};
+}
+
 std::string describe_ops() {
   std::string text(introduction);
-  text += family("Functions of one element", Family::of_one);
-  text += family("Two operands, sums, products", Family::of_more);
-  text += family("Elements moved, repeated, left out", Family::selection);
-  text += family("Composites", Family::composite);
+  text += family("Functions of one element", "", Family::of_one);
+  text += family("Two operands, sums, products", "", Family::of_more);
+  text += family("Elements moved, repeated, left out", "", Family::selection);
+  text += family("Composites", about_composites, Family::composite);
   text += std::string(about_bodies) + formulas();
   text += std::string(about_loading) + limits();
-  return text + std::string(about_constants) + join(onnx_integer_ops()) + ".\n";
+  return text + std::string(about_constants) + wrapped(onnx_integer_ops(), ".\n");
 }
 
 }  // namespace driftbound::analysis

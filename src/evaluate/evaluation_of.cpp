@@ -7,7 +7,7 @@ namespace {
 
 using View = std::string_view;
 
-constexpr View by_body = "node by node through its body";
+constexpr View by_body = "";
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::string_view evaluation_of(const Op& op) {
       Overloaded{
           [](const OneOf<op::Neg, op::Abs, op::Relu> auto&) -> View { return "exact"; },
           [](const OneOf<op::Floor, op::Ceil, op::Sign> auto&) -> View {
-            return "exact; a reference whose enclosure straddles a jump is undecided";
+            return "exact; undecided where the reference straddles a jump";
           },
           [](const OneOf<op::LeakyRelu, op::PRelu> auto&) -> View { return "one product below 0"; },
           [](const op::Elu&) -> View { return "expm1 and one product below 0"; },
@@ -31,9 +31,9 @@ std::string_view evaluation_of(const Op& op) {
           [](const op::Cast&) -> View { return "one rounding where the target is narrower"; },
           [](const OneOf<op::Min, op::Max> auto&) -> View { return "exact; NaN where one operand is"; },
           [](const OneOf<op::Gemm, op::MatMul> auto&) -> View { return "products, added in the declared order"; },
-          [](const op::ReduceSum&) -> View { return "terms in row-major order, added in the declared order"; },
+          [](const op::ReduceSum&) -> View { return "terms added in the declared order"; },
           [](const OneOf<op::ReduceMax, op::ReduceMin> auto&) -> View { return "exact"; },
-          [](const op::Softmax&) -> View { return "less the maximum, exp, sum in the declared order, one division"; },
+          [](const op::Softmax&) -> View { return "less the maximum, exp, declared sum, division"; },
           [](const op::Pad&) -> View { return "elements moved; a value that rounds is rounded once"; },
           [](const Selection auto&) -> View { return "elements moved"; },
           [](const OneOf<op::SumOf, op::MinOf, op::MaxOf> auto&) -> View { return "two at a time from the left"; },
@@ -41,25 +41,13 @@ std::string_view evaluation_of(const Op& op) {
           [](const OneOf<op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization> auto&) -> View {
             return "two passes: centred before squaring";
           },
-          [](const op::Conv&) -> View {
-            return "every filter times every window (zeros outside), over channels and kernel; bias last";
-          },
-          [](const op::ConvTranspose&) -> View {
-            return "the Conv of x, zeros between its elements and around it, by the reversed kernel";
-          },
-          [](const op::MaxPool&) -> View {
-            return "maximum under every window; outside is the nearest element inside";
-          },
-          [](const op::AveragePool&) -> View {
-            return "sum under every window (zeros outside) / number of elements that count";
-          },
+          [](const op::Conv&) -> View { return "filters times windows (zeros outside); bias last"; },
+          [](const op::ConvTranspose&) -> View { return "Conv of x spread by zeros, the kernel reversed"; },
+          [](const op::MaxPool&) -> View { return "outside is the nearest element inside"; },
+          [](const op::AveragePool&) -> View { return "sum / number of elements that count"; },
           [](const op::Attention&) -> View { return "weights less the maximum; 0 where causality masks"; },
-          [](const op::RotaryEmbedding&) -> View {
-            return "pairs of coordinates; those beyond the rotated ones copied";
-          },
-          [](const op::Einsum&) -> View {
-            return "sums over indices that nothing else needs, then one MatMul for every further operand";
-          },
+          [](const op::RotaryEmbedding&) -> View { return "pairs; the coordinates not rotated are copied"; },
+          [](const op::Einsum&) -> View { return "sums, then one MatMul for every further operand"; },
           [](const OneOf<op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
                          op::Gelu, op::BatchNormalization, op::RMSNormalization, op::LpNormalization,
                          op::GlobalAveragePool, op::GlobalMaxPool> auto&) -> View { return by_body; },

@@ -10,7 +10,6 @@ namespace driftbound {
 
 /// A composite with attributes and operands for which its body (model/composite.hpp) shows what it means.
 struct CompositeExample {
-  std::string form;  ///< which form of the op it is; empty where there is one
   Op op;
   std::vector<std::pair<std::string, Shape>> operands;
 };

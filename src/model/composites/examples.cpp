@@ -28,58 +28,49 @@ op::WindowGeometry windows_of_two() {
 /// One function per composite: an op without one does not compile.
 struct ExamplesOf {
   Examples operator()(const OneOf<op::Selu, op::HardSigmoid, op::HardSwish, op::Mish, op::Softsign> auto& op) const {
-    return {{"", op, vector_x}};
+    return {{op, vector_x}};
   }
-  Examples operator()(const op::Celu&) const { return {{"", op::Celu{0.5}, vector_x}}; }
-  Examples operator()(const op::Swish&) const { return {{"", op::Swish{0.5}, vector_x}}; }
-  Examples operator()(const op::Gelu&) const {
-    return {{"", op::Gelu{false}, vector_x}, {"tanh", op::Gelu{true}, vector_x}};
-  }
-  Examples operator()(const op::LogSoftmax& op) const { return {{"", op, matrix_x}}; }
-  Examples operator()(const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf> auto& op) const {
-    return {{"", op, three}};
-  }
+  Examples operator()(const op::Celu&) const { return {{op::Celu{0.5}, vector_x}}; }
+  Examples operator()(const op::Swish&) const { return {{op::Swish{0.5}, vector_x}}; }
+  Examples operator()(const op::Gelu&) const { return {{op::Gelu{false}, vector_x}, {op::Gelu{true}, vector_x}}; }
+  Examples operator()(const op::LogSoftmax& op) const { return {{op, matrix_x}}; }
+  Examples operator()(const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf> auto& op) const { return {{op, three}}; }
   Examples operator()(CompositeReduction auto op) const {
     op.axes = {1};
-    return {{"", op, matrix_x}};
+    return {{op, matrix_x}};
   }
 
   Examples operator()(const op::BatchNormalization&) const {
     const Operands statistics = {{"scale", {3}}, {"bias", {3}}, {"mean", {3}}, {"variance", {3}}};
-    return {{"", op::BatchNormalization{epsilon}, with(matrix_x, statistics)}};
+    return {{op::BatchNormalization{epsilon}, with(matrix_x, statistics)}};
   }
   Examples operator()(const op::InstanceNormalization&) const {
-    return {{"", op::InstanceNormalization{epsilon}, with(images_x, {{"scale", {2}}, {"bias", {2}}})}};
+    return {{op::InstanceNormalization{epsilon}, with(images_x, {{"scale", {2}}, {"bias", {2}}})}};
   }
   Examples operator()(const op::GroupNormalization&) const {
-    return {{"", op::GroupNormalization{1, epsilon, false}, with(images_x, {{"scale", {2}}, {"bias", {2}}})}};
+    return {{op::GroupNormalization{1, epsilon, false}, with(images_x, {{"scale", {2}}, {"bias", {2}}})}};
   }
   Examples operator()(const op::LayerNormalization&) const {
-    return {{"", op::LayerNormalization{-1, epsilon}, with(matrix_x, {{"scale", {3}}, {"bias", {3}}})}};
+    return {{op::LayerNormalization{-1, epsilon}, with(matrix_x, {{"scale", {3}}, {"bias", {3}}})}};
   }
   Examples operator()(const op::RMSNormalization&) const {
-    return {{"", op::RMSNormalization{-1, epsilon}, with(matrix_x, {{"scale", {3}}})}};
+    return {{op::RMSNormalization{-1, epsilon}, with(matrix_x, {{"scale", {3}}})}};
   }
   Examples operator()(const op::LpNormalization&) const {
-    return {{"p = 1", op::LpNormalization{-1, 1}, matrix_x}, {"p = 2", op::LpNormalization{-1, 2}, matrix_x}};
+    return {{op::LpNormalization{-1, 1}, matrix_x}, {op::LpNormalization{-1, 2}, matrix_x}};
   }
 
-  Examples operator()(const op::Conv& op) const {
-    return {{"", op, with(images_x, {{"w", {3, 2, 2, 2}}, {"bias", {3}}})}};
-  }
+  Examples operator()(const op::Conv& op) const { return {{op, with(images_x, {{"w", {3, 2, 2, 2}}, {"bias", {3}}})}}; }
   Examples operator()(const op::ConvTranspose&) const {
     op::ConvTranspose conv;
     conv.geometry.strides = {2};
-    return {{"", conv, {{"x", {1, 2, 4}}, {"w", {2, 3, 2}}, {"bias", {3}}}}};
+    return {{conv, {{"x", {1, 2, 4}}, {"w", {2, 3, 2}}, {"bias", {3}}}}};
   }
-  Examples operator()(const op::MaxPool&) const { return {{"", op::MaxPool{windows_of_two()}, images_x}}; }
+  Examples operator()(const op::MaxPool&) const { return {{op::MaxPool{windows_of_two()}, images_x}}; }
   Examples operator()(const op::AveragePool&) const {
-    return {{"", op::AveragePool{windows_of_two(), false}, images_x},
-            {"padding counts", op::AveragePool{windows_of_two(), true}, images_x}};
+    return {{op::AveragePool{windows_of_two(), false}, images_x}, {op::AveragePool{windows_of_two(), true}, images_x}};
   }
-  Examples operator()(const OneOf<op::GlobalAveragePool, op::GlobalMaxPool> auto& op) const {
-    return {{"", op, images_x}};
-  }
+  Examples operator()(const OneOf<op::GlobalAveragePool, op::GlobalMaxPool> auto& op) const { return {{op, images_x}}; }
 
   Examples operator()(const op::Attention&) const {
     const Operands operands = {{"Q", {1, 2, 3, 4}}, {"K", {1, 2, 5, 4}}, {"V", {1, 2, 5, 4}}};
@@ -87,15 +78,14 @@ struct ExamplesOf {
     causal.is_causal = true;
     causal.scale = 0.5;
     causal.softcap = 20.0;
-    return {{"", op::Attention{}, with(operands, {{"mask", {3, 5}}})},
-            {"causal, scale 0.5, softcap 20", causal, operands}};
+    return {{op::Attention{}, with(operands, {{"mask", {3, 5}}})}, {causal, operands}};
   }
   Examples operator()(const op::RotaryEmbedding&) const {
     const Operands operands = {{"x", {1, 2, 3, 4}}, {"cos", {1, 3, 2}}, {"sin", {1, 3, 2}}};
-    return {{"", op::RotaryEmbedding{}, operands}, {"interleaved", op::RotaryEmbedding{true, 0, 0}, operands}};
+    return {{op::RotaryEmbedding{}, operands}, {op::RotaryEmbedding{true, 0, 0}, operands}};
   }
   Examples operator()(const op::Einsum&) const {
-    return {{"ij,kj,k->i", op::Einsum{"ij,kj,k->i"}, {{"a", {2, 3}}, {"b", {4, 3}}, {"c", {4}}}}};
+    return {{op::Einsum{"ij,kj,k->i"}, {{"a", {2, 3}}, {"b", {4, 3}}, {"c", {4}}}}};
   }
 
   template <class T>
