@@ -49,18 +49,6 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-/// How many numbers the text may hold: runs of what is neither blank nor separator nor end of line.
-std::size_t most_numbers(std::string_view text) {
-  constexpr std::string_view between = " \t\r\n,;";
-  std::size_t count = 0;
-  bool is_inside = false;
-  for (const char c : text) {
-    const bool was_inside = std::exchange(is_inside, between.find(c) == std::string_view::npos);
-    if (is_inside && !was_inside) ++count;
-  }
-  return count;
-}
-
 enum class Separator { comma, semicolon, blank };
 
 Separator separator_of(std::string_view line) {
@@ -85,6 +73,29 @@ bool is_header(std::string_view line, Separator separator) {
   return true;
 }
 
+/// Runs of what is neither blank nor separator.
+std::size_t count_words(std::string_view line) {
+  constexpr std::string_view between = " \t\r,;";
+  std::size_t count = 0;
+  bool is_inside = false;
+  for (const char c : line) {
+    const bool was_inside = std::exchange(is_inside, between.find(c) == std::string_view::npos);
+    if (is_inside && !was_inside) ++count;
+  }
+  return count;
+}
+
+/// How many numbers the text may hold; its comments and its header hold none.
+std::size_t most_numbers(std::string_view text) {
+  std::size_t count = 0;
+  for (bool may_be_header = true; !text.empty();) {
+    const std::string_view line = trimmed(next_line(text));
+    if (line.empty() || line.front() == '#') continue;
+    if (!std::exchange(may_be_header, false) || !is_header(line, separator_of(line))) count += count_words(line);
+  }
+  return count;
+}
+
 class CsvReader {
 public:
   CsvReader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
@@ -92,7 +103,7 @@ public:
   StoredTensor read() {
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
-    bytes_.reserve(most_numbers(text_) * sizeof(double));
+    reserve(most_numbers(text_));
     while (!text_.empty()) {
       const std::string_view line = trimmed(next_line(text_));
       ++line_number_;
@@ -104,6 +115,17 @@ public:
   }
 
 private:
+  /// The text and its numbers stay below 64 MiB and twice the text.
+  void reserve(std::size_t numbers) {
+    constexpr std::size_t least_bytes = std::size_t{62} << 20;
+    const std::size_t most = (least_bytes + text_.size()) / sizeof(double);
+    if (numbers > most) {
+      throw Unsupported(where_ + ": " + std::to_string(numbers) + " numbers of 8 bytes, a text of this size may have " +
+                        std::to_string(most) + "; store the samples as .npy");
+    }
+    bytes_.reserve(numbers * sizeof(double));
+  }
+
   void read_row(std::string_view line) {
     if (!separator_) separator_ = separator_of(line);
     if (*separator_ != Separator::blank && (line.back() == ',' || line.back() == ';'))

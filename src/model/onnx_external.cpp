@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <system_error>
+#include <unordered_set>
 
 #include "driftbound/num/errors.hpp"
 #include "model/text.hpp"
@@ -77,6 +78,23 @@ std::uint64_t DataFiles::total_bytes() const {
   std::uint64_t total = 0;
   for (const auto& [path, file] : files_) total += file->bytes().size();
   return total;
+}
+
+std::uint64_t bytes_of_data_files(Bytes model, const fs::path& folder) {
+  DataFiles files(folder);
+  std::unordered_set<std::string_view> seen;
+  try {
+    for (WireReader reader(model, "ModelProto"); reader.next();) {
+      if (reader.field() != 7) continue;
+      for (WireReader graph(reader.bytes(), "GraphProto"); graph.next();) {
+        if (graph.field() != 5) continue;
+        const auto location = parse_data_location(graph.bytes());
+        if (location && seen.insert(*location).second) files.map(*location);
+      }
+    }
+  } catch (const Error&) {
+  }
+  return files.total_bytes();
 }
 
 }  // namespace driftbound::onnx

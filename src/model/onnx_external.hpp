@@ -26,6 +26,10 @@ public:
   ///            FileError (missing, a directory, a device), ShapeMismatch (a length other than expected)
   Range find(const ExternalData& external, std::uint64_t expected);
 
+  /// The whole file at a location.
+  /// Throws:    ParseError, FileError
+  const std::shared_ptr<const MappedFile>& map(std::string_view location);
+
   /// Location as the model names it, and bytes of the file, of all files opened so far.
   const std::map<std::string, std::uint64_t>& opened() const { return sizes_; }
   /// Bytes of all files opened so far.
@@ -33,11 +37,14 @@ public:
 
 private:
   std::filesystem::path resolve(std::string_view location) const;
-  const std::shared_ptr<const MappedFile>& map(std::string_view location);
 
   std::filesystem::path folder_;
   std::map<std::filesystem::path, std::shared_ptr<const MappedFile>> files_;  ///< by resolved path
   std::map<std::string, std::uint64_t> sizes_;
 };
+
+/// Bytes of all files that the initialisers of an unparsed model lie in, up to the first that is damaged or cannot be
+/// opened: reading the model tells why.
+std::uint64_t bytes_of_data_files(Bytes model, const std::filesystem::path& folder);
 
 }  // namespace driftbound::onnx

@@ -55,8 +55,8 @@ constexpr const char* open_extent_hint =
     "it depends on an extent that the model leaves open; export the model with fixed input shapes";
 
 constexpr const char* too_many_parts =
-    "the model has more nodes, values or numbers than a file of its size justifies (64 MiB of memory and twice the "
-    "file)";
+    "the model has more nodes, values or numbers than a file of its size justifies (64 MiB of memory and twice its "
+    "files)";
 
 class GraphBuilder {
 public:
@@ -77,7 +77,6 @@ public:
     describe_file(scope.opset);
     const NodeOrder order(proto_.nodes);
     add_initializers(scope, order, proto_);
-    allowance_.add(data_files_.total_bytes());
     graph().values.reserve(proto_.nodes.size() + proto_.initializers.size() + proto_.inputs.size());
     graph().nodes.reserve(proto_.nodes.size());
     result_.operators.reserve(proto_.nodes.size());
@@ -88,6 +87,7 @@ public:
     add_nodes(scope, order, proto_.nodes);
     add_outputs(scope);
     for (const auto& [location, bytes] : data_files_.opened()) result_.data_files.push_back({location, bytes});
+    known_.clear();  // makes room for the tables of the check
     if (result_.unsupported.empty()) check();
     return std::move(result_);
   }
@@ -97,6 +97,17 @@ private:
 
   void require_memory(std::size_t bytes) {
     if (!allowance_.take(bytes)) throw Unsupported(too_many_parts);
+  }
+
+  /// For one more element. A list that grows is there twice for a moment.
+  template <class List>
+  void make_room(List& list) {
+    if (list.size() < list.capacity()) return;
+    constexpr std::size_t fewest = 16;
+    constexpr std::size_t width = sizeof(typename List::value_type);
+    const std::size_t now = list.capacity(), more = std::max(now, fewest);
+    if (!allowance_.take(more * width, now * width)) throw Unsupported(too_many_parts);
+    list.reserve(now + more);
   }
 
   void describe_file(std::optional<std::int64_t> opset) {
@@ -319,11 +330,17 @@ private:
     const bool is_open = std::any_of(operands.begin(), operands.end(),
                                      [](const Known* known) { return known != nullptr && known->integers; });
     if (is_open && reason != open_extent_hint) reason += std::string("; ") + open_extent_hint;
-    result_.unsupported.push_back({scope.prefix + layer_name(node), op_name(node), std::move(reason)});
+    report({scope.prefix + layer_name(node), op_name(node), std::move(reason)});
     for (Known* known : operands) {
       if (known != nullptr && known->constant && is_float(known->type)) id_of(*known);  // counted all the same
     }
     define_unavailable(scope, node);
+  }
+
+  void report(UnsupportedNode reported) {
+    require_memory(reported.node.size() + reported.op.size() + reported.reason.size());
+    make_room(result_.unsupported);
+    result_.unsupported.push_back(std::move(reported));
   }
 
   void define_unavailable(Scope& scope, const NodeProto& node) {
@@ -375,6 +392,7 @@ private:
       for (const MappedOps::Input& input : mapped.steps[i].inputs) inputs.push_back(known_of(input));
       std::string name = scope.prefix + layer_name(node);
       if (mapped.steps.size() > 1) name += "/" + std::to_string(i);
+      if (i > 0) require_memory(sizeof(Known));  // the first one's counts as that of the node's output
       results.push_back(&known_.emplace_back(computed(std::move(name), std::move(mapped.steps[i].op), inputs)));
     }
     for (std::size_t i = 0; i < std::min(mapped.outputs.size(), node.outputs.size()); ++i)
@@ -401,6 +419,8 @@ private:
     Known known;
     known.shape = output_extents(op, shapes);
     require_memory(memory_of_op(op, layer, known.shape ? known.shape->size() : 0));
+    make_room(graph().values);
+    make_room(graph().nodes);
     known.id = graph().add_node(unique(std::move(layer)), std::move(op), std::move(inputs));
     known.type = graph().value(*known.id).type;
     return known;
@@ -442,13 +462,16 @@ private:
   }
 
   ValueId id_of(Known& known) {
-    if (!known.id) known.id = graph().add_constant(printable(known.name), *known.constant);
+    if (known.id) return *known.id;
+    make_room(graph().values);
+    known.id = graph().add_constant(printable(known.name), *known.constant);
     return *known.id;
   }
 
   std::string unique(std::string name) {
-    std::string candidate = name;
-    for (std::size_t& number = times_named_[name]; !layer_names_.insert(candidate).second;)
+    if (layer_names_.insert(name).second) return name;
+    std::string candidate;
+    for (std::size_t& number = times_named_[name]; candidate.empty() || !layer_names_.insert(candidate).second;)
       candidate = name + "#" + std::to_string(++number + 1);
     return candidate;
   }
@@ -461,8 +484,7 @@ private:
     define(scope, name, known);
   }
 
-  // ---- functions and branches
-  // -----------------------------------------------------------------------------------------
+  // ---- functions and branches ---------------------------------------------------------------------------------------
 
   Scope inner_scope(const Scope& scope, const NodeProto& node, std::size_t bytes, std::size_t nodes) {
     if (scope.depth >= deepest_nesting) throw ParseError("functions and subgraphs are nested more than 64 deep");
@@ -550,7 +572,7 @@ private:
       const std::optional<Known*> known = scope.find(output.name);
       if (!known) throw ParseError("the graph's output " + in_quotes(output.name) + " is not defined anywhere");
       if ((*known)->integers) {
-        result_.unsupported.push_back({printable(output.name), "output", open_extent_hint});
+        report({printable(output.name), "output", open_extent_hint});
       } else if ((*known)->is_available) {
         graph().outputs.push_back(id_of(**known));
       }
@@ -593,9 +615,10 @@ private:
 
 ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
                                const Inputs& constants) {
-  // The file's bytes and what is made from them stay below 64 MiB and twice its size; inferring shapes needs some too.
-  const std::size_t size = file->bytes().size(), parts = memory_of_parts(file->bytes());
-  if (parts > size + 62 * mebibyte) throw ParseError(too_many_parts);
+  // The files' bytes and what is made from them stay below 64 MiB and twice their size.
+  const std::size_t size = file->bytes().size() + bytes_of_data_files(file->bytes(), folder);
+  const std::size_t parts = memory_of_parts(file->bytes());
+  if (parts > size + 62 * mebibyte) throw Unsupported(too_many_parts);
   const Allowance allowance(std::min(size + 62 * mebibyte - parts, size + 40 * mebibyte));
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");

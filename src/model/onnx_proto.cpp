@@ -113,7 +113,27 @@ NodeProto parse_node(Bytes bytes) {
   return node;
 }
 
+/// Exact room for the parts of one more message, where that more than doubles them: a list that grew by itself would
+/// keep room for up to as much again.
+template <class List>
+void reserve_exactly(List& list, std::size_t more) {
+  if (more > list.size()) list.reserve(list.size() + more);
+}
+
+void reserve_parts(GraphProto& graph, Bytes bytes) {
+  std::size_t nodes = 0, initializers = 0, inputs = 0;
+  for (WireReader reader(bytes, "GraphProto"); reader.next();) {
+    if (reader.field() == 1) ++nodes;
+    if (reader.field() == 5) ++initializers;
+    if (reader.field() == 11) ++inputs;
+  }
+  reserve_exactly(graph.nodes, nodes);
+  reserve_exactly(graph.initializers, initializers);
+  reserve_exactly(graph.inputs, inputs);
+}
+
 void merge_graph(GraphProto& graph, Bytes bytes) {
+  reserve_parts(graph, bytes);
   for (WireReader reader(bytes, "GraphProto"); reader.next();) {
     switch (reader.field()) {
       case 1:
@@ -196,6 +216,16 @@ TensorProto parse_tensor(Bytes bytes) {
     }
   }
   return tensor;
+}
+
+std::optional<std::string_view> parse_data_location(Bytes tensor) {
+  bool is_external = false;
+  ExternalData external;
+  for (WireReader reader(tensor, "TensorProto"); reader.next();) {
+    if (reader.field() == 13) take_external_data(external, reader.bytes());
+    if (reader.field() == 14) is_external = reader.integer() == 1;
+  }
+  return is_external ? external.location : std::nullopt;
 }
 
 SparseTensorProto parse_sparse_tensor(Bytes bytes) {

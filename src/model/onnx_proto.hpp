@@ -73,6 +73,8 @@ struct TensorProto {
   bool is_segment = false;
 };
 TensorProto parse_tensor(Bytes bytes);
+/// Empty where the tensor lies in the model's file.
+std::optional<std::string_view> parse_data_location(Bytes tensor);
 
 struct SparseTensorProto {
   std::string_view name;  ///< that of its values

@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "driftbound/num/errors.hpp"
+#include "fuzz/memory_count.hpp"
 #include "fuzz/targets.hpp"
+#include "model/array_files.hpp"
 #include "model/load_formats.hpp"
 #include "support/npy_writer.hpp"
 #include "support/onnx_writer.hpp"
@@ -138,6 +141,11 @@ std::vector<Swarm> onnx_swarms() {
          return model_with(field(5, onnx_tensor_header("c", onnx_int64, {static_cast<std::int64_t>(size / 2)})
                                         .append(repeated(Message().varint(7, 1).data(), size / 2 * 2))));
        }},
+      {"onnx", "single numbers of an initialiser that is damaged behind them",
+       [](std::size_t size) {
+         return model_with(
+             field(5, onnx_tensor_header("c", onnx_float16, {1}).append(repeated("\x28\x01", size) + "\x07")));
+       }},
       {"onnx", "inputs",
        [](std::size_t size) {
          return model_with(
@@ -164,6 +172,26 @@ std::vector<Swarm> onnx_swarms() {
              numbered(size,
                       [](std::size_t i) { return field(1, onnx_node("f", {"x"}, {name_of(i)}, {}, "", "local")); }),
              field(25, function));
+       }},
+      {"onnx", "nodes of several steps",
+       [](std::size_t size) {
+         return model_with(numbered(size, [](std::size_t i) {
+           return field(1, onnx_node("Sum", {"x", "x", "x", "x"}, {name_of(i)}));
+         }));
+       }},
+      {"onnx", "constants and their users",
+       [](std::size_t size) {
+         return model_with(numbered(size, [](std::size_t i) {
+           const std::string constant = "c." + name_of(i);
+           return field(5, onnx_tensor(constant, {1}, std::vector<float>{1})) +
+                  field(1, onnx_node("Add", {"x", constant}, {name_of(i)}));
+         }));
+       }},
+      {"onnx", "nodes with attributes",
+       [](std::size_t size) {
+         return model_with(numbered(size, [](std::size_t i) {
+           return field(1, onnx_node("Elu", {"x"}, {name_of(i)}, {OnnxAttribute::of_float("alpha", 1)}));
+         }));
        }},
       {"onnx", "opsets", [](std::size_t size) { return model_with("", repeated(field(8, Message()), size)); }},
       {"onnx", "branches",
@@ -251,6 +279,7 @@ std::vector<Swarm> other_swarms() {
        }},
       {"json", "numbers", [](std::size_t size) { return " {\"backend\":[" + repeated("1,", size) + "1]}"; }},
       {"csv", "numbers in rows", [](std::size_t size) { return repeated("1,2\n", size); }},
+      {"csv", "comments and a header", [](std::size_t size) { return repeated("# 1 2 3\n", size) + "a,b\n1,2\n"; }},
       {"csv", "one row", [](std::size_t size) { return repeated("1,", size) + "1\n"; }},
       {"csv", "numbers between blanks", [](std::size_t size) { return repeated("1 ", size) + "1\n"; }},
       {"csv", "empty lines", [](std::size_t size) { return "1,2,3\n" + repeated("\n", size); }},
@@ -273,7 +302,49 @@ void check_memory(const std::vector<Swarm>& swarms) {
   }
 }
 
+std::size_t check_loads(const std::string& file) {
+  const MemoryCount memory(memory_limit(file.size()));
+  const auto bytes = std::as_bytes(std::span(file));
+  const ModelDescription model = describe_onnx(MappedFile::holding({bytes.begin(), bytes.end()}), "no folder");
+  CHECK(model.unsupported.empty());
+  CHECK(memory.peak() <= memory_limit(file.size()));
+  return model.graph.nodes.size();
+}
+
 }  // namespace
+
+TEST_CASE("a chain of 30,000 named layers loads within 64 MiB and twice its size") {
+  constexpr std::size_t length = 30'000;
+  OnnxModel model(13);
+  model.input("value_0", {1, 2}).initializer("one", {1}, std::vector<float>{1});
+  for (std::size_t i = 1; i <= length; ++i) {
+    const std::string number = std::to_string(i);
+    model.node("Add", {"value_" + std::to_string(i - 1), "one"}, "value_" + number, {}, "/layer_" + number + "/Add");
+  }
+  CHECK(check_loads(model.output("value_" + std::to_string(length)).bytes()) == length);
+}
+
+TEST_CASE("8 million float16 weights written as numbers load within 64 MiB and twice their size") {
+  constexpr std::int64_t elements = 8'000'000;
+  const std::string weights = repeated("\x80\xF8\x02", 3 * elements);  // 0xBC00 is -1
+  OnnxModel model(13);
+  model.input("x", {1}, onnx_float16)
+      .initializer(onnx_tensor_header("w", onnx_float16, {elements}).bytes(5, weights))
+      .node("Add", {"x", "w"}, "y")
+      .output("y");
+  CHECK(check_loads(model.bytes()) == 1);
+}
+
+TEST_CASE("tables of more numbers than the size of their text justifies are refused before memory is taken") {
+  const std::string text = repeated("1,", 40 * megabyte) + "1\n";
+  const MemoryCount memory(megabyte);
+  CHECK_THROWS_WITH_AS(
+      parse_csv(text, "table.csv"),
+      "table.csv: 20000001 numbers of 8 bytes, a text of this size may have 13126464; store the samples "
+      "as .npy",
+      Unsupported);
+  CHECK(memory.peak() < megabyte);
+}
 
 TEST_CASE("ONNX files of megabytes of tiny parts take 64 MiB and twice their size at most") {
   check_memory(onnx_swarms());
