@@ -37,7 +37,8 @@ std::optional<StoredTensor> select_elements(const Op& op, const std::vector<cons
   std::vector<std::byte> bytes(elements * width);
   std::byte* target = bytes.data();
   for (const ElementSource& source : plan_selection(op, shapes, shape)) {
-    std::memcpy(target, operands[source.input]->bytes().data() + source.index * width, width);
+    if (source.is_fill() && fill_value(op) != 0.0) return std::nullopt;
+    if (!source.is_fill()) std::memcpy(target, operands[source.input]->bytes().data() + source.index * width, width);
     target += width;
   }
   return StoredTensor(operands.front()->type(), shape, std::move(bytes));

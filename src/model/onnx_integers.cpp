@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -576,9 +577,12 @@ std::optional<IntegerTensor> select_integers(const Op& op, const std::vector<Ope
   }
   const Shape shape = output_shape(op, shapes);
   IntegerTensor result = blank(integers.front().type(), shape, allowance);
+  constexpr double exact_integers = 0x1p53;
+  if (!(std::abs(fill_value(op)) <= exact_integers)) return std::nullopt;
+  const auto fill = static_cast<std::int64_t>(fill_value(op));
   std::size_t next = 0;
   for (const ElementSource& source : plan_selection(op, shapes, shape))
-    result.elements[next++] = integers[source.input][source.index];
+    result.elements[next++] = source.is_fill() ? Extent::number(fill) : integers[source.input][source.index];
   return result;
 }
 
