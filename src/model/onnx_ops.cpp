@@ -142,7 +142,22 @@ Mapping map_cast(const NodeView& node) {
   return MappedOp{op::Cast{*type}, {0}};
 }
 
-/// At inference the identity; before opset 7 an attribute says so, from 12 on a constant input.
+/// All true, for an input of known shape (a boolean since opset 10).
+Mapping map_dropout_with_mask(const NodeView& node) {
+  const OpenShape* open = node.operands[0].shape;
+  const std::optional<Shape> shape = open == nullptr ? std::nullopt : to_numbers(*open);
+  if (node.opset < 10 || !shape) return NotMapped{"its mask is used, and no boolean of known shape"};
+  const auto count = static_cast<std::size_t>(element_count(*shape));
+  if (!node.allowance.take(count)) return NotMapped{"its mask is larger than a file of this size justifies"};
+  MappedOps mapped;
+  mapped.steps.push_back({op::Identity{}, {{MappedOps::Source::slot, 0}}});
+  mapped.constants.emplace_back(ElementType::boolean, *shape, std::vector<std::byte>(count, std::byte{1}));
+  mapped.outputs = {{MappedOps::Source::step, 0}, {MappedOps::Source::constant, 0}};
+  return mapped;
+}
+
+/// At inference the identity, whose mask keeps everything; before opset 7 an attribute says so, from 12 on a constant
+/// input.
 Mapping map_dropout(const NodeView& node) {
   if (node.opset < 7 && integer_or(node.proto, "is_test", 0) == 0)
     return NotMapped{"training mode draws random numbers; export the model for inference"};
@@ -153,7 +168,7 @@ Mapping map_dropout(const NodeView& node) {
     if (training->to_double().values[0] != 0.0)
       return NotMapped{"training mode draws random numbers; export the model for inference"};
   }
-  return MappedOp{op::Identity{}, {0}};
+  return uses_more_than_first(node) ? map_dropout_with_mask(node) : MappedOp{op::Identity{}, {0}};
 }
 
 StoredTensor integer_tensor(Shape shape, std::vector<std::int64_t> values) {
@@ -284,8 +299,9 @@ void check_inputs(const NodeView& node, const Rule& rule) {
   if (!complete) fail("wrong number of inputs for the op (" + std::to_string(given) + ")");
 }
 
-std::array<std::span<const Rule>, 6> families() {
-  return {rules, element_rules(), reduction_rules(), selection_rules(), window_rules(), normalisation_rules()};
+std::array<std::span<const Rule>, 7> families() {
+  return {rules,          element_rules(),       reduction_rules(), selection_rules(),
+          window_rules(), normalisation_rules(), attention_rules()};
 }
 
 const Rule* find_rule(std::string_view name) {

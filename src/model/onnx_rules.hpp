@@ -46,6 +46,7 @@ std::span<const Rule> reduction_rules();
 std::span<const Rule> selection_rules();
 std::span<const Rule> window_rules();
 std::span<const Rule> normalisation_rules();
+std::span<const Rule> attention_rules();
 
 // ---- what the rules ask of a node
 

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <set>
 
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
@@ -7,13 +10,40 @@
 namespace driftbound::onnx {
 namespace {
 
+/// One power of all elements for every exponent that occurs, of which each element takes its own.
+Mapping map_powers(const Tensor<double>& exponents) {
+  constexpr std::size_t most_exponents = 256;
+  const std::set<double> distinct(exponents.values.begin(), exponents.values.end());
+  if (distinct.empty() || distinct.size() > most_exponents)
+    return NotMapped{"its exponents are more than 256 different numbers, or none"};
+  MappedOps mapped;
+  const auto step = [&](Op op, std::vector<MappedOps::Input> inputs) {
+    mapped.steps.push_back({std::move(op), std::move(inputs)});
+    return MappedOps::Input{MappedOps::Source::step, mapped.steps.size() - 1};
+  };
+  std::optional<MappedOps::Input> result;
+  for (const double exponent : distinct) {
+    const MappedOps::Input power = step(op::Pow{exponent}, {{MappedOps::Source::slot, 0}});
+    op::Where has_exponent{exponents.shape, {}};
+    for (const double each : exponents.values) has_exponent.condition.push_back(each == exponent);
+    result = step(std::move(has_exponent), {power, result.value_or(power)});
+  }
+  mapped.outputs = {*result};
+  return mapped;
+}
+
 Mapping map_pow(const NodeView& node) {
   const StoredTensor* exponent = node.operands[1].constant;
   if (exponent == nullptr) return NotMapped{"its exponent is computed, not a constant"};
   const auto rank = rank_of(node, 0);
   const bool keeps_shape = exponent->shape().empty() || (rank && exponent->shape().size() <= *rank);
-  if (exponent->size() != 1 || !keeps_shape) return NotMapped{"its exponent is more than one number"};
-  return MappedOp{op::Pow{*constant_number(node, 1)}, {0}};
+  if (exponent->size() == 1 && keeps_shape) return MappedOp{op::Pow{*constant_number(node, 1)}, {0}};
+  if (node.opset < 7 && find_attribute(node.proto, "axis", AttributeType::integer))
+    return NotMapped{"its exponents are placed by 'axis', in the way of opsets before 7"};
+  const Tensor<double> exponents = exponent->to_double();
+  const bool are_finite =
+      std::all_of(exponents.values.begin(), exponents.values.end(), [](double value) { return std::isfinite(value); });
+  return are_finite ? map_powers(exponents) : NotMapped{"an exponent that is not finite"};
 }
 
 Mapping map_clip(const NodeView& node) {
@@ -40,8 +70,10 @@ Mapping map_with_alpha(const NodeView& node) {
   return MappedOp{activation, {0}};
 }
 
+/// Opset 6 gave the coefficients more digits.
 Mapping map_selu(const NodeView& node) {
   op::Selu selu;
+  if (node.opset < 6) selu = {1.6732f, 1.0507f};
   if (find_attribute(node.proto, "alpha", AttributeType::real)) selu.alpha = real_or(node.proto, "alpha", 0.0f);
   if (find_attribute(node.proto, "gamma", AttributeType::real)) selu.gamma = real_or(node.proto, "gamma", 0.0f);
   return MappedOp{selu, {0}};
@@ -63,11 +95,19 @@ Mapping map_gelu(const NodeView& node) {
   return MappedOp{op::Gelu{form == "tanh"}, {0}};
 }
 
-/// Old opsets align shapes by attributes.
-template <class T>
+/// Before opset 7 several slopes are those of the channels, axis 1.
 Mapping map_prelu(const NodeView& node) {
-  if (node.opset < 7) return NotMapped{"its slopes are broadcast in the way of opsets before 7"};
-  return map_plain<T>(node);
+  if (node.opset >= 7) return map_plain<op::PRelu>(node);
+  const auto rank = rank_of(node, 0), slopes = rank_of(node, 1);
+  if (!rank || !slopes) return NotMapped{"its slopes belong to channels, and the rank of its input is not known"};
+  if (*slopes != 1 || *rank <= 2) return map_plain<op::PRelu>(node);
+  op::Unsqueeze behind;
+  for (std::size_t axis = 1; axis + 1 < *rank; ++axis) behind.axes.push_back(static_cast<std::int64_t>(axis));
+  MappedOps mapped;
+  mapped.steps.push_back({std::move(behind), {{MappedOps::Source::slot, 1}}});
+  mapped.steps.push_back({op::PRelu{}, {{MappedOps::Source::slot, 0}, {MappedOps::Source::step, 0}}});
+  mapped.outputs = {{MappedOps::Source::step, 1}};
+  return mapped;
 }
 
 template <class Binary, class Variadic>
@@ -77,31 +117,37 @@ Mapping map_extremum(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 26> rules = {{
-    {"Abs", 1, 1, plain<op::Abs>},
-    {"Reciprocal", 1, 1, plain<op::Reciprocal>},
-    {"Log", 1, 1, plain<op::Log>},
+    {"Abs", 1, 1, plain<op::Abs>, {}, 1},
+    {"Reciprocal", 1, 1, plain<op::Reciprocal>, {}, 1},
+    {"Log", 1, 1, plain<op::Log>, {}, 1},
     {"Tan", 1, 1, plain<op::Tan>},
     {"Atan", 1, 1, plain<op::Atan>},
     {"Sinh", 1, 1, plain<op::Sinh>},
     {"Cosh", 1, 1, plain<op::Cosh>},
-    {"Floor", 1, 1, plain<op::Floor>},
-    {"Ceil", 1, 1, plain<op::Ceil>},
+    {"Floor", 1, 1, plain<op::Floor>, {}, 1},
+    {"Ceil", 1, 1, plain<op::Ceil>, {}, 1},
     {"Sign", 1, 1, plain<op::Sign>},
-    {"Pow", 2, 2, means<op::Pow>(map_pow, "a constant exponent, one number")},
-    {"Clip", 1, 3, means<op::Clip>(map_clip, "constant limits"), {"min", "max"}},
+    {"Pow",
+     2,
+     2,
+     means<op::Pow, op::Where>(map_pow, "constant exponents, at most 256 different ones"),
+     {},
+     1,
+     {"broadcast", "axis"}},
+    {"Clip", 1, 3, means<op::Clip>(map_clip, "constant limits"), {"min", "max"}, 1},
     {"ThresholdedRelu", 1, 1, means<op::ThresholdedRelu>(map_with_alpha<op::ThresholdedRelu>), {"alpha"}},
-    {"PRelu", 2, 2, means<op::PRelu>(map_prelu<op::PRelu>)},
-    {"Min", 1, any_number, means<op::Min, op::MinOf>(map_extremum<op::Min, op::MinOf>)},
-    {"Max", 1, any_number, means<op::Max, op::MaxOf>(map_extremum<op::Max, op::MaxOf>)},
-    {"Sum", 1, any_number, plain<op::SumOf>},
-    {"Mean", 1, any_number, plain<op::MeanOf>},
-    {"Selu", 1, 1, means<op::Selu>(map_selu), {"alpha", "gamma"}},
+    {"PRelu", 2, 2, means<op::PRelu>(map_prelu), {}, 1},
+    {"Min", 1, any_number, means<op::Min, op::MinOf>(map_extremum<op::Min, op::MinOf>), {}, 1},
+    {"Max", 1, any_number, means<op::Max, op::MaxOf>(map_extremum<op::Max, op::MaxOf>), {}, 1},
+    {"Sum", 1, any_number, plain<op::SumOf>, {}, 1},
+    {"Mean", 1, any_number, plain<op::MeanOf>, {}, 1},
+    {"Selu", 1, 1, means<op::Selu>(map_selu), {"alpha", "gamma"}, 1},
     {"Celu", 1, 1, means<op::Celu>(map_celu, "alpha above 0"), {"alpha"}},
-    {"HardSigmoid", 1, 1, means<op::HardSigmoid>(map_hard_sigmoid), {"alpha", "beta"}},
+    {"HardSigmoid", 1, 1, means<op::HardSigmoid>(map_hard_sigmoid), {"alpha", "beta"}, 1},
     {"HardSwish", 1, 1, plain<op::HardSwish>},
     {"Swish", 1, 1, means<op::Swish>(map_with_alpha<op::Swish>), {"alpha"}},
     {"Mish", 1, 1, plain<op::Mish>},
-    {"Softsign", 1, 1, plain<op::Softsign>},
+    {"Softsign", 1, 1, plain<op::Softsign>, {}, 1},
     {"Gelu", 1, 1, means<op::Gelu>(map_gelu), {"approximate"}},
 }};
 

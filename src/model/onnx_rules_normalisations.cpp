@@ -11,7 +11,8 @@ double epsilon(const NodeView& node) {
 }
 
 Mapping map_batch(const NodeView& node) {
-  const bool trains = integer_or(node.proto, "training_mode", 0) != 0 || integer_or(node.proto, "is_test", 1) == 0;
+  const bool trains =
+      integer_or(node.proto, "training_mode", 0) != 0 || integer_or(node.proto, "is_test", node.opset < 7 ? 0 : 1) == 0;
   if (trains) return NotMapped{"training mode takes statistics of the batch; export the model for inference"};
   if (integer_or(node.proto, "spatial", 1) == 0) return NotMapped{"statistics of every position (spatial = 0)"};
   if (uses_more_than_first(node)) return uses_statistics;
@@ -73,54 +74,14 @@ Mapping map_lp(const NodeView& node) {
   return MappedOp{norm, {0}};
 }
 
-/// softmax(scale Q K^T + mask) V, without a cache of earlier keys.
-Mapping map_attention(const NodeView& node) {
-  for (const std::size_t slot : {std::size_t{4}, std::size_t{5}, std::size_t{6}}) {
-    if (is_given(node, slot)) return NotMapped{"it reads a cache of earlier keys, or lengths"};
-  }
-  if (uses_more_than_first(node)) return uses_statistics;
-  const bool has_mask = is_given(node, 3);
-  if (has_mask && (!node.operands[3].type || !is_float(*node.operands[3].type)))
-    return NotMapped{"its mask holds no numbers to add"};
-  op::Attention attention;
-  attention.is_causal = integer_or(node.proto, "is_causal", 0) != 0;
-  attention.scale = real_or(node.proto, "scale", 0.0f);
-  attention.softcap = real_or(node.proto, "softcap", 0.0f);
-  const bool has_scale = find_attribute(node.proto, "scale", AttributeType::real).has_value();
-  if ((has_scale && attention.scale == 0.0) || attention.softcap < 0.0)
-    return NotMapped{"a scale of 0, or a softcap below 0"};
-  attention.query_heads = integer_or(node.proto, "q_num_heads", 0);
-  attention.key_heads = integer_or(node.proto, "kv_num_heads", 0);
-  return MappedOp{attention, has_mask ? std::vector<std::size_t>{0, 1, 2, 3} : std::vector<std::size_t>{0, 1, 2}};
-}
-
-/// With constant positions the rows of the tables that they name are taken first.
-Mapping map_rotary(const NodeView& node) {
-  op::RotaryEmbedding rotary;
-  rotary.interleaved = integer_or(node.proto, "interleaved", 0) != 0;
-  rotary.heads = integer_or(node.proto, "num_heads", 0);
-  rotary.rotary_size = integer_or(node.proto, "rotary_embedding_dim", 0);
-  if (!is_given(node, 3)) return MappedOp{rotary, {0, 1, 2}};
-  const StoredTensor* positions = node.operands[3].constant;
-  if (positions == nullptr) return NotMapped{"its positions are computed, not constants"};
-  const Tensor<std::int64_t> rows = positions->to_int64();
-  using Source = MappedOps::Source;
-  MappedOps mapped;
-  for (const std::size_t table : {std::size_t{1}, std::size_t{2}}) {
-    mapped.steps.push_back({op::Gather{0, rows.shape, rows.values}, {{Source::slot, table}}});
-  }
-  mapped.steps.push_back({rotary, {{Source::slot, 0}, {Source::step, 0}, {Source::step, 1}}});
-  mapped.outputs.push_back({Source::step, 2});
-  return mapped;
-}
-
-constexpr std::array<Rule, 8> rules = {{
+constexpr std::array<Rule, 6> rules = {{
     {"BatchNormalization",
      5,
      5,
      means<op::BatchNormalization>(map_batch, "at inference, statistics of channels"),
-     {"epsilon", "momentum", "training_mode", "spatial", "is_test", "consumed_inputs"}},
-    {"InstanceNormalization", 3, 3, means<op::InstanceNormalization>(map_instance), {"epsilon"}},
+     {"epsilon", "momentum", "training_mode", "spatial", "is_test", "consumed_inputs"},
+     1},
+    {"InstanceNormalization", 3, 3, means<op::InstanceNormalization>(map_instance), {"epsilon"}, 1},
     {"GroupNormalization", 3, 3, means<op::GroupNormalization>(map_group), {"epsilon", "num_groups", "stash_type"}},
     {"LayerNormalization",
      2,
@@ -128,18 +89,7 @@ constexpr std::array<Rule, 8> rules = {{
      means<op::LayerNormalization>(map_layer, "outputs after the first become ops of their own"),
      {"axis", "epsilon", "stash_type"}},
     {"RMSNormalization", 2, 2, means<op::RMSNormalization>(map_rms), {"axis", "epsilon", "stash_type"}},
-    {"LpNormalization", 1, 1, means<op::LpNormalization>(map_lp), {"axis", "p"}},
-    {"Attention",
-     3,
-     7,
-     means<op::Attention>(map_attention,
-                          "no cache of earlier keys, a mask of numbers to add, outputs after the first unused"),
-     {"is_causal", "scale", "softcap", "q_num_heads", "kv_num_heads", "softmax_precision", "qk_matmul_output_mode"}},
-    {"RotaryEmbedding",
-     3,
-     4,
-     means<op::RotaryEmbedding>(map_rotary, "constant positions, where there are any"),
-     {"interleaved", "num_heads", "rotary_embedding_dim"}},
+    {"LpNormalization", 1, 1, means<op::LpNormalization>(map_lp), {"axis", "p"}, 1},
 }};
 
 }  // namespace

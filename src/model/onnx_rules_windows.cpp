@@ -65,24 +65,27 @@ Mapping map_average_pool(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 6> rules = {{
-    {"Conv", 2, 3, means<op::Conv>(map_conv), {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}},
+    {"Conv", 2, 3, means<op::Conv>(map_conv), {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}, 1},
     {"ConvTranspose",
      2,
      3,
      means<op::ConvTranspose>(map_conv_transpose),
-     {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"}},
+     {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"},
+     1},
     {"MaxPool",
      1,
      1,
      means<op::MaxPool>(map_max_pool, "the positions of the maxima unused"),
-     {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"}},
+     {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"},
+     1},
     {"AveragePool",
      1,
      1,
      means<op::AveragePool>(map_average_pool),
-     {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"}},
-    {"GlobalAveragePool", 1, 1, plain<op::GlobalAveragePool>},
-    {"GlobalMaxPool", 1, 1, plain<op::GlobalMaxPool>},
+     {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"},
+     1},
+    {"GlobalAveragePool", 1, 1, plain<op::GlobalAveragePool>, {}, 1},
+    {"GlobalMaxPool", 1, 1, plain<op::GlobalMaxPool>, {}, 1},
 }};
 
 }  // namespace

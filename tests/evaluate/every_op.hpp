@@ -152,7 +152,7 @@ inline std::vector<OpCase> every_composite(std::mt19937_64& random) {
       {op::GlobalAveragePool{}, {some({2, 3, 2, 2})}},
       {op::GlobalMaxPool{}, {some({2, 3, 4})}},
       {op::Attention{}, {some({1, 2, 3, 4}), some({1, 2, 5, 4}), some({1, 2, 5, 2}), some({3, 5})}},
-      {op::Attention{true, 0.25, 4.0, 4, 2}, {some({1, 3, 8}), some({1, 3, 4}), some({1, 3, 4})}},
+      {op::Attention{true, 0.25, 4.0, 4, 2, 0, {}, {}}, {some({1, 3, 8}), some({1, 3, 4}), some({1, 3, 4})}},
       {op::RotaryEmbedding{}, {some({1, 2, 3, 4}), some({1, 3, 2}), some({1, 3, 2})}},
       {op::RotaryEmbedding{true, 2, 2}, {some({1, 3, 8}), some({1, 3, 1}), some({1, 3, 1})}},
       {op::Einsum{"bij,bjk->bik"}, {some({2, 3, 4}), some({2, 4, 2})}},

@@ -303,36 +303,56 @@ TEST_CASE("Einsum 'bij,bjk->bik' is a product of matrices for every b") {
   check_values(op::Einsum{"bij,bjk->bik"}, {a, b}, expected);
 }
 
-TEST_CASE("Attention weighs values by the softmax of scaled products, of earlier keys alone where it is causal") {
+TEST_CASE("Attention weighs values by the softmax of scaled products, of the keys alone that a query sees") {
   std::mt19937_64 random(8);
   const std::int64_t samples = 2, heads = 2, length = 4, size = 3;
   const Shape shape = {samples, heads, length, size};
   const Tensor<double> q = random_tensor<double>(shape, random), k = random_tensor<double>(shape, random),
                        v = random_tensor<double>(shape, random);
-  for (const bool is_causal : {false, true}) {
-    Tensor<double> expected(shape, {});
+  const std::vector<bool> every(16, true);
+  // Query 0 does not see key 0, query 2 sees nothing.
+  const std::vector<bool> some = {false, true,  false, true,  true, true, true, false,
+                                  false, false, false, false, true, true, true, true};
+  struct Kind {
+    bool is_causal;
+    std::int64_t first_query;
+    std::vector<bool> visible;
+  };
+  for (const Kind& kind :
+       {Kind{false, 0, {}}, Kind{true, 0, {}}, Kind{true, 2, {}}, Kind{false, 0, some}, Kind{true, 1, some}}) {
+    const std::vector<bool>& visible = kind.visible.empty() ? every : kind.visible;
+    Tensor<double> expected(shape, {}), expected_weights({samples, heads, length, length}, {});
     for (std::int64_t nh = 0; nh < samples * heads; ++nh) {
       const std::int64_t n = nh / heads, h = nh % heads;
       for (std::int64_t i = 0; i < length; ++i) {
         Values weights;
-        for (std::int64_t j = 0; j < (is_causal ? i + 1 : length); ++j) {
+        for (std::int64_t j = 0; j < length; ++j) {
           double score = 0.0;
           for (std::int64_t d = 0; d < size; ++d) score += at(q, n, h, i, d) * at(k, n, h, j, d);
-          weights.push_back(std::exp(score / std::sqrt(3.0)));
+          const bool is_seen =
+              visible[static_cast<std::size_t>(i * length + j)] && (!kind.is_causal || j <= i + kind.first_query);
+          weights.push_back(is_seen ? std::exp(score / std::sqrt(3.0)) : 0.0);
         }
         const double total = sum(weights, [](double w) { return w; });
+        for (double& weight : weights) weight = total == 0.0 ? 0.0 : weight / total;
+        expected_weights.values.insert(expected_weights.values.end(), weights.begin(), weights.end());
         for (std::int64_t d = 0; d < size; ++d) {
           double y = 0.0;
           for (std::size_t j = 0; j < weights.size(); ++j) {
-            y += weights[j] / total * at(v, n, h, static_cast<std::int64_t>(j), d);
+            y += weights[j] * at(v, n, h, static_cast<std::int64_t>(j), d);
           }
           expected.values.push_back(y);
         }
       }
     }
     op::Attention attention;
-    attention.is_causal = is_causal;
+    attention.is_causal = kind.is_causal;
+    attention.first_query = kind.first_query;
+    if (!kind.visible.empty()) attention.visible_shape = {length, length};
+    attention.visible = kind.visible;
     check_values(attention, {q, k, v}, expected);
+    attention.result = op::Attention::Result::weights;
+    check_values(attention, {q, k, v}, expected_weights);
   }
 }
 

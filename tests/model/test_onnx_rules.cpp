@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/onnx_writer.hpp"
@@ -232,4 +233,126 @@ TEST_CASE("RotaryEmbedding with positions takes their rows of the tables first")
   REQUIRE(std::holds_alternative<op::RotaryEmbedding>(graph.nodes[0].op));
   CHECK(graph.value(graph.nodes[0].inputs.at(1)).constant.shape() == Shape{1, 3, 2});
   CHECK(infer_shapes(graph, {{1, 2, 3, 4}})[graph.outputs[0]] == Shape{1, 2, 3, 4});
+}
+
+namespace {
+
+/// What a model of one node makes of x, by the formulas of its ops.
+std::vector<double> values_of(const OnnxModel& model, const Tensor<float>& x) {
+  const TemporaryFolder folder;
+  const Graph graph = load_model(model.save(folder / "m.onnx"));
+  return evaluate_as<double>(graph, Inputs{{{"x", StoredTensor::from(x)}}}).back().values;
+}
+
+/// An Attention of one head on q [1, 1, 2, 1], k and v [1, 1, 3, 1] with a mask and, where asked, a cache of one key.
+Graph attention(const Message& mask, bool has_cache, const std::vector<A>& attributes,
+                const std::vector<std::string>& outputs) {
+  OnnxModel model(23);
+  model.input("q", {1, 1, 2, 1}).input("k", {1, 1, 3, 1}).input("v", {1, 1, 3, 1}).initializer(mask);
+  model.input("past_k", {1, 1, 1, 1}).input("past_v", {1, 1, 1, 1});
+  std::vector<std::string> inputs = {"q", "k", "v", "mask"};
+  if (has_cache) inputs.insert(inputs.end(), {"past_k", "past_v"});
+  model.node("Attention", inputs, outputs, attributes);
+  for (const std::string& output : outputs) model.output(output);
+  const TemporaryFolder folder;
+  return load_model(model.save(folder / "m.onnx"));
+}
+
+}  // namespace
+
+TEST_CASE("exponents of Pow may be a constant tensor: every element takes its own power") {
+  OnnxModel model(13);
+  model.input("x", {3})
+      .initializer("e", {2, 3}, std::vector<float>{2, 0.5f, 2, 0, -1, 2})
+      .node("Pow", {"x", "e"}, "y")
+      .output("y");
+  CHECK(values_of(model, Tensor<float>({3}, {3, 4, -2})) == std::vector<double>{9, 2, 4, 1, 0.25, 4});
+}
+
+TEST_CASE("a Pad of a constant is folded where it adds zeros, and a layer where it adds others") {
+  const auto padded = [](const std::vector<std::string>& inputs) {
+    OnnxModel model(13);
+    model.input("x", {3})
+        .initializer("c", {1}, std::vector<float>{5})
+        .initializer("pads", {2}, Integers{1, 1})
+        .initializer("two", {}, std::vector<float>{2})
+        .node("Pad", inputs, "p")
+        .node("Add", {"x", "p"}, "y")
+        .output("y");
+    return values_of(model, Tensor<float>({3}, {0, 0, 0}));
+  };
+  CHECK(padded({"c", "pads"}) == std::vector<double>{0, 5, 0});
+  CHECK(padded({"c", "pads", "two"}) == std::vector<double>{2, 5, 2});
+}
+
+TEST_CASE("what ops meant before opset 7") {
+  CHECK(only_op<op::Selu>(1, "Selu", {"x"}).alpha == static_cast<double>(1.6732f));
+  CHECK(only_op<op::Selu>(6, "Selu", {"x"}).alpha == op::Selu{}.alpha);
+  CHECK(only_op<op::Conv>(1, "Conv", {"x", "W"}, {A::of_int("group", 2)}).groups == 2);
+  CHECK(says(reason(6, "BatchNormalization", {"x", "c", "c", "c", "c"}), "training mode"));
+  only_op<op::BatchNormalization>(6, "BatchNormalization", {"x", "c", "c", "c", "c"}, {A::of_int("is_test", 1)});
+  CHECK(says(reason(5, "Tile", {"x", "two"}), "older than 6"));
+  const Graph slopes = mapped(6, "PRelu", {"x", "c"});  // [4] belongs to the channels
+  CHECK(slopes.value(slopes.nodes.back().inputs[1]).constant.shape() == Shape{4, 1, 1});
+  CHECK(says(reason(6, "Pow", {"x", "c"}, {A::of_int("broadcast", 1), A::of_int("axis", 1)}), "placed by"));
+}
+
+TEST_CASE("the mask of a Dropout at inference keeps everything") {
+  const Graph graph = mapped(13, "Dropout", {"x"}, {}, {"y", "kept"});
+  const StoredTensor& kept = graph.value(graph.outputs.at(1)).constant;
+  CHECK(kept.type() == ElementType::boolean);
+  CHECK(kept.shape() == Shape{1, 4, 6, 6});
+  CHECK(kept.to_double().values == std::vector<double>(144, 1.0));
+}
+
+TEST_CASE("a Resize to nearest neighbours by whole factors repeats elements") {
+  OnnxModel model(13);
+  model.input("x", {1, 1, 2, 2})
+      .initializer("scales", {4}, std::vector<float>{1, 1, 2, 3})
+      .node("Resize", {"x", "", "scales"}, "y")
+      .output("y");
+  CHECK(values_of(model, Tensor<float>({1, 1, 2, 2}, {1, 2, 3, 4})) ==
+        std::vector<double>{1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4});
+  CHECK(says(reason(13, "Resize", {"x", "", "c"}, {A::of_string("mode", "linear")}), "interpolates"));
+  CHECK(says(reason(13, "Resize", {"x", "", "c"}, {A::of_string("nearest_mode", "ceil")}), "other neighbours"));
+  CHECK(says(reason(13, "Resize", {"x", "", "two"}), "some axes"));
+}
+
+TEST_CASE("a mask of an Attention that is constant says which keys are seen") {
+  const auto only = [](const Graph& graph) { return std::get<op::Attention>(graph.nodes.back().op); };
+  const Message booleans = onnx_tensor_header("mask", onnx_bool, {2, 3}).bytes(9, std::string("\1\0\1\1\1\0", 6));
+  const Graph boolean = attention(booleans, false, {}, {"y"});
+  CHECK(only(boolean).visible == std::vector<bool>{true, false, true, true, true, false});
+  CHECK(boolean.nodes.back().inputs.size() == 3);
+
+  constexpr float hidden = -std::numeric_limits<float>::infinity();
+  const Graph added =
+      attention(onnx_tensor("mask", {2, 3}, std::vector<float>{1, hidden, 2, 3, 4, hidden}), false, {}, {"y"});
+  CHECK(only(added).visible == only(boolean).visible);
+  CHECK(added.value(added.nodes.back().inputs.at(3)).constant.to_double().values ==
+        std::vector<double>{1, 0, 2, 3, 4, 0});
+
+  const Graph shorter = attention(onnx_tensor("mask", {2, 2}, std::vector<float>(4, 1.0f)), false, {}, {"y"});
+  CHECK(only(shorter).visible == std::vector<bool>{true, true, false});
+  CHECK(shorter.value(shorter.nodes.back().inputs.at(3)).constant.shape() == Shape{2, 3});
+}
+
+TEST_CASE("an Attention with a cache joins it to its keys and values, and shows the step that is asked for") {
+  const Message mask = onnx_tensor("mask", {2, 4}, std::vector<float>(8, 1.0f));
+  const Graph graph = attention(mask, true, {A::of_int("is_causal", 1), A::of_int("qk_matmul_output_mode", 3)},
+                                {"y", "keys", "values", "weights"});
+  REQUIRE(graph.outputs.size() == 4);
+  const std::vector<Shape> shapes =
+      infer_shapes(graph, {{1, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 3, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}});
+  CHECK(shapes[graph.outputs[0]] == Shape{1, 1, 2, 1});
+  CHECK(shapes[graph.outputs[1]] == Shape{1, 1, 4, 1});
+  CHECK(shapes[graph.outputs[3]] == Shape{1, 1, 2, 4});
+  const auto& keys = graph.nodes[*graph.producer(graph.outputs[1])];
+  CHECK(graph.value(keys.inputs[0]).name == "past_k");
+  const auto& weights = std::get<op::Attention>(graph.nodes[*graph.producer(graph.outputs[3])].op);
+  CHECK(weights.first_query == 1);
+  CHECK(weights.result == op::Attention::Result::weights);
+  CHECK_THROWS_AS(
+      attention(mask, true, {A::of_int("is_causal", 1), A::of_int("qk_matmul_output_mode", 2)}, {"y", "k2", "v2", "s"}),
+      Unsupported);
 }

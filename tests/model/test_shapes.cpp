@@ -280,12 +280,13 @@ TEST_CASE("a composite has the shape of its body and complains in its own name")
   CHECK(shape_of(op::BatchNormalization{}, {{2, 3, 4}, {3}, {3}, {3}, {3}}) == Shape{2, 3, 4});
   CHECK(shape_of(op::GlobalAveragePool{}, {{2, 3, 4, 5}}) == Shape{2, 3, 1, 1});
   CHECK(shape_of(op::Attention{}, {{1, 2, 3, 4}, {1, 2, 5, 4}, {1, 2, 5, 6}}) == Shape{1, 2, 3, 6});
-  CHECK(shape_of(op::Attention{false, 0.0, 0.0, 4, 2}, {{1, 3, 8}, {1, 5, 4}, {1, 5, 4}}) == Shape{1, 3, 8});
+  CHECK(shape_of(op::Attention{false, 0.0, 0.0, 4, 2, 0, {}, {}}, {{1, 3, 8}, {1, 5, 4}, {1, 5, 4}}) == Shape{1, 3, 8});
   CHECK(shape_of(op::Einsum{"bij,bjk->bik"}, {{2, 3, 4}, {2, 4, 5}}) == Shape{2, 3, 5});
   CHECK(shape_of(op::Einsum{"ij,jk"}, {{3, 4}, {4, 5}}) == Shape{3, 5});
   CHECK(contains(complaint(op::GroupNormalization{3}, {{2, 4, 3}, {4}, {4}}), "3 groups"));
   CHECK(contains(complaint(op::LayerNormalization{2}, {{2, 3}, {3}}), "no axis 2"));
-  CHECK(contains(complaint(op::Attention{false, 0.0, 0.0, 3, 3}, {{1, 3, 8}, {1, 3, 8}, {1, 3, 8}}), "3 heads"));
+  CHECK(contains(complaint(op::Attention{false, 0.0, 0.0, 3, 3, 0, {}, {}}, {{1, 3, 8}, {1, 3, 8}, {1, 3, 8}}),
+                 "3 heads"));
   CHECK(contains(complaint(op::RotaryEmbedding{}, {{1, 2, 3, 5}, {1, 3, 2}, {1, 3, 2}}), "pairs"));
   CHECK(contains(complaint(op::Einsum{"ij,jk->ik"}, {{3, 4}, {5, 6}}), "index 'j' has extents 4 and 5"));
   CHECK(contains(complaint(op::Einsum{"ii->i"}, {{3, 3}}), "each once an operand"));

@@ -308,12 +308,20 @@ struct GlobalAveragePool {};
 struct GlobalMaxPool {};
 
 /// softmax(softcap(scale Q K^T) + mask) V, softcap(s) = c tanh(s / c); inputs Q, K, V, mask (optional). [N, heads,
-/// length, size], or [N, length, heads size] with the numbers of heads given
+/// length, size], or [N, length, heads size] with the numbers of heads given. A key that a query does not see weighs 0;
+/// a query that sees none has weights 0.
 struct Attention {
-  bool is_causal = false;
-  double scale = 0.0;  ///< 0: 1 / sqrt(size)
+  /// The last step that is computed: scale Q K^T, softcap(…), … + mask, the softmax, or all.
+  enum class Result { products, capped, masked, weights, attended };
+
+  bool is_causal = false;  ///< query i sees keys up to i + first_query
+  double scale = 0.0;      ///< 0: 1 / sqrt(size)
   double softcap = 0.0;
   std::int64_t query_heads = 0, key_heads = 0;
+  std::int64_t first_query = 0;    ///< keys before the first query's own
+  Shape visible_shape = {};        ///< broadcasts to [N, heads, queries, keys]
+  std::vector<bool> visible = {};  ///< which keys a query sees; empty: all
+  Result result = Result::attended;
 };
 /// Pairs of coordinates rotated by angles whose cosines and sines are inputs; inputs x, cos, sin
 struct RotaryEmbedding {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
+#include "model/shapes.hpp"
 
 namespace driftbound::composites {
 namespace {
@@ -38,38 +40,94 @@ ValueId shared_heads(Body& body, ValueId x, std::int64_t query_heads) {
   return body.reshape(repeated, {shape[0], query_heads, shape[2], shape[3]});
 }
 
-/// Query i sees keys up to i.
-op::Where causal_mask(std::int64_t queries, std::int64_t keys) {
-  constexpr std::int64_t most_scores = std::int64_t{1} << 26;
-  if (queries > most_scores || keys > most_scores || queries * keys > most_scores) {
-    throw ShapeMismatch(fmt::format("a causal mask of {} by {} is more than 2^26 entries", queries, keys));
+void require_few(std::int64_t queries, std::int64_t keys, std::int64_t most_entries) {
+  if (queries > most_entries || keys > most_entries || queries * keys > most_entries) {
+    throw ShapeMismatch(fmt::format("a mask of {} by {} is more than {} entries", queries, keys, most_entries));
   }
+}
+
+/// Query i sees keys up to i + first_query.
+op::Where causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t first_query) {
+  require_few(queries, keys, std::int64_t{1} << 26);
+  first_query = std::clamp(first_query, -queries, keys);
   op::Where mask{{queries, keys}, std::vector<bool>(static_cast<std::size_t>(queries * keys), false)};
   for (std::int64_t i = 0; i < queries; ++i) {
-    std::fill_n(mask.condition.begin() + i * keys, std::min(i + 1, keys), true);
+    std::fill_n(mask.condition.begin() + i * keys, std::clamp<std::int64_t>(first_query + i + 1, 0, keys), true);
   }
   return mask;
 }
 
-/// e^s_j / sum e^s_j over the last axis; masked scores weigh 0, and the first key, which is never masked, stands for
-/// them in the maximum.
-ValueId weights_of(Body& body, ValueId scores, bool is_causal) {
-  const Shape shape = body.shape(scores);
-  const op::Where mask = is_causal ? causal_mask(shape[2], shape[3]) : op::Where{};
-  ValueId visible = scores;
-  if (is_causal) {
-    const ValueId first = body.apply(op::Slice{{0}, {1}, {3}, {}}, {scores});
-    visible = body.apply(mask, {scores, first});
+op::Where both(const op::Where& a, const op::Where& b) {
+  op::Where result{broadcast(a.condition_shape, b.condition_shape), {}};
+  const std::int64_t entries = element_count(result.condition_shape);
+  require_few(1, entries, std::int64_t{1} << 22);
+  const BroadcastIndex in_a(a.condition_shape, result.condition_shape), in_b(b.condition_shape, result.condition_shape);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i)
+    result.condition.push_back(a.condition[in_a(i)] && b.condition[in_b(i)]);
+  return result;
+}
+
+/// Which keys a query sees, by the op's mask and causality together.
+op::Where visibility(const op::Attention& attention, const Shape& scores) {
+  const auto causal = [&] { return causal_mask(scores[2], scores[3], attention.first_query); };
+  if (attention.visible.empty()) return causal();
+  const Shape shape = attention.visible_shape.empty() ? Shape{1} : attention.visible_shape;
+  const bool has_all = element_count(shape) == static_cast<std::int64_t>(attention.visible.size());
+  if (!has_all || !broadcasts_to(shape, scores)) {
+    throw ShapeMismatch(fmt::format("a mask {} for scores {}", to_string(shape), to_string(scores)));
   }
-  const ValueId largest = body.apply(op::ReduceMax{{3}, true}, {visible});
-  ValueId powers = body.apply(op::Exp{}, {body.subtract(visible, largest)});
-  if (is_causal) powers = body.apply(mask, {powers, body.number(0.0)});
-  return body.divide(powers, body.apply(op::ReduceSum{{3}, true}, {powers}));
+  const op::Where mask{shape, attention.visible};
+  return attention.is_causal ? both(mask, causal()) : mask;
+}
+
+/// For every row of a mask over keys whether it holds.
+template <class Holds>
+op::Where by_query(const op::Where& mask, Holds holds) {
+  op::Where rows{mask.condition_shape, {}};
+  const auto keys = static_cast<std::size_t>(rows.condition_shape.back());
+  rows.condition_shape.back() = 1;
+  for (std::size_t first = 0; first < mask.condition.size(); first += keys) {
+    const auto row = mask.condition.begin() + static_cast<std::ptrdiff_t>(first);
+    rows.condition.push_back(holds(row, row + static_cast<std::ptrdiff_t>(keys)));
+  }
+  return rows;
+}
+
+bool always(const op::Where& condition) {
+  return std::find(condition.condition.begin(), condition.condition.end(), false) == condition.condition.end();
+}
+
+/// A score that is at most the largest one that the query sees: the first key's where all see that, else the smallest.
+ValueId stand_in(Body& body, ValueId scores, const op::Where& mask) {
+  if (always(by_query(mask, [](auto first, auto) { return *first; })))
+    return body.apply(op::Slice{{0}, {1}, {3}, {}}, {scores});
+  return body.apply(op::ReduceMin{{3}, true}, {scores});
+}
+
+/// e^s_j / sum e^s_j over the last axis. In the maximum a score that is no larger stands for those that are not seen.
+ValueId weights_of(Body& body, ValueId scores, const op::Attention& attention) {
+  const bool hides = attention.is_causal || !attention.visible.empty();
+  const auto powers_of = [&](ValueId seen) {
+    const ValueId largest = body.apply(op::ReduceMax{{3}, true}, {seen});
+    return body.apply(op::Exp{}, {body.subtract(seen, largest)});
+  };
+  const auto sum_of = [&](ValueId powers) { return body.apply(op::ReduceSum{{3}, true}, {powers}); };
+  if (!hides) {
+    const ValueId powers = powers_of(scores);
+    return body.divide(powers, sum_of(powers));
+  }
+  const op::Where mask = visibility(attention, body.shape(scores));
+  const ValueId seen = body.apply(mask, {scores, stand_in(body, scores, mask)});
+  const ValueId powers = body.apply(mask, {powers_of(seen), body.number(0.0)});
+  const op::Where sees_any = by_query(mask, [](auto first, auto last) { return std::find(first, last, true) != last; });
+  const ValueId total = sum_of(powers);
+  return body.divide(powers, always(sees_any) ? total : body.apply(sees_any, {total, body.number(1.0)}));
 }
 
 }  // namespace
 
 ValueId write(Body& body, const op::Attention& attention) {
+  using Result = op::Attention::Result;
   const bool is_joined = body.shape(body.input(0)).size() == 3;
   const ValueId queries = split_heads(body, body.input(0), attention.query_heads);
   const std::int64_t heads = body.extent(queries, 1);
@@ -81,12 +139,17 @@ ValueId write(Body& body, const op::Attention& attention) {
   const ValueId size = body.number(static_cast<double>(body.extent(queries, 3)));
   ValueId scores = attention.scale == 0.0 ? body.divide(products, body.apply(op::Sqrt{}, {size}))
                                           : body.multiply(products, body.number(attention.scale));
+  if (attention.result == Result::products) return scores;
   if (attention.softcap != 0.0) {
     const ValueId cap = body.number(attention.softcap);
     scores = body.multiply(cap, body.apply(op::Tanh{}, {body.divide(scores, cap)}));
   }
+  if (attention.result == Result::capped) return scores;
   if (body.input_count() > 3) scores = body.add(scores, body.input(3));
-  const ValueId result = body.apply(op::MatMul{}, {weights_of(body, scores, attention.is_causal), values});
+  if (attention.result == Result::masked) return scores;
+  const ValueId weights = weights_of(body, scores, attention);
+  if (attention.result == Result::weights) return weights;
+  const ValueId result = body.apply(op::MatMul{}, {weights, values});
   return is_joined ? join_heads(body, result) : result;
 }
 
@@ -113,7 +176,7 @@ ValueId write(Body& body, const op::RotaryEmbedding& rotary) {
   const ValueId x = split_heads(body, body.input(0), rotary.heads);
   const Shape shape = body.shape(x);
   const std::int64_t size = rotary.rotary_size == 0 ? shape[3] : rotary.rotary_size;
-  if (size < 0 || size % 2 != 0 || size > shape[3]) {
+  if (size % 2 != 0 || size > shape[3]) {
     throw ShapeMismatch(fmt::format("{} of {} coordinates cannot be rotated in pairs", size, shape[3]));
   }
   const auto angle = [&](std::size_t slot) {
