@@ -241,10 +241,10 @@ constexpr std::array<Rule, 30> rules = {{
     {"Tanh", 1, 1, plain<op::Tanh>, {}, 1},
     {"Sigmoid", 1, 1, plain<op::Sigmoid>, {}, 1},
     {"Softplus", 1, 1, plain<op::Softplus>, {}, 1},
-    {"Sin", 1, 1, plain<op::Sin>},
-    {"Cos", 1, 1, plain<op::Cos>},
+    {"Sin", 1, 1, plain<op::Sin>, {}, 7},
+    {"Cos", 1, 1, plain<op::Cos>, {}, 7},
     {"Exp", 1, 1, plain<op::Exp>, {}, 1},
-    {"Erf", 1, 1, plain<op::Erf>},
+    {"Erf", 1, 1, plain<op::Erf>, {}, 9},
     {"Sqrt", 1, 1, plain<op::Sqrt>, {}, 1},
     {"Softmax", 1, 1, means<op::Softmax>(map_softmax), {"axis"}, 1},
     {"Concat", 1, any_number, means<op::Concat>(map_concat), {"axis"}, 1},
@@ -272,12 +272,15 @@ constexpr std::array<Rule, 30> rules = {{
      1,
      1,
      means<>(map_constant_of_shape, "a constant shape, of a size that the file justifies"),
-     {"value"}},
+     {"value"},
+     9},
 }};
 
 std::string why_too_old(std::int64_t opset, std::int64_t since) {
   return "opset " + std::to_string(opset) + " is older than " + std::to_string(since) +
-         ", the oldest of which this version knows what the op means; convert the model with onnx.version_converter";
+         ", the first that has this op in a form known here; export the model for that opset or a newer one, or "
+         "convert "
+         "it with onnx.version_converter";
 }
 
 bool knows_attribute(const Rule& rule, std::string_view name, std::int64_t opset) {
@@ -334,7 +337,7 @@ bool is_meant(const Mapping& mapping, std::span<const std::size_t> kinds) {
 Mapping map_node(const NodeView& node) {
   const Rule* rule = find_rule(node.proto.op_type);
   if (rule == nullptr) return NotMapped{why_no_rule(node.proto.op_type)};
-  if (node.opset < rule->since) return NotMapped{why_too_old(node.opset, rule->since)};
+  if (node.opset < rule->since.number) return NotMapped{why_too_old(node.opset, rule->since.number)};
   for (const auto& [name, bytes] : node.proto.attributes) {
     if (!knows_attribute(*rule, name, node.opset))
       return NotMapped{"attribute " + in_quotes(name) + " is not supported"};
@@ -355,7 +358,7 @@ std::vector<OnnxOp> onnx_ops() {
   for (const std::span<const onnx::Rule> family : onnx::families()) {
     for (const onnx::Rule& rule : family) {
       const onnx::Meaning& meaning = rule.meaning;
-      result.push_back({rule.name, rule.since, {meaning.kinds.begin(), meaning.kinds.end()}, meaning.limits});
+      result.push_back({rule.name, rule.since.number, {meaning.kinds.begin(), meaning.kinds.end()}, meaning.limits});
     }
   }
   return result;

@@ -28,14 +28,21 @@ constexpr Meaning means(Mapping (*map)(const NodeView&), std::string_view limits
   return {map, kinds<Ops...>, limits};
 }
 
-/// An op of ONNX that this version has. What an attribute that is not listed means is not known, nor what the op meant
-/// before `since`: a node of that kind is not mapped.
+/// An opset, to be given: it has no default.
+struct Opset {
+  constexpr Opset(std::int64_t value) : number(value) {}
+  std::int64_t number;
+};
+
+/// An op of ONNX that this version has, since the opset in which ONNX introduced it or gave it a form that is read here.
+/// What an attribute that is not listed means is not known, nor what an older opset means by the name: a node of that
+/// kind is not mapped.
 struct Rule {
   std::string_view name;
   std::size_t least_inputs, most_inputs;
   Meaning meaning;
-  std::array<std::string_view, 9> attributes = {};
-  std::int64_t since = 7;
+  std::array<std::string_view, 9> attributes;
+  Opset since;
   std::array<std::string_view, 2> attributes_before_7 = {};
 };
 inline constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();

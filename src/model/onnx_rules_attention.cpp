@@ -278,12 +278,14 @@ constexpr std::array<Rule, 2> rules = {{
      means<op::Attention>(map_attention,
                           "a mask of numbers to add, or a constant one; a cache becomes a Concat, every "
                           "further output an op of its own"),
-     {"is_causal", "scale", "softcap", "q_num_heads", "kv_num_heads", "softmax_precision", "qk_matmul_output_mode"}},
+     {"is_causal", "scale", "softcap", "q_num_heads", "kv_num_heads", "softmax_precision", "qk_matmul_output_mode"},
+     23},
     {"RotaryEmbedding",
      3,
      4,
      means<op::RotaryEmbedding>(map_rotary, "constant positions, where there are any"),
-     {"interleaved", "num_heads", "rotary_embedding_dim"}},
+     {"interleaved", "num_heads", "rotary_embedding_dim"},
+     23},
 }};
 
 }  // namespace

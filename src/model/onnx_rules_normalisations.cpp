@@ -82,13 +82,14 @@ constexpr std::array<Rule, 6> rules = {{
      {"epsilon", "momentum", "training_mode", "spatial", "is_test", "consumed_inputs"},
      1},
     {"InstanceNormalization", 3, 3, means<op::InstanceNormalization>(map_instance), {"epsilon"}, 1},
-    {"GroupNormalization", 3, 3, means<op::GroupNormalization>(map_group), {"epsilon", "num_groups", "stash_type"}},
+    {"GroupNormalization", 3, 3, means<op::GroupNormalization>(map_group), {"epsilon", "num_groups", "stash_type"}, 18},
     {"LayerNormalization",
      2,
      3,
      means<op::LayerNormalization>(map_layer, "outputs after the first become ops of their own"),
-     {"axis", "epsilon", "stash_type"}},
-    {"RMSNormalization", 2, 2, means<op::RMSNormalization>(map_rms), {"axis", "epsilon", "stash_type"}},
+     {"axis", "epsilon", "stash_type"},
+     17},
+    {"RMSNormalization", 2, 2, means<op::RMSNormalization>(map_rms), {"axis", "epsilon", "stash_type"}, 23},
     {"LpNormalization", 1, 1, means<op::LpNormalization>(map_lp), {"axis", "p"}, 1},
 }};
 

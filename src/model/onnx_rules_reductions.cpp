@@ -65,7 +65,7 @@ constexpr std::array<Rule, 11> rules = {{
     {"ReduceLogSum", 1, 2, reduces<op::ReduceLogSum, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}, 1},
     {"ReduceLogSumExp", 1, 2, reduces<op::ReduceLogSumExp, 18, false>, {"axes", "keepdims", "noop_with_empty_axes"}, 1},
     {"LogSoftmax", 1, 1, means<op::LogSoftmax>(map_log_softmax), {"axis"}, 1},
-    {"Einsum", 1, any_number, means<op::Einsum>(map_einsum), {"equation"}},
+    {"Einsum", 1, any_number, means<op::Einsum>(map_einsum), {"equation"}, 12},
 }};
 
 }  // namespace

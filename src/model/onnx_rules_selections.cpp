@@ -217,10 +217,10 @@ Mapping map_resize(const NodeView& node) {
 constexpr std::array<Rule, 9> rules = {{
     {"Slice", 1, 5, means<op::Slice>(map_slice, "constant bounds, axes and steps"), {"starts", "ends", "axes"}, 1},
     {"Gather", 2, 2, means<op::Gather>(map_gather, "constant indices"), {"axis"}, 1},
-    {"Expand", 2, 2, means<op::Expand>(map_expand, "a constant shape")},
+    {"Expand", 2, 2, means<op::Expand>(map_expand, "a constant shape"), {}, 8},
     {"Tile", 2, 2, means<op::Tile>(map_tile, "constant repeats"), {}, 6},
     {"Pad", 1, 4, means<op::Pad>(map_pad, "constant pads, axes and value"), {"mode", "pads", "paddings", "value"}, 1},
-    {"Where", 3, 3, means<op::Where>(map_where, "a constant condition")},
+    {"Where", 3, 3, means<op::Where>(map_where, "a constant condition"), {}, 9},
     {"Resize",
      1,
      4,

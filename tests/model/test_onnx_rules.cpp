@@ -1,12 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/model/load.hpp"
+#include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/temporary_folder.hpp"
@@ -283,6 +286,38 @@ TEST_CASE("a Pad of a constant is folded where it adds zeros, and a layer where 
   };
   CHECK(padded({"c", "pads"}) == std::vector<double>{0, 5, 0});
   CHECK(padded({"c", "pads", "two"}) == std::vector<double>{2, 5, 2});
+}
+
+TEST_CASE("an op is read from the opset on that introduced it") {
+  std::map<std::string, std::int64_t, std::less<>> since;
+  for (const OnnxOp& op : onnx_ops()) since.emplace(op.name, op.since);
+  const std::map<std::string, std::int64_t, std::less<>> introduced = {// ONNX's docs/Changelog.md
+                                                                       {"Abs", 1},
+                                                                       {"Gather", 1},
+                                                                       {"Sin", 7},
+                                                                       {"Expand", 8},
+                                                                       {"Where", 9},
+                                                                       {"Erf", 9},
+                                                                       {"Sinh", 9},
+                                                                       {"ConstantOfShape", 9},
+                                                                       {"Einsum", 12},
+                                                                       {"Celu", 12},
+                                                                       {"Mish", 18},
+                                                                       {"GroupNormalization", 18},
+                                                                       {"Gelu", 20},
+                                                                       {"HardSwish", 14},
+                                                                       {"Swish", 24},
+                                                                       {"LayerNormalization", 17},
+                                                                       {"Attention", 23},
+                                                                       {"ThresholdedRelu", 10},
+                                                                       {"RMSNormalization", 23},
+                                                                       {"RotaryEmbedding", 23}};
+  for (const auto& [name, opset] : introduced) {
+    CAPTURE(name);
+    CHECK(since.at(name) == opset);
+  }
+  CHECK(says(reason(19, "Gelu", {"x"}), "opset 19 is older than 20, the first that has this op"));
+  only_op<op::Gelu>(20, "Gelu", {"x"});
 }
 
 TEST_CASE("what ops meant before opset 7") {
