@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/attributes.hpp"
+#include "analysis/exact_function.hpp"
 #include "analysis/formula.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
@@ -156,6 +157,15 @@ std::string family(std::string_view title, std::string_view about, Family which)
                      table(shown));
 }
 
+std::string exact_functions() {
+  std::vector<Strings> rows = {{"op", "exact function"}};
+  for (const Op& op : every_kind()) {
+    const std::string_view function = exact_function_of(op);
+    if (!function.empty()) rows.push_back({std::string(name_of(op)), std::string(function)});
+  }
+  return "\n### Formulas\nWhere the name of an op does not say it, over the reals:\n\n" + table(rows);
+}
+
 /// The op with the shapes of its operands and its attributes: what the lines below it are written for.
 std::string heading_of(const CompositeExample& example) {
   Strings operands;
@@ -254,7 +264,7 @@ OpRow row_of(const Op& op) {
 std::string describe_ops() {
   std::string text(introduction);
   text += family("Functions of one element", "", Family::of_one);
-  text += family("Two operands, sums, products", "", Family::of_more);
+  text += family("Two operands, sums, products", "", Family::of_more) + exact_functions();
   text += family("Elements moved, repeated, left out", "", Family::selection);
   text += family("Composites", about_composites, Family::composite);
   text += std::string(about_bodies) + formulas();
