@@ -27,7 +27,11 @@ for target in $targets; do
   working=$build/working/$target
   findings=$build/findings/$target
   mkdir -p "$working" "$findings"
-  options=(-print_funcs=0 -print_final_stats=1 -max_len=512 -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$findings/")
+  case $target in
+    zip | onnx) longest=2048 ;;  # as long as their seeds but for the bombs
+    *) longest=512 ;;
+  esac
+  options=(-print_funcs=0 -print_final_stats=1 -max_len=$longest -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$findings/")
   if [ -f "tests/fuzz/dictionaries/$target.dict" ]; then
     options+=("-dict=tests/fuzz/dictionaries/$target.dict")
   fi
