@@ -413,12 +413,13 @@ const std::set<std::string>& listed_ops() {
   return ops;
 }
 
-/// A case that listed ops alone compute, from floats (or nothing) to floats.
+/// A case that listed ops alone compute, from numbers to floats: inputs that are no floats (axes, conditions, shapes) are
+/// taken for constants.
 bool is_listed(const fs::path& folder) {
-  const auto is_number = [](const std::optional<ElementType>& type) { return type && is_float(*type); };
+  const auto is_number = [](const std::optional<ElementType>& type) { return type.has_value(); };
   const Declared model = declared(folder / "model.onnx");
-  if (!model.inputs.empty() && !is_number(model.inputs[0])) return false;
-  if (model.outputs.empty() || !is_number(model.outputs[0])) return false;
+  if (!std::all_of(model.inputs.begin(), model.inputs.end(), is_number)) return false;
+  if (model.outputs.empty() || !model.outputs[0] || !is_float(*model.outputs[0])) return false;
   return std::all_of(model.ops.begin(), model.ops.end(),
                      [](const std::string& op) { return listed_ops().count(op) != 0; });
 }
