@@ -19,7 +19,7 @@ inline std::uint32_t crc32_of(std::string_view data) {
 
 inline std::string little_endian(std::uint64_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  for (; bytes > 0; --bytes, value >>= 8) text += static_cast<char>(value);
   return text;
 }
 
