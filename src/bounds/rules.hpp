@@ -10,6 +10,7 @@
 #include "bounds/propagate.hpp"
 #include "bounds/rounding.hpp"
 #include "bounds/softmax.hpp"
+#include "bounds/spectral_norm.hpp"
 #include "bounds/sums.hpp"
 #include "bounds/tensor_core.hpp"
 #include "driftbound/bounds/bound.hpp"
@@ -32,7 +33,8 @@ inline double forward_error(double propagated, double local) {
 /// (tests/sabotage). The defaults are the theorems.
 struct Rules {
   // matrices of bounds in double
-  decltype(&bounds::outward) outward = bounds::outward;  // T-08
+  decltype(&bounds::outward) outward = bounds::outward;                    // T-08
+  decltype(&bounds::spectral_norm) spectral_norm = bounds::spectral_norm;  // T-63
 
   // sums
   decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                          // T-10

@@ -238,6 +238,27 @@ std::int64_t check_overflow_cut_off(const bounds::Rules& rules) {
   return violations_of_one(one, y, Real(0x1p127), rules);
 }
 
+/// |WᵀW v|^(1/2) for the unit vector v that three steps from (1, …, 1) lead to: near the norm, and mostly below it.
+Magnitude norm_by_power_iteration(const bounds::MatrixView& w, int) {
+  std::vector<double> v(static_cast<std::size_t>(w.columns), 1.0);
+  double norm = 0.0;
+  for (int step = 0; step < 3; ++step) {
+    std::vector<double> next(v.size(), 0.0);
+    double length = 0.0, next_length = 0.0;
+    for (const double x : v) length += x * x;
+    for (std::int64_t i = 0; i < w.rows; ++i) {
+      const double* row = w.data + i * w.row_stride;
+      double product = 0.0;
+      for (std::size_t j = 0; j < v.size(); ++j) product += row[j] * v[j];
+      for (std::size_t j = 0; j < v.size(); ++j) next[j] += row[j] * product;
+    }
+    for (const double x : next) next_length += x * x;
+    norm = std::sqrt(std::sqrt(next_length / length));
+    for (std::size_t j = 0; j < v.size(); ++j) v[j] = next[j] / std::sqrt(next_length);
+  }
+  return Magnitude(norm);
+}
+
 RealFunction of(int (*function)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t)) {
   return [function](const Real& x) { return x.apply(function); };
 }
@@ -302,6 +323,8 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        [](const auto& r) { return check_product_up(r, 500, 44).violations; }},
+      {"a spectral norm by power iteration", [](auto& r) { r.spectral_norm = norm_by_power_iteration; },
+       [](const auto& r) { return check_spectral_norm(r, 100, 62).violations; }},
       {"the bias left out of the leaves",
        [](auto& r) { r.leaf_count = [](std::int64_t products, std::int64_t) { return products; }; }, check_bias},
       {"n - 2 for n",

@@ -143,4 +143,27 @@ inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::
   return tally;
 }
 
+/// Matrices u vᵀ of 26-bit numbers: their norm is |u| |v|, and rounding errors are all that a bound of it can differ
+/// by.
+inline Tally check_spectral_norm(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t rows = 1 + generator() % 40, columns = 1 + generator() % 40;
+    std::vector<double> u(rows), v(columns), w;
+    Real u_squared, v_squared;
+    for (double& x : u) x = static_cast<double>(generator() % (1u << 26)) - 0x1p25;
+    for (double& x : v) x = static_cast<double>(generator() % (1u << 26)) - 0x1p25;
+    for (const double x : u) u_squared += Real(x) * Real(x);
+    for (const double y : v) v_squared += Real(y) * Real(y);
+    for (const double x : u) {
+      for (const double y : v) w.push_back(x * y);
+    }
+    const auto n = static_cast<std::int64_t>(columns);
+    const bounds::MatrixView view{w.data(), static_cast<std::int64_t>(rows), n, n, 1};
+    tally.add(0.0, (u_squared * v_squared).apply(mpfr_sqrt), rules.spectral_norm(view, 1).value());
+  }
+  return tally;
+}
+
 }  // namespace checks

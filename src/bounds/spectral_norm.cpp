@@ -1,0 +1,179 @@
+#include "bounds/spectral_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "bounds/matrix.hpp"
+#include "evaluate/product.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr int squarings = 4;
+constexpr double unit = 0x1p-53;
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
+
+/// A matrix X in double within `error`, in the Frobenius norm, of a symmetric matrix Y without negative eigenvalues.
+struct Near {
+  Tensor<double> x;  ///< [n, n]
+  Magnitude error;
+};
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+Magnitude count(std::int64_t n) {
+  return Magnitude(static_cast<double>(n));
+}
+
+/// x 2^exponent, in two steps as 2^exponent need not be a double.
+Magnitude scaled_up(Magnitude x, int exponent) {
+  const int half = exponent / 2;
+  return x * Magnitude(std::ldexp(1.0, half)) * Magnitude(std::ldexp(1.0, exponent - half));
+}
+
+/// The sums run in eight lanes, which a compiler keeps in one register or two.
+template <class Term>
+double sum_of(std::span<const double> x, Term term) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= x.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += term(x[i + lane]);
+  }
+  for (; i < x.size(); ++i) sums[0] += term(x[i]);
+  double sum = 0.0;
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+Magnitude frobenius_up(std::span<const double> x) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  return sqrt_up(Magnitude(outward(sum_of(x, [](double t) { return t * t; }), n + 1, n)));
+}
+
+/// The largest sum of magnitudes in a row.
+Magnitude row_sum_up(const Tensor<double>& x) {
+  const std::int64_t n = x.shape[1];
+  Magnitude largest;
+  for (std::int64_t i = 0; i < x.shape[0]; ++i) {
+    const std::span<const double> row(x.values.data() + i * n, at(n));
+    largest = std::max(largest, Magnitude(outward(sum_of(row, [](double t) { return std::abs(t); }), n, 0)));
+  }
+  return largest;
+}
+
+/// The exponent e with 2^(e-1) <= x < 2^e.
+int exponent_of(double x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return exponent;
+}
+
+/// a b for a row-major a of [n, m] and n columns of b, whose strides are given.
+std::vector<double> square_product(const Tensor<double>& a, std::int64_t b_row, std::int64_t b_col, int threads) {
+  ProductPlan plan;
+  plan.m = plan.n = a.shape[0];
+  plan.k = a.shape[1];
+  plan.a_batch = plan.b_batch = {0};
+  plan.a_row = plan.k;
+  plan.a_col = 1;
+  plan.b_row = b_row;
+  plan.b_col = b_col;
+  PackedMatrices<double> packed;
+  pack_missing(plan, a, packed);
+  return multiply(plan, a, packed, {SummationOrder::Kind::sequential, 0, true}, threads);
+}
+
+Near gram(const Tensor<double>& w, Magnitude norm, int threads) {
+  const std::int64_t n = w.shape[0], m = w.shape[1];
+  const Magnitude underflow = count(m) * count(n) * count(n) * Magnitude(smallest);
+  return {Tensor<double>({n, n}, square_product(w, 1, m, threads)),
+          count(m) * Magnitude(unit) * norm * norm + underflow};
+}
+
+/// Upper bound of ‖Y‖₂ by the Frobenius norm of X or its rows, whichever is smaller.
+Magnitude direct_norm(const Near& near, Magnitude frobenius) {
+  const Magnitude by_rows = row_sum_up(near.x) + sqrt_up(count(near.x.shape[0])) * near.error;
+  return std::min(frobenius + near.error, by_rows);
+}
+
+Near squared(const Near& near, int threads) {
+  const std::int64_t n = near.x.shape[0];
+  const Magnitude frobenius = frobenius_up(near.x.values), e = near.error;
+  const Magnitude rounding = count(n) * Magnitude(unit) * frobenius * frobenius;
+  const Magnitude underflow = count(n) * count(n) * count(n) * Magnitude(smallest);
+  return {Tensor<double>({n, n}, square_product(near.x, n, 1, threads)),
+          rounding + Magnitude(2.0) * direct_norm(near, frobenius) * e + e * e + underflow};
+}
+
+Near scaled(Near near, int exponent) {
+  for (double& x : near.x.values) x = std::ldexp(x, exponent);
+  near.error = scaled_up(near.error, exponent) + count(near.x.shape[0]) * Magnitude(smallest);
+  return near;
+}
+
+/// Upper bound of ‖Y‖₂, by ‖Y‖₂ = ‖Y²‖₂^(1/2) as often as `steps` says.
+Magnitude norm_up(const Near& near, int steps, int threads) {
+  const Magnitude frobenius = frobenius_up(near.x.values);
+  if (steps == 0) return direct_norm(near, frobenius);
+  const int exponent = exponent_of(frobenius.value());
+  return scaled_up(sqrt_up(norm_up(squared(scaled(near, -exponent), threads), steps - 1, threads)), exponent);
+}
+
+/// 2^-exponent w in rows as long as the longer side of w.
+Tensor<double> wide_copy(MatrixView w, int exponent) {
+  if (w.rows > w.columns) {
+    std::swap(w.rows, w.columns);
+    std::swap(w.row_stride, w.column_stride);
+  }
+  Tensor<double> copy({w.rows, w.columns});
+  auto next = copy.values.begin();
+  for (std::int64_t i = 0; i < w.rows; ++i) {
+    for (std::int64_t j = 0; j < w.columns; ++j)
+      *next++ = std::ldexp(w.data[i * w.row_stride + j * w.column_stride], -exponent);
+  }
+  return copy;
+}
+
+/// The largest magnitude, infinite where one is not finite.
+double largest_of(const MatrixView& w) {
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < w.rows; ++i) {
+    for (std::int64_t j = 0; j < w.columns; ++j)
+      largest = std::max(largest, Magnitude(w.data[i * w.row_stride + j * w.column_stride]).value());
+  }
+  return largest;
+}
+
+}  // namespace
+
+Magnitude spectral_norm(const MatrixView& w, int threads) {
+  const double largest = largest_of(w);
+  if (largest == 0.0) return Magnitude();
+  if (!std::isfinite(largest)) return Magnitude::infinite();
+  const int exponent = exponent_of(largest);
+  const Tensor<double> copy = wide_copy(w, exponent);
+  Magnitude norm = frobenius_up(copy.values);
+  if (copy.shape[0] > 1) norm = std::min(norm, sqrt_up(norm_up(gram(copy, norm, threads), squarings, threads)));
+  return scaled_up(norm + sqrt_up(count(w.rows) * count(w.columns)) * Magnitude(smallest), exponent);
+}
+
+std::vector<double> column_norms(const MatrixView& w) {
+  std::vector<double> norms(at(w.columns), 0.0);
+  std::vector<double> column(at(w.rows));
+  for (std::int64_t j = 0; j < w.columns; ++j) {
+    const double* first = w.data + j * w.column_stride;
+    const double largest = largest_of({first, w.rows, 1, w.row_stride, 0});
+    if (largest == 0.0) continue;
+    const int exponent = std::isfinite(largest) ? exponent_of(largest) : 0;
+    for (std::int64_t i = 0; i < w.rows; ++i) column[at(i)] = std::ldexp(first[i * w.row_stride], -exponent);
+    norms[at(j)] = scaled_up(frobenius_up(column), exponent).value();
+  }
+  return norms;
+}
+
+}  // namespace driftbound::bounds
