@@ -120,6 +120,12 @@ struct Scale {
   bool is_trivial() const { return exact == used && std::abs(exact) == 1.0; }
 };
 
+/// Error of the whole sum, and without its last rounding, which the stored result bounds better.
+struct SumError {
+  Magnitude whole;
+  Magnitude before_last;
+};
+
 /// One element between the sum of its products and the stored result.
 struct Element {
   std::int64_t length = 0;    ///< products in all
@@ -130,12 +136,7 @@ struct Element {
   Magnitude operand;          ///< error of reading them
   Addend addend;
   double y = 0.0;
-};
-
-/// Error of the whole sum, and without its last rounding, which the stored result bounds better.
-struct SumError {
-  Magnitude whole;
-  Magnitude before_last;
+  SumError tree = {};  ///< of any tree of additions; a matrix unit has none
 };
 
 class ElementBound {
@@ -143,20 +144,25 @@ public:
   ElementBound(Scale scale, bool operands_are_bounds, const Setting& setting)
       : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine), rules_(*setting.rules) {}
 
+  /// T-10: the tree has the products as leaves, and the addend where the sum is not scaled first.
+  SumError tree_error(const Element& e) const {
+    const Addend addend = scale_.is_trivial() ? e.addend : Addend{};
+    return any_order_sum(e.products, addend, e.total + addend.magnitude);
+  }
+
   double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
 
   /// T-68, or T-10 where that is smaller.
   double partial_sums(const Element& e) const {
     const Magnitude total = e.total + e.addend.magnitude;
-    const Magnitude any_order = any_order_sum(e.products, e.addend, total).before_last;
     TermSizes terms;
     terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
     terms.products = e.products + (e.addend.is_rounded ? 1 : 0);
     terms.total = total;
     terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
-    terms.sum = Magnitude(e.y) + any_order + last_rounding(e);
+    terms.sum = Magnitude(e.y) + e.tree.before_last + last_rounding(e);
     terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
-    return finish(e, std::min(any_order, rules_.partial_sums_error(terms, machine_)));
+    return finish(e, std::min(e.tree.before_last, rules_.partial_sums_error(terms, machine_)));
   }
 
   /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
@@ -167,11 +173,8 @@ public:
   }
 
 private:
-  /// T-10: the tree has the products and the addend as leaves.
   double by_additions(const Element& e) const {
-    if (!scale_.is_trivial()) return finish_scaled(e, any_order_sum(e.products, Addend{}, e.total).whole);
-    const Magnitude total = e.total + e.addend.magnitude;
-    return finish(e, any_order_sum(e.products, e.addend, total).before_last);
+    return scale_.is_trivial() ? finish(e, e.tree.before_last) : finish_scaled(e, e.tree.whole);
   }
 
   /// T-21, or T-10 where no matrix unit was used after all: scaling and the addend come after the sum, to nearest.
@@ -342,6 +345,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     if (machine.tensor_core) {
       element.reach =
           setting.rules->alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);
+    } else {
+      element.tree = bound.tree_error(element);
     }
     const double any_order = std::isfinite(y) ? bound.any_order(element) : infinity;
     result.any_order.push_back(any_order);
