@@ -1,5 +1,6 @@
 #include "model/fold.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <variant>
 
@@ -36,8 +37,9 @@ std::optional<StoredTensor> select_elements(const Op& op, const std::vector<cons
     return std::nullopt;
   std::vector<std::byte> bytes(elements * width);
   std::byte* target = bytes.data();
+  const bool fill_is_zero_bits = fill_value(op) == 0.0 && !std::signbit(fill_value(op));
   for (const ElementSource& source : plan_selection(op, shapes, shape)) {
-    if (source.is_fill() && fill_value(op) != 0.0) return std::nullopt;
+    if (source.is_fill() && !fill_is_zero_bits) return std::nullopt;
     if (!source.is_fill()) std::memcpy(target, operands[source.input]->bytes().data() + source.index * width, width);
     target += width;
   }

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -279,13 +280,16 @@ TEST_CASE("a Pad of a constant is folded where it adds zeros, and a layer where 
         .initializer("c", {1}, std::vector<float>{5})
         .initializer("pads", {2}, Integers{1, 1})
         .initializer("two", {}, std::vector<float>{2})
+        .initializer("minus_zero", {}, std::vector<float>{-0.0f})
         .node("Pad", inputs, "p")
         .node("Add", {"x", "p"}, "y")
         .output("y");
-    return values_of(model, Tensor<float>({3}, {0, 0, 0}));
+    return values_of(model, Tensor<float>({3}, {-0.0f, -0.0f, -0.0f}));
   };
   CHECK(padded({"c", "pads"}) == std::vector<double>{0, 5, 0});
   CHECK(padded({"c", "pads", "two"}) == std::vector<double>{2, 5, 2});
+  CHECK_FALSE(std::signbit(padded({"c", "pads"}).front()));
+  CHECK(std::signbit(padded({"c", "pads", "minus_zero"}).front()));
 }
 
 TEST_CASE("an op is read from the opset on that introduced it") {
