@@ -367,10 +367,10 @@ private:
   // ---- ops ----------------------------------------------------------------------------------------------------------
 
   static MappedOps as_list(MappedOp mapped) {
+    std::vector<MappedOps::Input> inputs;
+    for (const std::size_t slot : mapped.slots) inputs.push_back(MappedOps::slot(slot));
     MappedOps list;
-    MappedOps::Step& step = list.steps.emplace_back(MappedOps::Step{std::move(mapped.op), {}});
-    for (const std::size_t slot : mapped.slots) step.inputs.push_back({MappedOps::Source::slot, slot});
-    list.outputs.push_back({MappedOps::Source::step, 0});
+    list.outputs = {list.add(std::move(mapped.op), std::move(inputs))};
     return list;
   }
 

@@ -35,12 +35,10 @@ Mapping map_arithmetic(const NodeView& node) {
   op::Unsqueeze unsqueeze;
   for (std::size_t i = placed; i < rank - first; ++i) unsqueeze.axes.push_back(static_cast<std::int64_t>(i));
   if (unsqueeze.axes.empty()) return map_plain<T>(node);
-  using Source = MappedOps::Source;
-  MappedOps ops;
-  ops.steps.push_back({std::move(unsqueeze), {{Source::slot, 1}}});
-  ops.steps.push_back({T{}, {{Source::slot, 0}, {Source::step, 0}}});
-  ops.outputs.push_back({Source::step, 1});
-  return ops;
+  MappedOps mapped;
+  const MappedOps::Input second = mapped.add(std::move(unsqueeze), {MappedOps::slot(1)});
+  mapped.outputs = {mapped.add(T{}, {MappedOps::slot(0), second})};
+  return mapped;
 }
 
 Mapping map_gemm(const NodeView& node) {
@@ -150,9 +148,8 @@ Mapping map_dropout_with_mask(const NodeView& node) {
   const auto count = static_cast<std::size_t>(element_count(*shape));
   if (!node.allowance.take(count)) return NotMapped{"its mask is larger than a file of this size justifies"};
   MappedOps mapped;
-  mapped.steps.push_back({op::Identity{}, {{MappedOps::Source::slot, 0}}});
   mapped.constants.emplace_back(ElementType::boolean, *shape, std::vector<std::byte>(count, std::byte{1}));
-  mapped.outputs = {{MappedOps::Source::step, 0}, {MappedOps::Source::constant, 0}};
+  mapped.outputs = {mapped.add(op::Identity{}, {MappedOps::slot(0)}), {MappedOps::Source::constant, 0}};
   return mapped;
 }
 
@@ -278,9 +275,8 @@ constexpr std::array<Rule, 30> rules = {{
 
 std::string why_too_old(std::int64_t opset, std::int64_t since) {
   return "opset " + std::to_string(opset) + " is older than " + std::to_string(since) +
-         ", the first that has this op in a form known here; export the model for that opset or a newer one, or "
-         "convert "
-         "it with onnx.version_converter";
+         ", the first that has this op in a form known here; export the model for that opset or a newer one, "
+         "or convert it with onnx.version_converter";
 }
 
 bool knows_attribute(const Rule& rule, std::string_view name, std::int64_t opset) {

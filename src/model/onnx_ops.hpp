@@ -62,6 +62,13 @@ struct MappedOps {
   std::vector<Step> steps;
   std::vector<StoredTensor> constants;
   std::vector<Input> outputs;  ///< what the node's outputs are; as many as it has, or fewer where the others are unused
+
+  static Input slot(std::size_t index) { return {Source::slot, index}; }
+  /// Appends a step and gives its result.
+  Input add(Op op, std::vector<Input> inputs) {
+    steps.push_back({std::move(op), std::move(inputs)});
+    return {Source::step, steps.size() - 1};
+  }
 };
 /// … a constant …
 struct MappedConstant {

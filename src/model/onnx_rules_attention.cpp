@@ -5,11 +5,11 @@
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/selections.hpp"
 
 namespace driftbound::onnx {
 namespace {
 
-using Source = MappedOps::Source;
 using Result = op::Attention::Result;
 
 // Inputs of an Attention.
@@ -46,8 +46,7 @@ Lengths lengths_of(const NodeView& node) {
 /// Which keys the queries see, and by how much the scores are shifted.
 struct Masks {
   Allowance& allowance;
-  Shape shape;
-  std::vector<bool> visible;            ///< empty: all
+  op::Where visible;                    ///< empty: all
   std::optional<StoredTensor> addends;  ///< a constant mask without its infinities
 };
 
@@ -59,20 +58,14 @@ void pay_for(Masks& masks, const Shape& shape) {
     throw Unsupported("a mask " + to_string(shape) + " is larger than a file of this size justifies");
 }
 
-void hide_where(Masks& masks, const Shape& shape, const std::vector<bool>& visible) {
-  if (masks.visible.empty()) {
-    masks.shape = shape;
+/// The keys hidden so far stay so.
+void show_only(Masks& masks, const op::Where& visible) {
+  if (masks.visible.condition.empty()) {
     masks.visible = visible;
     return;
   }
-  const Shape both = broadcast(masks.shape, shape);
-  pay_for(masks, both);
-  const BroadcastIndex in_first(masks.shape, both), in_second(shape, both);
-  std::vector<bool> joined;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(both)); ++i)
-    joined.push_back(masks.visible[in_first(i)] && visible[in_second(i)]);
-  masks.shape = both;
-  masks.visible = std::move(joined);
+  pay_for(masks, broadcast(masks.visible.condition_shape, visible.condition_shape));
+  masks.visible = both(masks.visible, visible);
 }
 
 /// Booleans say which keys are seen; of numbers minus infinity says so, and the others are added.
@@ -80,16 +73,16 @@ void read_mask(Masks& masks, const StoredTensor& stored) {
   pay_for(masks, stored.shape());
   const Tensor<double> numbers = stored.to_double();
   const bool is_boolean = stored.type() == ElementType::boolean;
-  std::vector<bool> visible;
+  op::Where visible{numbers.shape, {}};
   for (const double number : numbers.values)
-    visible.push_back(is_boolean ? number != 0.0 : number != -std::numeric_limits<double>::infinity());
-  const bool hides = std::find(visible.begin(), visible.end(), false) != visible.end();
-  if (hides) hide_where(masks, numbers.shape, visible);
+    visible.condition.push_back(is_boolean ? number != 0.0 : number != -std::numeric_limits<double>::infinity());
+  const bool hides = std::find(visible.condition.begin(), visible.condition.end(), false) != visible.condition.end();
+  if (hides) show_only(masks, visible);
   if (is_boolean || !hides) return;
   std::vector<std::byte> bytes(stored.bytes().begin(), stored.bytes().end());
   const std::size_t width = bytes_per_element(stored.type());
-  for (std::size_t i = 0; i < visible.size(); ++i) {
-    if (!visible[i]) std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * width), width, std::byte{0});
+  for (std::size_t i = 0; i < visible.condition.size(); ++i) {
+    if (!visible.condition[i]) std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(i * width), width, std::byte{0});
   }
   masks.addends = StoredTensor(stored.type(), numbers.shape, std::move(bytes));
 }
@@ -98,34 +91,33 @@ void read_mask(Masks& masks, const StoredTensor& stored) {
 std::int64_t pad_mask(Masks& masks, std::int64_t masked, std::int64_t keys) {
   if (masked >= keys) return 0;
   if (masked == 1) throw Unsupported("a mask of one key: for all of them to some runtimes, for the first to others");
-  Shape shape = masks.visible.empty() ? Shape{keys} : masks.shape;
+  auto& [shape, visible] = masks.visible;
+  if (visible.empty()) shape = {keys};
   shape.back() = keys;
   pay_for(masks, shape);
-  if (masks.visible.empty()) masks.visible.assign(static_cast<std::size_t>(masked), true);
+  if (visible.empty()) visible.assign(static_cast<std::size_t>(masked), true);
   std::vector<bool> padded;
-  for (std::size_t i = 0; i < masks.visible.size(); ++i) {
-    padded.push_back(masks.visible[i]);
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    padded.push_back(visible[i]);
     if ((i + 1) % static_cast<std::size_t>(masked) == 0)
       padded.resize(padded.size() + static_cast<std::size_t>(keys - masked), false);
   }
-  masks.shape = std::move(shape);
-  masks.visible = std::move(padded);
+  visible = std::move(padded);
   return keys - masked;
 }
 
 /// Sample n has `counts[n]` keys. Where queries are counted from the end, its last query sees all of them.
 void hide_behind(Masks& masks, const std::vector<std::int64_t>& counts, const Lengths& lengths, bool is_causal) {
-  const Shape shape = {static_cast<std::int64_t>(counts.size()), 1, *lengths.queries, *lengths.keys};
-  pay_for(masks, shape);
-  std::vector<bool> visible;
+  op::Where visible{{static_cast<std::int64_t>(counts.size()), 1, *lengths.queries, *lengths.keys}, {}};
+  pay_for(masks, visible.condition_shape);
   for (const std::int64_t given : counts) {
     const std::int64_t count = std::clamp<std::int64_t>(given, 0, *lengths.keys);
     for (std::int64_t i = 0; i < *lengths.queries; ++i) {
       const std::int64_t seen = is_causal ? std::min(count, count - *lengths.queries + i + 1) : count;
-      for (std::int64_t j = 0; j < *lengths.keys; ++j) visible.push_back(j < seen);
+      for (std::int64_t j = 0; j < *lengths.keys; ++j) visible.condition.push_back(j < seen);
     }
   }
-  hide_where(masks, shape, visible);
+  show_only(masks, visible);
 }
 
 op::Attention attributes_of(const NodeView& node) {
@@ -149,25 +141,24 @@ public:
   explicit Steps(const NodeView& node) : node_(node) {}
 
   MappedOps::Input add(Op op, std::vector<MappedOps::Input> inputs) {
-    mapped_.steps.push_back({std::move(op), std::move(inputs)});
-    return {Source::step, mapped_.steps.size() - 1};
+    return mapped_.add(std::move(op), std::move(inputs));
   }
 
   MappedOps::Input constant(StoredTensor tensor) {
     mapped_.constants.push_back(std::move(tensor));
-    return {Source::constant, mapped_.constants.size() - 1};
+    return {MappedOps::Source::constant, mapped_.constants.size() - 1};
   }
 
   /// Keys or values as [N, heads, length, size], with those of the cache in front.
   MappedOps::Input joined(std::size_t slot, std::size_t cache, std::int64_t heads, bool is_output) {
-    MappedOps::Input all{Source::slot, slot};
+    MappedOps::Input all = MappedOps::slot(slot);
     if (!is_given(node_, cache) && !is_output) return all;
     if (rank_of(node_, slot) == 3u) {
       all = add(op::Reshape{{0, 0, heads, -1}, false}, {all});
       all = add(op::Transpose{{0, 2, 1, 3}}, {all});
     }
     if (!is_given(node_, cache)) return all;
-    return add(op::Concat{2}, {{Source::slot, cache}, all});
+    return add(op::Concat{2}, {MappedOps::slot(cache), all});
   }
 
   MappedOps finish(std::vector<MappedOps::Input> outputs) {
@@ -191,7 +182,7 @@ std::optional<MappedOps::Input> add_mask(const NodeView& node, Steps& steps, Mas
   const auto masked = rank && *rank > 0 ? extent_of(node, mask, *rank - 1) : std::nullopt;
   const std::int64_t missing = masked && lengths.keys ? pad_mask(masks, *masked, *lengths.keys) : 0;
   if (!is_added) return std::nullopt;
-  MappedOps::Input addends{Source::slot, mask};
+  MappedOps::Input addends = MappedOps::slot(mask);
   if (masks.addends) addends = steps.constant(*masks.addends);
   if (missing == 0) return addends;
   op::Pad pad;
@@ -234,15 +225,14 @@ Mapping map_attention(const NodeView& node) {
   attention.first_query = lengths.cached.value_or(0);
 
   Steps steps(node);
-  Masks masks{node.allowance, {}, {}, std::nullopt};
+  Masks masks{node.allowance, {}, std::nullopt};
   const std::int64_t heads = attention.key_heads == 0 ? attention.query_heads : attention.key_heads;
-  std::vector<MappedOps::Input> inputs = {{Source::slot, query},
-                                          steps.joined(key, past_key, heads, is_used(node, 1)),
+  std::vector<MappedOps::Input> inputs = {MappedOps::slot(query), steps.joined(key, past_key, heads, is_used(node, 1)),
                                           steps.joined(value, past_value, heads, is_used(node, 2))};
   if (const auto addends = add_mask(node, steps, masks, lengths)) inputs.push_back(*addends);
   count_keys(node, attention, masks, lengths);
-  attention.visible_shape = masks.shape;
-  attention.visible = masks.visible;
+  attention.visible_shape = masks.visible.condition_shape;
+  attention.visible = masks.visible.condition;
 
   std::vector<MappedOps::Input> outputs = {steps.add(attention, inputs), inputs[1], inputs[2]};
   if (is_used(node, 3)) {
@@ -263,11 +253,10 @@ Mapping map_rotary(const NodeView& node) {
   if (positions == nullptr) return NotMapped{"its positions are computed, not constants"};
   const Tensor<std::int64_t> rows = positions->to_int64();
   MappedOps mapped;
-  for (const std::size_t table : {std::size_t{1}, std::size_t{2}}) {
-    mapped.steps.push_back({op::Gather{0, rows.shape, rows.values}, {{Source::slot, table}}});
-  }
-  mapped.steps.push_back({rotary, {{Source::slot, 0}, {Source::step, 0}, {Source::step, 1}}});
-  mapped.outputs.push_back({Source::step, 2});
+  const op::Gather named{0, rows.shape, rows.values};
+  const MappedOps::Input cosine = mapped.add(named, {MappedOps::slot(1)});
+  const MappedOps::Input sine = mapped.add(named, {MappedOps::slot(2)});
+  mapped.outputs = {mapped.add(rotary, {MappedOps::slot(0), cosine, sine})};
   return mapped;
 }
 

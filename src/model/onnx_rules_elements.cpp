@@ -17,16 +17,12 @@ Mapping map_powers(const Tensor<double>& exponents) {
   if (distinct.empty() || distinct.size() > most_exponents)
     return NotMapped{"its exponents are more than 256 different numbers, or none"};
   MappedOps mapped;
-  const auto step = [&](Op op, std::vector<MappedOps::Input> inputs) {
-    mapped.steps.push_back({std::move(op), std::move(inputs)});
-    return MappedOps::Input{MappedOps::Source::step, mapped.steps.size() - 1};
-  };
   std::optional<MappedOps::Input> result;
   for (const double exponent : distinct) {
-    const MappedOps::Input power = step(op::Pow{exponent}, {{MappedOps::Source::slot, 0}});
+    const MappedOps::Input power = mapped.add(op::Pow{exponent}, {MappedOps::slot(0)});
     op::Where has_exponent{exponents.shape, {}};
     for (const double each : exponents.values) has_exponent.condition.push_back(each == exponent);
-    result = step(std::move(has_exponent), {power, result.value_or(power)});
+    result = mapped.add(std::move(has_exponent), {power, result.value_or(power)});
   }
   mapped.outputs = {*result};
   return mapped;
@@ -104,9 +100,8 @@ Mapping map_prelu(const NodeView& node) {
   op::Unsqueeze behind;
   for (std::size_t axis = 1; axis + 1 < *rank; ++axis) behind.axes.push_back(static_cast<std::int64_t>(axis));
   MappedOps mapped;
-  mapped.steps.push_back({std::move(behind), {{MappedOps::Source::slot, 1}}});
-  mapped.steps.push_back({op::PRelu{}, {{MappedOps::Source::slot, 0}, {MappedOps::Source::step, 0}}});
-  mapped.outputs = {{MappedOps::Source::step, 1}};
+  const MappedOps::Input placed = mapped.add(std::move(behind), {MappedOps::slot(1)});
+  mapped.outputs = {mapped.add(op::PRelu{}, {MappedOps::slot(0), placed})};
   return mapped;
 }
 

@@ -31,7 +31,6 @@ Mapping map_group(const NodeView& node) {
 
 /// Mean and 1 / sqrt(variance + epsilon), the outputs after the first, are ops of their own.
 Mapping layer_with_statistics(const NodeView& node, const op::LayerNormalization& norm) {
-  using Source = MappedOps::Source;
   const auto rank = rank_of(node, 0);
   if (!rank) return NotMapped{"its outputs after the first are used, and the rank of its input is not known"};
   const auto signed_rank = static_cast<std::int64_t>(*rank);
@@ -40,21 +39,17 @@ Mapping layer_with_statistics(const NodeView& node, const op::LayerNormalization
     axes.push_back(axis);
   }
   MappedOps mapped;
-  const auto step = [&](Op op, std::vector<MappedOps::Input> inputs) {
-    mapped.steps.push_back({std::move(op), std::move(inputs)});
-    return MappedOps::Input{Source::step, mapped.steps.size() - 1};
-  };
   std::vector<MappedOps::Input> inputs;
-  for (const std::size_t slot : given_slots(node)) inputs.push_back({Source::slot, slot});
-  const MappedOps::Input x{Source::slot, 0}, constant{Source::constant, 0};
+  for (const std::size_t slot : given_slots(node)) inputs.push_back(MappedOps::slot(slot));
+  const MappedOps::Input x = MappedOps::slot(0), constant{MappedOps::Source::constant, 0};
   mapped.constants.push_back(StoredTensor::from(Tensor<float>({}, {static_cast<float>(norm.epsilon)})));
-  const MappedOps::Input y = step(norm, inputs);
-  const MappedOps::Input mean = step(op::ReduceMean{axes, true}, {x});
-  const MappedOps::Input centred = step(op::Sub{}, {x, mean});
-  const MappedOps::Input squares = step(op::Mul{}, {centred, centred});
-  const MappedOps::Input variance = step(op::ReduceMean{axes, true}, {squares});
-  const MappedOps::Input root = step(op::Sqrt{}, {step(op::Add{}, {variance, constant})});
-  mapped.outputs = {y, mean, step(op::Reciprocal{}, {root})};
+  const MappedOps::Input y = mapped.add(norm, inputs);
+  const MappedOps::Input mean = mapped.add(op::ReduceMean{axes, true}, {x});
+  const MappedOps::Input centred = mapped.add(op::Sub{}, {x, mean});
+  const MappedOps::Input squares = mapped.add(op::Mul{}, {centred, centred});
+  const MappedOps::Input variance = mapped.add(op::ReduceMean{axes, true}, {squares});
+  const MappedOps::Input root = mapped.add(op::Sqrt{}, {mapped.add(op::Add{}, {variance, constant})});
+  mapped.outputs = {y, mean, mapped.add(op::Reciprocal{}, {root})};
   return mapped;
 }
 

@@ -151,8 +151,7 @@ Mapping map_split(const NodeView& node) {
   std::int64_t start = 0;
   for (const std::int64_t part : *parts) {
     if (part < 0) fail("a part of negative extent");
-    mapped.outputs.push_back({MappedOps::Source::step, mapped.steps.size()});
-    mapped.steps.push_back({op::Slice{{start}, {start + part}, {axis}, {}}, {{MappedOps::Source::slot, 0}}});
+    mapped.outputs.push_back(mapped.add(op::Slice{{start}, {start + part}, {axis}, {}}, {MappedOps::slot(0)}));
     start += part;
   }
   return mapped;
@@ -193,7 +192,7 @@ Mapping map_resize(const NodeView& node) {
   const auto scales = scales_of(node, shape);
   if (!scales || scales->size() != shape.size()) return NotMapped{"its scales are computed, or those of some axes"};
   MappedOps mapped;
-  MappedOps::Input result{MappedOps::Source::slot, 0};
+  MappedOps::Input result = MappedOps::slot(0);
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     const double scale = (*scales)[axis];
     if (scale == 1.0) continue;
@@ -206,8 +205,7 @@ Mapping map_resize(const NodeView& node) {
     if (!node.allowance.take(static_cast<std::size_t>(repeat.indices_shape[0]) * sizeof(std::int64_t)))
       return NotMapped{"more elements along an axis than a file of this size justifies"};
     for (std::int64_t i = 0; i < repeat.indices_shape[0]; ++i) repeat.indices.push_back(i / factor);
-    mapped.steps.push_back({std::move(repeat), {result}});
-    result = {MappedOps::Source::step, mapped.steps.size() - 1};
+    result = mapped.add(std::move(repeat), {result});
   }
   if (mapped.steps.empty()) return MappedOp{op::Identity{}, {0}};
   mapped.outputs = {result};

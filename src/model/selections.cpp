@@ -247,6 +247,14 @@ Shape where_shape(const op::Where& where, const Shape& a, const Shape& b) {
   return broadcast(broadcast(where.condition_shape, a), b);
 }
 
+op::Where both(const op::Where& a, const op::Where& b) {
+  op::Where result{broadcast(a.condition_shape, b.condition_shape), {}};
+  const BroadcastIndex in_a(a.condition_shape, result.condition_shape), in_b(b.condition_shape, result.condition_shape);
+  const auto entries = static_cast<std::size_t>(element_count(result.condition_shape));
+  for (std::size_t i = 0; i < entries; ++i) result.condition.push_back(a.condition[in_a(i)] && b.condition[in_b(i)]);
+  return result;
+}
+
 std::vector<ElementSource> chosen(const op::Where& where, const std::vector<Shape>& inputs, const Shape& output) {
   const BroadcastIndex condition(where.condition_shape, output), a(inputs[0], output), b(inputs[1], output);
   std::vector<ElementSource> sources(static_cast<std::size_t>(element_count(output)));

@@ -21,6 +21,10 @@ Shape windows_shape(const op::Windows& windows, const Shape& input);
 /// Throws:    ShapeMismatch as slice_shape
 bool keeps_axis(const op::Slice& slice, std::size_t axis, std::size_t rank);
 
+/// The condition that holds where both do, broadcast against each other.
+/// Throws:    ShapeMismatch
+op::Where both(const op::Where& a, const op::Where& b);
+
 std::vector<ElementSource> sliced(const op::Slice& slice, const Shape& input, const Shape& output);
 std::vector<ElementSource> gathered(const op::Gather& gather, const Shape& input);
 std::vector<ElementSource> expanded(const Shape& input, const Shape& output);

@@ -5,6 +5,7 @@
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
+#include "model/selections.hpp"
 #include "model/shapes.hpp"
 
 namespace driftbound::composites {
@@ -57,16 +58,6 @@ op::Where causal_mask(std::int64_t queries, std::int64_t keys, std::int64_t firs
   return mask;
 }
 
-op::Where both(const op::Where& a, const op::Where& b) {
-  op::Where result{broadcast(a.condition_shape, b.condition_shape), {}};
-  const std::int64_t entries = element_count(result.condition_shape);
-  require_few(1, entries, std::int64_t{1} << 22);
-  const BroadcastIndex in_a(a.condition_shape, result.condition_shape), in_b(b.condition_shape, result.condition_shape);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(entries); ++i)
-    result.condition.push_back(a.condition[in_a(i)] && b.condition[in_b(i)]);
-  return result;
-}
-
 /// Which keys a query sees, by the op's mask and causality together.
 op::Where visibility(const op::Attention& attention, const Shape& scores) {
   const auto causal = [&] { return causal_mask(scores[2], scores[3], attention.first_query); };
@@ -77,7 +68,10 @@ op::Where visibility(const op::Attention& attention, const Shape& scores) {
     throw ShapeMismatch(fmt::format("a mask {} for scores {}", to_string(shape), to_string(scores)));
   }
   const op::Where mask{shape, attention.visible};
-  return attention.is_causal ? both(mask, causal()) : mask;
+  if (!attention.is_causal) return mask;
+  const op::Where earlier = causal();
+  require_few(1, element_count(broadcast(shape, earlier.condition_shape)), std::int64_t{1} << 22);
+  return both(mask, earlier);
 }
 
 /// For every row of a mask over keys whether it holds.
