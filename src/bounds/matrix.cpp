@@ -6,39 +6,36 @@
 
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
-#include "num/parallel.hpp"
+#include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::int64_t work_worth_a_thread = 1 << 20;
+/// From here on what M <= 2^50 products lost by underflow is less than two units of the sum.
+constexpr double underflow_does_not_show = 0x1p-900;
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Row-major [k, n] copy of one batch's B.
-std::vector<double> pack_b(const ProductPlan& plan, std::int64_t batch, std::span<const double> b) {
-  std::vector<double> packed(at(plan.k * plan.n));
-  for (std::int64_t k = 0; k < plan.k; ++k) {
-    for (std::int64_t j = 0; j < plan.n; ++j) packed[at(k * plan.n + j)] = b[plan.b_index(batch, k, j)];
-  }
-  return packed;
+/// The smallest element that is not 0; infinite without one.
+double smallest_nonzero(std::span<const double> values) {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const double x : values) smallest = x != 0.0 && x < smallest ? x : smallest;
+  return smallest;
 }
 
-void accumulate_row(const ProductPlan& plan, std::int64_t batch, std::int64_t i, std::span<const double> a,
-                    const std::vector<double>& b, double* row) {
-  for (std::int64_t k = 0; k < plan.k; ++k) {
-    const double factor = a[plan.a_index(batch, i, k)];
-    const double* b_row = b.data() + k * plan.n;
-    for (std::int64_t j = 0; j < plan.n; ++j) row[j] += factor * b_row[j];
-  }
+/// Whether a product of two elements that are not 0 may be subnormal.
+bool may_underflow(std::span<const double> a, std::span<const double> b) {
+  return !(smallest_nonzero(a) * smallest_nonzero(b) >= 0x1p-1021);
 }
 
 }  // namespace
 
 double outward(double value, std::int64_t roundings, std::int64_t products) {
   if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+  const bool one_rounding_up_suffices = value >= underflow_does_not_show || (value == 0.0 && products == 0);
+  if (one_rounding_up_suffices) return value * (1.0 + static_cast<double>(2 * roundings + 4) * 0x1p-53);
   const double factor = 1.0 + static_cast<double>(2 * roundings) * 0x1p-53;
   const double underflowed = static_cast<double>(products) * std::numeric_limits<double>::denorm_min();
   return add_up(mul_up(value, factor), underflowed);
@@ -46,24 +43,19 @@ double outward(double value, std::int64_t roundings, std::int64_t products) {
 
 std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                                const Rules& rules, int threads) {
-  std::vector<double> c(at(plan.batches * plan.m * plan.n), 0.0);
+  PackedMatrices<double> packed;
+  pack_missing<double>(plan, b, packed);
+  const SummationOrder fused_chain{SummationOrder::Kind::sequential, 0, true};
+  std::vector<double> c = multiply<double>(plan, a, packed, fused_chain, threads);
+  if (!may_underflow(a, b)) {
+    for (double& value : c) value = rules.outward(value, plan.k, 0);
+    return c;
+  }
   const NonzeroCounts nonzero = count_nonzero(plan, a, b);
-  std::vector<double> packed;
-  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    const bool same_b = batch > 0 && plan.b_batch[at(batch)] == plan.b_batch[at(batch - 1)];
-    if (!same_b) packed = pack_b(plan, batch, b);
-    const bool worth_it = plan.m * plan.n * plan.k >= work_worth_a_thread;
-    parallel_for(plan.m, worth_it ? threads : 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t row = batch * plan.m + i;
-        double* values = c.data() + row * plan.n;
-        accumulate_row(plan, batch, i, a, packed, values);
-        for (std::int64_t j = 0; j < plan.n; ++j) {
-          const std::int64_t products = std::min(nonzero.rows[at(row)], nonzero.columns[at(batch * plan.n + j)]);
-          values[j] = rules.outward(values[j], plan.k, products);
-        }
-      }
-    });
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const std::size_t row = i / at(plan.n);
+    const std::size_t column = row / at(plan.m) * at(plan.n) + i % at(plan.n);
+    c[i] = rules.outward(c[i], plan.k, std::min(nonzero.rows[row], nonzero.columns[column]));
   }
   return c;
 }

@@ -17,7 +17,7 @@ double outward(double value, std::int64_t roundings, std::int64_t products);
 
 /// Upper bounds of sum_k a_ik b_kj for nonnegative a and b, laid out as the operands of the plan.
 /// Shapes:    [batches * m * n]
-/// Tightness: relative excess at most 3 k 2^-52 where nothing underflows
+/// Tightness: relative excess at most (3 k + 6) 2^-53 where nothing underflows
 /// Source:    docs/theory.md T-08
 std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                                const Rules& rules, int threads);

@@ -29,12 +29,12 @@ std::vector<Real> packed_matrix(const ProductPlan& plan, const Real* b) {
 
 /// A[batch, i, k] as one row-major matrix of batches * m rows.
 template <class Real>
-std::vector<Real> rows_of(const ProductPlan& plan, const Tensor<Real>& a) {
+std::vector<Real> rows_of(const ProductPlan& plan, std::span<const Real> a) {
   std::vector<Real> rows;
   rows.reserve(static_cast<std::size_t>(plan.batches * plan.m * plan.k));
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     for (std::int64_t i = 0; i < plan.m; ++i) {
-      for (std::int64_t k = 0; k < plan.k; ++k) rows.push_back(a.values[plan.a_index(batch, i, k)]);
+      for (std::int64_t k = 0; k < plan.k; ++k) rows.push_back(a[plan.a_index(batch, i, k)]);
     }
   }
   return rows;
@@ -56,19 +56,20 @@ int threads_for(std::int64_t rows, std::size_t n, std::size_t k, int threads) {
 }  // namespace
 
 template <class Real>
-void pack_missing(const ProductPlan& plan, const Tensor<Real>& b, PackedMatrices<Real>& packed) {
+void pack_missing(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> b,
+                  PackedMatrices<Real>& packed) {
   for (const std::int64_t offset : plan.b_batch) {
-    if (!packed.contains(offset)) packed.emplace(offset, packed_matrix(plan, b.values.data() + offset));
+    if (!packed.contains(offset)) packed.emplace(offset, packed_matrix(plan, b.data() + offset));
   }
 }
 
 template <class Real>
-std::vector<Real> multiply(const ProductPlan& plan, const Tensor<Real>& a, const PackedMatrices<Real>& b,
-                           const SummationOrder& order, int threads) {
+std::vector<Real> multiply(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                           const PackedMatrices<Real>& b, const SummationOrder& order, int threads) {
   std::vector<Real> c(static_cast<std::size_t>(plan.batches * plan.m * plan.n));
   if (c.empty()) return c;
-  const std::vector<Real> gathered = is_row_major(plan) ? std::vector<Real>{} : rows_of(plan, a);
-  const Real* rows = gathered.empty() ? a.values.data() : gathered.data();
+  const std::vector<Real> gathered = is_row_major(plan) ? std::vector<Real>{} : rows_of<Real>(plan, a);
+  const Real* rows = gathered.empty() ? a.data() : gathered.data();
   for (std::int64_t first = 0, last = 0; first < plan.batches; first = last) {  // batches that share a B
     const std::int64_t offset = plan.b_batch[static_cast<std::size_t>(first)];
     while (last < plan.batches && plan.b_batch[static_cast<std::size_t>(last)] == offset) ++last;
@@ -89,11 +90,11 @@ std::vector<Real> multiply(const ProductPlan& plan, const Tensor<Real>& a, const
   return c;
 }
 
-template void pack_missing<float>(const ProductPlan&, const Tensor<float>&, PackedMatrices<float>&);
-template void pack_missing<double>(const ProductPlan&, const Tensor<double>&, PackedMatrices<double>&);
-template std::vector<float> multiply<float>(const ProductPlan&, const Tensor<float>&, const PackedMatrices<float>&,
+template void pack_missing<float>(const ProductPlan&, std::span<const float>, PackedMatrices<float>&);
+template void pack_missing<double>(const ProductPlan&, std::span<const double>, PackedMatrices<double>&);
+template std::vector<float> multiply<float>(const ProductPlan&, std::span<const float>, const PackedMatrices<float>&,
                                             const SummationOrder&, int);
-template std::vector<double> multiply<double>(const ProductPlan&, const Tensor<double>&, const PackedMatrices<double>&,
-                                              const SummationOrder&, int);
+template std::vector<double> multiply<double>(const ProductPlan&, std::span<const double>,
+                                              const PackedMatrices<double>&, const SummationOrder&, int);
 
 }  // namespace driftbound

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "driftbound/model/layout.hpp"
@@ -15,12 +17,23 @@ using PackedMatrices = std::map<std::int64_t, std::vector<Real>>;
 
 /// Packs the matrices of b that the plan names and `packed` lacks.
 template <class Real>
-void pack_missing(const ProductPlan& plan, const Tensor<Real>& b, PackedMatrices<Real>& packed);
+void pack_missing(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> b, PackedMatrices<Real>& packed);
 
 /// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] in the declared order, row-major.
 /// Guarantee: the same bits for every number of threads and every instruction set
 template <class Real>
+std::vector<Real> multiply(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                           const PackedMatrices<Real>& b, const SummationOrder& order, int threads);
+
+template <class Real>
+void pack_missing(const ProductPlan& plan, const Tensor<Real>& b, PackedMatrices<Real>& packed) {
+  pack_missing<Real>(plan, std::span<const Real>(b.values), packed);
+}
+
+template <class Real>
 std::vector<Real> multiply(const ProductPlan& plan, const Tensor<Real>& a, const PackedMatrices<Real>& b,
-                           const SummationOrder& order, int threads);
+                           const SummationOrder& order, int threads) {
+  return multiply<Real>(plan, std::span<const Real>(a.values), b, order, threads);
+}
 
 }  // namespace driftbound
