@@ -61,6 +61,13 @@ double expm1_up(double x) {
   return add_up(x, mul_up(e_minus_2, mul_up(x, x)));
 }
 
+double exp_remainder_up(double x) {
+  if (!(x <= overflow_threshold)) return infinity;
+  if (!(x <= 0x1p-8)) return sub_up(expm1_up(x), x);
+  constexpr double third = 0.33333333333333337;  // rounded up
+  return mul_up(mul_up(0.5, mul_up(x, x)), add_up(1.0, mul_up(third, expm1_up(x))));
+}
+
 double log1p_up(double x) {
   if (!(x < infinity)) return infinity;
   constexpr double small = 0x1p-4;
@@ -80,6 +87,10 @@ double log_up(double x) {
   const double n = exponent - 1;
   const double powers_of_two = mul_up(n, n > 0.0 ? ln2_up : ln2_down);
   return add_up(powers_of_two, log1p_up(significand - 1.0));
+}
+
+double power_up(double x, double p) {
+  return x == 0.0 ? 0.0 : exp_up(mul_up(p, log_up(x)));
 }
 
 double atan_up(double x) {

@@ -32,8 +32,7 @@ Hyperbolic hyperbolic_of(Magnitude e) {
 
 /// base^p for p > 0.
 Magnitude power_up(Magnitude base, double p) {
-  if (base == Magnitude()) return base;
-  return Magnitude(exp_up(mul_up(p, log_up(base.value()))));
+  return Magnitude(bounds::power_up(base.value(), p));
 }
 
 /// e^(p l) - 1 for p > 0.

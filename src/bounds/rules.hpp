@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
@@ -114,6 +115,9 @@ struct Rules {
   Group reduce_sum = propagate_reduce_sum;  // T-53
   Group reduce_max = propagate_reduce_max;  // T-53
   Group reduce_min = propagate_reduce_min;  // T-53
+
+  // adjoints
+  LinearRules linear;  // T-65, T-66
 };
 
 }  // namespace driftbound::bounds

@@ -17,6 +17,9 @@ struct BoundFault {
   std::function<std::int64_t(const driftbound::bounds::Rules&)> check;
 };
 
+/// Faults in the rules that bound() uses.
 std::vector<BoundFault> bound_faults();
+/// Faults in the expansions that the adjoints use.
+std::vector<BoundFault> linear_faults();
 
 }  // namespace checks

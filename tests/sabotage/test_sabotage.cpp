@@ -705,10 +705,16 @@ std::set<std::size_t> all_rules() {
   return places;
 }
 
+std::vector<BoundFault> all_faults() {
+  std::vector<BoundFault> all = bound_faults();
+  for (BoundFault& fault : linear_faults()) all.push_back(std::move(fault));
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("every fault in the bounds is caught, by a check that passes without it") {
-  for (const BoundFault& fault : bound_faults()) {
+  for (const BoundFault& fault : all_faults()) {
     CAPTURE(fault.name);
     CHECK(fault.check(bounds::default_rules()) == 0);
     bounds::Rules rules = bounds::default_rules();
@@ -719,7 +725,7 @@ TEST_CASE("every fault in the bounds is caught, by a check that passes without i
 
 TEST_CASE("there is a fault in every rule of both tables") {
   std::set<std::size_t> bound_rules, number_rules;
-  for (const BoundFault& fault : bound_faults()) {
+  for (const BoundFault& fault : all_faults()) {
     bounds::Rules rules = bounds::default_rules();
     fault.inject(rules);
     bound_rules.merge(replaced(rules, bounds::default_rules()));
