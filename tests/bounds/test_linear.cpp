@@ -359,7 +359,7 @@ Centre centre_of(const Tensor<Interval>& exact) {
   return centre;
 }
 
-bounds::Linearised linearised_at(const MovedNode& node, const Centre& centre, bool with_radii = true) {
+bounds::Linearised linearised_at(const MovedNode& node, const Centre& centre, bool with_radii = true, int threads = 1) {
   bounds::NodeView view{&node.graph.nodes[0], {}, &centre.output};
   std::vector<bounds::Radii> radii;
   for (std::size_t slot = 0; slot < node.centre.size(); ++slot) {
@@ -368,6 +368,7 @@ bounds::Linearised linearised_at(const MovedNode& node, const Centre& centre, bo
   }
   bounds::Setting setting;
   setting.rules = &bounds::default_rules();
+  setting.threads = threads;
   return bounds::linearise(view, radii, centre.error, setting);
 }
 
@@ -427,6 +428,21 @@ TEST_CASE("the Lipschitz number of a node is the largest of its elements") {
   CHECK(steepest >= std::exp(2.0));
   CHECK(steepest <= std::exp(2.0) * (1.0 + 0x1p-40));
   CHECK(linearised_at(node, centre).lipschitz.value() > steepest);
+}
+
+TEST_CASE("threads do not change an expansion") {
+  std::mt19937_64 random(89);
+  const Tensor<double> wide = tests::random_tensor<double>({40, 150}, random, 3.0), row({150}, std::vector<double>(150, 0.5));
+  for (const tests::OpCase& one : {tests::OpCase{op::Tanh{}, {wide}}, tests::OpCase{op::Mul{}, {wide, row}},
+                                   tests::OpCase{op::Softmax{0, false}, {wide}}}) {
+    CAPTURE(name_of(one.op));
+    const MovedNode node = moved_node(one, random);
+    const Centre centre = centre_of(evaluated(node, node.centre));
+    const bounds::Linearised alone = linearised_at(node, centre), together = linearised_at(node, centre, true, 3);
+    CHECK(alone.slopes == together.slopes);
+    CHECK(alone.remainder == together.remainder);
+    CHECK(alone.lipschitz == together.lipschitz);
+  }
 }
 
 TEST_CASE("a composite has no expansion of its own") {

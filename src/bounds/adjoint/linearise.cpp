@@ -1,13 +1,22 @@
 #include <algorithm>
+#include <functional>
+#include <mutex>
 #include <string>
 
 #include "bounds/adjoint/linear.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
+#include "num/parallel.hpp"
 
 namespace driftbound::bounds {
 namespace {
+
+constexpr std::size_t work_worth_a_thread = 1 << 12;
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 Linearised own_jacobian(const NodeView& view) {
   Linearised result;
@@ -69,20 +78,9 @@ public:
     Linearised result = own_jacobian(view_);
     result.remainder.resize(view_.output->size());
     const ReductionPlan plan = plan_reduction(softmax, view_.output->shape);
-    const auto length = static_cast<std::size_t>(plan.length);
-    std::vector<double> p(length), error(length), e(length), remainder(length);
-    for (std::int64_t o = 0; o < plan.outer; ++o) {
-      for (std::int64_t i = 0; i < plan.inner; ++i) {
-        const auto at = [&](std::size_t j) { return plan.index(o, static_cast<std::int64_t>(j), i); };
-        for (std::size_t j = 0; j < length; ++j) {
-          p[j] = view_.y(at(j));
-          error[j] = radius_at(y_error_, at(j)).value();
-          e[j] = radius_at(radii_[0], at(j)).value();
-        }
-        rules_.softmax(p, error, e, remainder);
-        for (std::size_t j = 0; j < length; ++j) result.remainder[at(j)] = remainder[j];
-      }
-    }
+    in_ranges(at(plan.outer * plan.inner), at(plan.length), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row) softmax_row(plan, row, result.remainder);
+    });
     return result;
   }
 
@@ -102,33 +100,66 @@ public:
   }
 
 private:
+  /// Ranges of `count` items of which each takes `work` steps, a thread a range.
+  void in_ranges(std::size_t count, std::size_t work, const std::function<void(std::int64_t, std::int64_t)>& f) const {
+    parallel_for(static_cast<std::int64_t>(count), count * work >= work_worth_a_thread ? setting_.threads : 1, f);
+  }
+
   template <class Rule>
   Linearised elements(const Rule& rule, double alpha) const {
-    Linearised result = own_jacobian(view_);
-    result.lipschitz = Magnitude();
     const std::vector<double>& x = view_.input(0).values;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const Linear linear = rule(Point{x[i], radius_at(radii_[0], i), view_.y(i), radius_at(y_error_, i), alpha});
-      result.slopes[0].push_back(linear.slope);
-      result.remainder.push_back(linear.remainder.value());
-      result.lipschitz = std::max(result.lipschitz, linear.lipschitz);
-    }
+    Linearised result;
+    result.slopes.emplace_back(x.size());
+    result.remainder.resize(x.size());
+    result.lipschitz = Magnitude();
+    std::mutex merging;
+    in_ranges(x.size(), 1, [&](std::int64_t first, std::int64_t last) {
+      Magnitude steepest;
+      for (std::size_t i = at(first); i < at(last); ++i) {
+        const Linear linear = rule(Point{x[i], radius_at(radii_[0], i), view_.y(i), radius_at(y_error_, i), alpha});
+        result.slopes[0][i] = linear.slope;
+        result.remainder[i] = linear.remainder.value();
+        steepest = std::max(steepest, linear.lipschitz);
+      }
+      const std::lock_guard lock(merging);
+      result.lipschitz = std::max(result.lipschitz, steepest);
+    });
     return result;
   }
   Linearised unary(LinearRules::Unary rule, double alpha = 0.0) const { return elements(rule, alpha); }
 
   Linearised binary(LinearRules::Binary rule) const {
-    Linearised result = own_jacobian(view_);
     const Tensor<double>&a = view_.input(0), &b = view_.input(1);
+    const std::size_t n = view_.output->size();
     const BroadcastIndex a_index(a.shape, view_.output->shape), b_index(b.shape, view_.output->shape);
-    for (std::size_t i = 0; i < view_.output->size(); ++i) {
-      const std::size_t p = a_index(i), q = b_index(i);
-      const LinearPair pair = rule(a.values[p], radius_at(radii_[0], p), b.values[q], radius_at(radii_[1], q));
-      result.slopes[0].push_back(pair.slope_a);
-      result.slopes[1].push_back(pair.slope_b);
-      result.remainder.push_back(pair.remainder.value());
-    }
+    Linearised result;
+    result.slopes.assign(2, std::vector<double>(n));
+    result.remainder.resize(n);
+    in_ranges(n, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::size_t i = at(first); i < at(last); ++i) {
+        const std::size_t p = a_index(i), q = b_index(i);
+        const LinearPair pair = rule(a.values[p], radius_at(radii_[0], p), b.values[q], radius_at(radii_[1], q));
+        result.slopes[0][i] = pair.slope_a;
+        result.slopes[1][i] = pair.slope_b;
+        result.remainder[i] = pair.remainder.value();
+      }
+    });
     return result;
+  }
+
+  void softmax_row(const ReductionPlan& plan, std::int64_t row, std::vector<double>& result) const {
+    const std::size_t length = at(plan.length);
+    std::vector<double> p(length), error(length), e(length), remainder(length);
+    const auto place = [&](std::size_t j) {
+      return plan.index(row / plan.inner, static_cast<std::int64_t>(j), row % plan.inner);
+    };
+    for (std::size_t j = 0; j < length; ++j) {
+      p[j] = view_.y(place(j));
+      error[j] = radius_at(y_error_, place(j)).value();
+      e[j] = radius_at(radii_[0], place(j)).value();
+    }
+    rules_.softmax(p, error, e, remainder);
+    for (std::size_t j = 0; j < length; ++j) result[place(j)] = remainder[j];
   }
 
   Linearised groups(LinearRules::Group rule) const {
@@ -138,9 +169,9 @@ private:
     result.slopes[0].assign(view_.input(0).size(), 0.0);
     for (std::size_t g = 0; g < view_.output->size(); ++g) {
       for (std::size_t j = 0; j < x.size(); ++j) {
-        const std::size_t at = plan.groups[g] + plan.elements[j];
-        x[j] = view_.input(0).values[at];
-        e[j] = radius_at(radii_[0], at).value();
+        const std::size_t place = plan.groups[g] + plan.elements[j];
+        x[j] = view_.input(0).values[place];
+        e[j] = radius_at(radii_[0], place).value();
       }
       const LinearExtremum extremum = rule(x, e);
       result.slopes[0][plan.groups[g] + plan.elements[extremum.chosen]] = 1.0;
