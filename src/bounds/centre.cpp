@@ -1,18 +1,74 @@
 #include "bounds/centre.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 
-#include "bounds/accuracy.hpp"
-#include "bounds/forward.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/directed.hpp"
+#include "evaluate/product.hpp"
+#include "num/error_free.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double smallest = std::numeric_limits<double>::denorm_min();
+constexpr double unit = 0x1p-53;
+
+/// The largest power of two up to |y|; 0 for subnormal numbers, infinite for what is not finite.
+double power_of_two_in(double y) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(y) & 0x7ff0000000000000u);
+}
+
+/// Half a unit in the last place: the error of a sum rounded to y, 0 where y is so small that the sum is exact.
+double sum_error(double y) {
+  return power_of_two_in(y) * unit;
+}
+
+/// The same for products, quotients and roots, which may underflow.
+double rounding_error(double y) {
+  return std::max(sum_error(y), smallest);
+}
+
+/// A number and an upper bound of its error.
+struct Rounded {
+  double value = 0.0, error = 0.0;
+};
+
+Rounded product_of_numbers(double a, double b) {
+  const double y = a * b;
+  const bool is_exact = a == 0.0 || b == 0.0 || std::abs(a) == 1.0 || std::abs(b) == 1.0;
+  return {y, is_exact ? 0.0 : rounding_error(y)};
+}
+
+Rounded quotient_of_numbers(double a, double b) {
+  const double y = a / b;
+  const bool is_exact = b != 0.0 && (a == 0.0 || std::abs(b) == 1.0);
+  return {y, is_exact ? 0.0 : rounding_error(y)};
+}
+
+Rounded leaky_product(double x, double slope) {
+  return x >= 0.0 ? Rounded{x, 0.0} : product_of_numbers(slope, x);
+}
+
+bool all_finite(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+}
+
+/// Where there is no number there is no bound.
+Centre checked(Centre centre) {
+  for (std::size_t i = 0; i < centre.error.size(); ++i) {
+    if (std::isfinite(centre.value.values[i])) continue;
+    centre.value.values[i] = 0.0;
+    centre.error[i] = infinity;
+  }
+  return centre;
+}
 
 Centre centre_of(const Tensor<Interval>& enclosures) {
   Centre centre;
@@ -26,49 +82,172 @@ Centre centre_of(const Tensor<Interval>& enclosures) {
   return centre;
 }
 
-Tensor<Interval> as_intervals(const Tensor<double>& values) {
-  return Tensor<Interval>(values.shape, std::vector<Interval>(values.values.begin(), values.values.end()));
-}
+/// Every overload gives an op's value at the view's inputs.
+class InDouble {
+public:
+  InDouble(const NodeView& view, const Shape& shape, const Setting& setting)
+      : view_(view), shape_(shape), setting_(setting) {}
 
-/// A product in double and its error: T-10 and T-12 for float64, in whatever order.
-Centre product_centre(const NodeView& view, const Shape& shape, const Setting& setting) {
-  const Product product = product_of(view).value();
-  const ProductPlan& plan = product.plan;
-  Centre centre;
-  centre.value = Tensor<double>(shape);
-  const std::vector<double>& a = view.input(0).values;
-  const std::vector<double>& b = view.input(1).values;
-  std::size_t next = 0;
-  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    for (std::int64_t i = 0; i < plan.m; ++i) {
-      double* row = centre.value.values.data() + next;
-      for (std::int64_t k = 0; k < plan.k; ++k) {
-        const double factor = a[plan.a_index(batch, i, k)];
-        if (factor == 0.0) continue;
-        for (std::int64_t j = 0; j < plan.n; ++j) row[j] += factor * b[plan.b_index(batch, k, j)];
-      }
-      next += static_cast<std::size_t>(plan.n);
+  Centre operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
+    const Product product = product_of(view_).value();
+    Centre centre = sums_of_products(product.plan);
+    if (product.alpha != 1.0) scale(centre, product.alpha);
+    if (product.has_addend && product.beta != 0.0) add(centre, product.beta, view_.input(2));
+    return centre;
+  }
+
+  Centre operator()(const op::Add&) const {
+    return pairs([](double a, double b) { return Rounded{a + b, sum_error(a + b)}; });
+  }
+  Centre operator()(const op::Sub&) const {
+    return pairs([](double a, double b) { return Rounded{a - b, sum_error(a - b)}; });
+  }
+  Centre operator()(const op::Mul&) const { return pairs(product_of_numbers); }
+  Centre operator()(const op::Div&) const { return pairs(quotient_of_numbers); }
+  Centre operator()(const op::PRelu&) const { return pairs(leaky_product); }
+
+  Centre operator()(const op::Reciprocal&) const {
+    return elements([](double x) { return quotient_of_numbers(1.0, x); });
+  }
+  Centre operator()(const op::Sqrt&) const {
+    return elements([](double x) { return Rounded{std::sqrt(x), sum_error(std::sqrt(x))}; });
+  }
+  Centre operator()(const op::LeakyRelu& leaky) const {
+    return elements([&](double x) { return leaky_product(x, leaky.alpha); });
+  }
+
+  Centre operator()(
+      const OneOf<op::Neg, op::Relu, op::Abs, op::Floor, op::Ceil, op::Sign, op::Clip, op::ThresholdedRelu, op::Cast,
+                  op::Min, op::Max, op::ReduceMax, op::ReduceMin> auto& op) const {
+    return exact(op);
+  }
+  Centre operator()(const Selection auto& op) const { return exact(op); }
+
+  Centre operator()(const op::ReduceSum& op) const {
+    const GroupPlan plan = plan_groups(op, view_.input(0).shape);
+    Centre centre = start();
+    for (std::size_t g = 0; g < centre.error.size(); ++g) {
+      set(centre, g, sum_of(view_.input(0).values.data() + plan.groups[g], plan.elements));
+    }
+    return centre;
+  }
+
+  Centre operator()(const OneOf<op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf,
+                                op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Pow, op::Softmax> auto&) const {
+    return enclosed();
+  }
+  Centre operator()(const Composite auto&) const { return enclosed(); }
+
+  /// In intervals, whatever the op.
+  Centre enclosed() const {
+    std::vector<Tensor<Interval>> operands;
+    for (const Tensor<double>* input : view_.inputs) {
+      operands.emplace_back(input->shape, std::vector<Interval>(input->values.begin(), input->values.end()));
+    }
+    std::vector<const Tensor<Interval>*> pointers;
+    for (const Tensor<Interval>& operand : operands) pointers.push_back(&operand);
+    return centre_of(std::visit(scalar::OpEvaluator<Interval>(*view_.node, pointers, shape_), view_.node->op));
+  }
+
+private:
+  Centre start() const {
+    Centre centre;
+    centre.value = Tensor<double>(shape_);
+    centre.error.assign(centre.value.size(), 0.0);
+    return centre;
+  }
+
+  template <class Op>
+  Centre exact(const Op& op) const {
+    Centre centre;
+    centre.value = scalar::OpEvaluator<double>(*view_.node, view_.inputs, shape_)(op);
+    centre.error.assign(centre.value.size(), 0.0);
+    return centre;
+  }
+
+  template <class F>
+  Centre elements(F f) const {
+    Centre centre = start();
+    for (std::size_t i = 0; i < centre.error.size(); ++i) set(centre, i, f(view_.input(0).values[i]));
+    return centre;
+  }
+
+  template <class F>
+  Centre pairs(F f) const {
+    const Tensor<double>&a = view_.input(0), &b = view_.input(1);
+    const BroadcastIndex in_a(a.shape, shape_), in_b(b.shape, shape_);
+    Centre centre = start();
+    for (std::size_t i = 0; i < centre.error.size(); ++i) set(centre, i, f(a.values[in_a(i)], b.values[in_b(i)]));
+    return centre;
+  }
+
+  /// Compensated: what every addition loses is known, and added at the end.
+  Rounded sum_of(const double* x, const std::vector<std::size_t>& elements) const {
+    const auto terms = static_cast<std::int64_t>(elements.size());
+    double sum = 0.0, lost = 0.0, lost_magnitude = 0.0;
+    for (const std::size_t element : elements) {
+      const num::ErrorFree next = num::two_sum(sum, x[element]);
+      sum = next.value;
+      lost += next.error;
+      lost_magnitude += std::abs(next.error);
+    }
+    if (lost_magnitude == 0.0) return {sum, 0.0};
+    const Magnitude factor(static_cast<double>(terms) * unit);
+    const Magnitude error = factor * Magnitude(setting_.rules->outward(lost_magnitude, terms, 0));
+    return {sum + lost, (Magnitude(sum_error(sum + lost)) + error).value()};
+  }
+
+  static void set(Centre& centre, std::size_t i, Rounded rounded) {
+    centre.value.values[i] = rounded.value;
+    centre.error[i] = rounded.error;
+  }
+
+  /// T-10 and T-12 for k fused steps; four more units and one more quantum for the roundings of the bound itself.
+  Centre sums_of_products(const ProductPlan& plan) const {
+    const std::vector<double>&a = view_.input(0).values, &b = view_.input(1).values;
+    PackedMatrices<double> packed;
+    pack_missing<double>(plan, b, packed);
+    Centre centre;
+    centre.value = Tensor<double>(
+        shape_, multiply<double>(plan, a, packed, {SummationOrder::Kind::sequential, 0, true}, setting_.threads));
+    centre.error = product_up(plan, magnitudes(a), magnitudes(b), *setting_.rules, setting_.threads);
+    const double factor = static_cast<double>(plan.k) * unit * (1.0 + 4.0 * unit);
+    const double lost = static_cast<double>(plan.k + 1) * smallest;
+    for (double& sum : centre.error) sum = sum == 0.0 ? 0.0 : sum * factor + lost;
+    return centre;
+  }
+
+  static void scale(Centre& centre, double alpha) {
+    for (std::size_t i = 0; i < centre.error.size(); ++i) {
+      const Rounded scaled = product_of_numbers(alpha, centre.value.values[i]);
+      const Magnitude error = Magnitude(alpha) * Magnitude(centre.error[i]) + Magnitude(scaled.error);
+      set(centre, i, {scaled.value, error.value()});
     }
   }
-  const std::vector<double> total = product_up(plan, magnitudes(a), magnitudes(b), *setting.rules, setting.threads);
-  const Machine machine = machine_of(cpu_arithmetic("fp64", parse_summation_order("sequential")));
-  for (const double sum : total) {
-    const Magnitude error =
-        any_order_factor(plan.k, machine) * Magnitude(sum) + underflow_term(plan.k, plan.k, machine);
-    centre.error.push_back(sum < std::numeric_limits<double>::max() / 4.0 ? error.value() : infinity);
+
+  void add(Centre& centre, double beta, const Tensor<double>& addend) const {
+    const BroadcastIndex index(addend.shape, shape_);
+    for (std::size_t i = 0; i < centre.error.size(); ++i) {
+      const Rounded scaled = product_of_numbers(beta, addend.values[index(i)]);
+      const double sum = centre.value.values[i] + scaled.value;
+      set(centre, i, {sum, add_up(centre.error[i], add_up(scaled.error, sum_error(sum)))});
+    }
   }
-  return centre;
-}
+
+  const NodeView& view_;
+  const Shape& shape_;
+  const Setting& setting_;
+};
 
 }  // namespace
 
 Centre centre_of_node(const NodeView& view, const Shape& shape, const Setting& setting) {
-  if (product_of(view)) return product_centre(view, shape, setting);
-  std::vector<Tensor<Interval>> operands;
-  for (const Tensor<double>* input : view.inputs) operands.push_back(as_intervals(*input));
-  std::vector<const Tensor<Interval>*> pointers;
-  for (const Tensor<Interval>& operand : operands) pointers.push_back(&operand);
-  return centre_of(std::visit(scalar::OpEvaluator<Interval>(*view.node, pointers, shape), view.node->op));
+  const InDouble in_double(view, shape, setting);
+  const bool is_product = product_of(view).has_value();
+  const bool is_finite = std::all_of(view.inputs.begin(), view.inputs.end(),
+                                     [](const Tensor<double>* input) { return all_finite(input->values); });
+  if (!is_product && !is_finite) return in_double.enclosed();
+  return checked(std::visit(in_double, view.node->op));
 }
 
 }  // namespace driftbound::bounds
