@@ -1,18 +1,14 @@
 #include "bounds/body_rounding.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "bounds/accuracy.hpp"
-#include "bounds/product_node.hpp"
+#include "bounds/product_rounding.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Every overload gives the rounding errors of one op, element by element, from the largest magnitudes that its
 /// operands and its exact result can have in the run. All rules grow with those.
@@ -31,7 +27,9 @@ public:
     return outputs([&](Magnitude y) { return stored(y); });
   }
   Errors operator()(const Selection auto&) const {
-    return outputs([&](Magnitude y) { return stored(y); });
+    Errors errors = outputs([&](Magnitude y) { return stored(y); });
+    add_fill_errors(errors);
+    return errors;
   }
   Errors operator()(const op::Clip& clip) const {
     const Magnitude constants = constant_error(clip.least) + constant_error(clip.most);
@@ -77,57 +75,90 @@ public:
     return errors;
   }
 
-  /// T-10, T-11 without products; T-12 where terms and sums are flushed.
+  /// T-10, T-11 and T-68 without products; T-12 where terms and sums are flushed.
   Errors operator()(const op::ReduceSum&) const {
     const GroupPlan plan = plan_groups(node_.view.node->op, node_.view.input(0).shape);
-    const auto terms = static_cast<std::int64_t>(plan.elements.size());
-    Magnitude factor = rules_.any_order_factor(terms - 1, machine_);
-    if (!node_.any_order && terms > 0) {
-      factor = std::min(factor, rules_.path_factor(rules_.sum_height(machine_.order, terms), machine_));
-    }
-    const Magnitude flushed = rules_.underflow_term(0, terms, machine_);
+    const auto length = static_cast<std::int64_t>(plan.elements.size());
+    const Magnitude path = path_factor(rules_.sum_height(machine_.order, length) - 1);
     Errors errors;
     for (std::size_t g = 0; g < node_.view.output->size(); ++g) {
-      Magnitude total;
-      for (const std::size_t element : plan.elements) total += operand(0, plan.groups[g] + element);
-      const Magnitude error = factor * total + flushed;
-      const bool is_safe = rules_.stays_finite(total, error, machine_);
-      errors.push_back((is_safe ? error + stored(total + error) : Magnitude::infinite()).value());
+      TermSizes terms;
+      Magnitude squares;
+      for (const std::size_t element : plan.elements) {
+        const Magnitude term = operand(0, plan.groups[g] + element);
+        if (term == Magnitude()) continue;
+        ++terms.leaves;
+        terms.total += term;
+        squares += term * term;
+      }
+      terms.sum = std::min(result(g), terms.total);
+      terms.norm = sqrt_up(squares);
+      errors.push_back(error_of_sum(terms, path).value());
     }
     return errors;
   }
 
-  /// T-10 to T-13 and T-21 with the largest operands, whose roundings come on top.
-  Errors operator()(const op::MatMul&) const {
-    Product product = product_of(node_.view).value();
-    product.operands_are_bounds = true;
-    const std::vector<Tensor<double>> largest = {largest_operand(0), largest_operand(1)};
-    const std::vector<double> read = reading_errors(product.plan, largest);
-    Tensor<double> output(node_.view.output->shape);  // the largest result before it is rounded, in two rounds
-    for (std::size_t i = 0; i < output.size(); ++i) output.values[i] = (result(i) + Magnitude(read[i])).value();
-    const NodeView view{node_.view.node, {&largest[0], &largest[1]}, &output};
-    const std::vector<double> first = chosen(product_bounds(product, view, setting_));
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      output.values[i] = (Magnitude(output.values[i]) + Magnitude(first[i])).value();
+  Errors operator()(const OneOf<op::Gemm, op::MatMul> auto&) const { return product_rounding(node_, setting_); }
+
+  /// T-17 at every operand within its radius.
+  Errors operator()(const op::Softmax& softmax) const {
+    const double units = units_of("exp", setting_, conditions_);
+    const ReductionPlan plan = plan_reduction(softmax, node_.view.output->shape);
+    const Magnitude factor = sum_factor(plan.length - 1, path_factor(rules_.sum_height(machine_.order, plan.length)));
+    const auto length = static_cast<std::size_t>(plan.length);
+    UnrecordedRow row{std::vector<double>(length), std::vector<double>(length), std::vector<double>(length)};
+    Errors errors(node_.view.output->size()), bound(length);
+    for (std::int64_t o = 0; o < plan.outer; ++o) {
+      for (std::int64_t i = 0; i < plan.inner; ++i) {
+        const auto index = [&](std::size_t j) { return plan.index(o, static_cast<std::int64_t>(j), i); };
+        for (std::size_t j = 0; j < length; ++j) {
+          row.centres[j] = node_.view.input(0).values[index(j)];
+          row.radii[j] = radius_at(node_.operand_radii[0], index(j)).value();
+          row.results[j] = result(index(j)).value();
+        }
+        rules_.unrecorded_softmax_error(row, units, factor, machine_, bound);
+        for (std::size_t j = 0; j < length; ++j) errors[index(j)] = bound[j];
+      }
     }
-    Errors errors = chosen(product_bounds(product, view, setting_));
-    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = (Magnitude(errors[i]) + Magnitude(read[i])).value();
     return errors;
   }
 
-  Errors operator()(const OneOf<op::Gemm, op::Softmax, op::Cast> auto&) const { return not_in_a_body(); }
-  Errors operator()(const Composite auto&) const { return not_in_a_body(); }
+  /// T-14
+  Errors operator()(const op::Cast& cast) const {
+    const Format& target = format_of(cast.to);
+    const bool holds_every_number = machine_.accumulator->precision <= target.precision &&
+                                    machine_.accumulator->min_exponent >= target.min_exponent &&
+                                    machine_.accumulator->largest <= target.largest;
+    const Magnitude flushed(machine_.flushes ? target.smallest_normal : 0.0);
+    return outputs([&](Magnitude y) {
+      const Magnitude rounded = holds_every_number ? flushed : rules_.unrecorded_cast(y, target, machine_);
+      return rounded + stored(y + rounded);
+    });
+  }
+
+  Errors operator()(const Composite auto&) const {
+    throw InvalidArgument("bounds: the roundings of " + std::string(name_of(node_.view.node->op)) +
+                          " are those of its body; ask for the nodes of that");
+  }
 
 private:
-  [[noreturn]] Errors not_in_a_body() const {
-    throw InvalidArgument("bounds: no body of a composite holds the op " + std::string(name_of(node_.view.node->op)));
-  }
-
   Magnitude operand(std::size_t slot, std::size_t i) const {
     return Magnitude(node_.view.input(slot).values[i]) + radius_at(node_.operand_radii[slot], i);
   }
   /// Largest magnitude of the exact result at the run's operands.
   Magnitude result(std::size_t i) const { return Magnitude(node_.view.y(i)) + radius_at(node_.moved, i); }
+
+  /// A sum of stored numbers. `path`: T-11 without the last rounding.
+  Magnitude error_of_sum(const TermSizes& terms, Magnitude path) const {
+    Magnitude before = sum_factor(terms.leaves - 2, path) * terms.total;
+    if (machine_.to_nearest() && !machine_.flushes) {
+      before = std::min(before, rules_.partial_sums_error(terms, machine_));
+    }
+    before += rules_.underflow_term(0, terms.leaves, machine_);
+    const bool nothing_rounded = terms.leaves < 2;
+    const Magnitude last = nothing_rounded ? stored(terms.sum) : rounded(terms.sum + before);
+    return rules_.stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
+  }
 
   template <class Rule>
   Errors outputs(const Rule& rule) const {
@@ -144,21 +175,21 @@ private:
     return errors;
   }
 
-  /// The largest |y| that rounding a number of at most this magnitude can give.
-  double rounded_away(Magnitude t) const {
-    return t.is_finite() ? round_to(t.value(), *machine_.accumulator, Rounding::up) : infinity;
-  }
-  Magnitude rounded(Magnitude t) const {
-    const double y = rounded_away(t);
-    if (!std::isfinite(y)) return Magnitude::infinite();
-    return std::max(rules_.rounding_error(y, machine_), rules_.rounding_error(0.0, machine_));
-  }
-  Magnitude stored(Magnitude t) const {
-    const double y = rounded_away(t);
-    if (!std::isfinite(y)) return Magnitude::infinite();
-    return std::max(rules_.storing_error(y, machine_), rules_.storing_error(0.0, machine_));
-  }
+  Magnitude rounded(Magnitude t) const { return rules_.unrecorded_rounding(t, machine_); }
+  Magnitude stored(Magnitude t) const { return rules_.unrecorded_storing(t, machine_); }
   Magnitude constant_error(double constant) const { return rules_.constant_error(constant, machine_); }
+
+  /// What a selection fills in is a constant of the op.
+  void add_fill_errors(Errors& errors) const {
+    const Magnitude fill_error = constant_error(fill_value(node_.view.node->op));
+    if (fill_error == Magnitude()) return;
+    std::vector<Shape> shapes;
+    for (const Tensor<double>* input : node_.view.inputs) shapes.push_back(input->shape);
+    const std::vector<ElementSource> sources = plan_selection(node_.view.node->op, shapes, node_.view.output->shape);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      if (sources[i].is_fill()) errors[i] = (Magnitude(errors[i]) + fill_error).value();
+    }
+  }
 
   Errors function(std::string_view name) const {
     const double units = units_of(name, setting_, conditions_);
@@ -168,44 +199,14 @@ private:
     });
   }
 
-  /// Upper bounds of the operand as numbers of the products' operand format.
-  Tensor<double> largest_operand(std::size_t slot) const {
-    Tensor<double> largest(node_.view.input(slot).shape);
-    for (std::size_t i = 0; i < largest.size(); ++i) {
-      const Magnitude bound = operand(slot, i);
-      largest.values[i] = bound.is_finite() ? round_to(bound.value(), *machine_.input, Rounding::up) : infinity;
-    }
-    return largest;
+  /// T-11 for the longest path of the declared order; infinite where it is not asked for.
+  Magnitude path_factor(std::int64_t additions) const {
+    const bool follows_order = !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown;
+    return follows_order ? rules_.path_factor(additions, machine_) : Magnitude::infinite();
   }
-
-  /// What rounding (or flushing) operands to that format moves products, given their largest magnitudes.
-  std::vector<double> reading_errors(const ProductPlan& plan, const std::vector<Tensor<double>>& largest) const {
-    const Machine products = product_machine(machine_);
-    const bool is_exact = machine_.input == machine_.accumulator && !products.flushes;
-    if (is_exact) return std::vector<double>(node_.view.output->size(), 0.0);
-    const auto reading = [&](const std::vector<double>& values) {
-      std::vector<double> errors;
-      for (const double x : values) {
-        const Magnitude rounding =
-            std::isfinite(x) ? rules_.cast_error(x, *machine_.input, machine_) : Magnitude::infinite();
-        const Magnitude flushed = products.flushes ? Magnitude(machine_.input->smallest_normal) : Magnitude();
-        errors.push_back(x == 0.0 ? 0.0 : (rounding + flushed).value());
-      }
-      return errors;
-    };
-    const std::vector<double>& a = largest[0].values;
-    const std::vector<double>& b = largest[1].values;
-    std::vector<double> b_read = b;
-    const std::vector<double> a_error = reading(a), b_error = reading(b);
-    for (std::size_t i = 0; i < b.size(); ++i) b_read[i] = (Magnitude(b[i]) + Magnitude(b_error[i])).value();
-    std::vector<double> errors = product_up(plan, a_error, b_read, rules_, setting_.threads);
-    const std::vector<double> more = product_up(plan, a, b_error, rules_, setting_.threads);
-    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = (Magnitude(errors[i]) + Magnitude(more[i])).value();
-    return errors;
-  }
-
-  Errors chosen(ProductBounds bounds) const {
-    return node_.any_order || bounds.order_aware.empty() ? std::move(bounds.any_order) : std::move(bounds.order_aware);
+  /// T-10 for `additions` of stored numbers, or T-11.
+  Magnitude sum_factor(std::int64_t additions, Magnitude path) const {
+    return std::min(rules_.any_order_factor(additions, machine_), path);
   }
 
   const UnrecordedNode& node_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,18 +9,29 @@
 
 namespace driftbound::bounds {
 
-/// A node inside a composite, whose values in the run are not recorded.
+/// What the caller of a product's roundings has computed already, and the roundings need as well.
+struct ProductSizes {
+  Radii total;   ///< sum_k |a_ik b_kj| of the centres
+  Radii spread;  ///< |A| E_B + E_A |B| + E_A E_B: what the operands' radii add to that
+};
+
+/// A node whose values in the run are not recorded. Its operands in the run are numbers of the accumulator.
 struct UnrecordedNode {
   NodeView view;                     ///< centres in place of recorded values
   std::vector<Radii> operand_radii;  ///< distances of the run's operands from their centres
   Radii moved;                       ///< distance of f(the run's operands) from the centre of the output
   bool any_order = true;             ///< of sums; else the declared order
+  std::optional<ProductSizes> sizes = std::nullopt;  ///< of a Gemm or MatMul that reads its operands as they are
 };
 
-/// What the node's own roundings add, whatever its operands are within their radii. Matrix products, sums, functions
-/// and single operations; every op that a body may hold.
+/// What the node's own roundings add in any run of the arithmetic, whatever its operands are within their radii. Every
+/// op but composites.
 /// Shapes:    one entry per output element
-/// Source:    docs/theory.md T-22
+/// Guarantee: as the theorems T-10 to T-18, T-21 and T-68 are (docs/assumptions.md); infinite where a result may
+/// overflow Throws:    InvalidArgument for a composite; Unsupported for a Cast to what is no format, or a function of
+/// unknown
+///            accuracy
+/// Source:    docs/theory.md T-22, T-68
 std::vector<double> body_rounding(const UnrecordedNode& node, const Setting& setting,
                                   std::set<std::string>& conditions);
 

@@ -75,7 +75,7 @@ public:
   void operator()(const op::Neg&) { copies(); }
   void operator()(const op::Relu&) { copies(); }
   void operator()(const op::Cast& cast) {
-    const Format& target = cast_format(cast.to);
+    const Format& target = format_of(cast.to);
     result_.theorem = "T-14";
     unary([&](double x, double y) {
       const Magnitude stored = rules_.storing_error(y, machine_);
@@ -263,11 +263,6 @@ private:
     result_.theorem = "T-16";
     const double units = units_of(name, setting_, result_.conditions);
     unary([&](double, double y) { return rules_.function_error(y, units, machine_); });
-  }
-
-  static const Format& cast_format(ElementType type) {
-    if (const auto id = float_format(type)) return format(*id);
-    throw Unsupported("bounds: a Cast to " + std::string(name_of(type)) + " is no exact identity; remove it");
   }
 
   const NodeView& view_;

@@ -124,6 +124,7 @@ struct Scale {
 struct SumError {
   Magnitude whole;
   Magnitude before_last;
+  Magnitude underflow = {};  ///< its part in both
 };
 
 /// One element between the sum of its products and the stored result.
@@ -157,7 +158,7 @@ public:
     const Magnitude total = e.total + e.addend.magnitude;
     TermSizes terms;
     terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
-    terms.products = e.products + (e.addend.is_rounded ? 1 : 0);
+    terms.underflow = e.tree.underflow;
     terms.total = total;
     terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
     terms.sum = Magnitude(e.y) + e.tree.before_last + last_rounding(e);
@@ -205,7 +206,7 @@ private:
     const Magnitude underflow =
         rounded_products > 0 ? rules_.underflow_term(rounded_products, leaves, machine_) : Magnitude();
     return {rules_.any_order_factor(leaves, machine_) * total + underflow,
-            rules_.any_order_factor(leaves - 1, machine_) * total + underflow};
+            rules_.any_order_factor(leaves - 1, machine_) * total + underflow, underflow};
   }
 
   Magnitude addend_rounding(const Element& e) const {
@@ -279,11 +280,6 @@ ProductPlan with_packed_a(ProductPlan plan) {
   return plan;
 }
 
-std::vector<double> path_sums(const Product& product, const Sums& sums, bool leave_out_last, const Setting& setting) {
-  const std::vector<double> weighted = weighted_by_paths(product.plan, sums.a_used, leave_out_last, setting);
-  return product_up(with_packed_a(product.plan), weighted, sums.b_used, *setting.rules, setting.threads);
-}
-
 /// Only a matrix unit aligns to zeros.
 LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& machine) {
   if (!machine.tensor_core) return {};
@@ -314,6 +310,12 @@ std::optional<Product> product_of(const NodeView& view) {
   return std::nullopt;
 }
 
+std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                              bool leave_out_last, const Setting& setting) {
+  const std::vector<double> weighted = weighted_by_paths(plan, a, leave_out_last, setting);
+  return product_up(with_packed_a(plan), weighted, b, *setting.rules, setting.threads);
+}
+
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
   Setting setting = evaluation;
   setting.machine = product_machine(evaluation.machine);
@@ -327,7 +329,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const LineRanges ranges = ranges_of(product, sums, machine);
   const bool leave_out_last = !addends.any() && scale.is_trivial();
   const std::vector<double> paths =
-      order_is_known ? path_sums(product, sums, leave_out_last, setting) : std::vector<double>();
+      order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();
 
   ProductBounds result;
   for (std::size_t i = 0; i < sums.total.size(); ++i) {

@@ -31,6 +31,13 @@ struct ProductBounds {
 /// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
+/// sum_k ((1 + u)^(d_k) - 1) |a_ik| |b_kj|, d_k the roundings that the product meets in the declared order; one less
+/// where the last one is left out.
+/// Shapes:    a, b magnitudes as the operands of the plan
+/// Source:    docs/theory.md T-11
+std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                              bool leave_out_last, const Setting& setting);
+
 /// |alpha| (|A| E_B + E_A |B| + E_A E_B) + |beta| E_C.
 /// Shapes:    radii one entry per input
 /// Source:    docs/theory.md T-40

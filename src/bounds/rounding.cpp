@@ -1,12 +1,22 @@
 #include "bounds/rounding.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
 
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
+#include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
+
+const Format& format_of(ElementType type) {
+  if (const auto id = float_format(type)) return format(*id);
+  throw Unsupported("bounds: a Cast to " + std::string(name_of(type)) + " is no exact identity; remove it");
+}
 
 bool fits(double x, const Format& format, const Machine& machine) {
   const bool is_flushed = machine.flushes && x != 0.0 && std::abs(x) < format.smallest_normal;
@@ -41,6 +51,40 @@ Magnitude inner_rounding(Magnitude largest, const Machine& machine) {
 
 Magnitude storing_error(double y, const Machine& machine) {
   return machine.stores_narrower() ? cast_error(y, *machine.output, machine) : Magnitude();
+}
+
+double first_place(double x) {
+  constexpr std::uint64_t exponent_bits = 0x7ff0000000000000u;
+  const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
+  return x == 0.0 ? 0.0 : std::max(power, std::numeric_limits<double>::min());
+}
+
+namespace {
+
+/// One rounding to nearest without flushing.
+double nearest_error(double largest, const Format& format) {
+  const double u = std::ldexp(1.0, -format.precision);
+  const double eta = std::max(0.5 * format.smallest_subnormal, std::numeric_limits<double>::denorm_min());
+  return largest <= format.largest ? std::max(u * first_place(largest), eta) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+Magnitude unrecorded_cast(Magnitude largest, const Format& format, const Machine& machine) {
+  if (machine.to_nearest() && !machine.flushes) return Magnitude(nearest_error(largest.value(), format));
+  if (!(largest.value() <= format.largest)) return Magnitude::infinite();
+  const double farthest = round_to(largest.value(), format, Rounding::up);
+  return std::max(cast_error(farthest, format, machine), cast_error(0.0, format, machine));
+}
+
+Magnitude unrecorded_rounding(Magnitude largest, const Machine& machine) {
+  const Magnitude rounded = unrecorded_cast(largest, *machine.accumulator, machine);
+  return machine.stores_narrower() ? rounded + unrecorded_storing(largest + rounded, machine) : rounded;
+}
+
+Magnitude unrecorded_storing(Magnitude largest, const Machine& machine) {
+  if (!(largest.value() <= machine.accumulator->largest)) return Magnitude::infinite();
+  return machine.stores_narrower() ? unrecorded_cast(largest, *machine.output, machine) : Magnitude();
 }
 
 double operand_error(double recorded, double used) {

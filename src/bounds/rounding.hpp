@@ -9,6 +9,9 @@ namespace driftbound::bounds {
 
 struct Rules;
 
+/// Throws:    Unsupported where an element type is no format of floating-point numbers
+const Format& format_of(ElementType type);
+
 /// Whether rounding x to a format leaves it as it is: it is in the format, and no subnormal number of a format
 /// whose subnormal numbers are flushed.
 /// Source:    docs/theory.md T-14
@@ -35,6 +38,22 @@ Magnitude inner_rounding(Magnitude largest, const Machine& machine);
 /// What storing an exact result of the accumulator as y adds: 0 unless the output format is narrower.
 /// Source:    docs/theory.md T-14
 Magnitude storing_error(double y, const Machine& machine);
+
+/// The largest power of two that is not above x >= 0; 0 for 0, and for a subnormal number the smallest normal one.
+double first_place(double x);
+
+/// |fl(t) - t| for every |t| <= largest: u ufp(largest) or eta to nearest; infinite where fl may overflow.
+/// Source:    docs/theory.md T-22
+Magnitude unrecorded_cast(Magnitude largest, const Format& format, const Machine& machine);
+
+/// |y - t| for one operation whose exact result is not recorded, |t| <= largest, rounded in the accumulator and stored
+/// as y.
+/// Source:    docs/theory.md T-22
+Magnitude unrecorded_rounding(Magnitude largest, const Machine& machine);
+
+/// The same for an exact result of the accumulator: what storing it adds.
+/// Source:    docs/theory.md T-22
+Magnitude unrecorded_storing(Magnitude largest, const Machine& machine);
 
 /// Whether an operation that reads x as a number of a format may read 0 instead of its rounding.
 /// Source:    docs/theory.md T-13

@@ -66,6 +66,12 @@ struct Rules {
   decltype(&bounds::addition_error) addition_error = bounds::addition_error;  // T-15
   decltype(&bounds::inner_rounding) inner_rounding = bounds::inner_rounding;  // T-01
 
+  // what is not recorded
+  decltype(&bounds::unrecorded_cast) unrecorded_cast = bounds::unrecorded_cast;                             // T-22
+  decltype(&bounds::unrecorded_rounding) unrecorded_rounding = bounds::unrecorded_rounding;                 // T-22
+  decltype(&bounds::unrecorded_storing) unrecorded_storing = bounds::unrecorded_storing;                    // T-22
+  decltype(&bounds::unrecorded_softmax_error) unrecorded_softmax_error = bounds::unrecorded_softmax_error;  // T-22
+
   // functions
   decltype(&bounds::allowed_error) allowed_error = bounds::allowed_error;                          // T-16
   decltype(&bounds::function_error) function_error = bounds::function_error;                       // T-16

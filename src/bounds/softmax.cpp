@@ -72,4 +72,54 @@ void softmax_error(std::span<const double> x, std::span<const double> p, double 
   }
 }
 
+namespace {
+
+/// The largest and the least difference from the maximum that x can have.
+struct Differences {
+  double least = 0.0, most = 0.0;
+};
+
+std::vector<Differences> differences_of(const UnrecordedRow& row) {
+  double highest = -std::numeric_limits<double>::infinity(), lowest = highest;  // the maximum lies between
+  for (std::size_t i = 0; i < row.centres.size(); ++i) {
+    highest = std::max(highest, add_up(row.centres[i], row.radii[i]));
+    lowest = std::max(lowest, sub_down(row.centres[i], row.radii[i]));
+  }
+  std::vector<Differences> differences;
+  for (std::size_t i = 0; i < row.centres.size(); ++i) {
+    const double low = sub_down(row.centres[i], row.radii[i]), high = add_up(row.centres[i], row.radii[i]);
+    differences.push_back({std::max(sub_down(lowest, high), 0.0), sub_up(highest, low)});
+  }
+  return differences;
+}
+
+}  // namespace
+
+void unrecorded_softmax_error(const UnrecordedRow& row, double units, Magnitude sum_factor, const Machine& machine,
+                              std::span<double> result) {
+  const Magnitude flushed(machine.flushes ? machine.accumulator->smallest_normal : 0.0);
+  const Magnitude relative = Magnitude(units) * Magnitude(machine.u);
+  const Magnitude absolute = Magnitude(units) * Magnitude(machine.eta) + flushed;
+  const std::vector<Differences> differences = differences_of(row);
+  std::vector<Magnitude> shares;  // a_j / s
+  Magnitude share_sum = Magnitude(machine.flushes ? static_cast<double>(row.centres.size()) : 0.0) * flushed;
+  for (std::size_t j = 0; j < row.centres.size(); ++j) {
+    const Magnitude argument = Magnitude(machine.u) * Magnitude(differences[j].most) + flushed;
+    const Magnitude growth = relative + (Magnitude(1.0) + relative) * Magnitude(expm1_up(argument.value()));
+    const double exponent = add_up(mul_up(-differences[j].least, 1.0 - machine.u), flushed.value());
+    const Magnitude whole = (Magnitude(1.0) + relative) * Magnitude(exp_up(exponent));
+    const Magnitude largest = std::min(Magnitude(row.results[j]), Magnitude(1.0));
+    shares.push_back(std::min(largest * growth, whole) + absolute);
+    share_sum += shares.back();
+  }
+  const double kept = mul_down(sub_down(1.0, sum_factor.value()), sub_down(1.0, share_sum.value()));
+  const bool is_sound = sum_factor.value() < 1.0 && share_sum.value() < 1.0 && kept > 0.0;
+  for (std::size_t i = 0; i < row.centres.size(); ++i) {
+    const Magnitude largest = std::min(Magnitude(row.results[i]), Magnitude(1.0));
+    const Magnitude numerator = largest * (sum_factor + share_sum) + shares[i];
+    const Magnitude quotient = is_sound ? divide_up(numerator, kept) : Magnitude::infinite();
+    result[i] = (quotient + unrecorded_rounding(largest + quotient, machine)).value();
+  }
+}
+
 }  // namespace driftbound::bounds

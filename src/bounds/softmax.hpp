@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "bounds/machine.hpp"
 
@@ -18,5 +19,19 @@ std::int64_t sum_height(const SummationOrder& order, std::int64_t n);
 /// Source:    docs/theory.md T-17
 void softmax_error(std::span<const double> x, std::span<const double> p, double units, Magnitude sum_factor,
                    const Machine& machine, std::span<double> result);
+
+/// A row of a softmax that is not recorded.
+struct UnrecordedRow {
+  std::vector<double> centres;
+  std::vector<double> radii;    ///< distances of the run's x from the centres
+  std::vector<double> results;  ///< the largest exact softmax of the run's x
+};
+
+/// The same at every x within the radii.
+/// Shapes:    row, result [n]
+/// Domain:    finite centres; where the errors of the exponentials may outweigh their sum: infinite
+/// Source:    docs/theory.md T-22
+void unrecorded_softmax_error(const UnrecordedRow& row, double units, Magnitude sum_factor, const Machine& machine,
+                              std::span<double> result);
 
 }  // namespace driftbound::bounds

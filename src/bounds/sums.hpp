@@ -33,12 +33,12 @@ Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machi
 
 /// What is known of the terms of a sum: products and stored leaves, none of them 0.
 struct TermSizes {
-  std::int64_t leaves = 0;    ///< upper bound of their number
-  std::int64_t products = 0;  ///< upper bound of those that are rounded products or fused steps
-  Magnitude total;            ///< their magnitudes summed
-  Magnitude rounded;          ///< of the products alone
-  Magnitude sum;              ///< |exact sum|
-  Magnitude norm;             ///< their 2-norm
+  std::int64_t leaves = 0;  ///< upper bound of their number
+  Magnitude total;          ///< their magnitudes summed
+  Magnitude rounded;        ///< of the products alone
+  Magnitude sum;            ///< |exact sum|
+  Magnitude norm;           ///< their 2-norm
+  Magnitude underflow;      ///< what underflow adds (T-12)
 };
 
 /// u (sum over products + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)) + h, M = (S + |s|) / 2: all roundings of a sum

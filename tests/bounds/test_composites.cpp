@@ -470,7 +470,7 @@ TEST_CASE("operands near underflow, near overflow and of all magnitudes keep eve
 
 TEST_CASE("roundings inside bodies that a bound forgets are noticed") {
   bounds::Rules rules = bounds::default_rules();
-  rules.rounding_error = [](double, const bounds::Machine&) { return Magnitude(); };
+  rules.unrecorded_rounding = [](Magnitude, const bounds::Machine&) { return Magnitude(); };
   for (const Family& family : elementwise()) {
     const bool rounds = family.name != "least" && family.name != "largest" && family.name != "sum";
     if (!rounds) continue;

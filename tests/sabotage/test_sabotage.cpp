@@ -291,6 +291,10 @@ BoundFault halved_group(const std::string& name, Real (*join)(const Real&, const
           [=](const bounds::Rules& r) { return check_group_rule(r.*Member, join, 200, 55).violations; }};
 }
 
+std::int64_t unrecorded_roundings(const bounds::Rules& rules) {
+  return check_unrecorded_roundings(rules, 500, 63).violations;
+}
+
 std::int64_t check_prelu(const bounds::Rules& rules) {
   return check_binary_rule(
              rules.prelu, [](const Real& x, const Real& slope) { return x < Real() ? slope * x : x; }, 200, 58)
@@ -465,6 +469,28 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        block("softmax")},
+      {"half the error of a cast of what is not recorded",
+       [](auto& r) {
+         r.unrecorded_cast = [](Magnitude t, const Format& f, const Machine& m) {
+           return halved(bounds::unrecorded_cast(t, f, m));
+         };
+       },
+       unrecorded_roundings},
+      {"roundings of what is not recorded forgotten",
+       [](auto& r) { r.unrecorded_rounding = [](Magnitude, const Machine&) { return Magnitude(); }; },
+       unrecorded_roundings},
+      {"storing what is not recorded taken for exact",
+       [](auto& r) { r.unrecorded_storing = [](Magnitude, const Machine&) { return Magnitude(); }; },
+       unrecorded_roundings},
+      {"an eighth of the error of a softmax that is not recorded",
+       [](auto& r) {
+         r.unrecorded_softmax_error = [](const bounds::UnrecordedRow& row, double units, Magnitude sum,
+                                         const Machine& m, std::span<double> result) {
+           bounds::unrecorded_softmax_error(row, units, sum, m, result);
+           for (double& value : result) value /= 8.0;
+         };
+       },
+       [](const auto& r) { return check_unrecorded_softmax(r, 300, 62).violations; }},
       {"half the error of LeakyRelu",
        [](auto& r) {
          r.leaky_relu_error = [](double x, double y, double alpha, const Machine& m) {

@@ -122,6 +122,64 @@ inline Tally check_softmax_rule(const bounds::Rules& rules, int repetitions, std
   return tally;
 }
 
+/// Rows of float32 at the ends of radii, their softmax evaluated naively, against what its roundings may add.
+inline Tally check_unrecorded_softmax(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  const bounds::Machine machine = bounds::machine_of(cpu_arithmetic("fp32", {}));
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 1 + generator() % 30;
+    const double scale = std::ldexp(1.0, static_cast<int>(generator() % 10) - 2);
+    bounds::UnrecordedRow row{std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+    std::vector<float> x(n), e(n);
+    std::vector<Real> exact_x(n);
+    float sum = 0.0f;
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = static_cast<float>(uniform(generator, -scale, scale));
+      exact_x[i] = Real(x[i]);
+      row.radii[i] = generator() % 2 == 0 ? 0.0 : draw_radius(generator);
+      row.centres[i] = static_cast<double>(x[i]) + row.radii[i] * (generator() % 2 == 0 ? 0.999 : -0.999);
+    }
+    const float largest = *std::max_element(x.begin(), x.end());
+    for (std::size_t i = 0; i < n; ++i) e[i] = static_cast<float>(std::exp(static_cast<double>(x[i] - largest)));
+    for (std::size_t i = 0; i < n; ++i) sum += e[i];
+    const std::vector<Real> p = exact_softmax(exact_x);
+    for (std::size_t i = 0; i < n; ++i) row.results[i] = p[i].to_double() * (1.0 + 0x1p-50);
+    std::vector<double> bound(n);
+    const Magnitude factor = bounds::any_order_factor(static_cast<std::int64_t>(n) - 1, machine);
+    rules.unrecorded_softmax_error(row, 1.001, factor, machine, bound);
+    for (std::size_t i = 0; i < n; ++i) tally.add(static_cast<double>(e[i] / sum), p[i], bound[i]);
+  }
+  return tally;
+}
+
+/// One rounding to nearest, in bfloat16 or in float32 and then in bfloat16, against rules that know how large the
+/// number can be.
+inline Tally check_unrecorded_roundings(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  const Format& bf16 = format(FormatId::bf16);
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  const bounds::Machine plain = bounds::machine_of(arithmetic);
+  arithmetic.output = FormatId::bf16;
+  const bounds::Machine narrow = bounds::machine_of(arithmetic);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double t = std::ldexp(uniform(generator, 1.0, 2.0), static_cast<int>(generator() % 270) - 140);
+    const Magnitude largest(t * (1.0 + (generator() % 2 == 0 ? 0.0 : draw_radius(generator))));
+    const auto single = static_cast<double>(static_cast<float>(t));
+    const auto stored = static_cast<double>(naive::as_bf16(static_cast<float>(single)));
+    const double bound = rules.unrecorded_cast(largest, bf16, plain).value();
+    if (std::isfinite(bound)) tally.add(round_to(t, bf16, Rounding::nearest_even), Real(t), bound);
+    const double rounding = rules.unrecorded_rounding(largest, plain).value();
+    if (std::isfinite(rounding)) tally.add(single, Real(t), rounding);
+    const double storing = rules.unrecorded_storing(largest, narrow).value();
+    if (std::isfinite(storing) && single <= largest.value()) tally.add(stored, Real(single), storing);
+    const double both = rules.unrecorded_rounding(largest, narrow).value();
+    if (std::isfinite(both)) tally.add(stored, Real(t), both);
+  }
+  return tally;
+}
+
 /// Sums of products in double against the exact ones: violated where the true sum exceeds the bound.
 inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
   Generator generator(seed);

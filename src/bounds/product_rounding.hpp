@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "bounds/body_rounding.hpp"
+#include "bounds/product_node.hpp"
+
+namespace driftbound::bounds {
+
+/// What the roundings of a matrix product add in any run whose operands lie within the radii, reading them included.
+/// Shapes:    one entry per output element
+/// Source:    docs/theory.md T-22, T-68
+std::vector<double> product_rounding(const UnrecordedNode& node, const Setting& setting);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,458 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/body_rounding.hpp"
+#include "bounds/forward.hpp"
+#include "bounds/own_run.hpp"
+#include "bounds/product_node.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/errors.hpp"
+#include "driftbound/reference/reference.hpp"
+#include "evaluate/every_op.hpp"
+#include "support/soft_arithmetic.hpp"
+
+// What a node's own roundings add in any run whose operands lie within radii of given centres: runs on operands at the
+// ends of those radii against the exact results on the same operands.
+
+using namespace checks;
+using driftbound::tests::every_primitive;
+using driftbound::tests::OpCase;
+
+namespace {
+
+/// Operands of a run, and centres with radii that reach them.
+struct RunOperands {
+  std::vector<Tensor<double>> run, centres;
+  std::vector<std::vector<double>> radii;
+};
+
+double stored_as(double x, bool is_double) {
+  return is_double ? x : static_cast<double>(static_cast<float>(x));
+}
+
+/// Every operand at or near the end of a radius of about `scale` times the operand.
+RunOperands operands_of_run(const std::vector<Tensor<double>>& operands, double scale, bool is_double,
+                            Generator& generator) {
+  RunOperands run_operands;
+  for (const Tensor<double>& operand : operands) {
+    Tensor<double> run(operand.shape), centre(operand.shape);
+    std::vector<double> radii;
+    for (std::size_t i = 0; i < operand.size(); ++i) {
+      run.values[i] = stored_as(operand.values[i], is_double);
+      const double distance = scale * uniform(generator, 0.5, 1.0) * (generator() % 2 == 0 ? 1.0 : -1.0);
+      centre.values[i] = run.values[i] * (1.0 + distance);
+      radii.push_back(std::abs(run.values[i] - centre.values[i]) * (1.0 + 0x1p-50));
+    }
+    run_operands.run.push_back(std::move(run));
+    run_operands.centres.push_back(std::move(centre));
+    run_operands.radii.push_back(std::move(radii));
+  }
+  return run_operands;
+}
+
+struct OpRun {
+  Graph graph;
+  Inputs inputs;
+};
+
+OpRun run_of(const Op& op, const std::vector<Tensor<double>>& operands) {
+  OpRun run;
+  std::vector<ValueId> ids;
+  for (const Tensor<double>& operand : operands) {
+    const std::string name = "x" + std::to_string(ids.size());
+    ids.push_back(add_fixed_input(run.graph, name, ElementType::f64, operand.shape));
+    run.inputs.tensors.emplace_back(name, StoredTensor::from(operand));
+  }
+  run.graph.outputs = {run.graph.add_node("y", op, ids)};
+  return run;
+}
+
+Tensor<Ball> exact_results(const OpRun& run) {
+  return certified_reference(run.graph, run.inputs).layers.back();
+}
+
+bounds::Setting setting_of(const ArithmeticModel& arithmetic) {
+  bounds::Setting setting;
+  setting.arithmetic = &arithmetic;
+  setting.machine = bounds::machine_of(arithmetic);
+  setting.rules = &bounds::default_rules();
+  setting.is_own_run = true;
+  return setting;
+}
+
+/// A node at its centres, with everything that body_rounding asks for.
+class Unrecorded {
+public:
+  Unrecorded(const Op& op, const RunOperands& run_operands, const bounds::Setting& setting)
+      : setting_(setting), centred_(run_of(op, run_operands.centres)), operands_(run_operands) {
+    const Tensor<Ball> exact = exact_results(centred_);
+    output_.shape = exact.shape;
+    std::vector<double> error;
+    for (const Ball& ball : exact.values) {
+      output_.values.push_back(ball.hi);
+      error.push_back((Magnitude(ball.lo) + ball.radius).value());
+    }
+    view_.node = &centred_.graph.nodes.front();
+    for (const Tensor<double>& centre : operands_.centres) view_.inputs.push_back(&centre);
+    view_.output = &output_;
+    radii_.assign(operands_.radii.begin(), operands_.radii.end());
+    moved_ = bounds::propagate(view_, radii_, error, setting_);
+    for (std::size_t i = 0; i < moved_.size(); ++i) moved_[i] = add_up(moved_[i], error[i]);
+  }
+
+  std::vector<double> rounding(bool any_order, bool gives_sizes = false) const {
+    std::set<std::string> conditions;
+    bounds::UnrecordedNode node{view_, radii_, moved_, any_order};
+    const std::optional<bounds::Product> product = bounds::product_of(view_);
+    if (!product || !gives_sizes) return bounds::body_rounding(node, setting_, conditions);
+    const std::vector<double> a = bounds::magnitudes(view_.input(0).values);
+    const std::vector<double> b = bounds::magnitudes(view_.input(1).values);
+    const std::vector<double> total = bounds::product_up(product->plan, a, b, *setting_.rules, 1);
+    bounds::Product alone = *product;
+    alone.alpha = 1.0;
+    alone.has_addend = false;
+    const std::vector<double> spread = bounds::propagate_product_node(alone, view_, radii_, setting_);
+    node.sizes = bounds::ProductSizes{total, spread};
+    return bounds::body_rounding(node, setting_, conditions);
+  }
+
+private:
+  const bounds::Setting& setting_;
+  OpRun centred_;
+  const RunOperands& operands_;
+  Tensor<double> output_;
+  bounds::NodeView view_;
+  std::vector<bounds::Radii> radii_;
+  std::vector<double> moved_;
+};
+
+/// The largest share of the bound that was used, and how often it was exceeded.
+struct Usage {
+  std::int64_t violations = 0, checked = 0;
+  double utilisation = 0.0;
+  std::string first_violation;
+
+  void add(double computed, const Ball& exact, double bound) {
+    if (!std::isfinite(computed) || !exact.is_finite()) return;
+    ++checked;
+    const double error = error_of(computed, exact).lower();
+    if (bound > 0.0 && std::isfinite(bound)) utilisation = std::max(utilisation, error / bound);
+    if (error <= bound) return;
+    if (violations++ == 0) {
+      char text[120];
+      std::snprintf(text, sizeof text, "computed %a, error %.6g, bound %.6g", computed, error, bound);
+      first_violation = text;
+    }
+  }
+};
+
+std::vector<OpCase> cases_of(std::mt19937_64& random) {
+  const auto some = [&](Shape shape, double scale) {
+    return tests::random_tensor<double>(std::move(shape), random, scale);
+  };
+  std::vector<OpCase> cases = every_primitive(random);
+  cases.push_back({op::Gemm{}, {some({3, 40}, 1.0), some({40, 4}, 1.0), some({4}, 1.0)}});
+  cases.push_back({op::Gemm{-1.0, 0.3, false, false}, {some({3, 7}, 1.0), some({7, 4}, 1.0), some({4}, 1.0)}});
+  cases.push_back({op::Gemm{1.0, 0.3, false, false}, {some({3, 1}, 0.0), some({1, 4}, 1.0), some({4}, 1.0)}});
+  cases.push_back({op::Softmax{}, {some({5, 1}, 3.0)}});
+  cases.push_back({op::Softmax{}, {some({4, 30}, 50.0)}});
+  cases.push_back({op::Cast{ElementType::f16}, {some({40}, 3.0)}});
+  cases.push_back({op::Cast{ElementType::f16}, {some({40}, 1e-6)}});
+  cases.push_back({op::Cast{ElementType::bf16}, {some({40}, 1e3)}});
+  cases.push_back({op::Pad{op::Pad::Mode::constant, {1, 0}, {0, 2}, 0.1}, {some({2, 3}, 3.0)}});
+  cases.push_back({op::ReduceSum{{1}, true}, {some({3, 40}, 1.0)}});
+  return cases;
+}
+
+/// Usage of every op by name, over the orders and radii.
+std::map<std::string, Usage> check_every_op(const std::string& arithmetic, std::uint64_t seed) {
+  using Kind = SummationOrder::Kind;
+  std::map<std::string, Usage> usage;
+  std::mt19937_64 random(seed);
+  Generator generator(seed);
+  const std::vector<SummationOrder> orders = {{Kind::sequential, 0, false}, {Kind::pairwise, 0, true}};
+  for (const SummationOrder& order : orders) {
+    const ArithmeticModel model = cpu_arithmetic(arithmetic, order);
+    const bounds::Setting setting = setting_of(model);
+    for (const OpCase& one : cases_of(random)) {
+      for (const double scale : {0.0, 1e-8, 1e-3, 0.05}) {
+        const RunOperands run_operands = operands_of_run(one.operands, scale, arithmetic == "fp64", generator);
+        const OpRun run = run_of(one.op, run_operands.run);
+        const Tensor<double> computed =
+            cpu_evaluator(model).run(run.graph, run.inputs).layers.back().output.to_double();
+        const Tensor<Ball> exact = exact_results(run);
+        const Unrecorded node(one.op, run_operands, setting);
+        const std::vector<double> any = node.rounding(true), sized = node.rounding(true, true),
+                                  known = node.rounding(false);
+        for (std::size_t i = 0; i < computed.size(); ++i) {
+          Usage& used = usage[std::string(name_of(one.op))];
+          used.add(computed.values[i], exact.values[i], known[i]);
+          used.add(computed.values[i], exact.values[i], any[i]);
+          CHECK(known[i] <= any[i]);
+          CHECK(sized[i] <= any[i] * (1.0 + 1e-6));
+          CHECK(sized[i] >= any[i] * (1.0 - 1e-6));
+        }
+      }
+    }
+  }
+  return usage;
+}
+
+}  // namespace
+
+TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the operands' radii (T-22)") {
+  const std::set<std::string> exact = {"Sign"};
+  for (const std::string arithmetic : {"fp32", "tf32", "bf16", "fp16", "fp64"}) {
+    for (const auto& [name, used] : check_every_op(arithmetic, 221)) {
+      CAPTURE(arithmetic);
+      CAPTURE(name);
+      INFO(used.first_violation);
+      CHECK(used.checked > 0);
+      CHECK(used.violations == 0);
+      if (name == "Gemm" || name == "MatMul" || name == "ReduceSum") CHECK(used.utilisation >= 0.2);
+      if (name == "Cast" && arithmetic != "fp64") CHECK(used.utilisation >= 0.9);
+      if (name == "Softmax") CHECK(used.utilisation >= 0.05);
+    }
+  }
+}
+
+TEST_CASE("a composite has no roundings of its own") {
+  const ArithmeticModel model = cpu_arithmetic("fp32", {});
+  const bounds::Setting setting = setting_of(model);
+  const Tensor<double> x{{2}, {1.0, 2.0}};
+  Graph graph;
+  const ValueId id = add_fixed_input(graph, "x", ElementType::f32, {2});
+  graph.add_node("y", op::Gelu{}, {id});
+  std::set<std::string> conditions;
+  const bounds::UnrecordedNode node{{&graph.nodes.front(), {&x}, &x}, {{}}, {}, true};
+  CHECK_THROWS_AS(bounds::body_rounding(node, setting, conditions), InvalidArgument);
+}
+
+namespace {
+
+/// All results of a short sum in bfloat16, whatever the order, products rounded apart or fused.
+class EveryOrder {
+public:
+  EveryOrder(const std::vector<double>& products, std::optional<double> stored)
+      : products_(products), stored_(stored), results_(std::size_t{1} << (products.size() + (stored ? 1 : 0))) {
+    for (std::size_t set = 1; set < results_.size(); ++set) add_up(set);
+  }
+  const std::vector<double>& of_all() const { return results_.back(); }
+
+private:
+  void add_up(std::size_t set) {
+    std::vector<double> found;
+    for (std::size_t k = 0; k <= products_.size(); ++k) {
+      const std::size_t one = std::size_t{1} << k;
+      if ((set & one) == 0) continue;
+      const bool is_product = k < products_.size();
+      if (set == one) found.push_back(is_product ? nearest_bf16(products_[k]) : *stored_);
+      if (!is_product) continue;
+      for (const double sum : results_[set & ~one]) found.push_back(nearest_bf16(sum + products_[k]));
+    }
+    for (std::size_t left = (set - 1) & set; left > 0; left = (left - 1) & set) {
+      for (const double a : results_[left]) {
+        for (const double b : results_[set & ~left]) found.push_back(nearest_bf16(a + b));
+      }
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    results_[set] = std::move(found);
+  }
+  static double nearest_bf16(double x) { return round_to(x, format(FormatId::bf16), Rounding::nearest_even); }
+
+  std::vector<double> products_;
+  std::optional<double> stored_;
+  std::vector<std::vector<double>> results_;
+};
+
+ArithmeticModel all_bf16() {
+  ArithmeticModel model = cpu_arithmetic("fp32", {});
+  model.input = model.accumulator = model.output = FormatId::bf16;
+  return model;
+}
+
+Ball ball_of(double x) {
+  return {x, 0.0, Magnitude()};
+}
+
+/// One short product in every order, or a sum of stored numbers.
+void check_every_order(bool is_product, double scale, Generator& generator, Usage& usage) {
+  const auto n = static_cast<std::int64_t>(2 + generator() % 4);
+  const auto draw_number = [&] {
+    const double magnitude =
+        std::ldexp(static_cast<double>(128 + generator() % 128), -static_cast<int>(generator() % 5));
+    return generator() % 3 == 0 ? -magnitude : magnitude;
+  };
+  std::vector<double> a, b, products;
+  double exact = 0.0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    a.push_back(draw_number());
+    b.push_back(is_product ? draw_number() : 1.0);
+    products.push_back(a.back() * b.back());
+    exact += products.back();
+  }
+  std::vector<Tensor<double>> operands = {{{1, n}, a}};
+  Op op = op::ReduceSum{{1}, true};
+  std::optional<double> stored;
+  if (is_product) {
+    stored = generator() % 2 == 0 ? 256.0 * draw_number() : 0.0;
+    exact += *stored;
+    operands.push_back({{n, 1}, b});
+    operands.push_back({{1}, {*stored}});
+    op = op::Gemm{};
+  }
+  const ArithmeticModel model = all_bf16();
+  const bounds::Setting setting = setting_of(model);
+  const RunOperands run_operands = operands_of_run(operands, scale, true, generator);
+  const double bound = Unrecorded(op, run_operands, setting).rounding(true).front();
+  const EveryOrder orders(products, stored);
+  for (const double result : orders.of_all()) usage.add(result, ball_of(exact), bound);
+}
+
+}  // namespace
+
+TEST_CASE("no order of a short sum exceeds what any run may add, and some come close (T-68)") {
+  Generator generator(683);
+  for (const bool is_product : {false, true}) {
+    for (const double scale : {0.0, 1e-3, 0.05}) {
+      Usage usage;
+      for (int i = 0; i < 400 * test_multiplier(); ++i) check_every_order(is_product, scale, generator, usage);
+      INFO(usage.first_violation);
+      CHECK(usage.violations == 0);
+      MESSAGE("products ", is_product, ", radii ", scale, ", largest error / bound ", usage.utilisation);
+      CHECK(usage.utilisation >= (scale < 0.01 ? 0.7 : 0.5));
+    }
+  }
+}
+
+namespace {
+
+/// Adds next what makes the errors grow most.
+float greedy_sum(std::vector<float> terms, double sign) {
+  float sum = terms.back();
+  terms.pop_back();
+  while (!terms.empty()) {
+    const auto gain = [&](float term) {
+      const double exact = static_cast<double>(sum) + static_cast<double>(term);
+      return sign * (static_cast<double>(sum + term) - exact);
+    };
+    const auto best = std::max_element(terms.begin(), terms.end(), [&](float s, float t) { return gain(s) < gain(t); });
+    sum += *best;
+    terms.erase(best);
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("orders chosen to lose most, and random trees, keep the bound of any run (T-68)") {
+  Generator generator(684);
+  const ArithmeticModel model = cpu_arithmetic("fp32", {});
+  const bounds::Setting setting = setting_of(model);
+  for (const bool is_positive : {true, false}) {
+    Usage usage;
+    for (int i = 0; i < 20 * test_multiplier(); ++i) {
+      const std::size_t n = 16 + generator() % 100;
+      std::vector<float> a, b, products;
+      Tensor<double> left{{1, static_cast<std::int64_t>(n)}, {}}, right{{static_cast<std::int64_t>(n), 1}, {}};
+      double exact = 0.0, rest = 0.0;
+      for (std::size_t k = 0; k < n; ++k) {
+        a.push_back(static_cast<float>(uniform(generator, is_positive ? 0.25 : -1.0, 1.0)));
+        b.push_back(static_cast<float>(uniform(generator, 0.25, 1.0)));
+        products.push_back(a[k] * b[k]);
+        left.values.push_back(static_cast<double>(a[k]));
+        right.values.push_back(static_cast<double>(b[k]));
+        const double product = left.values[k] * right.values[k], sum = exact + product;
+        rest += product - (sum - exact);
+        exact = sum;
+      }
+      const Ball sum{exact, rest, Magnitude(1e-25)};
+      const RunOperands run_operands = operands_of_run({left, right}, i % 2 == 0 ? 0.0 : 1e-4, true, generator);
+      const double bound = Unrecorded(op::MatMul{}, run_operands, setting).rounding(true).front();
+      for (const double sign : {-1.0, 1.0}) usage.add(static_cast<double>(greedy_sum(products, sign)), sum, bound);
+      for (int tree = 0; tree < 10; ++tree) {
+        usage.add(static_cast<double>(naive::random_tree(a, b, std::vector<float>{}, generator)), sum, bound);
+      }
+    }
+    INFO(usage.first_violation);
+    CHECK(usage.violations == 0);
+    MESSAGE("positive ", is_positive, ", largest error / bound ", usage.utilisation);
+    CHECK(usage.utilisation >= 0.15);
+  }
+}
+
+TEST_CASE("what any run may add to a product is well below n u S where terms cancel") {
+  Generator generator(685);
+  const std::int64_t n = 256;
+  Tensor<double> a({8, n}), b({n, 8});
+  for (double& x : a.values) x = static_cast<double>(static_cast<float>(uniform(generator, -1.0, 1.0)));
+  for (double& x : b.values) x = static_cast<double>(static_cast<float>(uniform(generator, -1.0, 1.0)));
+  const ArithmeticModel model = cpu_arithmetic("fp32", {});
+  const bounds::Setting setting = setting_of(model);
+  const std::vector<double> total =
+      bounds::product_up(plan_product(op::MatMul{}, a.shape, b.shape), bounds::magnitudes(a.values),
+                         bounds::magnitudes(b.values), *setting.rules, 1);
+  const RunOperands run_operands = operands_of_run({a, b}, 1e-6, true, generator);
+  const std::vector<double> bound = Unrecorded(op::MatMul{}, run_operands, setting).rounding(true);
+  for (std::size_t i = 0; i < bound.size(); ++i) CHECK(bound[i] <= 0.55 * static_cast<double>(n) * 0x1p-24 * total[i]);
+}
+
+namespace {
+
+/// A Gemm of one row and one column in an arithmetic that this processor does not have.
+void check_soft_gemm(const SoftArithmetic& soft, Data data, const op::Gemm& gemm, bool fma, double scale,
+                     Generator& generator, Usage& usage) {
+  const auto k = static_cast<std::int64_t>(1 + generator() % 10);
+  const auto floats = [&](std::int64_t count) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (float& x : values) x = static_cast<float>(draw(data, generator));
+    return values;
+  };
+  const std::vector<float> a = floats(k), b = floats(k), c = floats(1);
+  const auto alpha = static_cast<float>(gemm.alpha), beta = static_cast<float>(gemm.beta);
+  const auto scaled = [&](float factor, float x) { return factor == 1.0f ? x : soft.multiply(factor, x); };
+  const float y = soft.stored(soft.add(scaled(alpha, soft.dot(a, b, fma)), scaled(beta, soft.operand(c[0]))));
+  OpRun run =
+      run_of(gemm, {{{1, k}, {a.begin(), a.end()}}, {{k, 1}, {b.begin(), b.end()}}, {{1}, {c.begin(), c.end()}}});
+  std::vector<Tensor<double>> operands;
+  for (const auto& [name, tensor] : run.inputs.tensors) operands.push_back(tensor.to_double());
+  const ArithmeticModel model = soft.model(fma);
+  const bounds::Setting setting = setting_of(model);
+  const Ball exact = exact_results(run).values.front();
+  const RunOperands run_operands = operands_of_run(operands, scale, false, generator);
+  const Unrecorded node(gemm, run_operands, setting);
+  for (const bool any_order : {true, false}) {
+    usage.add(static_cast<double>(y), exact, node.rounding(any_order).front());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("directed roundings, flushing and narrow results keep the bound of any run of a product") {
+  const std::vector<op::Gemm> gemms = {{1.0, 1.0, false, false}, {0.75, -0.3f, false, false}};
+  for (const SoftArithmetic& soft : soft_arithmetics()) {
+    CAPTURE(static_cast<int>(soft.direction));
+    CAPTURE(soft.flushes);
+    CAPTURE(soft.stores_bf16);
+    Generator generator(686);
+    Usage usage;
+    for (int i = 0; i < 12 * test_multiplier(); ++i) {
+      for (int data = 0; data < static_cast<int>(Data::bias); ++data) {
+        const double scale = i % 3 == 0 ? 0.0 : 1e-4;
+        check_soft_gemm(soft, static_cast<Data>(data), gemms[generator() % 2], i % 2 == 0, scale, generator, usage);
+      }
+    }
+    INFO(usage.first_violation);
+    CHECK(usage.violations == 0);
+    CHECK(usage.utilisation >= 0.3);
+  }
+}
