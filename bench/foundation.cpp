@@ -2,6 +2,7 @@
 //   evaluate/*     our product in a declared order, against Eigen's sgemm of the same sizes
 //   reference/*    certified balls of a whole network, against an MPFR loop over the same products
 //   report/*       judging a run, against evaluating it
+//   transposed/*   one step of the adjoint through a Gemm with its defects, against the product forward
 #include <fmt/format.h>
 #include <mpfr.h>
 
@@ -14,9 +15,11 @@
 #include <vector>
 
 #include "analysis/judge.hpp"
+#include "bounds/adjoint/transpose.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
+#include "evaluate/product.hpp"
 
 namespace {
 
@@ -106,6 +109,33 @@ void bench_evaluate(std::int64_t n) {
   print(fmt::format("evaluate/{0}x{0}x{0}/t1", n), "eigen-sgemm", timing, 1);
 }
 
+void bench_transposed(std::int64_t n) {
+  const auto doubles = [&](std::uint64_t seed) {
+    return StoredTensor::from(random_tensor({n, n}, seed, 1.0F)).to_double();
+  };
+  const Tensor<double> x = doubles(5), w = doubles(6), d = doubles(7);
+  Node node;
+  node.name = "gemm";
+  node.op = op::Gemm{};
+  bounds::NodeView view;
+  view.node = &node;
+  view.inputs = {&x, &w};
+  view.output = &d;
+  bounds::Setting setting;
+  setting.rules = &bounds::default_rules();
+  const ProductPlan plan = plan_product(op::Gemm{}, x.shape, w.shape);
+  PackedMatrices<double> packed;
+  pack_missing(plan, w, packed);
+  const SummationOrder order{SummationOrder::Kind::sequential, 0, true};
+  const Timing timing = medians(
+      51,
+      [&] {
+        (void)bounds::transposed(view, {}, d.values, {true, false}, setting);
+      },
+      [&] { (void)multiply(plan, x, packed, order, 1); });
+  print(fmt::format("transposed/{0}x{0}x{0}/t1", n), "product-f64", timing, 1);
+}
+
 void mpfr_product_loop(const Graph& graph, const Trace& trace) {
   mpfr_t sum, term;
   mpfr_inits2(128, sum, term, static_cast<mpfr_ptr>(nullptr));
@@ -156,5 +186,6 @@ void bench_network(std::int64_t depth, std::int64_t width, std::int64_t samples)
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   bench_evaluate(quick ? 32 : 512);
+  bench_transposed(quick ? 32 : 256);
   quick ? bench_network(1, 8, 4) : bench_network(8, 64, 256);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "bounds/adjoint/defect.hpp"
 #include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
@@ -123,7 +124,8 @@ struct Rules {
   Group reduce_min = propagate_reduce_min;  // T-53
 
   // adjoints
-  LinearRules linear;  // T-65, T-66
+  decltype(&bounds::defect) defect = bounds::defect;  // T-64
+  LinearRules linear;                                 // T-65, T-66
 };
 
 }  // namespace driftbound::bounds

@@ -162,16 +162,28 @@ Magnitude spectral_norm(const MatrixView& w, int threads) {
   return scaled_up(norm + sqrt_up(count(w.rows) * count(w.columns)) * Magnitude(smallest), exponent);
 }
 
+namespace {
+
+/// Where the square of the norm is no number in the middle of the range, the norm of a multiple by a power of two.
+double norm_of_scaled(std::vector<double> x) {
+  const double largest = largest_of({x.data(), static_cast<std::int64_t>(x.size()), 1, 1, 0});
+  if (largest == 0.0 || !std::isfinite(largest)) return largest;
+  const int exponent = exponent_of(largest);
+  for (double& element : x) element = std::ldexp(element, -exponent);
+  return scaled_up(frobenius_up(x), exponent).value();
+}
+
+}  // namespace
+
 std::vector<double> column_norms(const MatrixView& w) {
-  std::vector<double> norms(at(w.columns), 0.0);
+  std::vector<double> norms;
   std::vector<double> column(at(w.rows));
   for (std::int64_t j = 0; j < w.columns; ++j) {
     const double* first = w.data + j * w.column_stride;
-    const double largest = largest_of({first, w.rows, 1, w.row_stride, 0});
-    if (largest == 0.0) continue;
-    const int exponent = std::isfinite(largest) ? exponent_of(largest) : 0;
-    for (std::int64_t i = 0; i < w.rows; ++i) column[at(i)] = std::ldexp(first[i * w.row_stride], -exponent);
-    norms[at(j)] = scaled_up(frobenius_up(column), exponent).value();
+    for (std::int64_t i = 0; i < w.rows; ++i) column[at(i)] = first[i * w.row_stride];
+    const double norm = frobenius_up(column).value();
+    const bool is_plain = norm > 0x1p-400 && norm < 0x1p500;
+    norms.push_back(is_plain ? norm : norm_of_scaled(column));
   }
   return norms;
 }

@@ -21,7 +21,7 @@ struct MatrixView {
 /// Source:    docs/theory.md T-63
 Magnitude spectral_norm(const MatrixView& w, int threads);
 
-/// Upper bounds of the 2-norms of the columns; infinite where an element is not finite.
+/// Upper bounds of the 2-norms of the columns; 0 for zeros, infinite where an element is not finite.
 /// Shapes:    [columns]
 /// Guarantee: proven
 /// Tightness: relative excess at most (rows + 4) 2^-52

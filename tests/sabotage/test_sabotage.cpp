@@ -18,6 +18,7 @@
 #include "support/matrix_unit.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
+#include "support/transpose_checks.hpp"
 
 // Deliberate faults, one at a time, in the rules that soundness rests on. A check counts violations: none with
 // the theorems, some with the fault.
@@ -618,6 +619,20 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        [](const auto& r) { return check_group_rule(r.reduce_max, larger, 200, 56).violations; }},
+      {"defects of transposed products halve",
+       [](auto& r) {
+         r.defect = [](double size, std::int64_t n, std::int64_t products) {
+           return 0.5 * bounds::defect(size, n, products);
+         };
+       },
+       [](const auto& r) { return check_transposes(r, 3, 62).violations; }},
+      {"one rounding of every transposed product forgotten",
+       [](auto& r) {
+         r.defect = [](double size, std::int64_t n, std::int64_t products) {
+           return bounds::defect(size, n - 1, products);
+         };
+       },
+       [](const auto& r) { return check_transposes(r, 3, 63).violations; }},
       {"PRelu forgets its slope's error",
        [](auto& r) {
          r.prelu = [](double x, Magnitude ex, double slope, Magnitude) {
