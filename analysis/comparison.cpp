@@ -15,7 +15,7 @@ namespace {
 
 std::vector<BoundValues> all_values(const std::vector<BoundResult>& bounds) {
   std::vector<BoundValues> values;
-  for (const BoundResult& bound : bounds) values.push_back({&bound, bound.values.values});
+  for (const BoundResult& bound : bounds) values.push_back({&bound, bound.values.values, bound.remainder});
   return values;
 }
 
@@ -37,7 +37,7 @@ Status status_of(const ScopeSummary& scope, double threshold) {
   for (const BoundSummary& bound : scope.bounds) {
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
-    if (bound.undecided > 0) status = worse(status, Status::undecided);
+    if (bound.undecided > 0 && bound.must_decide()) status = worse(status, Status::undecided);
     if (bound.approach >= threshold) status = worse(status, Status::approaches);
   }
   return status;
@@ -260,10 +260,16 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
   const Scalar& scalar = scalars[index];
   const Located a = locate(scalar, scalar.positive, computed, samples);
   const Located b = scalar.negative ? locate(scalar, *scalar.negative, computed, samples) : a;
-  const std::vector<BoundResult>& of_a = bounds.layers[a.node].accumulated;
+  const std::vector<BoundResult> own =
+      index < bounds.targets.size() ? bounds.targets[index].bounds : std::vector<BoundResult>();
   const std::vector<BoundResult>& of_b = bounds.layers[b.node].accumulated;
+  std::vector<const BoundResult*> of_a;  // bounds that have to be added up
   std::vector<BoundResult> combined;
-  for (const BoundResult& bound : of_a) combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
+  for (const BoundResult& bound : bounds.layers[a.node].accumulated) {
+    if (find_bound(own, bound.name)) continue;
+    of_a.push_back(&bound);
+    combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
+  }
   ElementSeries series;
   for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
     const std::size_t i = a.index(sample);
@@ -271,7 +277,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     Ball exact = accumulated.layers[a.node].values[i];
     double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
     std::vector<double> bound_values;
-    for (const BoundResult& bound : of_a) bound_values.push_back(bound.values.values[i]);
+    for (const BoundResult* bound : of_a) bound_values.push_back(bound->values.values[i]);
     if (scalar.negative) {
       const std::size_t j = b.index(sample);
       const double subtrahend = computed[b.node].values[j];
@@ -291,6 +297,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     if (kappa_weight > 0.0) scalar_states[index].kappa.push_back(kappa_weight / std::abs(value));
     for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
   }
+  combined.insert(combined.end(), own.begin(), own.end());
   scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1);
 }
 

@@ -46,7 +46,7 @@ Json to_json(const BoundSummary& bound) {
           {"violations", bound.violations},
           {"checked", bound.checked},
           {"undecided", bound.undecided},
-          {"remainder_share", nullptr},
+          {"remainder_share", bound.remainder_share ? number(*bound.remainder_share) : Json(nullptr)},
           {"seconds", number(bound.seconds)}};
 }
 

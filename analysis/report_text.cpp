@@ -135,15 +135,24 @@ std::string output_line(const OutputSummary& output, const Painter& paint) {
   const ScopeSummary& scope = output.scope;
   std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24),
                                  error_text(scope.max_error), error_text(scope.rms_error), brief(scope.max_ulps));
-  if (const BoundSummary* forward = find_bound(scope, "forward"))
-    line += fmt::format(", forward {} ({})", error_text(forward->max_bound), name_of(forward->guarantee));
   return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
+}
+
+/// What a bound of an output is asked, and what it says.
+std::string bound_line(const BoundSummary& bound) {
+  std::string line = fmt::format("    {:<8} {:<20} {:<11} {:>7}", name_of(bound.question), bound.name,
+                                 name_of(bound.guarantee), error_text(bound.max_bound));
+  if (bound.median_bound_over_error) line += fmt::format("  {:>6} x the error", brief(*bound.median_bound_over_error));
+  if (bound.remainder_share) line += fmt::format(", remainder {}%", brief(100.0 * *bound.remainder_share));
+  return line + "\n";
 }
 
 std::string outputs_block(const Report& report, const Painter& paint) {
   std::string text = "\nOutputs, error from the input on:\n";
   for (const OutputSummary& output : report.comparison.outputs) {
     text += output_line(output, paint);
+    for (const BoundSummary& bound : output.scope.bounds)
+      if (bound.gives_verdict()) text += bound_line(bound);
     const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
     if (folklore && folklore->violations > 0)
       text += fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n",

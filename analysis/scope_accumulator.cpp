@@ -48,8 +48,10 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
 }
 
-void ScopeAccumulator::judge(BoundState& state, double bound, const Interval& error, const WorstCase& element) {
+void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::size_t i, const Interval& error,
+                             const WorstCase& element) {
   BoundSummary& summary = state.summary;
+  const double bound = values.values[i];
   ++summary.checked;
   if (error.lower() > bound) {
     ++summary.violations;
@@ -59,7 +61,12 @@ void ScopeAccumulator::judge(BoundState& state, double bound, const Interval& er
   summary.max_bound = std::max(summary.max_bound, bound);
   const double utilisation = utilisation_of(element.error, bound);
   summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
-  if (bound > ulp(element.computed, format(output_format_))) summary.approach = std::max(summary.approach, utilisation);
+  if (!summary.is_measurement() && bound > ulp(element.computed, format(output_format_)))
+    summary.approach = std::max(summary.approach, utilisation);
+  if (!values.remainder.empty() && std::isfinite(bound)) {
+    const double share = bound > 0.0 ? values.remainder[i] / bound : 0.0;
+    summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
+  }
   if (element.error > 0.0) state.bound_over_error.push_back(bound / element.error);
   if (utilisation > state.worst_utilisation) {
     state.worst_utilisation = utilisation;
@@ -98,7 +105,7 @@ void ScopeAccumulator::add(std::span<const double> computed, std::span<const Bal
     } else {
       summary_.reference_radius = std::numeric_limits<double>::infinity();
     }
-    for (std::size_t b = 0; b < bounds.size(); ++b) judge(bounds_[b], bounds[b].values[i], error, element);
+    for (std::size_t b = 0; b < bounds.size(); ++b) judge(bounds_[b], bounds[b], i, error, element);
   }
 }
 
@@ -111,7 +118,7 @@ ScopeSummary ScopeAccumulator::finish() {
   double highest = -1.0;
   for (BoundState& state : bounds_) {
     if (!state.bound_over_error.empty()) state.summary.median_bound_over_error = median(state.bound_over_error);
-    if (state.summary.gives_verdict() && state.worst_utilisation > highest) {
+    if (state.summary.gives_verdict() && !state.summary.is_measurement() && state.worst_utilisation > highest) {
       highest = state.worst_utilisation;
       if (highest > 0.0) summary_.worst = state.worst;
     }

@@ -14,6 +14,7 @@ namespace driftbound::analysis {
 struct BoundValues {
   const BoundResult* description = nullptr;
   std::span<const double> values;
+  std::span<const double> remainder;  ///< part of the values; may be empty
 };
 
 /// Sums up one tensor in one scope (local or accumulated) over blocks of samples.
@@ -35,7 +36,8 @@ private:
     WorstCase worst;
   };
   void add_bounds(const std::vector<BoundValues>& bounds);
-  void judge(BoundState& state, double bound, const Interval& error, const WorstCase& element);
+  void judge(BoundState& state, const BoundValues& bound, std::size_t i, const Interval& error,
+             const WorstCase& element);
 
   FormatId output_format_ = FormatId::fp32;
   ScopeSummary summary_;

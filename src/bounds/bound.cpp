@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bounds/adjoint/end_to_end.hpp"
 #include "bounds/forward.hpp"
 #include "bounds/heuristics.hpp"
 #include "bounds/local.hpp"
@@ -98,7 +99,8 @@ BoundResult heuristic_of(std::string name, Tensor<double> values) {
 
 class Walk {
 public:
-  Walk(const Graph& graph, const Trace& trace, const BoundOptions& options) : graph_(graph), trace_(trace) {
+  Walk(const Graph& graph, const Trace& trace, const BoundOptions& options, Weights& weights)
+      : graph_(graph), trace_(trace), options_(options), weights_(weights) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic);
     setting_.rules = options.rules != nullptr ? options.rules : &default_rules();
@@ -111,6 +113,7 @@ public:
 
   Bounds run() {
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) visit(node);
+    add_two_trajectories();
     return std::move(bounds_);
   }
 
@@ -207,6 +210,30 @@ private:
     }
   }
 
+  /// What is known of the whole way from the inputs, beside `forward`.
+  void add_two_trajectories() {
+    Evaluation evaluation{graph_, {}, {}};
+    for (const Node& node : graph_.nodes) {
+      evaluation.run.layers.push_back(&states_[node.output].used);
+      evaluation.conditions.push_back(states_[node.output].conditions);
+    }
+    for (const ValueId id : graph_.inputs) {
+      evaluation.run.given.push_back(trace_.inputs.at(graph_.value(id).name).to_double());
+      evaluation.run.used.push_back(states_[id].used);
+      evaluation.run.input_error.push_back(read_error(states_[id]));
+    }
+    add_end_to_end(evaluation, options_, setting_, weights_, bounds_);
+  }
+
+  /// How far an input as the accumulator reads it can be from the one given.
+  std::vector<double> read_error(const ValueState& input) const {
+    const Operand read = round_operand(input.used, *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    if (read.is_exact()) return input.error;
+    std::vector<double> error = read.error;
+    for (std::size_t i = 0; i < error.size(); ++i) error[i] = (Magnitude(error[i]) + radius_at(input.error, i)).value();
+    return error;
+  }
+
   void add_folklore(const Node& node, const ValueState& state, LayerBounds& layer, bool is_product) const {
     const auto both = [&](std::vector<BoundResult>& list, const std::string& name, const std::vector<std::int64_t>& n) {
       list.push_back(heuristic_of(name, estimate_seed_gamma(n, folklore_u_, state.used)));
@@ -232,6 +259,8 @@ private:
 
   const Graph& graph_;
   const Trace& trace_;
+  const BoundOptions& options_;
+  Weights& weights_;
   Setting setting_;
   double folklore_u_ = 0.0;
   std::vector<Shape> shapes_;
@@ -242,9 +271,28 @@ private:
 }  // namespace
 }  // namespace bounds
 
-Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {
+bool BoundOptions::wants(std::string_view name) const {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
+struct Bounder::State {
+  const Graph& graph;
+  BoundOptions options;
+  bounds::Weights weights;
+};
+
+Bounder::Bounder(const Graph& graph, BoundOptions options) : state_(new State{graph, std::move(options), {}}) {}
+Bounder::~Bounder() = default;
+Bounder::Bounder(Bounder&&) noexcept = default;
+Bounder& Bounder::operator=(Bounder&&) noexcept = default;
+
+Bounds Bounder::operator()(const Trace& trace) const {
   require_sound_environment();
-  return bounds::Walk(graph, trace, options).run();
+  return bounds::Walk(state_->graph, trace, state_->options, state_->weights).run();
+}
+
+Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {
+  return Bounder(graph, options)(trace);
 }
 
 }  // namespace driftbound

@@ -72,7 +72,7 @@ inline const BoundResult* find_bound(const std::vector<BoundResult>& list, const
 
 /// Every bound of a list, by name, that claims to hold.
 struct Tallies {
-  Tally componentwise, partial_sums, order_aware, forward, folklore;
+  Tally componentwise, partial_sums, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
   void add(const LayerBounds& layer, std::size_t i, double computed, const Real& exact) {
     for (const BoundResult& result : layer.local) {
       Tally& tally = result.name == "componentwise"  ? componentwise
@@ -82,14 +82,23 @@ struct Tallies {
       tally.add(computed, exact, result.values.values[i]);
     }
     for (const BoundResult& result : layer.accumulated) {
-      if (result.name == "forward") forward.add(computed, exact, result.values.values[i]);
+      const double bound = result.values.values[i];
+      if (result.name == "forward") forward.add(computed, exact, bound);
+      if (result.name == "shadow") shadow.add(computed, exact, bound);
+      if (result.name == "adjoint/any-order") any_run.add(computed, exact, bound);
+      if (result.name == "adjoint/order-aware") any_run_in_order.add(computed, exact, bound);
     }
   }
+  std::vector<const Tally*> claims() const {
+    return {&componentwise, &partial_sums, &order_aware, &forward, &shadow, &any_run, &any_run_in_order};
+  }
   std::int64_t violations() const {
-    return componentwise.violations + partial_sums.violations + order_aware.violations + forward.violations;
+    std::int64_t sum = 0;
+    for (const Tally* tally : claims()) sum += tally->violations;
+    return sum;
   }
   std::string first_violation() const {
-    for (const Tally* tally : {&componentwise, &partial_sums, &order_aware, &forward}) {
+    for (const Tally* tally : claims()) {
       if (!tally->first_violation.empty()) return tally->first_violation;
     }
     return "";
@@ -99,6 +108,9 @@ struct Tallies {
     partial_sums += other.partial_sums;
     order_aware += other.order_aware;
     forward += other.forward;
+    shadow += other.shadow;
+    any_run += other.any_run;
+    any_run_in_order += other.any_run_in_order;
     folklore += other.folklore;
     return *this;
   }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "driftbound/bounds/target.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/magnitude.hpp"
 #include "driftbound/trace/trace.hpp"
@@ -27,12 +29,14 @@ std::string_view name_of(Question question);
 
 /// One bound on |computed - exact| for every element of one tensor.
 struct BoundResult {
-  std::string name;  ///< "componentwise", "partial-sums", "order-aware", "forward", "seed-gamma" …
+  std::string name;  ///< "componentwise", "forward", "shadow", "adjoint/any-order", "seed-gamma" …
   Guarantee guarantee = Guarantee::proven;
   Question question = Question::this_run;
   std::string theorem;    ///< id in docs/theory.md
   std::string condition;  ///< what a conditional bound stands on; empty for proven
   Tensor<double> values;  ///< upper bounds; infinite: no bound
+  /// The part of `values` that curvature, kinks and fixed operands make up (T-71); empty where bounds have none.
+  std::vector<double> remainder;
   double seconds = 0.0;
 };
 
@@ -47,18 +51,45 @@ struct LayerBounds {
   double gamma_n = 0.0;  ///< gamma_{fan_in} of the accumulator, 0 where there is no sum
 };
 
+/// Signed parts of computed - exact of a target, sample by sample: they add up to it but for about 10^-9 of it and the
+/// shadow's own error.
+/// Guarantee: none (diagnostics): the sum is its own check; the split between several operands of one node is a
+/// convention Source:    docs/theory.md T-73
+struct Attribution {
+  std::vector<std::vector<double>> layers;  ///< [node][sample]: what the node's own rounding made of it
+  std::vector<double> inputs;               ///< [sample]: what rounding the inputs made of it
+};
+
+/// Bounds of one target: one element a sample.
+struct TargetBounds {
+  std::vector<BoundResult> bounds;  ///< "shadow", "adjoint/any-order", "adjoint/order-aware"
+  /// The part of "adjoint/any-order" that is charged at each layer, [node][sample]: local errors and remainders there,
+  /// times how much the target moves with them.
+  std::vector<std::vector<double>> layer_shares;
+  std::optional<Attribution> attribution;  ///< "attribution" among the names that are wanted
+};
+
 struct Bounds {
   std::vector<LayerBounds> layers;       ///< per node
+  std::vector<TargetBounds> targets;     ///< as BoundOptions::targets
   std::vector<std::string> assumptions;  ///< what conditional bounds stand on, once each
 };
 
 struct BoundOptions {
   const bounds::Rules* rules = nullptr;  ///< nullptr: default_rules(); tests inject faults here
   int threads = 1;
+  std::vector<Target> targets;
+  /// Names of the bounds that are wanted; empty: all. Those by two trajectories cost nothing where none of them is.
+  std::vector<std::string> names;
+  /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
+  std::int64_t most_output_elements = 16;
+
+  bool wants(std::string_view name) const;
 };
 
 /// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
-/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-40 to T-53).
+/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-40 to T-53). The others hold the run, or
+/// every run of its arithmetic, against a shadow in double (T-60 to T-71).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
 ///                partial-sums    products rounded to nearest, in any order, by the sizes of partial sums (T-68);
 ///                                never above componentwise
@@ -66,14 +97,35 @@ struct BoundOptions {
 ///                                never above componentwise
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
-///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
-/// Guarantee: per BoundResult::guarantee: proven for runs of this library's CPU evaluator that use IEEE 754
-///            operations and correctly rounded functions only, else conditional on BoundResult::condition;
-///            infinite where a recorded value is not finite
+///                shadow          every node; |computed - shadow| and what the shadow may be off: the error of this run
+///                                itself, enclosed (T-70)
+///                adjoint/any-order                     small outputs; every run of the arithmetic, sums in any order
+///                (T-71) adjoint/order-aware                   the same for sums in the declared order, where it is
+///                known seed-sum-gamma, seed-sum-gamma/note   graph outputs
+///   targets      shadow, adjoint/any-order, adjoint/order-aware
+/// Guarantee: per BoundResult::guarantee: `shadow` is proven whatever made the run; the others are proven for runs of
+///            this library's CPU evaluator that use IEEE 754 operations and correctly rounded functions only, else
+///            conditional on BoundResult::condition; infinite where a recorded value is not finite
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;
-///            forward grows with the products of |W| and is loose on deep networks
+///            forward grows with the products of |W| and is loose on deep networks; shadow is the error to 1 in 10^4 or
+///            better; adjoint bounds are one to two hundred times the largest error on the bundled networks
 /// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function, a matrix unit
 ///            whose sums are no float32)
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});
+
+/// bound() for several traces of one graph: norms of weights are verified once. Thread-safe when const.
+class Bounder {
+public:
+  /// The graph must outlive it.
+  explicit Bounder(const Graph& graph, BoundOptions options = {});
+  ~Bounder();
+  Bounder(Bounder&&) noexcept;
+  Bounder& operator=(Bounder&&) noexcept;
+  Bounds operator()(const Trace& trace) const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace driftbound

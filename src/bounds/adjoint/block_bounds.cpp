@@ -1,0 +1,201 @@
+#include "bounds/adjoint/block_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "bounds/adjoint/recursion.hpp"
+#include "driftbound/num/interval.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Enclosure of computed - shadow.
+Interval deviation_at(double computed, double shadow) {
+  return Interval(computed) - Interval(shadow);
+}
+
+class Block {
+public:
+  Block(const Network& network, const RecordedBlock& block, const Setting& setting)
+      : network_(network), recorded_(block.layers), block_(block), setting_(setting) {}
+
+  BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, Weights& weights) {
+    shadow_ = shadow_of(network_, block_.given, setting_);
+    const std::vector<std::vector<double>>& input_error = block_.input_error;
+    const std::vector<std::vector<double>> exact_inputs(input_error.size());
+    std::vector<Trajectory> trajectories = {Trajectory::exact};
+    if (question.any_order) trajectories.push_back(Trajectory::any_order);
+    if (question.declared_order) trajectories.push_back(Trajectory::declared_order);
+    for (const Trajectory trajectory : trajectories) {
+      const bool is_exact = trajectory == Trajectory::exact;
+      deviations_.push_back(
+          deviation_of(trajectory, network_, shadow_, is_exact ? exact_inputs : input_error, setting_, weights));
+    }
+    sweep_targets(targets);
+    refine(trajectories, weights);
+
+    BlockBounds bounds;
+    if (question.this_run) {
+      for (std::size_t node = 0; node < recorded_.size(); ++node) bounds.this_run.push_back(layer_this_run(node));
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
+    if (question.attributed > 0) {
+      const RecordedRun run(network_, shadow_, recorded_, block_.used, setting_);
+      for (std::size_t i = 0; i < question.attributed; ++i)
+        bounds.targets[i].attribution = run.attribute(direction_of(network_, shadow_, seeds_[i]));
+    }
+    if (question.any_order) bounds.any_order_conditions = deviations_[1].conditions;
+    if (question.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
+    return bounds;
+  }
+
+private:
+  /// T-70 with the radii of T-62.
+  std::vector<double> layer_this_run(std::size_t node) const {
+    const ValueId id = value_of_node(node);
+    const std::vector<double>& computed = recorded_[node]->values;
+    const std::vector<double>& radius = deviations_.front().radii[id].element;
+    std::vector<double> bound;
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      const Interval deviation = deviation_at(computed[i], shadow_.values[id].values[i]);
+      bound.push_back((deviation.magnitude() + (radius.empty() ? Magnitude() : Magnitude(radius[i]))).value());
+    }
+    return bound;
+  }
+
+  std::vector<Seed> seeds_of(const Target& target) const {
+    std::vector<Seed> seeds = {{value_of(target.positive), target.positive.element, 1.0}};
+    if (target.negative) seeds.push_back({value_of(*target.negative), target.negative->element, -1.0});
+    return seeds;
+  }
+
+  void sweep_targets(const std::vector<Target>& targets) {
+    adjoints_.resize(targets.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      seeds_.push_back(seeds_of(targets[i]));
+      certificates_.push_back(
+          sweep(network_, shadow_, deviations_, direction_of(network_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
+    }
+  }
+
+  /// T-72, where remainders make up more of a bound than a few percent.
+  void refine(const std::vector<Trajectory>& trajectories, Weights& weights) {
+    if (!network_.with_rows(1)) return;
+    bool any = false;
+    for (std::size_t which = 1; which < trajectories.size(); ++which) {
+      if (!has_large_remainder(which)) continue;
+      any = true;
+      const Refinement refinement = refinement_for(which);
+      deviations_[which] =
+          deviation_of(trajectories[which], network_, shadow_, block_.input_error, setting_, weights, &refinement);
+    }
+    for (std::size_t i = 0; any && i < seeds_.size(); ++i)
+      certificates_[i] = sweep(network_, shadow_, deviations_, direction_of(network_, shadow_, seeds_[i]), setting_);
+  }
+
+  bool has_large_remainder(std::size_t which) const {
+    constexpr double large = 0.05;
+    return std::any_of(certificates_.begin(), certificates_.end(), [&](const std::vector<Certificate>& of_target) {
+      const Certificate& certificate = of_target[which];
+      for (std::size_t row = 0; row < certificate.total.size(); ++row)
+        if (!(certificate.remainder[row] <= large * certificate.total[row])) return true;
+      return false;
+    });
+  }
+
+  /// What is left over may add a few percent to what local errors make up.
+  Refinement refinement_for(std::size_t which) const {
+    constexpr double share_left = 0.03;
+    Refinement refinement;
+    refinement.weight.resize(network_.size());
+    std::size_t nodes = 0;
+    for (const Node& node : network_.nodes()) {
+      if (!deviations_[which].remainder[node.output].empty() && network_.varies(node.output)) ++nodes;
+      for (std::size_t i = 0; i < seeds_.size(); ++i)
+        add_weight(node.output, adjoints_[i], certificates_[i][which], refinement);
+    }
+    refinement.allowance = share_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement.most_elements = 256;
+    return refinement;
+  }
+
+  void add_weight(ValueId id, const std::vector<std::vector<double>>& adjoint, const Certificate& certificate,
+                  Refinement& refinement) const {
+    if (adjoint[id].empty() || !network_.varies(id)) return;
+    std::vector<double>& weight = refinement.weight[id];
+    weight.resize(adjoint[id].size(), 0.0);
+    const std::size_t size = weight.size() / certificate.local.size();
+    for (std::size_t k = 0; k < weight.size(); ++k) {
+      const double local = certificate.local[k / size];
+      if (local > 0.0) weight[k] = std::max(weight[k], std::abs(adjoint[id][k]) / local);
+    }
+  }
+
+  TargetCertificate certified(std::size_t target, const AdjointQuestion& question) const {
+    std::vector<Certificate> certificates = certificates_[target];
+    const std::vector<Seed>& seeds = seeds_[target];
+    const std::vector<double>& exact = certificates.front().total;
+    TargetCertificate result;
+    if (question.this_run) result.this_run = target_this_run(seeds, exact);
+    const auto with_shadow = [&](Certificate certificate) {
+      for (std::size_t row = 0; row < exact.size(); ++row)
+        certificate.total[row] = (Magnitude(certificate.total[row]) + Magnitude(exact[row])).value();
+      return certificate;
+    };
+    if (question.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
+    if (question.any_order) result.any_order = with_shadow(std::move(certificates[1]));
+    return result;
+  }
+
+  /// T-70: |c.(computed - shadow)| and the shadow's own distance.
+  std::vector<double> target_this_run(const std::vector<Seed>& seeds, const std::vector<double>& shadow_error) const {
+    std::vector<double> bound;
+    for (std::size_t row = 0; row < shadow_error.size(); ++row) {
+      Interval deviation(0.0);
+      for (const Seed& seed : seeds) {
+        const std::size_t i = index_of(seed, row);
+        const Interval part = deviation_at(computed_of(seed.value, i), shadow_.values[seed.value].values[i]);
+        deviation += seed.factor > 0.0 ? part : -part;
+      }
+      bound.push_back((deviation.magnitude() + Magnitude(shadow_error[row])).value());
+    }
+    return bound;
+  }
+
+  std::size_t index_of(const Seed& seed, std::size_t row) const {
+    const auto rows = static_cast<std::size_t>(network_.rows(seed.value));
+    const std::size_t size = shadow_.values[seed.value].size() / rows;
+    return (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
+  }
+
+  ValueId value_of_node(std::size_t node) const { return network_.value_of_node(node); }
+  ValueId value_of(const OutputElement& element) const { return network_.flat().graph.outputs.at(element.output); }
+
+  double computed_of(ValueId id, std::size_t i) const {
+    for (std::size_t node = 0; node < recorded_.size(); ++node) {
+      if (value_of_node(node) == id) return recorded_[node]->values.at(i);
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+
+  const Network& network_;
+  const std::vector<const Tensor<double>*>& recorded_;
+  const RecordedBlock& block_;
+  const Setting& setting_;
+  Shadow shadow_;
+  std::vector<Deviation> deviations_;
+  std::vector<std::vector<Seed>> seeds_;                    ///< by target
+  std::vector<std::vector<Certificate>> certificates_;      ///< by target and deviation
+  std::vector<std::vector<std::vector<double>>> adjoints_;  ///< by target and value
+};
+
+}  // namespace
+
+BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+                         const AdjointQuestion& question, const Setting& setting, Weights& weights) {
+  return Block(network, block, setting).run(targets, question, weights);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bounds/adjoint/attribution.hpp"
+#include "bounds/adjoint/sweep.hpp"
+#include "driftbound/bounds/target.hpp"
+
+namespace driftbound::bounds {
+
+/// Which of the bounds by two trajectories are asked for.
+struct AdjointQuestion {
+  bool this_run = true;
+  bool any_order = true;
+  bool declared_order = true;  ///< false where the order is not known
+  std::size_t attributed = 0;  ///< targets whose error is split up, from the first on
+};
+
+/// One block of samples of a run.
+struct RecordedBlock {
+  std::vector<const Tensor<double>*> layers;  ///< by node of the graph
+  std::vector<Tensor<double>> given, used;    ///< by input: what the exact network and what the run were given
+  std::vector<std::vector<double>>
+      input_error;  ///< by input: how far any run's may be from the one given; may be empty
+};
+
+/// Bounds of one target, one entry a sample; empty: not asked for.
+struct TargetCertificate {
+  std::vector<double> this_run;           ///< of |computed - exact|
+  Certificate any_order, declared_order;  ///< of |any run - exact|
+  std::optional<Attribution> attribution;
+};
+
+/// All bounds by two trajectories for one block of samples.
+struct BlockBounds {
+  std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
+  std::vector<TargetCertificate> targets;
+  std::set<std::string> any_order_conditions, declared_order_conditions;
+};
+
+/// Shadow, radii and one sweep a target.
+/// Guarantee: this run: proven, whatever made the run; any run: as body_rounding()
+/// Source:    docs/theory.md T-70, T-71, T-73
+BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+                         const AdjointQuestion& question, const Setting& setting, Weights& weights);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,283 @@
+#include "bounds/adjoint/end_to_end.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr const char* shadow_name = "shadow";
+constexpr const char* any_order_name = "adjoint/any-order";
+constexpr const char* attribution_name = "attribution";
+constexpr const char* declared_order_name = "adjoint/order-aware";
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string joined(const std::set<std::string>& conditions) {
+  std::string text;
+  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
+  return text;
+}
+
+void append(std::vector<double>& to, const std::vector<double>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void append(Certificate& to, const Certificate& more) {
+  append(to.total, more.total);
+  append(to.local, more.local);
+  append(to.remainder, more.remainder);
+  to.layers.resize(more.layers.size());
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+void append(Attribution& to, const Attribution& more) {
+  append(to.inputs, more.inputs);
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+/// One row of every tensor, axis 0 kept; tensors that are the same for all rows as they are.
+Tensor<double> row_of(const Tensor<double>& tensor, bool varies, std::int64_t row, std::int64_t rows) {
+  if (!varies) return tensor;
+  Tensor<double> part;
+  part.shape = tensor.shape;
+  part.shape.front() = 1;
+  const auto size = static_cast<std::ptrdiff_t>(tensor.size()) / rows;
+  part.values.assign(tensor.values.begin() + row * size, tensor.values.begin() + (row + 1) * size);
+  return part;
+}
+
+std::vector<double> row_of(const std::vector<double>& values, std::int64_t row, std::int64_t rows) {
+  const auto size = static_cast<std::ptrdiff_t>(values.size()) / rows;
+  return {values.begin() + row * size, values.begin() + (row + 1) * size};
+}
+
+class EndToEnd {
+public:
+  EndToEnd(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting, Weights& weights)
+      : evaluation_(evaluation), options_(options), setting_(setting), weights_(weights) {
+    question_.this_run = options.wants(shadow_name);
+    question_.any_order = options.wants(any_order_name);
+    const bool order_is_known =
+        setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
+    question_.declared_order = order_is_known && options.wants(declared_order_name);
+    is_batched_ = batch_layout(evaluation.graph).batched;
+    rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
+    varies_ = depends_on_input(evaluation.graph);
+    if (options.wants(attribution_name)) question_.attributed = options.targets.size();
+    find_targets();
+  }
+
+  void add_to(Bounds& bounds) {
+    const bool asks = question_.this_run || question_.any_order || question_.declared_order || question_.attributed > 0;
+    if (!asks || rows_ == 0) return;
+    const auto start = std::chrono::steady_clock::now();
+    follow();
+    const double seconds = seconds_since(start);
+    for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
+      bounds.layers[node].accumulated.push_back(
+          this_run("T-62", evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
+    }
+    for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
+    for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
+  }
+
+private:
+  /// An output with few elements: each of them is a target, first to first + elements - 1.
+  struct Output {
+    std::size_t node = 0, first = 0, elements = 0;
+  };
+
+  void find_targets() {
+    targets_ = options_.targets;
+    const Graph& graph = evaluation_.graph;
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+      const auto node = graph.producer(graph.outputs[i]);
+      if (!node) continue;
+      const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
+      const std::int64_t elements = varies_[graph.outputs[i]] ? size / std::max<std::int64_t>(rows_, 1) : size;
+      if (elements > options_.most_output_elements) continue;
+      outputs_.push_back({*node, targets_.size(), static_cast<std::size_t>(elements)});
+      for (std::int64_t element = 0; element < elements; ++element) targets_.push_back({{i, element}, std::nullopt});
+    }
+  }
+
+  std::vector<Shape> input_shapes(std::int64_t rows) const {
+    std::vector<Shape> shapes;
+    for (const Tensor<double>& input : evaluation_.run.given) {
+      shapes.push_back(input.shape);
+      if (rows != rows_) shapes.back().front() = rows;
+    }
+    return shapes;
+  }
+
+  /// All rows at once or, where the steps of some op mix them up, one after the other.
+  void follow() {
+    const Network network(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
+    if (network.keeps_rows_apart() && !(question_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
+      block_ = block_bounds(network, evaluation_.run, targets_, question_, setting_, weights_);
+      return;
+    }
+    const Network one(evaluation_.graph, input_shapes(1), std::nullopt);
+    for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(one, row));
+  }
+
+  /// A layer that is the same for all samples rounds once, and every sample's error has a part of it.
+  bool any_layer_is_fixed() const {
+    const std::vector<Node>& nodes = evaluation_.graph.nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return !varies_[node.output]; });
+  }
+
+  BlockBounds follow_row(const Network& network, std::int64_t row) {
+    std::vector<Tensor<double>> recorded;
+    RecordedBlock part;
+    for (std::size_t node = 0; node < evaluation_.run.layers.size(); ++node) {
+      const bool varies = varies_[evaluation_.graph.nodes[node].output];
+      recorded.push_back(row_of(*evaluation_.run.layers[node], varies, row, rows_));
+    }
+    for (const Tensor<double>& tensor : recorded) part.layers.push_back(&tensor);
+    for (std::size_t i = 0; i < evaluation_.run.given.size(); ++i) {
+      part.given.push_back(row_of(evaluation_.run.given[i], true, row, rows_));
+      part.used.push_back(row_of(evaluation_.run.used[i], true, row, rows_));
+      part.input_error.push_back(row_of(evaluation_.run.input_error[i], row, rows_));
+    }
+    return block_bounds(network, part, targets_, question_, setting_, weights_);
+  }
+
+  void join(BlockBounds row) {
+    if (block_.targets.empty() && block_.this_run.empty()) {
+      block_ = std::move(row);
+      return;
+    }
+    for (std::size_t node = 0; node < row.this_run.size(); ++node) {
+      if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
+    }
+    for (std::size_t i = 0; i < row.targets.size(); ++i) {
+      append(block_.targets[i].this_run, row.targets[i].this_run);
+      append(block_.targets[i].any_order, row.targets[i].any_order);
+      append(block_.targets[i].declared_order, row.targets[i].declared_order);
+      if (row.targets[i].attribution) append(*block_.targets[i].attribution, *row.targets[i].attribution);
+    }
+  }
+
+  static BoundResult this_run(std::string theorem, Shape shape, std::vector<double> values, double seconds) {
+    BoundResult result;
+    result.name = shadow_name;
+    result.theorem = std::move(theorem);
+    result.values = Tensor<double>(std::move(shape), std::move(values));
+    result.seconds = seconds;
+    return result;
+  }
+
+  static BoundResult any_run(const char* name, const std::set<std::string>& conditions, Shape shape,
+                             std::vector<double> values, std::vector<double> remainder, double seconds) {
+    BoundResult result;
+    result.name = name;
+    result.question = Question::any_run;
+    result.theorem = "T-71";
+    result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
+    result.condition = joined(conditions);
+    result.values = Tensor<double>(std::move(shape), std::move(values));
+    result.remainder = std::move(remainder);
+    result.seconds = seconds;
+    return result;
+  }
+
+  std::set<std::string> conditions_of(std::size_t node, const std::set<std::string>& of_roundings) const {
+    std::set<std::string> conditions = evaluation_.conditions[node];
+    conditions.insert(of_roundings.begin(), of_roundings.end());
+    return conditions;
+  }
+
+  using Part = Certificate TargetCertificate::*;
+
+  /// Per element and row, as the output's tensor has them.
+  std::vector<double> gathered(const Output& output, const auto& row_values) const {
+    const std::size_t size = evaluation_.run.layers[output.node]->size();
+    std::vector<double> values;
+    for (std::size_t i = 0; i < size; ++i)
+      values.push_back(row_values(block_.targets[output.first + i % output.elements]).at(i / output.elements));
+    return values;
+  }
+
+  void add_output(const Output& output, LayerBounds& layer, double seconds) const {
+    if (output.elements == 0) return;
+    const Shape& shape = evaluation_.run.layers[output.node]->shape;
+    const auto add = [&](const char* name, Part part, const std::set<std::string>& of_roundings) {
+      layer.accumulated.push_back(any_run(
+          name, conditions_of(output.node, of_roundings), shape,
+          gathered(output, [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).total; }),
+          gathered(output,
+                   [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
+          seconds));
+    };
+    if (question_.this_run) sharpen(output, layer.accumulated.back());
+    if (question_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
+    if (question_.declared_order)
+      add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
+  }
+
+  /// The adjoint's bound of an output of this run, where it is below that of the radii.
+  void sharpen(const Output& output, BoundResult& shadow) const {
+    const std::vector<double> adjoint =
+        gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
+    for (std::size_t i = 0; i < adjoint.size(); ++i)
+      shadow.values.values[i] = std::min(shadow.values.values[i], adjoint[i]);
+    shadow.theorem = "T-70";
+  }
+
+  TargetBounds target_bounds(std::size_t index, double seconds) const {
+    const TargetCertificate& certificate = block_.targets[index];
+    const Shape shape = {rows_};
+    TargetBounds result;
+    if (question_.this_run) result.bounds.push_back(this_run("T-70", shape, certificate.this_run, seconds));
+    const auto add = [&](const char* name, const Certificate& part, const std::set<std::string>& of_roundings) {
+      result.bounds.push_back(any_run(name, target_conditions(options_.targets[index], of_roundings), shape, part.total,
+                                      part.remainder, seconds));
+    };
+    if (question_.any_order) {
+      add(any_order_name, certificate.any_order, block_.any_order_conditions);
+      result.layer_shares = certificate.any_order.layers;
+    }
+    if (question_.declared_order)
+      add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
+    result.attribution = certificate.attribution;
+    return result;
+  }
+
+  std::set<std::string> target_conditions(const Target& target, const std::set<std::string>& of_roundings) const {
+    std::set<std::string> conditions = of_roundings;
+    const Graph& graph = evaluation_.graph;
+    const auto add = [&](const OutputElement& element) {
+      const auto node = graph.producer(graph.outputs.at(element.output));
+      if (node) conditions.insert(evaluation_.conditions[*node].begin(), evaluation_.conditions[*node].end());
+    };
+    add(target.positive);
+    if (target.negative) add(*target.negative);
+    return conditions;
+  }
+
+  const Evaluation& evaluation_;
+  const BoundOptions& options_;
+  const Setting& setting_;
+  Weights& weights_;
+  AdjointQuestion question_;
+  bool is_batched_ = false;
+  std::int64_t rows_ = 1;
+  std::vector<bool> varies_;
+  std::vector<Target> targets_;
+  std::vector<Output> outputs_;
+  BlockBounds block_;
+};
+
+}  // namespace
+
+void add_end_to_end(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting, Weights& weights,
+                    Bounds& bounds) {
+  EndToEnd(evaluation, options, setting, weights).add_to(bounds);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bounds/node_view.hpp"
+#include "model/flatten.hpp"
+
+namespace driftbound::bounds {
+
+/// A graph in primitive ops for one block of samples, before any data are seen.
+class Network {
+public:
+  /// `rows`: how many samples lie in axis 0 of every input; empty where one evaluation is one sample. The graph must
+  /// outlive the network. Throws:    ShapeMismatch
+  Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows);
+
+  const FlatGraph& flat() const { return flat_; }
+  const std::vector<Node>& nodes() const { return flat_.graph.nodes; }
+  const Shape& shape(ValueId id) const { return flat_.shapes[id]; }
+  /// The value that is the output of a node of the original graph.
+  ValueId value_of_node(std::size_t node) const { return node_outputs_[node]; }
+  std::size_t size() const { return flat_.graph.values.size(); }
+  /// Whether a value depends on the inputs. Others are the same for every sample.
+  bool varies(ValueId id) const { return varies_[id]; }
+  /// Samples that a value holds, one after the other: 1 for values that are the same for all.
+  std::int64_t rows(ValueId id) const { return varies_[id] ? rows_ : 1; }
+  std::int64_t rows() const { return rows_; }
+  /// Whether axis 0 of every value that varies counts samples, inside composites too.
+  bool keeps_rows_apart() const { return keeps_rows_apart_; }
+  /// The same network for another number of samples; empty where axis 0 does not count them everywhere.
+  std::optional<Network> with_rows(std::int64_t rows) const;
+
+private:
+  bool node_keeps_rows_apart(const Node& node) const;
+
+  const Graph& graph_;
+  std::vector<Shape> input_shapes_;
+  bool counts_samples_ = false;
+  FlatGraph flat_;
+  std::vector<ValueId> node_outputs_;
+  std::int64_t rows_ = 1;
+  std::vector<bool> varies_;
+  bool keeps_rows_apart_ = true;
+};
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bounds/adjoint/radii.hpp"
+
+namespace driftbound::bounds {
+
+/// Upper bounds of the 2-norm of each of `rows` equal parts of a tensor.
+std::vector<double> row_norms(std::span<const double> values, std::int64_t rows);
+
+/// A node whose operands have norms to hand on.
+struct NormQuestion {
+  const Network& network;
+  NodeView view;
+  std::vector<const ValueRadii*> operands;
+  Magnitude lipschitz;  ///< of a function of one element
+};
+
+/// Upper bounds of how far the exact function of the node moves, in the 2-norm, one for every row of its output; empty
+/// where nothing better than the elements' radii is known.
+/// Source:    docs/theory.md T-62
+std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights);
+
+}  // namespace driftbound::bounds

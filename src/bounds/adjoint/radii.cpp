@@ -1,0 +1,247 @@
+#include "bounds/adjoint/radii.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "bounds/adjoint/norms.hpp"
+#include "bounds/adjoint/recursion.hpp"
+#include "bounds/body_rounding.hpp"
+#include "bounds/forward.hpp"
+#include "driftbound/num/directed.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// result += more; empty vectors are 0.
+void add_to(std::vector<double>& result, Radii more) {
+  if (more.empty()) return;
+  if (result.empty()) result.assign(more.size(), 0.0);
+  for (std::size_t i = 0; i < more.size(); ++i) result[i] = (Magnitude(result[i]) + Magnitude(more[i])).value();
+}
+
+bool is_zero(Radii values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
+}
+
+/// Upper bounds of sum |J_e| E_e with the slopes that the adjoint uses.
+std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std::vector<double>>& slopes,
+                                    std::span<const Radii> radii, const Setting& setting) {
+  const Op& op = view.node->op;
+  const bool is_elementwise = std::visit(
+      [](const auto& which) {
+        using Which = std::decay_t<decltype(which)>;
+        return ElementwiseUnary<Which> || ElementwiseBinary<Which>;
+      },
+      op);
+  const bool has_slopes = std::any_of(slopes.begin(), slopes.end(), [](const auto& s) { return !s.empty(); });
+  if (!is_elementwise || !has_slopes) {
+    std::vector<double> moved = propagate(view, radii, {}, setting);
+    // A row of a softmax moves by at most p_i (E_i + p.E) to first order; T-45 may lie below that.
+    if (std::holds_alternative<op::Softmax>(op) && !radii[0].empty()) {
+      const Magnitude largest(*std::max_element(radii[0].begin(), radii[0].end()));
+      for (std::size_t i = 0; i < moved.size(); ++i)
+        moved[i] = (Magnitude(2.001) * largest * Magnitude(view.y(i))).value();
+    }
+    return moved;
+  }
+  std::vector<double> moved(view.output->size(), 0.0);
+  for (std::size_t slot = 0; slot < radii.size(); ++slot) {
+    if (radii[slot].empty() || slopes[slot].empty()) continue;
+    const BroadcastIndex index(view.input(slot).shape, view.output->shape);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      moved[i] = (Magnitude(moved[i]) + Magnitude(slopes[slot][i]) * Magnitude(radii[slot][index(i)])).value();
+    }
+  }
+  return moved;
+}
+
+class Walk62 {
+public:
+  Walk62(Trajectory trajectory, const Network& network, const Shadow& shadow, const Setting& setting, Weights& weights,
+         const Refinement* refinement)
+      : trajectory_(trajectory),
+        network_(network),
+        shadow_(shadow),
+        setting_(setting),
+        weights_(weights),
+        refinement_(refinement) {
+    result_.radii.resize(network.size());
+    result_.added.resize(network.size());
+    result_.remainder.resize(network.size());
+    result_.slopes.resize(network.nodes().size());
+  }
+
+  void start(ValueId id, std::vector<double> error) {
+    if (is_zero(error)) return;
+    result_.added[id] = error;
+    set_radii(id, std::move(error), std::nullopt);
+  }
+
+  /// T-13: a constant as the accumulator holds it.
+  void start_constant(ValueId id) {
+    if (!rounds()) return;
+    Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    if (!used.is_exact()) start(id, std::move(used.error));
+  }
+
+  void visit(std::size_t index) {
+    const Node& node = network_.nodes()[index];
+    const NodeView view = shadow_.view_of(node);
+    refine_operand(view);
+    const std::vector<std::vector<double>> read = operands_as_read(node);
+    const std::vector<Radii> radii(read.begin(), read.end());
+    const std::vector<double>& own = shadow_.error[node.output];
+    Linearised linear = linearise(view, radii, own, setting_);
+
+    std::vector<double> moved = propagate(view, radii, own, setting_);
+    add_to(moved, own);  // of every run before it rounds
+    std::vector<double> added = own;
+    std::vector<double> rounding;
+    if (rounds()) {
+      const bool any_order = trajectory_ == Trajectory::any_order;
+      rounding = body_rounding({view, radii, moved, any_order}, setting_, result_.conditions);
+      add_to(added, rounding);
+      add_to(added, moved_by_flushing(view, linear.slopes));
+    }
+    add_to(moved, rounding);
+    result_.remainder[node.output] = remainder_of(view, linear, radii);
+    const auto norms = norms_of(view, linear.lipschitz, added);
+    result_.added[node.output] = std::move(added);
+    set_radii(node.output, std::move(moved), norms);
+    result_.slopes[index] = std::move(linear.slopes);
+  }
+
+  Deviation result() && { return std::move(result_); }
+
+private:
+  /// T-72 for the operands of a function of one element whose remainders weigh most.
+  void refine_operand(const NodeView& view) {
+    const Node& node = *view.node;
+    if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !is_function_of_one(node.op)) return;
+    const ValueId operand = node.inputs[0];
+    ValueRadii& known = result_.radii[operand];
+    if (known.element.empty() || !network_.varies(operand)) return;
+    const std::vector<Radii> radii = {known.element};
+    const std::vector<double> remainder = linearise(view, radii, shadow_.error[node.output], setting_).remainder;
+    if (remainder.empty()) return;
+    const std::int64_t rows = network_.rows(operand);
+    const std::vector<RowElement> chosen =
+        worth_refining(refinement_->weight[node.output], remainder, rows, *refinement_);
+    const std::vector<double> refined = radii_by_adjoints(network_, shadow_, result_, operand, chosen, setting_);
+    const std::size_t size = known.element.size() / static_cast<std::size_t>(rows);
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      double& element = known.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
+      element = std::min(element, refined[k]);
+    }
+    const std::vector<double> norms = row_norms(known.element, rows);
+    for (std::size_t row = 0; row < norms.size(); ++row) known.norm[row] = std::min(known.norm[row], norms[row]);
+  }
+
+  static bool is_function_of_one(const Op& op) {
+    return std::visit([](const auto& which) { return ElementwiseUnary<std::decay_t<decltype(which)>>; }, op);
+  }
+
+  bool rounds() const { return trajectory_ != Trajectory::exact; }
+
+  /// Operations that flush read subnormal operands as 0.
+  Magnitude flushed() const {
+    return rounds() && setting_.machine.flushes ? Magnitude(setting_.machine.accumulator->smallest_normal)
+                                                : Magnitude();
+  }
+
+  std::vector<std::vector<double>> operands_as_read(const Node& node) const {
+    std::vector<std::vector<double>> read;
+    for (const ValueId id : node.inputs) {
+      read.push_back(result_.radii[id].element);
+      if (flushed() == Magnitude()) continue;
+      add_to(read.back(), std::vector<double>(shadow_.values[id].size(), flushed().value()));
+    }
+    return read;
+  }
+
+  std::vector<double> moved_by_flushing(const NodeView& view, const std::vector<std::vector<double>>& slopes) const {
+    if (flushed() == Magnitude()) return {};
+    std::vector<std::vector<double>> omegas;
+    for (const Tensor<double>* input : view.inputs) omegas.emplace_back(input->size(), flushed().value());
+    return moved_by_slopes(view, slopes, std::vector<Radii>(omegas.begin(), omegas.end()), setting_);
+  }
+
+  /// The node's remainder; operands that do not depend on the inputs are not followed back, so that what they move
+  /// counts here.
+  std::vector<double> remainder_of(const NodeView& view, const Linearised& linear, std::span<const Radii> radii) const {
+    std::vector<double> remainder = linear.remainder;
+    std::vector<Radii> fixed(radii.begin(), radii.end());
+    bool any = false;
+    for (std::size_t slot = 0; slot < fixed.size(); ++slot) {
+      if (network_.varies(view.node->inputs[slot])) fixed[slot] = {};
+      any = any || !fixed[slot].empty();
+    }
+    if (any) add_to(remainder, moved_by_slopes(view, linear.slopes, fixed, setting_));
+    return remainder;
+  }
+
+  std::optional<std::vector<double>> norms_of(const NodeView& view, Magnitude lipschitz,
+                                              const std::vector<double>& added) {
+    const ValueId output = view.node->output;
+    if (!network_.varies(output) || flushed() != Magnitude()) return std::nullopt;
+    NormQuestion question{network_, view, {}, lipschitz};
+    for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
+    auto norms = moved_norms(question, setting_, weights_);
+    if (norms && !added.empty()) add_to(*norms, row_norms(added, network_.rows(output)));
+    return norms;
+  }
+
+  /// An infinity inside a network need not show in its outputs.
+  void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& moved) const {
+    const double largest =
+        rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      if (!((Magnitude(centre.values[i]) + Magnitude(moved[i])).value() < largest)) moved[i] = infinity;
+    }
+  }
+
+  /// The smaller of both, element by element and in the norm.
+  void set_radii(ValueId id, std::vector<double> element, std::optional<std::vector<double>> norms) {
+    const std::int64_t rows = network_.rows(id);
+    if (norms) {
+      const std::size_t size = element.size() / static_cast<std::size_t>(rows);
+      for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*norms)[i / size]);
+    }
+    lose_what_may_overflow(shadow_.values[id], element);
+    if (is_zero(element)) return;
+    std::vector<double> norm = row_norms(element, rows);
+    for (std::size_t row = 0; norms && row < norm.size(); ++row) {
+      if (std::isfinite(norm[row])) norm[row] = std::min(norm[row], (*norms)[row]);
+    }
+    result_.radii[id] = {std::move(element), std::move(norm)};
+  }
+
+  const Trajectory trajectory_;
+  const Network& network_;
+  const Shadow& shadow_;
+  const Setting& setting_;
+  Weights& weights_;
+  const Refinement* refinement_;
+  Deviation result_;
+};
+
+}  // namespace
+
+Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
+                       const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
+                       const Refinement* refinement) {
+  Walk62 walk(trajectory, network, shadow, setting, weights, refinement);
+  const Graph& graph = network.flat().graph;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (graph.is_constant(id)) walk.start_constant(id);
+  }
+  for (std::size_t node = 0; node < network.nodes().size(); ++node) walk.visit(node);
+  return std::move(walk).result();
+}
+
+}  // namespace driftbound::bounds

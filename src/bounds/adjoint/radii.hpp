@@ -1,0 +1,42 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/linear.hpp"
+#include "bounds/adjoint/shadow.hpp"
+#include "bounds/adjoint/weights.hpp"
+
+namespace driftbound::bounds {
+
+/// How far a trajectory can be from the shadow at one value.
+struct ValueRadii {
+  std::vector<double> element;  ///< empty: all 0
+  std::vector<double> norm;     ///< 2-norm of every row (Network::rows); empty: all 0
+};
+
+/// The trajectory that is held against the shadow: the exact network, or every run of the arithmetic with sums in any
+/// order, or in the declared one.
+enum class Trajectory { exact, any_order, declared_order };
+
+/// What T-60 needs of one trajectory: everything is an upper bound, empty where all is 0.
+struct Deviation {
+  std::vector<ValueRadii> radii;                         ///< by value
+  std::vector<std::vector<double>> added;                ///< sigma, by value: local errors of both trajectories
+  std::vector<std::vector<double>> remainder;            ///< kappa, by value: what the slopes do not explain
+  std::vector<std::vector<std::vector<double>>> slopes;  ///< by node, as linearise() gives them
+  std::set<std::string> conditions;                      ///< what the local errors of a run stand on
+};
+
+struct Refinement;  // recursion.hpp
+
+/// Radii by elements and by norms, in the order of the graph; with a refinement, those that matter by adjoints too.
+/// Shapes:    `input_error` by position in the graph's inputs: |used - given|, empty where nothing is lost
+/// Guarantee: proven for the exact network; for runs as body_rounding()
+/// Source:    docs/theory.md T-61, T-62, T-72
+Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
+                       const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
+                       const Refinement* refinement = nullptr);
+
+}  // namespace driftbound::bounds

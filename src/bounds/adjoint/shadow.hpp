@@ -1,0 +1,23 @@
+#pragma once
+
+#include <vector>
+
+#include "bounds/adjoint/network.hpp"
+
+namespace driftbound::bounds {
+
+/// A trajectory of numbers in double, known exactly, close to the exact network.
+struct Shadow {
+  std::vector<Tensor<double>> values;      ///< of every value of the flat graph
+  std::vector<std::vector<double>> error;  ///< upper bounds of |value - f(values of the operands)|; empty: all 0
+
+  NodeView view_of(const Node& node) const;
+};
+
+/// The network evaluated in double.
+/// Shapes:    `inputs` by position in the graph's inputs, with the samples of the network
+/// Guarantee: proven
+/// Source:    docs/theory.md T-61
+Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting);
+
+}  // namespace driftbound::bounds

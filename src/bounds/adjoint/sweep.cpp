@@ -1,0 +1,161 @@
+#include "bounds/adjoint/sweep.hpp"
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "bounds/adjoint/transpose.hpp"
+#include "bounds/matrix.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// sum |d_i| x_i over a row, rounded up; an infinite x counts where d is 0 too.
+double weighted(std::span<const double> d, std::span<const double> x) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < d.size(); ++i) sum += std::abs(d[i]) * x[i];
+  return outward(sum, static_cast<std::int64_t>(d.size()) + 1, static_cast<std::int64_t>(d.size()));
+}
+
+/// d of one value as stored, and how far it is from what T-60 asks for.
+struct Adjoint {
+  std::vector<double> d;
+  std::vector<double> defect;  ///< tau; empty: all 0
+
+  bool is_present() const { return !d.empty(); }
+
+  void add(Transposed share) {
+    if (!is_present()) {
+      d = std::move(share.values);
+      defect = std::move(share.defect);
+      return;
+    }
+    if (defect.empty()) defect.assign(d.size(), 0.0);
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      d[i] += share.values[i];
+      const Magnitude rounding = Magnitude(0x1p-53) * Magnitude(d[i]);
+      const Magnitude own = share.defect.empty() ? Magnitude() : Magnitude(share.defect[i]);
+      defect[i] = (Magnitude(defect[i]) + own + rounding).value();
+    }
+  }
+};
+
+class Sweep {
+public:
+  Sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations, const Setting& setting,
+        std::vector<std::vector<double>>* kept)
+      : network_(network),
+        shadow_(shadow),
+        deviations_(deviations),
+        setting_(setting),
+        adjoints_(network.size()),
+        kept_(kept) {
+    if (kept_ != nullptr) kept_->assign(network.size(), {});
+    const auto rows = static_cast<std::size_t>(network.rows());
+    Certificate empty;
+    empty.total.assign(rows, 0.0);
+    empty.local.assign(rows, 0.0);
+    empty.remainder.assign(rows, 0.0);
+    empty.layers.assign(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1,
+                        std::vector<double>(rows, 0.0));
+    certificates_.assign(deviations.size(), empty);
+  }
+
+  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}); }
+
+  void pull_back(std::size_t index) {
+    const Node& node = network_.nodes()[index];
+    if (!adjoints_[node.output].is_present()) return;
+    charge(node.output, network_.flat().of_node[index]);
+    lose_other_slopes(index);
+    std::vector<bool> wanted;
+    for (const ValueId id : node.inputs) wanted.push_back(network_.varies(id));
+    const NodeView view = shadow_.view_of(node);
+    std::vector<Transposed> shares =
+        transposed(view, deviations_.front().slopes[index], adjoints_[node.output].d, wanted, setting_);
+    for (std::size_t slot = 0; slot < shares.size(); ++slot) {
+      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]));
+    }
+    if (kept_ != nullptr) (*kept_)[node.output] = std::move(adjoints_[node.output].d);
+    adjoints_[node.output] = {};
+  }
+
+  void charge_input(ValueId id) {
+    if (adjoints_[id].is_present()) charge(id, std::nullopt);
+  }
+
+  std::vector<Certificate> result() && { return std::move(certificates_); }
+
+private:
+  /// |d|.(sigma + kappa) + tau.E of one value.
+  void charge(ValueId id, std::optional<std::size_t> layer) {
+    const Adjoint& adjoint = adjoints_[id];
+    for (std::size_t which = 0; which < deviations_.size(); ++which) {
+      const Deviation& deviation = deviations_[which];
+      Certificate& certificate = certificates_[which];
+      for (std::size_t row = 0; row < certificate.total.size(); ++row) {
+        const std::span<const double> d = row_of(id, adjoint.d, row);
+        const Magnitude local = charged(id, d, deviation.added[id], row);
+        const Magnitude remainder = charged(id, d, deviation.remainder[id], row);
+        const Magnitude defect = charged(id, row_of(id, adjoint.defect, row), deviation.radii[id].element, row);
+        add(certificate.total[row], local + remainder + defect);
+        add(certificate.local[row], local);
+        add(certificate.remainder[row], remainder);
+        if (layer) add(certificate.layers[*layer][row], local + remainder);
+      }
+    }
+  }
+
+  /// A remainder is that of its own slopes: a deviation that takes others than the adjoint does has none.
+  void lose_other_slopes(std::size_t node) {
+    for (std::size_t which = 1; which < deviations_.size(); ++which) {
+      if (deviations_[which].slopes[node] == deviations_.front().slopes[node]) continue;
+      for (double& total : certificates_[which].total) total = Magnitude::infinite().value();
+    }
+  }
+
+  Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
+    return x.empty() || d.empty() ? Magnitude() : Magnitude(weighted(d, row_of(id, x, row)));
+  }
+
+  std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
+    if (network_.rows(id) == 1 || values.empty()) return values;
+    const std::size_t size = values.size() / static_cast<std::size_t>(network_.rows(id));
+    return std::span(values).subspan(row * size, size);
+  }
+
+  static void add(double& sum, Magnitude more) { sum = (Magnitude(sum) + more).value(); }
+
+  const Network& network_;
+  const Shadow& shadow_;
+  std::span<const Deviation> deviations_;
+  const Setting& setting_;
+  std::vector<Adjoint> adjoints_;
+  std::vector<std::vector<double>>* kept_;
+  std::vector<Certificate> certificates_;
+};
+
+}  // namespace
+
+Direction direction_of(const Network& network, const Shadow& shadow, const std::vector<Seed>& seeds) {
+  Direction direction;
+  for (const Seed& seed : seeds) {
+    std::vector<double> c(shadow.values[seed.value].size(), 0.0);
+    const std::size_t row_size = c.size() / static_cast<std::size_t>(network.rows(seed.value));
+    for (std::size_t first = 0; first < c.size(); first += row_size)
+      c[first + static_cast<std::size_t>(seed.element)] = seed.factor;
+    direction.emplace_back(seed.value, std::move(c));
+  }
+  return direction;
+}
+
+std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,
+                               const Direction& c, const Setting& setting, std::vector<std::vector<double>>* adjoints) {
+  Sweep sweep(network, shadow, deviations, setting, adjoints);
+  for (const auto& [value, tensor] : c) sweep.start(value, tensor);
+  for (std::size_t node = network.nodes().size(); node-- > 0;) sweep.pull_back(node);
+  for (const ValueId input : network.flat().graph.inputs) sweep.charge_input(input);
+  return std::move(sweep).result();
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "driftbound/bounds/bound.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/model/load.hpp"
+#include "driftbound/reference/reference.hpp"
+#include "soundness/bundled.hpp"
+
+namespace driftbound {
+namespace {
+
+constexpr std::int64_t samples = 24;
+
+const BoundResult& bound_named(const std::vector<BoundResult>& bounds, const std::string& name) {
+  return *std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& bound) { return bound.name == name; });
+}
+
+/// How the outputs of runs in many orders compare with what the bounds of one of them say of all.
+struct AnyRun {
+  double largest_error = 0.0, largest_bound = 0.0;
+  std::int64_t checked = 0, violations = 0;
+
+  double sup_ratio() const { return largest_bound / largest_error; }
+};
+
+/// Errors, and what the parts that are said to add up to them leave over.
+struct AttributionCheck {
+  double largest_error = 0.0, largest_rest = 0.0;
+};
+
+class Runs {
+public:
+  Runs(const std::filesystem::path& file, const std::string& arithmetic)
+      : graph_(load_model(file)), arithmetic_(arithmetic), inputs_(generate_inputs(graph_, generator())) {
+    node_ = *graph_.producer(graph_.outputs.front());
+    exact_ = certified_reference(graph_, inputs_).layers[node_];
+  }
+
+  Trace run(const std::string& order, std::int64_t batch = 0) const {
+    RunOptions options;
+    options.batch = batch;
+    return cpu_evaluator(cpu_arithmetic(arithmetic_, parse_summation_order(order))).run(graph_, inputs_, options);
+  }
+
+  std::vector<BoundResult> bounds_of(const Trace& trace) const {
+    return bound(graph_, trace).layers[node_].accumulated;
+  }
+
+  /// Of the first element of the output.
+  AttributionCheck attribution_of(const Trace& trace) const {
+    BoundOptions options;
+    options.targets = {{{0, 0}, std::nullopt}};
+    options.names = {"attribution"};
+    const Attribution parts = *bound(graph_, trace, options).targets.at(0).attribution;
+    const std::vector<double> computed = trace.layers[node_].output.to_double().values;
+    AttributionCheck check;
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      const std::size_t i = sample * computed.size() / samples;
+      double sum = parts.inputs[sample];
+      for (const std::vector<double>& layer : parts.layers) sum += layer[sample];
+      const Ball& exact = exact_.values[i];
+      const double error = (computed[i] - exact.hi) - exact.lo;
+      check.largest_error = std::max(check.largest_error, std::abs(error));
+      check.largest_rest = std::max(check.largest_rest, std::abs(error - sum));
+    }
+    return check;
+  }
+
+  void hold(const Trace& trace, const BoundResult& bound, AnyRun& tally) const {
+    const std::vector<double> computed = trace.layers[node_].output.to_double().values;
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      const Interval error = error_of(computed[i], exact_.values[i]);
+      ++tally.checked;
+      if (!(error.lower() <= bound.values.values[i])) ++tally.violations;
+      tally.largest_error = std::max(tally.largest_error, error.upper());
+      tally.largest_bound = std::max(tally.largest_bound, bound.values.values[i]);
+    }
+  }
+
+private:
+  static InputGenerator generator() {
+    InputGenerator generator;
+    generator.samples = samples;
+    return generator;
+  }
+
+  Graph graph_;
+  std::string arithmetic_;
+  Inputs inputs_;
+  std::size_t node_ = 0;
+  Tensor<Ball> exact_;
+};
+
+const std::vector<std::string> orders = {"sequential",    "sequential+fma", "pairwise",     "blocked:8",
+                                         "blocked:8+fma", "split-k:2",      "split-k:4+fma"};
+
+std::filesystem::path models() {
+  return std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / "examples/models";
+}
+
+}  // namespace
+
+TEST_CASE("runs in other orders and batches stay within what one run's bounds say of every run (T-71)") {
+  for (const auto& file : soundness::models_in(models())) {
+    if (std::filesystem::file_size(file) > 200'000) continue;
+    for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"}) {
+      const Runs runs(file, arithmetic);
+      const Trace first = runs.run("pairwise");
+      const std::vector<BoundResult> bounds = runs.bounds_of(first);
+      AnyRun any_order, in_order;
+      for (const std::string& order : orders)
+        runs.hold(runs.run(order), bound_named(bounds, "adjoint/any-order"), any_order);
+      runs.hold(runs.run("pairwise", 5), bound_named(bounds, "adjoint/order-aware"), in_order);
+      INFO(file.filename().string(), " ", arithmetic);
+      CHECK(any_order.violations == 0);
+      CHECK(in_order.violations == 0);
+      MESSAGE(fmt::format("{} {}: any order {:.0f} times the largest error, in order {:.0f}", file.filename().string(),
+                          arithmetic, any_order.sup_ratio(), in_order.sup_ratio()));
+    }
+  }
+}
+
+TEST_CASE("the parts that layers have in an error add up to it (T-73)") {
+  for (const auto& file : soundness::models_in(models())) {
+    if (std::filesystem::file_size(file) > 200'000) continue;
+    for (const char* arithmetic : {"fp32", "bf16"}) {
+      const Runs runs(file, arithmetic);
+      const AttributionCheck check = runs.attribution_of(runs.run("blocked:8+fma"));
+      INFO(file.filename().string(), " ", arithmetic);
+      CHECK(check.largest_error > 0.0);
+      CHECK(check.largest_rest <= 1e-6 * check.largest_error);
+    }
+  }
+}
+
+}  // namespace driftbound
