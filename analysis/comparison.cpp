@@ -127,6 +127,18 @@ double rescale(double heuristic, double y, double difference) {
 
 }  // namespace
 
+std::int64_t require_element(const Graph& graph, const Scalar& scalar, const OutputElement& wanted, std::size_t size,
+                             std::int64_t samples) {
+  const std::string& name = graph.value(graph.outputs[wanted.output]).name;
+  if (!graph.producer(graph.outputs[wanted.output]))
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
+  const std::int64_t per_sample = static_cast<std::int64_t>(size) / samples;
+  if (wanted.element >= per_sample)
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
+                                      scalar.text, name, per_sample));
+  return per_sample;
+}
+
 const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
   for (const BoundSummary& bound : scope.bounds)
     if (bound.name == name) return &bound;
@@ -244,13 +256,8 @@ Comparer::State::Located Comparer::State::locate(const Scalar& scalar, const Out
                                                  const std::vector<Tensor<double>>& computed,
                                                  std::int64_t samples) const {
   const auto node = graph.producer(graph.outputs[wanted.output]);
-  const std::string& name = graph.value(graph.outputs[wanted.output]).name;
-  if (!node)
-    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
-  const auto per_sample = static_cast<std::int64_t>(computed[*node].size()) / samples;
-  if (wanted.element >= per_sample)
-    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
-                                      scalar.text, name, per_sample));
+  const std::size_t size = node ? computed[*node].size() : 0;
+  const std::int64_t per_sample = require_element(graph, scalar, wanted, size, samples);
   return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
 }
 

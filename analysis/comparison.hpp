@@ -123,6 +123,11 @@ struct Comparison {
   double threshold = 0.5;
 };
 
+/// Elements per sample of an output that holds `size` elements of `samples` samples.
+/// Throws:    InvalidArgument where the wanted element is not among them, or is no layer's
+std::int64_t require_element(const Graph& graph, const Scalar& scalar, const OutputElement& wanted, std::size_t size,
+                             std::int64_t samples);
+
 /// Collects evaluations (blocks of samples) one after the other and sums them up.
 class Comparer {
 public:

@@ -24,6 +24,18 @@ void check_names(const std::vector<std::string>& names) {
           fmt::format("--bounds: there is no bound '{}'; choose among: {}", name, fmt::join(bound_names(), ", ")));
 }
 
+void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Scalar>& scalars) {
+  const auto check = [&](const Scalar& scalar, const OutputElement& element) {
+    const auto node = graph.producer(graph.outputs[element.output]);
+    const std::size_t size = node ? trace.layers.at(*node).output.size() : 0;
+    require_element(graph, scalar, element, size, std::max<std::int64_t>(trace.samples, 1));
+  };
+  for (const Scalar& scalar : scalars) {
+    check(scalar, scalar.positive);
+    if (scalar.negative) check(scalar, *scalar.negative);
+  }
+}
+
 BoundOptions how_to_bound(const JudgeOptions& options) {
   BoundOptions how;
   how.threads = options.precision.threads;
@@ -100,6 +112,7 @@ const std::vector<std::string>& bound_names() {
 
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
   check_names(options.bounds);
+  check_scalars(graph, trace, options.scalars);
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = layout.batched ? std::max<std::int64_t>(options.block, 1) : 1;
   Comparer comparer(graph, options.scalars, options.threshold);

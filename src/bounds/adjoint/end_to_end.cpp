@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+
+#include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -92,6 +95,10 @@ private:
   };
 
   void find_targets() {
+    for (const Target& target : options_.targets) {
+      require_element(target.positive);
+      if (target.negative) require_element(*target.negative);
+    }
     targets_ = options_.targets;
     const Graph& graph = evaluation_.graph;
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -103,6 +110,20 @@ private:
       outputs_.push_back({*node, targets_.size(), static_cast<std::size_t>(elements)});
       for (std::int64_t element = 0; element < elements; ++element) targets_.push_back({{i, element}, std::nullopt});
     }
+  }
+
+  void require_element(const OutputElement& element) const {
+    const Graph& graph = evaluation_.graph;
+    if (element.output >= graph.outputs.size())
+      throw InvalidArgument("bounds: there is no output " + std::to_string(element.output));
+    const auto node = graph.producer(graph.outputs[element.output]);
+    const std::string& name = graph.value(graph.outputs[element.output]).name;
+    if (!node) throw InvalidArgument("bounds: output '" + name + "' is an input of the model");
+    const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
+    const std::int64_t elements =
+        varies_[graph.outputs[element.output]] ? size / std::max<std::int64_t>(rows_, 1) : size;
+    if (element.element < 0 || element.element >= elements)
+      throw InvalidArgument("bounds: output '" + name + "' has " + std::to_string(elements) + " elements per sample");
   }
 
   std::vector<Shape> input_shapes(std::int64_t rows) const {
