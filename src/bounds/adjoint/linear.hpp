@@ -19,8 +19,9 @@ struct Linearised {
 };
 
 /// The node's function against its Jacobian at the centre: with operands off by up to their radii, the output moves by
-/// the Jacobian times their differences but for the remainder. `y_error` says how far view.output is from the
-/// function's value at view.inputs. Shapes:    radii one entry an input; remainder one entry an output element
+/// the Jacobian times their differences but for the remainder. `y_error`: how far view.output is from the function's
+/// value at view.inputs.
+/// Shapes:    radii one entry an input; remainder one entry an output element
 /// Guarantee: proven
 /// Throws:    InvalidArgument for a composite
 /// Source:    docs/theory.md T-65, T-66

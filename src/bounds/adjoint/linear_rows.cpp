@@ -56,6 +56,21 @@ Row row_of(std::span<const double> p, std::span<const double> p_error, std::span
   return row;
 }
 
+Magnitude defect_of(const Row& row, double p, double p_error, std::size_t i) {
+  return Magnitude(p_error) * row.moved[i] + Magnitude(p) * row.misweighed;
+}
+
+/// The change and the linear part apart.
+void cap_by_change(const Row& row, std::span<const double> p, std::span<const double> p_error,
+                   std::span<const double> e, std::span<double> remainder) {
+  std::vector<double> change(p.size());
+  propagate_softmax(p, p_error, e, change);
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const Magnitude apart = defect_of(row, p[i], p_error[i], i) + Magnitude(change[i]) + row.p[i] * row.moved[i];
+    remainder[i] = std::min(remainder[i], apart.value());
+  }
+}
+
 }  // namespace
 
 LinearExtremum linear_reduce_max(std::span<const double> x, std::span<const double> e) {
@@ -69,14 +84,13 @@ LinearExtremum linear_reduce_min(std::span<const double> x, std::span<const doub
 void linear_softmax(std::span<const double> p, std::span<const double> p_error, std::span<const double> e,
                     std::span<double> remainder) {
   const Row row = row_of(p, p_error, e);
-  std::vector<double> change(p.size());
-  propagate_softmax(p, p_error, e, change);
+  bool is_wide = false;  // some element may move by less than its remainder says
   for (std::size_t i = 0; i < p.size(); ++i) {
     const Magnitude bend = std::max(Magnitude(exp_remainder_up(row.moved[i].value())), row.normalisation);
-    const Magnitude defect = Magnitude(p_error[i]) * row.moved[i] + Magnitude(p[i]) * row.misweighed;
-    const Magnitude apart = Magnitude(change[i]) + row.p[i] * row.moved[i];
-    remainder[i] = (defect + std::min(row.p[i] * bend, apart)).value();
+    remainder[i] = (defect_of(row, p[i], p_error[i], i) + row.p[i] * bend).value();
+    is_wide = is_wide || row.moved[i] < bend;
   }
+  if (is_wide) cap_by_change(row, p, p_error, e, remainder);
 }
 
 }  // namespace driftbound::bounds

@@ -165,18 +165,21 @@ private:
   Linearised groups(LinearRules::Group rule) const {
     Linearised result = own_jacobian(view_);
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
-    std::vector<double> x(plan.elements.size()), e(plan.elements.size());
     result.slopes[0].assign(view_.input(0).size(), 0.0);
-    for (std::size_t g = 0; g < view_.output->size(); ++g) {
-      for (std::size_t j = 0; j < x.size(); ++j) {
-        const std::size_t place = plan.groups[g] + plan.elements[j];
-        x[j] = view_.input(0).values[place];
-        e[j] = radius_at(radii_[0], place).value();
+    result.remainder.resize(view_.output->size());
+    in_ranges(view_.output->size(), plan.elements.size(), [&](std::int64_t first, std::int64_t last) {
+      std::vector<double> x(plan.elements.size()), e(plan.elements.size());
+      for (std::size_t g = at(first); g < at(last); ++g) {
+        for (std::size_t j = 0; j < x.size(); ++j) {
+          const std::size_t place = plan.groups[g] + plan.elements[j];
+          x[j] = view_.input(0).values[place];
+          e[j] = radius_at(radii_[0], place).value();
+        }
+        const LinearExtremum extremum = rule(x, e);
+        result.slopes[0][plan.groups[g] + plan.elements[extremum.chosen]] = 1.0;
+        result.remainder[g] = extremum.remainder.value();
       }
-      const LinearExtremum extremum = rule(x, e);
-      result.slopes[0][plan.groups[g] + plan.elements[extremum.chosen]] = 1.0;
-      result.remainder.push_back(extremum.remainder.value());
-    }
+    });
     return result;
   }
 
