@@ -133,6 +133,23 @@ TEST_CASE("a radius of 0 leaves no remainder, and one that may leave the domain 
   CHECK_FALSE(r.quotient(1.0, Magnitude(), 0.0, Magnitude()).remainder.is_finite());
 }
 
+TEST_CASE("slopes do not depend on the radii, not even where the function may be undefined") {
+  for (const LinearCase& c : linear_cases(theorems())) {
+    CAPTURE(c.name);
+    const double x = 0.3 * c.subject.low + 0.7 * c.subject.high;
+    const Point p = stored_point(c.subject, x, 0.0, c.subject.f(Real(x)), false);
+    for (const double e : {1e-9, 0.1, 3.0, 100.0, infinity}) {
+      CHECK(c.subject.rule(Point{p.x, Magnitude(e), p.y, p.y_error, p.alpha}).slope == c.subject.rule(p).slope);
+    }
+  }
+  for (const auto rule : {theorems().product, theorems().quotient, theorems().maximum, theorems().prelu}) {
+    const LinearPair narrow = rule(-0.5, Magnitude(0.1), 0.75, Magnitude(0.1));
+    const LinearPair wide = rule(-0.5, Magnitude(2.0), 0.75, Magnitude(2.0));
+    CHECK(narrow.slope_a == wide.slope_a);
+    CHECK(narrow.slope_b == wide.slope_b);
+  }
+}
+
 TEST_CASE("exp_remainder_up lies above e^x - 1 - x, and near it") {
   Generator generator(76);
   for (int i = 0; i < 3000 * test_multiplier(); ++i) {
@@ -432,7 +449,8 @@ TEST_CASE("the Lipschitz number of a node is the largest of its elements") {
 
 TEST_CASE("threads do not change an expansion") {
   std::mt19937_64 random(89);
-  const Tensor<double> wide = tests::random_tensor<double>({40, 150}, random, 3.0), row({150}, std::vector<double>(150, 0.5));
+  const Tensor<double> wide = tests::random_tensor<double>({40, 150}, random, 3.0),
+                       row({150}, std::vector<double>(150, 0.5));
   for (const tests::OpCase& one : {tests::OpCase{op::Tanh{}, {wide}}, tests::OpCase{op::Mul{}, {wide, row}},
                                    tests::OpCase{op::Softmax{0, false}, {wide}}}) {
     CAPTURE(name_of(one.op));

@@ -39,13 +39,13 @@ LinearPair linear_product(double a, Magnitude ea, double b, Magnitude eb) {
 
 LinearPair linear_quotient(double a, Magnitude ea, double b, Magnitude eb) {
   const double size = std::abs(b), nearest = sub_down(size, eb.value());
-  if (!are_finite(a, b) || !(nearest > 0.0)) return nowhere_near();
+  if (!are_finite(a, b) || b == 0.0) return nowhere_near();
   const Enclosure quotient{div_down(std::abs(a), size), div_up(std::abs(a), size)};
   const Chosen by_a = middle_of({div_down(1.0, b), div_up(1.0, b)});
   const Chosen by_b = middle_of({div_down(quotient.lower, size), div_up(quotient.upper, size)});
   if (!are_finite(by_a.value, by_b.value)) return nowhere_near();
   const Magnitude moved = ea + Magnitude(quotient.upper) * eb;
-  const Magnitude bend = divide_up(divide_up(moved * eb, size), nearest);
+  const Magnitude bend = nearest > 0.0 ? divide_up(divide_up(moved * eb, size), nearest) : Magnitude::infinite();
   const double slope_b = std::signbit(a) ? by_b.value : -by_b.value;
   return {by_a.value, slope_b, bend + by_a.error * ea + by_b.error * eb};
 }

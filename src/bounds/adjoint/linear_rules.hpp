@@ -14,8 +14,10 @@ struct Linear {
   Magnitude lipschitz;
 };
 
-// Each expands f at the point. The slope is finite; remainder and Lipschitz number are infinite where f may be
-// undefined within e of x, the remainder 0 where e = 0. Guarantee: proven Source:    docs/theory.md T-65
+// Each expands f at the point. The slope is finite and does not depend on e; where f may be undefined within e of x,
+// remainder and Lipschitz number are infinite; where e = 0, the remainder is 0.
+// Guarantee: proven
+// Source:    docs/theory.md T-65
 Linear linear_relu(const Point& p);
 Linear linear_leaky_relu(const Point& p);
 Linear linear_elu(const Point& p);
@@ -48,7 +50,7 @@ struct LinearPair {
   Magnitude remainder;
 };
 
-// Slopes are finite; the remainder is infinite where f may be undefined within reach.
+// Slopes are finite and do not depend on the radii; the remainder is infinite where f may be undefined within reach.
 // Guarantee: proven
 // Source:    docs/theory.md T-66
 LinearPair linear_product(double a, Magnitude ea, double b, Magnitude eb);

@@ -41,6 +41,13 @@ Magnitude change_less_tangent(Magnitude change, const Enclosure& slope, Magnitud
   return subtract_up(change, mul_down(least, e.value()));
 }
 
+/// The slope stays that of smaller radii.
+Linear undefined_within_reach(const Point& p, const Enclosure& slope) {
+  const double middle = 0.5 * slope.lower + 0.5 * slope.upper;
+  return {std::isfinite(p.x) && std::isfinite(p.y) && std::isfinite(middle) ? middle : 0.0, Magnitude::infinite(),
+          Magnitude::infinite()};
+}
+
 Enclosure times(double factor, const Enclosure& e) {
   if (factor < 0.0) return {mul_down(factor, e.upper), mul_up(factor, e.lower)};
   return {mul_down(factor, e.lower), mul_up(factor, e.upper)};
@@ -150,26 +157,28 @@ Linear linear_erf(const Point& p) {
 }
 
 Linear linear_sqrt(const Point& p) {
-  if (!(p.x >= 0.0 && p.e.value() <= p.x)) return nowhere();
+  if (!(p.x >= 0.0)) return nowhere();
   const double low = sqrt_down(p.x), lowest = sqrt_down(std::max(0.0, sub_down(p.x, p.e.value())));
   const double sum = add_down(low, lowest);
   const Enclosure slope{div_down(0.5, sqrt_up(p.x)), div_up(0.5, low)};
+  if (!(p.e.value() <= p.x)) return undefined_within_reach(p, slope);
   const Magnitude bend = divide_up(bend_of(p.e, Magnitude(1.0)), mul_down(low, mul_down(sum, sum)));
   return along(p, {slope, bend, Magnitude::infinite()}, propagate_sqrt);
 }
 
 Linear linear_reciprocal(const Point& p) {
   const double size = std::abs(p.x), nearest = sub_down(size, p.e.value());
-  if (!(nearest > 0.0)) return nowhere();
   const Enclosure slope{-div_up(1.0, mul_down(size, size)), -div_down(1.0, mul_up(size, size))};
+  if (!(nearest > 0.0)) return undefined_within_reach(p, slope);
   const Magnitude bend = divide_up(square(divide_up(p.e, size)), nearest);
   return along(p, {slope, bend, Magnitude::infinite()}, propagate_reciprocal);
 }
 
 Linear linear_log(const Point& p) {
+  if (!(p.x > 0.0)) return nowhere();
   const double nearest = sub_down(p.x, p.e.value());
-  if (!(nearest > 0.0)) return nowhere();
   const Enclosure slope{div_down(1.0, p.x), div_up(1.0, p.x)};
+  if (!(nearest > 0.0)) return undefined_within_reach(p, slope);
   const Magnitude curvature = convex_curvature(square(divide_up(p.e, p.x)), square(divide_up(p.e, nearest)));
   const Magnitude bend = std::min(Magnitude(0.5) * curvature, change_less_tangent(propagate_log(p), slope, p.e));
   return along(p, {slope, bend, Magnitude::infinite()}, propagate_log);
@@ -257,11 +266,12 @@ Enclosure power_slope(const Point& p) {
 }  // namespace
 
 Linear linear_power(const Point& p) {
-  if (!std::isfinite(p.x) || !std::isfinite(p.alpha) || !p.e.is_finite()) return nowhere();
+  if (!std::isfinite(p.x) || !std::isfinite(p.alpha)) return nowhere();
   if (p.alpha == 0.0) return {0.0, Magnitude(), Magnitude()};
   if (p.alpha == 1.0) return {1.0, Magnitude(), Magnitude(1.0)};
-  if (!is_integer(p.alpha) && !(p.e.value() <= p.x)) return nowhere();
+  if (!is_integer(p.alpha) && !(p.x >= 0.0)) return nowhere();
   const Enclosure slope = power_slope(p);
+  if (!is_integer(p.alpha) && !(p.e.value() <= p.x)) return undefined_within_reach(p, slope);
   const Magnitude factor = Magnitude(p.alpha) * distance_up(p.alpha, 1.0);
   Magnitude bend = bend_of(p.e, factor * average_power(p));
   const bool flattens_toward_zero = p.alpha > 1.0 && p.alpha < 2.0;
