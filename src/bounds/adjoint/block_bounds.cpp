@@ -82,7 +82,7 @@ private:
 
   /// T-72, where remainders make up more of a bound than a few percent.
   void refine(const std::vector<Trajectory>& trajectories, Weights& weights) {
-    if (!network_.with_rows(1)) return;
+    if (!network_.with_rows(2)) return;
     bool any = false;
     for (std::size_t which = 1; which < trajectories.size(); ++which) {
       if (!has_large_remainder(which)) continue;

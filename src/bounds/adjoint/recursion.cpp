@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <span>
 
 namespace driftbound::bounds {
@@ -96,15 +97,19 @@ std::vector<double> radii_by_adjoints(const Network& network, const Shadow& shad
   for (std::size_t first = 0; first < elements.size(); first += rows_at_once) {
     const std::span<const RowElement> part =
         std::span(elements).subspan(first, std::min(rows_at_once, elements.size() - first));
-    const Network one_row_each = network.with_rows(static_cast<std::int64_t>(part.size())).value();
+    const std::optional<Network> one_row_each = network.with_rows(static_cast<std::int64_t>(part.size()));
+    if (!one_row_each) {
+      radii.insert(radii.end(), part.size(), Magnitude::infinite().value());
+      continue;
+    }
     const Picked picked(network, part, value);
-    const Shadow centre = picked(one_row_each, shadow);
+    const Shadow centre = picked(*one_row_each, shadow);
     const std::vector<Deviation> deviations = {picked(deviation)};
     std::vector<double> c(centre.values[value].size(), 0.0);
     const std::size_t size = c.size() / part.size();
     for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
     const std::vector<Certificate> certificates =
-        sweep(one_row_each, centre, deviations, {{value, std::move(c)}}, setting);
+        sweep(*one_row_each, centre, deviations, {{value, std::move(c)}}, setting);
     radii.insert(radii.end(), certificates.front().total.begin(), certificates.front().total.end());
   }
   return radii;

@@ -30,7 +30,7 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
 
 /// Radii of chosen elements of a value, each by an adjoint of its own on the nodes before it.
 /// Shapes:    one result an element
-/// Domain:    a network that has with_rows(); `deviation` complete up to the value
+/// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
 /// Source:    docs/theory.md T-72
 std::vector<double> radii_by_adjoints(const Network& network, const Shadow& shadow, const Deviation& deviation,
                                       ValueId value, const std::vector<RowElement>& elements, const Setting& setting);
