@@ -1,0 +1,53 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace driftbound::bench {
+
+inline double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Timing {
+  double ours, theirs;
+};
+
+/// Medians of alternating runs, so that a drift of the machine's speed hits both.
+inline Timing medians(int runs, const std::function<void()>& ours, const std::function<void()>& theirs) {
+  std::vector<double> a, b;
+  for (int i = 0; i < runs; ++i) {
+    a.push_back(seconds_of(ours));
+    b.push_back(seconds_of(theirs));
+  }
+  std::nth_element(a.begin(), a.begin() + runs / 2, a.end());
+  std::nth_element(b.begin(), b.begin() + runs / 2, b.end());
+  return {a[static_cast<std::size_t>(runs / 2)], b[static_cast<std::size_t>(runs / 2)]};
+}
+
+inline std::string machine() {
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(": ") + 2);
+  return "unknown";
+}
+
+inline void print(const std::string& bench, const std::string& name, const std::string& against, Timing timing,
+                  int threads) {
+  fmt::print(
+      "{{\"bench\":\"{}\",\"case\":\"{}\",\"ratio\":{:.4g},\"against\":\"{}\",\"median_s\":{:.4g},\"threads\":{"
+      "},\"machine\":\"{}\"}}\n",
+      bench, name, timing.ours / timing.theirs, against, timing.ours, threads, machine());
+  std::fflush(stdout);
+}
+
+}  // namespace driftbound::bench
