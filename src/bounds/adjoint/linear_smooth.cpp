@@ -5,7 +5,7 @@
 #include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/adjoint/tangent.hpp"
 #include "bounds/elementary.hpp"
-#include "driftbound/num/interval.hpp"
+#include "num/enclosed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -79,14 +79,8 @@ Enclosure one_plus_square(const Enclosure& x) {
   return {add_down(1.0, mul_down(x.lower, x.lower)), add_up(1.0, mul_up(x.upper, x.upper))};
 }
 
-/// The derivative of sin, and of -cos. Source: docs/theory.md T-06
-Enclosure enclosed_cos(double x) {
-  const Interval value = cos(Interval(x));
-  return {value.lower(), value.upper()};
-}
-Enclosure enclosed_sin(double x) {
-  const Interval value = sin(Interval(x));
-  return {value.lower(), value.upper()};
+Enclosure enclosure_of(const Enclosed& number) {
+  return {sub_down(number.value, number.error), add_up(number.value, number.error)};
 }
 
 /// sin and cos: where one is stored, the other is the slope and the first the curvature.
@@ -131,11 +125,11 @@ Linear linear_softplus(const Point& p) {
 }
 
 Linear linear_sin(const Point& p) {
-  return oscillation(p, enclosed_cos(p.x));
+  return oscillation(p, enclosure_of(enclosed_cos(p.x)));
 }
 
 Linear linear_cos(const Point& p) {
-  const Enclosure sine = enclosed_sin(p.x);
+  const Enclosure sine = enclosure_of(enclosed_sin(p.x));
   return oscillation(p, {-sine.upper, -sine.lower});
 }
 
