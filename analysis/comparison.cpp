@@ -74,6 +74,7 @@ struct OutputState {
   OutputSummary summary;
   ScopeAccumulator scope;
   std::vector<double> kappa;
+  BreakdownKeeper breakdown;
 };
 
 /// Value of one scalar over the samples of a block.
@@ -169,6 +170,7 @@ struct Comparer::State {
   const Graph& graph;
   std::vector<Scalar> scalars;
   double threshold;
+  std::vector<OutputTarget> output_targets;
   std::vector<bool> varies;
   std::vector<LayerState> layers;
   std::vector<OutputState> outputs;
@@ -176,8 +178,8 @@ struct Comparer::State {
   Comparison result;
   bool started = false;
 
-  State(const Graph& g, std::vector<Scalar> s, double t)
-      : graph(g), scalars(std::move(s)), threshold(t), varies(depends_on_input(g)) {}
+  State(const Graph& g, std::vector<Scalar> s, double t, std::vector<OutputTarget> o)
+      : graph(g), scalars(std::move(s)), threshold(t), output_targets(std::move(o)), varies(depends_on_input(g)) {}
 
   void start(const Trace& trace);
   void add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated, const Reference& local,
@@ -306,10 +308,12 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
   }
   combined.insert(combined.end(), own.begin(), own.end());
   scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1);
+  if (index < bounds.targets.size())
+    scalar_states[index].breakdown.add(series.computed, series.exact, bounds.targets[index], first_sample);
 }
 
-Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold)
-    : state_(std::make_unique<State>(graph, std::move(scalars), threshold)) {}
+Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold, std::vector<OutputTarget> outputs)
+    : state_(std::make_unique<State>(graph, std::move(scalars), threshold, std::move(outputs))) {}
 Comparer::~Comparer() = default;
 
 void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
@@ -324,6 +328,12 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) {
     const auto node = s.graph.producer(s.graph.outputs[output]);
     if (node) s.add_output(output, computed[*node], accumulated, bounds.layers[*node], first_sample, samples);
+  }
+  for (const OutputTarget& one : s.output_targets) {
+    const std::size_t node = *s.graph.producer(s.graph.outputs[one.output]);
+    if (one.target < bounds.targets.size())
+      s.outputs[one.output].breakdown.add(computed[node].values, accumulated.layers[node].values,
+                                          bounds.targets[one.target], first_sample);
   }
   for (std::size_t i = 0; i < s.scalars.size(); ++i)
     s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
@@ -386,6 +396,7 @@ Comparison Comparer::finish() {
     for (OutputState& output : *states) {
       output.summary.scope = output.scope.finish();
       output.summary.kappa = summarise_kappa(output.kappa);
+      output.summary.breakdown = output.breakdown.finish(s.graph);
       output.summary.status = status_of(output.summary.scope, s.threshold);
       s.result.verdict = worse(s.result.verdict, output.summary.status);
       s.result.outputs.push_back(std::move(output.summary));

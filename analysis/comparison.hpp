@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/breakdown.hpp"
 #include "analysis/scalar.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/model/graph.hpp"
@@ -102,7 +103,13 @@ struct OutputSummary {
   std::string name;
   ScopeSummary scope;
   std::optional<KappaSummary> kappa;
+  std::optional<Breakdown> breakdown;  ///< scalars and outputs that are one number a sample, where it was asked for
   Status status = Status::holds;
+};
+
+/// A graph output that is one number a sample, and which of Bounds::targets it is.
+struct OutputTarget {
+  std::size_t output = 0, target = 0;
 };
 
 struct ClosestApproach {
@@ -131,7 +138,8 @@ std::int64_t require_element(const Graph& graph, const Scalar& scalar, const Out
 /// Collects evaluations (blocks of samples) one after the other and sums them up.
 class Comparer {
 public:
-  Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold);
+  /// The scalars are the first of Bounds::targets, one each.
+  Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold, std::vector<OutputTarget> outputs = {});
   ~Comparer();
   Comparer(const Comparer&) = delete;
   Comparer& operator=(const Comparer&) = delete;

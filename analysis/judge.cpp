@@ -36,6 +36,23 @@ void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Sca
   }
 }
 
+/// Every output that is one number a sample becomes a target, unless a scalar already is that number.
+std::vector<OutputTarget> add_outputs(const Graph& graph, const Trace& trace, std::vector<Target>& targets) {
+  const std::vector<bool> varies = depends_on_input(graph);
+  std::vector<OutputTarget> outputs;
+  for (std::size_t output = 0; output < graph.outputs.size(); ++output) {
+    const auto node = graph.producer(graph.outputs[output]);
+    if (!node || !varies[graph.outputs[output]]) continue;
+    if (static_cast<std::int64_t>(trace.layers.at(*node).output.size()) != trace.samples) continue;
+    const auto same = std::find_if(targets.begin(), targets.end(), [&](const Target& target) {
+      return target.positive.output == output && !target.negative;
+    });
+    outputs.push_back({output, static_cast<std::size_t>(same - targets.begin())});
+    if (same == targets.end()) targets.push_back({{output, 0}, std::nullopt});
+  }
+  return outputs;
+}
+
 BoundOptions how_to_bound(const JudgeOptions& options) {
   BoundOptions how;
   how.threads = options.precision.threads;
@@ -104,9 +121,10 @@ References sharp_references(const Graph& graph, const Trace& trace, const Bounds
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
-  static const std::vector<std::string> names = {
-      "componentwise", "partial-sums",      "order-aware",         "seed-gamma",     "seed-gamma/note",    "forward",
-      "shadow",        "adjoint/any-order", "adjoint/order-aware", "seed-sum-gamma", "seed-sum-gamma/note"};
+  static const std::vector<std::string> names = {"componentwise",  "partial-sums",        "order-aware",
+                                                 "seed-gamma",     "seed-gamma/note",     "forward",
+                                                 "shadow",         "adjoint/any-order",   "adjoint/order-aware",
+                                                 "seed-sum-gamma", "seed-sum-gamma/note", "attribution"};
   return names;
 }
 
@@ -115,8 +133,10 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   check_scalars(graph, trace, options.scalars);
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = layout.batched ? std::max<std::int64_t>(options.block, 1) : 1;
-  Comparer comparer(graph, options.scalars, options.threshold);
-  const Bounder bounder(graph, how_to_bound(options));
+  BoundOptions how = how_to_bound(options);
+  const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
+  Comparer comparer(graph, options.scalars, options.threshold, outputs);
+  const Bounder bounder(graph, std::move(how));
   Judgement judgement;
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);

@@ -13,7 +13,7 @@ namespace driftbound::analysis {
 struct JudgeOptions {
   PrecisionPolicy precision;
   std::vector<Scalar> scalars;
-  std::vector<std::string> bounds;  ///< names to keep; empty: all
+  std::vector<std::string> bounds;  ///< of bound_names(), what to compute and keep; empty: all
   double threshold = 0.5;
   std::int64_t block = 64;  ///< samples judged at a time (batched models)
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
@@ -31,7 +31,8 @@ struct Judgement {
 /// Throws:    what bound() and the references throw; InvalidArgument for unknown names in options.bounds
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
 
-/// Names of every bound this version computes, for messages and for `--bounds`.
+/// Names of every bound this version computes, for messages and for `--bounds`, and "attribution": with it among the
+/// names that are wanted, errors are broken up (OutputSummary::breakdown).
 const std::vector<std::string>& bound_names();
 
 }  // namespace driftbound::analysis

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "analysis/breakdown_chart.hpp"
 #include "analysis/chart.hpp"
+#include "analysis/cost.hpp"
 #include "analysis/markup.hpp"
 #include "analysis/report.hpp"
+#include "analysis/text.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -15,13 +16,14 @@ constexpr const char* style = R"(
 @media (prefers-color-scheme: dark) { :root { --ink:#e6edf3; --soft:#9aa4af; --paper:#0d1117; --rule:#30363d; --ok:#3fb950; --warn:#d29922;
   --bad:#ff7b72; --measured:#79c0ff; --order:#d2a8ff; --any:#e3b341; --accumulated:#56d4c4; --forward:#ffa657; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
-h1 { font-size: 1.15rem; font-weight: 600; } h2 { font-size: 1rem; margin-top: 2rem; }
+h1 { font-size: 1.15rem; font-weight: 600; } h2 { font-size: 1rem; margin-top: 2rem; } h3 { font-size: .95rem; margin: 1.5rem 0 .3rem; }
 .holds, .approaches { color: var(--ok); } .undecided { color: var(--warn); } .violated, .void { color: var(--bad); font-weight: 600; }
 .about, .note { color: var(--soft); } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; } th, td { padding: 3px 9px; text-align: right; white-space: nowrap; }
 th { border-bottom: 1px solid var(--rule); text-align: right; } tr:hover td { background: color-mix(in srgb, var(--rule) 40%, transparent); }
 td.name, th.name { text-align: left; } td.group, th.group { border-left: 1px solid var(--rule); }
-svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } .tick { text-anchor: end; } .layer { text-anchor: end; }
+svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: var(--soft); } .tick { text-anchor: end; } .layer { text-anchor: end; } .middle { text-anchor: middle; }
+.part { fill: var(--measured); } .share { fill: var(--any); } tr.folklore td { color: var(--soft); }
 .legend { font-size: 12px; } .grid { stroke: var(--rule); stroke-width: .6; } .axis { stroke: var(--soft); }
 polyline { fill: none; stroke-width: 1.6; } .measured circle { fill: var(--measured); } .accumulated circle { fill: var(--accumulated); }
 .order * { stroke: var(--order); fill: var(--order); } .any * { stroke: var(--any); fill: var(--any); } .forward * { stroke: var(--forward); fill: var(--forward); }
@@ -78,20 +80,56 @@ std::string layer_table(const Comparison& comparison) {
   return text + "</table></div>\n";
 }
 
-std::string output_table(const Comparison& comparison) {
+std::string violated_of(const BoundSummary& bound) {
+  if (bound.violations == 0) return fmt::format("0 of {}", bound.checked);
+  return fmt::format("<span class=\"violated\">{} of {}</span>", bound.violations, bound.checked);
+}
+
+std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
+  return fmt::format(
+      "<tr{}><td class=\"name\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td "
+      "class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+      bound.gives_verdict() ? "" : " class=\"folklore\"", words_of(bound.question), escape_markup(bound.name),
+      name_of(bound.guarantee), bound.theorem.empty() ? "–" : escape_markup(bound.theorem), number(bound.max_bound),
+      number(bound.max_utilisation), bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
+      bound.remainder_share ? fmt::format("{:.2g}%", 100.0 * *bound.remainder_share) : "–", violated_of(bound),
+      number(milliseconds_a_sample(comparison, bound)));
+}
+
+/// Bounds that give verdicts by the question they answer, then folklore.
+std::string bound_table(const Comparison& comparison, const ScopeSummary& scope) {
   std::string text =
-      "<div class=\"scroll\"><table><tr><th class=\"name\">output</th><th>max error</th><th>rms "
-      "error</th><th>ulps</th><th>forward bound</th>"
-      "<th>used</th><th>folklore |f| Σγ violated</th><th class=\"name\">verdict</th></tr>\n";
-  for (const OutputSummary& output : comparison.outputs)
-    text += fmt::format(
-        "<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
-        "class=\"name {}\">{}</td></tr>\n",
-        escape_markup(output.name), number(output.scope.max_error), number(output.scope.rms_error),
-        number(output.scope.max_ulps), number(std::max(0.0, largest_bound(output.scope, "forward"))),
-        share(output.scope, "forward"), folklore(output.scope, "seed-sum-gamma"), name_of(output.status),
-        name_of(output.status));
+      "<div class=\"scroll\"><table><tr><th class=\"name\">question</th><th class=\"name\">bound</th><th "
+      "class=\"name\">guarantee</th><th class=\"name\">theorem</th><th>largest</th><th>used</th><th>median "
+      "bound/error</th><th>remainder</th><th>violated</th><th>ms a sample</th></tr>\n";
+  for (const Question question : {Question::this_run, Question::any_run})
+    for (const BoundSummary& bound : scope.bounds)
+      if (bound.gives_verdict() && bound.question == question) text += bound_row(comparison, bound);
+  for (const BoundSummary& bound : scope.bounds)
+    if (!bound.gives_verdict()) text += bound_row(comparison, bound);
   return text + "</table></div>\n";
+}
+
+std::string output_section(const Comparison& comparison, const OutputSummary& output) {
+  const ScopeSummary& scope = output.scope;
+  std::string text = fmt::format(
+      "<h3>{} <span class=\"{}\">{}</span></h3>\n<p class=\"about\">error max {}, rms {}, {} units in the last "
+      "place</p>\n",
+      escape_markup(output.name), name_of(output.status), name_of(output.status), number(scope.max_error),
+      number(scope.rms_error), number(scope.max_ulps));
+  text += bound_table(comparison, scope);
+  if (!output.breakdown) return text;
+  return text + fmt::format(
+                    "<p class=\"about\">Where the largest error, {} at sample {}, comes from; and what is charged "
+                    "where in the "
+                    "bound</p>\n<div class=\"scroll\">{}</div>\n",
+                    number(output.breakdown->error), output.breakdown->sample, breakdown_chart(*output.breakdown));
+}
+
+std::string output_sections(const Comparison& comparison) {
+  std::string text;
+  for (const OutputSummary& output : comparison.outputs) text += output_section(comparison, output);
+  return text;
 }
 
 std::string chart(const Comparison& comparison) {
@@ -131,7 +169,7 @@ std::string to_html(const Report& report) {
     html += fmt::format("<p class=\"about\">{}</p>\n", observer);
   html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
   html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" +
-          output_table(comparison);
+          output_sections(comparison);
   for (const std::string& assumption : comparison.assumptions)
     html += fmt::format("<p class=\"note\">Assumes {}</p>\n", escape_markup(assumption));
   return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n", escape_markup(explain_columns()));

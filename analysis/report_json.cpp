@@ -75,7 +75,35 @@ Json to_json(const ScopeSummary& scope) {
           {"worst", scope.worst ? to_json(*scope.worst) : Json(nullptr)}};
 }
 
-Json to_json(const LayerSummary& layer) {
+Json number_or_null(const std::optional<double>& x) {
+  return x && std::isfinite(*x) ? Json(*x) : Json(nullptr);
+}
+
+Json to_json(const std::optional<Breakdown>& breakdown) {
+  if (!breakdown) return nullptr;
+  Json layers = Json::array();
+  for (const LayerPart& part : breakdown->layers)
+    layers.push_back(
+        {{"layer", part.layer}, {"part", number(part.part)}, {"bound_share", number_or_null(part.bound_share)}});
+  return {{"sample", breakdown->sample},
+          {"error", number(breakdown->error)},
+          {"inputs", number(breakdown->inputs)},
+          {"layers", layers}};
+}
+
+/// The breakdown that speaks for the whole report: of the first output or scalar that has one.
+const Breakdown* first_breakdown(const Comparison& comparison) {
+  for (const OutputSummary& output : comparison.outputs)
+    if (output.breakdown) return &*output.breakdown;
+  return nullptr;
+}
+
+Json attribution_json(std::size_t layer, const Breakdown* breakdown) {
+  if (!breakdown || layer >= breakdown->layers.size()) return {{"share", nullptr}};
+  return {{"share", number_or_null(breakdown->share_of_error(breakdown->layers[layer].part))}};
+}
+
+Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
   return {{"index", layer.index},
           {"name", layer.name},
           {"op", layer.op},
@@ -87,7 +115,7 @@ Json to_json(const LayerSummary& layer) {
           {"explained_by", text_or_null(layer.explained_by)},
           {"local", to_json(layer.local)},
           {"accumulated", to_json(layer.accumulated)},
-          {"attribution", {{"share", nullptr}}},
+          {"attribution", attribution_json(layer.index, breakdown)},
           {"status", name_of(layer.status)}};
 }
 
@@ -95,6 +123,7 @@ Json to_json(const OutputSummary& output) {
   Json json = {{"name", output.name}};
   json.update(to_json(output.scope));
   json["kappa"] = to_json(output.kappa);
+  json["breakdown"] = to_json(output.breakdown);
   json["status"] = name_of(output.status);
   return json;
 }
@@ -153,7 +182,8 @@ Json closest_json(const std::optional<ClosestApproach>& closest) {
 std::string to_json(const Report& report) {
   const ReportContext& c = report.context;
   Json layers = Json::array();
-  for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer));
+  const Breakdown* breakdown = first_breakdown(report.comparison);
+  for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer, breakdown));
   Json outputs = Json::array();
   for (const OutputSummary& output : report.comparison.outputs) outputs.push_back(to_json(output));
   const Json json = {{"schema", "driftbound/report/1"},

@@ -3,95 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/outputs_text.hpp"
 #include "analysis/report.hpp"
+#include "analysis/text.hpp"
 
 namespace driftbound::analysis {
 namespace {
-
-constexpr const char* green = "\033[32m";
-constexpr const char* yellow = "\033[33m";
-constexpr const char* red = "\033[1;31m";
-
-struct Painter {
-  bool colour;
-  std::string operator()(const std::string& text, const char* with) const {
-    return colour ? fmt::format("{}{}\033[0m", with, text) : text;
-  }
-};
-
-const char* colour_of(Status status) {
-  switch (status) {
-    case Status::holds:
-      return green;
-    case Status::approaches:
-    case Status::undecided:
-      return yellow;
-    case Status::invalid:
-    case Status::violated:
-      return red;
-  }
-  return "";
-}
-
-const char* mark_of(Status status) {
-  switch (status) {
-    case Status::holds:
-      return "ok";
-    case Status::approaches:
-      return "near";
-    case Status::undecided:
-      return "open";
-    case Status::invalid:
-      return "void";
-    case Status::violated:
-      return "FAIL";
-  }
-  return "";
-}
-
-/// One decimal and an exponent without padding: "1.2e-7".
-std::string error_text(double x) {
-  if (std::isnan(x)) return "nan";
-  if (std::isinf(x)) return "inf";
-  if (x == 0.0) return "0";
-  const std::string text = fmt::format("{:.1e}", x);
-  const std::size_t e = text.find('e');
-  return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
-}
-
-/// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".
-std::string brief(double x) {
-  if (x >= 0.0095 && x < 9.95) return fmt::format("{:.2f}", x);
-  if (x >= 9.95 && x < 9999.5) return fmt::format("{:.0f}", x);
-  return error_text(x);
-}
-
-bool starts_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-}
-
-std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
-}
-
-/// The characters [first, first + count) of UTF-8 text.
-std::string characters(const std::string& text, std::size_t first, std::size_t count) {
-  std::string result;
-  std::size_t at = 0;
-  for (const char c : text) {
-    if (starts_character(c)) ++at;
-    if (at > first && at <= first + count) result += c;
-  }
-  return result;
-}
-
-/// At most `width` characters, the middle left out.
-std::string shorten(const std::string& name, std::size_t width) {
-  const std::size_t length = columns_of(name);
-  if (length <= width) return name;
-  const std::size_t head = (width - 2) / 2, tail = width - 2 - head;
-  return characters(name, 0, head) + ".." + characters(name, length - tail, tail);
-}
 
 /// A layer's name in a sentence.
 std::string quoted(const std::string& name) {
@@ -131,36 +48,6 @@ std::string table(const Report& report, const Painter& paint) {
   return text;
 }
 
-std::string output_line(const OutputSummary& output, const Painter& paint) {
-  const ScopeSummary& scope = output.scope;
-  std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24),
-                                 error_text(scope.max_error), error_text(scope.rms_error), brief(scope.max_ulps));
-  return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
-}
-
-/// What a bound of an output is asked, and what it says.
-std::string bound_line(const BoundSummary& bound) {
-  std::string line = fmt::format("    {:<8} {:<20} {:<11} {:>7}", name_of(bound.question), bound.name,
-                                 name_of(bound.guarantee), error_text(bound.max_bound));
-  if (bound.median_bound_over_error) line += fmt::format("  {:>6} x the error", brief(*bound.median_bound_over_error));
-  if (bound.remainder_share) line += fmt::format(", remainder {}%", brief(100.0 * *bound.remainder_share));
-  return line + "\n";
-}
-
-std::string outputs_block(const Report& report, const Painter& paint) {
-  std::string text = "\nOutputs, error from the input on:\n";
-  for (const OutputSummary& output : report.comparison.outputs) {
-    text += output_line(output, paint);
-    for (const BoundSummary& bound : output.scope.bounds)
-      if (bound.gives_verdict()) text += bound_line(bound);
-    const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
-    if (folklore && folklore->violations > 0)
-      text += fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n",
-                          folklore->violations, folklore->checked);
-  }
-  return text;
-}
-
 std::string folklore_line(const Comparison& comparison) {
   std::int64_t violations = 0, checked = 0;
   const LayerSummary* most = nullptr;
@@ -188,26 +75,6 @@ std::string reference_line(const Comparison& comparison) {
   if (comparison.reference_undecided > 0)
     text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", comparison.reference_undecided);
   return text + ".\n";
-}
-
-std::string wrap(const std::string& text, std::size_t width) {
-  std::string result;
-  std::size_t column = 0, position = 0;
-  while (position < text.size()) {
-    const std::size_t space = std::min(text.find(' ', position), text.size());
-    const std::string word = text.substr(position, space - position);
-    if (column > 0 && column + 1 + word.size() > width) {
-      result += '\n';
-      column = 0;
-    } else if (column > 0) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-    position = space + 1;
-  }
-  return result;
 }
 
 struct Culprit {
@@ -343,6 +210,19 @@ Last column
   open      undecided: the reference or a missing bound leaves it open
   void      values that are not finite: no statement
   FAIL      certainly above a bound: not rounding of the stated arithmetic
+Outputs: one line a bound, by the question that it answers
+  this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
+            run; forward, layer by layer
+  any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
+            adjoint/order-aware with sums in the declared one; inf: not certifiable in it
+  largest   the largest bound
+  used      its largest share that the measured error uses
+  x error   median of bound / error
+  remainder largest share of a bound that is of second order: curvature, kinks, fixed operands
+  ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all
+  largest parts   at the sample with the largest error: what each layer's own rounding made of it,
+            signed (with rounding the inputs they add up to 100 %); and how much of the bound
+            adjoint/any-order is charged at each layer
 Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so), heuristic
 (folklore, shown with its violations; never part of the verdict). docs/theory.md has the theorems.
 )";
@@ -384,7 +264,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
                   c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
   text += "\n" + (columns_of(run) > 100 ? wrap(run, 100) : run) + "\n";
   if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
-  text += "\n" + table(report, paint) + outputs_block(report, paint) + "\n" + wrap(reference_line(comparison), 100);
+  text += "\n" + table(report, paint) + outputs_text(comparison, paint) + "\n" + wrap(reference_line(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
   if (options.explain) text += "\n" + explain_columns();
   return text;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -78,6 +79,43 @@ TEST_CASE("scalars appear beside the outputs") {
   REQUIRE(report["end_to_end"]["outputs"].size() == 3);
   CHECK(report["end_to_end"]["outputs"][1]["name"] == "logits[1]-logits[0]");
   CHECK(report["end_to_end"]["outputs"][1]["bounds"][0]["violations"] == 0);
+}
+
+TEST_CASE("parts by layer add up to the error of a scalar and of an output of one number") {
+  for (const char* arguments :
+       {"torus_sdf_softplus.onnx --samples 5", "oscillator_d2_w16.onnx --samples 5 --scalar 'logits[1]-logits[0]'",
+        "mlp_2_10_10_2.onnx --samples 5 --arithmetic bf16 --scalar 'logits[0]'"}) {
+    CAPTURE(arguments);
+    const auto report = nlohmann::json::parse(run_program("report " + models + arguments + " --json -").out);
+    CHECK(schema_errors(schema_file, report) == "");
+    const auto& output = report["end_to_end"]["outputs"].back();
+    const auto& breakdown = output["breakdown"];
+    REQUIRE(breakdown.is_object());
+    const double error = breakdown["error"];
+    double parts = breakdown["inputs"], shares = 0.0;
+    REQUIRE(breakdown["layers"].size() == report["layers"].size());
+    for (std::size_t i = 0; i < report["layers"].size(); ++i) {
+      const auto& layer = breakdown["layers"][i];
+      CHECK(layer["layer"] == report["layers"][i]["name"]);
+      CHECK(report["layers"][i]["attribution"]["share"] == layer["part"].get<double>() / error);
+      parts += layer["part"].get<double>();
+      shares += layer["bound_share"].get<double>();
+    }
+    CHECK(std::abs(error) == output["max_error"].get<double>());
+    CHECK(std::abs(parts - error) <= 1e-6 * std::abs(error));
+    CHECK(shares > 0.5);
+    CHECK(shares <= 1.0 + 1e-12);
+  }
+}
+
+TEST_CASE("--bounds without attribution breaks nothing up") {
+  const std::string base = "report " + models + "torus_sdf_softplus.onnx --samples 3 --json - --bounds forward";
+  const auto without = nlohmann::json::parse(run_program(base).out),
+             with = nlohmann::json::parse(run_program(base + ",attribution").out);
+  CHECK(without["end_to_end"]["outputs"][0]["breakdown"].is_null());
+  CHECK(without["layers"][0]["attribution"]["share"].is_null());
+  CHECK(with["end_to_end"]["outputs"][0]["breakdown"]["layers"][0]["bound_share"].is_null());
+  CHECK(with["end_to_end"]["outputs"][0]["bounds"].size() == 1);
 }
 
 TEST_CASE("--quiet prints only the verdict, --explain every column, and a pipe gets no escapes") {

@@ -89,9 +89,10 @@ public:
   }
 
 private:
-  /// An output with few elements: each of them is a target, first to first + elements - 1.
+  /// An output with few elements: each of them is a target, by position in targets_.
   struct Output {
-    std::size_t node = 0, first = 0, elements = 0;
+    std::size_t node = 0;
+    std::vector<std::size_t> targets;
   };
 
   void find_targets() {
@@ -107,9 +108,21 @@ private:
       const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
       const std::int64_t elements = varies_[graph.outputs[i]] ? size / std::max<std::int64_t>(rows_, 1) : size;
       if (elements > options_.most_output_elements) continue;
-      outputs_.push_back({*node, targets_.size(), static_cast<std::size_t>(elements)});
-      for (std::int64_t element = 0; element < elements; ++element) targets_.push_back({{i, element}, std::nullopt});
+      Output output{*node, {}};
+      for (std::int64_t element = 0; element < elements; ++element) output.targets.push_back(target_of({i, element}));
+      outputs_.push_back(std::move(output));
     }
+  }
+
+  /// The target that is this element: one that was asked for, or a new one.
+  std::size_t target_of(const OutputElement& element) {
+    for (std::size_t i = 0; i < options_.targets.size(); ++i) {
+      const Target& asked = options_.targets[i];
+      const bool same = asked.positive.output == element.output && asked.positive.element == element.element;
+      if (same && !asked.negative) return i;
+    }
+    targets_.push_back({element, std::nullopt});
+    return targets_.size() - 1;
   }
 
   void require_element(const OutputElement& element) const {
@@ -217,15 +230,15 @@ private:
 
   /// Per element and row, as the output's tensor has them.
   std::vector<double> gathered(const Output& output, const auto& row_values) const {
-    const std::size_t size = evaluation_.run.layers[output.node]->size();
+    const std::size_t size = evaluation_.run.layers[output.node]->size(), elements = output.targets.size();
     std::vector<double> values;
     for (std::size_t i = 0; i < size; ++i)
-      values.push_back(row_values(block_.targets[output.first + i % output.elements]).at(i / output.elements));
+      values.push_back(row_values(block_.targets[output.targets[i % elements]]).at(i / elements));
     return values;
   }
 
   void add_output(const Output& output, LayerBounds& layer, double seconds) const {
-    if (output.elements == 0) return;
+    if (output.targets.empty()) return;
     const Shape& shape = evaluation_.run.layers[output.node]->shape;
     const auto add = [&](const char* name, Part part, const std::set<std::string>& of_roundings) {
       layer.accumulated.push_back(any_run(

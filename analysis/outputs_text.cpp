@@ -1,0 +1,104 @@
+#include "analysis/outputs_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "analysis/cost.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+constexpr const char* bound_format = "    {:<8} {:<19} {:<13} {:<7} {:>8} {:>6} {:>8} {:>9} {:>7}\n";
+
+std::string output_line(const OutputSummary& output, const Painter& paint) {
+  const ScopeSummary& scope = output.scope;
+  const std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24),
+                                       error_text(scope.max_error), error_text(scope.rms_error), brief(scope.max_ulps));
+  return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
+}
+
+std::string column_heads() {
+  return fmt::format(bound_format, "question", "bound", "guarantee", "theorem", "largest", "used", "x error",
+                     "remainder", "ms");
+}
+
+std::string percent(double share) {
+  return share > 0.0 && share < 0.0001 ? "<0.01%" : brief(100.0 * share) + "%";
+}
+
+std::string bound_line(const BoundSummary& bound, std::string_view question, double milliseconds) {
+  return fmt::format(bound_format, question, bound.name, name_of(bound.guarantee), bound.theorem,
+                     error_text(bound.max_bound), brief(bound.max_utilisation),
+                     bound.median_bound_over_error ? brief(*bound.median_bound_over_error) : "-",
+                     bound.remainder_share ? percent(*bound.remainder_share) : "-", brief(milliseconds));
+}
+
+/// The bounds that answer one question; it is named once.
+std::string question_lines(const Comparison& comparison, const OutputSummary& output, Question question) {
+  std::string text;
+  std::string_view words = words_of(question);
+  for (const BoundSummary& bound : output.scope.bounds) {
+    if (!bound.gives_verdict() || bound.question != question) continue;
+    text += bound_line(bound, words, milliseconds_a_sample(comparison, bound));
+    words = "";
+  }
+  return text;
+}
+
+std::string folklore_line(const OutputSummary& output) {
+  const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
+  if (!folklore || folklore->violations == 0) return "";
+  return fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n",
+                     folklore->violations, folklore->checked);
+}
+
+using NamedShare = std::pair<std::string, double>;
+
+/// "stem/Gemm +41%, head/Gemm -12%, block1/Gemm +9%": the three largest in magnitude, without those that round to 0.
+std::string largest(std::vector<NamedShare> shares, const char* share_format) {
+  std::erase_if(shares, [](const NamedShare& share) { return !(std::abs(share.second) >= 0.005); });
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const NamedShare& a, const NamedShare& b) { return std::abs(a.second) > std::abs(b.second); });
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(shares.size(), 3); ++i)
+    text += (i > 0 ? ", " : "") + shorten(shares[i].first, 24) +
+            fmt::format(fmt::runtime(share_format), 100.0 * shares[i].second);
+  return text;
+}
+
+std::string indented(const std::string& text) {
+  return "    " + wrap(text, 96, 6) + "\n";
+}
+
+std::string breakdown_lines(const Breakdown& breakdown) {
+  std::vector<NamedShare> of_error = {{"the inputs", breakdown.share_of_error(breakdown.inputs)}}, of_bound;
+  for (const LayerPart& part : breakdown.layers) {
+    of_error.emplace_back(part.layer, breakdown.share_of_error(part.part));
+    if (part.bound_share) of_bound.emplace_back(part.layer, *part.bound_share);
+  }
+  std::string text = indented(fmt::format("largest parts of the error (sample {}): {}", breakdown.sample,
+                                          largest(std::move(of_error), " {:+.0f}%")));
+  if (!of_bound.empty())
+    text += indented("largest parts of adjoint/any-order there: " + largest(std::move(of_bound), " {:.0f}%"));
+  return text;
+}
+
+}  // namespace
+
+std::string outputs_text(const Comparison& comparison, const Painter& paint) {
+  std::string text = "\nOutputs, error from the input on:\n" + column_heads();
+  for (const OutputSummary& output : comparison.outputs) {
+    text += output_line(output, paint);
+    text += question_lines(comparison, output, Question::this_run);
+    text += question_lines(comparison, output, Question::any_run);
+    text += folklore_line(output);
+    if (output.breakdown) text += breakdown_lines(*output.breakdown);
+  }
+  return text;
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,116 @@
+#include "analysis/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace driftbound::analysis {
+namespace {
+
+constexpr const char* green = "\033[32m";
+constexpr const char* yellow = "\033[33m";
+constexpr const char* red = "\033[1;31m";
+
+bool starts_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
+/// The characters [first, first + count) of UTF-8 text.
+std::string characters(const std::string& text, std::size_t first, std::size_t count) {
+  std::string result;
+  std::size_t at = 0;
+  for (const char c : text) {
+    if (starts_character(c)) ++at;
+    if (at > first && at <= first + count) result += c;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string Painter::operator()(const std::string& text, const char* with) const {
+  return colour ? fmt::format("{}{}\033[0m", with, text) : text;
+}
+
+const char* colour_of(Status status) {
+  switch (status) {
+    case Status::holds:
+      return green;
+    case Status::approaches:
+    case Status::undecided:
+      return yellow;
+    case Status::invalid:
+    case Status::violated:
+      return red;
+  }
+  return "";
+}
+
+const char* mark_of(Status status) {
+  switch (status) {
+    case Status::holds:
+      return "ok";
+    case Status::approaches:
+      return "near";
+    case Status::undecided:
+      return "open";
+    case Status::invalid:
+      return "void";
+    case Status::violated:
+      return "FAIL";
+  }
+  return "";
+}
+
+std::string_view words_of(Question question) {
+  return question == Question::this_run ? "this run" : "any run";
+}
+
+std::string error_text(double x) {
+  if (std::isnan(x)) return "nan";
+  if (std::isinf(x)) return "inf";
+  if (x == 0.0) return "0";
+  const std::string text = fmt::format("{:.1e}", x);
+  const std::size_t e = text.find('e');
+  return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
+}
+
+std::string brief(double x) {
+  if (x >= 0.0095 && x < 9.95) return fmt::format("{:.2f}", x);
+  if (x >= 9.95 && x < 9999.5) return fmt::format("{:.0f}", x);
+  return error_text(x);
+}
+
+std::size_t columns_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::string shorten(const std::string& name, std::size_t width) {
+  const std::size_t length = columns_of(name);
+  if (length <= width) return name;
+  const std::size_t head = (width - 2) / 2, tail = width - 2 - head;
+  return characters(name, 0, head) + ".." + characters(name, length - tail, tail);
+}
+
+std::string wrap(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string result;
+  std::size_t column = 0, position = 0;
+  while (position < text.size()) {
+    const std::size_t space = std::min(text.find(' ', position), text.size());
+    const std::string word = text.substr(position, space - position);
+    if (column > 0 && column + 1 + word.size() > width) {
+      result += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+    position = space + 1;
+  }
+  return result;
+}
+
+}  // namespace driftbound::analysis

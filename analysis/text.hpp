@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "analysis/comparison.hpp"
+
+namespace driftbound::analysis {
+
+/// Colours text for a terminal, or leaves it as it is.
+struct Painter {
+  bool colour;
+  std::string operator()(const std::string& text, const char* with) const;
+};
+
+/// The escape sequence of a verdict's colour, and its mark in tables: "ok", "near", "open", "void", "FAIL".
+const char* colour_of(Status status);
+const char* mark_of(Status status);
+
+/// The question that a bound answers: "this run", "any run".
+std::string_view words_of(Question question);
+
+/// One decimal and an exponent without padding: "1.2e-7".
+std::string error_text(double x);
+/// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".
+std::string brief(double x);
+
+/// Characters of UTF-8 text.
+std::size_t columns_of(const std::string& text);
+/// At most `width` characters, the middle left out.
+std::string shorten(const std::string& name, std::size_t width);
+/// Broken at spaces into lines of at most `width` characters; those after the first begin with `indent` spaces.
+std::string wrap(const std::string& text, std::size_t width, std::size_t indent = 0);
+
+}  // namespace driftbound::analysis

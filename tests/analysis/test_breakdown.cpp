@@ -1,0 +1,168 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "analysis/judge.hpp"
+#include "analysis/report.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "support/json_schema.hpp"
+#include "tests/analysis/hand_made.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+
+namespace {
+
+const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
+
+/// The scalar layer[0] computed as 1, 3, 5 while 0.75, 3, 5.5 are exact: errors 0.25, 0, -0.5, split up by hand.
+struct Split : HandMade {
+  Split() {
+    accumulated.layers[0].values[0] = exact_ball(0.75);
+    accumulated.layers[0].values[4] = exact_ball(5.5);
+    TargetBounds target;
+    BoundResult any_order = make_bound("adjoint/any-order", Guarantee::proven);
+    any_order.question = Question::any_run;
+    any_order.values = Tensor<double>({3}, {1.0, 1.0, 2.0});
+    any_order.remainder = {0.0, 0.1, 0.5};
+    target.bounds = {any_order};
+    target.layer_shares = {{0.25, 0.5, 1.5}};
+    target.attribution = Attribution{{{0.2, 0.0, -0.625}}, {0.05, 0.0, 0.125}};
+    bounds.targets = {target};
+  }
+
+  OutputSummary scalar() const { return compare(0.5, {"layer[0]"}).outputs.at(1); }
+  Report broken_up() const {
+    Report result = report();
+    result.comparison = compare(0.5, {"layer[0]"});
+    return result;
+  }
+};
+
+double sum_of(const Breakdown& breakdown) {
+  double sum = breakdown.inputs;
+  for (const LayerPart& part : breakdown.layers) sum += part.part;
+  return sum;
+}
+
+/// y = x W + b, s = sum of relu(y) over its elements, one number a sample.
+Graph one_number_network() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {4, ""}});
+  std::vector<float> first, second;
+  for (int i = 0; i < 24; ++i) first.push_back(0.1f * static_cast<float>(i % 7) - 0.25f);
+  for (int i = 0; i < 6; ++i) second.push_back(0.3f - 0.1f * static_cast<float>(i));
+  const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({4, 6}, first)));
+  const ValueId v = graph.add_constant("v", StoredTensor::from(Tensor<float>({6, 1}, second)));
+  const ValueId h = graph.add_node("hidden", op::MatMul{}, {x, w});
+  const ValueId r = graph.add_node("relu", op::Relu{}, {h});
+  graph.outputs = {graph.add_node("sdf", op::MatMul{}, {r, v})};
+  return graph;
+}
+
+Comparison judged(const Graph& graph, const char* arithmetic, JudgeOptions options) {
+  Inputs inputs;
+  Tensor<float> x({5, 4});
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = std::sin(1.0f + static_cast<float>(i));
+  inputs.tensors = {{"x", StoredTensor::from(x)}};
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order("sequential")));
+  return judge(graph, evaluator.run(graph, inputs), options).comparison;
+}
+
+}  // namespace
+
+TEST_CASE("the breakdown is that of the sample with the largest error") {
+  const OutputSummary scalar = Split().scalar();
+  REQUIRE(scalar.breakdown);
+  CHECK(scalar.breakdown->sample == 2);
+  CHECK(scalar.breakdown->error == -0.5);
+  CHECK(scalar.breakdown->inputs == 0.125);
+  REQUIRE(scalar.breakdown->layers.size() == 1);
+  CHECK(scalar.breakdown->layers[0].layer == "layer");
+  CHECK(scalar.breakdown->layers[0].part == -0.625);
+  CHECK(scalar.breakdown->layers[0].bound_share == 0.75);
+  CHECK(scalar.breakdown->share_of_error(-0.625) == 1.25);
+}
+
+TEST_CASE("no breakdown where nothing is attributed, nothing is wrong, or the parts miss the error") {
+  Split nothing_attributed, no_error, missed, infinite;
+  nothing_attributed.bounds.targets[0].attribution.reset();
+  CHECK_FALSE(nothing_attributed.scalar().breakdown);
+  no_error.accumulated = no_error.local;
+  CHECK_FALSE(no_error.scalar().breakdown);
+  missed.bounds.targets[0].attribution->layers[0][2] = -0.61;
+  CHECK_FALSE(missed.scalar().breakdown);
+  infinite.bounds.targets[0].attribution->layers[0][2] = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(infinite.scalar().breakdown);
+}
+
+TEST_CASE("an infinite bound has no shares") {
+  Split split;
+  split.bounds.targets[0].bounds[0].values.values[2] = std::numeric_limits<double>::infinity();
+  const OutputSummary scalar = split.scalar();
+  REQUIRE(scalar.breakdown);
+  CHECK_FALSE(scalar.breakdown->layers[0].bound_share);
+}
+
+TEST_CASE("a breakdown is in JSON, as the schema says, and makes the layer's signed share") {
+  const nlohmann::json json = nlohmann::json::parse(to_json(Split().broken_up()));
+  CHECK(schema_errors(schema_file, json) == "");
+  const nlohmann::json breakdown = json["end_to_end"]["outputs"][1]["breakdown"];
+  CHECK(breakdown["sample"] == 2);
+  CHECK(breakdown["error"] == -0.5);
+  CHECK(breakdown["layers"][0] == nlohmann::json{{"layer", "layer"}, {"part", -0.625}, {"bound_share", 0.75}});
+  CHECK(json["end_to_end"]["outputs"][0]["breakdown"].is_null());
+  CHECK(json["layers"][0]["attribution"]["share"] == 1.25);
+  nlohmann::json unknown = json;
+  unknown["end_to_end"]["outputs"][1]["breakdown"]["surprise"] = 1;
+  CHECK(schema_errors(schema_file, unknown) != "");
+}
+
+TEST_CASE("the text names the largest parts, and each question once") {
+  const std::string text = to_text(Split().broken_up());
+  CHECK(text.find("largest parts of the error (sample 2): layer +125%, the inputs -25%\n") != std::string::npos);
+  CHECK(text.find("largest parts of adjoint/any-order there: layer 75%\n") != std::string::npos);
+  CHECK(text.find("any run  adjoint/any-order   proven        T-10       2.0e0   0.25") != std::string::npos);
+  CHECK(explain_columns().find("largest parts") != std::string::npos);
+}
+
+TEST_CASE("the HTML has the bounds of an output by question, and the breakdown drawn") {
+  const std::string html = to_html(Split().broken_up());
+  CHECK(html.find("<td class=\"name\">any run</td><td class=\"name\">adjoint/any-order</td>") != std::string::npos);
+  CHECK(html.find("parts of the error and of the bound by layer") != std::string::npos);
+  CHECK(html.find("+125.0%") != std::string::npos);
+  CHECK(html.find("75.0%") != std::string::npos);
+}
+
+TEST_CASE("an output of one number a sample is broken up without being asked for, a scalar that names it likewise") {
+  const Graph graph = one_number_network();
+  JudgeOptions options;
+  options.scalars = {parse_scalar(graph, "sdf"), parse_scalar(graph, "sdf[0]")};
+  const Comparison comparison = judged(graph, "fp32", options);
+  REQUIRE(comparison.outputs.size() == 3);
+  for (const OutputSummary& output : comparison.outputs) {
+    REQUIRE(output.breakdown);
+    CHECK(std::abs(output.breakdown->error) == output.scope.max_error);
+    CHECK(std::abs(sum_of(*output.breakdown) - output.breakdown->error) <= 1e-6 * std::abs(output.breakdown->error));
+    CHECK(output.breakdown->layers.size() == 3);
+    CHECK(output.breakdown->layers[1].part == 0.0);
+    CHECK(output.breakdown->layers[0].bound_share.value_or(0.0) > 0.05);
+    CHECK(output.breakdown->layers[0].part == comparison.outputs[0].breakdown->layers[0].part);
+    CHECK(find_bound(output.scope, "adjoint/any-order")->max_bound ==
+          find_bound(comparison.outputs[0].scope, "adjoint/any-order")->max_bound);
+  }
+}
+
+TEST_CASE("without attribution among the bounds that are wanted nothing is broken up; without the bound, no shares") {
+  const Graph graph = one_number_network();
+  JudgeOptions options;
+  options.bounds = {"forward", "shadow", "adjoint/any-order"};
+  CHECK_FALSE(judged(graph, "fp32", options).outputs[0].breakdown);
+  options.bounds = {"forward", "attribution"};
+  const Comparison comparison = judged(graph, "fp32", options);
+  REQUIRE(comparison.outputs[0].breakdown);
+  CHECK_FALSE(comparison.outputs[0].breakdown->layers[0].bound_share);
+  CHECK_FALSE(find_bound(comparison.outputs[0].scope, "adjoint/any-order"));
+}
