@@ -122,6 +122,9 @@ TEST_CASE("defects are approached") {
   SUBCASE("products of two terms") {
     CHECK(closest({{op::MatMul{}, {some({4, 3}), some({3, 2})}}}, 200, 645) > 0.7);
   }
+  SUBCASE("products of one term in two batches that share an operand") {
+    CHECK(closest({{op::MatMul{}, {some({1, 1}), some({2, 1, 1})}}}, 400, 661) > 0.7);
+  }
   SUBCASE("products of 17 terms") {
     CHECK(closest({{op::Gemm{}, {some({4, 3}), some({3, 17})}}}, 100, 646) > 0.35);
   }
