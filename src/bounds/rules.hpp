@@ -5,6 +5,8 @@
 
 #include "bounds/adjoint/defect.hpp"
 #include "bounds/adjoint/linear_rules.hpp"
+#include "bounds/adjoint/norm_rules.hpp"
+#include "bounds/adjoint/trajectory_rules.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
@@ -126,6 +128,8 @@ struct Rules {
   // adjoints
   decltype(&bounds::defect) defect = bounds::defect;  // T-64
   LinearRules linear;                                 // T-65, T-66
+  NormRules norms;                                    // T-62
+  TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
 };
 
 }  // namespace driftbound::bounds

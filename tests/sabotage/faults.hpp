@@ -21,5 +21,7 @@ struct BoundFault {
 std::vector<BoundFault> bound_faults();
 /// Faults in the expansions that the adjoints use.
 std::vector<BoundFault> linear_faults();
+/// Faults in the bounds by two trajectories.
+std::vector<BoundFault> trajectory_faults();
 
 }  // namespace checks

@@ -749,6 +749,7 @@ std::set<std::size_t> all_rules() {
 std::vector<BoundFault> all_faults() {
   std::vector<BoundFault> all = bound_faults();
   for (BoundFault& fault : linear_faults()) all.push_back(std::move(fault));
+  for (BoundFault& fault : trajectory_faults()) all.push_back(std::move(fault));
   return all;
 }
 

@@ -195,11 +195,14 @@ Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const S
 /// A network over one input [2, 4] of float32, grown block by block.
 class NetworkBuilder {
 public:
-  explicit NetworkBuilder(Generator& generator) : generator_(generator) {
-    value_ = add_fixed_input(graph_, "x", ElementType::f32, {rows, 4});
+  /// With an open axis the samples are not counted, and "attention" and "reshape" make no network.
+  explicit NetworkBuilder(Generator& generator, bool is_open = false) : generator_(generator) {
+    const DeclaredDimension samples = is_open ? DeclaredDimension{-1, "N"} : DeclaredDimension{rows, ""};
+    value_ = graph_.add_input("x", ElementType::f32, {samples, {4, ""}});
   }
 
   static constexpr std::int64_t rows = 2;
+  /// Those that any network may have. add() knows more: weights computed from constants, and extrema.
   static const std::vector<std::string>& blocks() {
     static const std::vector<std::string> names = {
         "gemm",     "gemm-scaled", "matmul", "attention", "relu",   "leaky-relu", "elu", "tanh", "sigmoid",
@@ -260,6 +263,14 @@ public:
       value_ = node(op::MatMul{}, {wide, constant({2 * width_, width_}, 1.0)});
     } else if (block == "reshape")
       value_ = node(op::Reshape{{rows, width_}, false}, {node(op::Unsqueeze{{1}}, {x})});
+    else if (block == "mul-computed")
+      value_ = node(op::Mul{}, {x, computed_constant({width_})});
+    else if (block == "matmul-computed")
+      value_ = node(op::MatMul{}, {x, computed_constant({width_, width_})});
+    else if (block == "reduce-max")
+      value_ = node(op::ReduceMax{{1}, true}, {x});
+    else if (block == "max")
+      value_ = node(op::Max{}, {x, node(op::Neg{}, {x})});
     else if (block == "cast")
       value_ = node(op::Cast{ElementType::f16}, {node(op::Tanh{}, {x})});
     else
@@ -277,6 +288,13 @@ private:
     for (float& value : values.values) value = static_cast<float>(uniform(generator_, -scale, scale));
     if (shape == Shape{1}) values.values[0] = static_cast<float>(scale);
     return graph_.add_constant("c" + std::to_string(++constants_), StoredTensor::from(values));
+  }
+  /// Weights with errors of many units: e^c with a c that takes two roundings.
+  ValueId computed_constant(const Shape& shape) {
+    Tensor<double> values(shape);
+    for (double& value : values.values) value = uniform(generator_, -1.0, 1.0);
+    const ValueId c = graph_.add_constant("c" + std::to_string(++constants_), StoredTensor::from(values));
+    return node(op::Exp{}, {node(op::Mul{}, {c, constant({1}, 7.3)})});
   }
   ValueId node(const Op& op, const std::vector<ValueId>& inputs) {
     return graph_.add_node("n" + std::to_string(++nodes_), op, inputs);

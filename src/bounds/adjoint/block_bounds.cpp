@@ -60,7 +60,7 @@ private:
     std::vector<double> bound;
     for (std::size_t i = 0; i < computed.size(); ++i) {
       const Interval deviation = deviation_at(computed[i], shadow_.values[id].values[i]);
-      bound.push_back((deviation.magnitude() + (radius.empty() ? Magnitude() : Magnitude(radius[i]))).value());
+      bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
     }
     return bound;
   }
@@ -141,7 +141,7 @@ private:
     if (question.this_run) result.this_run = target_this_run(seeds, exact);
     const auto with_shadow = [&](Certificate certificate) {
       for (std::size_t row = 0; row < exact.size(); ++row)
-        certificate.total[row] = (Magnitude(certificate.total[row]) + Magnitude(exact[row])).value();
+        certificate.total[row] = through_shadow(Magnitude(certificate.total[row]), exact[row]);
       return certificate;
     };
     if (question.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
@@ -159,9 +159,13 @@ private:
         const Interval part = deviation_at(computed_of(seed.value, i), shadow_.values[seed.value].values[i]);
         deviation += seed.factor > 0.0 ? part : -part;
       }
-      bound.push_back((deviation.magnitude() + Magnitude(shadow_error[row])).value());
+      bound.push_back(through_shadow(deviation.magnitude(), shadow_error[row]));
     }
     return bound;
+  }
+
+  double through_shadow(Magnitude from_shadow, double shadow_error) const {
+    return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
   }
 
   std::size_t index_of(const Seed& seed, std::size_t row) const {

@@ -11,14 +11,11 @@
 namespace driftbound::bounds {
 namespace {
 
-Magnitude as_magnitude(std::size_t count) {
-  return Magnitude(static_cast<double>(count));
-}
-
 /// One row of a node, operand by operand.
 class Row {
 public:
-  Row(const NormQuestion& question, std::int64_t row) : question_(question), row_(row) {}
+  Row(const NormQuestion& question, const NormRules& rules, std::int64_t row)
+      : question_(question), rules_(rules), row_(row) {}
 
   /// Norm of how far an operand is from its centre.
   Magnitude radius(std::size_t slot) const {
@@ -41,18 +38,20 @@ public:
     for (const double x : centre(slot)) smallest = std::min(smallest, std::abs(x));
     return smallest;
   }
-  Magnitude centre_norm(std::size_t slot) const { return Magnitude(row_norms(centre(slot), 1).front()); }
-
-  /// Root of how often a broadcast repeats every element of an operand within the row.
-  Magnitude copies(std::size_t slot) const {
-    const std::size_t repeated = result_size() / std::max<std::size_t>(centre(slot).size(), 1);
-    return sqrt_up(as_magnitude(std::max<std::size_t>(repeated, 1)));
+  /// radius() of all the copies that broadcasting makes of an operand within the row.
+  Magnitude spread_radius(std::size_t slot) const {
+    const std::size_t copies = result_size() / std::max<std::size_t>(centre(slot).size(), 1);
+    return rules_.copies(radius(slot), std::max<std::size_t>(copies, 1));
   }
+  ElementwiseFactor factor(std::size_t slot) const {
+    return {largest(slot), largest_radius(slot), spread_radius(slot)};
+  }
+  MatrixFactor matrix(std::size_t slot) const { return {rules_.vector(centre(slot)), radius(slot)}; }
+
+private:
   std::size_t result_size() const {
     return question_.view.output->size() / static_cast<std::size_t>(rows(question_.view.node->output));
   }
-
-private:
   std::int64_t rows(ValueId id) const { return question_.network.rows(id); }
   std::size_t index() const { return static_cast<std::size_t>(row_); }
   std::span<const double> centre(std::size_t slot) const { return part(slot, question_.view.input(slot).values); }
@@ -64,50 +63,48 @@ private:
   }
 
   const NormQuestion& question_;
+  const NormRules& rules_;
   std::int64_t row_;
 };
 
 /// How often a plan reads its most used matrix.
-Magnitude most_uses(const std::vector<std::int64_t>& offsets) {
+std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
   std::map<std::int64_t, std::size_t> uses;
   std::size_t most = 1;
   for (const std::int64_t offset : offsets) most = std::max(most, ++uses[offset]);
-  return sqrt_up(as_magnitude(most));
+  return most;
 }
 
 class Norms62 {
 public:
   Norms62(const NormQuestion& question, const Setting& setting, Weights& weights)
-      : question_(question), view_(question.view), setting_(setting), weights_(weights) {}
+      : question_(question), view_(question.view), setting_(setting), rules_(setting.rules->norms), weights_(weights) {}
 
   using Norms = std::optional<std::vector<double>>;
 
   Norms operator()(const ElementwiseUnary auto&) const {
     if (!question_.lipschitz.is_finite()) return std::nullopt;
-    return each_row([&](const Row& row) { return question_.lipschitz * row.radius(0); });
+    return each_row([&](const Row& row) { return rules_.function(question_.lipschitz, row.radius(0)); });
   }
   Norms operator()(const OneOf<op::Add, op::Sub, op::Min, op::Max> auto&) const {
-    return each_row([](const Row& row) { return row.copies(0) * row.radius(0) + row.copies(1) * row.radius(1); });
+    return each_row([&](const Row& row) { return rules_.sum(row.spread_radius(0), row.spread_radius(1)); });
   }
   Norms operator()(const op::Mul&) const {
-    return each_row([](const Row& row) {
-      return row.largest(1) * row.copies(0) * row.radius(0) +
-             (row.largest(0) + row.largest_radius(0)) * row.copies(1) * row.radius(1);
-    });
+    return each_row([&](const Row& row) { return rules_.elementwise_product(row.factor(0), row.factor(1)); });
   }
   Norms operator()(const op::Div&) const {
     if (!question_.operands[1]->element.empty()) return std::nullopt;
-    return each_row([](const Row& row) { return divide_up(row.copies(0) * row.radius(0), row.smallest(1)); });
+    return each_row([&](const Row& row) { return rules_.quotient(row.spread_radius(0), row.smallest(1)); });
   }
   Norms operator()(const op::ReduceSum&) const {
     const std::size_t terms = plan_groups(view_.node->op, view_.input(0).shape).elements.size();
-    return each_row([&](const Row& row) { return sqrt_up(as_magnitude(terms)) * row.radius(0); });
+    return each_row([&](const Row& row) { return rules_.reduce_sum(row.radius(0), terms); });
   }
   Norms operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) const {
-    return each_row([](const Row& row) { return row.radius(0); });
+    return each_row([&](const Row& row) { return rules_.extremum(row.radius(0)); });
   }
   Norms operator()(const op::Softmax&) const {
-    return each_row([](const Row& row) { return Magnitude(0.5) * row.radius(0); });
+    return each_row([&](const Row& row) { return rules_.softmax(row.radius(0)); });
   }
   Norms operator()(const Selection auto&) const {
     std::vector<Shape> shapes;
@@ -117,40 +114,33 @@ public:
     for (const ElementSource& source : plan_selection(view_.node->op, shapes, view_.output->shape)) {
       if (!source.is_fill()) ++uses[source.input][source.index];
     }
-    std::vector<Magnitude> repeated;
-    for (const std::vector<std::size_t>& of : uses) {
-      repeated.push_back(as_magnitude(of.empty() ? 0 : *std::max_element(of.begin(), of.end())));
-    }
     return each_row([&](const Row& row) {
-      Magnitude squares;
-      for (std::size_t slot = 0; slot < repeated.size(); ++slot)
-        squares += repeated[slot] * row.radius(slot) * row.radius(slot);
-      return sqrt_up(squares);
+      std::vector<SelectedPart> parts;
+      for (std::size_t slot = 0; slot < uses.size(); ++slot) {
+        const std::vector<std::size_t>& of = uses[slot];
+        parts.push_back({of.empty() ? 0 : *std::max_element(of.begin(), of.end()), row.radius(slot)});
+      }
+      return rules_.selection(parts);
     });
   }
   Norms operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     const Product product = product_of(view_).value();
     const bool left_varies = varies(0), right_varies = varies(1);
     if (!left_varies && !right_varies) return std::nullopt;
-    const Magnitude alpha(product.alpha), beta(product.beta);
-    const auto addend = [&](const Row& row) {
-      return product.has_addend ? beta * row.copies(2) * row.radius(2) : Magnitude();
+    const auto with_addend = [&](const Row& row, Magnitude moved) {
+      const Magnitude addend = product.has_addend ? row.spread_radius(2) : Magnitude();
+      return rules_.with_addend(product.alpha, moved, product.beta, addend);
     };
     if (left_varies && right_varies) {
-      return each_row([&](const Row& row) {
-        const Magnitude moved =
-            row.centre_norm(1) * row.radius(0) + (row.centre_norm(0) + row.radius(0)) * row.radius(1);
-        return alpha * moved + addend(row);
-      });
+      return each_row(
+          [&](const Row& row) { return with_addend(row, rules_.matrix_product(row.matrix(0), row.matrix(1))); });
     }
     const std::size_t moving = left_varies ? 0 : 1, fixed = 1 - moving;
-    const Magnitude weight = left_varies ? weights_.norm_of_right(product.plan, view_.input(1), setting_.threads)
-                                         : weights_.norm_of_left(product.plan, view_.input(0), setting_.threads);
-    const Magnitude uses = most_uses(left_varies ? product.plan.a_batch : product.plan.b_batch);
+    const Magnitude spectral = left_varies ? weights_.norm_of_right(product.plan, view_.input(1), setting_.threads)
+                                           : weights_.norm_of_left(product.plan, view_.input(0), setting_.threads);
+    const std::size_t uses = most_uses(left_varies ? product.plan.a_batch : product.plan.b_batch);
     return each_row([&](const Row& row) {
-      const Magnitude moved =
-          weight * row.radius(moving) + (row.centre_norm(moving) + row.radius(moving)) * row.radius(fixed);
-      return alpha * uses * moved + addend(row);
+      return with_addend(row, rules_.constant_product(row.matrix(moving), spectral, row.radius(fixed), uses));
     });
   }
   Norms operator()(const auto&) const { return std::nullopt; }
@@ -162,45 +152,24 @@ private:
   std::vector<double> each_row(const Rule& rule) const {
     std::vector<double> norms;
     const std::int64_t rows = question_.network.rows(view_.node->output);
-    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, row)).value());
+    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, rules_, row)).value());
     return norms;
   }
 
   const NormQuestion& question_;
   const NodeView& view_;
   const Setting& setting_;
+  const NormRules& rules_;
   Weights& weights_;
 };
 
 }  // namespace
 
-std::vector<double> row_norms(std::span<const double> values, std::int64_t rows) {
+std::vector<double> row_norms(std::span<const double> values, std::int64_t rows, const NormRules& rules) {
   std::vector<double> norms;
   const std::size_t size = values.size() / static_cast<std::size_t>(rows);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    double largest = 0.0;
-    bool is_number = true;
-    for (const double x : values.subspan(row * size, size)) {
-      largest = std::max(largest, std::abs(x));
-      is_number = is_number && std::isfinite(x);
-    }
-    if (!is_number) {
-      norms.push_back(Magnitude::infinite().value());
-      continue;
-    }
-    if (largest == 0.0) {
-      norms.push_back(0.0);
-      continue;
-    }
-    const int scale = std::ilogb(largest);
-    double squares = 0.0;
-    for (const double x : values.subspan(row * size, size)) {
-      const double scaled = std::ldexp(x, -scale);
-      squares += scaled * scaled;
-    }
-    const double sum = outward(squares, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size));
-    norms.push_back((sqrt_up(Magnitude(sum)) * Magnitude(std::ldexp(1.0, scale))).value());
-  }
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
+    norms.push_back(rules.vector(values.subspan(row * size, size)).value());
   return norms;
 }
 

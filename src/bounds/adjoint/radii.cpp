@@ -1,7 +1,6 @@
 #include "bounds/adjoint/radii.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -30,6 +29,7 @@ bool is_zero(Radii values) {
 /// Upper bounds of sum |J_e| E_e with the slopes that the adjoint uses.
 std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std::vector<double>>& slopes,
                                     std::span<const Radii> radii, const Setting& setting) {
+  const TrajectoryRules& rules = setting.rules->trajectory;
   const Op& op = view.node->op;
   const bool is_elementwise = std::visit(
       [](const auto& which) {
@@ -42,9 +42,9 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
     std::vector<double> moved = propagate(view, radii, {}, setting);
     // A row of a softmax moves by at most p_i (E_i + p.E) to first order; T-45 may lie below that.
     if (std::holds_alternative<op::Softmax>(op) && !radii[0].empty()) {
-      const Magnitude largest(*std::max_element(radii[0].begin(), radii[0].end()));
+      const double largest = *std::max_element(radii[0].begin(), radii[0].end());
       for (std::size_t i = 0; i < moved.size(); ++i)
-        moved[i] = (Magnitude(2.001) * largest * Magnitude(view.y(i))).value();
+        moved[i] = rules.moved_by_softmax_slopes(view.y(i), largest).value();
     }
     return moved;
   }
@@ -53,7 +53,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
     if (radii[slot].empty() || slopes[slot].empty()) continue;
     const BroadcastIndex index(view.input(slot).shape, view.output->shape);
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      moved[i] = (Magnitude(moved[i]) + Magnitude(slopes[slot][i]) * Magnitude(radii[slot][index(i)])).value();
+      moved[i] = (Magnitude(moved[i]) + rules.moved_by_slope(slopes[slot][i], radii[slot][index(i)])).value();
     }
   }
   return moved;
@@ -67,6 +67,7 @@ public:
         network_(network),
         shadow_(shadow),
         setting_(setting),
+        rules_(setting.rules->trajectory),
         weights_(weights),
         refinement_(refinement) {
     result_.radii.resize(network.size());
@@ -135,10 +136,11 @@ private:
     const std::size_t size = known.element.size() / static_cast<std::size_t>(rows);
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       double& element = known.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
-      element = std::min(element, refined[k]);
+      element = rules_.refined_radius(element, refined[k]);
     }
-    const std::vector<double> norms = row_norms(known.element, rows);
-    for (std::size_t row = 0; row < norms.size(); ++row) known.norm[row] = std::min(known.norm[row], norms[row]);
+    const std::vector<double> norms = norms_of_rows(known.element, rows);
+    for (std::size_t row = 0; row < norms.size(); ++row)
+      known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
   }
 
   static bool is_function_of_one(const Op& op) {
@@ -158,7 +160,8 @@ private:
     for (const ValueId id : node.inputs) {
       read.push_back(result_.radii[id].element);
       if (flushed() == Magnitude()) continue;
-      add_to(read.back(), std::vector<double>(shadow_.values[id].size(), flushed().value()));
+      read.back().resize(shadow_.values[id].size(), 0.0);
+      for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
     }
     return read;
   }
@@ -180,7 +183,11 @@ private:
       if (network_.varies(view.node->inputs[slot])) fixed[slot] = {};
       any = any || !fixed[slot].empty();
     }
-    if (any) add_to(remainder, moved_by_slopes(view, linear.slopes, fixed, setting_));
+    if (!any) return remainder;
+    const std::vector<double> moved = moved_by_slopes(view, linear.slopes, fixed, setting_);
+    if (remainder.empty()) remainder.assign(moved.size(), 0.0);
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      remainder[i] = rules_.remainder_with_cut_edges(remainder[i], moved[i]).value();
     return remainder;
   }
 
@@ -191,7 +198,7 @@ private:
     NormQuestion question{network_, view, {}, lipschitz};
     for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
     auto norms = moved_norms(question, setting_, weights_);
-    if (norms && !added.empty()) add_to(*norms, row_norms(added, network_.rows(output)));
+    if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, network_.rows(output)));
     return norms;
   }
 
@@ -200,7 +207,7 @@ private:
     const double largest =
         rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      if (!((Magnitude(centre.values[i]) + Magnitude(moved[i])).value() < largest)) moved[i] = infinity;
+      if (rules_.may_overflow(centre.values[i], moved[i], largest)) moved[i] = infinity;
     }
   }
 
@@ -209,21 +216,26 @@ private:
     const std::int64_t rows = network_.rows(id);
     if (norms) {
       const std::size_t size = element.size() / static_cast<std::size_t>(rows);
-      for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*norms)[i / size]);
+      for (std::size_t i = 0; i < element.size(); ++i)
+        element[i] = rules_.radius_of_element(element[i], (*norms)[i / size]);
     }
     lose_what_may_overflow(shadow_.values[id], element);
     if (is_zero(element)) return;
-    std::vector<double> norm = row_norms(element, rows);
-    for (std::size_t row = 0; norms && row < norm.size(); ++row) {
-      if (std::isfinite(norm[row])) norm[row] = std::min(norm[row], (*norms)[row]);
-    }
+    std::vector<double> norm = norms_of_rows(element, rows);
+    for (std::size_t row = 0; norms && row < norm.size(); ++row)
+      norm[row] = rules_.norm_of_row(norm[row], (*norms)[row]);
     result_.radii[id] = {std::move(element), std::move(norm)};
+  }
+
+  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const {
+    return row_norms(values, rows, setting_.rules->norms);
   }
 
   const Trajectory trajectory_;
   const Network& network_;
   const Shadow& shadow_;
   const Setting& setting_;
+  const TrajectoryRules& rules_;
   Weights& weights_;
   const Refinement* refinement_;
   Deviation result_;

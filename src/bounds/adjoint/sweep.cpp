@@ -1,21 +1,12 @@
 #include "bounds/adjoint/sweep.hpp"
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "bounds/adjoint/transpose.hpp"
-#include "bounds/matrix.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-/// sum |d_i| x_i over a row, rounded up; an infinite x counts where d is 0 too.
-double weighted(std::span<const double> d, std::span<const double> x) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < d.size(); ++i) sum += std::abs(d[i]) * x[i];
-  return outward(sum, static_cast<std::int64_t>(d.size()) + 1, static_cast<std::int64_t>(d.size()));
-}
 
 /// d of one value as stored, and how far it is from what T-60 asks for.
 struct Adjoint {
@@ -24,7 +15,7 @@ struct Adjoint {
 
   bool is_present() const { return !d.empty(); }
 
-  void add(Transposed share) {
+  void add(Transposed share, const TrajectoryRules& rules) {
     if (!is_present()) {
       d = std::move(share.values);
       defect = std::move(share.defect);
@@ -33,7 +24,7 @@ struct Adjoint {
     if (defect.empty()) defect.assign(d.size(), 0.0);
     for (std::size_t i = 0; i < d.size(); ++i) {
       d[i] += share.values[i];
-      const Magnitude rounding = Magnitude(0x1p-53) * Magnitude(d[i]);
+      const Magnitude rounding = rules.defect_of_addition(d[i]);
       const Magnitude own = share.defect.empty() ? Magnitude() : Magnitude(share.defect[i]);
       defect[i] = (Magnitude(defect[i]) + own + rounding).value();
     }
@@ -48,6 +39,7 @@ public:
         shadow_(shadow),
         deviations_(deviations),
         setting_(setting),
+        rules_(setting.rules->trajectory),
         adjoints_(network.size()),
         kept_(kept) {
     if (kept_ != nullptr) kept_->assign(network.size(), {});
@@ -61,7 +53,7 @@ public:
     certificates_.assign(deviations.size(), empty);
   }
 
-  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}); }
+  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, rules_); }
 
   void pull_back(std::size_t index) {
     const Node& node = network_.nodes()[index];
@@ -74,7 +66,7 @@ public:
     std::vector<Transposed> shares =
         transposed(view, deviations_.front().slopes[index], adjoints_[node.output].d, wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {
-      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]));
+      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), rules_);
     }
     if (kept_ != nullptr) (*kept_)[node.output] = std::move(adjoints_[node.output].d);
     adjoints_[node.output] = {};
@@ -98,7 +90,7 @@ private:
         const Magnitude local = charged(id, d, deviation.added[id], row);
         const Magnitude remainder = charged(id, d, deviation.remainder[id], row);
         const Magnitude defect = charged(id, row_of(id, adjoint.defect, row), deviation.radii[id].element, row);
-        add(certificate.total[row], local + remainder + defect);
+        add(certificate.total[row], rules_.charge(local, remainder, defect));
         add(certificate.local[row], local);
         add(certificate.remainder[row], remainder);
         if (layer) add(certificate.layers[*layer][row], local + remainder);
@@ -109,13 +101,13 @@ private:
   /// A remainder is that of its own slopes: a deviation that takes others than the adjoint does has none.
   void lose_other_slopes(std::size_t node) {
     for (std::size_t which = 1; which < deviations_.size(); ++which) {
-      if (deviations_[which].slopes[node] == deviations_.front().slopes[node]) continue;
+      if (rules_.same_slopes(deviations_[which].slopes[node], deviations_.front().slopes[node])) continue;
       for (double& total : certificates_[which].total) total = Magnitude::infinite().value();
     }
   }
 
   Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
-    return x.empty() || d.empty() ? Magnitude() : Magnitude(weighted(d, row_of(id, x, row)));
+    return x.empty() || d.empty() ? Magnitude() : rules_.weighted_sum(d, row_of(id, x, row));
   }
 
   std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
@@ -130,6 +122,7 @@ private:
   const Shadow& shadow_;
   std::span<const Deviation> deviations_;
   const Setting& setting_;
+  const TrajectoryRules& rules_;
   std::vector<Adjoint> adjoints_;
   std::vector<std::vector<double>>* kept_;
   std::vector<Certificate> certificates_;

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "driftbound/num/magnitude.hpp"
+
+namespace driftbound::bounds {
+
+// How far the function of a node moves in the 2-norm when its operands do: the rows of the table of T-62. N is the norm
+// of an operand's distance from its centre.
+// Guarantee: proven, rounded up
+// Source:    docs/theory.md T-62
+
+/// An operand whose every element occurs k times: √k N.
+Magnitude norm_of_copies(Magnitude norm, std::size_t copies);
+/// A function of one element: L N.
+Magnitude norm_of_function(Magnitude lipschitz, Magnitude norm);
+/// A sum, a difference, a maximum or a minimum of two: N_1 + N_2.
+Magnitude norm_of_sum(Magnitude first, Magnitude second);
+/// A sum of n: √n N.
+Magnitude norm_of_reduce_sum(Magnitude norm, std::size_t terms);
+/// A maximum or minimum of many: N.
+Magnitude norm_of_extremum(Magnitude norm);
+/// A row of a softmax: N / 2.
+Magnitude norm_of_softmax(Magnitude norm);
+/// a / b with the same b on both sides: N_a / min |b|.
+Magnitude norm_of_quotient(Magnitude norm, double smallest_divisor);
+
+/// An operand of an elementwise product.
+struct ElementwiseFactor {
+  Magnitude largest;         ///< max |b|, b the centre
+  Magnitude largest_radius;  ///< max E
+  Magnitude norm;            ///< of all copies that broadcasting makes
+};
+/// max |b_b| N_a + (max |b_a| + max E_a) N_b.
+Magnitude norm_of_elementwise_product(const ElementwiseFactor& a, const ElementwiseFactor& b);
+
+/// An operand of a selection.
+struct SelectedPart {
+  std::size_t most_uses = 0;  ///< of one of its elements
+  Magnitude norm;
+};
+/// Elements moved, left out or repeated: √(sum k N²).
+Magnitude norm_of_selection(std::span<const SelectedPart> parts);
+
+/// A matrix as an operand of a product.
+struct MatrixFactor {
+  Magnitude centre;  ///< ‖b‖_F
+  Magnitude norm;    ///< N, or ‖E‖_F
+};
+/// A product with matrices that do not depend on the inputs, the most used of which is used t times by what moves:
+/// √t (Ŵ N_u + (‖b_u‖ + N_u) ‖E_W‖_F).
+Magnitude norm_of_constant_product(const MatrixFactor& moving, Magnitude spectral, Magnitude constant_radius,
+                                   std::size_t uses);
+/// A product of two values: ‖b_B‖_F N_A + (‖b_A‖_F + N_A) N_B.
+Magnitude norm_of_matrix_product(const MatrixFactor& a, const MatrixFactor& b);
+/// |α| product + |β| addend.
+Magnitude norm_with_addend(double alpha, Magnitude product, double beta, Magnitude addend);
+
+/// Upper bound of the 2-norm of a vector; infinite where an element is not finite.
+/// Source:    docs/theory.md T-08, T-63
+Magnitude norm_of_vector(std::span<const double> values);
+
+/// The part of Rules (rules.hpp) that moved_norms() rests on.
+struct NormRules {
+  decltype(&norm_of_copies) copies = norm_of_copies;
+  decltype(&norm_of_function) function = norm_of_function;
+  decltype(&norm_of_sum) sum = norm_of_sum;
+  decltype(&norm_of_reduce_sum) reduce_sum = norm_of_reduce_sum;
+  decltype(&norm_of_extremum) extremum = norm_of_extremum;
+  decltype(&norm_of_softmax) softmax = norm_of_softmax;
+  decltype(&norm_of_quotient) quotient = norm_of_quotient;
+  decltype(&norm_of_elementwise_product) elementwise_product = norm_of_elementwise_product;
+  decltype(&norm_of_selection) selection = norm_of_selection;
+  decltype(&norm_of_constant_product) constant_product = norm_of_constant_product;
+  decltype(&norm_of_matrix_product) matrix_product = norm_of_matrix_product;
+  decltype(&norm_with_addend) with_addend = norm_with_addend;
+  decltype(&norm_of_vector) vector = norm_of_vector;
+};
+
+}  // namespace driftbound::bounds

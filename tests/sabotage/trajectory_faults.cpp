@@ -1,0 +1,356 @@
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sabotage/faults.hpp"
+#include "support/trajectory_checks.hpp"
+
+// Faults in the bounds by two trajectories: radii, norms, sweeps and refinements (T-60 to T-64, T-70 to T-72).
+
+namespace checks {
+namespace {
+
+using bounds::Rules;
+using bounds::TrajectoryRules;
+
+Magnitude halved(Magnitude m) {
+  return Magnitude(0.5) * m;
+}
+
+auto norm_rule(const std::string& name) {
+  return [name](const Rules& rules) { return check_norm_rule(rules.norms, name).violations; };
+}
+
+auto held(const std::vector<std::string>& blocks) {
+  return [blocks](const Rules& rules) { return check_held(rules, {.blocks = blocks}).violations(); };
+}
+
+auto refined(const std::vector<std::string>& blocks) {
+  return [blocks](const Rules& rules) { return check_held(rules, {.blocks = blocks, .refined = true}).violations(); };
+}
+
+/// What float runs do at weights that are computed from constants with errors of many units.
+std::int64_t check_computed_weights(const Rules& rules) {
+  return check_blocks(rules, {"mul-computed"}, 20, 96).violations();
+}
+
+/// x times many constants, added up: d of x is a sum that loses nearly everything but its first term.
+std::int64_t check_long_sum_of_shares(const Rules& rules) {
+  constexpr int terms = 64;
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f64, {1});
+  std::vector<ValueId> products;
+  Real slope;
+  for (int i = 0; i < terms; ++i) {
+    const double factor = i + 1 == terms ? 1.0 : 0x1p-53;
+    slope += Real(factor);
+    const ValueId c = graph.add_constant("c" + std::to_string(i), StoredTensor::from(Tensor<double>({1}, {factor})));
+    products.push_back(graph.add_node("p" + std::to_string(i), op::Mul{}, {x, c}));
+  }
+  ValueId sum = products.front();
+  for (int i = 1; i < terms; ++i)
+    sum = graph.add_node("s" + std::to_string(i), op::Add{}, {sum, products[static_cast<std::size_t>(i)]});
+  graph.outputs = {sum};
+
+  const ArithmeticModel arithmetic = double_arithmetic();
+  const bounds::Setting setting = setting_of(rules, arithmetic);
+  const bounds::Network network(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {0.0})}, setting);
+  bounds::Weights weights;
+  const std::vector<bounds::Deviation> deviations = {
+      bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{1.0}}, setting, weights)};
+  const bounds::Direction c = bounds::direction_of(network, shadow, {{network.flat().graph.outputs[0], 0, 1.0}});
+  Tally tally;
+  tally.add(0.0, slope, bounds::sweep(network, shadow, deviations, c, setting).front().total[0]);
+  return tally.violations;
+}
+
+/// tanh over [0, 1], whose remainder is that of slope 1, behind an adjoint made with slope 0.
+std::int64_t check_other_slopes(const Rules& rules) {
+  Graph graph;
+  graph.outputs = {graph.add_node("y", op::Tanh{}, {add_fixed_input(graph, "x", ElementType::f64, {1})})};
+  const ArithmeticModel arithmetic = double_arithmetic();
+  const bounds::Setting setting = setting_of(rules, arithmetic);
+  const bounds::Network network(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {0.0})}, setting);
+  bounds::Weights weights;
+  const bounds::Deviation own =
+      bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{1.0}}, setting, weights);
+  bounds::Deviation other = own;
+  other.slopes[0] = {{0.0}};
+  const std::vector<bounds::Deviation> deviations = {other, own};
+  const bounds::Direction c = bounds::direction_of(network, shadow, {{network.flat().graph.outputs[0], 0, 1.0}});
+  Tally tally;
+  tally.add(0.0, Real(1.0).apply(mpfr_tanh), bounds::sweep(network, shadow, deviations, c, setting)[1].total[0]);
+  return tally.violations;
+}
+
+/// A subnormal operand, read as 0 by a run that flushes.
+std::int64_t check_flushed_operand(const Rules& rules) {
+  constexpr double x = 0x1p-130;
+  Graph graph;
+  const ValueId input = add_fixed_input(graph, "x", ElementType::f32, {1});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {input})};
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.flushes_subnormals = true;
+  const bounds::Setting setting = setting_of(rules, arithmetic);
+  const bounds::Network network(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {x})}, setting);
+  bounds::Weights weights;
+  const bounds::Deviation deviation =
+      bounds::deviation_of(bounds::Trajectory::any_order, network, shadow, {{}}, setting, weights);
+  const std::vector<double>& radius = deviation.radii[network.flat().graph.outputs[0]].element;
+  Tally tally;
+  tally.add(0.0, Real(x), radius.empty() ? 0.0 : radius[0]);
+  return tally.violations;
+}
+
+/// A run in double that is the shadow: all of its error is the shadow's own.
+std::int64_t check_run_in_double(const Rules& rules) {
+  Generator generator(97);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 10; ++i) {
+    const double a = uniform(generator, 0.5, 1.0), b = uniform(generator, 0.5, 1.0) * 0x1p-20;
+    const OneNode one = one_node(op::Add{}, {{{1}, {a}}, {{1}, {b}}}, {{1}, {a + b}},
+                                 cpu_arithmetic("fp64", parse_summation_order("pairwise")));
+    Tallies tallies;
+    tallies.add(bounds_of(one, rules), 0, a + b, Real(a) + Real(b));
+    violations += tallies.violations();
+  }
+  return violations;
+}
+
+/// The largest element of Jacobian times signs, of a softmax with an element as small as p.
+std::int64_t check_softmax_slopes(const Rules& rules) {
+  std::int64_t violations = 0;
+  for (const double p : {1e-6, 1e-3, 0.1, 0.25}) {
+    const Real moved = Real(2.0) * Real(p) * (Real(1.0) - Real(p)) * Real(3.0);
+    violations += moved <= Real(rules.trajectory.moved_by_softmax_slopes(p, 3.0).value()) ? 0 : 1;
+  }
+  return violations;
+}
+
+std::int64_t check_overflow(const Rules& rules) {
+  Generator generator(98);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double centre = uniform(generator, -65504.0, 65504.0), radius = uniform(generator, 0.0, 65504.0);
+    const bool may = Real(65504.0) <= abs(Real(centre)) + Real(radius);
+    violations += may && !rules.trajectory.may_overflow(centre, radius, 65504.0) ? 1 : 0;
+  }
+  return violations;
+}
+
+void add_norm_faults(std::vector<BoundFault>& faults) {
+  faults.insert(
+      faults.end(),
+      {{"copies are forgotten in a norm", [](Rules& r) { r.norms.copies = [](Magnitude n, std::size_t) { return n; }; },
+        norm_rule("copies")},
+       {"the norm of a function forgets its slope",
+        [](Rules& r) { r.norms.function = [](Magnitude, Magnitude n) { return n; }; }, norm_rule("function")},
+       {"the norm of a sum is the larger one",
+        [](Rules& r) { r.norms.sum = [](Magnitude a, Magnitude b) { return std::max(a, b); }; }, norm_rule("sum")},
+       {"the norm of a sum of many is that of its terms",
+        [](Rules& r) { r.norms.reduce_sum = [](Magnitude n, std::size_t) { return n; }; }, norm_rule("reduce_sum")},
+       {"the norm of an extremum halves", [](Rules& r) { r.norms.extremum = halved; }, norm_rule("extremum")},
+       {"the norm of a softmax halves",
+        [](Rules& r) { r.norms.softmax = [](Magnitude n) { return halved(bounds::norm_of_softmax(n)); }; },
+        norm_rule("softmax")},
+       {"the norm of a quotient forgets the divisor",
+        [](Rules& r) { r.norms.quotient = [](Magnitude n, double) { return n; }; }, norm_rule("quotient")},
+       {"an elementwise product forgets that both factors move",
+        [](Rules& r) {
+          r.norms.elementwise_product = [](const bounds::ElementwiseFactor& a, const bounds::ElementwiseFactor& b) {
+            return bounds::norm_of_elementwise_product({a.largest, Magnitude(), a.norm}, b);
+          };
+        },
+        norm_rule("elementwise_product")},
+       {"an elementwise product forgets its second factor",
+        [](Rules& r) {
+          r.norms.elementwise_product = [](const bounds::ElementwiseFactor& a, const bounds::ElementwiseFactor& b) {
+            return b.largest * a.norm;
+          };
+        },
+        norm_rule("elementwise_product")},
+       {"a selection forgets repetitions",
+        [](Rules& r) {
+          r.norms.selection = [](std::span<const bounds::SelectedPart> parts) {
+            std::vector<bounds::SelectedPart> once(parts.begin(), parts.end());
+            for (bounds::SelectedPart& part : once) part.most_uses = 1;
+            return bounds::norm_of_selection(once);
+          };
+        },
+        norm_rule("selection")},
+       {"a selection forgets its last operand",
+        [](Rules& r) {
+          r.norms.selection = [](std::span<const bounds::SelectedPart> parts) {
+            return bounds::norm_of_selection(parts.first(parts.size() - 1));
+          };
+        },
+        norm_rule("selection")}});
+}
+
+using bounds::MatrixFactor;
+
+BoundFault constant_product_fault(const std::string& name, decltype(&bounds::norm_of_constant_product) rule) {
+  return {name, [rule](Rules& r) { r.norms.constant_product = rule; }, norm_rule("constant_product")};
+}
+
+void add_product_faults(std::vector<BoundFault>& faults) {
+  faults.push_back(constant_product_fault("a product with constants forgets their norm",
+                                          [](const MatrixFactor& u, Magnitude, Magnitude radius, std::size_t uses) {
+                                            return bounds::norm_of_constant_product(u, Magnitude(), radius, uses);
+                                          }));
+  faults.push_back(
+      constant_product_fault("a product with constants forgets that they are rounded",
+                             [](const MatrixFactor& u, Magnitude w, Magnitude radius, std::size_t uses) {
+                               return bounds::norm_of_constant_product({Magnitude(), u.norm}, w, radius, uses);
+                             }));
+  faults.push_back(constant_product_fault("a product with constants forgets that both factors move",
+                                          [](const MatrixFactor& u, Magnitude w, Magnitude radius, std::size_t uses) {
+                                            return sqrt_up(Magnitude(static_cast<double>(uses))) *
+                                                   (w * u.norm + u.centre * radius);
+                                          }));
+  faults.push_back(constant_product_fault("a product with constants forgets how often a matrix is used",
+                                          [](const MatrixFactor& u, Magnitude w, Magnitude radius, std::size_t) {
+                                            return bounds::norm_of_constant_product(u, w, radius, 1);
+                                          }));
+  faults.insert(faults.end(), {{"a product of two values forgets that both move",
+                                [](Rules& r) {
+                                  r.norms.matrix_product = [](const MatrixFactor& a, const MatrixFactor& b) {
+                                    return b.centre * a.norm + a.centre * b.norm;
+                                  };
+                                },
+                                norm_rule("matrix_product")},
+                               {"a product of two values forgets its right factor's norm",
+                                [](Rules& r) {
+                                  r.norms.matrix_product = [](const MatrixFactor& a, const MatrixFactor& b) {
+                                    return bounds::norm_of_matrix_product(a, {b.centre, Magnitude()});
+                                  };
+                                },
+                                norm_rule("matrix_product")},
+                               {"a product forgets its addend",
+                                [](Rules& r) {
+                                  r.norms.with_addend = [](double alpha, Magnitude product, double, Magnitude) {
+                                    return Magnitude(alpha) * product;
+                                  };
+                                },
+                                norm_rule("with_addend")},
+                               {"a product forgets alpha",
+                                [](Rules& r) {
+                                  r.norms.with_addend = [](double, Magnitude product, double beta, Magnitude addend) {
+                                    return bounds::norm_with_addend(1.0, product, beta, addend);
+                                  };
+                                },
+                                norm_rule("with_addend")},
+                               {"the norm of a vector forgets its first element",
+                                [](Rules& r) {
+                                  r.norms.vector = [](std::span<const double> v) {
+                                    return bounds::norm_of_vector(v.empty() ? v : v.subspan(1));
+                                  };
+                                },
+                                norm_rule("vector")}});
+}
+
+void add_radius_faults(std::vector<BoundFault>& faults) {
+  faults.insert(
+      faults.end(),
+      {{"an element moves by half the norm",
+        [](Rules& r) {
+          r.trajectory.radius_of_element = [](double e, double n) { return bounds::radius_of_element(e, 0.5 * n); };
+        },
+        held({"gemm", "gemm"})},
+       {"the norm that is handed on halves",
+        [](Rules& r) { r.trajectory.norm_of_row = [](double e, double n) { return bounds::norm_of_row(e, 0.5 * n); }; },
+        held({"gemm", "gemm"})},
+       {"what is read as 0 is not off",
+        [](Rules& r) { r.trajectory.radius_as_read = [](double radius, Magnitude) { return Magnitude(radius); }; },
+        check_flushed_operand},
+       {"no run overflows", [](Rules& r) { r.trajectory.may_overflow = [](double, double, double) { return false; }; },
+        check_overflow},
+       {"a run overflows only where the shadow does",
+        [](Rules& r) {
+          r.trajectory.may_overflow = [](double x, double, double largest) { return !(std::abs(x) < largest); };
+        },
+        check_overflow},
+       {"the radius by an adjoint halves",
+        [](Rules& r) {
+          r.trajectory.refined_radius = [](double e, double adjoint) {
+            return bounds::refined_radius(e, 0.5 * adjoint);
+          };
+        },
+        refined({"gemm", "relu", "gemm", "relu"})},
+       {"fixed operands of a softmax move it by half",
+        [](Rules& r) {
+          r.trajectory.moved_by_softmax_slopes = [](double p, double e) {
+            return halved(bounds::moved_by_softmax_slopes(p, e));
+          };
+        },
+        check_softmax_slopes}});
+}
+
+void add_sweep_faults(std::vector<BoundFault>& faults) {
+  faults.insert(
+      faults.end(),
+      {{"a weighted sum leaves out its first term",
+        [](Rules& r) {
+          r.trajectory.weighted_sum = [](std::span<const double> d, std::span<const double> x) {
+            return bounds::weighted_sum(d.subspan(1), x.subspan(1));
+          };
+        },
+        held({"gemm"})},
+       {"a weighted sum lets terms cancel",
+        [](Rules& r) {
+          r.trajectory.weighted_sum = [](std::span<const double> d, std::span<const double> x) {
+            double sum = 0.0;
+            for (std::size_t i = 0; i < d.size(); ++i) sum += d[i] * x[i];
+            return Magnitude(sum);
+          };
+        },
+        held({"gemm"})},
+       {"local errors are not charged",
+        [](Rules& r) {
+          r.trajectory.charge = [](Magnitude, Magnitude remainder, Magnitude defect) { return remainder + defect; };
+        },
+        held({"gemm"})},
+       {"remainders are not charged",
+        [](Rules& r) {
+          r.trajectory.charge = [](Magnitude local, Magnitude, Magnitude defect) { return local + defect; };
+        },
+        held({"gemm", "relu"})},
+       {"defects are not charged",
+        [](Rules& r) {
+          r.trajectory.charge = [](Magnitude local, Magnitude remainder, Magnitude) { return local + remainder; };
+        },
+        check_long_sum_of_shares},
+       {"shares of an adjoint are taken to add up exactly",
+        [](Rules& r) { r.trajectory.defect_of_addition = [](double) { return Magnitude(); }; },
+        check_long_sum_of_shares},
+       {"remainders of other slopes are charged",
+        [](Rules& r) { r.trajectory.same_slopes = [](const auto&, const auto&) { return true; }; }, check_other_slopes},
+       {"computed weights are taken for exact",
+        [](Rules& r) {
+          r.trajectory.remainder_with_cut_edges = [](double remainder, double) { return Magnitude(remainder); };
+        },
+        check_computed_weights},
+       {"what computed weights move forgets the slope",
+        [](Rules& r) { r.trajectory.moved_by_slope = [](double, double) { return Magnitude(); }; },
+        check_computed_weights},
+       {"the shadow is taken for the exact network",
+        [](Rules& r) { r.trajectory.through_shadow = [](Magnitude from_shadow, double) { return from_shadow; }; },
+        check_run_in_double}});
+}
+
+}  // namespace
+
+std::vector<BoundFault> trajectory_faults() {
+  std::vector<BoundFault> faults;
+  add_norm_faults(faults);
+  add_product_faults(faults);
+  add_radius_faults(faults);
+  add_sweep_faults(faults);
+  return faults;
+}
+
+}  // namespace checks

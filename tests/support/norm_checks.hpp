@@ -1,0 +1,236 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bounds/adjoint/norm_rules.hpp"
+#include "driftbound/num/directed.hpp"
+#include "support/bound_checks.hpp"
+
+/// The rules of T-62 for norms against vectors that move: at random, and such that the rule is attained.
+namespace checks {
+
+using RealVector = std::vector<Real>;
+
+inline Real norm_of(const RealVector& v) {
+  Real squares;
+  for (const Real& x : v) squares += x * x;
+  return squares.apply(mpfr_sqrt);
+}
+
+/// An upper bound in double, at most one unit too large.
+inline Magnitude norm_above(const RealVector& v) {
+  return Magnitude(next_up(norm_of(v).to_double()));
+}
+
+inline RealVector times(const Real& factor, RealVector v) {
+  for (Real& x : v) x = factor * x;
+  return v;
+}
+
+inline RealVector joined(RealVector a, const RealVector& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+inline RealVector repeated(const RealVector& v, std::size_t copies) {
+  RealVector result;
+  for (std::size_t i = 0; i < copies; ++i) result = joined(std::move(result), v);
+  return result;
+}
+
+template <class F>
+RealVector elementwise(const RealVector& a, const RealVector& b, const F& f) {
+  RealVector result;
+  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(f(a[i], b[i]));
+  return result;
+}
+
+inline RealVector sum_of(const RealVector& a, const RealVector& b) {
+  return elementwise(a, b, [](const Real& x, const Real& y) { return x + y; });
+}
+inline RealVector difference_of(const RealVector& a, const RealVector& b) {
+  return elementwise(a, b, [](const Real& x, const Real& y) { return x - y; });
+}
+inline RealVector elementwise_product(const RealVector& a, const RealVector& b) {
+  return elementwise(a, b, [](const Real& x, const Real& y) { return x * y; });
+}
+
+/// [n, n] times [n, n].
+inline RealVector square_product(const RealVector& a, const RealVector& b, std::size_t n) {
+  RealVector result(n * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t k = 0; k < n; ++k) result[i * n + j] += a[i * n + k] * b[k * n + j];
+    }
+  }
+  return result;
+}
+
+inline RealVector softmax_of(const RealVector& x) {
+  RealVector result;
+  Real sum;
+  for (const Real& logit : x) result.push_back(logit.apply(mpfr_exp));
+  for (const Real& term : result) sum += term;
+  for (Real& term : result) term = term / sum;
+  return result;
+}
+
+/// Draws vectors; on even turns all elements are equal, which attains most of the rules.
+class NormDraw {
+public:
+  explicit NormDraw(std::uint64_t seed) : generator_(seed) {}
+
+  void next_turn() { is_even_ = !is_even_; }
+  RealVector vector(std::size_t n, double scale) {
+    RealVector v;
+    const double same = uniform(generator_, 0.5 * scale, scale);
+    for (std::size_t i = 0; i < n; ++i) v.emplace_back(is_even_ ? same : uniform(generator_, -scale, scale));
+    return v;
+  }
+  double positive(double low, double high) { return uniform(generator_, low, high); }
+  std::size_t count() { return 2 + generator_() % 5; }
+
+private:
+  Generator generator_;
+  bool is_even_ = false;
+};
+
+inline Magnitude largest_of(const RealVector& v) {
+  Magnitude largest;
+  for (const Real& x : v) largest = std::max(largest, Magnitude(x.to_double()));
+  return largest;
+}
+
+/// One rule: how far something moves, and what the rule allows.
+struct NormMove {
+  RealVector moved;
+  Magnitude bound;
+};
+
+struct NormCase {
+  std::string name;
+  std::function<NormMove(const bounds::NormRules&, NormDraw&)> move;
+};
+
+inline std::vector<NormCase> norm_cases() {
+  using Rules = bounds::NormRules;
+  using Draw = NormDraw;
+  return {
+      {"copies",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(3, 1.0);
+         const std::size_t copies = draw.count();
+         return {repeated(v, copies), r.copies(norm_above(v), copies)};
+       }},
+      {"function",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(4, 1.0);
+         const double slope = draw.positive(0.1, 2.0);
+         return {times(Real(slope), v), r.function(Magnitude(slope), norm_above(v))};
+       }},
+      {"sum",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector a = draw.vector(4, 1.0), b = draw.vector(4, 1.0);
+         return {sum_of(a, b), r.sum(norm_above(a), norm_above(b))};
+       }},
+      {"reduce_sum",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(draw.count(), 1.0);
+         Real sum;
+         for (const Real& x : v) sum += x;
+         return {{sum}, r.reduce_sum(norm_above(v), v.size())};
+       }},
+      {"extremum",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector moved = draw.vector(1, 1.0);
+         return {moved, r.extremum(norm_above(moved))};
+       }},
+      {"softmax",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const Real t(draw.positive(1e-6, 1e-3)), centre(draw.positive(-1.0, 1.0));
+         const RealVector at = {centre, centre}, to = {centre + t, centre - t};
+         return {difference_of(softmax_of(to), softmax_of(at)), r.softmax(norm_above(difference_of(to, at)))};
+       }},
+      {"quotient",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(4, 1.0);
+         const double divisor = draw.positive(0.1, 2.0);
+         return {times(Real(1.0) / Real(divisor), v), r.quotient(norm_above(v), divisor)};
+       }},
+      {"elementwise_product",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector a = draw.vector(4, 1.0), b = draw.vector(4, 1.0);
+         const RealVector da = draw.vector(4, 1.0), db = draw.vector(4, 1.0);
+         const RealVector before = elementwise_product(a, b), after = elementwise_product(sum_of(a, da), sum_of(b, db));
+         return {difference_of(after, before), r.elementwise_product({largest_of(a), largest_of(da), norm_above(da)},
+                                                                     {largest_of(b), largest_of(db), norm_above(db)})};
+       }},
+      {"selection",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector a = draw.vector(3, 1.0), b = draw.vector(2, 1.0);
+         const std::size_t uses_a = draw.count(), uses_b = draw.count();
+         const std::vector<bounds::SelectedPart> parts = {{uses_a, norm_above(a)}, {uses_b, norm_above(b)}};
+         return {joined(repeated(a, uses_a), repeated(b, uses_b)), r.selection(parts)};
+       }},
+      {"constant_product",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         constexpr std::size_t n = 3;
+         const RealVector u = draw.vector(n * n, 1.0), w = draw.vector(n * n, 1.0);
+         const RealVector du = draw.vector(n * n, 1.0), dw = draw.vector(n * n, 1.0);
+         const std::size_t uses = draw.count();
+         const RealVector moved =
+             difference_of(square_product(sum_of(u, du), sum_of(w, dw), n), square_product(u, w, n));
+         // The Frobenius norm is the spectral norm of what is of rank one, as on even turns.
+         return {repeated(moved, uses),
+                 r.constant_product({norm_above(u), norm_above(du)}, norm_above(w), norm_above(dw), uses)};
+       }},
+      {"matrix_product",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         constexpr std::size_t n = 3;
+         const RealVector a = draw.vector(n * n, 1.0), b = draw.vector(n * n, 1.0);
+         const RealVector da = draw.vector(n * n, 1.0), db = draw.vector(n * n, 1.0);
+         const RealVector moved =
+             difference_of(square_product(sum_of(a, da), sum_of(b, db), n), square_product(a, b, n));
+         return {moved, r.matrix_product({norm_above(a), norm_above(da)}, {norm_above(b), norm_above(db)})};
+       }},
+      {"with_addend",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector product = draw.vector(4, 1.0), addend = draw.vector(4, 1.0);
+         const double alpha = draw.positive(0.1, 2.0), beta = draw.positive(0.1, 2.0);
+         return {sum_of(times(Real(alpha), product), times(Real(beta), addend)),
+                 r.with_addend(-alpha, norm_above(product), beta, norm_above(addend))};
+       }},
+      {"vector",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(5, std::ldexp(1.0, static_cast<int>(draw.positive(-1000.0, 1000.0))));
+         std::vector<double> stored;
+         for (const Real& x : v) stored.push_back(x.to_double());
+         return {v, r.vector(stored)};
+       }},
+  };
+}
+
+inline Tally check_norm_case(const bounds::NormRules& rules, const NormCase& subject, int repetitions,
+                             std::uint64_t seed) {
+  NormDraw draw(seed);
+  Tally tally;
+  for (int i = 0; i < repetitions; ++i) {
+    draw.next_turn();
+    const NormMove move = subject.move(rules, draw);
+    tally.add(0.0, norm_of(move.moved), move.bound.value());
+  }
+  return tally;
+}
+
+inline Tally check_norm_rule(const bounds::NormRules& rules, const std::string& name) {
+  for (const NormCase& subject : norm_cases()) {
+    if (subject.name == name) return check_norm_case(rules, subject, 40, 95);
+  }
+  throw std::invalid_argument("no rule " + name);
+}
+
+}  // namespace checks
