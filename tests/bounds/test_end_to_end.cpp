@@ -1,0 +1,269 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bounds/adjoint/network.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/reference/reference.hpp"
+#include "evaluate/every_op.hpp"
+#include "support/small_networks.hpp"
+
+// Bounds by two trajectories from traces of real runs, held against certified references.
+
+using namespace checks;
+
+namespace {
+
+constexpr std::int64_t samples = 5;
+
+Inputs random_inputs(const Graph& graph, std::int64_t rows, Generator& generator) {
+  Inputs inputs;
+  for (const ValueId id : graph.inputs) {
+    Shape shape = {rows};
+    for (std::size_t axis = 1; axis < graph.value(id).declared.size(); ++axis)
+      shape.push_back(graph.value(id).declared[axis].extent);
+    Tensor<float> x(shape);
+    for (float& value : x.values) value = static_cast<float>(uniform(generator, -1.0, 1.0));
+    inputs.tensors.emplace_back(graph.value(id).name, StoredTensor::from(x));
+  }
+  return inputs;
+}
+
+Trace run_of(const Graph& graph, const Inputs& inputs, const std::string& arithmetic = "fp32") {
+  return cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order("blocked:8"))).run(graph, inputs);
+}
+
+const std::vector<std::string> end_to_end = {"shadow", "adjoint/any-order", "adjoint/order-aware"};
+
+Bounds end_to_end_bounds(const Graph& graph, const Trace& trace, std::vector<Target> targets = {},
+                         const bounds::Rules& rules = bounds::default_rules()) {
+  BoundOptions options;
+  options.rules = &rules;
+  options.targets = std::move(targets);
+  options.names = end_to_end;
+  options.names.push_back("attribution");
+  options.most_output_elements = 64;
+  return bound(graph, trace, options);
+}
+
+std::vector<double> values_of(const LayerBounds& layer, const std::string& name) {
+  const BoundResult* result = find_bound(layer.accumulated, name);
+  REQUIRE(result != nullptr);
+  return result->values.values;
+}
+
+/// How the error of the last layer compares with each of the bounds, over all.
+Tally held_by(const Graph& graph, const Inputs& inputs, const Trace& trace, const Bounds& bounds) {
+  const std::vector<double> computed = trace.layers.back().output.to_double().values;
+  const Tensor<Ball> exact = certified_reference(graph, inputs).layers.back();
+  Tally tally;
+  for (const std::string& name : end_to_end) {
+    const std::vector<double> bound = values_of(bounds.layers.back(), name);
+    REQUIRE(bound.size() == computed.size());
+    for (std::size_t i = 0; i < computed.size(); ++i)
+      tally.add(0.0, Real(error_of(computed[i], exact.values[i]).lower()), bound[i]);
+  }
+  return tally;
+}
+
+Graph open_network(const std::vector<std::string>& blocks, Generator& generator) {
+  NetworkBuilder builder(generator, true);
+  for (const std::string& block : blocks) builder.add(block);
+  return builder.finish();
+}
+
+const std::vector<std::string>& blocks_of_samples() {
+  static const std::vector<std::string> blocks = [] {
+    std::vector<std::string> all = NetworkBuilder::blocks();
+    std::erase(all, "attention");
+    std::erase(all, "reshape");
+    return all;
+  }();
+  return blocks;
+}
+
+/// All samples at once against each alone.
+void check_row_by_row(const Graph& graph, const Inputs& inputs) {
+  const Trace whole = run_of(graph, inputs);
+  const Bounds all = end_to_end_bounds(graph, whole);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const Bounds one = end_to_end_bounds(graph, slice(graph, batch_layout(graph), whole, sample, 1));
+    for (const std::string& name : end_to_end) {
+      const std::vector<double> together = values_of(all.layers.back(), name);
+      const std::vector<double> alone = values_of(one.layers.back(), name);
+      REQUIRE(together.size() == alone.size() * samples);
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        const double of_row = together[static_cast<std::size_t>(sample) * alone.size() + i];
+        INFO(name, " of sample ", sample, ", element ", i);
+        CHECK((of_row == alone[i] || std::abs(of_row - alone[i]) <= 1e-12 * alone[i]));
+      }
+    }
+  }
+  const Tally tally = held_by(graph, inputs, whole, all);
+  INFO(tally.first_violation);
+  CHECK(tally.violations == 0);
+}
+
+/// A network of one composite whose first operand holds samples and whose others are constants.
+Graph network_of(const driftbound::tests::OpCase& c) {
+  Graph graph;
+  std::vector<DeclaredDimension> declared = {{-1, "N"}};
+  for (std::size_t axis = 1; axis < c.operands[0].shape.size(); ++axis)
+    declared.push_back({c.operands[0].shape[axis], ""});
+  std::vector<ValueId> inputs = {graph.add_input("x", ElementType::f32, declared)};
+  for (std::size_t slot = 1; slot < c.operands.size(); ++slot)
+    inputs.push_back(
+        graph.add_constant("c" + std::to_string(slot), StoredTensor::from(convert<float>(c.operands[slot]))));
+  graph.outputs = {graph.add_node("y", c.op, inputs)};
+  return graph;
+}
+
+Shape one_sample(const Inputs& inputs) {
+  Shape shape = inputs.tensors[0].second.shape();
+  shape.front() = 1;
+  return shape;
+}
+
+bool is_batched(const Graph& graph) {
+  try {
+    return batch_layout(graph).batched;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("samples together have the bounds that each of them has alone") {
+  Generator generator(71);
+  for (const std::string& block : blocks_of_samples()) {
+    CAPTURE(block);
+    const Graph graph = open_network({"gemm", block, "gemm"}, generator);
+    check_row_by_row(graph, random_inputs(graph, samples, generator));
+  }
+}
+
+TEST_CASE("samples of composites together have the bounds that each of them has alone") {
+  Generator generator(72);
+  int checked = 0;
+  for (const driftbound::tests::OpCase& c : driftbound::tests::every_composite(generator)) {
+    const Graph graph = network_of(c);
+    if (c.operands[0].shape.size() < 2 || !is_batched(graph)) continue;
+    CAPTURE(name_of(c.op));
+    const Inputs inputs = random_inputs(graph, samples, generator);
+    const bounds::Network network(graph, {inputs.tensors[0].second.shape()}, samples);
+    CHECK(network.keeps_rows_apart());
+    CHECK(bounds::Network(graph, {one_sample(inputs)}, 1).with_rows(2).has_value());
+    ++checked;
+    check_row_by_row(graph, inputs);
+  }
+  CHECK(checked > 20);
+}
+
+TEST_CASE("a layer that is the same for all samples has attributions followed sample by sample, and the same bounds") {
+  Generator generator(76);
+  for (int repetition = 0; repetition < 5 * test_multiplier(); ++repetition) {
+    const Graph graph = open_network({"gemm", "mul-computed", "tanh", "gemm"}, generator);
+    const Inputs inputs = random_inputs(graph, samples, generator);
+    const Trace trace = run_of(graph, inputs);
+    const Bounds one_by_one = end_to_end_bounds(graph, trace, {{{0, 1}, std::nullopt}}),
+                 together = end_to_end_bounds(graph, trace);
+    CHECK(one_by_one.targets.at(0).attribution.value().inputs.size() == samples);
+    for (const std::string& name : end_to_end) {
+      const std::vector<double> a = values_of(one_by_one.layers.back(), name),
+                                b = values_of(together.layers.back(), name);
+      REQUIRE(a.size() == b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-12));
+    }
+    const Tally tally = held_by(graph, inputs, trace, one_by_one);
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+  }
+}
+
+TEST_CASE("weights computed from constants, and rounded ones, are charged where they are used (T-60, cut edges)") {
+  bounds::Rules forgetful = bounds::default_rules();
+  forgetful.trajectory.remainder_with_cut_edges = [](double remainder, double) { return Magnitude(remainder); };
+  Generator generator(73);
+  std::int64_t violations_of_forgetful = 0;
+  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
+    const Graph graph = open_network({repetition % 2 == 0 ? "mul-computed" : "matmul-computed"}, generator);
+    const Inputs inputs = random_inputs(graph, samples, generator);
+    const Trace trace = run_of(graph, inputs);
+    const Tally tally = held_by(graph, inputs, trace, end_to_end_bounds(graph, trace));
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    violations_of_forgetful += held_by(graph, inputs, trace, end_to_end_bounds(graph, trace, {}, forgetful)).violations;
+  }
+  CHECK(violations_of_forgetful > 0);
+}
+
+TEST_CASE("a difference of two elements has a bound of its own, no larger than theirs together") {
+  Generator generator(74);
+  double smallest_ratio = 1.0;
+  for (int repetition = 0; repetition < 10 * test_multiplier(); ++repetition) {
+    const auto& blocks = blocks_of_samples();
+    Graph graph = open_network({"gemm", blocks[generator() % blocks.size()], "gemm"}, generator);
+    graph.outputs.push_back(graph.add_node("second", op::Tanh{}, {graph.outputs[0]}));
+    const Inputs inputs = random_inputs(graph, samples, generator);
+    const Trace trace = run_of(graph, inputs);
+    for (const Target& target : {Target{{0, 0}, OutputElement{0, 3}}, Target{{0, 1}, OutputElement{1, 1}}}) {
+      const Bounds bounds =
+          end_to_end_bounds(graph, trace, {target, {target.positive, std::nullopt}, {*target.negative, std::nullopt}});
+      const std::vector<Tensor<Ball>> exact = certified_reference(graph, inputs).layers;
+      const auto error_at = [&](const OutputElement& e, std::int64_t sample) {
+        const std::size_t node = *graph.producer(graph.outputs[e.output]);
+        const auto i = static_cast<std::size_t>(sample * 4 + e.element);
+        return exact_ball(trace.layers[node].output.to_double().values[i]) - exact[node].values[i];
+      };
+      for (std::size_t b = 0; b < end_to_end.size(); ++b) {
+        for (std::int64_t sample = 0; sample < samples; ++sample) {
+          const auto at = static_cast<std::size_t>(sample);
+          const double bound = bounds.targets[0].bounds[b].values.values[at];
+          const double both =
+              bounds.targets[1].bounds[b].values.values[at] + bounds.targets[2].bounds[b].values.values[at];
+          const Ball error = error_at(target.positive, sample) - error_at(*target.negative, sample);
+          CHECK(error_of(0.0, error).lower() <= bound);
+          CHECK(bound <= both * (1.0 + 1e-9));
+          smallest_ratio = std::min(smallest_ratio, bound / both);
+        }
+      }
+    }
+  }
+  CHECK(smallest_ratio < 0.9);
+}
+
+TEST_CASE("the parts of an error add up to it through products, quotients, softmax and extrema (T-73)") {
+  Generator generator(75);
+  double largest_rest = 0.0;
+  for (const std::string& block : blocks_of_samples()) {
+    for (const std::string last : {"mul", "div", "softmax", "reduce-max", "max"}) {
+      const Graph graph = open_network({"gemm", block, last}, generator);
+      const Inputs inputs = random_inputs(graph, samples, generator);
+      const Trace trace = run_of(graph, inputs);
+      const Bounds bounds = end_to_end_bounds(graph, trace, {{{0, 0}, std::nullopt}});
+      const Attribution& parts = bounds.targets[0].attribution.value();
+      const std::vector<double> computed = trace.layers.back().output.to_double().values;
+      const Tensor<Ball> exact = certified_reference(graph, inputs).layers.back();
+      for (std::size_t sample = 0; sample < samples; ++sample) {
+        const std::size_t i = sample * computed.size() / samples;
+        double sum = parts.inputs[sample], size = std::abs(sum);
+        for (const std::vector<double>& layer : parts.layers) {
+          sum += layer[sample];
+          size += std::abs(layer[sample]);
+        }
+        const double error = (computed[i] - exact.values[i].hi) - exact.values[i].lo;
+        // The shadow's own error is not among the parts.
+        const double own = 1e-14 * (1.0 + std::abs(computed[i]));
+        INFO(block, " ", last, ": error ", error, ", parts ", sum);
+        CHECK(std::abs(error - sum) <= 1e-9 * size + own);
+        largest_rest = std::max(largest_rest, std::abs(error - sum) / (1e-9 * size + own));
+      }
+    }
+  }
+  MESSAGE("what the parts leave over: " << largest_rest << " of what they may");
+}
