@@ -47,15 +47,15 @@ double sum_of(const Breakdown& breakdown) {
   return sum;
 }
 
-/// y = x W + b, s = sum of relu(y) over its elements, one number a sample.
-Graph one_number_network() {
+/// relu(x W) V, `numbers` of them a sample.
+Graph network_of(std::int64_t numbers) {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {4, ""}});
   std::vector<float> first, second;
   for (int i = 0; i < 24; ++i) first.push_back(0.1f * static_cast<float>(i % 7) - 0.25f);
-  for (int i = 0; i < 6; ++i) second.push_back(0.3f - 0.1f * static_cast<float>(i));
+  for (int i = 0; i < 6 * numbers; ++i) second.push_back(0.3f - 0.1f * static_cast<float>(i));
   const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({4, 6}, first)));
-  const ValueId v = graph.add_constant("v", StoredTensor::from(Tensor<float>({6, 1}, second)));
+  const ValueId v = graph.add_constant("v", StoredTensor::from(Tensor<float>({6, numbers}, second)));
   const ValueId h = graph.add_node("hidden", op::MatMul{}, {x, w});
   const ValueId r = graph.add_node("relu", op::Relu{}, {h});
   graph.outputs = {graph.add_node("sdf", op::MatMul{}, {r, v})};
@@ -137,7 +137,7 @@ TEST_CASE("the HTML has the bounds of an output by question, and the breakdown d
 }
 
 TEST_CASE("an output of one number a sample is broken up without being asked for, a scalar that names it likewise") {
-  const Graph graph = one_number_network();
+  const Graph graph = network_of(1);
   JudgeOptions options;
   options.scalars = {parse_scalar(graph, "sdf"), parse_scalar(graph, "sdf[0]")};
   const Comparison comparison = judged(graph, "fp32", options);
@@ -156,7 +156,7 @@ TEST_CASE("an output of one number a sample is broken up without being asked for
 }
 
 TEST_CASE("without attribution among the bounds that are wanted nothing is broken up; without the bound, no shares") {
-  const Graph graph = one_number_network();
+  const Graph graph = network_of(1);
   JudgeOptions options;
   options.bounds = {"forward", "shadow", "adjoint/any-order"};
   CHECK_FALSE(judged(graph, "fp32", options).outputs[0].breakdown);
@@ -165,4 +165,18 @@ TEST_CASE("without attribution among the bounds that are wanted nothing is broke
   REQUIRE(comparison.outputs[0].breakdown);
   CHECK_FALSE(comparison.outputs[0].breakdown->layers[0].bound_share);
   CHECK_FALSE(find_bound(comparison.outputs[0].scope, "adjoint/any-order"));
+}
+
+TEST_CASE("an output's bounds are the same whether or not scalars are elements of it") {
+  const Graph graph = network_of(2);
+  JudgeOptions options;
+  const ScopeSummary alone = judged(graph, "fp32", options).outputs[0].scope;
+  options.scalars = {parse_scalar(graph, "sdf[1]-sdf[0]"), parse_scalar(graph, "sdf[1]")};
+  const ScopeSummary beside = judged(graph, "fp32", options).outputs[0].scope;
+  for (const std::string name : {"shadow", "adjoint/any-order", "adjoint/order-aware"}) {
+    CAPTURE(name);
+    CHECK(find_bound(alone, name)->max_bound == find_bound(beside, name)->max_bound);
+    CHECK(find_bound(alone, name)->max_utilisation == find_bound(beside, name)->max_utilisation);
+    CHECK(*find_bound(alone, name)->median_bound_over_error == *find_bound(beside, name)->median_bound_over_error);
+  }
 }
