@@ -44,8 +44,7 @@ Status status_of(const ScopeSummary& scope, double threshold) {
 }
 
 bool is_checked(const ScopeSummary& scope) {
-  return std::any_of(scope.bounds.begin(), scope.bounds.end(),
-                     [](const BoundSummary& b) { return b.gives_verdict() && b.checked > 0; });
+  return std::any_of(scope.bounds.begin(), scope.bounds.end(), [](const BoundSummary& b) { return b.decides(); });
 }
 
 /// Whether any proven or conditional bound met a value: without that nothing "holds".
@@ -368,8 +367,7 @@ void Comparer::State::explain() {
 void Comparer::State::find_closest() {
   const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
     for (const BoundSummary& bound : summary.bounds)
-      if (bound.gives_verdict() && bound.checked > 0 &&
-          (!result.closest || bound.approach > result.closest->utilisation))
+      if (bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
         result.closest = ClosestApproach{layer, scope, bound.name, bound.approach};
   };
   for (const LayerSummary& layer : result.layers) {

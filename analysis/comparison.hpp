@@ -41,15 +41,17 @@ struct BoundSummary {
   std::int64_t violations = 0;
   std::int64_t checked = 0;
   std::int64_t undecided = 0;
+  std::int64_t not_certifiable = 0;  ///< infinite bounds for every run: no statement is possible in this arithmetic
   std::optional<double> remainder_share;  ///< largest share that curvature and kinks have in it
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
   /// The error itself, enclosed (T-70): it is used up by design, and says nothing of how large errors may be.
   bool is_measurement() const { return name == "shadow"; }
-  /// Whether it is asked of this bound that it decides for every element. A bound for every run may be infinite: not
-  /// certifiable in this arithmetic.
-  bool must_decide() const { return gives_verdict() && question == Question::this_run && !is_measurement(); }
+  /// Whether it is asked of this bound that it decides where it is finite.
+  bool must_decide() const { return gives_verdict() && !is_measurement(); }
+  /// Whether anything was found to hold or not.
+  bool decides() const { return must_decide() && checked > undecided + not_certifiable; }
 };
 
 /// The element that uses a verdict-giving bound most (or has the largest error, where there is none).

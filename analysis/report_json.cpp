@@ -46,6 +46,7 @@ Json to_json(const BoundSummary& bound) {
           {"violations", bound.violations},
           {"checked", bound.checked},
           {"undecided", bound.undecided},
+          {"not_certifiable", bound.not_certifiable},
           {"remainder_share", bound.remainder_share ? number(*bound.remainder_share) : Json(nullptr)},
           {"seconds", number(bound.seconds)}};
 }

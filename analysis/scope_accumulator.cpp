@@ -55,6 +55,8 @@ void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::
   ++summary.checked;
   if (error.lower() > bound) {
     ++summary.violations;
+  } else if (summary.question == Question::any_run && !(bound < std::numeric_limits<double>::infinity())) {
+    ++summary.not_certifiable;
   } else if (!(error.upper() <= bound) || !(bound < std::numeric_limits<double>::infinity())) {
     ++summary.undecided;
   }

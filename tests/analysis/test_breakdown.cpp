@@ -180,3 +180,26 @@ TEST_CASE("an output's bounds are the same whether or not scalars are elements o
     CHECK(*find_bound(alone, name)->median_bound_over_error == *find_bound(beside, name)->median_bound_over_error);
   }
 }
+
+TEST_CASE("a measurement alone decides nothing, and is never the closest approach") {
+  JudgeOptions options;
+  options.bounds = {"shadow"};
+  const Comparison measured = judged(network_of(1), "fp32", options);
+  CHECK(measured.verdict == Status::undecided);
+  CHECK_FALSE(measured.closest);
+  options.bounds = {"shadow", "forward"};
+  const Comparison decided = judged(network_of(1), "fp32", options);
+  CHECK(decided.verdict < Status::undecided);
+  CHECK(decided.closest->bound == "forward");
+}
+
+TEST_CASE("an infinite bound for every run is not certifiable, which leaves the verdict alone") {
+  Split split;
+  split.bounds.targets[0].bounds[0].values.values = std::vector<double>(3, std::numeric_limits<double>::infinity());
+  const OutputSummary scalar = split.scalar();
+  const BoundSummary* any_order = find_bound(scalar.scope, "adjoint/any-order");
+  CHECK(any_order->not_certifiable == 3);
+  CHECK(any_order->undecided == 0);
+  CHECK_FALSE(any_order->decides());
+  CHECK(scalar.status < Status::undecided);
+}

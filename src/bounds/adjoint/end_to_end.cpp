@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "driftbound/model/composite.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
@@ -72,6 +73,7 @@ public:
     varies_ = depends_on_input(evaluation.graph);
     if (options.wants(attribution_name)) question_.attributed = options.targets.size();
     find_targets();
+    find_run_conditions();
   }
 
   void add_to(Bounds& bounds) {
@@ -84,6 +86,7 @@ public:
       bounds.layers[node].accumulated.push_back(
           this_run("T-62", evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
     }
+    note_conditions(bounds);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
     for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
   }
@@ -96,6 +99,7 @@ private:
   };
 
   void find_targets() {
+    if (rows_ == 0) return;
     for (const Target& target : options_.targets) {
       require_element(target.positive);
       if (target.negative) require_element(*target.negative);
@@ -104,13 +108,34 @@ private:
     const Graph& graph = evaluation_.graph;
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
       const auto node = graph.producer(graph.outputs[i]);
-      if (!node) continue;
+      const bool is_known =
+          std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) { return output.node == node; });
+      if (!node || is_known) continue;
       const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
       const std::int64_t elements = varies_[graph.outputs[i]] ? size / std::max<std::int64_t>(rows_, 1) : size;
       if (elements > options_.most_output_elements) continue;
       Output output{*node, {}};
       for (std::int64_t element = 0; element < elements; ++element) output.targets.push_back(target_of({i, element}));
       outputs_.push_back(std::move(output));
+    }
+  }
+
+  /// A run that is not recorded may be anybody's: what an op's body and a scaled sum are is a condition then.
+  void find_run_conditions() {
+    for (const Node& node : evaluation_.graph.nodes) {
+      if (is_composite(node.op))
+        run_conditions_.insert(std::string(name_of(node.op)) + " is computed by the steps of docs/ops.md (A-04)");
+      const auto* gemm = std::get_if<op::Gemm>(&node.op);
+      if (gemm != nullptr && gemm->alpha != 1.0 && gemm->alpha != -1.0)
+        run_conditions_.insert("Gemm scales the complete sum of its products, and its addend comes after that (A-05)");
+    }
+  }
+
+  void note_conditions(Bounds& bounds) const {
+    if (!question_.any_order && !question_.declared_order) return;
+    for (const std::string& condition : run_conditions_) {
+      const bool is_known = std::count(bounds.assumptions.begin(), bounds.assumptions.end(), condition) > 0;
+      if (!is_known) bounds.assumptions.push_back(condition);
     }
   }
 
@@ -222,6 +247,7 @@ private:
 
   std::set<std::string> conditions_of(std::size_t node, const std::set<std::string>& of_roundings) const {
     std::set<std::string> conditions = evaluation_.conditions[node];
+    conditions.insert(run_conditions_.begin(), run_conditions_.end());
     conditions.insert(of_roundings.begin(), of_roundings.end());
     return conditions;
   }
@@ -248,14 +274,16 @@ private:
                    [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
           seconds));
     };
-    if (question_.this_run) sharpen(output, layer.accumulated.back());
+    if (question_.this_run) sharpen(output, layer);
     if (question_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
     if (question_.declared_order)
       add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
   }
 
   /// The adjoint's bound of an output of this run, where it is below that of the radii.
-  void sharpen(const Output& output, BoundResult& shadow) const {
+  void sharpen(const Output& output, LayerBounds& layer) const {
+    BoundResult& shadow = *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
+                                        [](const BoundResult& bound) { return bound.name == shadow_name; });
     const std::vector<double> adjoint =
         gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
     for (std::size_t i = 0; i < adjoint.size(); ++i)
@@ -284,6 +312,7 @@ private:
 
   std::set<std::string> target_conditions(const Target& target, const std::set<std::string>& of_roundings) const {
     std::set<std::string> conditions = of_roundings;
+    conditions.insert(run_conditions_.begin(), run_conditions_.end());
     const Graph& graph = evaluation_.graph;
     const auto add = [&](const OutputElement& element) {
       const auto node = graph.producer(graph.outputs.at(element.output));
@@ -304,6 +333,7 @@ private:
   std::vector<bool> varies_;
   std::vector<Target> targets_;
   std::vector<Output> outputs_;
+  std::set<std::string> run_conditions_;
   BlockBounds block_;
 };
 
