@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "bounds/rounding.hpp"
 #include "bounds/sums.hpp"
@@ -19,7 +20,7 @@ double sum_of_first_places(double most, double reach, double last) {
   const double ratio = binade / reach;
   double below_binade = std::min(ratio * ratio, 0x1p200) * (1.0 - 0x1p-40);  // sqrt(k) reach < binade for k up to this
   while (last >= 2.0) {
-    const double below = std::max(std::floor(std::min(below_binade, last)), 1.0);
+    const auto below = static_cast<double>(static_cast<std::int64_t>(std::clamp(below_binade, 1.0, last)));
     sum += (last - below) * binade;
     last = below;
     binade *= 0.5;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/running_sums.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
@@ -17,13 +18,23 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+/// At least the true value of a nonnegative expression with fewer than 4 roundings; 0 stays 0.
+double up(double x) {
+  return x == 0.0 ? 0.0 : x * (1.0 + 0x1p-50) + 0x1p-1070;
+}
+
 std::vector<double> squares_of(std::vector<double> values) {
-  for (double& value : values) value = mul_up(value, value);
+  for (double& value : values) value = value == 0.0 ? 0.0 : value * value * (1.0 + 0x1p-50) + 0x1p-1070;
   return values;
 }
 
 std::vector<double> sum_up(std::vector<double> a, std::span<const double> b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = add_up(a[i], b[i]);
+  return a;
+}
+
+std::vector<double> smaller(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = std::min(a[i], b[i]);
   return a;
 }
 
@@ -33,10 +44,16 @@ struct LargestFactor {
   std::vector<double> error;  ///< empty: read as it is
 };
 
+/// A factor as the product reads it, next to a number in double.
+struct CentredFactor {
+  std::vector<double> centre;
+  std::vector<double> distance;
+};
+
 /// beta c at its largest, and what the constant beta is off.
 struct Addend {
-  Magnitude magnitude;
-  Magnitude error;
+  double magnitude = 0.0;
+  double error = 0.0;
 };
 
 class LargestAddends {
@@ -51,7 +68,7 @@ public:
     index_.emplace(c.shape, node.view.output->shape);
     for (std::size_t i = 0; i < c.size(); ++i) {
       const Magnitude largest = Magnitude(c.values[i]) + radius_at(node.operand_radii[2], i);
-      addends_.push_back({Magnitude(beta) * largest, beta_error * largest});
+      addends_.push_back({(Magnitude(beta) * largest).value(), (beta_error * largest).value()});
     }
   }
 
@@ -68,8 +85,8 @@ private:
 /// What the number of terms decides.
 struct CountedTerms {
   std::int64_t leaves = 0;
-  Magnitude factor;     ///< of T-10, without the last rounding
-  Magnitude underflow;  ///< T-12
+  double factor = 0.0;     ///< of T-10, without the last rounding
+  double underflow = 0.0;  ///< T-12
 };
 
 class TermCounts {
@@ -80,9 +97,9 @@ public:
       for (const std::int64_t stored : {0, 1}) {
         CountedTerms terms;
         terms.leaves = rules.leaf_count(products, stored);
-        terms.factor = rules.any_order_factor(terms.leaves - 1, setting.machine);
+        terms.factor = rules.any_order_factor(terms.leaves - 1, setting.machine).value();
         const std::int64_t rounded = products + (addend_is_rounded ? stored : 0);
-        if (rounded > 0) terms.underflow = rules.underflow_term(rounded, terms.leaves, setting.machine);
+        if (rounded > 0) terms.underflow = rules.underflow_term(rounded, terms.leaves, setting.machine).value();
         terms_.push_back(terms);
       }
     }
@@ -97,14 +114,21 @@ private:
 
 /// One element: the terms of its sum at their largest.
 struct LargestSum {
-  std::int64_t products = 0;  ///< upper bound of those that may be other than 0
-  Magnitude total;            ///< their magnitudes summed
-  Magnitude squares;          ///< their squares summed
-  Magnitude path;             ///< T-11; infinite: not asked for
+  std::int64_t products = 0;  ///< those that may be other than 0
+  double total = 0.0;         ///< their magnitudes summed
+  double squares = 0.0;       ///< their squares summed
+  double exact = 0.0;         ///< magnitude of the sum of all terms as read
   Addend addend;
-  Magnitude misread;  ///< by how much the sum of the terms as read may differ from the exact result
-  Magnitude exact;    ///< magnitude of that
 };
+
+struct LargestSums {
+  std::vector<double> total, squares;
+  NonzeroCounts nonzero;
+};
+
+bool has_zero(const std::vector<double>& values) {
+  return std::find(values.begin(), values.end(), 0.0) != values.end();
+}
 
 class ProductRounding {
 public:
@@ -117,7 +141,9 @@ public:
         addends_(node, product_, setting_),
         a_(as_read(0)),
         b_(as_read(1)),
-        misread_(misread_products()) {}
+        misread_(misread_products()),
+        counts_(product_.plan.k, addends_.is_rounded(), setting_),
+        may_have_zeros_(has_zero(a_.magnitude) || has_zero(b_.magnitude)) {}
 
   std::vector<double> operator()() const {
     const bool is_plain =
@@ -131,22 +157,25 @@ private:
     return setting;
   }
 
-  Magnitude operand(std::size_t slot, std::size_t i) const {
-    return Magnitude(node_.view.input(slot).values[i]) + radius_at(node_.operand_radii[slot], i);
+  std::vector<double> largest_operand(std::size_t slot) const {
+    std::vector<double> largest = magnitudes(node_.view.input(slot).values);
+    const Radii radii = node_.operand_radii[slot];
+    for (std::size_t i = 0; i < radii.size(); ++i)
+      largest[i] = radii[i] == 0.0 ? largest[i] : up(largest[i] + radii[i]);
+    return largest;
   }
   /// Largest magnitude of the exact result at the run's operands.
-  Magnitude result(std::size_t i) const { return Magnitude(node_.view.y(i)) + radius_at(node_.moved, i); }
+  double result(std::size_t i) const {
+    return up(std::abs(node_.view.y(i)) + (node_.moved.empty() ? 0.0 : node_.moved[i]));
+  }
 
   bool reads_exactly() const { return machine_.input == machine_.accumulator && !machine_.flushes; }
   bool follows_order() const { return !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown; }
 
   LargestFactor as_read(std::size_t slot) const {
-    LargestFactor read;
-    const std::size_t size = node_.view.input(slot).size();
-    read.magnitude.reserve(size);
-    for (std::size_t i = 0; i < size; ++i) read.magnitude.push_back(operand(slot, i).value());
+    LargestFactor read{largest_operand(slot), {}};
     if (reads_exactly()) return read;
-    for (std::size_t i = 0; i < size; ++i) {
+    for (std::size_t i = 0; i < read.magnitude.size(); ++i) {
       double& largest = read.magnitude[i];
       read.error.push_back(largest == 0.0 ? 0.0 : reading_error(slot, i, largest).value());
       largest = std::isfinite(largest) ? round_to(largest, *machine_.input, Rounding::up) : infinity;
@@ -171,13 +200,19 @@ private:
   /// T-13: |R(a) - a| |R(b)| + |a| |R(b) - b|. Empty: none.
   std::vector<double> misread_products() const {
     if (reads_exactly()) return {};
-    return sum_up(product(a_.error, b_.magnitude), product(largest_unread(0), b_.error));
+    return sum_up(product(a_.error, b_.magnitude), product(largest_operand(0), b_.error));
   }
 
-  std::vector<double> largest_unread(std::size_t slot) const {
-    std::vector<double> largest(node_.view.input(slot).size());
-    for (std::size_t i = 0; i < largest.size(); ++i) largest[i] = operand(slot, i).value();
-    return largest;
+  /// Factors that are known are read as what they are rounded to.
+  CentredFactor centred(std::size_t slot, const LargestFactor& read) const {
+    CentredFactor factor{node_.view.input(slot).values, std::vector<double>(read.magnitude.size(), 0.0)};
+    for (std::size_t i = 0; i < factor.centre.size(); ++i) {
+      const double radius = radius_at(node_.operand_radii[slot], i).value();
+      const double misread = read.error.empty() ? 0.0 : read.error[i];
+      if (radius == 0.0) factor.centre[i] = round_to(factor.centre[i], *machine_.input, machine_.operand_rounding);
+      if (radius != 0.0) factor.distance[i] = add_up(radius, misread);
+    }
+    return factor;
   }
 
   std::vector<double> totals() const {
@@ -186,8 +221,29 @@ private:
     return node_.sizes->spread.empty() ? total : sum_up(std::move(total), node_.sizes->spread);
   }
 
+  /// By how much the sum of the products as read may differ from the exact one.
+  double misread(std::size_t i) const { return misread_.empty() ? 0.0 : misread_[i]; }
+
+  LargestSums largest_sums() const {
+    return {totals(), product(squares_of(a_.magnitude), squares_of(b_.magnitude)),
+            count_nonzero(product_.plan, a_.magnitude, b_.magnitude)};
+  }
+  std::int64_t products_at(const LargestSums& sums, std::size_t i) const {
+    if (!may_have_zeros_) return product_.plan.k;
+    const std::size_t row = i / at(product_.plan.n);
+    const std::size_t column = row / at(product_.plan.m) * at(product_.plan.n) + i % at(product_.plan.n);
+    return std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]);
+  }
+  LargestSum sum_at(const LargestSums& sums, std::size_t i) const {
+    const Addend addend = addends_(i);
+    return {products_at(sums, i), sums.total[i], sums.squares[i], up(result(i) + misread(i) + addend.error), addend};
+  }
+
   std::vector<double> by_sizes() const;
-  Magnitude sized_error(const LargestSum& sum, const TermCounts& counts) const;
+  double any_order_error(const LargestSum& sum) const;
+  double with_last_rounding(const LargestSum& sum, double before) const;
+  std::vector<double> declared_order_errors(const LargestSums& sums) const;
+  std::vector<double> running_errors(const LargestSums& sums) const;
   std::vector<double> in_two_rounds() const;
   Tensor<double> largest_addend() const;
 
@@ -199,55 +255,84 @@ private:
   const LargestAddends addends_;
   const LargestFactor a_, b_;
   const std::vector<double> misread_;
+  const TermCounts counts_;
+  const bool may_have_zeros_;
 };
 
-/// T-10, T-11 and T-68, whichever is smallest.
+/// All roundings but the last, by T-10, T-11, T-68 or T-69, whichever is smallest; and the last one.
 std::vector<double> ProductRounding::by_sizes() const {
-  const ProductPlan& plan = product_.plan;
-  const std::vector<double> total = totals();
-  const std::vector<double> squares = product(squares_of(a_.magnitude), squares_of(b_.magnitude));
-  const NonzeroCounts nonzero = count_nonzero(plan, a_.magnitude, b_.magnitude);
-  const TermCounts counts(plan.k, addends_.is_rounded(), setting_);
-  std::vector<double> paths;
-  if (follows_order()) paths = path_sums(plan, a_.magnitude, b_.magnitude, !addends_.any(), setting_);
-  std::vector<double> errors(total.size());
+  const LargestSums sums = largest_sums();
+  std::vector<double> errors(sums.total.size());
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = any_order_error(sum_at(sums, i));
+  if (follows_order()) errors = smaller(std::move(errors), declared_order_errors(sums));
   for (std::size_t i = 0; i < errors.size(); ++i) {
-    const std::size_t row = i / at(plan.n);
-    const std::size_t column = row / at(plan.m) * at(plan.n) + i % at(plan.n);
-    LargestSum sum;
-    sum.products = std::min(nonzero.rows[row], nonzero.columns[column]);
-    sum.total = Magnitude(total[i]);
-    sum.squares = Magnitude(squares[i]);
-    sum.path = paths.empty() ? Magnitude::infinite() : Magnitude(paths[i]);
-    sum.addend = addends_(i);
-    sum.misread = radius_at(misread_, i) + sum.addend.error;
-    sum.exact = result(i);
-    errors[i] = (sized_error(sum, counts) + sum.misread).value();
+    const LargestSum sum = sum_at(sums, i);
+    errors[i] = up(with_last_rounding(sum, errors[i]) + misread(i) + sum.addend.error);
   }
   return errors;
 }
 
-Magnitude ProductRounding::sized_error(const LargestSum& sum, const TermCounts& counts) const {
-  const Magnitude c = sum.addend.magnitude;
-  const bool rounds_addend = c != Magnitude() && addends_.is_rounded();
-  const CountedTerms& counted = counts(sum.products, c != Magnitude());
+/// T-10 or T-68
+double ProductRounding::any_order_error(const LargestSum& sum) const {
+  const double c = sum.addend.magnitude;
+  const CountedTerms& counted = counts_(sum.products, c != 0.0);
+  const double total = up(sum.total + c);
+  const double square = c == 0.0 ? 0.0 : c * c + 0x1p-1000;
   TermSizes terms;
   terms.leaves = counted.leaves;
-  terms.underflow = counted.underflow;
-  terms.total = sum.total + c;
-  terms.rounded = rounds_addend ? terms.total : sum.total;
-  terms.sum = std::min(sum.exact + sum.misread, terms.total);
-  terms.norm = sqrt_up(sum.squares + c * c);
-  Magnitude before = counted.factor * terms.total + terms.underflow;
-  before = std::min(before, rules_.partial_sums_error(terms, machine_));
-  if (sum.path.is_finite()) {
-    const Magnitude addend = rounds_addend ? rules_.inner_rounding(c, machine_) : Magnitude();
-    before = std::min(before, sum.path + terms.underflow + addend);
+  terms.underflow = Magnitude(counted.underflow);
+  terms.total = Magnitude(total);
+  terms.rounded = Magnitude(addends_.is_rounded() ? total : sum.total);
+  terms.sum = Magnitude(std::min(sum.exact, total));
+  terms.norm = Magnitude(up(std::sqrt(sum.squares + square)));
+  const double classical = up(counted.factor * total + counted.underflow);
+  return std::min(classical, rules_.partial_sums_error(terms, machine_).value());
+}
+
+double ProductRounding::with_last_rounding(const LargestSum& sum, double before) const {
+  const double c = sum.addend.magnitude;
+  const double total = up(sum.total + c), exact = std::min(sum.exact, total);
+  const bool nothing_rounded = sum.products == 0 && (c == 0.0 || !addends_.is_rounded());
+  const Magnitude last = nothing_rounded ? rules_.unrecorded_storing(Magnitude(exact), machine_)
+                                         : rules_.unrecorded_rounding(Magnitude(up(exact + before)), machine_);
+  const double error = up(before + last.value());
+  return rules_.stays_finite(Magnitude(total), Magnitude(error), machine_) ? error : infinity;
+}
+
+/// T-11 or T-69
+std::vector<double> ProductRounding::declared_order_errors(const LargestSums& sums) const {
+  const ProductPlan& plan = product_.plan;
+  std::vector<double> errors = path_sums(plan, a_.magnitude, b_.magnitude, !addends_.any(), setting_);
+  const std::vector<double> running = running_errors(sums);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double c = addends_(i).magnitude;
+    const double addend = addends_.is_rounded() ? rules_.inner_rounding(Magnitude(c), machine_).value() : 0.0;
+    errors[i] = up(std::min(errors[i], running[i]) + counts_(products_at(sums, i), c != 0.0).underflow + addend);
   }
-  const bool nothing_rounded = sum.products == 0 && !rounds_addend;
-  const Magnitude last = nothing_rounded ? rules_.unrecorded_storing(terms.sum, machine_)
-                                         : rules_.unrecorded_rounding(terms.sum + before, machine_);
-  return rules_.stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
+  return errors;
+}
+
+/// T-69, without what underflows.
+std::vector<double> ProductRounding::running_errors(const LargestSums& sums) const {
+  const ProductPlan& plan = product_.plan;
+  const CentredFactor a = centred(0, a_), b = centred(1, b_);
+  const std::vector<double> spread =
+      sum_up(product(a.distance, magnitudes(b.centre)), product(a_.magnitude, b.distance));
+  std::vector<double> slack(sums.total.size());
+  for (std::size_t i = 0; i < slack.size(); ++i) {
+    LargestSum products = sum_at(sums, i);
+    products.exact += products.addend.magnitude;
+    products.addend = {};
+    slack[i] = rules_.running_slack(plan.k, any_order_error(products), spread[i], products.total);
+  }
+  const RunningTerms terms{a.centre, b.centre, a_.magnitude, slack};
+  std::vector<double> errors =
+      rules_.running_first_places(plan, terms, machine_.order, !addends_.any(), setting_.threads);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double apart = machine_.order.fma ? 0.0 : sums.total[i];
+    errors[i] = up(machine_.u * (apart + errors[i]));
+  }
+  return errors;
 }
 
 /// T-10 to T-12 and T-21 at the largest operands: once for the largest result before it is rounded, and once there.
@@ -264,7 +349,7 @@ std::vector<double> ProductRounding::in_two_rounds() const {
   std::vector<double> misread(output.size(), 0.0);
   for (std::size_t i = 0; i < output.size(); ++i) {
     misread[i] = (Magnitude(product.alpha) * radius_at(misread_, i) + flushed).value();
-    output.values[i] = (result(i) + Magnitude(misread[i])).value();
+    output.values[i] = up(result(i) + misread[i]);
   }
   const auto chosen = [&]() {
     ProductBounds bounds = product_bounds(product, view, setting_);
@@ -276,7 +361,7 @@ std::vector<double> ProductRounding::in_two_rounds() const {
 
 Tensor<double> ProductRounding::largest_addend() const {
   if (!product_.has_addend) return {};
-  Tensor<double> largest(node_.view.input(2).shape, largest_unread(2));
+  Tensor<double> largest(node_.view.input(2).shape, largest_operand(2));
   for (double& c : largest.values) {
     c = std::isfinite(c) ? round_to(c, *machine_.accumulator, Rounding::up) : infinity;
   }

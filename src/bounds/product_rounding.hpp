@@ -9,7 +9,7 @@ namespace driftbound::bounds {
 
 /// What the roundings of a matrix product add in any run whose operands lie within the radii, reading them included.
 /// Shapes:    one entry per output element
-/// Source:    docs/theory.md T-22, T-68
+/// Source:    docs/theory.md T-22, T-68, T-69
 std::vector<double> product_rounding(const UnrecordedNode& node, const Setting& setting);
 
 }  // namespace driftbound::bounds

@@ -63,7 +63,7 @@ namespace {
 
 /// One rounding to nearest without flushing.
 double nearest_error(double largest, const Format& format) {
-  const double u = std::ldexp(1.0, -format.precision);
+  const double u = std::bit_cast<double>(static_cast<std::uint64_t>(1023 - format.precision) << 52);  // 2^-precision
   const double eta = std::max(0.5 * format.smallest_subnormal, std::numeric_limits<double>::denorm_min());
   return largest <= format.largest ? std::max(u * first_place(largest), eta) : std::numeric_limits<double>::infinity();
 }

@@ -13,6 +13,7 @@
 #include "bounds/matrix.hpp"
 #include "bounds/propagate.hpp"
 #include "bounds/rounding.hpp"
+#include "bounds/running_sums.hpp"
 #include "bounds/softmax.hpp"
 #include "bounds/spectral_norm.hpp"
 #include "bounds/sums.hpp"
@@ -41,14 +42,16 @@ struct Rules {
   decltype(&bounds::spectral_norm) spectral_norm = bounds::spectral_norm;  // T-63
 
   // sums
-  decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                          // T-10
-  decltype(&bounds::any_order_factor) any_order_factor = bounds::any_order_factor;        // T-10
-  decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                    // T-11
-  decltype(&bounds::path_factor) path_factor = bounds::path_factor;                       // T-11
-  decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;  // T-68
-  decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;              // T-12
-  decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;           // T-12
-  decltype(&bounds::stays_finite) stays_finite = bounds::stays_finite;                    // T-22
+  decltype(&bounds::leaf_count) leaf_count = bounds::leaf_count;                                // T-10
+  decltype(&bounds::any_order_factor) any_order_factor = bounds::any_order_factor;              // T-10
+  decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                          // T-11
+  decltype(&bounds::path_factor) path_factor = bounds::path_factor;                             // T-11
+  decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;        // T-68
+  decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
+  decltype(&bounds::running_slack) running_slack = bounds::running_slack;                       // T-69
+  decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;                    // T-12
+  decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;                 // T-12
+  decltype(&bounds::stays_finite) stays_finite = bounds::stays_finite;                          // T-22
 
   // sums of a matrix unit
   decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21

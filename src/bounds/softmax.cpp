@@ -74,6 +74,9 @@ void softmax_error(std::span<const double> x, std::span<const double> p, double 
 
 namespace {
 
+/// Error of an exponent from which on all of an exponential may be less than what its error is.
+constexpr double far_argument = 0x1p-8;
+
 /// The largest and the least difference from the maximum that x can have.
 struct Differences {
   double least = 0.0, most = 0.0;
@@ -106,10 +109,13 @@ void unrecorded_softmax_error(const UnrecordedRow& row, double units, Magnitude 
   for (std::size_t j = 0; j < row.centres.size(); ++j) {
     const Magnitude argument = Magnitude(machine.u) * Magnitude(differences[j].most) + flushed;
     const Magnitude growth = relative + (Magnitude(1.0) + relative) * Magnitude(expm1_up(argument.value()));
-    const double exponent = add_up(mul_up(-differences[j].least, 1.0 - machine.u), flushed.value());
-    const Magnitude whole = (Magnitude(1.0) + relative) * Magnitude(exp_up(exponent));
     const Magnitude largest = std::min(Magnitude(row.results[j]), Magnitude(1.0));
-    shares.push_back(std::min(largest * growth, whole) + absolute);
+    Magnitude share = largest * growth;
+    if (argument.value() > far_argument) {
+      const double exponent = add_up(mul_up(-differences[j].least, 1.0 - machine.u), flushed.value());
+      share = std::min(share, (Magnitude(1.0) + relative) * Magnitude(exp_up(exponent)));
+    }
+    shares.push_back(share + absolute);
     share_sum += shares.back();
   }
   const double kept = mul_down(sub_down(1.0, sum_factor.value()), sub_down(1.0, share_sum.value()));

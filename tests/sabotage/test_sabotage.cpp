@@ -15,6 +15,7 @@
 #include "num/rules.hpp"
 #include "sabotage/faults.hpp"
 #include "sabotage/op_samples.hpp"
+#include "support/few_bits.hpp"
 #include "support/matrix_unit.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
@@ -292,6 +293,10 @@ BoundFault halved_group(const std::string& name, Real (*join)(const Real&, const
           [=](const bounds::Rules& r) { return check_group_rule(r.*Member, join, 200, 55).violations; }};
 }
 
+std::int64_t check_running(const bounds::Rules& rules) {
+  return check_running_sums(rules, {SummationOrder::Kind::sequential, 0, true}, 2000, 64).violations;
+}
+
 std::int64_t unrecorded_roundings(const bounds::Rules& rules) {
   return check_unrecorded_roundings(rules, 500, 63).violations;
 }
@@ -354,6 +359,19 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_sequential},
+      {"half the running sums of a declared order",
+       [](auto& r) {
+         r.running_first_places = [](const ProductPlan& plan, const bounds::RunningTerms& terms,
+                                     const SummationOrder& order, bool leave_out_last, int threads) {
+           std::vector<double> places = bounds::running_first_places(plan, terms, order, leave_out_last, threads);
+           for (double& place : places) place /= 2.0;
+           return places;
+         };
+       },
+       check_running},
+      {"running sums taken for those at the centres",
+       [](auto& r) { r.running_slack = [](std::int64_t, double, double, double) { return 0x1p-1000; }; },
+       check_running},
       {"underflow forgotten",
        [](auto& r) { r.underflow_term = [](std::int64_t, std::int64_t, const Machine&) { return Magnitude(); }; },
        check_sequential},

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bounds/machine.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+
+/// One operation of a sum on a stack of partial sums.
+struct SumStep {
+  enum class Kind {
+    start,  ///< pushes the product a_k b_k
+    add,    ///< adds the product a_k b_k to the top
+    join    ///< adds the top to the one below and pops it
+  };
+  Kind kind = Kind::start;
+  std::int64_t k = 0;
+};
+
+/// The operations of a declared order over the products that are not 0 for certain; the last one comes last.
+/// Shapes:    nonzero [n]
+/// Domain:    a known order
+/// Source:    docs/theory.md T-69
+std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero);
+
+/// What the partial sums of a run are followed with.
+struct RunningTerms {
+  std::span<const double> a, b;       ///< centres of the factors, as the operands of the plan
+  std::span<const double> largest_a;  ///< 0 where a factor is 0 for certain
+  std::span<const double> slack;      ///< how far a partial sum may be from the one in double; [batches * m * n]
+};
+
+/// Upper bounds of the sum of ufp(|t| + slack) over all additions and fused steps, and with fused steps over the
+/// products that chains start with; t the partial sum of A B in double.
+/// Shapes:    [batches * m * n]
+/// Domain:    a known order
+/// Source:    docs/theory.md T-69
+std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
+                                         const SummationOrder& order, bool leave_out_last, int threads);
+
+/// How far a partial sum of k products of a run may be from the one in double: `before` what roundings before it add,
+/// `spread` what the factors' distances from the centres do, `total` the sum of magnitudes.
+/// Source:    docs/theory.md T-69
+double running_slack(std::int64_t k, double before, double spread, double total);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "support/bound_checks.hpp"
+
+/// Sums in a declared order in an arithmetic of five bits, whose every rounding counts. Products and sums of the small
+/// integers used are exact in double.
+namespace checks {
+
+class FewBitSum {
+public:
+  static constexpr int precision = 5;
+  static constexpr double unit_roundoff = 1.0 / (1 << precision);
+
+  static double rounded(double x) {
+    int exponent = 0;
+    const double significand = std::frexp(x, &exponent);
+    return std::ldexp(std::nearbyint(std::ldexp(significand, precision)), exponent - precision);
+  }
+
+  FewBitSum(const SummationOrder& order, const std::vector<double>& a, const std::vector<double>& b)
+      : order_(order), a_(a), b_(b) {}
+
+  /// The sum before its last rounding; 0 without terms.
+  double before_last() const {
+    const std::optional<Sum> sum = whole();
+    return sum ? sum->unrounded : 0.0;
+  }
+
+private:
+  struct Sum {
+    double unrounded = 0.0;
+    double value() const { return rounded(unrounded); }
+  };
+
+  std::optional<Sum> whole() const {
+    const std::size_t n = a_.size();
+    if (order_.kind == SummationOrder::Kind::pairwise) return half(0, n);
+    const auto parameter = static_cast<std::size_t>(order_.parameter);
+    std::size_t length = n;
+    if (order_.kind == SummationOrder::Kind::blocked) length = parameter;
+    if (order_.kind == SummationOrder::Kind::split_k) length = (n + parameter - 1) / parameter;
+    std::optional<Sum> sum;
+    for (std::size_t first = 0; first < n; first += length)
+      sum = joined(sum, chain(first, std::min(n, first + length)));
+    return sum;
+  }
+
+  /// Adding what has no terms changes nothing.
+  static std::optional<Sum> joined(const std::optional<Sum>& x, const std::optional<Sum>& y) {
+    if (!x || !y) return x ? x : y;
+    return Sum{x->value() + y->value()};
+  }
+
+  std::optional<Sum> chain(std::size_t first, std::size_t last) const {
+    std::optional<Sum> sum;
+    for (std::size_t k = first; k < last; ++k) {
+      const double product = a_[k] * b_[k];
+      if (product == 0.0) continue;
+      if (!sum)
+        sum = Sum{product};
+      else
+        sum = Sum{sum->value() + (order_.fma ? product : rounded(product))};
+    }
+    return sum;
+  }
+
+  std::optional<Sum> half(std::size_t first, std::size_t last) const {
+    const std::size_t n = last - first;
+    if (n <= 2) return chain(first, last);
+    std::size_t left = 1;
+    while (2 * left < n) left *= 2;
+    return joined(half(first, first + left), half(first + left, last));
+  }
+
+  SummationOrder order_;
+  const std::vector<double>& a_;
+  const std::vector<double>& b_;
+};
+
+/// All roundings but the last of sums whose factors lie anywhere within radii, against the running bound.
+inline Tally check_running_sums(const bounds::Rules& rules, const SummationOrder& order, int repetitions,
+                                std::uint64_t seed) {
+  Generator generator(seed);
+  const double u = FewBitSum::unit_roundoff;
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 1 + generator() % 9;
+    const bool has_radii = generator() % 2 == 0, is_positive = generator() % 2 == 0;
+    std::vector<double> a, b, centre, largest;
+    double exact = 0.0, total = 0.0, spread = 0.0;
+    const auto few_bits = [&] { return static_cast<double>(16 + generator() % 16); };
+    for (std::size_t k = 0; k < n; ++k) {
+      const double sign = !is_positive && generator() % 2 == 0 ? -1.0 : 1.0;
+      a.push_back(generator() % 5 == 0 ? 0.0 : sign * few_bits());
+      b.push_back(generator() % 2 == 0 ? 1.0 : few_bits());
+      const double moved = a[k] == 0.0 || !has_radii ? 0.0 : static_cast<double>(generator() % 33) - 16.0;
+      centre.push_back(a[k] + moved);
+      largest.push_back(std::abs(centre[k]) + std::abs(moved));
+      exact += a[k] * b[k];
+      total += largest[k] * b[k];
+      spread += std::abs(moved) * b[k];
+    }
+    const auto count = static_cast<std::int64_t>(n);
+    const ProductPlan plan = plan_product(op::MatMul{}, {1, count}, {count, 1});
+    const double classical = (static_cast<double>(n) - 1.0) * u * total;
+    const std::vector<double> slack{rules.running_slack(count, classical, spread, total)};
+    const std::vector<double> places = rules.running_first_places(plan, {centre, b, largest, slack}, order, true, 1);
+    const double bound = u * ((order.fma ? 0.0 : total) + places.front());
+    tally.add(FewBitSum(order, a, b).before_last(), Real(exact), bound);
+  }
+  return tally;
+}
+
+}  // namespace checks
