@@ -2,6 +2,7 @@
 //   evaluate/*     our product in a declared order, against Eigen's sgemm of the same sizes
 //   reference/*    certified balls of a whole network, against an MPFR loop over the same products
 //   report/*       judging a run, against evaluating it
+//   enclosed/*     10000 values of a function in double with their errors, against intervals and against libm
 //   transposed/*   one step of the adjoint through a Gemm with its defects, against the product forward
 #include <fmt/format.h>
 #include <mpfr.h>
@@ -17,6 +18,7 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "evaluate/product.hpp"
+#include "num/enclosed.hpp"
 
 namespace {
 
@@ -148,11 +150,43 @@ void bench_network(std::int64_t depth, std::int64_t width, std::int64_t samples)
         1);
 }
 
+/// Adds up f over arguments in [-8, 8], so that nothing is optimised away.
+template <class F>
+double total(const std::vector<double>& arguments, F f) {
+  double sum = 0.0;
+  for (const double x : arguments) sum += f(x);
+  return sum;
+}
+
+void bench_enclosed(std::size_t count) {
+  struct Function {
+    const char* name;
+    Enclosed (*ours)(double);
+    Interval (*interval)(const Interval&);
+    double (*libm)(double);
+  };
+  const Function functions[] = {{"exp", enclosed_exp, exp, std::exp},
+                                {"tanh", enclosed_tanh, tanh, std::tanh},
+                                {"sin", enclosed_sin, sin, std::sin},
+                                {"erf", enclosed_erf, erf, std::erf}};
+  const Tensor<float> drawn = random_tensor({static_cast<std::int64_t>(count)}, 5, 8.0F);
+  const std::vector<double> x(drawn.values.begin(), drawn.values.end());
+  volatile double sink = 0.0;
+  for (const Function& f : functions) {
+    const auto ours = [&] { sink = total(x, [&](double t) { return f.ours(t).error; }); };
+    const auto interval = [&] { sink = total(x, [&](double t) { return f.interval(Interval(t)).upper(); }); };
+    const auto libm = [&] { sink = total(x, f.libm); };
+    print(std::string("enclosed/") + f.name, "interval", medians(9, ours, interval), 1);
+    print(std::string("enclosed/") + f.name, "libm", medians(9, ours, libm), 1);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   bench_evaluate(quick ? 32 : 512);
   bench_transposed(quick ? 32 : 256);
+  bench_enclosed(quick ? 100 : 10000);
   quick ? bench_network(1, 8, 4) : bench_network(8, 64, 256);
 }

@@ -247,6 +247,67 @@ TEST_CASE("sums of groups are within their bound") {
   CHECK(centre_of(op::ReduceSum{{1}, false}, {Tensor<double>{{1, 1}, {0.1}}}).error[0] == 0.0);
 }
 
+TEST_CASE("functions are within a few units in the last place") {
+  struct Smooth {
+    const char* name;
+    Op op;
+    RealFunction f;
+    double units, absolute = 0.0;
+  };
+  const auto of = [](auto function) -> RealFunction { return [function](const Real& x) { return x.apply(function); }; };
+  const auto logistic = [](const Real& x) { return Real(1.0) / (Real(1.0) + (-x).apply(mpfr_exp)); };
+  const std::vector<Smooth> functions = {
+      {"exp", op::Exp{}, of(mpfr_exp), 2.0},
+      {"tanh", op::Tanh{}, of(mpfr_tanh), 6.0},
+      {"sigmoid", op::Sigmoid{}, logistic, 4.0},
+      {"softplus", op::Softplus{}, [](const Real& x) { return x.apply(mpfr_exp).apply(mpfr_log1p); }, 9.0},
+      {"sin", op::Sin{}, of(mpfr_sin), 2.5, 2.5},
+      {"cos", op::Cos{}, of(mpfr_cos), 0.0, 2.5},
+      {"erf", op::Erf{}, of(mpfr_erf), 10.0},
+      {"log", op::Log{}, of(mpfr_log), 2.0},
+      {"elu", op::Elu{0.7}, [](const Real& x) { return x < Real() ? Real(0.7) * x.apply(mpfr_expm1) : x; }, 10.0},
+  };
+  Generator generator(87);
+  for (const Smooth& function : functions) {
+    CAPTURE(function.name);
+    for (const double scale : {1.0, 0x1p-20, 0x1p5}) {
+      Tensor<double> x = draw({500}, generator, scale);
+      if (std::holds_alternative<op::Log>(function.op)) {
+        for (double& value : x.values) value = std::abs(value) + 0x1p-6 * scale;
+      }
+      const Centre centre = centre_of(function.op, {x});
+      check_sharp(tally_of(centre, [&](std::size_t i) { return function.f(Real(x.values[i])); }), 0.05);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        CHECK(centre.error[i] <=
+              1.001 * (function.units * std::abs(centre.value.values[i]) + function.absolute) * 0x1p-53);
+    }
+  }
+}
+
+TEST_CASE("softmax is within its bound, sharply, along any axis") {
+  Generator generator(88);
+  for (const double scale : {0.1, 1.0, 30.0, 1000.0, 0x1p1020}) {
+    CAPTURE(scale);
+    for (const std::int64_t n : {1, 2, 7, 100}) {
+      const Tensor<double> x = draw({3, n, 2}, generator, scale);
+      const Centre centre = centre_of(op::Softmax{1, false}, {x});
+      const auto element = [&](std::size_t i, std::size_t j) {
+        return i / 2 / static_cast<std::size_t>(n) * static_cast<std::size_t>(n) * 2 + j * 2 + i % 2;
+      };
+      const Tally tally = tally_of(centre, [&](std::size_t i) {
+        Real sum;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j)
+          sum += (Real(x.values[element(i, j)]) - Real(x.values[i])).apply(mpfr_exp);
+        return Real(1.0) / sum;
+      });
+      INFO(tally.first_violation);
+      CHECK(tally.violations == 0);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        CHECK(centre.error[i] <= (static_cast<double>(n) + 8.0 + 2.0 * std::min(16.0 * scale, 1500.0)) * 0x1p-53);
+    }
+  }
+}
+
 TEST_CASE("where a value or an operand is not finite the error is infinite") {
   const Tensor<double> one{{1}, {1.0}}, zero{{1}, {0.0}}, negative{{1}, {-1.0}}, huge{{1}, {0x1p1023}};
   const auto error = [](const Op& op, const std::vector<Tensor<double>>& operands) {
