@@ -22,6 +22,12 @@ struct ExactFunction {
   std::string_view operator()(const op::Clip&) const { return "min(max(x, least), most)"; }
   std::string_view operator()(const op::ThresholdedRelu&) const { return "x for x > alpha, else 0"; }
   std::string_view operator()(const op::PRelu&) const { return "x for x >= 0, slope x below"; }
+  std::string_view operator()(const op::Greater&) const { return "1 where a > b, else 0"; }
+  std::string_view operator()(const op::GreaterOrEqual&) const { return "1 where a >= b, else 0"; }
+  std::string_view operator()(const op::Equal&) const { return "1 where a = b, else 0"; }
+  std::string_view operator()(const op::Choice&) const {
+    return "a where c > 1/2, else b; for a truth value c: c, a, b";
+  }
   std::string_view operator()(const op::ReduceSum&) const { return "sum of x over axes"; }
   template <class T>
   std::string_view operator()(const T&) const {

@@ -114,13 +114,14 @@ std::string ranges(const std::set<std::string_view>& theorems) {
   return join(parts);
 }
 
-enum class Family { of_one, of_more, selection, composite };
+enum class Family { of_one, of_more, logic, selection, composite };
 
 Family family_of(const Op& op) {
   return std::visit(
       [](const auto& one) {
         using T = std::decay_t<decltype(one)>;
         if constexpr (ElementwiseUnary<T>) return Family::of_one;
+        if constexpr (Comparison<T> || OneOf<T, op::Choice>) return Family::logic;
         if constexpr (Selection<T>) return Family::selection;
         if constexpr (Composite<T>) return Family::composite;
         return Family::of_more;
@@ -223,6 +224,10 @@ the formula over the reals; `include/driftbound/model/ops.hpp` has each one with
 - *propagation*: theorems on how far the exact function moves with its operands, for end-to-end bounds (T-40).
 )";
 
+constexpr std::string_view about_logic =
+    R"(Truth values are the real numbers 0 and 1. Less and LessOrEqual exchange the operands; logic is a choice (T-54).
+)";
+
 constexpr std::string_view about_composites =
     R"(A composite means a graph of simpler ops, its *body*. Every node of it rounds as that op does, by the theorems under
 *local bound*; the op's own bound goes through the body (T-22), and so do the certified reference and propagation.
@@ -264,7 +269,8 @@ OpRow row_of(const Op& op) {
 std::string describe_ops() {
   std::string text(introduction);
   text += family("Functions of one element", "", Family::of_one);
-  text += family("Two operands, sums, products", "", Family::of_more) + exact_functions();
+  text += family("Two operands, sums, products", "", Family::of_more);
+  text += family("Comparisons and choices", about_logic, Family::logic) + exact_functions();
   text += family("Elements moved, repeated, left out", "", Family::selection);
   text += family("Composites", about_composites, Family::composite);
   text += std::string(about_bodies) + formulas();

@@ -131,10 +131,31 @@ private:
       return shared::maximum(u, v);
     } else if constexpr (function == DRIFTBOUND_PRELU) {
       return shared::prelu(u, v);
+    } else if constexpr (function == DRIFTBOUND_GREATER) {
+      return shared::greater(u, v);
+    } else if constexpr (function == DRIFTBOUND_GREATER_OR_EQUAL) {
+      return shared::greater_or_equal(u, v);
+    } else if constexpr (function == DRIFTBOUND_EQUAL) {
+      return shared::equal(u, v);
     } else {
       static_assert(function == DRIFTBOUND_DIV);
       return u / v;
     }
+  }
+};
+
+template <class Real>
+struct Choose {
+  const Real* c;
+  driftbound_view c_view;
+  const Real* a;
+  driftbound_view a_view;
+  const Real* b;
+  driftbound_view b_view;
+  Real* y;
+
+  DRIFTBOUND_HD void operator()(std::int64_t i) const {
+    y[i] = narrow::canonical(shared::choice(c[position(c_view, i)], a[position(a_view, i)], b[position(b_view, i)]));
   }
 };
 

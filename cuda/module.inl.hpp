@@ -73,14 +73,18 @@ inline void join(driftbound_view& view, int d) {
   --view.rank;
 }
 
-/// Two views of the same extents with as few dimensions as possible; what they name stays as it is.
-inline void simplify(driftbound_view& u, driftbound_view& v) {
-  require(u.rank == v.rank, "the extents of two tensors differ");
-  for (int d = 0; d < u.rank; ++d) require(u.extent[d] == v.extent[d], "the extents of two tensors differ");
-  for (int d = u.rank - 2; d >= 0; --d) {
-    if (!can_join(u, d) || !can_join(v, d)) continue;
-    join(u, d);
-    join(v, d);
+/// Views of the same extents with as few dimensions as possible; what they name stays as it is.
+template <class... Views>
+void simplify(driftbound_view& first, Views&... others) {
+  for (const driftbound_view* other : {&others...}) {
+    require(first.rank == other->rank, "the extents of two tensors differ");
+    for (int d = 0; d < first.rank; ++d)
+      require(first.extent[d] == other->extent[d], "the extents of two tensors differ");
+  }
+  for (int d = first.rank - 2; d >= 0; --d) {
+    if (!can_join(first, d) || !(can_join(others, d) && ...)) continue;
+    join(first, d);
+    (join(others, d), ...);
   }
 }
 
@@ -115,6 +119,7 @@ public:
                                                           move,
                                                           unary,
                                                           binary,
+                                                          choose,
                                                           gather,
                                                           fill,
                                                           reduce,
@@ -246,7 +251,25 @@ private:
     return call(device, [&](Machine& machine) {
       with_real(real, [&](auto zero) {
         binary_as<decltype(zero), DRIFTBOUND_ADD, DRIFTBOUND_SUB, DRIFTBOUND_MUL, DRIFTBOUND_DIV, DRIFTBOUND_MIN,
-                  DRIFTBOUND_MAX, DRIFTBOUND_PRELU>(machine, function, a, *a_view, b, *b_view, y);
+                  DRIFTBOUND_MAX, DRIFTBOUND_PRELU, DRIFTBOUND_GREATER, DRIFTBOUND_GREATER_OR_EQUAL, DRIFTBOUND_EQUAL>(
+            machine, function, a, *a_view, b, *b_view, y);
+      });
+    });
+  }
+
+  static int choose(driftbound_device* device, driftbound_real real, const void* c, const driftbound_view* c_view,
+                    const void* a, const driftbound_view* a_view, const void* b, const driftbound_view* b_view,
+                    void* y) {
+    return call(device, [&](Machine& machine) {
+      const std::int64_t count = elements_of(*c_view);
+      elements_of(*a_view);
+      elements_of(*b_view);
+      driftbound_view u = *c_view, v = *a_view, w = *b_view;
+      simplify(u, v, w);
+      with_real(real, [&](auto zero) {
+        using Real = decltype(zero);
+        machine.for_each(count, Choose<Real>{static_cast<const Real*>(c), u, static_cast<const Real*>(a), v,
+                                             static_cast<const Real*>(b), w, static_cast<Real*>(y)});
       });
     });
   }

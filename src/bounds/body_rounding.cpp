@@ -22,10 +22,12 @@ public:
   Errors operator()(const OneOf<op::Add, op::Sub, op::Mul, op::Div, op::PRelu, op::Reciprocal> auto&) const {
     return outputs([&](Magnitude y) { return rounded(y); });
   }
-  Errors operator()(const OneOf<op::Neg, op::Relu, op::Abs, op::Floor, op::Ceil, op::Sign, op::Min, op::Max,
+  Errors operator()(const OneOf<op::Neg, op::Relu, op::Abs, op::Floor, op::Ceil, op::Sign, op::Min, op::Max, op::Choice,
                                 op::ReduceMax, op::ReduceMin> auto&) const {
     return outputs([&](Magnitude y) { return stored(y); });
   }
+  /// 0 and 1 are in every format.
+  Errors operator()(const Comparison auto&) const { return Errors(node_.view.output->size(), 0.0); }
   Errors operator()(const Selection auto&) const {
     Errors errors = outputs([&](Magnitude y) { return stored(y); });
     add_fill_errors(errors);

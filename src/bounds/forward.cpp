@@ -1,6 +1,7 @@
 #include "bounds/forward.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "bounds/body_error.hpp"
 #include "bounds/product_node.hpp"
@@ -27,6 +28,22 @@ std::vector<double> propagate_binary(Rules::Binary rule, const NodeView& view, s
   for (std::size_t i = 0; i < result.size(); ++i) {
     const std::size_t p = a_index(i), q = b_index(i);
     result[i] = rule(a.values[p], radius_at(radii[0], p), b.values[q], radius_at(radii[1], q)).value();
+  }
+  return result;
+}
+
+std::vector<double> propagate_choice_node(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
+  std::vector<double> result(view.output->size());
+  const BroadcastIndex in_c(view.input(0).shape, view.output->shape), in_a(view.input(1).shape, view.output->shape);
+  const BroadcastIndex in_b(view.input(2).shape, view.output->shape);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double c = view.input(0).values[in_c(i)];
+    const std::array<std::size_t, 2> at = {in_a(i), in_b(i)};
+    const std::size_t taken = c > 0.5 ? 0 : 1, other = 1 - taken;
+    const auto value = [&](std::size_t which) { return view.input(1 + which).values[at[which]]; };
+    const auto radius = [&](std::size_t which) { return radius_at(radii[1 + which], at[which]); };
+    const bool decides = rules.decides_choice(c, radius_at(radii[0], in_c(i)));
+    result[i] = rules.choice(decides, value(taken), radius(taken), value(other), radius(other)).value();
   }
   return result;
 }
@@ -144,6 +161,10 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
           [&](const op::Min&) { return binary(rules.minimum); },
           [&](const op::Max&) { return binary(rules.maximum); },
           [&](const op::PRelu&) { return binary(rules.prelu); },
+          [&](const op::Greater&) { return binary(rules.greater); },
+          [&](const op::GreaterOrEqual&) { return binary(rules.greater_or_equal); },
+          [&](const op::Equal&) { return binary(rules.equal); },
+          [&](const op::Choice&) { return propagate_choice_node(view, radii, rules); },
           [&](const op::ReduceSum&) { return propagate_groups(rules.reduce_sum, view, radii[0]); },
           [&](const op::ReduceMax&) { return propagate_groups(rules.reduce_max, view, radii[0]); },
           [&](const op::ReduceMin&) { return propagate_groups(rules.reduce_min, view, radii[0]); },

@@ -140,6 +140,23 @@ public:
   void operator()(const OneOf<op::Min, op::Max> auto&) {
     binary([&](double, double, double y) { return rules_.storing_error(y, machine_); });
   }
+  /// 0 and 1 are in every format.
+  void operator()(const Comparison auto&) {
+    binary([](double, double, double) { return Magnitude(); });
+  }
+  /// The operand that is not taken may be anything.
+  void operator()(const op::Choice&) {
+    const Shape& shape = view_.output->shape;
+    const BroadcastIndex in_c(view_.input(0).shape, shape), in_a(view_.input(1).shape, shape);
+    const BroadcastIndex in_b(view_.input(2).shape, shape);
+    for (std::size_t i = 0; i < view_.output->size(); ++i) {
+      const double c = view_.input(0).values[in_c(i)];
+      const double taken = c > 0.5 ? view_.input(1).values[in_a(i)] : view_.input(2).values[in_b(i)];
+      const bool fits = rules_.fits(taken, *machine_.output, machine_);
+      push(std::isfinite(c) && std::isfinite(taken), view_.y(i),
+           [&](double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
+    }
+  }
   void operator()(const op::PRelu&) {
     binary([&](double x, double slope, double y) {
       const bool is_exact = x >= 0.0 || slope == 0.0 || std::abs(slope) == 1.0;

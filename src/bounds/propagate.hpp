@@ -54,6 +54,19 @@ Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_max(double a, Magnitude ea, double b, Magnitude eb);
 Magnitude propagate_min(double a, Magnitude ea, double b, Magnitude eb);
 
+// Truth values: 0 where the operands' ranges decide the comparison, infinite elsewhere.
+Magnitude propagate_greater(double a, Magnitude ea, double b, Magnitude eb);
+Magnitude propagate_greater_or_equal(double a, Magnitude ea, double b, Magnitude eb);
+Magnitude propagate_equal(double a, Magnitude ea, double b, Magnitude eb);
+
+/// a for c > 1/2, else b; |s - taken| <= e_taken for the operand that c takes, |t - other| <= e_other for the other
+/// one. `decides`: every real within the radius of c takes the same.
+/// Source:    docs/theory.md T-54
+Magnitude propagate_choice(bool decides, double taken, Magnitude e_taken, double other, Magnitude e_other);
+/// Whether all reals within e of c lie on its side of 1/2.
+/// Source:    docs/theory.md T-54
+bool decides_choice(double c, Magnitude e);
+
 /// x for x >= 0, slope x below; |s - x| <= ex, |t - slope| <= eb.
 /// Source:    docs/theory.md T-52
 Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb);

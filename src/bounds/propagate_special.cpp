@@ -133,6 +133,30 @@ Magnitude propagate_sign(const Point& p) {
   return unless_it_jumps(p.e == Magnitude() || p.e.value() < std::abs(p.x));
 }
 
+Magnitude propagate_greater(double a, Magnitude ea, double b, Magnitude eb) {
+  const double e = (ea + eb).value();
+  return unless_it_jumps(a > b ? e < sub_down(a, b) : e <= sub_down(b, a));
+}
+
+Magnitude propagate_greater_or_equal(double a, Magnitude ea, double b, Magnitude eb) {
+  return propagate_greater(b, eb, a, ea);
+}
+
+Magnitude propagate_equal(double a, Magnitude ea, double b, Magnitude eb) {
+  const Magnitude e = ea + eb;
+  return unless_it_jumps(e == Magnitude() || e.value() < sub_down(std::max(a, b), std::min(a, b)));
+}
+
+bool decides_choice(double c, Magnitude e) {
+  return c > 0.5 ? e.value() < sub_down(c, 0.5) : e.value() <= sub_down(0.5, c);
+}
+
+Magnitude propagate_choice(bool decides, double taken, Magnitude e_taken, double other, Magnitude e_other) {
+  if (decides) return e_taken;
+  const Magnitude apart(std::max(sub_up(taken, other), sub_up(other, taken)));
+  return std::max(e_taken, apart + e_other);
+}
+
 Magnitude propagate_max(double a, Magnitude ea, double b, Magnitude eb) {
   const double largest = std::max(a, b);
   const Magnitude up = std::max(subtract_up(ea, sub_down(largest, a)), subtract_up(eb, sub_down(largest, b)));

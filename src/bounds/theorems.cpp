@@ -61,6 +61,12 @@ OpTheorems theorems_of(const Op& op) {
                         [](const OneOf<op::Min, op::Max> auto&) -> Is {
                           return {{"T-15"}, {"T-50"}, {}};
                         },
+                        [](const Comparison auto&) -> Is {
+                          return {{"T-15"}, {"T-50"}, {}};
+                        },
+                        [](const op::Choice&) -> Is {
+                          return {{"T-15"}, {"T-54"}, {}};
+                        },
                         [](const OneOf<op::Gemm, op::MatMul> auto&) -> Is {
                           return {{"T-10", "T-11", "T-12", "T-13", "T-68", "T-21"}, {"T-40"}, {}};
                         },

@@ -30,6 +30,8 @@ std::string_view evaluation_of(const Op& op) {
           [](const op::ThresholdedRelu&) -> View { return "exact; a threshold that rounds has no bound"; },
           [](const op::Cast&) -> View { return "one rounding where the target is narrower"; },
           [](const OneOf<op::Min, op::Max> auto&) -> View { return "exact; NaN where one operand is"; },
+          [](const Comparison auto&) -> View { return "exact, 0 for NaN; undecided where both may be equal"; },
+          [](const op::Choice&) -> View { return "elements moved; both where the condition is undecided"; },
           [](const OneOf<op::Gemm, op::MatMul> auto&) -> View { return "products, added in the declared order"; },
           [](const op::ReduceSum&) -> View { return "terms added in the declared order"; },
           [](const OneOf<op::ReduceMax, op::ReduceMin> auto&) -> View { return "exact"; },

@@ -168,6 +168,24 @@ public:
   Tensor<Real> operator()(const op::PRelu&) {
     return pairs([](Real x, Real slope) { return shared::prelu(x, slope); });
   }
+  Tensor<Real> operator()(const op::Greater&) {
+    return pairs([](Real a, Real b) { return shared::greater(a, b); });
+  }
+  Tensor<Real> operator()(const op::GreaterOrEqual&) {
+    return pairs([](Real a, Real b) { return shared::greater_or_equal(a, b); });
+  }
+  Tensor<Real> operator()(const op::Equal&) {
+    return pairs([](Real a, Real b) { return shared::equal(a, b); });
+  }
+  Tensor<Real> operator()(const op::Choice&) {
+    const Tensor<Real>&c = input(0), &a = input(1), &b = input(2);
+    const BroadcastIndex in_c(c.shape, shape_), in_a(a.shape, shape_), in_b(b.shape, shape_);
+    Tensor<Real> y(shape_);
+    for_each_index(y.size(), threads_, [&](std::size_t i) {
+      y.values[i] = shared::choice(c.values[in_c(i)], a.values[in_a(i)], b.values[in_b(i)]);
+    });
+    return y;
+  }
   Tensor<Real> operator()(const op::Cast& cast) { return rounded<Real>(input(0), cast_format(cast.to)); }
 
   Tensor<Real> operator()(const op::Softmax& softmax) {

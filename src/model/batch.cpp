@@ -61,6 +61,11 @@ bool is_full_rank(const BatchOperand& operand, std::size_t rank) {
   return !operand.per_sample || operand.shape.size() == rank;
 }
 
+bool are_full_rank(const std::vector<BatchOperand>& operands, std::size_t rank) {
+  return std::all_of(operands.begin(), operands.end(),
+                     [rank](const BatchOperand& operand) { return is_full_rank(operand, rank); });
+}
+
 bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<BatchOperand>& operands) {
   const bool rows_are_samples = operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
   return rows_are_samples && (operands.size() < 3 || is_full_rank(operands[2], 2));
@@ -84,9 +89,8 @@ bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands
       Overloaded{
           [&](const op::Gemm& gemm) { return keeps_samples_apart(gemm, operands); },
           [&](const op::MatMul& matmul) { return keeps_samples_apart(matmul, operands, result); },
-          [&](const ElementwiseBinary auto&) {
-            return is_full_rank(operands[0], result.size()) && is_full_rank(operands[1], result.size());
-          },
+          [&](const ElementwiseBinary auto&) { return are_full_rank(operands, result.size()); },
+          [&](const OneOf<op::Choice, op::Where> auto&) { return are_full_rank(operands, result.size()); },
           [](const ElementwiseUnary auto&) { return true; },
           [&](const op::Softmax& softmax) { return normalized_axis(softmax.axis, result.size()) != 0; },
           [&](const op::Concat& concat) { return normalized_axis(concat.axis, result.size()) != 0; },
@@ -102,9 +106,6 @@ bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands
           },
           [](const op::Tile& tile) { return tile.repeats[0] == 1; },
           [](const op::Pad& pad) { return pad.before[0] == 0 && pad.after[0] == 0; },
-          [&](const op::Where&) {
-            return is_full_rank(operands[0], result.size()) && is_full_rank(operands[1], result.size());
-          },
           [](const op::Windows&) { return true; },
           [&](const Composite auto&) { return body_keeps_samples_apart(op, operands, result[0]); },
       },

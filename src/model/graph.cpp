@@ -36,6 +36,9 @@ Arity arity(const Op& op) {
           [](const ElementwiseBinary auto&) {
             return Arity{2, 2};
           },
+          [](const op::Choice&) {
+            return Arity{3, 3};
+          },
           [](const ElementwiseUnary auto&) { return Arity{}; },
           [](const op::Softmax&) { return Arity{}; },
           [](const op::Concat&) {
@@ -101,16 +104,31 @@ std::optional<ElementType> widest_float(const std::vector<ElementType>& types) {
   return widest;
 }
 
-/// Integers wrap and divide with truncation: only moving them is the same over the reals.
+/// The widest float type of the values that are moved to the output; else the first one's type.
+ElementType moved_type(const std::vector<ElementType>& types) {
+  return widest_float(types).value_or(types.front());
+}
+
+bool is_comparison(const Op& op) {
+  return std::visit([]<class T>(const T&) { return Comparison<T>; }, op);
+}
+
+bool are_truths(const std::vector<ElementType>& types) {
+  return std::all_of(types.begin(), types.end(), [](ElementType type) { return type == ElementType::boolean; });
+}
+
+/// Integers wrap and divide with truncation: only moving them is the same over the reals. Truth values are 0 and 1.
 ElementType output_type(const std::string& node, const Op& op, const std::vector<ElementType>& inputs) {
   if (const auto* cast = std::get_if<op::Cast>(&op)) {
     if (is_float(cast->to)) return cast->to;
     throw Unsupported(
         fmt::format("node '{}' (Cast) casts to {}, which is not the identity over the reals", node, name_of(cast->to)));
   }
+  if (is_selection(op)) return moved_type(inputs);
+  if (std::holds_alternative<op::Choice>(op)) return moved_type({inputs.begin() + 1, inputs.end()});
   const std::optional<ElementType> widest = widest_float(inputs);
+  if (is_comparison(op) && (widest || are_truths(inputs))) return ElementType::boolean;
   if (widest) return *widest;
-  if (is_selection(op)) return inputs.front();
   throw Unsupported(fmt::format(
       "node '{}' ({}) computes in {}, which is not arithmetic over the reals; cast its inputs to a float type", node,
       name_of(op), name_of(inputs.front())));
@@ -277,6 +295,7 @@ std::int64_t fan_in(const Graph&, const Node& node, const std::vector<Shape>& sh
           [&](const op::Softmax& softmax) -> Length { return plan_reduction(softmax, shape(0)).length; },
           [](const ElementwiseBinary auto&) -> Length { return 0; },
           [](const ElementwiseUnary auto&) -> Length { return 0; },
+          [](const op::Choice&) -> Length { return 0; },
           [](const Selection auto&) -> Length { return 0; },
           [&](const Reduction auto& reduction) -> Length { return reduced_count(reduction.axes, shape(0)); },
           [&](const Composite auto&) -> Length { return longest_sum(node, shapes); },

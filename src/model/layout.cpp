@@ -149,6 +149,7 @@ bool is_selection(const Op& op) {
                         [](const Reduction auto&) { return false; },
                         [](const Composite auto&) { return false; },
                         [](const ElementwiseBinary auto&) { return false; },
+                        [](const op::Choice&) { return false; },
                         [](const ElementwiseUnary auto&) { return false; },
                         [](const Selection auto&) { return true; },
                     },
@@ -178,6 +179,7 @@ std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>
                         [](const Reduction auto&) { return Sources{}; },
                         [](const Composite auto&) { return Sources{}; },
                         [](const ElementwiseBinary auto&) { return Sources{}; },
+                        [](const op::Choice&) { return Sources{}; },
                         [](const ElementwiseUnary auto&) { return Sources{}; },
                     },
                     op);

@@ -195,6 +195,7 @@ Result open_extents(const Op& op, const Operands& operands) {
   if (std::visit([]<class T>(const T&) { return ElementwiseBinary<T>; }, op)) {
     return broadcast(*operands[0], *operands[1]);
   }
+  if (std::holds_alternative<op::Choice>(op)) return broadcast(*operands[0], broadcast(*operands[1], *operands[2]));
   return row_by_row(op, operands);
 }
 

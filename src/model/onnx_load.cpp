@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/fold.hpp"
 #include "model/load_formats.hpp"
@@ -381,8 +382,11 @@ private:
     }
     const std::size_t first_new = graph().values.size();
     std::vector<Known*> constants, results;
-    for (StoredTensor& constant : mapped.constants)
+    for (StoredTensor& constant : mapped.constants) {
+      constexpr std::size_t owner = 96;
+      require_memory(sizeof(Known) + owner);
       constants.push_back(&known_.emplace_back(Known::of(std::move(constant))));
+    }
     const auto known_of = [&](const MappedOps::Input& input) {
       if (input.source == MappedOps::Source::slot) return operands.at(input.index);
       return input.source == MappedOps::Source::step ? results.at(input.index) : constants.at(input.index);
@@ -409,7 +413,7 @@ private:
       if (known->integers) throw Unsupported(open_extent_hint);
     }
     require_real(op, operands);
-    require_one_type(operands);
+    require_one_type(op, operands);
     std::vector<ValueId> inputs;
     std::vector<const OpenShape*> shapes;
     for (Known* known : operands) {
@@ -446,18 +450,23 @@ private:
       if (!is_float(cast->to)) throw Unsupported("casts computed values to " + std::string(name_of(cast->to)));
       return;
     }
-    if (is_selection(op)) return;
+    if (is_selection(op) || std::holds_alternative<op::Choice>(op)) return;
+    const bool takes_truths = std::visit([]<class T>(const T&) { return Comparison<T>; }, op);
     for (const Known* known : operands) {
+      if (takes_truths && known->type == ElementType::boolean) continue;
       if (!is_float(known->type))
         throw Unsupported("computes in " + std::string(name_of(known->type)) + "; only float arithmetic is supported");
     }
   }
 
-  static void require_one_type(const std::vector<Known*>& operands) {
-    for (const Known* known : operands) {
-      if (known->type == operands.front()->type) continue;
+  static void require_one_type(const Op& op, const std::vector<Known*>& operands) {
+    const bool has_condition = std::holds_alternative<op::Choice>(op);
+    const ElementType type = operands.at(has_condition ? 1 : 0)->type;
+    for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+      const bool is_condition = has_condition && slot == 0;
+      if (operands[slot]->type == (is_condition ? ElementType::boolean : type)) continue;
       throw ShapeMismatch("its inputs have element types " + std::string(name_of(operands.front()->type)) + " and " +
-                          std::string(name_of(known->type)));
+                          std::string(name_of(operands[slot]->type)));
     }
   }
 

@@ -22,21 +22,11 @@ namespace {
 
 // ---- one function per op that needs more than its name --------------------------------------------------------------
 
-/// Before opset 7 the second operand was placed on the axes from `axis` on; without `axis` on the last ones, as now.
 template <class T>
 Mapping map_arithmetic(const NodeView& node) {
-  const auto axis = node.opset < 7 ? find_attribute(node.proto, "axis", AttributeType::integer) : std::nullopt;
-  if (!axis || integer_or(node.proto, "broadcast", 0) == 0) return map_plain<T>(node);
-  if (node.operands[0].shape == nullptr || node.operands[1].shape == nullptr)
-    return NotMapped{"places an operand of unknown shape; export the model with fixed input shapes"};
-  const std::size_t rank = node.operands[0].shape->size(), placed = node.operands[1].shape->size();
-  const std::size_t first = normalized_axis(axis->integer.value_or(0), rank);
-  if (placed > rank - first) fail("its second input does not fit from axis " + std::to_string(first) + " on");
-  op::Unsqueeze unsqueeze;
-  for (std::size_t i = placed; i < rank - first; ++i) unsqueeze.axes.push_back(static_cast<std::int64_t>(i));
-  if (unsqueeze.axes.empty()) return map_plain<T>(node);
   MappedOps mapped;
-  const MappedOps::Input second = mapped.add(std::move(unsqueeze), {MappedOps::slot(1)});
+  const MappedOps::Input second = place_second(node, mapped);
+  if (mapped.steps.empty()) return map_plain<T>(node);
   mapped.outputs = {mapped.add(T{}, {MappedOps::slot(0), second})};
   return mapped;
 }
@@ -137,6 +127,7 @@ Mapping map_cast(const NodeView& node) {
   const auto target = static_cast<DataType>(required_integer(node.proto, "to"));
   const std::optional<ElementType> type = element_type(target);
   if (!type) return NotMapped{"casts to element type " + onnx::name_of(target)};
+  if (*type == ElementType::boolean) return map_truth_of(node);
   return MappedOp{op::Cast{*type}, {0}};
 }
 
@@ -257,7 +248,12 @@ constexpr std::array<Rule, 30> rules = {{
     {"Unsqueeze", 1, 2, means<op::Unsqueeze>(map_unsqueeze, "constant axes"), {"axes"}, 1},
     {"Transpose", 1, 1, means<op::Transpose>(map_transpose), {"perm"}, 1},
     {"Identity", 1, 1, plain<op::Identity>, {}, 1},
-    {"Cast", 1, 1, means<op::Cast>(map_cast, "between float types"), {"to", "saturate", "round_mode"}, 6},
+    {"Cast",
+     1,
+     1,
+     means<op::Cast, op::Choice>(map_cast, "between floats and booleans"),
+     {"to", "saturate", "round_mode"},
+     6},
     {"Dropout", 1, 3, means<op::Identity>(map_dropout, "at inference"), {"ratio", "seed"}, 1, {"is_test"}},
     {"Constant",
      0,
@@ -298,8 +294,8 @@ void check_inputs(const NodeView& node, const Rule& rule) {
   if (!complete) fail("wrong number of inputs for the op (" + std::to_string(given) + ")");
 }
 
-std::array<std::span<const Rule>, 7> families() {
-  return {rules,          element_rules(),       reduction_rules(), selection_rules(),
+std::array<std::span<const Rule>, 8> families() {
+  return {rules,          element_rules(),       logic_rules(),    reduction_rules(), selection_rules(),
           window_rules(), normalisation_rules(), attention_rules()};
 }
 

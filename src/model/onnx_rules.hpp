@@ -34,9 +34,9 @@ struct Opset {
   std::int64_t number;
 };
 
-/// An op of ONNX that this version has, since the opset in which ONNX introduced it or gave it a form that is read here.
-/// What an attribute that is not listed means is not known, nor what an older opset means by the name: a node of that
-/// kind is not mapped.
+/// An op of ONNX that this version has, since the opset in which ONNX introduced it or gave it a form that is read
+/// here. What an attribute that is not listed means is not known, nor what an older opset means by the name: a node of
+/// that kind is not mapped.
 struct Rule {
   std::string_view name;
   std::size_t least_inputs, most_inputs;
@@ -49,11 +49,15 @@ inline constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max(
 
 // The rules of one family each; the others are in onnx_ops.cpp.
 std::span<const Rule> element_rules();
+std::span<const Rule> logic_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> selection_rules();
 std::span<const Rule> window_rules();
 std::span<const Rule> normalisation_rules();
 std::span<const Rule> attention_rules();
+
+/// A Cast to a boolean: whether the value is not 0.
+Mapping map_truth_of(const NodeView& node);
 
 // ---- what the rules ask of a node
 
@@ -81,6 +85,11 @@ struct Axes {
 };
 Axes axes_of(const NodeView& node, std::int64_t input_since);
 inline const NotMapped computed_axes{"its axes are computed, not a constant"};
+
+/// The second operand of a node that broadcasts. Before opset 7 it was placed on the axes from `axis` on, for which a
+/// step is added; without `axis` on the last ones, as now.
+/// Throws:    Unsupported where that takes shapes that are not known
+MappedOps::Input place_second(const NodeView& node, MappedOps& ops);
 
 template <class T>
 Mapping map_plain(const NodeView& node) {

@@ -110,7 +110,7 @@ Mapping map_pad(const NodeView& node) {
 
 Mapping map_where(const NodeView& node) {
   const StoredTensor* condition = node.operands[0].constant;
-  if (condition == nullptr) return NotMapped{"its condition is computed, not a constant"};
+  if (condition == nullptr) return MappedOp{op::Choice{}, {0, 1, 2}};
   op::Where where;
   where.condition_shape = condition->shape();
   if (condition->type() != ElementType::boolean) fail("its condition is no boolean");
@@ -218,7 +218,7 @@ constexpr std::array<Rule, 9> rules = {{
     {"Expand", 2, 2, means<op::Expand>(map_expand, "a constant shape"), {}, 8},
     {"Tile", 2, 2, means<op::Tile>(map_tile, "constant repeats"), {}, 6},
     {"Pad", 1, 4, means<op::Pad>(map_pad, "constant pads, axes and value"), {"mode", "pads", "paddings", "value"}, 1},
-    {"Where", 3, 3, means<op::Where>(map_where, "a constant condition"), {}, 9},
+    {"Where", 3, 3, means<op::Where, op::Choice>(map_where), {}, 9},
     {"Resize",
      1,
      4,

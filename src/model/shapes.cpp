@@ -282,6 +282,7 @@ Shape output_shape(const Op& op, std::span<const Shape> inputs) {
                         [&](const op::MatMul& matmul) { return matmul_shape(matmul, inputs); },
                         [&](const ElementwiseBinary auto&) { return broadcast(inputs[0], inputs[1]); },
                         [&](const ElementwiseUnary auto&) { return inputs[0]; },
+                        [&](const op::Choice&) { return broadcast(inputs[0], broadcast(inputs[1], inputs[2])); },
                         [&](const op::Softmax& softmax) {
                           normalized_axis(softmax.axis, inputs[0].size());
                           return inputs[0];

@@ -108,6 +108,21 @@ public:
     });
   }
 
+  void operator()(const op::Greater&) { compare(is_positive); }
+  void operator()(const op::GreaterOrEqual&) { compare(is_not_negative); }
+  void operator()(const op::Equal&) { compare(is_zero); }
+  void operator()(const op::Choice&) {
+    const BallTensor &c = *inputs_[0], &a = *inputs_[1], &b = *inputs_[2];
+    const BroadcastIndex in_c(c.shape(), result_.shape()), in_a(a.shape(), result_.shape());
+    const BroadcastIndex in_b(b.shape(), result_.shape());
+    assign(scratch_[0], 0.5);
+    for (std::size_t i = 0; i < result_.size(); ++i) {
+      subtract(scratch_[1], c[in_c(i)], scratch_[0]);
+      is_positive(scratch_[2], scratch_[1]);
+      choose(result_[i], scratch_[2], a[in_a(i)], b[in_b(i)]);
+    }
+  }
+
   void operator()(const op::Neg&) { unary(negate); }
   void operator()(const op::Abs&) { unary(absolute); }
   void operator()(const op::Reciprocal&) { unary(reciprocal); }
@@ -227,6 +242,21 @@ private:
     const BroadcastIndex right(inputs_[1]->shape(), result_.shape());
     for (std::size_t i = 0; i < result_.size(); ++i)
       function(result_[i], (*inputs_[0])[left(i)], (*inputs_[1])[right(i)]);
+  }
+
+  /// The sign of a - b.
+  template <class Function>
+  void compare(Function function) {
+    binary([&](MpBall& y, const MpBall& a, const MpBall& b) {
+      subtract(scratch_[0], a, b);
+      function(y, scratch_[0]);
+    });
+  }
+
+  static void choose(MpBall& y, const MpBall& condition, const MpBall& a, const MpBall& b) {
+    if (condition.is_void()) return make_void(y);
+    if (condition.is_unknown()) return either_of(y, a, b);
+    assign(y, mpfr_zero_p(condition.mid()) ? b : a);
   }
 
   /// Joins the terms of every group from the left.

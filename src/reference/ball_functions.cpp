@@ -374,6 +374,36 @@ void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch) {
   if (!rounds_alike(y, x, -1, scratch)) make_unknown(y);
 }
 
+void is_positive(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (certainly_not_positive(x)) return assign(y, 0.0);
+  if (lower_magnitude(x).is_zero()) return make_unknown(y);
+  assign(y, 1.0);
+}
+
+void is_not_negative(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (certainly_not_negative(x)) return assign(y, 1.0);
+  if (lower_magnitude(x).is_zero()) return make_unknown(y);
+  assign(y, 0.0);
+}
+
+void is_zero(MpBall& y, const MpBall& x) {
+  if (x.is_void()) return make_void(y);
+  if (is_exact_zero(x)) return assign(y, 1.0);
+  if (lower_magnitude(x).is_zero()) return make_unknown(y);
+  assign(y, 0.0);
+}
+
+void either_of(MpBall& y, const MpBall& a, const MpBall& b) {
+  if (a.is_void() || b.is_void()) return make_unknown(y);
+  mpfr_sub(y.mid(), a.mid(), b.mid(), MPFR_RNDA);
+  const Scaled half_distance = mul_up(Scaled::of(0.5), Scaled::upper(y.mid()));
+  const int of_sum = mpfr_add(y.mid(), a.mid(), b.mid(), MPFR_RNDN);
+  const int of_half = mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDN);
+  settle(y, of_sum != 0 ? of_sum : of_half, add_up(half_distance, std::max(a.radius, b.radius)));
+}
+
 void sign_function(MpBall& y, const MpBall& x) {
   if (x.is_void()) return make_void(y);
   if (is_exact_zero(x)) return assign(y, 0.0);

@@ -40,6 +40,13 @@ void minimum(MpBall& y, const MpBall& a, const MpBall& b);
 void floor_function(MpBall& y, const MpBall& x, MpBall& scratch);
 void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch);
 void sign_function(MpBall& y, const MpBall& x);
+/// The truth value of a comparison with 0, of a number that may be void: whether x > 0, x >= 0, x = 0.
+void is_positive(MpBall& y, const MpBall& x);
+void is_not_negative(MpBall& y, const MpBall& x);
+void is_zero(MpBall& y, const MpBall& x);
+
+/// a or b: every number between the ends of two balls.
+void either_of(MpBall& y, const MpBall& a, const MpBall& b);
 
 /// Replaces a ball that is wider than center +- half_width, in which the value is known to lie.
 void intersect_range(MpBall& ball, double center, double half_width);

@@ -183,6 +183,13 @@ std::vector<Rule> propagation_rules() {
           {"sign", unary<&R::sign>},
           {"maximum", binary<&R::maximum>},
           {"minimum", binary<&R::minimum>},
+          {"greater", binary<&R::greater>},
+          {"greater_or_equal", binary<&R::greater_or_equal>},
+          {"equal", binary<&R::equal>},
+          {"choice",
+           [](R& rules) {
+             rules.choice = [](bool, double, Magnitude, double, Magnitude) { return Magnitude::infinite(); };
+           }},
           {"thresholded_relu", unary<&R::thresholded_relu>},
           {"prelu", binary<&R::prelu>},
           {"reduce_sum", group<&R::reduce_sum>},

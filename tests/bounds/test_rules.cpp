@@ -190,6 +190,55 @@ TEST_CASE("floor, ceil and sign have the bound 0 where no jump is in reach and n
   }
 }
 
+TEST_CASE("comparisons have the bound 0 where the ranges decide them and none elsewhere") {
+  const bounds::Rules& r = theorems();
+  const auto decides = [](bounds::Rules::Binary rule, double a, double ea, double b, double eb) {
+    const Magnitude bound = rule(a, Magnitude(ea), b, Magnitude(eb));
+    CHECK((bound == Magnitude() || !bound.is_finite()));
+    return bound.is_finite();
+  };
+  CHECK(decides(r.greater, 1.0, 0.25, 0.25, 0.25));
+  CHECK_FALSE(decides(r.greater, 1.0, 0.5, 0.25, 0.25));  // both may be 1/2, which is not greater
+  CHECK(decides(r.greater, 0.25, 0.25, 1.0, 0.5));        // at most equal
+  CHECK(decides(r.greater, 1.0, 0.0, 1.0, 0.0));
+  CHECK_FALSE(decides(r.greater, 1.0, 1e-300, 1.0, 0.0));
+  CHECK(decides(r.greater_or_equal, 1.0, 0.5, 0.25, 0.25));
+  CHECK_FALSE(decides(r.greater_or_equal, 0.25, 0.25, 1.0, 0.5));
+  CHECK(decides(r.equal, 1.0, 0.0, 1.0, 0.0));
+  CHECK_FALSE(decides(r.equal, 1.0, 1e-300, 1.0, 0.0));
+  CHECK(decides(r.equal, 1.0, 0.25, 0.25, 0.25));
+  CHECK_FALSE(decides(r.equal, 1.0, 0.5, 0.25, 0.25));
+  CHECK_FALSE(decides(r.greater, 1.0, std::numeric_limits<double>::infinity(), -1e300, 0.0));
+  CHECK_FALSE(decides(r.greater, std::nan(""), 0.0, 1.0, 0.0));
+  Generator generator(41);
+  for (int i = 0; i < 3000 * test_multiplier(); ++i) {
+    const double a = uniform(generator, -1.0, 1.0), ea = draw_radius(generator), eb = draw_radius(generator);
+    const double b = a + uniform(generator, -3.0, 3.0) * (ea + eb);
+    const Real s = Real(a) + Real(uniform(generator, -1.0, 1.0)) * Real(ea);
+    const Real t = Real(b) + Real(uniform(generator, -1.0, 1.0)) * Real(eb);
+    if (decides(r.greater, a, ea, b, eb)) CHECK((t < s) == (b < a));
+    if (decides(r.greater_or_equal, a, ea, b, eb)) CHECK((t <= s) == (b <= a));
+    if (decides(r.equal, a, ea, b, eb)) CHECK((t <= s && s <= t) == (a == b));
+    const bool are_apart = std::abs(a - b) > 1.001 * (ea + eb);
+    if (are_apart) CHECK(decides(r.equal, a, ea, b, eb));
+  }
+}
+
+TEST_CASE("a choice moves as the operand it takes, and as far as the other one where it may take that") {
+  const bounds::Rules& r = theorems();
+  CHECK(r.decides_choice(1.0, Magnitude(0.25)));
+  CHECK_FALSE(r.decides_choice(1.0, Magnitude(0.5)));  // 1/2 takes the other
+  CHECK(r.decides_choice(0.0, Magnitude(0.5)));
+  CHECK_FALSE(r.decides_choice(0.0, Magnitude(0.75)));
+  CHECK(r.decides_choice(0.5, Magnitude()));
+  CHECK_FALSE(r.decides_choice(1.0, Magnitude::infinite()));
+  CHECK_FALSE(r.decides_choice(std::nan(""), Magnitude()));
+  CHECK(r.choice(true, 1.0, Magnitude(0.25), std::nan(""), Magnitude::infinite()) == Magnitude(0.25));
+  CHECK(r.choice(false, 1.0, Magnitude(0.25), 3.0, Magnitude(0.5)) == Magnitude(2.5));
+  CHECK(r.choice(false, 1.0, Magnitude(4.0), 3.0, Magnitude(0.5)) == Magnitude(4.0));
+  CHECK_FALSE(r.choice(false, 1.0, Magnitude(), 3.0, Magnitude::infinite()).is_finite());
+}
+
 TEST_CASE("log1p_up, log_up and atan_up lie above their functions, and near them") {
   Generator generator(39);
   for (int i = 0; i < 5000 * test_multiplier(); ++i) {

@@ -27,6 +27,12 @@ inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
     for (double& x : result.values) x = x * x + 0.25;
     return result;
   };
+  Tensor<double> x = some({8});
+  for (double& value : x.values) value = static_cast<double>(static_cast<float>(value));  // equal when read, too
+  Tensor<double> next_to_x = x;  // so near that a cast to float16 may change their order
+  for (std::size_t i = 0; i < next_to_x.size(); ++i) next_to_x.values[i] *= 1.0 + (i % 2 == 0 ? 0x1p-12 : -0x1p-12);
+  Tensor<double> x_but_once = x;
+  x_but_once.values[0] += 1.0 / 3.0;
   return {
       {op::Gemm{}, {some({3, 4}), some({4, 5}), some({5})}},
       {op::Gemm{0.3, -1.7, true, true}, {some({4, 3}), some({5, 4}), some({3, 1})}},
@@ -83,6 +89,12 @@ inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
       {op::Min{}, {some({2, 1, 3}), some({4, 1})}},
       {op::Max{}, {some({2, 3}), some({3})}},
       {op::PRelu{}, {some({2, 3, 2}), some({3, 1})}},
+      {op::Greater{}, {x, next_to_x}},
+      {op::Greater{}, {some({2, 3}), some({3})}},
+      {op::GreaterOrEqual{}, {next_to_x, x}},
+      {op::Equal{}, {x, next_to_x}},
+      {op::Equal{}, {x, x_but_once}},
+      {op::Choice{}, {some({2, 1, 3}), some({4, 1}), some({3})}},
       {op::ReduceSum{{1}, true}, {some({2, 3, 4})}},
       {op::ReduceSum{{}, false}, {some({2, 3})}},
       {op::ReduceMax{{0, -1}, false}, {some({2, 3, 4})}},

@@ -105,6 +105,17 @@ TEST_CASE("arithmetic of two and of many") {
   check_values(op::Min{}, {a, b}, combined([](double x, double y) { return std::min(x, y); }));
   check_values(op::Max{}, {a, b}, combined([](double x, double y) { return std::max(x, y); }));
   check_values(op::PRelu{}, {a, b}, combined([](double x, double y) { return x < 0 ? x * y : x; }));
+  const Tensor<double> half_equal({3}, {-1, 1, 2});
+  const auto truth = [&](const std::function<bool(double, double)>& f) {
+    Tensor<double> y = a;
+    for (std::size_t i = 0; i < 6; ++i) y.values[i] = f(a.values[i], half_equal.values[i % 3]) ? 1.0 : 0.0;
+    return y;
+  };
+  check_values(op::Greater{}, {a, half_equal}, truth([](double x, double y) { return x > y; }));
+  check_values(op::GreaterOrEqual{}, {a, half_equal}, truth([](double x, double y) { return x >= y; }));
+  check_values(op::Equal{}, {a, half_equal}, truth([](double x, double y) { return x == y; }));
+  check_values(op::Choice{}, {Tensor<double>({2, 1}, {1, 0}), a, b}, {{2, 3}, {-3, 1, 2, -1, 0.75, 2}});
+  check_values(op::Choice{}, {Tensor<double>({3}, {0.5, 0.75, -1}), c, a}, {{2, 3}, {-3, 0.5, 2, 0.5, 0.5, 4}});
   check_values(op::SumOf{}, {a, b, c}, combined([](double x, double y) { return x + y + 0.5; }));
   check_values(op::MeanOf{}, {a, b, c}, combined([](double x, double y) { return (x + y + 0.5) / 3; }));
   check_values(op::MinOf{}, {a, b, c}, combined([](double x, double y) { return std::min({x, y, 0.5}); }));

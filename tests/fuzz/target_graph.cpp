@@ -142,6 +142,7 @@ Operands fitting_operands(const T& op, Draw& draw) {
   if constexpr (std::same_as<T, op::RotaryEmbedding>)
     return {x, {x[x.size() - 2], x.back()}, {x[x.size() - 2], x.back()}};
   if constexpr (ElementwiseBinary<T> || OneOf<T, op::Where>) return {x, x};
+  if constexpr (std::same_as<T, op::Choice>) return {x, x, x};
   if constexpr (OneOf<T, op::Concat, op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum>)
     return Operands(1 + draw.pick(3), x);
   return {x};

@@ -24,11 +24,12 @@ void load_and_study(std::vector<std::byte> bytes) {
 constexpr int deepest_branch = 3;
 
 /// Names that the rules of the loader know and Op does not, some of them often.
-constexpr std::array<std::string_view, 32> other_types = {
+constexpr std::array<std::string_view, 33> other_types = {
     "If",  "If",   "If",    "If",    "f",    "f",       "f",          "g",
     "g",   "g",    "Shape", "Shape", "Size", "Range",   "Range",      "Constant",
     "Sum", "Mean", "Min",   "Max",   "Mod",  "Equal",   "Less",       "Not",
-    "And", "Or",   "Split", "Pad",   "Clip", "Dropout", "ReduceProd", "ConstantOfShape"};
+    "And", "Or",   "Split", "Pad",   "Clip", "Dropout", "ReduceProd", "ConstantOfShape",
+    "Xor"};
 
 template <std::size_t... index>
 std::vector<std::string> all_op_types(std::index_sequence<index...>) {

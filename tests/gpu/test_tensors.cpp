@@ -67,17 +67,23 @@ template <class Real>
 Real by_definition(driftbound_binary function, Real a, Real b) {
   if (function == DRIFTBOUND_ADD) return a + b;
   if (function == DRIFTBOUND_SUB) return a - b;
+  if (function == DRIFTBOUND_GREATER) return a > b ? Real(1) : Real(0);
+  if (function == DRIFTBOUND_GREATER_OR_EQUAL) return a >= b ? Real(1) : Real(0);
+  if (function == DRIFTBOUND_EQUAL) return a == b ? Real(1) : Real(0);
   return function == DRIFTBOUND_MUL ? a * b : a / b;
 }
 
 template <class Real>
 void check_binary(std::mt19937_64& random) {
   Device& device = Device::opened();
-  for (const driftbound_binary function : {DRIFTBOUND_ADD, DRIFTBOUND_SUB, DRIFTBOUND_MUL, DRIFTBOUND_DIV}) {
+  for (const driftbound_binary function : {DRIFTBOUND_ADD, DRIFTBOUND_SUB, DRIFTBOUND_MUL, DRIFTBOUND_DIV,
+                                           DRIFTBOUND_GREATER, DRIFTBOUND_GREATER_OR_EQUAL, DRIFTBOUND_EQUAL}) {
     for (int trial = 0; trial < 30; ++trial) {
       const std::vector<std::int64_t> extents = random_extents(random);
       const RandomView left(extents, true, random), right(extents, true, random);
-      const std::vector<Real> a = awkward<Real>(left.elements, random), b = awkward<Real>(right.elements, random);
+      const std::vector<Real> a = awkward<Real>(left.elements, random);
+      std::vector<Real> b = awkward<Real>(right.elements, random);
+      for (std::size_t i = 0; i < std::min(a.size(), b.size()); i += 2) b[i] = a[i];
       const std::vector<std::size_t> in_a = positions(left.view), in_b = positions(right.view);
       std::vector<Real> expected(in_a.size());
       for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = by_definition(function, a[in_a[i]], b[in_b[i]]);
@@ -94,6 +100,33 @@ TEST_CASE("arithmetic of two broadcast tensors is the CPU's") {
   std::mt19937_64 random(42);
   check_binary<float>(random);
   check_binary<double>(random);
+}
+
+template <class Real>
+void check_choose(std::mt19937_64& random) {
+  Device& device = Device::opened();
+  for (int trial = 0; trial < 60; ++trial) {
+    const std::vector<std::int64_t> extents = random_extents(random);
+    const RandomView condition(extents, true, random), left(extents, true, random), right(extents, true, random);
+    std::vector<Real> c = awkward<Real>(condition.elements, random);
+    for (std::size_t i = 0; i < c.size(); i += 2) c[i] = Real(random() % 2);
+    const std::vector<Real> a = awkward<Real>(left.elements, random), b = awkward<Real>(right.elements, random);
+    const std::vector<std::size_t> in_c = positions(condition.view), in_a = positions(left.view),
+                                   in_b = positions(right.view);
+    std::vector<Real> expected(in_c.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = c[in_c[i]] > Real(0.5) ? a[in_a[i]] : b[in_b[i]];
+    const Buffer<Real> c_memory(c), a_memory(a), b_memory(b), result(expected.size());
+    device.check(device.module().choose(device.handle(), real_of<Real>, c_memory.memory(), &condition.view,
+                                        a_memory.memory(), &left.view, b_memory.memory(), &right.view,
+                                        result.memory()));
+    CHECK(difference(result.values(), expected) == "");
+  }
+}
+
+TEST_CASE("a choice of two broadcast tensors is the CPU's") {
+  std::mt19937_64 random(43);
+  check_choose<float>(random);
+  check_choose<double>(random);
 }
 
 TEST_CASE("subnormal floats are neither flushed nor taken for zero") {

@@ -328,6 +328,9 @@ TEST_CASE("reductions and selections must leave axis 0 alone") {
   }
   CHECK(batched_pair(op::Where{{4}, {true, false, true, false}}, {4}, {4}));
   CHECK_FALSE(batched_pair(op::Where{{3, 1}, {true, false, true}}, {4}, {4}));  // a choice for each of three samples
+  CHECK(batched(op_on_rows(op::Choice{}, {4}, {{4}, {}})));
+  CHECK_FALSE(batched(op_on_rows(op::Choice{}, {4}, {{3, 1}, {}})));
+  CHECK_FALSE(batched(op_on_rows(op::Choice{}, {}, {{2, 1}, {}})));  // samples become columns
 }
 
 TEST_CASE("composites keep samples apart where every step of their bodies does") {

@@ -40,10 +40,11 @@ Graph two_layers() {
 
 }  // namespace
 
-TEST_CASE("every op has a name of its own, but for the extrema of two operands and of many") {
+TEST_CASE("every op has a name of its own, but for the extrema of two operands and of many, and for Where") {
   std::set<std::string_view> names;
   for (const Op& op : every_kind()) names.insert(name_of(op));
-  CHECK(names.size() == std::variant_size_v<OpAlternatives> - 2);
+  CHECK(names.size() == std::variant_size_v<OpAlternatives> - 3);
+  CHECK(name_of(op::Where{}) == name_of(op::Choice{}));
   CHECK(name_of(op::Min{}) == name_of(op::MinOf{}));
   CHECK(name_of(op::Max{}) == name_of(op::MaxOf{}));
   CHECK(name_of(op::LeakyRelu{}) == "LeakyRelu");
@@ -60,6 +61,9 @@ TEST_CASE("add_node takes as many inputs as the op has") {
                                                                                   {"Mul", {2, 2}},
                                                                                   {"Div", {2, 2}},
                                                                                   {"PRelu", {2, 2}},
+                                                                                  {"Greater", {2, 2}},
+                                                                                  {"GreaterOrEqual", {2, 2}},
+                                                                                  {"Equal", {2, 2}},
                                                                                   {"Where", {2, 2}},
                                                                                   {"BatchNormalization", {5, 5}},
                                                                                   {"InstanceNormalization", {3, 3}},
@@ -75,6 +79,7 @@ TEST_CASE("add_node takes as many inputs as the op has") {
     std::pair<std::size_t, std::size_t> expected = {1, 1};
     if (others.count(name_of(op)) != 0) expected = others.at(name_of(op));
     if (std::holds_alternative<op::Min>(op) || std::holds_alternative<op::Max>(op)) expected = {2, 2};
+    if (std::holds_alternative<op::Choice>(op)) expected = {3, 3};
     const bool is_extremum_of_many = std::holds_alternative<op::MinOf>(op) || std::holds_alternative<op::MaxOf>(op);
     if (is_extremum_of_many || variadic.count(name_of(op)) != 0) expected = {1, most_tried};
     for (std::size_t inputs = 0; inputs <= most_tried; ++inputs) {
@@ -94,6 +99,18 @@ TEST_CASE("add_node refuses inputs that do not exist yet") {
   CHECK(contains(message, "'act' (Relu)"));
   CHECK(graph.nodes.empty());
   CHECK(graph.values.size() == 1);
+}
+
+TEST_CASE("comparisons give truth values, choices the type of what they choose from") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {}), n = graph.add_input("n", ElementType::i64, {});
+  const ValueId truth = graph.add_node("greater", op::Greater{}, {x, x});
+  CHECK(graph.value(truth).type == ElementType::boolean);
+  CHECK(graph.value(graph.add_node("same", op::Equal{}, {truth, truth})).type == ElementType::boolean);
+  CHECK(graph.value(graph.add_node("x or x", op::Choice{}, {truth, x, x})).type == ElementType::f32);
+  CHECK(graph.value(graph.add_node("and", op::Choice{}, {truth, truth, truth})).type == ElementType::boolean);
+  CHECK(graph.value(graph.add_node("n or n", op::Choice{}, {truth, n, n})).type == ElementType::i64);
+  CHECK(contains(message_of<Unsupported>([&] { graph.add_node("numbers", op::Greater{}, {n, n}); }), "int64"));
 }
 
 TEST_CASE("a node computes in the widest float type of its inputs") {

@@ -75,6 +75,8 @@ TEST_CASE("broadcasting an open extent") {
   CHECK(same(shape_of(op::Add{}, {{n}, {number(1)}}), {n}));
   CHECK(same(shape_of(op::Add{}, {{n}, {number(5)}}), {number(5)}));  // the open one is 1 or 5
   CHECK(same(shape_of(op::Add{}, {{n}, {other}}), {unknown}));
+  CHECK(same(shape_of(op::Greater{}, {{n, number(3)}, {number(3)}}), {n, number(3)}));
+  CHECK(same(shape_of(op::Choice{}, {{number(1), number(3)}, {n, number(1)}, {}}), {n, number(3)}));
 }
 
 TEST_CASE("a reshaped open axis is divided exactly or not at all") {

@@ -11,6 +11,7 @@
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/model/onnx_catalogue.hpp"
+#include "driftbound/model/op_kinds.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/temporary_folder.hpp"
@@ -71,6 +72,13 @@ std::string reason(std::int64_t opset, const std::string& name, const std::vecto
       describe_model(model_of(opset, name, inputs, attributes, outputs).save(folder / "m.onnx"));
   REQUIRE(description.unsupported.size() == 1);
   return description.unsupported[0].reason;
+}
+
+/// What a model of one node makes of x, by the formulas of its ops.
+std::vector<double> values_of(const OnnxModel& model, const Tensor<float>& x) {
+  const TemporaryFolder folder;
+  const Graph graph = load_model(model.save(folder / "m.onnx"));
+  return evaluate_as<double>(graph, Inputs{{{"x", StoredTensor::from(x)}}}).back().values;
 }
 
 bool says(const std::string& text, const std::string& part) {
@@ -202,7 +210,103 @@ TEST_CASE("forms and constants of activations") {
   CHECK(only_op<op::LogSoftmax>(13, "LogSoftmax", {"x"}).axis == -1);
 }
 
-TEST_CASE("Where and Gather take constants for conditions and indices, Einsum its equation") {
+TEST_CASE("comparisons of floats are three ops: the others exchange their operands") {
+  const auto operands = [](std::int64_t opset, const std::string& name, std::size_t kind) {
+    CAPTURE(name);
+    const Graph graph = mapped(opset, name, {"x", "high"});
+    REQUIRE(graph.nodes.size() == 1);
+    CHECK(graph.nodes[0].op.index() == kind);
+    CHECK(graph.value(graph.outputs[0]).type == ElementType::boolean);
+    return graph.nodes[0].inputs[0] == graph.inputs[0];
+  };
+  for (const std::int64_t opset : {1, 7, 9, 13, 24}) {
+    CHECK(operands(opset, "Greater", kind_of<op::Greater>));
+    CHECK_FALSE(operands(opset, "Less", kind_of<op::Greater>));
+    CHECK(operands(opset, "Equal", kind_of<op::Equal>));
+  }
+  for (const std::int64_t opset : {12, 16}) {
+    CHECK(operands(opset, "GreaterOrEqual", kind_of<op::GreaterOrEqual>));
+    CHECK_FALSE(operands(opset, "LessOrEqual", kind_of<op::GreaterOrEqual>));
+  }
+  CHECK(says(reason(11, "LessOrEqual", {"x", "high"}), "older than 12"));
+  const Graph placed = mapped(6, "Less", {"x", "c"}, {A::of_int("broadcast", 1), A::of_int("axis", 1)});
+  REQUIRE(placed.nodes.size() == 1);  // the channels of a constant are moved when loading
+  CHECK(placed.value(placed.nodes[0].inputs[0]).constant.shape() == Shape{4, 1, 1});
+}
+
+TEST_CASE("comparisons, logic and casts of truth values compute what ONNX says") {
+  const Tensor<float> x({4}, {-1.0f, 0.0f, 2.0f, 3.0f});
+  const auto values = [&](const std::function<void(OnnxModel&)>& nodes) {
+    OnnxModel model(16);
+    model.input("x", {4}).initializer("y", {4}, std::vector<float>{-1, 1, 1, 4});
+    model.initializer("zero", {}, std::vector<float>{0});
+    model.node("Greater", {"x", "zero"}, "positive").node("Equal", {"x", "y"}, "same");
+    nodes(model);
+    model.node("Cast", {"truth"}, "z", {A::of_int("to", onnx_float)}).output("z");
+    return values_of(model, x);
+  };
+  const auto logic = [&](const std::string& op) {
+    return values([&](OnnxModel& model) { model.node(op, {"positive", "same"}, "truth"); });
+  };
+  const auto compared = [&](const std::string& op) {
+    return values([&](OnnxModel& model) { model.node(op, {"x", "y"}, "truth"); });
+  };
+  using Doubles = std::vector<double>;  // positive: 0 0 1 1, same: 1 0 0 0
+  CHECK(logic("And") == Doubles{0, 0, 0, 0});
+  CHECK(logic("Or") == Doubles{1, 0, 1, 1});
+  CHECK(logic("Xor") == Doubles{1, 0, 1, 1});
+  CHECK(logic("Equal") == Doubles{0, 1, 0, 0});
+  CHECK(values([](OnnxModel& model) { model.node("Not", {"same"}, "truth"); }) == Doubles{0, 1, 1, 1});
+  CHECK(values([](OnnxModel& model) {
+          model.node("Not", {"same"}, "not").node("And", {"not", "positive"}, "truth");
+        }) == Doubles{0, 0, 1, 1});
+  CHECK(values([](OnnxModel& model) { model.node("Cast", {"x"}, "truth", {A::of_int("to", onnx_bool)}); }) ==
+        Doubles{1, 0, 1, 1});
+  CHECK(compared("Less") == Doubles{0, 1, 0, 1});
+  CHECK(compared("LessOrEqual") == Doubles{1, 1, 0, 1});
+  CHECK(compared("Greater") == Doubles{0, 0, 1, 0});
+  CHECK(compared("GreaterOrEqual") == Doubles{1, 0, 1, 0});
+}
+
+TEST_CASE("boolean inputs are the numbers 0 and 1, and conditions of any two types go together") {
+  OnnxModel model(16);
+  model.input("mask", {3}, onnx_bool)
+      .input("x", {3})
+      .input("wide", {3}, onnx_double)
+      .initializer(onnx_tensor_header("two", onnx_double, {}).bytes(9, std::string("\0\0\0\0\0\0\0\x40", 8)))
+      .initializer("nought", {}, std::vector<float>{0})
+      .node("Less", {"wide", "two"}, "small")
+      .node("And", {"mask", "small"}, "both")
+      .node("Where", {"both", "x", "nought"}, "y")
+      .output("y");
+  const TemporaryFolder folder;
+  const Graph graph = load_model(model.save(folder / "m.onnx"));
+  const Inputs inputs{{{"mask", StoredTensor(ElementType::boolean, {3}, {std::byte{1}, std::byte{1}, std::byte{0}})},
+                       {"x", StoredTensor::from(Tensor<float>({3}, {5, 6, 7}))},
+                       {"wide", StoredTensor::from(Tensor<double>({3}, {1, 2, 1}))}}};
+  CHECK(evaluate_as<double>(graph, inputs).back().values == std::vector<double>{5, 0, 0});
+}
+
+TEST_CASE("truth values are no numbers to calculate with, and conditions are truth values") {
+  const auto reasons = [](const std::function<void(OnnxModel&)>& nodes) {
+    OnnxModel model(16);
+    model.input("x", {4}).node("Greater", {"x", "x"}, "truth");
+    nodes(model);
+    const TemporaryFolder folder;
+    const ModelDescription description = describe_model(model.output("z").save(folder / "m.onnx"));
+    REQUIRE(description.unsupported.size() == 1);
+    return description.unsupported[0].reason;
+  };
+  CHECK(says(reasons([](OnnxModel& model) { model.node("Add", {"truth", "truth"}, "z"); }), "computes in bool"));
+  CHECK(says(reasons([](OnnxModel& model) { model.node("Cast", {"truth"}, "z", {A::of_int("to", onnx_int64)}); }),
+             "casts computed values to int64"));
+  OnnxModel model(16);
+  model.input("x", {4}).node("Where", {"x", "x", "x"}, "z").output("z");
+  const TemporaryFolder folder;
+  CHECK_THROWS_AS(load_model(model.save(folder / "m.onnx")), ShapeMismatch);
+}
+
+TEST_CASE("Where takes a condition that is a constant or computed, Gather constant indices, Einsum its equation") {
   OnnxModel model(13);
   model.input("a", {3, 2})
       .input("b", {3, 2})
@@ -240,13 +344,6 @@ TEST_CASE("RotaryEmbedding with positions takes their rows of the tables first")
 }
 
 namespace {
-
-/// What a model of one node makes of x, by the formulas of its ops.
-std::vector<double> values_of(const OnnxModel& model, const Tensor<float>& x) {
-  const TemporaryFolder folder;
-  const Graph graph = load_model(model.save(folder / "m.onnx"));
-  return evaluate_as<double>(graph, Inputs{{{"x", StoredTensor::from(x)}}}).back().values;
-}
 
 /// An Attention of one head on q [1, 1, 2, 1], k and v [1, 1, 3, 1] with a mask and, where asked, a cache of one key.
 Graph attention(const Message& mask, bool has_cache, const std::vector<A>& attributes,

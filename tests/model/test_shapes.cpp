@@ -212,6 +212,8 @@ TEST_CASE("Gather, Expand, Tile and Where put their extents in place") {
   CHECK_THROWS_AS(shape_of(op::Tile{{-1}}, {{3}}), ShapeMismatch);
   CHECK(shape_of(op::Where{{2, 1}, {true, false}}, {{3}, {1, 1, 1}}) == Shape{1, 2, 3});
   CHECK(contains(complaint(op::Where{{2}, {true}}, {{2}, {2}}), "fill its shape"));
+  CHECK(shape_of(op::Choice{}, {{2, 1}, {3}, {1, 1, 1}}) == Shape{1, 2, 3});
+  CHECK(contains(complaint(op::Choice{}, {{2}, {3}, {1}}), "[2]"));
 }
 
 TEST_CASE("Pad adds and cuts, and copies from nothing only zeros") {

@@ -177,6 +177,7 @@ private:
       case 16:
         return selection(x);
       case 17:
+        if (make_.chance(0.5)) return choice(x);
         return push(op::SumOf{}, {x.id, partner(x), partner(x)}, x.width);
       case 18:
         return push(op::ReduceSumSquare{{1}, true}, {x.id}, 1);
@@ -200,6 +201,16 @@ private:
         return push(op::Reshape{{samples_, x.width}}, {turned}, x.width);
       }
     }
+  }
+
+  /// One of two values by a comparison of others.
+  void choice(const Entry& x) {
+    namespace op = driftbound::op;
+    const driftbound::Op comparisons[] = {op::Greater{}, op::GreaterOrEqual{}, op::Equal{}};
+    push(comparisons[make_.below(3)], {x.id, partner(x)}, x.width);
+    const driftbound::ValueId condition = pool_.back().id;
+    pool_.pop_back();
+    push(op::Choice{}, {condition, partner(x), partner(x)}, x.width);
   }
 
   void reduction(const Entry& x) {

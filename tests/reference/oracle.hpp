@@ -240,6 +240,21 @@ private:
   }
   static M compute(const driftbound::op::Min&, In in) { return zip(in[0], in[1], smaller<Real>); }
   static M compute(const driftbound::op::Max&, In in) { return zip(in[0], in[1], larger<Real>); }
+  static M compute(const driftbound::op::Greater&, In in) {
+    return zip(in[0], in[1], [](const Real& a, const Real& b) { return Real(a <= b ? 0.0 : 1.0); });
+  }
+  static M compute(const driftbound::op::GreaterOrEqual&, In in) {
+    return zip(in[0], in[1], [](const Real& a, const Real& b) { return Real(b <= a ? 1.0 : 0.0); });
+  }
+  static M compute(const driftbound::op::Equal&, In in) {
+    return zip(in[0], in[1], [](const Real& a, const Real& b) { return Real(a <= b && b <= a ? 1.0 : 0.0); });
+  }
+  static M compute(const driftbound::op::Choice&, In in) {
+    const auto where = [&](const M& x, bool taken) {
+      return zip(in[0], x, [&](const Real& c, const Real& t) { return (c <= Real(0.5)) == taken ? Real(0.0) : t; });
+    };
+    return zip(where(in[1], true), where(in[2], false), [](const Real& a, const Real& b) { return Real(a + b); });
+  }
   static M compute(const driftbound::op::PRelu&, In in) {
     return zip(in[0], in[1], [](const Real& x, const Real& slope) { return sign(x) < 0 ? Real(slope * x) : x; });
   }

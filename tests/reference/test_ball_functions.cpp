@@ -109,6 +109,68 @@ TEST_CASE("operations on two balls: the value at every pair of points lies in th
   }
 }
 
+TEST_CASE("comparisons of balls are exact where the balls are apart and unknown elsewhere; a choice holds both then") {
+  const MpfrRange range;
+  BallTensor a({5}, bits), b({5}, bits);
+  for (std::size_t i = 0; i < a.size(); ++i) mp::set(a[i], 1, Scaled::of(i < 3 ? 0.25 : 0.0));
+  mp::set(b[0], Real400(0.25), Scaled::of(0.25));
+  mp::set(b[1], Real400(0.5), Scaled::of(0.25));  // they touch
+  mp::set(b[2], Real400(2), Scaled::of(0.25));
+  mp::set(b[3], 1, Scaled());
+  make_void(b[4]);
+  const auto compared = [&](const Op& op) {
+    const BallTensor* inputs[] = {&a, &b};
+    return apply(op, inputs, {5}, bits);
+  };
+  const auto is_exactly = [](const MpBall& ball, double value) {
+    return ball.is_exact() && mp::midpoint(ball) == value;
+  };
+  const BallTensor greater = compared(op::Greater{}), at_least = compared(op::GreaterOrEqual{}),
+                   equal = compared(op::Equal{});
+  CHECK((is_exactly(greater[0], 1) && is_exactly(at_least[0], 1) && is_exactly(equal[0], 0)));
+  CHECK((greater[1].is_unknown() && !is_exactly(at_least[1], 0) && equal[1].is_unknown()));
+  CHECK((is_exactly(greater[2], 0) && is_exactly(at_least[2], 0) && is_exactly(equal[2], 0)));
+  CHECK((is_exactly(greater[3], 0) && is_exactly(at_least[3], 1) && is_exactly(equal[3], 1)));
+  CHECK((greater[4].is_void() && at_least[4].is_void() && equal[4].is_void()));
+
+  BallTensor c({5}, bits), x({5}, bits), y({5}, bits);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    mp::set(x[i], 3, Scaled::of(0.25));
+    mp::set(y[i], -1, Scaled::of(0.5));
+  }
+  mp::set(c[0], 1, Scaled::of(0.25));
+  mp::set(c[1], 0, Scaled::of(0.5));
+  make_unknown(c[2]);
+  make_void(c[3]);
+  mp::set(c[4], 1, Scaled());
+  make_void(y[4]);  // not taken
+  const BallTensor* inputs[] = {&c, &x, &y};
+  const BallTensor chosen = apply(op::Choice{}, inputs, {5}, bits);
+  CHECK((mp::midpoint(chosen[0]) == 3 && chosen[0].radius == Scaled::of(0.25)));
+  CHECK((mp::midpoint(chosen[1]) == -1 && chosen[1].radius == Scaled::of(0.5)));
+  for (const double end : {3.25, -1.5}) CHECK(mp::contains(chosen[2], Real400(end)));
+  CHECK(mp::real(chosen[2].radius) <= Real400(2.5001));
+  CHECK(chosen[3].is_void());
+  CHECK(mp::midpoint(chosen[4]) == 3);
+  make_unknown(c[4]);
+  CHECK(apply(op::Choice{}, inputs, {5}, bits)[4].is_unknown());
+}
+
+TEST_CASE("a choice of balls with an undecided condition holds every point of both") {
+  const MpfrRange range;
+  networks::Maker make(6, networks::Scale::ordinary);
+  const BallTensor a = random_balls(make, static_cast<std::size_t>(2000 * networks::multiplier()));
+  const BallTensor b = random_balls(make, a.size());
+  BallTensor c(a.shape(), bits);
+  for (std::size_t i = 0; i < c.size(); ++i) make_unknown(c[i]);
+  const BallTensor* inputs[] = {&c, &a, &b};
+  const BallTensor y = apply(op::Choice{}, inputs, a.shape(), bits);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    CHECK(mp::contains(y[i], mp::point(a[i], make)));
+    CHECK(mp::contains(y[i], mp::point(b[i], make)));
+  }
+}
+
 TEST_CASE("softmax of balls: the value at every point of the box lies in the result, also for rows of any spread") {
   const MpfrRange range;
   networks::Maker make(4, networks::Scale::ordinary);

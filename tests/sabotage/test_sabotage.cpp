@@ -307,6 +307,49 @@ std::int64_t check_prelu(const bounds::Rules& rules) {
       .violations;
 }
 
+/// Pairs of numbers next to which a comparison comes out otherwise, against its rule.
+std::int64_t check_comparison(bounds::Rules::Binary rule, const std::function<bool(double, double)>& holds) {
+  Generator generator(59);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 500; ++i) {
+    const double a = uniform(generator, -1.0, 1.0), e = draw_radius(generator);
+    const double b = generator() % 4 == 0 ? a : a + uniform(generator, -2.0, 2.0) * e;
+    const bool is_undecided = !rule(a, Magnitude(e), b, Magnitude(e)).is_finite();
+    const auto check = [&](double s, double t) { violations += holds(s, t) == holds(a, b) || is_undecided ? 0 : 1; };
+    for (const double s : {a - e, a, a + e}) {
+      for (const double t : {b - e, b, b + e}) check(s, t);
+    }
+    if (std::abs(a - b) < e) check(b, b);
+  }
+  return violations;
+}
+
+double chosen(double c, double a, double b) {
+  return c > 0.5 ? a : b;
+}
+
+/// Corners of a box of a condition and two numbers.
+std::int64_t check_choice(const bounds::Rules& rules) {
+  Generator generator(60);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 500; ++i) {
+    const double c = generator() % 2 == 0 ? 1.0 : 0.0, ec = generator() % 2 == 0 ? 0.25 : 1.0;
+    const double a = uniform(generator, -2.0, 2.0), b = uniform(generator, -2.0, 2.0);
+    const double ea = draw_radius(generator), eb = draw_radius(generator);
+    const bool takes_a = c > 0.5, decides = rules.decides_choice(c, Magnitude(ec));
+    const Magnitude bound = takes_a ? rules.choice(decides, a, Magnitude(ea), b, Magnitude(eb))
+                                    : rules.choice(decides, b, Magnitude(eb), a, Magnitude(ea));
+    for (const double of_c : {-1.0, 1.0}) {
+      for (const double of_both : {-1.0, 1.0}) {
+        const Real moved = chosen(c + of_c * ec, 1.0, 0.0) > 0.5 ? Real(a) + Real(of_both) * Real(ea)
+                                                                 : Real(b) + Real(of_both) * Real(eb);
+        violations += abs(moved - Real(chosen(c, a, b))) <= Real(bound.value()) ? 0 : 1;
+      }
+    }
+  }
+  return violations;
+}
+
 /// Points next to which a function with jumps takes another value, against its rule.
 std::int64_t check_jumps(bounds::Rules::Unary rule, const std::function<double(double)>& f) {
   Generator generator(54);
@@ -606,6 +649,51 @@ std::vector<BoundFault> checks::bound_faults() {
        [](const auto& r) {
          return check_jumps(r.sign, [](double x) { return static_cast<double>((x > 0.0) - (x < 0.0)); });
        }},
+      {"jumps are overlooked: >",
+       [](auto& r) { r.greater = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       [](const auto& r) { return check_comparison(r.greater, [](double a, double b) { return a > b; }); }},
+      {"the second operand of > is taken for exact",
+       [](auto& r) {
+         r.greater = [](double a, Magnitude ea, double b, Magnitude) {
+           return bounds::propagate_greater(a, ea, b, Magnitude());
+         };
+       },
+       [](const auto& r) { return check_comparison(r.greater, [](double a, double b) { return a > b; }); }},
+      {"jumps are overlooked: >=",
+       [](auto& r) { r.greater_or_equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       [](const auto& r) { return check_comparison(r.greater_or_equal, [](double a, double b) { return a >= b; }); }},
+      {"= is certain where the numbers seen are equal",
+       [](auto& r) {
+         r.equal = [](double a, Magnitude ea, double b, Magnitude eb) {
+           return a == b ? Magnitude() : bounds::propagate_equal(a, ea, b, eb);
+         };
+       },
+       [](const auto& r) { return check_comparison(r.equal, [](double a, double b) { return a == b; }); }},
+      {"= is certain where the numbers seen differ",
+       [](auto& r) {
+         r.equal = [](double a, Magnitude ea, double b, Magnitude eb) {
+           return a != b ? Magnitude() : bounds::propagate_equal(a, ea, b, eb);
+         };
+       },
+       [](const auto& r) { return check_comparison(r.equal, [](double a, double b) { return a == b; }); }},
+      {"a condition is always certain", [](auto& r) { r.decides_choice = [](double, Magnitude) { return true; }; },
+       check_choice},
+      {"an undecided choice moves as the operand it takes",
+       [](auto& r) { r.choice = [](bool, double, Magnitude e, double, Magnitude) { return e; }; }, check_choice},
+      {"an undecided choice moves as far as its operands lie apart",
+       [](auto& r) {
+         r.choice = [](bool decides, double taken, Magnitude e_taken, double other, Magnitude) {
+           return bounds::propagate_choice(decides, taken, e_taken, other, Magnitude());
+         };
+       },
+       check_choice},
+      {"a decided choice halves",
+       [](auto& r) {
+         r.choice = [](bool decides, double taken, Magnitude e_taken, double other, Magnitude e_other) {
+           return decides ? halved(e_taken) : bounds::propagate_choice(decides, taken, e_taken, other, e_other);
+         };
+       },
+       check_choice},
       {"a maximum moves as its larger operand",
        [](auto& r) { r.maximum = [](double a, Magnitude ea, double b, Magnitude eb) { return a < b ? eb : ea; }; },
        [](const auto& r) { return check_binary_rule(r.maximum, larger, 200, 52).violations; }},

@@ -365,8 +365,18 @@ private:
                                         op::Pow{one_of({2.0, 3.0, 0.5, -1.0, -2.0, 1.7, 0.3, 0.0})}}));
   }
 
+  /// What came before or another tensor, as a comparison of it says.
+  void choice() {
+    const Typed before = last_;
+    append(random_.pick(std::vector<Op>{op::Greater{}, op::GreaterOrEqual{}, op::Equal{}}), {broadcast_shape()});
+    append_with(op::Choice{}, {before.shape, broadcast_shape()}, [&, is_first = true](const Shape& shape) mutable {
+      return std::exchange(is_first, false) ? before.id : operand(shape);
+    });
+  }
+
   /// Of two and of several operands, with broadcasting.
   void arithmetic() {
+    if (random_.chance(0.2)) return choice();
     const Op two =
         random_.pick(std::vector<Op>{op::Add{}, op::Sub{}, op::Mul{}, op::Div{}, op::Min{}, op::Max{}, op::PRelu{}});
     if (random_.chance(0.5)) return append(two, {broadcast_shape()});

@@ -2,7 +2,7 @@
 //   suite_check [SUITE...]       default: $DRIFTBOUND_TEST_DATA/onnx-node and those of Debian's libonnx-testdata
 //   suite_check --outputs FOLDER SUITE      the outputs that another program computed, FOLDER/CASE/SET/output_0.pb …
 // Exit status 77 where there is none.
-// A case passes where, for every float output,
+// A case passes where, for every output of floats or truth values,
 //   - the formulas of evaluate_as<double> agree with the expected output to a few units of its type,
 //   - the CPU evaluator's layers lie within their bounds of the certified local reference,
 //   - the expected output lies within its accumulated bound of the certified reference.
@@ -338,11 +338,15 @@ std::string check_formulas(const Graph& graph, const Declared& model, const Inpu
   return difference;
 }
 
-ExpectedOutputs float_outputs(const Graph& graph, const Declared& model, const fs::path& folder) {
+bool is_real(ElementType type) {
+  return is_float(type) || type == ElementType::boolean;
+}
+
+ExpectedOutputs real_outputs(const Graph& graph, const Declared& model, const fs::path& folder) {
   ExpectedOutputs outputs;
   for_outputs(graph, model, folder, [&](std::size_t i, const StoredTensor& stored) {
     const auto producer = graph.producer(graph.outputs[i]);
-    if (producer && is_float(stored.type())) outputs.insert_or_assign(*producer, stored);
+    if (producer && is_real(stored.type())) outputs.insert_or_assign(*producer, stored);
   });
   return outputs;
 }
@@ -360,7 +364,7 @@ std::string check_set(const Graph& graph, const Declared& model, const Inputs& i
   const Trace whole = evaluator.run(graph, inputs);
   const Trace trace = slice(graph, layout, whole, 0, layout.batched ? whole.samples : 1);
   const std::string broken = are_the_suites ? check_layers(graph, trace, outcome) : "";
-  return broken.empty() ? check_expected(graph, trace, float_outputs(graph, model, outputs), outcome) : broken;
+  return broken.empty() ? check_expected(graph, trace, real_outputs(graph, model, outputs), outcome) : broken;
 }
 
 std::vector<fs::path> sets_of(const fs::path& folder) {
@@ -413,13 +417,16 @@ const std::set<std::string>& listed_ops() {
   return ops;
 }
 
-/// A case that listed ops alone compute, from numbers to floats: inputs that are no floats (axes, conditions, shapes) are
-/// taken for constants.
+/// A case that listed ops alone compute, from numbers to floats, where inputs that are no floats (axes, conditions,
+/// shapes) are taken for constants, or from floats and truth values to truth values.
 bool is_listed(const fs::path& folder) {
   const auto is_number = [](const std::optional<ElementType>& type) { return type.has_value(); };
   const Declared model = declared(folder / "model.onnx");
   if (!std::all_of(model.inputs.begin(), model.inputs.end(), is_number)) return false;
-  if (model.outputs.empty() || !model.outputs[0] || !is_float(*model.outputs[0])) return false;
+  if (model.outputs.empty() || !model.outputs[0] || !is_real(*model.outputs[0])) return false;
+  const bool are_real = std::all_of(model.inputs.begin(), model.inputs.end(),
+                                    [](const std::optional<ElementType>& type) { return is_real(*type); });
+  if (!is_float(*model.outputs[0]) && !are_real) return false;
   return std::all_of(model.ops.begin(), model.ops.end(),
                      [](const std::string& op) { return listed_ops().count(op) != 0; });
 }

@@ -23,12 +23,17 @@ namespace driftbound {
 /// + - * / and unary - that give the type itself (no expression templates), and max and min.
 /// An op beyond these asks for its function, found by argument-dependent lookup in the type's namespace and
 /// giving the type itself: tanh, sin, cos, exp, erf, sqrt for the ops of these names; exp for Sigmoid and
-/// Softmax; exp and log1p for Softplus; expm1 for Elu. What is missing matters only to graphs that need it;
-/// exact types (numeric_limits::is_exact) are taken to lack them all.
+/// Softmax; exp and log1p for Softplus; expm1 for Elu. Exact types (numeric_limits::is_exact) are taken to lack
+/// them all. Comparisons and a Where with a computed condition need < and ==. What is missing matters only to graphs
+/// that need it.
 template <class Real>
 concept EvaluationScalar = scalar::Arithmetic<Real>;
 
 namespace scalar {
+
+/// Has an order, or answers of its own to comparisons that it cannot decide.
+template <class Real>
+concept Comparable = Ordered<Real> || std::same_as<Real, Interval>;
 
 template <EvaluationScalar Real>
 Tensor<Real> converted(const StoredTensor& stored) {
@@ -172,6 +177,31 @@ public:
         [](const Real& x, const Real& slope) -> Real { return max(x, Real(0.0)) + slope * Real(min(x, Real(0.0))); });
   }
 
+  Tensor<Real> operator()(const op::Greater&) const {
+    return compared([](const auto& a, const auto& b) { return scalar::greater(a, b); });
+  }
+  Tensor<Real> operator()(const op::GreaterOrEqual&) const {
+    return compared([](const auto& a, const auto& b) { return scalar::greater_or_equal(a, b); });
+  }
+  Tensor<Real> operator()(const op::Equal&) const {
+    return compared([](const auto& a, const auto& b) { return scalar::equal(a, b); });
+  }
+
+  Tensor<Real> operator()(const op::Choice&) const {
+    if constexpr (Comparable<Real>) {
+      const BroadcastIndex in_c(inputs_[0]->shape, shape_), in_a(inputs_[1]->shape, shape_);
+      const BroadcastIndex in_b(inputs_[2]->shape, shape_);
+      Tensor<Real> y(shape_);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        y.values[i] =
+            scalar::choice(inputs_[0]->values[in_c(i)], inputs_[1]->values[in_a(i)], inputs_[2]->values[in_b(i)]);
+      }
+      return y;
+    } else {
+      refuse("<");
+    }
+  }
+
   Tensor<Real> operator()(const op::ReduceSum&) const {
     return groups([](const Real& a, const Real& b) -> Real { return a + b; }, Real(0.0));
   }
@@ -253,6 +283,15 @@ private:
       y.values[i] = f(inputs_[0]->values[in_a(i)], inputs_[1]->values[in_b(i)]);
     }
     return y;
+  }
+
+  template <class F>
+  Tensor<Real> compared(F f) const {
+    if constexpr (Comparable<Real>) {
+      return pairs(f);
+    } else {
+      refuse("<");
+    }
   }
 
   /// Joins the terms of every group from the left; `none` is the value of no terms, where there is one.

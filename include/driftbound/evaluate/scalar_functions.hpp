@@ -100,6 +100,26 @@ requires Ordered<Real> Real thresholded_relu(const Real& x, const Real& alpha) {
   return x;
 }
 
+/// a > b, a >= b, a = b as truth values, 0 or 1
+template <Arithmetic Real>
+requires Ordered<Real> Real greater(const Real& a, const Real& b) {
+  return Real(b < a ? 1.0 : 0.0);
+}
+template <Arithmetic Real>
+requires Ordered<Real> Real greater_or_equal(const Real& a, const Real& b) {
+  return Real(b < a || a == b ? 1.0 : 0.0);
+}
+template <Arithmetic Real>
+requires Ordered<Real> Real equal(const Real& a, const Real& b) {
+  return Real(a == b ? 1.0 : 0.0);
+}
+
+/// a for c above 1/2, else b
+template <Arithmetic Real>
+requires Ordered<Real> Real choice(const Real& c, const Real& a, const Real& b) {
+  return Real(0.5) < c ? a : b;
+}
+
 /// Whether x^p is a product of few factors, which every scalar has.
 inline bool is_repeated_product(double p) {
   constexpr double most_factors = 64.0;
@@ -185,6 +205,24 @@ inline Interval absolute(const Interval& x) {
 }
 inline Interval sign(const Interval& x) {
   return driftbound::sign(x);
+}
+/// 1 where that is certain, 0 where the contrary is, else either of them
+inline Interval truth(bool holds, bool fails) {
+  return Interval(holds ? 1.0 : 0.0, fails ? 0.0 : 1.0);
+}
+inline Interval greater(const Interval& a, const Interval& b) {
+  return truth(a.lower() > b.upper(), a.upper() <= b.lower());
+}
+inline Interval greater_or_equal(const Interval& a, const Interval& b) {
+  return truth(a.lower() >= b.upper(), a.upper() < b.lower());
+}
+inline Interval equal(const Interval& a, const Interval& b) {
+  const bool are_points = a.lower() == a.upper() && b.lower() == b.upper();
+  return truth(are_points && a == b, a.upper() < b.lower() || b.upper() < a.lower());
+}
+inline Interval choice(const Interval& c, const Interval& a, const Interval& b) {
+  if (c.lower() > 0.5) return a;
+  return c.upper() <= 0.5 ? b : hull(a, b);
 }
 inline Interval thresholded_relu(const Interval& x, const Interval& alpha) {
   if (x.lower() > alpha.upper()) return x;

@@ -18,9 +18,13 @@ concept ElementwiseUnary =
           op::Erf, op::Sqrt, op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh,
           op::Floor, op::Ceil, op::Sign, op::Pow, op::Clip, op::ThresholdedRelu>;
 
+/// A truth value of two numbers, 0 or 1
+template <class T>
+concept Comparison = OneOf<T, op::Greater, op::GreaterOrEqual, op::Equal>;
+
 /// y_i = a_i op b_i with broadcasting
 template <class T>
-concept ElementwiseBinary = OneOf<T, op::Add, op::Sub, op::Mul, op::Div, op::Min, op::Max, op::PRelu>;
+concept ElementwiseBinary = Comparison<T> || OneOf<T, op::Add, op::Sub, op::Mul, op::Div, op::Min, op::Max, op::PRelu>;
 
 /// One output element for every group of input elements
 template <class T>

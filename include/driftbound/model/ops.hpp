@@ -121,6 +121,19 @@ struct Min {};
 struct Max {};
 /// x for x >= 0, slope x below; inputs x, slope
 struct PRelu {};
+// Comparisons give truth values: the numbers 1 (it holds) and 0.
+/// 1 where a > b, else 0
+struct Greater {};
+/// 1 where a >= b, else 0
+struct GreaterOrEqual {};
+/// 1 where a = b, else 0
+struct Equal {};
+
+// ---- three operands, with broadcasting
+
+/// a where c > 1/2, else b; inputs c, a, b. That is Where for truth values c, and with truth values for a and b every
+/// logical operation.
+struct Choice {};
 
 // ---- reductions over `axes` (empty: all), kept with extent 1 where `keep_axes`
 
@@ -343,9 +356,10 @@ using OpAlternatives =
                  op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt, op::Softmax,
                  op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity,
                  op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil,
-                 op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::ReduceSum,
-                 op::ReduceMax, op::ReduceMin, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where,
-                 op::Windows, op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
+                 op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Greater,
+                 op::GreaterOrEqual, op::Equal, op::Choice, op::ReduceSum, op::ReduceMax, op::ReduceMin, op::Slice,
+                 op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows, op::Selu, op::Celu,
+                 op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
                  op::Gelu, op::LogSoftmax, op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::ReduceMean, op::ReduceL1,
                  op::ReduceL2, op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp, op::BatchNormalization,
                  op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,

@@ -10,9 +10,10 @@ namespace driftbound::bounds {
 
 /// A node at the centre: slopes are the Jacobian that the adjoint uses.
 struct Linearised {
-  /// One entry an operand. Functions of one element: a slope per output element. Mul, Div, Min, Max, PRelu: a slope per
-  /// output element for each operand. ReduceMax, ReduceMin: one per input element (1 at the chosen one). Empty: the op
-  /// is its own Jacobian (Add, Sub, Neg, Cast, selections, ReduceSum, Gemm, MatMul), or the output gives it (Softmax).
+  /// One entry an operand. Functions of one element: a slope per output element. Mul, Div, Min, Max, PRelu, comparisons
+  /// (0) and Choice (1 for the operand taken): a slope per output element for each operand. ReduceMax, ReduceMin: one
+  /// per input element (1 at the chosen one). Empty: the op is its own Jacobian (Add, Sub, Neg, Cast, selections,
+  /// ReduceSum, Gemm, MatMul), or the output gives it (Softmax).
   std::vector<std::vector<double>> slopes;
   std::vector<double> remainder;                ///< per output element; empty: all 0
   Magnitude lipschitz = Magnitude::infinite();  ///< functions of one element: the largest over the tensor

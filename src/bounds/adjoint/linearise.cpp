@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -71,6 +72,32 @@ public:
   Linearised operator()(const op::Min&) const { return binary(rules_.minimum); }
   Linearised operator()(const op::PRelu&) const { return binary(rules_.prelu); }
 
+  Linearised operator()(const op::Greater&) const { return compared(setting_.rules->greater); }
+  Linearised operator()(const op::GreaterOrEqual&) const { return compared(setting_.rules->greater_or_equal); }
+  Linearised operator()(const op::Equal&) const { return compared(setting_.rules->equal); }
+
+  /// As the operand taken; with the other one it differs by their distance and what both move.
+  Linearised operator()(const op::Choice&) const {
+    const Tensor<double>& c = view_.input(0);
+    const std::size_t n = view_.output->size();
+    const BroadcastIndex in_c(c.shape, view_.output->shape);
+    const std::array<BroadcastIndex, 2> index = {BroadcastIndex(view_.input(1).shape, view_.output->shape),
+                                                 BroadcastIndex(view_.input(2).shape, view_.output->shape)};
+    Linearised result;
+    result.slopes.assign(3, std::vector<double>(n));
+    for (std::size_t i = 0; i < n; ++i) {
+      const double condition = c.values[in_c(i)];
+      const std::size_t taken = condition > 0.5 ? 0 : 1, other = 1 - taken;
+      const auto value = [&](std::size_t which) { return view_.input(1 + which).values[index[which](i)]; };
+      const Magnitude moved = radius_at(radii_[1], index[0](i)) + radius_at(radii_[2], index[1](i));
+      const bool decides = setting_.rules->decides_choice(condition, radius_at(radii_[0], in_c(i)));
+      result.slopes[1 + taken][i] = 1.0;
+      result.remainder.push_back(
+          setting_.rules->choice(decides, value(taken), Magnitude(), value(other), moved).value());
+    }
+    return result;
+  }
+
   Linearised operator()(const op::ReduceMax&) const { return groups(rules_.reduce_max); }
   Linearised operator()(const op::ReduceMin&) const { return groups(rules_.reduce_min); }
 
@@ -128,7 +155,15 @@ private:
   }
   Linearised unary(LinearRules::Unary rule, double alpha = 0.0) const { return elements(rule, alpha); }
 
-  Linearised binary(LinearRules::Binary rule) const {
+  /// A truth value stays or jumps.
+  Linearised compared(Rules::Binary propagated) const {
+    return binary([propagated](double a, Magnitude ea, double b, Magnitude eb) {
+      return LinearPair{0.0, 0.0, propagated(a, ea, b, eb)};
+    });
+  }
+
+  template <class Rule>
+  Linearised binary(const Rule& rule) const {
     const Tensor<double>&a = view_.input(0), &b = view_.input(1);
     const std::size_t n = view_.output->size();
     const BroadcastIndex a_index(a.shape, view_.output->shape), b_index(b.shape, view_.output->shape);

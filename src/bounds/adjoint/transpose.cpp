@@ -56,7 +56,10 @@ public:
   Shares operator()(const op::Sub&) const {
     return each_wanted([&](std::size_t slot) { return by_factor(slot, slot == 0 ? 1.0 : -1.0); });
   }
-  Shares operator()(const OneOf<op::Mul, op::Div, op::Min, op::Max, op::PRelu> auto&) const {
+  Shares operator()(const OneOf<op::Mul, op::Div, op::Min, op::Max, op::PRelu, op::Choice> auto&) const {
+    return each_wanted([&](std::size_t slot) { return by_slopes(slot, slopes_of(slot, d_.size())); });
+  }
+  Shares operator()(const Comparison auto&) const {
     return each_wanted([&](std::size_t slot) { return by_slopes(slot, slopes_of(slot, d_.size())); });
   }
 

@@ -144,6 +144,20 @@ public:
   DeviceTensor operator()(const op::Min&) { return pairs(DRIFTBOUND_MIN); }
   DeviceTensor operator()(const op::Max&) { return pairs(DRIFTBOUND_MAX); }
   DeviceTensor operator()(const op::PRelu&) { return pairs(DRIFTBOUND_PRELU); }
+  DeviceTensor operator()(const op::Greater&) { return pairs(DRIFTBOUND_GREATER); }
+  DeviceTensor operator()(const op::GreaterOrEqual&) { return pairs(DRIFTBOUND_GREATER_OR_EQUAL); }
+  DeviceTensor operator()(const op::Equal&) { return pairs(DRIFTBOUND_EQUAL); }
+  DeviceTensor operator()(const op::Choice&) {
+    const DeviceTensor c = input(0), a = input(1), b = input(2);
+    DeviceTensor y = values_.allocate(shape_);
+    if (count(y) == 0) return y;
+    const std::vector<driftbound_view> views = merged_views(
+        shape_,
+        {broadcast_strides(c.shape, shape_), broadcast_strides(a.shape, shape_), broadcast_strides(b.shape, shape_)});
+    device_.call(device_.functions().choose, real_of<Real>, c.data(), &views[0], a.data(), &views[1], b.data(),
+                 &views[2], y.data());
+    return y;
+  }
 
   DeviceTensor operator()(const op::ReduceSum&) { return reduced(DRIFTBOUND_REDUCE_SUM); }
   DeviceTensor operator()(const op::ReduceMax&) { return reduced(DRIFTBOUND_REDUCE_MAX); }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Counts up with every change of this file; a module of another number is refused. */
-#define DRIFTBOUND_DEVICE_INTERFACE 2u
+#define DRIFTBOUND_DEVICE_INTERFACE 3u
 #define DRIFTBOUND_DEVICE_MAX_RANK 12
 
 #ifdef __cplusplus
@@ -79,7 +79,10 @@ typedef enum driftbound_binary {
   DRIFTBOUND_DIV = 3,
   DRIFTBOUND_MIN = 4,
   DRIFTBOUND_MAX = 5,
-  DRIFTBOUND_PRELU = 6 /* b: slopes */
+  DRIFTBOUND_PRELU = 6,   /* b: slopes */
+  DRIFTBOUND_GREATER = 7, /* a > b: 0 or 1, as the next two */
+  DRIFTBOUND_GREATER_OR_EQUAL = 8,
+  DRIFTBOUND_EQUAL = 9
 } driftbound_binary;
 
 typedef enum driftbound_reduction {
@@ -160,6 +163,10 @@ typedef struct driftbound_device_functions {
    * gaps either. */
   int (*binary)(driftbound_device* device, driftbound_real real, driftbound_binary function, const void* a,
                 const driftbound_view* a_view, const void* b, const driftbound_view* b_view, void* y);
+
+  /* y[i] = a[i] where c[i] > 1/2, else b[i]; y without gaps and none of the operands. */
+  int (*choose)(driftbound_device* device, driftbound_real real, const void* c, const driftbound_view* c_view,
+                const void* a, const driftbound_view* a_view, const void* b, const driftbound_view* b_view, void* y);
 
   /* to[i] = from[table[i]] wherever table[i] >= 0; 2, 4 or 8 bytes an element, the table on the device. */
   int (*gather)(driftbound_device* device, int32_t bytes_per_element, const void* from, const int64_t* table, void* to,

@@ -52,6 +52,24 @@ DRIFTBOUND_HD Real minimum(Real a, Real b) {
   return b < a || b != b ? b : a;
 }
 
+/// Truth values, 0 or 1; NaN is neither greater than anything nor equal to it
+template <class Real>
+DRIFTBOUND_HD Real greater(Real a, Real b) {
+  return a > b ? Real(1) : Real(0);
+}
+template <class Real>
+DRIFTBOUND_HD Real greater_or_equal(Real a, Real b) {
+  return a >= b ? Real(1) : Real(0);
+}
+template <class Real>
+DRIFTBOUND_HD Real equal(Real a, Real b) {
+  return a == b ? Real(1) : Real(0);
+}
+template <class Real>
+DRIFTBOUND_HD Real choice(Real c, Real a, Real b) {
+  return c > Real(0.5) ? a : b;
+}
+
 /// The elements of one Softmax group, `stride` apart; y may be x. The sum is an ordered_sum.
 /// Domain:    length >= 1
 template <class Functions, class Real>
