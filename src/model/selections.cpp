@@ -115,16 +115,36 @@ void require_pads_fit(const op::Pad& pad, std::size_t rank) {
       fmt::format("pads for {} and {} axes of a tensor of rank {}", pad.before.size(), pad.after.size(), rank));
 }
 
-/// The position of the tap of this window that lies inside the input and nearest to `at`.
-std::int64_t nearest_inside(const WindowAxis& axis, std::int64_t origin, std::int64_t at) {
+/// The first tap of a window that lies at 0 or behind it, and an end of those inside the input.
+struct TapsInside {
+  std::int64_t first = 0, end = 0;
+};
+
+/// Throws:    ShapeMismatch where there are none
+TapsInside taps_inside(const WindowAxis& axis, std::int64_t origin) {
   const std::int64_t first =
       origin >= 0 ? origin : origin + (-origin + axis.dilation - 1) / axis.dilation * axis.dilation;
   const std::int64_t end = std::min(axis.input, origin + axis.dilation * (axis.kernel - 1) + 1);
-  if (first >= end) {
-    throw ShapeMismatch(fmt::format("a window of {} taps lies outside an extent of {}", axis.kernel, axis.input));
-  }
-  const std::int64_t last = first + (end - 1 - first) / axis.dilation * axis.dilation;
-  return std::clamp(at, first, last);
+  if (first < end) return {first, end};
+  throw ShapeMismatch(
+      fmt::format("a window of {} taps (dilation {}) that starts at {} lies entirely in the padding of an extent of {} "
+                  "(pads {} and {}); what it takes the maximum of is nothing",
+                  axis.kernel, axis.dilation, origin, axis.input, axis.before, axis.after));
+}
+
+/// The position of the tap of this window that lies inside the input and nearest to `at`.
+std::int64_t nearest_inside(const WindowAxis& axis, std::int64_t origin, std::int64_t at) {
+  const TapsInside taps = taps_inside(axis, origin);
+  return std::clamp(at, taps.first, taps.first + (taps.end - 1 - taps.first) / axis.dilation * axis.dilation);
+}
+
+/// The outermost windows are the first to miss the input, unless it fits between two taps.
+void require_taps_inside(const WindowAxis& axis) {
+  constexpr std::int64_t most_tried = 1 << 16;
+  const bool fits_between_taps = axis.dilation > axis.input;
+  const std::int64_t tried = fits_between_taps ? std::min(axis.output, most_tried) : 1;
+  for (std::int64_t window = 0; window < tried; ++window) taps_inside(axis, window * axis.stride - axis.before);
+  taps_inside(axis, (axis.output - 1) * axis.stride - axis.before);
 }
 
 }  // namespace
@@ -268,6 +288,7 @@ Shape windows_shape(const op::Windows& windows, const Shape& input) {
   const std::vector<WindowAxis> axes = window_axes(windows.geometry, windows.geometry.kernel, input);
   Shape kernel, outputs;
   for (const WindowAxis& axis : axes) {
+    if (windows.outside == op::Windows::Outside::nearest) require_taps_inside(axis);
     kernel.push_back(axis.kernel);
     outputs.push_back(axis.output);
   }

@@ -216,6 +216,22 @@ TEST_CASE("Gather, Expand, Tile and Where put their extents in place") {
   CHECK(contains(complaint(op::Choice{}, {{2}, {3}, {1}}), "[2]"));
 }
 
+TEST_CASE("a maximum over a window that lies entirely in the padding is refused, a mean is not") {
+  using AutoPad = op::WindowGeometry::AutoPad;
+  const auto pooled = [](std::int64_t kernel, std::int64_t dilation, std::int64_t before, std::int64_t after) {
+    return op::WindowGeometry{{kernel}, {1}, {dilation}, {before}, {after}, AutoPad::none, false};
+  };
+  for (const op::WindowGeometry& geometry : {pooled(2, 1, 2, 0), pooled(2, 1, 0, 2), pooled(2, 3, 2, 2)}) {
+    const std::string why = complaint(op::MaxPool{geometry}, {{1, 1, 2}});
+    CHECK(contains(why, "(MaxPool)"));
+    CHECK(contains(why, "lies entirely in the padding of an extent of 2"));
+    CHECK(contains(why, "its inputs are [1, 1, 2]"));
+    CHECK(shape_of(op::AveragePool{geometry, true}, {{1, 1, 2}}).size() == 3);
+  }
+  CHECK(shape_of(op::MaxPool{pooled(2, 1, 1, 1)}, {{1, 1, 2}}) == Shape{1, 1, 3});
+  CHECK(shape_of(op::MaxPool{pooled(2, 2, 2, 2)}, {{1, 1, 2}}) == Shape{1, 1, 4});
+}
+
 TEST_CASE("Pad adds and cuts, and copies from nothing only zeros") {
   const auto padded = [](std::int64_t before, std::int64_t after) {
     return op::Pad{op::Pad::Mode::constant, {0, before}, {0, after}, 0.0};
