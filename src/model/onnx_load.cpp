@@ -160,10 +160,19 @@ private:
       if (scope.values.count(input.name) != 0) continue;
       const StoredTensor* constant = constant_input(input);
       introduce(scope, order, input.name, constant != nullptr ? Known::of(*constant) : known_input(input));
+      remember_open_input(known_.back());
     }
     for (const auto& [name, tensor] : constants_.tensors) {
       if (seen.count(name) == 0) throw InvalidArgument("the model has no input " + in_quotes(name));
     }
+  }
+
+  void remember_open_input(Known& known) {
+    open_inputs_.resize(open_extents_);
+    known_open_inputs_.resize(open_extents_, nullptr);
+    if (!known.id || !known.shape || known.shape->empty() || !known.shape->front().is_open()) return;
+    open_inputs_[known.shape->front().symbol()] = known.type;
+    known_open_inputs_[known.shape->front().symbol()] = &known;
   }
 
   /// The tensor that the caller fixed an input to; null for the others.
@@ -268,7 +277,8 @@ private:
     if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
 
     const std::vector<Operand> views = views_of(operands);
-    const NodeView view{node, *scope.opset, views, outputs_used(scope, node), owner_, data_files_, allowance_};
+    const NodeView view{node,   *scope.opset, views,      outputs_used(scope, node),
+                        owner_, data_files_,  allowance_, open_inputs_};
     if (std::optional<IntegerTensor> integers = fold_integers(view)) return define_integers(scope, node, *integers);
     Mapping mapping = map_node(view);
     if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) throw Unsupported(not_mapped->reason);
@@ -389,6 +399,7 @@ private:
     }
     const auto known_of = [&](const MappedOps::Input& input) {
       if (input.source == MappedOps::Source::slot) return operands.at(input.index);
+      if (input.source == MappedOps::Source::open_input) return known_open_inputs_.at(input.index);
       return input.source == MappedOps::Source::step ? results.at(input.index) : constants.at(input.index);
     };
     for (std::size_t i = 0; i < mapped.steps.size(); ++i) {
@@ -614,6 +625,8 @@ private:
   Allowance allowance_;  ///< for what is made from the file's parts
   std::deque<Known> known_;
   std::size_t open_extents_ = 0;
+  std::vector<std::optional<ElementType>> open_inputs_;  ///< by symbol: an input whose axis 0 has this extent
+  std::vector<Known*> known_open_inputs_;                ///< the same
   std::unordered_map<std::string_view, std::size_t> symbols_;
   std::unordered_set<std::string> layer_names_;
   std::unordered_map<std::string, std::size_t> times_named_;

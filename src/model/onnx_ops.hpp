@@ -41,6 +41,8 @@ struct NodeView {
   const std::shared_ptr<const void>& owner;  ///< keeps the file alive
   DataFiles& data_files;
   Allowance& allowance;  ///< for constants that the file describes but does not hold
+  /// For every symbol of an open extent, the type of a graph input whose axis 0 has this extent.
+  std::span<const std::optional<ElementType>> open_inputs;
 };
 
 /// The node is one of our ops, which computes its first output …
@@ -50,10 +52,10 @@ struct MappedOp {
 };
 /// … several of our ops …
 struct MappedOps {
-  enum class Source { slot, step, constant };
+  enum class Source { slot, step, constant, open_input };
   struct Input {
     Source source = Source::slot;
-    std::size_t index = 0;  ///< of the node's input, of an earlier step, or of `constants`
+    std::size_t index = 0;  ///< of the node's input, of an earlier step, of `constants`, of NodeView::open_inputs
   };
   struct Step {
     Op op;

@@ -60,9 +60,9 @@ constexpr std::size_t tensor_memory = sizeof(Bytes) + table_entry + sizeof(Known
 /// Parsed, among the values, among those seen, what is known of it, in the graph, and its shape and name when checked.
 constexpr std::size_t graph_input_memory =
     sizeof(ValueInfoProto) + 3 * table_entry + sizeof(Known) + sizeof(Value) + 4 * small_list;
-/// As parsed (twice, in a list just grown), among the symbols, declared (the same), and in shapes.
-constexpr std::size_t dimension_memory =
-    3 * sizeof(Dimension) + table_entry + 3 * sizeof(DeclaredDimension) - sizeof(Dimension);
+/// As parsed (twice, in a list just grown), among the symbols, declared (the same), in shapes, and as rows of an input.
+constexpr std::size_t dimension_memory = 3 * sizeof(Dimension) + table_entry + 3 * sizeof(DeclaredDimension) -
+                                         sizeof(Dimension) + 3 * (sizeof(std::optional<ElementType>) + sizeof(Known*));
 
 constexpr std::array<Part, 41> parts = {{{Kind::model, 7, Kind::graph, 256},
                                          {Kind::model, 8, Kind::single, 96},

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "model/onnx_attributes.hpp"
+#include "model/onnx_integers.hpp"
 #include "model/onnx_rules.hpp"
 #include "model/text.hpp"
 
@@ -39,10 +40,42 @@ Mapping map_gather(const NodeView& node) {
                   {0}};
 }
 
+/// A target of which axis 0 alone is open: by the rows of a graph input, of which a single element is kept.
+/// Elements of that are in no result.
+std::optional<Mapping> map_expand_to_rows(const NodeView& node) {
+  const auto integers = Integers::of(node.operands[1]);
+  const auto rank = rank_of(node, 0);
+  const auto& type = node.operands[0].type;
+  if (!integers || !rank || !type || integers->shape().size() != 1 || integers->size() > highest_rank)
+    return std::nullopt;
+  const OpenShape& own = *node.operands[0].shape;
+  if (integers->size() == 0 || *rank > integers->size() || !(*integers)[0].is_open() || (*integers)[0].factor() != 1)
+    return std::nullopt;
+  const bool has_rows = *rank == integers->size() && !(own[0].is_number() && own[0].value() == 1);
+  const std::size_t symbol = (*integers)[0].symbol();
+  const std::optional<ElementType> of_input = node.open_inputs[symbol];
+  if (has_rows || !of_input) return std::nullopt;
+  op::Expand one_row{{1}};
+  op::Reshape behind_rows{{0}, false};
+  for (std::size_t axis = 1; axis < integers->size(); ++axis) {
+    if (!(*integers)[axis].is_number()) return std::nullopt;
+    one_row.target.push_back((*integers)[axis].value());
+    behind_rows.target.push_back(1);
+  }
+  MappedOps mapped;
+  const MappedOps::Input row = mapped.add(std::move(one_row), {MappedOps::slot(0)});
+  MappedOps::Input rows = mapped.add(op::Flatten{1}, {{MappedOps::Source::open_input, symbol}});
+  rows = mapped.add(op::Slice{{0}, {1}, {1}, {}}, {rows});
+  rows = mapped.add(std::move(behind_rows), {rows});
+  if (*of_input != *type) rows = mapped.add(op::Cast{*type}, {rows});
+  mapped.outputs = {mapped.add(op::Where{{}, {true}}, {row, rows})};
+  return mapped;
+}
+
 Mapping map_expand(const NodeView& node) {
-  const auto target = constant_integers(node, 1);
-  if (!target) return NotMapped{"its shape is computed, not a constant"};
-  return MappedOp{op::Expand{*target}, {0}};
+  if (const auto target = constant_integers(node, 1)) return MappedOp{op::Expand{*target}, {0}};
+  if (auto mapped = map_expand_to_rows(node)) return std::move(*mapped);
+  return NotMapped{"its shape is computed, not a constant"};
 }
 
 Mapping map_tile(const NodeView& node) {
@@ -215,7 +248,12 @@ Mapping map_resize(const NodeView& node) {
 constexpr std::array<Rule, 9> rules = {{
     {"Slice", 1, 5, means<op::Slice>(map_slice, "constant bounds, axes and steps"), {"starts", "ends", "axes"}, 1},
     {"Gather", 2, 2, means<op::Gather>(map_gather, "constant indices"), {"axis"}, 1},
-    {"Expand", 2, 2, means<op::Expand>(map_expand, "a constant shape"), {}, 8},
+    {"Expand",
+     2,
+     2,
+     means<op::Expand, op::Where>(map_expand, "a constant shape, but for an axis 0 that follows that of an input"),
+     {},
+     8},
     {"Tile", 2, 2, means<op::Tile>(map_tile, "constant repeats"), {}, 6},
     {"Pad", 1, 4, means<op::Pad>(map_pad, "constant pads, axes and value"), {"mode", "pads", "paddings", "value"}, 1},
     {"Where", 3, 3, means<op::Where, op::Choice>(map_where), {}, 9},

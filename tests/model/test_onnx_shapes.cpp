@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/load_errors.hpp"
 
@@ -284,6 +285,43 @@ TEST_CASE("the batch axis is followed through layers that work row by row") {
   const Graph graph = loaded(model.node("Relu", {"y"}, "z"));
   CHECK(batch_layout(graph).batched);
   CHECK(infer_shapes(graph, {{7, 3, 4}}).at(graph.outputs[0]) == Shape{7, 2, 3});
+}
+
+TEST_CASE("a constant expands to as many rows as an input has, of any type, and keeps samples apart") {
+  OnnxModel model;
+  model.input("x", {"N", 2, 3})
+      .initializer("token", {1, 1, 3}, std::vector<float>{7, 8, 9})
+      .initializer("first", {1}, Integers{0})
+      .initializer("rest", {2}, Integers{1, 3})
+      .node("Shape", {"x"}, "s")
+      .node("Gather", {"s", "first"}, "batch")
+      .node("Concat", {"batch", "rest"}, "target", {A::of_int("axis", 0)})
+      .node("Expand", {"token", "target"}, "tokens", {}, "expanded")
+      .node("Concat", {"tokens", "x"}, "y", {A::of_int("axis", 1)})
+      .output("y");
+  const Graph joined = loaded(model);
+  CHECK(batch_layout(joined).batched);
+  CHECK(infer_shapes(joined, {{5, 2, 3}}).at(joined.outputs[0]) == Shape{5, 3, 3});
+  Tensor<float> x({2, 2, 3});
+  x.values.front() = std::numeric_limits<float>::quiet_NaN();  // not to be seen in what is expanded
+  const std::vector<double> y = evaluate_as<double>(joined, Inputs{{{"x", StoredTensor::from(x)}}}).back().values;
+  for (const std::size_t start : {std::size_t{0}, std::size_t{9}}) {
+    for (std::size_t i = 0; i < 3; ++i) CHECK(y.at(start + i) == 7.0 + static_cast<double>(i));
+  }
+
+  OnnxModel of_ids;  // rows of an input of another type
+  of_ids.input("ids", {"N", 2}, onnx_int64)
+      .initializer("token", {3}, std::vector<float>{7, 8, 9})
+      .initializer("first", {1}, Integers{0})
+      .initializer("three", {1}, Integers{3})
+      .node("Shape", {"ids"}, "s")
+      .node("Gather", {"s", "first"}, "batch")
+      .node("Concat", {"batch", "three"}, "target", {A::of_int("axis", 0)})
+      .node("Expand", {"token", "target"}, "y")
+      .output("y");
+  const Graph graph = loaded(of_ids);
+  CHECK(batch_layout(graph).batched);
+  CHECK(infer_shapes(graph, {{5, 2}}).at(graph.outputs[0]) == Shape{5, 3});
 }
 
 TEST_CASE("extents that stay open are refused by node, with what to do") {
