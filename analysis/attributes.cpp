@@ -159,7 +159,10 @@ struct AttributesOf {
   A operator()(const op::Attention& op) const {
     A result = A().add_if(op.is_causal, "causal").add_if(op.scale != 0.0, "scale " + number(op.scale));
     result.add_if(op.softcap != 0.0, "softcap " + number(op.softcap));
-    return result.add_if(op.query_heads != 0, fmt::format("heads {} and {}", op.query_heads, op.key_heads));
+    result.add_if(op.query_heads != 0, fmt::format("heads {} and {}", op.query_heads, op.key_heads));
+    result.add_if(op.first_query != 0, fmt::format("first query {}", op.first_query));
+    if (!op.visible.empty()) result.add("visible " + nested_text(texts_of(op.visible), op.visible_shape));
+    return result.add_if(op.result != op::Attention::Result::attended, std::string(result_of(op)));
   }
   A operator()(const op::RotaryEmbedding& op) const {
     A result = A().add_if(op.interleaved, "interleaved").add_if(op.heads != 0, fmt::format("heads {}", op.heads));
@@ -171,6 +174,22 @@ struct AttributesOf {
   requires std::is_empty_v<T> A operator()(const T&) const { return {}; }
 
 private:
+  static std::string_view result_of(const op::Attention& attention) {
+    using Result = op::Attention::Result;
+    switch (attention.result) {
+      case Result::products:
+        return "products alone";
+      case Result::capped:
+        return "up to softcap";
+      case Result::masked:
+        return "up to the mask";
+      case Result::weights:
+        return "weights alone";
+      case Result::attended:
+        break;
+    }
+    return "";
+  }
   static std::string groups(std::int64_t count) { return fmt::format("groups {}", count); }
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/attributes.hpp"
 #include "analysis/formula.hpp"
 #include "analysis/op_table.hpp"
 #include "bounds/rules.hpp"
@@ -251,6 +252,11 @@ TEST_CASE("formulas tell ops of other attributes apart") {
   CHECK(formulas_of(op::Slice{{0, 1}, {2, end}, {1, 3}, {1, 2}}, {{}}) == Lines{"Slice(x; axis 1: 0:2, axis 3: 1::2)"});
   CHECK(formulas_of(op::Where{{2, 2}, {true, false, true, true}}, {{}, {}}) ==
         Lines{"Where(x, z; condition [[1, 0], [1, 1]])"});
+  CHECK(analysis::attributes_of(op::Attention{}) == "");
+  CHECK(analysis::attributes_of(
+            op::Attention{true, 0, 0, 0, 0, 2, {1, 2}, {true, false}, op::Attention::Result::weights}) ==
+        "causal, first query 2, visible [[1, 0]], weights alone");
+  CHECK(analysis::attributes_of(op::Attention{.result = op::Attention::Result::products}) == "products alone");
   CHECK(formulas_of(op::ReduceSum{{1, 2}, true}, {{}}) == Lines{"ReduceSum(x; axes [1, 2])"});
   CHECK(formulas_of(op::Pow{3.0}, {{}}) == Lines{"Pow(x; 3)"});
   CHECK(formulas_of(op::Abs{}, {{}}) == Lines{"Abs(x)"});
