@@ -61,8 +61,9 @@ double first_place(double x) {
 
 namespace {
 
-/// One rounding to nearest without flushing.
+/// One rounding to nearest without flushing; 0 is in every format.
 double nearest_error(double largest, const Format& format) {
+  if (largest == 0.0) return 0.0;
   const double u = std::bit_cast<double>(static_cast<std::uint64_t>(1023 - format.precision) << 52);  // 2^-precision
   const double eta = std::max(0.5 * format.smallest_subnormal, std::numeric_limits<double>::denorm_min());
   return largest <= format.largest ? std::max(u * first_place(largest), eta) : std::numeric_limits<double>::infinity();

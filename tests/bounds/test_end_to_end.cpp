@@ -267,3 +267,53 @@ TEST_CASE("the parts of an error add up to it through products, quotients, softm
   }
   MESSAGE("what the parts leave over: " << largest_rest << " of what they may");
 }
+
+namespace {
+
+/// h = relu(W x + b), h += relu(W h + b), sum of h; some neurons of both layers are far below 0, or left out.
+Graph residual_network(std::int64_t neurons, std::int64_t idle_ones, Generator& generator) {
+  const std::int64_t width = neurons + idle_ones;
+  const auto weights = [&](std::int64_t inputs, std::int64_t outputs, std::int64_t read) {
+    Tensor<float> w({inputs, outputs});
+    for (std::int64_t i = 0; i < read; ++i) {
+      for (std::int64_t j = 0; j < std::min(neurons, outputs); ++j)
+        w.values[static_cast<std::size_t>(i * outputs + j)] = static_cast<float>(uniform(generator, -1.0, 1.0));
+    }
+    return StoredTensor::from(w);
+  };
+  Tensor<float> bias({width});
+  for (std::size_t j = 0; j < bias.size(); ++j) bias.values[j] = j < static_cast<std::size_t>(neurons) ? 0.5f : -100.0f;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {2, ""}});
+  const ValueId b = graph.add_constant("b", StoredTensor::from(bias));
+  const auto layer = [&](const std::string& name, ValueId from, std::int64_t inputs, std::int64_t read) {
+    const ValueId w = graph.add_constant("w" + name, weights(inputs, width, read));
+    return graph.add_node("relu" + name, op::Relu{}, {graph.add_node(name, op::Gemm{}, {from, w, b})});
+  };
+  const ValueId first = layer("first", x, 2, 2);
+  const ValueId second = layer("second", first, width, neurons);
+  const ValueId sum = graph.add_node("sum", op::Add{}, {first, second});
+  const ValueId head = graph.add_constant("head", weights(width, 1, neurons));
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {sum, head})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("neurons that are 0 in every run are no terms of later sums, behind an Add either (T-22, T-68)") {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    Generator generator(seed), same_again(seed);
+    const Graph with = residual_network(6, 40, generator), without = residual_network(6, 0, same_again);
+    const Inputs inputs = random_inputs(with, samples, generator);
+    for (const std::string name : {"adjoint/any-order", "adjoint/order-aware"}) {
+      const std::vector<double> among_idle_ones =
+          values_of(end_to_end_bounds(with, run_of(with, inputs)).layers.back(), name);
+      const std::vector<double> alone =
+          values_of(end_to_end_bounds(without, run_of(without, inputs)).layers.back(), name);
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        INFO(name, " of sample ", i);
+        CHECK(among_idle_ones[i] <= 1.001 * alone[i]);
+      }
+    }
+  }
+}
