@@ -12,6 +12,7 @@
 #include "analysis/attributes.hpp"
 #include "analysis/exact_function.hpp"
 #include "analysis/formula.hpp"
+#include "analysis/table.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "driftbound/evaluate/evaluation_of.hpp"
@@ -24,27 +25,9 @@
 namespace driftbound::analysis {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 std::string join(const auto& parts, std::string_view separator = ", ") {
   std::string text;
   for (const auto& part : parts) text += fmt::format("{}{}", text.empty() ? "" : separator, part);
-  return text;
-}
-
-/// Columns as wide as their widest cell: a table for a terminal that Markdown reads too.
-std::string table(const std::vector<Strings>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Strings& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string text;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t i = 0; i < rows[r].size(); ++i) text += fmt::format("| {:<{}} ", rows[r][i], widths[i]);
-    text += "|\n";
-    if (r > 0) continue;
-    for (const std::size_t width : widths) text += "|" + std::string(width + 2, '-');
-    text += "|\n";
-  }
   return text;
 }
 

@@ -91,7 +91,7 @@ void RunSettings::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))
       ->capture_default_str();
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
-      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}));
   app.add_option("--gemm", gemm, "What multiplies matrices on a GPU (auto: ordered with --order, else cublas)")
       ->check(CLI::IsMember({"auto", "cublas", "cublas-pedantic", "ordered"}))
       ->capture_default_str();

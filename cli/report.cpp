@@ -14,13 +14,14 @@
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/reference/reference_file.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 
 namespace driftbound::cli {
 namespace {
 
 struct ReportSettings {
   std::string command;
-  std::string model, trace, json, html, csv, junit, save_trace, save_reference;
+  std::string model, trace, functions, json, html, csv, junit, save_trace, save_reference;
   std::string fail_on = "violation";
   InputOptions inputs;
   RunSettings run;
@@ -41,6 +42,7 @@ Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std
   if (!settings.trace.empty()) {
     Trace trace = read_trace(graph, model_sha256, settings.trace);
     require_finite_inputs(trace.inputs, settings.trace);
+    if (!settings.functions.empty()) trace.arithmetic.functions = function_library(settings.functions).functions;
     return trace;
   }
   return run_model(graph, model_sha256, settings.inputs, settings.run, settings.quiet);
@@ -121,6 +123,8 @@ int report(const ReportSettings& settings) {
     if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
   if (!settings.trace.empty() && !settings.inputs.file.empty())
     throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
+  if (settings.trace.empty() && !settings.functions.empty())
+    throw InvalidArgument("report: --functions is for a recorded run (--trace); our own functions are known");
   if (!settings.trace.empty() && !settings.run.rows.empty())
     throw InvalidArgument("report: --rows and --trace exclude each other; a trace has the rows that were recorded");
   settings.run.check();
@@ -161,6 +165,8 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
   settings->inputs.add_to(app);
   settings->run.add_to(app);
   app.add_option("--trace", settings->trace, "Judge this recorded run instead of running the model");
+  app.add_option("--functions", settings->functions,
+                 "Library whose functions the recorded run called, in place of what it says (inspect --functions)");
   app.add_option("--scalar", settings->scalars, "Number of interest: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")

@@ -4,16 +4,25 @@
 
 namespace driftbound::bounds {
 
-double units_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions) {
+namespace {
+
+std::string text_of(double number) {
+  std::string text = std::to_string(number);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+FunctionError error_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions) {
   const FunctionAccuracy& accuracy = setting.arithmetic->accuracy(function);
   if (!is_correctly_rounded(accuracy)) {
-    std::string text = std::to_string(accuracy.units);
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    conditions.insert(std::string(function) + " within " + text + " (u |f| + eta), " +
-                      std::string(name_of(accuracy.evidence)) + ": " + accuracy.source);
+    const std::string absolute = accuracy.absolute_units == 0.0 ? "" : " + " + text_of(accuracy.absolute_units) + " u";
+    conditions.insert(std::string(function) + " within " + text_of(accuracy.units) + " (u |f| + eta)" + absolute +
+                      ", " + std::string(name_of(accuracy.evidence)) + ": " + accuracy.source);
   }
-  return accuracy.units;
+  return {accuracy.units, accuracy.absolute_units};
 }
 
 }  // namespace driftbound::bounds

@@ -4,12 +4,13 @@
 #include <string>
 #include <string_view>
 
+#include "bounds/functions.hpp"
 #include "bounds/node_view.hpp"
 
 namespace driftbound::bounds {
 
 /// The accuracy of a function, noted among the conditions unless it is IEEE 754's or MPFR's correct rounding.
 /// Throws:    Unsupported where the arithmetic has no entry for it
-double units_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions);
+FunctionError error_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions);
 
 }  // namespace driftbound::bounds

@@ -47,11 +47,11 @@ public:
   }
   Errors operator()(const op::Elu& elu) const {
     const Magnitude constant = constant_error(elu.alpha);
-    const double units = units_of("expm1", setting_, conditions_);
+    const FunctionError accuracy = error_of("expm1", setting_, conditions_);
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;
-      const Magnitude before = alpha * rules_.allowed_error(inside, units, machine_) + constant * inside;
+      const Magnitude before = alpha * rules_.allowed_error(inside, accuracy, machine_) + constant * inside;
       return before + rounded(y + before);
     });
   }
@@ -104,7 +104,7 @@ public:
 
   /// T-17 at every operand within its radius.
   Errors operator()(const op::Softmax& softmax) const {
-    const double units = units_of("exp", setting_, conditions_);
+    const FunctionError accuracy = error_of("exp", setting_, conditions_);
     const ReductionPlan plan = plan_reduction(softmax, node_.view.output->shape);
     const Magnitude factor = sum_factor(plan.length - 1, path_factor(rules_.sum_height(machine_.order, plan.length)));
     const auto length = static_cast<std::size_t>(plan.length);
@@ -118,7 +118,7 @@ public:
           row.radii[j] = radius_at(node_.operand_radii[0], index(j)).value();
           row.results[j] = result(index(j)).value();
         }
-        rules_.unrecorded_softmax_error(row, units, factor, machine_, bound);
+        rules_.unrecorded_softmax_error(row, accuracy, factor, machine_, bound);
         for (std::size_t j = 0; j < length; ++j) errors[index(j)] = bound[j];
       }
     }
@@ -194,9 +194,9 @@ private:
   }
 
   Errors function(std::string_view name) const {
-    const double units = units_of(name, setting_, conditions_);
+    const FunctionError accuracy = error_of(name, setting_, conditions_);
     return outputs([&](Magnitude f) {
-      const Magnitude error = rules_.allowed_error(f, units, machine_);
+      const Magnitude error = rules_.allowed_error(f, accuracy, machine_);
       return error + stored(f + error);
     });
   }

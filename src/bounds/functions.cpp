@@ -17,19 +17,20 @@ double constant_as_used(double alpha, const Machine& machine) {
 
 }  // namespace
 
-Magnitude allowed_error(Magnitude largest, double units, const Machine& machine) {
+Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine& machine) {
   const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
-  return Magnitude(units) * inner_rounding(largest, machine) + flushed;
+  const Magnitude absolute = Magnitude(accuracy.absolute_units) * Magnitude(machine.u);
+  return Magnitude(accuracy.units) * inner_rounding(largest, machine) + absolute + flushed;
 }
 
-Magnitude function_error(double y, double units, const Machine& machine) {
+Magnitude function_error(double y, FunctionError accuracy, const Machine& machine) {
   const Magnitude stored = storing_error(y, machine);
-  const double shrunk = sub_down(1.0, mul_up(units, machine.u));
-  return divide_up(allowed_error(Magnitude(y) + stored, units, machine), shrunk) + stored;
+  const double shrunk = sub_down(1.0, mul_up(accuracy.units, machine.u));
+  return divide_up(allowed_error(Magnitude(y) + stored, accuracy, machine), shrunk) + stored;
 }
 
-Magnitude foreign_sigmoid_error(double x, double y, double units, const Machine& machine) {
-  const Magnitude accurate = function_error(y, units, machine);
+Magnitude foreign_sigmoid_error(double x, double y, FunctionError accuracy, const Machine& machine) {
+  const Magnitude accurate = function_error(y, accuracy, machine);
   const double omega = machine.accumulator->smallest_normal;
   const double sigmoid = exp_up(x);
   if (sigmoid > omega) return accurate;
@@ -44,11 +45,11 @@ Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& mach
   return constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
 }
 
-Magnitude elu_error(double x, double y, double alpha, double units, const Machine& machine) {
+Magnitude elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine) {
   if (x >= 0.0) return storing_error(y, machine);
   const double used = constant_as_used(alpha, machine);
   const Magnitude exact(std::min(-x, 1.0));  // |e^x - 1| <= min(|x|, 1)
-  const Magnitude inner = Magnitude(used) * allowed_error(exact, units, machine);
+  const Magnitude inner = Magnitude(used) * allowed_error(exact, accuracy, machine);
   const Magnitude constant = constant_error(alpha, machine) * exact;
   const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
   return inner + constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));

@@ -92,30 +92,30 @@ public:
   }
   void operator()(const op::Elu& elu) {
     result_.theorem = "T-18";
-    const double units = units_of("expm1", setting_, result_.conditions);
-    unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, units, machine_); });
+    const FunctionError accuracy = error_of("expm1", setting_, result_.conditions);
+    unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, accuracy, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
   void operator()(const op::Sigmoid&) {
     if (setting_.is_own_run) return function("sigmoid");
     result_.theorem = "T-16";
-    const double units = units_of("sigmoid", setting_, result_.conditions);
-    unary([&](double x, double y) { return rules_.foreign_sigmoid_error(x, y, units, machine_); });
+    const FunctionError accuracy = error_of("sigmoid", setting_, result_.conditions);
+    unary([&](double x, double y) { return rules_.foreign_sigmoid_error(x, y, accuracy, machine_); });
   }
   void operator()(const op::Softplus&) { function("softplus"); }
   void operator()(const op::Sin&) { function("sin"); }
   void operator()(const op::Cos&) { function("cos"); }
   void operator()(const op::Erf&) { function("erf"); }
   void operator()(const op::Sqrt&) {
-    const double units = units_of("sqrt", setting_, result_.conditions);
-    if (units != 1.0) return function("sqrt");
+    const FunctionError accuracy = error_of("sqrt", setting_, result_.conditions);
+    if (accuracy.units != 1.0 || accuracy.absolute_units != 0.0) return function("sqrt");
     unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
   }
   void operator()(const op::Exp&) {
     result_.theorem = "T-16";
-    const double units = units_of("exp", setting_, result_.conditions);
+    const FunctionError accuracy = error_of("exp", setting_, result_.conditions);
     unary([&](double x, double y) {
-      return rules_.exp_is_covered(x, machine_) ? rules_.function_error(y, units, machine_) : Magnitude::infinite();
+      return rules_.exp_is_covered(x, machine_) ? rules_.function_error(y, accuracy, machine_) : Magnitude::infinite();
     });
   }
   void operator()(const op::Log&) { function("log"); }
@@ -278,8 +278,8 @@ private:
 
   void function(std::string_view name) {
     result_.theorem = "T-16";
-    const double units = units_of(name, setting_, result_.conditions);
-    unary([&](double, double y) { return rules_.function_error(y, units, machine_); });
+    const FunctionError accuracy = error_of(name, setting_, result_.conditions);
+    unary([&](double, double y) { return rules_.function_error(y, accuracy, machine_); });
   }
 
   const NodeView& view_;
@@ -290,7 +290,7 @@ private:
 };
 
 void Rounded::operator()(const op::Softmax& softmax) {
-  const double units = units_of("exp", setting_, result_.conditions);
+  const FunctionError accuracy = error_of("exp", setting_, result_.conditions);
   const ReductionPlan plan = plan_reduction(softmax, view_.output->shape);
   const auto length = static_cast<std::size_t>(plan.length);
   const bool order_is_known = machine_.order.kind != SummationOrder::Kind::unknown;
@@ -311,10 +311,10 @@ void Rounded::operator()(const op::Softmax& softmax) {
         is_finite = is_finite && std::isfinite(x[j]) && std::isfinite(p[j]);
       }
       if (!is_finite) continue;
-      rules_.softmax_error(x, p, units, any_order, machine_, bound);
+      rules_.softmax_error(x, p, accuracy, any_order, machine_, bound);
       for (std::size_t j = 0; j < length; ++j) result_.any_order[index(j)] = bound[j];
       if (!order_is_known) continue;
-      rules_.softmax_error(x, p, units, std::min(any_order, by_height), machine_, bound);
+      rules_.softmax_error(x, p, accuracy, std::min(any_order, by_height), machine_, bound);
       for (std::size_t j = 0; j < length; ++j) result_.order_aware[index(j)] = bound[j];
     }
   }

@@ -43,6 +43,7 @@ Machine machine_of(const ArithmeticModel& arithmetic) {
   machine.products_may_flush = arithmetic.products_may_flush;
   machine.order = arithmetic.order;
   machine.tensor_core = arithmetic.tensor_core;
+  machine.products_reduce = arithmetic.reduced_reduction;
   machine.u = unit_roundoff(*machine.accumulator, machine.rounding);
   machine.eta = eta_of(machine);
   require_float32_unit(machine, arithmetic);
@@ -50,6 +51,7 @@ Machine machine_of(const ArithmeticModel& arithmetic) {
 }
 
 Machine product_machine(Machine machine) {
+  machine.reduced = machine.products_reduce;
   if (machine.tensor_core) machine.operand_rounding = Rounding::nearest_away;
   if (machine.flushes || !machine.products_may_flush) return machine;
   machine.flushes = true;

@@ -19,9 +19,11 @@ struct Machine {
   bool flushing_is_certain = true;                     ///< where `flushes`: else some may be kept
   bool products_may_flush = false;                     ///< becomes `flushes` in product_machine()
   SummationOrder order;
-  std::optional<TensorCore> tensor_core;  ///< what adds up matrix products
-  double u = 0.0;                         ///< unit roundoff of the accumulator
-  double eta = 0.0;                       ///< absolute error of one underflowing rounding in the accumulator
+  std::optional<TensorCore> tensor_core;            ///< what adds up matrix products
+  std::optional<ReducedReduction> products_reduce;  ///< becomes `reduced` in product_machine()
+  std::optional<ReducedReduction> reduced;          ///< how parts of a sum are rounded once more
+  double u = 0.0;                                   ///< unit roundoff of the accumulator
+  double eta = 0.0;                                 ///< absolute error of one underflowing rounding in the accumulator
 
   bool to_nearest() const { return rounding == Rounding::nearest_even || rounding == Rounding::nearest_away; }
   /// Storing a result can round it once more.

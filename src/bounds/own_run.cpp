@@ -7,7 +7,8 @@
 namespace driftbound::bounds {
 
 bool is_own_run(const Trace& trace) {
-  constexpr std::array<std::string_view, 5> own_names = {"fp64", "fp32", "tf32", "bf16", "fp16"};
+  constexpr std::array<std::string_view, 7> own_names = {"fp64", "fp32",     "tf32",    "bf16",
+                                                         "fp16", "fp8_e4m3", "fp8_e5m2"};
   const ArithmeticModel& stated = trace.arithmetic;
   if (!trace.provenance.program.starts_with("driftbound ") || trace.provenance.backend != "cpu") return false;
   if (stated.order.kind == SummationOrder::Kind::unknown) return false;

@@ -27,8 +27,8 @@ struct Sums {
 
 /// T-68 takes roundings to nearest, one sum that nothing is done to, and a recorded result.
 bool bounds_partial_sums(const Product& product, const Machine& machine) {
-  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && std::abs(product.alpha) == 1.0 &&
-         !product.operands_are_bounds;
+  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && !machine.reduced &&
+         std::abs(product.alpha) == 1.0 && !product.operands_are_bounds;
 }
 
 std::vector<double> squares_of(std::vector<double> values) {
@@ -194,10 +194,13 @@ private:
     const Magnitude aligned = rules_.alignment_factor(sum.products, steps, machine_);
     const auto error = [&](std::int64_t cuts, std::int64_t additions) {
       const Magnitude by_unit = aligned + rules_.cutting_factor(cuts);
-      return std::max(by_unit, rules_.any_order_factor(additions, machine_)) * sum.total +
-             rules_.alignment_term(sum, steps, machine_) + rules_.underflow_term(sum.products, leaves, machine_);
+      const Magnitude factor = std::max(by_unit, rules_.any_order_factor(additions, machine_));
+      const Magnitude absolute =
+          rules_.alignment_term(sum, steps, machine_) + rules_.underflow_term(sum.products, leaves, machine_);
+      return with_parts(factor, sum.total, absolute);
     };
-    return {error(steps, leaves), error(steps - 1, leaves - 1)};
+    const Magnitude whole = error(steps, leaves);
+    return {whole, machine_.reduced ? whole : error(steps - 1, leaves - 1)};
   }
 
   SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {
@@ -205,8 +208,19 @@ private:
     const std::int64_t rounded_products = products + (addend.is_rounded ? 1 : 0);
     const Magnitude underflow =
         rounded_products > 0 ? rules_.underflow_term(rounded_products, leaves, machine_) : Magnitude();
-    return {rules_.any_order_factor(leaves, machine_) * total + underflow,
-            rules_.any_order_factor(leaves - 1, machine_) * total + underflow, underflow};
+    const auto error = [&](std::int64_t additions) {
+      return with_parts(rules_.any_order_factor(additions, machine_), total, underflow);
+    };
+    const Magnitude whole = error(leaves);
+    return {whole, machine_.reduced ? whole : error(leaves - 1), underflow};
+  }
+
+  /// T-23: an absolute error before the parts are rounded grows with them.
+  Magnitude with_parts(Magnitude factor, Magnitude total, Magnitude absolute) const {
+    if (!machine_.reduced) return factor * total + absolute;
+    const Magnitude growth = Magnitude(1.0) + rules_.with_rounded_parts(Magnitude(), machine_);
+    return rules_.with_rounded_parts(factor, machine_) * total + growth * absolute +
+           rules_.part_underflow(factor, machine_);
   }
 
   Magnitude addend_rounding(const Element& e) const {
@@ -325,7 +339,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const Addends addends(product, view, setting);
   const Scale scale{product.alpha, round_to(product.alpha, *machine.accumulator, machine.rounding)};
   const ElementBound bound(scale, product.operands_are_bounds, setting);
-  const bool order_is_known = !machine.tensor_core && machine.order.kind != SummationOrder::Kind::unknown;
+  const bool order_is_known =
+      !machine.tensor_core && !machine.reduced && machine.order.kind != SummationOrder::Kind::unknown;
   const LineRanges ranges = ranges_of(product, sums, machine);
   const bool leave_out_last = !addends.any() && scale.is_trivial();
   const std::vector<double> paths =

@@ -146,8 +146,8 @@ public:
         may_have_zeros_(has_zero(a_.magnitude) || has_zero(b_.magnitude)) {}
 
   std::vector<double> operator()() const {
-    const bool is_plain =
-        machine_.to_nearest() && !machine_.flushes && !machine_.tensor_core && std::abs(product_.alpha) == 1.0;
+    const bool is_plain = machine_.to_nearest() && !machine_.flushes && !machine_.tensor_core && !machine_.reduced &&
+                          std::abs(product_.alpha) == 1.0;
     return is_plain ? by_sizes() : in_two_rounds();
   }
 

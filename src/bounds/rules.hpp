@@ -50,6 +50,8 @@ struct Rules {
   decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
   decltype(&bounds::running_slack) running_slack = bounds::running_slack;                       // T-69
   decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;                    // T-12
+  decltype(&bounds::with_rounded_parts) with_rounded_parts = bounds::with_rounded_parts;        // T-23
+  decltype(&bounds::part_underflow) part_underflow = bounds::part_underflow;                    // T-23
   decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;                 // T-12
   decltype(&bounds::stays_finite) stays_finite = bounds::stays_finite;                          // T-22
 

@@ -31,12 +31,12 @@ struct Exponential {
   Magnitude error;
 };
 
-Exponential exponential(double x, double m, double units, const Machine& machine) {
+Exponential exponential(double x, double m, FunctionError accuracy, const Machine& machine) {
   const double difference = std::max(sub_up(m, x), 0.0);  // |x - m|
   const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
   const Magnitude argument = Magnitude(machine.u) * Magnitude(difference) + flushed;
-  const Magnitude relative = Magnitude(units) * Magnitude(machine.u);
-  const Magnitude absolute = Magnitude(units) * Magnitude(machine.eta) + flushed;
+  const Magnitude relative = Magnitude(accuracy.units) * Magnitude(machine.u);
+  const Magnitude absolute = accuracy.absolute(machine) + flushed;
   Exponential t{exp_down(sub_down(x, m)), Magnitude(exp_up(sub_up(x, m))), Magnitude()};
   // (1 + eps) e^argument - 1, against everything there is where the argument is far off
   const Magnitude growth = relative + (Magnitude(1.0) + relative) * Magnitude(expm1_up(argument.value()));
@@ -48,14 +48,14 @@ Exponential exponential(double x, double m, double units, const Machine& machine
 
 }  // namespace
 
-void softmax_error(std::span<const double> x, std::span<const double> p, double units, Magnitude sum_factor,
+void softmax_error(std::span<const double> x, std::span<const double> p, FunctionError accuracy, Magnitude sum_factor,
                    const Machine& machine, std::span<double> result) {
   const double m = *std::max_element(x.begin(), x.end());
   std::vector<Exponential> terms;
   double sum_low = 0.0;
   Magnitude error_sum;
   for (const double value : x) {
-    terms.push_back(exponential(value, m, units, machine));
+    terms.push_back(exponential(value, m, accuracy, machine));
     sum_low = add_down(sum_low, terms.back().low);
     error_sum += terms.back().error;
   }
@@ -98,11 +98,11 @@ std::vector<Differences> differences_of(const UnrecordedRow& row) {
 
 }  // namespace
 
-void unrecorded_softmax_error(const UnrecordedRow& row, double units, Magnitude sum_factor, const Machine& machine,
-                              std::span<double> result) {
+void unrecorded_softmax_error(const UnrecordedRow& row, FunctionError accuracy, Magnitude sum_factor,
+                              const Machine& machine, std::span<double> result) {
   const Magnitude flushed(machine.flushes ? machine.accumulator->smallest_normal : 0.0);
-  const Magnitude relative = Magnitude(units) * Magnitude(machine.u);
-  const Magnitude absolute = Magnitude(units) * Magnitude(machine.eta) + flushed;
+  const Magnitude relative = Magnitude(accuracy.units) * Magnitude(machine.u);
+  const Magnitude absolute = accuracy.absolute(machine) + flushed;
   const std::vector<Differences> differences = differences_of(row);
   std::vector<Magnitude> shares;  // a_j / s
   Magnitude share_sum = Magnitude(machine.flushes ? static_cast<double>(row.centres.size()) : 0.0) * flushed;

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bounds/machine.hpp"
+#include "bounds/functions.hpp"
 
 namespace driftbound::bounds {
 
@@ -13,11 +13,11 @@ namespace driftbound::bounds {
 std::int64_t sum_height(const SummationOrder& order, std::int64_t n);
 
 /// One row p = e^(x_i - m) / sum_j e^(x_j - m) as evaluated: exact maximum, rounded differences, exp within
-/// `units`, a sum whose relative error is at most `sum_factor`, one division.
+/// `accuracy`, a sum whose relative error is at most `sum_factor`, one division.
 /// Shapes:    x, p, result [n]
 /// Domain:    finite x; where the errors of the exponentials outweigh their sum: infinite
 /// Source:    docs/theory.md T-17
-void softmax_error(std::span<const double> x, std::span<const double> p, double units, Magnitude sum_factor,
+void softmax_error(std::span<const double> x, std::span<const double> p, FunctionError accuracy, Magnitude sum_factor,
                    const Machine& machine, std::span<double> result);
 
 /// A row of a softmax that is not recorded.
@@ -31,7 +31,7 @@ struct UnrecordedRow {
 /// Shapes:    row, result [n]
 /// Domain:    finite centres; where the errors of the exponentials may outweigh their sum: infinite
 /// Source:    docs/theory.md T-22
-void unrecorded_softmax_error(const UnrecordedRow& row, double units, Magnitude sum_factor, const Machine& machine,
-                              std::span<double> result);
+void unrecorded_softmax_error(const UnrecordedRow& row, FunctionError accuracy, Magnitude sum_factor,
+                              const Machine& machine, std::span<double> result);
 
 }  // namespace driftbound::bounds

@@ -29,13 +29,30 @@ Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machi
          (Magnitude(1.0) + growth(leaves, machine.u));
 }
 
+Magnitude with_rounded_parts(Magnitude factor, const Machine& machine) {
+  if (!machine.reduced) return factor;
+  const double u = unit_roundoff(format(machine.reduced->format), machine.rounding);
+  const Magnitude additions = Magnitude(1.0) + growth(machine.reduced->parts, machine.u);
+  const Magnitude parts = Magnitude(1.0) + growth(machine.reduced->parts + 1, u);
+  return Magnitude(sub_up(((Magnitude(1.0) + factor) * additions * parts).value(), 1.0));
+}
+
+Magnitude part_underflow(Magnitude factor, const Machine& machine) {
+  if (!machine.reduced) return {};
+  const double eta = underflow_unit(format(machine.reduced->format), machine.rounding, machine.flushes);
+  const Magnitude roundings(2.0 * machine.reduced->parts + 1.0);
+  return roundings * Magnitude(eta) * (Magnitude(1.0) + with_rounded_parts(factor, machine));
+}
+
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
   const bool shows = machine.to_nearest() && !machine.tensor_core;
   return shows || stays_finite(sum, error, machine);
 }
 
 bool stays_finite(Magnitude sum, Magnitude error, const Machine& machine) {
-  return (sum + error).value() < machine.accumulator->largest;
+  double largest = machine.accumulator->largest;
+  if (machine.reduced) largest = std::min(largest, format(machine.reduced->format).largest);
+  return (sum + error).value() < largest;
 }
 
 namespace {

@@ -31,6 +31,15 @@ void path_lengths(const SummationOrder& order, std::span<const char> nonzero, st
 /// Source:    docs/theory.md T-12
 Magnitude underflow_term(std::int64_t products, std::int64_t leaves, const Machine& machine);
 
+/// From c with |computed - exact| <= c S to the same for a sum whose parts are rounded to another format too; c where
+/// they are not.
+/// Source:    docs/theory.md T-23
+Magnitude with_rounded_parts(Magnitude factor, const Machine& machine);
+
+/// What underflow of rounded parts adds, after a factor c.
+/// Source:    docs/theory.md T-23
+Magnitude part_underflow(Magnitude factor, const Machine& machine);
+
 /// What is known of the terms of a sum: products and stored leaves, none of them 0.
 struct TermSizes {
   std::int64_t leaves = 0;  ///< upper bound of their number

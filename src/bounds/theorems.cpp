@@ -15,7 +15,7 @@ OpTheorems call(std::string_view function, Ids propagation) {
 }  // namespace
 
 bool is_correctly_rounded(const FunctionAccuracy& accuracy) {
-  return accuracy.evidence == Evidence::documented && accuracy.units == 1.0;
+  return accuracy.evidence == Evidence::documented && accuracy.units == 1.0 && accuracy.absolute_units == 0.0;
 }
 
 OpTheorems theorems_of(const Op& op) {

@@ -94,6 +94,9 @@ void require_runnable(const ArithmeticModel& arithmetic) {
   if (input.precision > accumulator.precision) {
     throw Unsupported(in_message(arithmetic) + "its operands are wider than its accumulator");
   }
+  if (arithmetic.reduced_reduction) {
+    throw Unsupported(in_message(arithmetic) + "it rounds parts of sums; leave out reduced_reduction");
+  }
   if (arithmetic.tensor_core) {
     throw Unsupported(in_message(arithmetic) + "it adds products in a matrix unit; leave out tensor_core");
   }

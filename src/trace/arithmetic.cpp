@@ -19,11 +19,13 @@ struct NamedArithmetic {
   FormatId others;    ///< sums, products, every other op and every stored result
 };
 
-constexpr std::array<NamedArithmetic, 5> cpu_arithmetics = {{{"fp64", FormatId::fp64, FormatId::fp64},
+constexpr std::array<NamedArithmetic, 7> cpu_arithmetics = {{{"fp64", FormatId::fp64, FormatId::fp64},
                                                              {"fp32", FormatId::fp32, FormatId::fp32},
                                                              {"tf32", FormatId::tf32, FormatId::fp32},
                                                              {"bf16", FormatId::bf16, FormatId::fp32},
-                                                             {"fp16", FormatId::fp16, FormatId::fp32}}};
+                                                             {"fp16", FormatId::fp16, FormatId::fp32},
+                                                             {"fp8_e4m3", FormatId::fp8_e4m3, FormatId::fp32},
+                                                             {"fp8_e5m2", FormatId::fp8_e5m2, FormatId::fp32}}};
 
 constexpr std::array<std::string_view, 16> functions_of_the_ops = {
     "exp", "expm1", "log",  "log1p", "tanh", "sigmoid", "softplus", "sin",
@@ -59,6 +61,10 @@ std::int64_t parse_parameter(std::string_view text, std::string_view whole) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> functions_with_accuracy() {
+  return functions_of_the_ops;
+}
 
 std::string_view name_of(Evidence evidence) {
   switch (evidence) {
@@ -153,7 +159,9 @@ ArithmeticModel cpu_arithmetic(std::string_view name, const SummationOrder& orde
   const auto found = std::find_if(cpu_arithmetics.begin(), cpu_arithmetics.end(),
                                   [&](const NamedArithmetic& entry) { return entry.name == name; });
   if (found == cpu_arithmetics.end()) {
-    throw InvalidArgument("no arithmetic " + in_quotes(name) + "; there are: fp64, fp32, tf32, bf16, fp16");
+    std::string names;
+    for (const NamedArithmetic& entry : cpu_arithmetics) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    throw InvalidArgument("no arithmetic " + in_quotes(name) + "; there are: " + names);
   }
   ArithmeticModel arithmetic;
   arithmetic.name = found->name;

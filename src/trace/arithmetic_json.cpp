@@ -6,6 +6,7 @@
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/arithmetic.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 #include "model/json_text.hpp"
 #include "model/text.hpp"
 
@@ -29,10 +30,12 @@ std::string_view name_of(Rounding rounding) {
 }
 
 json function_to_json(const FunctionAccuracy& entry) {
-  return {{"function", entry.function},
-          {"units", entry.units},
-          {"evidence", driftbound::name_of(entry.evidence)},
-          {"source", entry.source}};
+  json object = {{"function", entry.function},
+                 {"units", entry.units},
+                 {"evidence", driftbound::name_of(entry.evidence)},
+                 {"source", entry.source}};
+  if (entry.absolute_units != 0.0) object["absolute_units"] = entry.absolute_units;
+  return object;
 }
 
 /// An object whose every field is asked for: what the reader of a model does not know may change its meaning.
@@ -64,6 +67,13 @@ public:
     return value.get<int>();
   }
   double number(const char* name) const { return get(name, &json::is_number, "a number").get<double>(); }
+  /// Throws:    ParseError unless it is finite and at least 0
+  double size(const char* name) const {
+    const double value = number(name);
+    if (!(std::isfinite(value) && value >= 0.0)) fail(name, "expected a finite number of at least 0");
+    return value;
+  }
+  double size_or(const char* name, double fallback) const { return object_.contains(name) ? size(name) : fallback; }
 
   [[noreturn]] void fail(const char* name, const std::string& what) const {
     throw ParseError(where_ + ": field '" + name + "': " + what);
@@ -114,18 +124,36 @@ SummationOrder parse_order(const Fields& fields) {
 
 FunctionAccuracy parse_function(const json& object, std::size_t index) {
   const Fields fields(object, "arithmetic: functions[" + std::to_string(index) + "]");
-  fields.allow_only({"function", "units", "evidence", "source"});
-  FunctionAccuracy entry{fields.text("function"), fields.number("units"), parse_evidence(fields),
-                         fields.text_or("source", "")};
-  if (!(std::isfinite(entry.units) && entry.units >= 0.0))
-    fields.fail("units", "expected a finite number of at least 0");
-  return entry;
+  fields.allow_only({"function", "units", "absolute_units", "evidence", "source"});
+  return {fields.text("function"), fields.size("units"), parse_evidence(fields), fields.text_or("source", ""),
+          fields.size_or("absolute_units", 0.0)};
+}
+
+/// A list of entries, or the name of a library.
+std::vector<FunctionAccuracy> parse_functions(const Fields& fields, const json& functions) {
+  if (functions.is_string()) {
+    try {
+      return function_library(functions.get<std::string>()).functions;
+    } catch (const InvalidArgument& error) {
+      fields.fail("functions", error.what());
+    }
+  }
+  if (!functions.is_array()) fields.fail("functions", "expected an array, or the name of a library");
+  std::vector<FunctionAccuracy> table;
+  for (std::size_t i = 0; i < functions.size(); ++i) table.push_back(parse_function(functions[i], i));
+  return table;
 }
 
 TensorCore parse_tensor_core(const json& object) {
   const Fields fields(object, "arithmetic: tensor_core");
   fields.allow_only({"fraction_bits", "block"});
   return {fields.count("fraction_bits"), fields.count("block")};
+}
+
+ReducedReduction parse_reduced_reduction(const json& object) {
+  const Fields fields(object, "arithmetic: reduced_reduction");
+  fields.allow_only({"format", "parts"});
+  return {parse_format(fields, "format"), fields.count("parts")};
 }
 
 }  // namespace
@@ -148,6 +176,10 @@ std::string to_json(const ArithmeticModel& arithmetic) {
     object["tensor_core"] = {{"fraction_bits", arithmetic.tensor_core->fraction_bits},
                              {"block", arithmetic.tensor_core->block}};
   }
+  if (arithmetic.reduced_reduction) {
+    object["reduced_reduction"] = {{"format", format(arithmetic.reduced_reduction->format).name},
+                                   {"parts", arithmetic.reduced_reduction->parts}};
+  }
   return dump_json(object);
 }
 
@@ -155,7 +187,7 @@ ArithmeticModel arithmetic_from_json(std::string_view text) {
   const json object = parse_json(text, "arithmetic");
   const Fields fields(object, "arithmetic");
   fields.allow_only({"name", "input", "accumulator", "output", "rounding", "order", "flushes_subnormals",
-                     "products_may_flush", "tensor_core", "functions", "evidence", "source"});
+                     "products_may_flush", "tensor_core", "reduced_reduction", "functions", "evidence", "source"});
   ArithmeticModel arithmetic;
   arithmetic.name = fields.text("name");
   arithmetic.input = parse_format(fields, "input");
@@ -169,13 +201,12 @@ ArithmeticModel arithmetic_from_json(std::string_view text) {
     arithmetic.tensor_core = parse_tensor_core(*unit);
   if (arithmetic.tensor_core && arithmetic.accumulator != FormatId::fp32)
     fields.fail("tensor_core", "needs the accumulator fp32; other matrix units are not covered");
+  if (const auto reduction = object.find("reduced_reduction"); reduction != object.end())
+    arithmetic.reduced_reduction = parse_reduced_reduction(*reduction);
   arithmetic.evidence = parse_evidence(fields);
   arithmetic.source = fields.text_or("source", "");
-  if (const auto functions = object.find("functions"); functions != object.end()) {
-    if (!functions->is_array()) fields.fail("functions", "expected an array");
-    for (std::size_t i = 0; i < functions->size(); ++i)
-      arithmetic.functions.push_back(parse_function((*functions)[i], i));
-  }
+  if (const auto functions = object.find("functions"); functions != object.end())
+    arithmetic.functions = parse_functions(fields, *functions);
   return arithmetic;
 }
 

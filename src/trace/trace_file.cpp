@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "model/convert.hpp"
 #include "model/json_text.hpp"
@@ -80,31 +81,14 @@ std::string text_of(const json& value) {
   return printable(value.is_string() ? value.get<std::string>() : dump_json(value));
 }
 
-/// float32 in an unknown order, its functions as accurate as the CUDA C++ Programming Guide documents the device
-/// functions (maximum errors in ulp; for compositions a value that covers the usual formulas).
+/// float32 in an unknown order, its functions as accurate as those of CUDA.
 ArithmeticModel assumed_arithmetic() {
-  constexpr std::array<std::pair<std::string_view, double>, 16> maximum_ulps = {{{"exp", 2},
-                                                                                 {"expm1", 1},
-                                                                                 {"log", 1},
-                                                                                 {"log1p", 1},
-                                                                                 {"tanh", 2},
-                                                                                 {"sigmoid", 4},
-                                                                                 {"softplus", 4},
-                                                                                 {"sin", 2},
-                                                                                 {"cos", 2},
-                                                                                 {"erf", 2},
-                                                                                 {"sqrt", 0},
-                                                                                 {"tan", 4},
-                                                                                 {"atan", 2},
-                                                                                 {"sinh", 3},
-                                                                                 {"cosh", 2},
-                                                                                 {"pow", 8}}};
   ArithmeticModel arithmetic;
   arithmetic.evidence = Evidence::assumed;
   arithmetic.source = "the trace states no arithmetic: float32 in an unknown order is assumed";
-  for (const auto& [function, ulps] : maximum_ulps) {
-    arithmetic.functions.push_back(
-        {std::string(function), 2.0 * ulps + 1.0, Evidence::assumed, "maximum errors documented for CUDA"});
+  for (FunctionAccuracy entry : function_library("cuda").functions) {
+    entry.evidence = Evidence::assumed;
+    arithmetic.functions.push_back(std::move(entry));
   }
   return arithmetic;
 }

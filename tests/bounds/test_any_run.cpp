@@ -210,7 +210,7 @@ std::map<std::string, Usage> check_every_op(const std::string& arithmetic, std::
 
 TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the operands' radii (T-22)") {
   const std::set<std::string> exact = {"Sign"};
-  for (const std::string arithmetic : {"fp32", "tf32", "bf16", "fp16", "fp64"}) {
+  for (const std::string arithmetic : {"fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp64"}) {
     for (const auto& [name, used] : check_every_op(arithmetic, 221)) {
       CAPTURE(arithmetic);
       CAPTURE(name);

@@ -150,6 +150,13 @@ TEST_CASE("inspect --ops prints docs/ops.md without a model; with one, or with n
   CHECK(run_program("inspect --ops " + models + "mlp_2_10_10_2.onnx").status == 3);
 }
 
+TEST_CASE("inspect --functions prints docs/functions.md") {
+  const ProgramResult result = run_program("inspect --functions");
+  CHECK(result.status == 0);
+  INFO("regenerate it: driftbound inspect --functions > docs/functions.md");
+  CHECK((result.out == read_file(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/functions.md")));
+}
+
 TEST_CASE("networks as PyTorch exports them report, and every bound holds") {
   for (const char* network : {"vit_tiny.onnx", "unet_tiny.onnx"}) {
     CAPTURE(network);

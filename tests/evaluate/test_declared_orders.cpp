@@ -189,6 +189,21 @@ TEST_CASE("operands of products overflow to infinity in fp16 and not elsewhere")
   CHECK(apply<float>(op::Add{}, {a, b}, cpu_arithmetic("fp16", order)).values[0] == 65521.0);
 }
 
+TEST_CASE("operands of products round to the fp8 formats: 448 is the largest number of E4M3, above are none") {
+  const SummationOrder order{SummationOrder::Kind::sequential, 0, false};
+  const auto product = [&](const char* arithmetic, float x) {
+    const auto a = tensor<float>({1, 1}, {x}), b = tensor<float>({1, 1}, {1.0f});
+    return apply<float>(op::MatMul{}, {a, b}, cpu_arithmetic(arithmetic, order)).values[0];
+  };
+  CHECK(product("fp8_e4m3", 1.0625f) == 1.0f);  // a tie, to even
+  CHECK(product("fp8_e4m3", 1.07f) == 1.125f);
+  CHECK(product("fp8_e4m3", 460.0f) == 448.0f);
+  CHECK(std::isnan(product("fp8_e4m3", 470.0f)));
+  CHECK(product("fp8_e5m2", 1.13f) == 1.25f);
+  CHECK(product("fp8_e5m2", 60000.0f) == 57344.0f);
+  CHECK(std::isinf(product("fp8_e5m2", 61440.0f)));
+}
+
 TEST_CASE("Gemm scales the sum and the bias, rounding each once, and adds the bias last") {
   const op::Gemm gemm{0.1, 0.3, true, true};
   const auto a = tensor<float>({2, 1}, {1.1f, 2.2f}), b = tensor<float>({1, 2}, {3.3f, 4.4f});

@@ -17,6 +17,7 @@
 #include "sabotage/op_samples.hpp"
 #include "support/few_bits.hpp"
 #include "support/matrix_unit.hpp"
+#include "support/reduced_reduction.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
 #include "support/transpose_checks.hpp"
@@ -25,6 +26,7 @@
 // the theorems, some with the fault.
 
 using namespace checks;
+using bounds::FunctionError;
 using bounds::Machine;
 using bounds::Point;
 using bounds::propagate_quotient;
@@ -500,20 +502,26 @@ std::vector<BoundFault> checks::bound_faults() {
        [](auto& r) { r.rounding_error = [](double, const Machine&) { return Magnitude(); }; }, block("mul")},
       {"additions taken for exact",
        [](auto& r) { r.addition_error = [](double, const Machine&) { return Magnitude(); }; }, block("add")},
+      {"rounding of parts of a sum forgotten",
+       [](auto& r) { r.with_rounded_parts = [](Magnitude factor, const Machine&) { return factor; }; },
+       check_reduced_reduction},
+      {"underflow of parts of a sum forgotten",
+       [](auto& r) { r.part_underflow = [](Magnitude, const Machine&) { return Magnitude(); }; },
+       check_underflow_of_parts},
       {"functions inside a composite taken for exact",
-       [](auto& r) { r.allowed_error = [](Magnitude, double, const Machine&) { return Magnitude(); }; },
+       [](auto& r) { r.allowed_error = [](Magnitude, FunctionError, const Machine&) { return Magnitude(); }; },
        composite(op::Gelu{}, -4.0, -2.0)},
       {"half the units of a function",
        [](auto& r) {
-         r.function_error = [](double y, double units, const Machine& m) {
-           return bounds::function_error(y, units / 2, m);
+         r.function_error = [](double y, FunctionError accuracy, const Machine& m) {
+           return bounds::function_error(y, accuracy.units / 2, m);
          };
        },
        block("tanh")},
       {"the overflow inside a sigmoid forgotten",
        [](auto& r) {
-         r.foreign_sigmoid_error = [](double, double y, double units, const Machine& m) {
-           return bounds::function_error(y, units, m);
+         r.foreign_sigmoid_error = [](double, double y, FunctionError accuracy, const Machine& m) {
+           return bounds::function_error(y, accuracy, m);
          };
        },
        check_overflow_in_sigmoid},
@@ -524,9 +532,9 @@ std::vector<BoundFault> checks::bound_faults() {
        check_stagnating_softmax},
       {"half the error of a softmax",
        [](auto& r) {
-         r.softmax_error = [](std::span<const double> x, std::span<const double> p, double units, Magnitude sum,
-                              const Machine& m, std::span<double> result) {
-           bounds::softmax_error(x, p, units, sum, m, result);
+         r.softmax_error = [](std::span<const double> x, std::span<const double> p, FunctionError accuracy,
+                              Magnitude sum, const Machine& m, std::span<double> result) {
+           bounds::softmax_error(x, p, accuracy, sum, m, result);
            for (double& value : result) value /= 2.0;
          };
        },
@@ -546,9 +554,9 @@ std::vector<BoundFault> checks::bound_faults() {
        unrecorded_roundings},
       {"an eighth of the error of a softmax that is not recorded",
        [](auto& r) {
-         r.unrecorded_softmax_error = [](const bounds::UnrecordedRow& row, double units, Magnitude sum,
+         r.unrecorded_softmax_error = [](const bounds::UnrecordedRow& row, FunctionError accuracy, Magnitude sum,
                                          const Machine& m, std::span<double> result) {
-           bounds::unrecorded_softmax_error(row, units, sum, m, result);
+           bounds::unrecorded_softmax_error(row, accuracy, sum, m, result);
            for (double& value : result) value /= 8.0;
          };
        },
@@ -562,8 +570,8 @@ std::vector<BoundFault> checks::bound_faults() {
        block("leaky-relu")},
       {"half the error of Elu",
        [](auto& r) {
-         r.elu_error = [](double x, double y, double alpha, double units, const Machine& m) {
-           return halved(bounds::elu_error(x, y, alpha, units, m));
+         r.elu_error = [](double x, double y, double alpha, FunctionError accuracy, const Machine& m) {
+           return halved(bounds::elu_error(x, y, alpha, accuracy, m));
          };
        },
        block("elu")},

@@ -55,8 +55,9 @@ TEST_CASE("bounds that are too small are caught") {
   fault("a third of a rounding").rounding_error = [](double y, const bounds::Machine& machine) {
     return third_of(bounds::rounding_error(y, machine));
   };
-  fault("a third of a function's error").function_error = [](double y, double units, const bounds::Machine& machine) {
-    return third_of(bounds::function_error(y, units, machine));
+  fault("a third of a function's error").function_error = [](double y, bounds::FunctionError accuracy,
+                                                             const bounds::Machine& machine) {
+    return third_of(bounds::function_error(y, accuracy, machine));
   };
   fault("local errors not handed on").forward_error = [](double propagated, double) { return propagated; };
   fault("underflow forgotten").underflow_term = [](std::int64_t, std::int64_t, const bounds::Machine&) {

@@ -82,7 +82,7 @@ TEST_CASE("CPU arithmetics have the formats they are named after") {
   CHECK(bf16.order == order);
   CHECK(cpu_arithmetic("fp64", order).accumulator == FormatId::fp64);
   CHECK_THROWS_AS(cpu_arithmetic("fp8", order), InvalidArgument);
-  for (const std::string name : {"fp64", "fp32", "tf32", "bf16", "fp16"}) {
+  for (const std::string name : {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}) {
     const ArithmeticModel arithmetic = cpu_arithmetic(name, order);
     for (const std::string function : {"exp", "expm1", "tanh", "sigmoid", "softplus", "sin", "cos", "erf", "sqrt"}) {
       CHECK(arithmetic.accuracy(function).units >= 1.0);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,16 +42,20 @@ SummationOrder parse_summation_order(std::string_view text);
 /// (one entry n for sequential; empty for pairwise and unknown).
 std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_t n);
 
-/// Accuracy of one function of one library: |computed - f(x)| <= units (u |f(x)| + eta), u and eta of
-/// the accumulator format, wherever f(x) does not overflow. A documented maximum of E ulp against the
+/// Accuracy of one function of one library: |computed - f(x)| <= units (u |f(x)| + eta) + absolute_units u, u and eta
+/// of the accumulator format, wherever f(x) does not overflow. A documented maximum of E ulp against the
 /// correctly rounded result is units = 2 E + 1; a true error of U ulp is units = 2 U.
 /// Source:    docs/theory.md T-20
 struct FunctionAccuracy {
-  std::string function;  ///< "exp", "expm1", "tanh", "sigmoid", "softplus", "sin", "cos", "erf", "sqrt"
+  std::string function;  ///< one of functions_with_accuracy()
   double units = 0.0;
   Evidence evidence = Evidence::assumed;
   std::string source;
+  double absolute_units = 0.0;  ///< of functions that lose their relative accuracy where they are small
 };
+
+/// Names of the functions that ops call.
+std::span<const std::string_view> functions_with_accuracy();
 
 /// A matrix unit that adds products in blocks: products are exact, all addends of a block and the running sum are
 /// aligned to the largest exponent among them, cut off behind `fraction_bits` bits, added exactly, and the sum is cut
@@ -59,6 +64,14 @@ struct FunctionAccuracy {
 struct TensorCore {
   int fraction_bits = 23;  ///< at least; behind the leading bit of the largest addend
   int block = 4;           ///< products added at once, at least
+};
+
+/// A matrix product may split its sums into parts, each of which is rounded to `format` when it is complete, and
+/// round again to `format` whatever it gets when it adds parts.
+/// Source:    docs/theory.md T-23
+struct ReducedReduction {
+  FormatId format = FormatId::bf16;
+  int parts = 2;  ///< at most
 };
 
 /// What the arithmetic of one run is, as data: stored with the trace, executed by the evaluators, read by the bounds.
@@ -72,6 +85,7 @@ struct ArithmeticModel {
   bool flushes_subnormals = false;        ///< results (FTZ) and operands (DAZ), in every op
   bool products_may_flush = false;        ///< the same in matrix products alone: may, or may not
   std::optional<TensorCore> tensor_core;  ///< what adds up matrix products; empty: additions of the accumulator
+  std::optional<ReducedReduction> reduced_reduction;  ///< empty: parts of a sum are kept in the accumulator
   std::vector<FunctionAccuracy> functions;
   Evidence evidence = Evidence::assumed;
   std::string source;
@@ -80,7 +94,7 @@ struct ArithmeticModel {
   const FunctionAccuracy& accuracy(std::string_view function) const;
 };
 
-/// The arithmetics of the CPU evaluators: "fp64", "fp32", "tf32", "bf16", "fp16" (the last three: operands
+/// The arithmetics of the CPU evaluators: "fp64", "fp32", and "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2" (operands
 /// of products rounded to nearest even, float32 accumulation and activations).
 /// Throws:    InvalidArgument listing the names there are
 ArithmeticModel cpu_arithmetic(std::string_view name, const SummationOrder& order);
