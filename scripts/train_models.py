@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Train the bundled example networks and write them as ONNX.
 
-    /usr/bin/python3 scripts/train_models.py [--only NAME ...] [--out DIR] [--list]
+    /usr/bin/python3 scripts/train_models.py [--large] [--only NAME ...] [--out DIR] [--list]
+
+--large trains wider and deeper ones instead, into build/large-models: they are
+measured by scripts/bounds_campaign.sh and not committed.
 
 Everything runs on the CPU in one thread from fixed seeds, so a second run on the
 same machine with the same packages writes the same bytes.  Another BLAS or another
@@ -36,6 +39,7 @@ from torch import nn
 from torch.nn import functional as F
 
 OPSET = 13
+GELU_OPSET = 20
 IR_VERSION = 7
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -47,7 +51,8 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class Graph:
     """Collects nodes and initializers; every node is named scope/Op."""
 
-    def __init__(self):
+    def __init__(self, opset=OPSET):
+        self.opset = opset
         self.nodes = []
         self.initializers = []
         self.names = set()
@@ -78,9 +83,10 @@ class Graph:
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["batch", outputs])],
             initializer=self.initializers, doc_string=doc)
         model = helper.make_model(graph, producer_name="driftbound-train-models",
-                                  opset_imports=[helper.make_opsetid("", OPSET)])
+                                  opset_imports=[helper.make_opsetid("", self.opset)])
         model.ir_version = IR_VERSION
-        onnx.checker.check_model(model, full_check=True)
+        if self.opset <= onnx.defs.onnx_opset_version():    # Debian's onnx ends before Gelu
+            onnx.checker.check_model(model, full_check=True)
         onnx.save(model, path)
 
 
@@ -105,6 +111,9 @@ def evaluate_numpy(path, x, dtype):
             y = np.sin(a[0])
         elif node.op_type == "Softplus":
             y = np.logaddexp(a[0], dtype(0))
+        elif node.op_type == "Gelu":
+            erf = torch.erf(torch.from_numpy(a[0] / dtype(math.sqrt(2)))).numpy()
+            y = dtype(0.5) * a[0] * (dtype(1) + erf)
         else:
             raise ValueError(f"unexpected operator {node.op_type}")
         values[node.output[0]] = y
@@ -116,10 +125,13 @@ def evaluate_numpy(path, x, dtype):
 # ----------------------------------------------------------------------------
 
 class ResNet(nn.Module):
-    """3 -> width, residual blocks h += relu(W h + b), width -> 2 logits."""
+    """3 -> width, residual blocks h += activation(W h + b), width -> 2 logits."""
 
-    def __init__(self, depth, width, generator):
+    FUNCTIONS = {"relu": F.relu, "tanh": torch.tanh, "gelu": F.gelu}
+
+    def __init__(self, depth, width, generator, activation="relu"):
         super().__init__()
+        self.activation = activation
         self.stem = nn.Linear(3, width)
         self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
         self.head = nn.Linear(width, 2)
@@ -142,17 +154,19 @@ class ResNet(nn.Module):
             self.head.bias.zero_()
 
     def forward(self, x):
-        h = F.relu(self.stem(x))
+        function = self.FUNCTIONS[self.activation]
+        h = function(self.stem(x))
         for block in self.blocks:
-            h = h + F.relu(block(h))
+            h = h + function(block(h))
         return self.head(h)
 
     def export(self, graph):
+        op = self.activation.capitalize()
         h = graph.gemm("stem", "x", self.stem)
-        h = graph.node("Relu", "stem", [h])
+        h = graph.node(op, "stem", [h])
         for k, block in enumerate(self.blocks, 1):
             z = graph.gemm(f"block{k}", h, block)
-            z = graph.node("Relu", f"block{k}", [z])
+            z = graph.node(op, f"block{k}", [z])
             h = graph.node("Add", f"block{k}", [h, z])
         graph.gemm("head", h, self.head, "logits")
 
@@ -160,9 +174,9 @@ class ResNet(nn.Module):
 class Mlp(nn.Module):
     """Dense layers with one activation: tanh, relu, or softplus with sharpness beta.
 
-    softplus_beta(z) = softplus(beta z) / beta.  beta is a power of two and is folded
-    into the weights on export, so the file holds the plain Softplus operator and the
-    folding is exact.
+    softplus_beta(z) = softplus(beta z) / beta.  beta is folded into the weights on
+    export, so the file holds the plain Softplus operator; the folding is exact where
+    beta is a power of two.
     """
 
     def __init__(self, sizes, activation, generator, beta=1):
@@ -271,7 +285,7 @@ def train(net, batch, loss, steps, lr):
 
 def finish(path, name, net, output, outputs, points, doc, record, seconds):
     """Writes the file, compares it with torch, and completes its record."""
-    graph = Graph()
+    graph = Graph(GELU_OPSET if getattr(net, "activation", "") == "gelu" else OPSET)
     if isinstance(net, ResNet):
         net.export(graph)
     else:
@@ -318,11 +332,10 @@ def on_line(t, jitter=None):
     return x
 
 
-def oscillator(depth, width, steps, lr, seed):
+def oscillator(depth, width, steps, lr, seed, activation="relu", n=512):
     def make(name, path):
         g = torch.Generator().manual_seed(seed)
-        net = ResNet(depth, width, g)
-        n = 512
+        net = ResNet(depth, width, g, activation)
 
         def batch():
             # One point in each of n cells, a little off the line so that the fit
@@ -341,7 +354,7 @@ def oscillator(depth, width, steps, lr, seed):
             error = torch.softmax(net(on_line(t)), 1)[:, 0] - oscillation(t)
         record = dict(
             function="oscillation", architecture=f"ResNet 3-{width}, {depth} blocks, {width}-2",
-            activation="relu", seed=seed, steps=steps,
+            activation=activation, seed=seed, steps=steps,
             mse=float(torch.mean(error ** 2)), max_abs_error=float(error.abs().max()),
             loss="mean square of softmax(logits)[0] - p0(t), 8001 points of the line")
         doc = ("softmax(logits)[0] fits 0.5 + 0.5 sin(45 pi t) exp(-300 t^2) at "
@@ -390,19 +403,19 @@ def pool(shape, n, g):
     return points[torch.randperm(n, generator=g)]
 
 
-def sdf(make_net, shape_name, architecture, activation, steps, lr, seed, n=1024):
+def sdf(make_net, shape_name, architecture, activation, steps, lr, seed, n=1024, points=1 << 20, tests=200000):
     def make(name, path):
         shape, text = SHAPES[shape_name]
         g = torch.Generator().manual_seed(seed)
         net = make_net(g)
-        points = pool(shape, 1 << 20, g)
-        values = shape(points)[:, None]
+        data = pool(shape, points, g)
+        values = shape(data)[:, None]
         at = [0]
 
         def batch():
             i = at[0]
-            at[0] = (i + n) % (points.shape[0] - n + 1)
-            return points[i:i + n], values[i:i + n]
+            at[0] = (i + n) % (points - n + 1)
+            return data[i:i + n], values[i:i + n]
 
         def loss(y, want):
             return torch.mean((y - want) ** 2)
@@ -411,7 +424,7 @@ def sdf(make_net, shape_name, architecture, activation, steps, lr, seed, n=1024)
         if isinstance(net, Mlp):
             net.fold()
         # Measured on points that were not trained on.
-        test = torch.rand(200000, 3, generator=g) * 2 - 1
+        test = torch.rand(tests, 3, generator=g) * 2 - 1
         want = shape(test)
         with torch.no_grad():
             error = net(test)[:, 0] - want
@@ -423,7 +436,7 @@ def sdf(make_net, shape_name, architecture, activation, steps, lr, seed, n=1024)
             abs_error_999_permille=float(np.quantile(error.abs().numpy(), 0.999)),
             mse_near_surface=float(torch.mean(error[near] ** 2)),
             max_abs_error_near_surface=float(error[near].abs().max()),
-            loss="mean square of sdf - distance, 200000 new points in [-1, 1]^3; "
+            loss=f"mean square of sdf - distance, {tests} new points in [-1, 1]^3; "
                  "near the surface: those with |distance| < 0.05")
         doc = f"signed distance, negative inside, of the {text}; points in [-1, 1]^3"
         return finish(path, name, net, "sdf", 1, test, doc, record, seconds)
@@ -495,6 +508,26 @@ for _depth, _width, _steps, _lr in (
     MODELS[f"oscillator_d{_depth}_w{_width}"] = oscillator(
         _depth, _width, steps=_steps, lr=_lr, seed=100 * _depth + _width)
 
+# Less than a minute of one core for all but the first: small batches, few steps.
+LARGE = {
+    "oscillator_d4_w64_tanh": oscillator(4, 64, steps=6000, lr=2e-3, seed=464, activation="tanh"),
+    "dense_d8_w256_relu": sdf(
+        lambda g: Mlp([3] + [256] * 8 + [1], "relu", g),
+        "cut_box", "MLP 3-256 (8 hidden layers)-1", "relu", steps=300, lr=1e-3, seed=31,
+        n=128, points=1 << 15, tests=4000),
+    "oscillator_d8_w256": oscillator(8, 256, steps=400, lr=1e-3, seed=1056, n=128),
+    "siren_d4_w256": sdf(
+        lambda g: Siren([3] + [256] * 4 + [1], 30.0, g),
+        "torus", "SIREN 3-256 (4 hidden layers)-1, omega0 = 30", "sin", steps=400, lr=3e-4, seed=33,
+        n=128, points=1 << 15, tests=4000),
+    "dense_d8_w256_softplus": sdf(
+        lambda g: Mlp([3] + [256] * 8 + [1], "softplus", g, beta=100),
+        "torus", "MLP 3-256 (8 hidden layers)-1", "softplus, beta = 100", steps=300, lr=1e-3, seed=32,
+        n=128, points=1 << 15, tests=4000),
+    "oscillator_d8_w512": oscillator(8, 512, steps=250, lr=7e-4, seed=1312, n=64),
+    "oscillator_d4_w64_gelu": oscillator(4, 64, steps=2000, lr=2e-3, seed=465, activation="gelu", n=256),
+}
+
 VERBOSE = False
 TABLE = ("<!-- table: written by scripts/train_models.py -->", "<!-- end of table -->")
 
@@ -522,39 +555,48 @@ def write_table(path, losses):
 def main():
     global VERBOSE
     parser = argparse.ArgumentParser(description="Train the bundled example networks.")
-    parser.add_argument("--only", action="append", choices=sorted(MODELS), metavar="NAME",
+    parser.add_argument("--large", action="store_true", help="the wide and deep networks, not bundled")
+    parser.add_argument("--only", action="append", choices=sorted(MODELS | LARGE), metavar="NAME",
                         help="train this network (may be repeated); the others stay as they are")
-    parser.add_argument("--out", default=os.path.join(REPO, "examples", "models"))
+    parser.add_argument("--out", help="directory; default examples/models, with --large build/large-models")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     parser.add_argument("--verbose", action="store_true", help="print the loss during training")
     options = parser.parse_args()
     VERBOSE = options.verbose
+    models = LARGE if options.large else MODELS
+    out = options.out or os.path.join(REPO, *(("build", "large-models") if options.large
+                                              else ("examples", "models")))
     if options.list:
-        print("\n".join(MODELS))
+        print("\n".join(models))
         return 0
+    for name in options.only or ():
+        if name not in models:
+            parser.error(f"{name} is trained {'without' if options.large else 'with'} --large")
 
     torch.set_num_threads(1)
+    if options.large:
+        torch.set_flush_denormal(True)  # the tails of softplus with beta = 100 are subnormal, and 20 times slower
     torch.use_deterministic_algorithms(True)
-    os.makedirs(options.out, exist_ok=True)
-    losses_path = os.path.join(options.out, "losses.json")
+    os.makedirs(out, exist_ok=True)
+    losses_path = os.path.join(out, "losses.json")
     losses = {}
     if os.path.exists(losses_path):
         with open(losses_path, encoding="utf-8") as file:
             losses = json.load(file)
 
-    for name in options.only or MODELS:
-        path = os.path.join(options.out, name + ".onnx")
-        record = MODELS[name](name, path)
+    for name in options.only or models:
+        path = os.path.join(out, name + ".onnx")
+        record = models[name](name, path)
         losses[name] = record
         print(f"{name}: mse {record['mse']:.3e}, max {record['max_abs_error']:.3e}, "
               f"{record['parameters']} parameters, {record['bytes']} bytes, "
               f"{record['seconds']} s, ONNX against torch {record['onnx_vs_torch_max_diff']:.2e}",
               flush=True)
-        ordered = {n: losses[n] for n in MODELS if n in losses}
+        ordered = {n: losses[n] for n in models if n in losses}
         with open(losses_path, "w", encoding="utf-8") as file:
             json.dump(ordered, file, indent=2)
             file.write("\n")
-        readme = os.path.join(options.out, "README.md")
+        readme = os.path.join(out, "README.md")
         if os.path.exists(readme):
             write_table(readme, ordered)
     return 0

@@ -44,26 +44,6 @@ double utilisation(double error, double bound) {
   return error == 0.0 ? 0.0 : error / bound;
 }
 
-/// Returns whether the bound is violated.
-bool judge(double computed, const Ball& exact, double bound, bool is_sum, BoundTally& tally) {
-  ++tally.checked;
-  const Interval error = error_of(computed, exact);
-  if (std::isnan(bound) || error.lower() > bound) {
-    ++tally.violations;
-    return true;
-  }
-  if (std::isinf(bound)) {
-    ++tally.without_bound;
-  } else if (!(error.upper() <= bound)) {
-    ++tally.undecided;
-  } else {
-    const double used = utilisation(approx_error_of(computed, exact), bound);
-    tally.max_utilisation = std::max(tally.max_utilisation, used);
-    if (is_sum) tally.max_utilisation_of_sums = std::max(tally.max_utilisation_of_sums, used);
-  }
-  return false;
-}
-
 void check_bound(const Scope& scope, const BoundResult& bound, std::vector<std::string>& failures, Tally& tally) {
   BoundTally& into = tally.bounds[fmt::format("{} {}", scope.name, bound.name)];
   into.gives_verdict = bound.guarantee == Guarantee::proven || bound.guarantee == Guarantee::conditional;
@@ -103,6 +83,25 @@ void check_block(const Graph& graph, const Trace& block, const std::vector<bool>
 }
 
 }  // namespace
+
+bool judge(double computed, const Ball& exact, double bound, bool is_sum, BoundTally& tally) {
+  ++tally.checked;
+  const Interval error = error_of(computed, exact);
+  if (std::isnan(bound) || error.lower() > bound) {
+    ++tally.violations;
+    return true;
+  }
+  if (std::isinf(bound)) {
+    ++tally.without_bound;
+  } else if (!(error.upper() <= bound)) {
+    ++tally.undecided;
+  } else {
+    const double used = utilisation(approx_error_of(computed, exact), bound);
+    tally.max_utilisation = std::max(tally.max_utilisation, used);
+    if (is_sum) tally.max_utilisation_of_sums = std::max(tally.max_utilisation_of_sums, used);
+  }
+  return false;
+}
 
 void BoundTally::merge(const BoundTally& other) {
   gives_verdict = gives_verdict || other.gives_verdict;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driftbound/bounds/bound.hpp"
+#include "driftbound/num/ball.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "driftbound/trace/trace.hpp"
 
@@ -24,6 +25,9 @@ struct BoundTally {
 
   void merge(const BoundTally& other);
 };
+
+/// Counts one number; whether it violates the bound.
+bool judge(double computed, const Ball& exact, double bound, bool is_sum, BoundTally& tally);
 
 /// What a campaign counts.
 struct Tally {

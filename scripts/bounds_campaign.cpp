@@ -1,0 +1,358 @@
+// The recorded campaign of the bounds that speak of every run: docs/campaigns.md. Resumable: every unit of work appends
+// one line to a file, and units that have theirs are not run again. Exit status 1 where a bound is violated.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/load.hpp"
+#include "driftbound/num/errors.hpp"
+#include "soundness/any_run_check.hpp"
+#include "soundness/every_run.hpp"
+#include "soundness/foreign_runs.hpp"
+#include "soundness/random_networks.hpp"
+
+namespace {
+
+using namespace driftbound;
+using namespace driftbound::soundness;
+using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> declared_orders = {"sequential",     "sequential+fma", "pairwise",
+                                                  "pairwise+fma",   "blocked:8",      "blocked:8+fma",
+                                                  "blocked:32+fma", "split-k:4",      "split-k:2+fma"};
+constexpr const char* any_order = "adjoint/any-order";
+constexpr const char* order_aware = "adjoint/order-aware";
+
+struct Settings {
+  std::filesystem::path results;
+  std::vector<std::string> models;
+  std::int64_t samples = 1000;
+  std::int64_t random_cases = 0;  ///< a unit of random networks
+  std::int64_t random_units = 0;
+  std::uint64_t seed = 20261121;
+};
+
+/// One line on a terminal, nothing in a pipe.
+class Progress {
+public:
+  void say(const std::string& text) const {
+    if (is_terminal_) fmt::print(stderr, "\r\033[K{}", text);
+    std::fflush(stderr);
+  }
+  ~Progress() { say(""); }
+
+private:
+  bool is_terminal_ = isatty(2) != 0;
+};
+
+/// The lines written so far.
+class Results {
+public:
+  explicit Results(const std::filesystem::path& file) : file_(file) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) lines_.push_back(Json::parse(line));
+  }
+  bool has(const std::string& unit) const {
+    return std::any_of(lines_.begin(), lines_.end(), [&](const Json& line) { return line.at("unit") == unit; });
+  }
+  void add(Json line) {
+    std::ofstream out(file_, std::ios::app);
+    out << line.dump() << std::endl;
+    if (!out) throw FileError("cannot write " + file_.string());
+    lines_.push_back(std::move(line));
+  }
+  const std::vector<Json>& lines() const { return lines_; }
+
+private:
+  std::filesystem::path file_;
+  std::vector<Json> lines_;
+};
+
+using Tallies = std::map<std::string, BoundTally>;
+
+Json json_of(const Tallies& tallies) {
+  Json result = Json::object();
+  for (const auto& [name, tally] : tallies)
+    result[name] = {{"checked", tally.checked},
+                    {"violations", tally.violations},
+                    {"undecided", tally.undecided},
+                    {"without_bound", tally.without_bound},
+                    {"utilisation", tally.max_utilisation}};
+  return result;
+}
+
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<double> remainder_shares(const TargetBound& bound) {
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < bound.values.size(); ++i)
+    shares.push_back(bound.values[i] == 0.0 ? 0.0 : bound.remainder[i] / bound.values[i]);
+  return shares;
+}
+
+/// What is measured of one network in one arithmetic, in every order.
+class NetworkUnit {
+public:
+  NetworkUnit(const Graph& graph, Inputs inputs, ArithmeticModel arithmetic, std::uint64_t seed,
+              const Progress& progress)
+      : check_(graph, std::move(inputs)), arithmetic_(std::move(arithmetic)), seed_(seed), progress_(progress) {}
+
+  Json run() {
+    first_ = declared("sequential");
+    first_.arithmetic.products_may_flush = arithmetic_.products_may_flush;
+    every_ = check_.bounds_of(first_, {any_order, order_aware, "shadow"});
+    for (const std::string& order : declared_orders) in_declared_order(order);
+    for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
+    return summary();
+  }
+
+private:
+  Trace declared(const std::string& order, std::int64_t batch = 0) const {
+    RunOptions options;
+    options.batch = batch;
+    const ArithmeticModel model = cpu_arithmetic(arithmetic_.name, parse_summation_order(order));
+    return cpu_evaluator(model).run(check_.graph(), check_.inputs(), options);
+  }
+
+  void in_declared_order(const std::string& order) {
+    progress_.say(order);
+    const bool is_first = order == declared_orders.front();
+    const Trace run = is_first ? first_ : declared(order);
+    count(run);
+    if (arithmetic_.products_may_flush) return;
+    const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, "shadow"});
+    const std::vector<TargetBound>& in_order = bounds.at(order_aware);
+    check_.hold(run, in_order, tallies_[order_aware]);
+    check_.hold(declared(order, 7), in_order, tallies_[order_aware]);
+    check_.hold(run, bounds.at("shadow"), tallies_["shadow"]);
+    const TargetBound& scalar = in_order[check_.scalar()];
+    const double error = largest(check_.errors_of(run, check_.scalar()));
+    known_order_.push_back({{"order", order},
+                            {"largest_bound", largest(scalar.values)},
+                            {"largest_error", error},
+                            {"remainder_worst", largest(remainder_shares(scalar))},
+                            {"remainder_median", median(remainder_shares(scalar))}});
+    const double shadow = largest(bounds.at("shadow")[check_.scalar()].values);
+    this_run_ = std::max(this_run_, shadow / error);
+  }
+
+  std::vector<ForeignRun> foreign_runs() const {
+    std::vector<ForeignRun> runs;
+    for (const ForeignProduct& product : library_products())
+      for (const std::int64_t batch : {0, 1, 16}) runs.push_back({product, batch, seed_});
+    for (std::uint64_t i = 0; i < 8; ++i) runs.push_back({permuted_product(seed_ + i), 0, seed_ + i});
+    return runs;
+  }
+
+  void in_foreign_order(const ForeignRun& run) {
+    progress_.say(run.product.name);
+    count(foreign_run(check_.graph(), check_.inputs(), arithmetic_, run));
+  }
+
+  void count(const Trace& run) {
+    ++orders_;
+    check_.hold(run, every_.at(any_order), tallies_[any_order]);
+    largest_error_ = std::max(largest_error_, largest(check_.errors_of(run, check_.scalar())));
+  }
+
+  Json summary() const {
+    const TargetBound& scalar = every_.at(any_order)[check_.scalar()];
+    const std::vector<double> shares = remainder_shares(scalar);
+    return {{"points", scalar.values.size()},
+            {"orders", orders_},
+            {"largest_error", largest_error_},
+            {"any_order", largest(scalar.values) / largest_error_},
+            {"remainder_worst", largest(shares)},
+            {"remainder_median", median(shares)},
+            {"this_run", this_run_},
+            {"known_order", known_order_},
+            {"bounds", json_of(tallies_)}};
+  }
+
+  AnyRunCheck check_;
+  ArithmeticModel arithmetic_;
+  std::uint64_t seed_;
+  const Progress& progress_;
+  Trace first_;
+  RunBounds every_;
+  Tallies tallies_;
+  Json known_order_ = Json::array();
+  std::int64_t orders_ = 0;
+  double largest_error_ = 0.0, this_run_ = 0.0;
+};
+
+/// Where the network was trained: the oscillating classifiers on a line, all others in a cube.
+Inputs points_of(const Graph& graph, const std::string& name, std::int64_t samples, double scale) {
+  InputGenerator generator;
+  generator.samples = samples;
+  if (name.starts_with("oscillator")) {
+    generator.distribution = InputDistribution::segment;
+    generator.domain = {{-0.2 * scale, 0.2 * scale}, {0.3 * scale, 0.3 * scale}, {-0.2 * scale, -0.2 * scale}};
+  } else {
+    generator.domain = {{-scale, scale}};
+  }
+  return generate_inputs(graph, generator);
+}
+
+struct NetworkKind {
+  const char* arithmetic;
+  bool flushes;
+  double scale;
+};
+
+std::vector<NetworkKind> kinds() {
+  return {{"fp32", false, 1.0},     {"tf32", false, 1.0},    {"bf16", false, 1.0},
+          {"fp16", false, 1.0},     {"fp32", true, 1.0},     {"bf16", true, 1.0},
+          {"fp32", false, 0x1p-20}, {"fp32", false, 0x1p10}, {"fp32", false, 0x1p-140}};
+}
+
+void run_networks(const Settings& settings, Results& results, const Progress& progress) {
+  for (const NetworkKind& kind : kinds()) {
+    for (const std::string& file : settings.models) {
+      const std::string name = std::filesystem::path(file).stem().string();
+      const std::string unit =
+          fmt::format("{} {}{} x{:g}", name, kind.arithmetic, kind.flushes ? "+flush" : "", kind.scale);
+      if (results.has(unit)) continue;
+      progress.say(unit);
+      const auto start = std::chrono::steady_clock::now();
+      const Graph graph = load_model(file);
+      ArithmeticModel arithmetic = cpu_arithmetic(kind.arithmetic, {});
+      arithmetic.products_may_flush = kind.flushes;
+      const bool is_plain = kind.scale == 1.0 && std::string(kind.arithmetic) == "fp32" && !kind.flushes;
+      const std::int64_t samples = is_plain ? settings.samples : settings.samples / 5;
+      Json line = {{"unit", unit}, {"network", name}, {"arithmetic", kind.arithmetic}};
+      line.update(
+          NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic, settings.seed, progress).run());
+      line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      results.add(std::move(line));
+    }
+  }
+}
+
+void run_random(const Settings& settings, Results& results, const Progress& progress) {
+  for (std::int64_t number = 0; number < settings.random_units; ++number) {
+    const std::string unit = fmt::format("random {} ({} cases)", number, settings.random_cases);
+    if (results.has(unit)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    Random random(settings.seed + static_cast<std::uint64_t>(number));
+    Tally tally;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(settings.random_cases); ++i) {
+      progress.say(fmt::format("{}: {}", unit, i));
+      const Family family = all_families()[i % all_families().size()];
+      check_every_run(random_case(family, random.bits()), random, {}, tally);
+    }
+    for (const std::string& failure : tally.failures) fmt::print(stderr, "FAILURE {}\n", failure);
+    Json line = {
+        {"unit", unit}, {"cases", tally.cases}, {"failures", tally.failures.size()}, {"bounds", json_of(tally.bounds)}};
+    line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    results.add(std::move(line));
+  }
+}
+
+double extreme_ratio(const Json& known_order, bool is_largest) {
+  double found = is_largest ? 0.0 : HUGE_VAL;
+  for (const Json& of_order : known_order) {
+    const double ratio = of_order.at("largest_bound").get<double>() / of_order.at("largest_error").get<double>();
+    found = is_largest ? std::max(found, ratio) : std::min(found, ratio);
+  }
+  return found;
+}
+
+std::string percent(double share) {
+  return share < 1e-6 ? "0" : fmt::format("{:.2g} %", 100.0 * share);
+}
+
+void print_networks(const Results& results) {
+  fmt::print(
+      "| network | points, orders | largest error | any order | remainder: worst, median | known order: sequential, "
+      "best, worst | over the largest error of any order | remainder: worst, median | this run |\n"
+      "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (const Json& line : results.lines()) {
+    if (!line.contains("network")) continue;
+    fmt::print("| {} | {}, {} | {:.2g} | {:.0f} | {}, {} |", line.at("unit").get<std::string>(),
+               line.at("points").dump(), line.at("orders").dump(), line.at("largest_error").get<double>(),
+               line.at("any_order").get<double>(), percent(line.at("remainder_worst").get<double>()),
+               percent(line.at("remainder_median").get<double>()));
+    const Json& known = line.at("known_order");
+    if (known.empty()) {
+      fmt::print(" - | - | - | - |\n");
+      continue;
+    }
+    const Json& sequential = known.front();
+    const double bound = sequential.at("largest_bound").get<double>();
+    fmt::print(" {:.0f}, {:.0f}, {:.0f} | {:.0f} | {}, {} | {:.6f} |\n",
+               bound / sequential.at("largest_error").get<double>(), extreme_ratio(known, false),
+               extreme_ratio(known, true), bound / line.at("largest_error").get<double>(),
+               percent(sequential.at("remainder_worst").get<double>()),
+               percent(sequential.at("remainder_median").get<double>()), line.at("this_run").get<double>());
+  }
+}
+
+/// Whether nothing is violated.
+bool print_bounds(const Results& results) {
+  std::map<std::string, std::vector<double>> sums;
+  std::int64_t checked = 0, violations = 0, failures = 0;
+  for (const Json& line : results.lines()) {
+    failures += line.value("failures", std::int64_t{0});
+    for (const auto& [name, of_name] : line.at("bounds").items()) {
+      std::vector<double>& sum = sums[line.contains("network") ? "trained, " + name : name];
+      sum.resize(5);
+      for (std::size_t i = 0; const char* field : {"checked", "violations", "undecided", "without_bound"})
+        sum[i++] += of_name.at(field).get<double>();
+      sum[4] = std::max(sum[4], of_name.at("utilisation").get<double>());
+      if (name.find("seed") != std::string::npos) continue;
+      checked += of_name.at("checked").get<std::int64_t>();
+      violations += of_name.at("violations").get<std::int64_t>();
+    }
+  }
+  fmt::print(
+      "\n| bound | checked | violations | undecided | no bound | largest utilisation |\n|---|--:|--:|--:|--:|--:|\n");
+  for (const auto& [name, sum] : sums)
+    fmt::print("| {} | {:.0f} | {:.0f} | {:.0f} | {:.0f} | {:.3f} |\n", name, sum[0], sum[1], sum[2], sum[3], sum[4]);
+  fmt::print("\n{} checks of bounds that give a verdict, {} violations, {} failures.\n", checked, violations, failures);
+  return violations == 0 && failures == 0;
+}
+
+}  // namespace
+
+/// bounds_campaign RESULTS SAMPLES RANDOM_UNITS CASES SEED MODEL...
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() < 5) {
+    fmt::print(stderr, "usage: bounds_campaign RESULTS SAMPLES RANDOM_UNITS CASES SEED MODEL...\n");
+    return 3;
+  }
+  Settings settings;
+  settings.results = arguments[0];
+  settings.samples = std::stoll(arguments[1]);
+  settings.random_units = std::stoll(arguments[2]);
+  settings.random_cases = std::stoll(arguments[3]);
+  settings.seed = std::stoull(arguments[4], nullptr, 0);
+  settings.models.assign(arguments.begin() + 5, arguments.end());
+  Results results(settings.results);
+  const Progress progress;
+  run_networks(settings, results, progress);
+  run_random(settings, results, progress);
+  progress.say("");
+  print_networks(results);
+  return print_bounds(results) ? 0 : 1;
+}

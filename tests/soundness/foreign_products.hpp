@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace driftbound::soundness {
+
+/// Matrices of one product as the arithmetic reads them, row-major.
+struct FloatProduct {
+  std::size_t m = 0, k = 0, n = 0;
+  std::vector<float> a;     ///< [m, k]
+  std::vector<float> b;     ///< [k, n]
+  std::vector<float> bias;  ///< [n], or empty
+};
+
+/// A program's way to sum: A B + bias in float32, [m, n], in an order that the program chooses.
+struct ForeignProduct {
+  std::string name;
+  std::function<std::vector<float>(const FloatProduct&)> multiply;
+};
+
+/// Every column in an order of its own, drawn from the seed: a chain or a random tree over products and bias, with
+/// fused steps, without, or with some. The rows share the order.
+ForeignProduct permuted_product(std::uint64_t seed);
+
+/// Of the libraries that this was built with: Eigen, OpenBLAS. Their sums, then the bias.
+std::vector<ForeignProduct> library_products();
+
+}  // namespace driftbound::soundness

@@ -1,0 +1,84 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bounds/rules.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/load.hpp"
+#include "soundness/any_run_check.hpp"
+#include "soundness/every_run.hpp"
+#include "soundness/foreign_runs.hpp"
+
+namespace driftbound::soundness {
+namespace {
+
+/// Networks on data of every family in turn.
+Tally check_cases(std::int64_t count, std::uint64_t seed, const CheckOptions& options = {}) {
+  Random random(seed);
+  Tally tally;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Family family = all_families()[i % all_families().size()];
+    check_every_run(random_case(family, random.bits()), random, options, tally);
+  }
+  return tally;
+}
+
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+Trace in_order(const Graph& graph, const Inputs& inputs, const char* order) {
+  return cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order(order))).run(graph, inputs);
+}
+
+}  // namespace
+
+TEST_CASE("any order, batch and program stays within what one run's bounds say of every run, on adversarial data") {
+  const Tally tally = check_cases(130, 2026);
+  for (const std::string& failure : tally.failures) FAIL_CHECK(failure);
+  CHECK(tally.violations() == 0);
+  CHECK(tally.checked() >= 100'000);
+  CHECK(tally.bounds.at("every run adjoint/any-order").checked >= 5'000);
+  MESSAGE(tally.checked(), " checks");
+}
+
+TEST_CASE("bounds of every run that are too small are found out by other orders and programs") {
+  bounds::Rules broken = bounds::default_rules();
+  broken.partial_sums_error = [](const auto&, const auto&) { return Magnitude(); };
+  CheckOptions options;
+  options.rules = &broken;
+  const Tally tally = check_cases(24, 2027, options);
+  CHECK(tally.bounds.at("every run adjoint/any-order").violations > 0);
+}
+
+TEST_CASE("a trained network's bounds are near the largest errors of other programs' orders") {
+  const Graph graph = load_model(DRIFTBOUND_SOURCE_DIR "/examples/models/oscillator_d2_w64.onnx");
+  InputGenerator generator;
+  generator.samples = 60;
+  generator.distribution = InputDistribution::segment;
+  generator.domain = {{-0.2, 0.2}, {0.3, 0.3}, {-0.2, -0.2}};
+  const AnyRunCheck check(graph, generate_inputs(graph, generator));
+  const Trace first = in_order(graph, check.inputs(), "sequential");
+  const RunBounds bounds = check.bounds_of(first, {"adjoint/any-order", "adjoint/order-aware"});
+  double largest_error = largest(check.errors_of(first, check.scalar()));
+  BoundTally tally;
+  std::vector<ForeignProduct> products = library_products();
+  for (const std::uint64_t seed : {1u, 2u, 3u, 4u}) products.push_back(permuted_product(seed));
+  for (const ForeignProduct& product : products) {
+    const Trace run = foreign_run(graph, check.inputs(), cpu_arithmetic("fp32", {}), {product, 0, 1});
+    check.hold(run, bounds.at("adjoint/any-order"), tally);
+    largest_error = std::max(largest_error, largest(check.errors_of(run, check.scalar())));
+  }
+  const double any_order = largest(bounds.at("adjoint/any-order")[check.scalar()].values) / largest_error;
+  const double known_order = largest(bounds.at("adjoint/order-aware")[check.scalar()].values) / largest_error;
+  CHECK(tally.violations == 0);
+  CHECK(any_order <= 2.5 * 64.0);
+  CHECK(known_order <= 80.0);
+  MESSAGE(fmt::format("any order {:.0f}, known order {:.0f}", any_order, known_order));
+}
+
+}  // namespace driftbound::soundness
