@@ -9,6 +9,7 @@
 #include "bounds/accuracy.hpp"
 #include "bounds/body_error.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/own_run.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
@@ -348,13 +349,6 @@ void Rounded::operator()(const op::ReduceSum&) {
 
 void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
   for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] = (Magnitude(bounds[i]) + Magnitude(more[i])).value();
-}
-
-std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
-  return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
-         std::string(name_of(arithmetic.evidence)) + " by " +
-         (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
-         (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
 }
 
 }  // namespace

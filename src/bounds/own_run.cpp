@@ -3,17 +3,42 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <variant>
+
+#include "driftbound/model/composite.hpp"
 
 namespace driftbound::bounds {
 
 bool is_own_run(const Trace& trace) {
+  if (!trace.provenance.program.starts_with("driftbound ") || trace.provenance.backend != "cpu") return false;
+  return is_own_arithmetic(trace.arithmetic);
+}
+
+bool is_own_arithmetic(const ArithmeticModel& arithmetic) {
   constexpr std::array<std::string_view, 7> own_names = {"fp64", "fp32",     "tf32",    "bf16",
                                                          "fp16", "fp8_e4m3", "fp8_e5m2"};
-  const ArithmeticModel& stated = trace.arithmetic;
-  if (!trace.provenance.program.starts_with("driftbound ") || trace.provenance.backend != "cpu") return false;
-  if (stated.order.kind == SummationOrder::Kind::unknown) return false;
-  if (std::find(own_names.begin(), own_names.end(), stated.name) == own_names.end()) return false;
-  return to_json(stated) == to_json(cpu_arithmetic(stated.name, stated.order));
+  if (arithmetic.order.kind == SummationOrder::Kind::unknown) return false;
+  if (std::find(own_names.begin(), own_names.end(), arithmetic.name) == own_names.end()) return false;
+  return to_json(arithmetic) == to_json(cpu_arithmetic(arithmetic.name, arithmetic.order));
+}
+
+std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
+  return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
+         std::string(name_of(arithmetic.evidence)) + " by " +
+         (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
+         (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
+}
+
+std::set<std::string> any_run_conditions(const Graph& graph) {
+  std::set<std::string> conditions;
+  for (const Node& node : graph.nodes) {
+    if (is_composite(node.op))
+      conditions.insert(std::string(name_of(node.op)) + " is computed by the steps of docs/ops.md (A-04)");
+    const auto* gemm = std::get_if<op::Gemm>(&node.op);
+    if (gemm != nullptr && gemm->alpha != 1.0 && gemm->alpha != -1.0)
+      conditions.insert("Gemm scales the complete sum of its products, and its addend comes after that (A-05)");
+  }
+  return conditions;
 }
 
 }  // namespace driftbound::bounds

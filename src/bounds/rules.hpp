@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "bounds/adjoint/box_rules.hpp"
 #include "bounds/adjoint/defect.hpp"
 #include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/adjoint/norm_rules.hpp"
@@ -139,6 +140,7 @@ struct Rules {
   decltype(&bounds::defect) defect = bounds::defect;  // T-64
   LinearRules linear;                                 // T-65, T-66
   NormRules norms;                                    // T-62
+  BoxRules box;                                       // T-77
   TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
 };
 

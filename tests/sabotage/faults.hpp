@@ -23,5 +23,7 @@ std::vector<BoundFault> bound_faults();
 std::vector<BoundFault> linear_faults();
 /// Faults in the bounds by two trajectories.
 std::vector<BoundFault> trajectory_faults();
+/// Faults in the bounds over boxes.
+std::vector<BoundFault> box_faults();
 
 }  // namespace checks

@@ -153,6 +153,21 @@ Tensor<S> softmax(const op::Softmax& op, const Operands<S>& in, const Shape& sha
 }
 
 template <class S>
+Tensor<S> reduce_max(const Op& op, const Operands<S>& in, const Shape& shape) {
+  const GroupPlan plan = plan_groups(op, in[0]->shape);
+  Tensor<S> result(shape);
+  for (std::size_t g = 0; g < result.size(); ++g) {
+    S& largest = result.values[g];
+    largest = in[0]->values[plan.groups[g] + plan.elements[0]];
+    for (const std::size_t element : plan.elements) {
+      const S& x = in[0]->values[plan.groups[g] + element];
+      if (largest < x) largest = x;
+    }
+  }
+  return result;
+}
+
+template <class S>
 Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const SummationOrder& order) {
   using F = Scalar<S>;
   const S zero = F::constant(0.0);
@@ -165,6 +180,8 @@ Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const S
   if (std::get_if<op::Sub>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a - b); });
   if (std::get_if<op::Mul>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a * b); });
   if (std::get_if<op::Div>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a / b); });
+  if (std::get_if<op::Max>(&op)) return binary(in, shape, [](const S& a, const S& b) { return a < b ? b : a; });
+  if (std::get_if<op::ReduceMax>(&op)) return reduce_max(op, in, shape);
   if (std::get_if<op::Neg>(&op)) return unary(in, [](const S& x) { return S(-x); });
   if (std::get_if<op::Relu>(&op)) return unary(in, [&](const S& x) { return x < zero ? zero : x; });
   if (const auto* node = std::get_if<op::LeakyRelu>(&op)) {

@@ -41,6 +41,22 @@ struct HeldTallies {
   }
 };
 
+/// Every value of a graph of one input, in 700 bits.
+inline std::vector<Tensor<Real>> exact_values(const Graph& graph, const Tensor<Real>& x) {
+  std::vector<Tensor<Real>> values(graph.values.size());
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (graph.is_constant(id)) values[id] = convert<Real>(graph.value(id).constant.to_double());
+  }
+  values[graph.inputs[0]] = x;
+  const std::vector<Shape> shapes = infer_shapes(graph, {x.shape});
+  for (const Node& node : graph.nodes) {
+    Operands<Real> operands;
+    for (const ValueId id : node.inputs) operands.push_back(&values[id]);
+    values[node.output] = apply(node.op, operands, shapes[node.output], {});
+  }
+  return values;
+}
+
 /// A graph of one input at a point, with inputs off by up to `radius`.
 class Held {
 public:
@@ -138,20 +154,7 @@ private:
     }
   }
 
-  std::vector<Tensor<Real>> evaluate(const Tensor<Real>& x) const {
-    std::vector<Tensor<Real>> values(graph_.values.size());
-    for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      if (graph_.is_constant(id)) values[id] = convert<Real>(graph_.value(id).constant.to_double());
-    }
-    values[graph_.inputs[0]] = x;
-    const std::vector<Shape> shapes = infer_shapes(graph_, {x.shape});
-    for (const Node& node : graph_.nodes) {
-      Operands<Real> operands;
-      for (const ValueId id : node.inputs) operands.push_back(&values[id]);
-      values[node.output] = apply(node.op, operands, shapes[node.output], {});
-    }
-    return values;
-  }
+  std::vector<Tensor<Real>> evaluate(const Tensor<Real>& x) const { return exact_values(graph_, x); }
 
   const Graph& graph_;
   ArithmeticModel arithmetic_;

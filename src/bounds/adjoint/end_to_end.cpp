@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "driftbound/model/composite.hpp"
+#include "bounds/own_run.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
@@ -73,7 +73,7 @@ public:
     varies_ = depends_on_input(evaluation.graph);
     if (options.wants(attribution_name)) question_.attributed = options.targets.size();
     find_targets();
-    find_run_conditions();
+    run_conditions_ = any_run_conditions(evaluation.graph);
   }
 
   void add_to(Bounds& bounds) {
@@ -117,17 +117,6 @@ private:
       Output output{*node, {}};
       for (std::int64_t element = 0; element < elements; ++element) output.targets.push_back(target_of({i, element}));
       outputs_.push_back(std::move(output));
-    }
-  }
-
-  /// A run that is not recorded may be anybody's: what an op's body and a scaled sum are is a condition then.
-  void find_run_conditions() {
-    for (const Node& node : evaluation_.graph.nodes) {
-      if (is_composite(node.op))
-        run_conditions_.insert(std::string(name_of(node.op)) + " is computed by the steps of docs/ops.md (A-04)");
-      const auto* gemm = std::get_if<op::Gemm>(&node.op);
-      if (gemm != nullptr && gemm->alpha != 1.0 && gemm->alpha != -1.0)
-        run_conditions_.insert("Gemm scales the complete sum of its products, and its addend comes after that (A-05)");
     }
   }
 

@@ -1,0 +1,204 @@
+#include "bounds/adjoint/box_walk.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "bounds/adjoint/box_node.hpp"
+#include "bounds/adjoint/norms.hpp"
+#include "bounds/body_rounding.hpp"
+#include "bounds/forward.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Empty vectors are 0.
+std::vector<double> sum_of(Radii a, Radii b) {
+  std::vector<double> sum(a.begin(), a.end());
+  if (sum.empty()) sum.assign(b.begin(), b.end());
+  if (a.empty() || b.empty()) return sum;
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = (Magnitude(sum[i]) + Magnitude(b[i])).value();
+  return sum;
+}
+
+bool is_zero(Radii values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
+}
+
+class BoxWalk {
+public:
+  BoxWalk(Trajectory trajectory, const Network& network, const Shadow& shadow, const Deviation& ranges,
+          const Setting& setting, Weights& weights)
+      : trajectory_(trajectory),
+        network_(network),
+        shadow_(shadow),
+        ranges_(ranges),
+        setting_(setting),
+        rules_(setting.rules->trajectory),
+        weights_(weights) {
+    result_.radii.resize(network.size());
+    result_.added.resize(network.size());
+    result_.remainder.resize(network.size());
+    result_.slopes.resize(network.nodes().size());
+  }
+
+  void start(ValueId id, std::vector<double> error) {
+    if (is_zero(error)) return;
+    result_.added[id] = error;
+    set_radii(id, std::move(error), std::nullopt);
+  }
+
+  void start_constant(ValueId id) {
+    Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    if (!used.is_exact()) start(id, std::move(used.error));
+  }
+
+  void visit(std::size_t index) {
+    const Node& node = network_.nodes()[index];
+    const NodeView view = shadow_.view_of(node);
+    const std::vector<std::vector<double>> read = errors_as_read(node);
+    std::vector<BoxOperand> operands;
+    std::vector<std::vector<double>> reaches;
+    for (std::size_t slot = 0; slot < node.inputs.size(); ++slot) {
+      const ValueId id = node.inputs[slot];
+      operands.push_back({range(id), read[slot], network_.varies(id)});
+      reaches.push_back(sum_of(range(id), read[slot]));
+    }
+    const std::vector<double> y_range = output_range(view, reaches);
+    BoxNode over = over_box(view, operands, y_range, setting_);
+
+    std::vector<double> added = rounding_of(view, reaches, sum_of(range(node.output), over.moved));
+    const std::vector<double> moved = sum_of(over.moved, added);
+    if (flushed() != Magnitude()) added = sum_of(added, moved_by_flushing(view, operands));
+    const auto norms = norms_of(view, over.lipschitz, added);
+    result_.added[node.output] = std::move(added);
+    result_.remainder[node.output] = std::move(over.remainder);
+    set_radii(node.output, moved, norms);
+    result_.slopes[index] = std::move(over.slopes);
+  }
+
+  Deviation result() && { return std::move(result_); }
+
+private:
+  Radii range(ValueId id) const { return ranges_.radii[id].element; }
+
+  /// How far the function at any operands within reach is from the centre: softmax needs it, and no other op.
+  std::vector<double> output_range(const NodeView& view, const std::vector<std::vector<double>>& reaches) const {
+    if (!std::holds_alternative<op::Softmax>(view.node->op)) return {};
+    const std::vector<Radii> radii(reaches.begin(), reaches.end());
+    const std::vector<double>& own = shadow_.error[view.node->output];
+    return sum_of(propagate(view, radii, own, setting_), own);
+  }
+
+  std::vector<double> rounding_of(const NodeView& view, const std::vector<std::vector<double>>& reaches,
+                                  const std::vector<double>& moved) {
+    const std::vector<Radii> radii(reaches.begin(), reaches.end());
+    return body_rounding({view, radii, moved, trajectory_ == Trajectory::any_order}, setting_, result_.conditions);
+  }
+
+  Magnitude flushed() const {
+    return setting_.machine.flushes ? Magnitude(setting_.machine.accumulator->smallest_normal) : Magnitude();
+  }
+
+  std::vector<std::vector<double>> errors_as_read(const Node& node) const {
+    std::vector<std::vector<double>> read;
+    for (const ValueId id : node.inputs) {
+      read.push_back(result_.radii[id].element);
+      if (flushed() == Magnitude()) continue;
+      read.back().resize(shadow_.values[id].size(), 0.0);
+      for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
+    }
+    return read;
+  }
+
+  /// Subnormal operands read as 0: an error of its own at every operand.
+  std::vector<double> moved_by_flushing(const NodeView& view, std::vector<BoxOperand> operands) const {
+    std::vector<std::vector<double>> omegas;
+    for (const Tensor<double>* input : view.inputs) omegas.emplace_back(input->size(), flushed().value());
+    std::vector<std::vector<double>> ranges;
+    for (const BoxOperand& operand : operands) ranges.push_back(sum_of(operand.range, operand.error));
+    for (std::size_t slot = 0; slot < operands.size(); ++slot) operands[slot] = {ranges[slot], omegas[slot], true};
+    return over_box(view, operands, output_range(view, ranges), setting_).moved;
+  }
+
+  /// T-62 where it does not look at the centre.
+  std::optional<std::vector<double>> norms_of(const NodeView& view, Magnitude lipschitz,
+                                              const std::vector<double>& added) {
+    const Node& node = *view.node;
+    if (!network_.varies(node.output) || flushed() != Magnitude() || looks_at_centre(node)) return std::nullopt;
+    NormQuestion question{network_, view, {}, lipschitz};
+    for (const ValueId id : node.inputs) question.operands.push_back(&result_.radii[id]);
+    auto norms = moved_norms(question, setting_, weights_);
+    if (!norms) return std::nullopt;
+    const std::vector<double> own = norms_of_rows(added, network_.rows(node.output));
+    for (std::size_t row = 0; row < norms->size(); ++row)
+      (*norms)[row] = (Magnitude((*norms)[row]) + Magnitude(own[row])).value();
+    return norms;
+  }
+
+  bool is_exact_constant(ValueId id) const { return !network_.varies(id) && result_.radii[id].element.empty(); }
+
+  bool looks_at_centre(const Node& node) const {
+    return std::visit(Overloaded{[&](const OneOf<op::Gemm, op::MatMul, op::Mul> auto&) {
+                                   return !is_exact_constant(node.inputs[0]) && !is_exact_constant(node.inputs[1]);
+                                 },
+                                 [&](const op::Div&) { return !is_exact_constant(node.inputs[1]); },
+                                 [](const auto&) { return false; }},
+                      node.op);
+  }
+
+  void set_radii(ValueId id, std::vector<double> element, const std::optional<std::vector<double>>& norms) {
+    const std::int64_t rows = network_.rows(id);
+    if (norms) {
+      const std::size_t size = element.size() / static_cast<std::size_t>(rows);
+      for (std::size_t i = 0; i < element.size(); ++i)
+        element[i] = rules_.radius_of_element(element[i], (*norms)[i / size]);
+    }
+    lose_what_may_overflow(id, element);
+    if (is_zero(element)) return;
+    std::vector<double> norm = norms_of_rows(element, rows);
+    for (std::size_t row = 0; norms && row < norm.size(); ++row)
+      norm[row] = rules_.norm_of_row(norm[row], (*norms)[row]);
+    result_.radii[id] = {std::move(element), std::move(norm)};
+  }
+
+  void lose_what_may_overflow(ValueId id, std::vector<double>& error) const {
+    const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
+    for (std::size_t i = 0; i < error.size(); ++i) {
+      const double reach = setting_.rules->box.reach(radius_at(range(id), i), Magnitude(error[i])).value();
+      if (rules_.may_overflow(shadow_.values[id].values[i], reach, largest)) error[i] = infinity;
+    }
+  }
+
+  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const {
+    return row_norms(values, rows, setting_.rules->norms);
+  }
+
+  const Trajectory trajectory_;
+  const Network& network_;
+  const Shadow& shadow_;
+  const Deviation& ranges_;
+  const Setting& setting_;
+  const TrajectoryRules& rules_;
+  Weights& weights_;
+  Deviation result_;
+};
+
+}  // namespace
+
+Deviation deviation_over_box(Trajectory trajectory, const Network& network, const Shadow& shadow,
+                             const Deviation& ranges, const std::vector<std::vector<double>>& input_error,
+                             const Setting& setting, Weights& weights) {
+  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights);
+  const Graph& graph = network.flat().graph;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    if (graph.is_constant(id)) walk.start_constant(id);
+  }
+  for (std::size_t node = 0; node < network.nodes().size(); ++node) walk.visit(node);
+  return std::move(walk).result();
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "bounds/adjoint/radii.hpp"
+
+namespace driftbound::bounds {
+
+/// Every run against the exact network, both at the same point of a box around the shadow's inputs, whatever the point.
+/// `ranges`: deviation_of() the exact network from the shadow with inputs anywhere in the box.
+/// Shapes:    `input_error` by position in the graph's inputs: what a run does to a point first
+/// Guarantee: as body_rounding()
+/// Source:    docs/theory.md T-77
+Deviation deviation_over_box(Trajectory trajectory, const Network& network, const Shadow& shadow,
+                             const Deviation& ranges, const std::vector<std::vector<double>>& input_error,
+                             const Setting& setting, Weights& weights);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,175 @@
+#include "driftbound/bounds/box.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "bounds/adjoint/box_walk.hpp"
+#include "bounds/adjoint/sweep.hpp"
+#include "bounds/own_run.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/environment.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound {
+namespace bounds {
+namespace {
+
+using InputErrors = std::vector<std::vector<double>>;
+
+/// One sample of an input; an open first axis counts samples.
+Shape sample_shape(const Value& input) {
+  const auto fail = [&] {
+    throw ShapeMismatch("bounds over a box: the model leaves the shape of input '" + input.name +
+                        "' open; export it with a fixed one");
+  };
+  if (!input.has_declared_shape) fail();
+  Shape shape;
+  for (const DeclaredDimension& dimension : input.declared) {
+    const bool is_open = dimension.extent < 0;
+    if (is_open && !shape.empty()) fail();
+    shape.push_back(is_open ? 1 : dimension.extent);
+  }
+  return shape;
+}
+
+/// The middle of the box, how far its points are from it, and what a run loses when it reads one.
+class BoxInputs {
+public:
+  BoxInputs(const Graph& graph, const Box& box, const Setting& setting) : box_(box), setting_(setting) {
+    std::size_t first = 0;
+    for (const ValueId id : graph.inputs) first = add(graph.value(id), first);
+    if (first != box.lower.size() || first != box.upper.size())
+      throw InvalidArgument("bounds over a box: a sample has " + std::to_string(first) + " elements, the box " +
+                            std::to_string(box.lower.size()) + " lower and " + std::to_string(box.upper.size()) +
+                            " upper bounds");
+  }
+
+  std::vector<Tensor<double>> middles;
+  InputErrors half_widths, lost;
+
+private:
+  std::size_t add(const Value& input, std::size_t first) {
+    Tensor<double> middle(sample_shape(input));
+    std::vector<double> half_width, loss;
+    for (std::size_t i = first; i < first + middle.size() && i < std::min(box_.lower.size(), box_.upper.size()); ++i) {
+      const double low = box_.lower[i], high = box_.upper[i];
+      if (!(std::isfinite(low) && std::isfinite(high) && low <= high))
+        throw InvalidArgument("bounds over a box: element " + std::to_string(i - first) + " of input '" + input.name +
+                              "' needs finite bounds, the lower one first");
+      double& x = middle.values[i - first];
+      x = low / 2.0 + high / 2.0;
+      half_width.push_back(std::max({sub_up(high, x), sub_up(x, low), 0.0}));
+      loss.push_back(lost_at(low, high, input.type).value());
+    }
+    middles.push_back(std::move(middle));
+    half_widths.push_back(std::move(half_width));
+    lost.push_back(std::move(loss));
+    return first + middles.back().size();
+  }
+
+  /// Rounded to the type of the input, to nearest, and then as the accumulator holds it.
+  Magnitude lost_at(double low, double high, ElementType type) const {
+    const Rules& rules = *setting_.rules;
+    const Machine& machine = setting_.machine;
+    if (low == high) {
+      const double stored = round_to(low, format_of(type), Rounding::nearest_even);
+      return Magnitude(rules.operand_error(low, round_to(stored, *machine.accumulator, machine.rounding))) + flushed();
+    }
+    Machine reader = machine;
+    reader.rounding = Rounding::nearest_even;
+    reader.flushes = false;
+    const Magnitude largest = std::max(Magnitude(low), Magnitude(high));
+    const Magnitude stored =
+        type == ElementType::f64 ? Magnitude() : rules.unrecorded_cast(largest, format_of(type), reader);
+    const bool is_held = machine.accumulator->precision >= format_of(type).precision &&
+                         machine.accumulator->min_exponent <= format_of(type).min_exponent;
+    const Magnitude held = is_held ? flushed() : rules.unrecorded_cast(largest + stored, *machine.accumulator, machine);
+    return stored + held;
+  }
+
+  Magnitude flushed() const {
+    return setting_.machine.flushes ? Magnitude(setting_.machine.accumulator->smallest_normal) : Magnitude();
+  }
+
+  const Box& box_;
+  const Setting& setting_;
+};
+
+void require_element(const Graph& graph, const Network& network, const OutputElement& element) {
+  if (element.output >= graph.outputs.size())
+    throw InvalidArgument("bounds over a box: there is no output " + std::to_string(element.output));
+  const ValueId id = network.flat().graph.outputs[element.output];
+  const std::int64_t elements = element_count(network.shape(id));
+  if (element.element < 0 || element.element >= elements)
+    throw InvalidArgument("bounds over a box: output '" + graph.value(graph.outputs[element.output]).name + "' has " +
+                          std::to_string(elements) + " elements");
+}
+
+std::vector<Seed> seeds_of(const Graph& graph, const Network& network, const Target& target) {
+  const auto seed = [&](const OutputElement& element, double factor) {
+    require_element(graph, network, element);
+    return Seed{network.flat().graph.outputs[element.output], element.element, factor};
+  };
+  std::vector<Seed> seeds = {seed(target.positive, 1.0)};
+  if (target.negative) seeds.push_back(seed(*target.negative, -1.0));
+  return seeds;
+}
+
+std::string joined(const std::set<std::string>& conditions) {
+  std::string text;
+  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
+  return text;
+}
+
+}  // namespace
+
+static BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting) {
+  const BoxInputs inputs(graph, box, setting);
+  std::vector<Shape> shapes;
+  for (const Tensor<double>& middle : inputs.middles) shapes.push_back(middle.shape);
+  const Network network(graph, shapes, batch_layout(graph).batched ? std::optional<std::int64_t>(1) : std::nullopt);
+  const std::vector<Seed> seeds = seeds_of(graph, network, target);
+  const Shadow shadow = shadow_of(network, inputs.middles, setting);
+  Weights weights;
+  const Deviation ranges = deviation_of(Trajectory::exact, network, shadow, inputs.half_widths, setting, weights);
+  const bool order_is_known = setting.machine.order.kind != SummationOrder::Kind::unknown;
+  const Deviation run = deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network,
+                                           shadow, ranges, inputs.lost, setting, weights);
+
+  const Direction direction = direction_of(network, shadow, seeds);
+  const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();
+  const Certificate error = sweep(network, shadow, {&run, 1}, direction, setting).front();
+  BoxBound result;
+  result.error = Magnitude(error.total.front());
+  if (std::isfinite(reached.total.front())) {
+    result.range = Interval(-reached.total.front(), reached.total.front());
+    for (const Seed& seed : seeds)
+      result.range +=
+          Interval(seed.factor) * Interval(shadow.values[seed.value].values[static_cast<std::size_t>(seed.element)]);
+  }
+  if (error.total.front() > 0.0) result.remainder_share = error.remainder.front() / error.total.front();
+  std::set<std::string> conditions = run.conditions;
+  conditions.merge(any_run_conditions(graph));
+  if (!setting.is_own_run) conditions.insert(arithmetic_condition(*setting.arithmetic));
+  if (!conditions.empty()) result.guarantee = Guarantee::conditional;
+  result.condition = joined(conditions);
+  return result;
+}
+
+}  // namespace bounds
+
+BoxBound forward_error_bound(const Graph& graph, const ArithmeticModel& arithmetic, const Box& box,
+                             const Target& target, const BoundOptions& options) {
+  require_sound_environment();
+  bounds::Setting setting;
+  setting.arithmetic = &arithmetic;
+  setting.machine = bounds::machine_of(arithmetic);
+  setting.rules = options.rules != nullptr ? options.rules : &bounds::default_rules();
+  setting.threads = options.threads;
+  setting.is_own_run = bounds::is_own_arithmetic(arithmetic);
+  return bounds::bound_over_box(graph, box, target, setting);
+}
+
+}  // namespace driftbound

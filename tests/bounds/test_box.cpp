@@ -1,0 +1,148 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/box_checks.hpp"
+#include "support/environment.hpp"
+
+// Bounds over boxes (T-77) against 700 bits, and against runs in float32 and bfloat16.
+
+using namespace checks;
+
+TEST_CASE("slopes over an interval enclose every difference quotient, and some reach their ends (T-77)") {
+  for (const LinearCase& c : linear_cases(bounds::default_rules().linear)) {
+    CAPTURE(c.name);
+    const Tally tally = check_slope_range(bounds::default_rules(), op_of_case(c.name, c.subject), c.subject,
+                                          200 * test_multiplier(), 90);
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK(tally.checked > 100);
+    if (c.loosest != 0.0 && c.name != "power 0" && c.name != "power 1") CHECK(tally.utilisation >= 0.95);
+  }
+}
+
+TEST_CASE("at every point of a box, values and outputs stay within their bounds (T-77)") {
+  for (const std::string& block : NetworkBuilder::blocks()) {
+    CAPTURE(block);
+    const HeldTallies tallies =
+        check_box(bounds::default_rules(), {"gemm", block, "gemm"}, block == "cast" ? 1 : 2 * test_multiplier());
+    INFO(tallies.first_violation());
+    CHECK(tallies.violations() == 0);
+    CHECK(tallies.certificates.checked > 0);
+  }
+  for (const char* block : {"max", "reduce-max", "mul-computed", "matmul-computed"}) {
+    CAPTURE(block);
+    CHECK(check_box(bounds::default_rules(), {"gemm", block}, test_multiplier()).violations() == 0);
+  }
+}
+
+TEST_CASE("a box of one point has nearly the bound of that point, and the bound grows with the box") {
+  Generator generator(92);
+  for (const std::string& block : NetworkBuilder::blocks()) {
+    if (block == "cast") continue;
+    CAPTURE(block);
+    NetworkBuilder builder(generator);
+    for (const std::string& name : {std::string("gemm"), block, std::string("gemm")}) builder.add(name);
+    const Graph graph = builder.finish();
+    const Tensor<double> x = network_inputs(1.0, true, generator);
+    const Held at_point(bounds::default_rules(), graph, x, 1e-9, std::nullopt);
+    const BoxHeld one(bounds::default_rules(), graph, x, 0.0, 1e-9);
+    const BoxHeld narrow(bounds::default_rules(), graph, x, 1e-4, 1e-9);
+    const BoxHeld wide(bounds::default_rules(), graph, x, 1e-2, 1e-9);
+    for (std::size_t i = 0; i < one.certificates().size(); ++i) {
+      const std::size_t elements = at_point.elements();
+      const double alone = at_point.certificate(i % elements).total.at(i / elements);
+      CHECK(one.certificates()[i] <= alone * 1.01);
+      CHECK(narrow.certificates()[i] <= alone * 1.05);
+      CHECK(one.certificates()[i] <= wide.certificates()[i]);
+    }
+  }
+}
+
+namespace {
+
+Tensor<double> random_point(const Box& box, Generator& generator, const Shape& shape) {
+  Tensor<double> x(shape);
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = uniform(generator, box.lower[i], box.upper[i]);
+  return x;
+}
+
+Graph small_network(Generator& generator) {
+  NetworkBuilder builder(generator);
+  for (const char* block : {"gemm", "relu", "gemm", "tanh", "gemm"}) builder.add(block);
+  return builder.finish();
+}
+
+Box box_around(const Tensor<double>& x, double half_width) {
+  Box box;
+  for (const double value : x.values) {
+    box.lower.push_back(value - half_width);
+    box.upper.push_back(value + half_width);
+  }
+  return box;
+}
+
+}  // namespace
+
+TEST_CASE("one bound holds for runs at every point of a box, and the range holds the exact values") {
+  Generator generator(93);
+  Tally errors;
+  for (const char* arithmetic_name : {"fp32", "bf16"}) {
+    for (const double half_width : {1e-3, 0.2}) {
+      const Graph graph = small_network(generator);
+      const Tensor<double> middle = network_inputs(1.0, true, generator);
+      const Box box = box_around(middle, half_width);
+      const ArithmeticModel arithmetic = cpu_arithmetic(arithmetic_name, parse_summation_order("pairwise"));
+      const Target difference{{0, 3}, OutputElement{0, 1}};
+      const BoxBound bound = forward_error_bound(graph, arithmetic, box, difference);
+      CHECK(bound.error.is_finite());
+      CHECK(bound.guarantee == Guarantee::conditional);  // tanh
+      CHECK(bound.condition.find("tanh") != std::string::npos);
+      for (int k = 0; k < 40 * test_multiplier(); ++k) {
+        const Tensor<double> x = random_point(box, generator, middle.shape);
+        Inputs inputs;
+        inputs.tensors.emplace_back("x", StoredTensor::from(x));
+        const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
+        const Tensor<double> y = trace.layers.back().output.to_double();
+        const Tensor<Real> exact = exact_values(graph, convert<Real>(x))[graph.outputs[0]];
+        const Real truth = exact.values[3] - exact.values[1];
+        errors.add(y.values[3], exact.values[3] + Real(y.values[1]) - exact.values[1], bound.error.value());
+        CHECK(Real(bound.range.lower()) <= truth);
+        CHECK(truth <= Real(bound.range.upper()));
+      }
+    }
+  }
+  INFO(errors.first_violation);
+  CHECK(errors.violations == 0);
+  CHECK(errors.utilisation >= 0.02);
+}
+
+TEST_CASE("a box says what is wrong with it") {
+  Generator generator(94);
+  const Graph graph = small_network(generator);
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  Box box = box_around(network_inputs(1.0, true, generator), 0.1);
+  CHECK_THROWS_WITH_AS(forward_error_bound(graph, arithmetic, {{0.0}, {1.0}}), doctest::Contains("8 elements"),
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(forward_error_bound(graph, arithmetic, box, {{0, 8}, std::nullopt}),
+                       doctest::Contains("has 8 elements"), InvalidArgument);
+  CHECK_THROWS_WITH_AS(forward_error_bound(graph, arithmetic, box, {{1, 0}, std::nullopt}),
+                       doctest::Contains("no output 1"), InvalidArgument);
+  std::swap(box.lower[2], box.upper[2]);
+  CHECK_THROWS_WITH_AS(forward_error_bound(graph, arithmetic, box), doctest::Contains("element 2"), InvalidArgument);
+  box.lower[2] = std::nan("");
+  CHECK_THROWS_AS(forward_error_bound(graph, arithmetic, box), InvalidArgument);
+}
+
+TEST_CASE("over a box that decides nothing there is no bound, and none is claimed") {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1});
+  graph.outputs = {graph.add_node("y", op::Sign{}, {x})};
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  CHECK_FALSE(forward_error_bound(graph, arithmetic, {{-1.0}, {1.0}}).error.is_finite());
+  CHECK(forward_error_bound(graph, arithmetic, {{0.5}, {1.0}}).error.value() <= 1e-300);
+}

@@ -1,0 +1,63 @@
+#include <string>
+#include <vector>
+
+#include "sabotage/faults.hpp"
+#include "support/box_checks.hpp"
+
+// Faults in the bounds over boxes (T-77).
+
+namespace checks {
+namespace {
+
+using bounds::Rules;
+
+auto boxed(const std::vector<std::string>& blocks) {
+  return [blocks](const Rules& rules) { return check_box(rules, blocks, 2).violations(); };
+}
+
+/// Two elements of which either may be the larger one.
+std::int64_t check_extrema(const Rules& rules) {
+  std::int64_t violations = 0;
+  for (const double gap : {0.0, 0.5, 0.9}) {
+    if (rules.box.stays_larger(gap, Magnitude(0.5), 0.0, Magnitude(0.5))) ++violations;
+  }
+  return violations;
+}
+
+}  // namespace
+
+std::vector<BoundFault> box_faults() {
+  return {{"slopes of the middle of an interval only",
+           [](Rules& r) {
+             r.box.slope_range = [](const Op& op, const Interval& x) {
+               return bounds::slope_range(op, Interval(x.midpoint()));
+             };
+           },
+           boxed({"gemm", "tanh", "gemm"})},
+          {"slopes of two operands in the middle only",
+           [](Rules& r) {
+             r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
+               return bounds::slope_ranges(op, Interval(a.midpoint()), Interval(b.midpoint()));
+             };
+           },
+           boxed({"gemm", "mul", "gemm"})},
+          {"the errors beyond the box forgotten",
+           [](Rules& r) { r.box.reach = [](Magnitude range, Magnitude) { return range; }; },
+           boxed({"gemm", "exp", "gemm"})},
+          {"what slopes leave over forgotten",
+           [](Rules& r) { r.box.left_over = [](const Interval&, double, Magnitude) { return Magnitude(); }; },
+           boxed({"gemm", "sin", "gemm"})},
+          {"what ranges make of a product's errors forgotten",
+           [](Rules& r) { r.box.crossed = [](double, double) { return Magnitude(); }; },
+           boxed({"gemm", "attention", "gemm"})},
+          {"an extremum taken for decided",
+           [](Rules& r) { r.box.stays_larger = [](double a, Magnitude, double b, Magnitude) { return a >= b; }; },
+           check_extrema},
+          {"the range of a softmax forgotten",
+           [](Rules& r) {
+             r.box.softmax_left_over = [](Magnitude, Magnitude, Magnitude, Magnitude) { return Magnitude(); };
+           },
+           boxed({"gemm-scaled", "softmax", "gemm"})}};
+}
+
+}  // namespace checks

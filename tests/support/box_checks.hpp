@@ -1,0 +1,169 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/box_walk.hpp"
+#include "driftbound/bounds/box.hpp"
+#include "support/linear_checks.hpp"
+#include "support/trajectory_checks.hpp"
+
+/// Bounds over boxes (T-77): networks held against themselves at points that are off, anywhere in a box.
+namespace checks {
+
+/// The op that a case of linear_cases() expands.
+inline Op op_of_case(const std::string& name, const LinearSubject& subject) {
+  static const std::map<std::string, Op> ops = {{"relu", op::Relu{}},
+                                                {"tanh", op::Tanh{}},
+                                                {"sigmoid", op::Sigmoid{}},
+                                                {"softplus", op::Softplus{}},
+                                                {"sin", op::Sin{}},
+                                                {"cos", op::Cos{}},
+                                                {"exp", op::Exp{}},
+                                                {"erf", op::Erf{}},
+                                                {"sqrt", op::Sqrt{}},
+                                                {"abs", op::Abs{}},
+                                                {"log", op::Log{}},
+                                                {"tan", op::Tan{}},
+                                                {"atan", op::Atan{}},
+                                                {"sinh", op::Sinh{}},
+                                                {"cosh", op::Cosh{}},
+                                                {"floor", op::Floor{}},
+                                                {"ceil", op::Ceil{}},
+                                                {"sign", op::Sign{}},
+                                                {"clip", op::Clip{-0.5, 1.0}},
+                                                {"clip from below", op::Clip{0.5}},
+                                                {"clip to a point", op::Clip{1.0, -0.5}}};
+  if (const auto found = ops.find(name); found != ops.end()) return found->second;
+  if (name.starts_with("leaky")) return op::LeakyRelu{subject.alpha};
+  if (name.starts_with("elu")) return op::Elu{subject.alpha};
+  if (name.starts_with("reciprocal")) return op::Reciprocal{};
+  if (name.starts_with("thresholded")) return op::ThresholdedRelu{subject.alpha};
+  return op::Pow{subject.alpha};
+}
+
+/// f(s) - f(t) against the hull of S (s - t), at both ends.
+inline void add_difference(const Real& difference, const Real& apart, const Interval& slopes, Tally& tally) {
+  if (!slopes.is_finite()) return;
+  const Real at_lower = Real(slopes.lower()) * apart, at_upper = Real(slopes.upper()) * apart;
+  const Real low = smaller_of(at_lower, at_upper), high = larger_of(at_lower, at_upper);
+  const Real half = (high - low) / Real(2.0), middle = (high + low) / Real(2.0);
+  // Nothing but the enclosure of slopes may be off: 400 bits below it counts as equal.
+  tally.add(0.0, difference - middle, (half + abs(middle) * Real(0x1p-200)).to_double() * (1.0 + 0x1p-50) + 0x1p-1070);
+}
+
+inline Tally check_slope_range(const bounds::Rules& rules, const Op& op, const LinearSubject& subject, int repetitions,
+                               std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double x = draw_centre(subject, generator), reach = draw_reach(subject, x, generator);
+    const double low = x - reach, high = x + reach;
+    if (!(subject.low < low && high < subject.high)) continue;
+    const Interval slopes = rules.box.slope_range(op, Interval(low, high));
+    for (const auto& [s, t] :
+         std::vector<std::pair<double, double>>{{low, high},
+                                                {x, high},
+                                                {low, x},
+                                                {high - reach / 1024.0, high},
+                                                {low, low + reach / 1024.0},
+                                                {uniform(generator, low, high), uniform(generator, low, high)}}) {
+      if (!(low <= s && s <= high && low <= t && t <= high)) continue;
+      add_difference(subject.f(Real(s)) - subject.f(Real(t)), Real(s) - Real(t), slopes, tally);
+    }
+  }
+  return tally;
+}
+
+/// A network over a box around a point, its inputs off by `error` at every point of the box.
+class BoxHeld {
+public:
+  BoxHeld(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& middle, double half_width, double error)
+      : graph_(graph),
+        arithmetic_(double_arithmetic()),
+        setting_(setting_of(rules, arithmetic_)),
+        network_(graph, {middle.shape}, std::nullopt),
+        shadow_(bounds::shadow_of(network_, {middle}, setting_)),
+        middle_(middle),
+        half_width_(half_width),
+        error_(error) {
+    const std::vector<std::vector<double>> widths = {std::vector<double>(middle.size(), half_width)};
+    const std::vector<std::vector<double>> errors = {std::vector<double>(middle.size(), error)};
+    ranges_ = bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, widths, setting_, weights_);
+    run_ = bounds::deviation_over_box(bounds::Trajectory::any_order, network_, shadow_, ranges_, errors, setting_,
+                                      weights_);
+    const ValueId output = network_.flat().graph.outputs[0];
+    for (std::size_t i = 0; i < shadow_.values[output].size(); ++i) {
+      const bounds::Direction c =
+          bounds::direction_of(network_, shadow_, {{output, static_cast<std::int64_t>(i), 1.0}});
+      certificates_.push_back(bounds::sweep(network_, shadow_, {&run_, 1}, c, setting_).front().total.front());
+    }
+  }
+
+  const std::vector<double>& certificates() const { return certificates_; }
+
+  /// At a point of the box, with errors, both given by signs in [-1, 1].
+  void check_at(const std::vector<double>& where, const std::vector<double>& signs, HeldTallies& tallies) const {
+    Tensor<Real> point = convert<Real>(middle_), moved = point;
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      point.values[i] += Real(where[i] * half_width_);
+      moved.values[i] = point.values[i] + Real(signs[i] * error_);
+    }
+    const std::vector<Tensor<Real>> exact = exact_values(graph_, point), off = exact_values(graph_, moved);
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      const std::vector<double>& radii = run_.radii[network_.flat().of_value[id]].element;
+      for (std::size_t i = 0; i < exact[id].size(); ++i)
+        tallies.radii.add(0.0, off[id].values[i] - exact[id].values[i], radii.empty() ? 0.0 : radii[i]);
+    }
+    const ValueId output = graph_.outputs[0];
+    for (std::size_t i = 0; i < exact[output].size(); ++i)
+      tallies.certificates.add(0.0, off[output].values[i] - exact[output].values[i], certificates_[i]);
+  }
+
+  void check_at_random(int points, Generator& generator, HeldTallies& tallies) const {
+    for (int k = 0; k < points; ++k) {
+      std::vector<double> where, signs;
+      for (std::size_t i = 0; i < middle_.size(); ++i) {
+        where.push_back(k % 2 == 0 ? uniform(generator, -1.0, 1.0) : generator() % 2 == 0 ? 1.0 : -1.0);
+        signs.push_back(generator() % 2 == 0 ? 1.0 : -1.0);
+      }
+      check_at(where, signs, tallies);
+    }
+  }
+
+private:
+  const Graph& graph_;
+  ArithmeticModel arithmetic_;
+  bounds::Setting setting_;
+  bounds::Network network_;
+  bounds::Shadow shadow_;
+  Tensor<double> middle_;
+  double half_width_, error_;
+  bounds::Weights weights_;
+  bounds::Deviation ranges_, run_;
+  std::vector<double> certificates_;
+};
+
+inline HeldTallies check_box(const bounds::Rules& rules, const std::vector<std::string>& blocks, int repetitions,
+                             std::uint64_t seed = 91) {
+  Generator generator(seed);
+  HeldTallies tallies;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    NetworkBuilder builder(generator);
+    for (const std::string& block : blocks) builder.add(block);
+    const Graph graph = builder.finish();
+    for (const double half_width : {0.0, 1e-3, 0.1, 0.5}) {
+      for (const double error : {1e-6, 0.05}) {
+        const BoxHeld held(rules, graph, network_inputs(1.0, true, generator), half_width, error);
+        held.check_at_random(6, generator, tallies);
+      }
+    }
+  }
+  return tallies;
+}
+
+}  // namespace checks
