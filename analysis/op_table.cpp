@@ -43,10 +43,14 @@ std::string onnx_names(const Op& op) {
   return names.empty() ? "in bodies" : join(names);
 }
 
-Graph body_of(const CompositeExample& example) {
+std::vector<Graph> bodies_of(const CompositeExample& example) {
   std::vector<Shape> shapes;
   for (const auto& [name, shape] : example.operands) shapes.push_back(shape);
-  return composite_body(example.op, shapes);
+  return composite_bodies(example.op, shapes);
+}
+
+Graph body_of(const CompositeExample& example) {
+  return bodies_of(example).front();
 }
 
 /// Functions whose accuracy the bounds use, in the body too.
@@ -165,7 +169,11 @@ std::string formulas() {
       Strings names;
       for (const auto& [name, shape] : example.operands) names.push_back(name);
       text += heading_of(example) + "\n";
-      for (const std::string& line : formulas_of(body_of(example), names)) text += "    " + line + "\n";
+      const std::vector<Graph> bodies = bodies_of(example);
+      for (std::size_t i = 0; i < bodies.size(); ++i) {
+        if (i > 0) text += "  or\n";
+        for (const std::string& line : formulas_of(bodies[i], names)) text += "    " + line + "\n";
+      }
     }
   }
   return text;
@@ -221,8 +229,8 @@ constexpr std::string_view about_bodies = R"(
 ### Bodies
 The bodies for small operands, as the code writes them. t1, t2 … are values used more than once, or parts of long lines;
 x · y is the product of elements, `axis 3: 0:2` a slice as Python writes it. Numbers like √2 and √(2/π) are computed by
-nodes, so that the exact function has the exact number. Runs of other programs may take other steps; that they take these
-is a condition (A-04 in [assumptions.md](assumptions.md)).
+nodes, so that the exact function has the exact number. The first body is what this library computes. That runs of other
+programs take its steps, or those behind an *or*, is a condition (A-04 in [assumptions.md](assumptions.md)).
 
 ```text
 )";

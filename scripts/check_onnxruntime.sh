@@ -1,19 +1,27 @@
 #!/bin/sh
 # Holds ONNX Runtime's outputs against driftbound's bounds: on the suites of ONNX models (tests/suites), and on the bundled
 # networks, with the graph's optimisation disabled and enabled.
-#   scripts/check_onnxruntime.sh [BUILD]       BUILD: a build folder with suite_check and driftbound; default build/dev
-# onnxruntime-node comes from npm into $DRIFTBOUND_ONNXRUNTIME (default BUILD/onnxruntime). Exit status 77 where it is not
-# to be had, 1 where an output lies outside its bound.
+#   scripts/check_onnxruntime.sh [--installed] [BUILD]
+# BUILD: a build folder with suite_check and driftbound; default build/dev. onnxruntime-node comes from npm into
+# $DRIFTBOUND_ONNXRUNTIME (default BUILD/onnxruntime); --installed, as the test of ctest asks, installs nothing and runs
+# only where that variable is set. Exit status 77 where it is not to be had, 1 where an output lies outside its bound.
 set -eu
 
+asks_for_installed=
+if [ "${1:-}" = --installed ]; then
+    asks_for_installed=1
+    shift
+fi
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$(cd "${1:-$root/build/dev}" && pwd)
+skip() { echo "skipped: $1"; exit 77; }
+[ -z "$asks_for_installed" ] || [ -n "${DRIFTBOUND_ONNXRUNTIME:-}" ] || skip "DRIFTBOUND_ONNXRUNTIME is not set"
 export DRIFTBOUND_ONNXRUNTIME="${DRIFTBOUND_ONNXRUNTIME:-$build/onnxruntime}"
 run="node $root/scripts/onnxruntime.js"
 
-skip() { echo "skipped: $1"; exit 77; }
 command -v node >/dev/null || skip "there is no node"
 if [ ! -d "$DRIFTBOUND_ONNXRUNTIME/node_modules/onnxruntime-node" ]; then
+    [ -z "$asks_for_installed" ] || skip "there is no onnxruntime-node in $DRIFTBOUND_ONNXRUNTIME"
     command -v npm >/dev/null || skip "there is no npm to install onnxruntime-node"
     mkdir -p "$DRIFTBOUND_ONNXRUNTIME"
     npm install --prefix "$DRIFTBOUND_ONNXRUNTIME" --ignore-scripts --no-audit --no-fund --loglevel error \
@@ -40,7 +48,7 @@ for level in disabled all; do
         printf '%s: ' "$(basename "$model")"
         "$build/driftbound" report "$model" --trace "$work/other.safetensors" --quiet 2>&1 && continue
         case "$model" in
-            *unet_tiny*) echo "  expected: its BatchNormalization takes other steps than A-04 supposes" ;;
+            *unet_tiny*) echo "  expected: its Resize is two layers, of which ONNX Runtime has one; some sigmoids are off by more than 4 ulp" ;;
             *) status=1 ;;
         esac
     done

@@ -95,13 +95,10 @@ private:
   std::vector<Followed> values_;
 };
 
-}  // namespace
-
-std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
-                               std::set<std::string>& conditions) {
-  std::vector<Shape> shapes;
-  for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
-  const Graph body = composite_body(view.node->op, shapes);
+/// |y - f(x)| by the steps of one body.
+std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& shapes, const NodeView& view,
+                                  const BodyQuestion& question, const Setting& setting,
+                                  std::set<std::string>& conditions) {
   const std::vector<Shape> inner = infer_shapes(body, shapes);
   Follower follower(body, question, setting, conditions);
   for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
@@ -111,7 +108,23 @@ std::vector<double> body_error(const NodeView& view, const BodyQuestion& questio
     if (body.is_constant(id)) follower.start_constant(id);
   }
   for (const Node& node : body.nodes) follower.follow(node, inner[node.output]);
-  std::vector<double> result = follower.result(body.outputs.front());
+  return follower.result(body.outputs.front());
+}
+
+}  // namespace
+
+std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
+                               std::set<std::string>& conditions) {
+  std::vector<Shape> shapes;
+  for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
+  const bool takes_any_steps = question.rounds && !setting.is_own_run;
+  const std::vector<Graph> bodies = takes_any_steps ? setting.rules->foreign_bodies(view.node->op, shapes)
+                                                    : std::vector<Graph>{composite_body(view.node->op, shapes)};
+  std::vector<double> result(view.output->size(), 0.0);
+  for (const Graph& body : bodies) {
+    const std::vector<double> error = error_of_body(body, shapes, view, question, setting, conditions);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], error[i]);
+  }
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (!std::isfinite(view.y(i))) result[i] = infinity;
   }

@@ -16,9 +16,10 @@ struct BodyQuestion {
 };
 
 /// Upper bounds of |y - f(x)|, x the recorded operands, f the composite's exact function and y what its body gives node
-/// by node: for every run of the arithmetic (rounds), or for exact nodes on operands within the radii.
+/// by node: for every run of the arithmetic (rounds), or for exact nodes on operands within the radii. Runs of other
+/// programs take the steps of any of composite_bodies(): the largest of their bounds.
 /// Shapes:    one entry per output element
-/// Guarantee: proven for runs that evaluate the body node by node
+/// Guarantee: proven for runs that evaluate the body (of other programs, one of the bodies) node by node
 /// Tightness: that of componentwise propagation through the body
 /// Source:    docs/theory.md T-22
 std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,

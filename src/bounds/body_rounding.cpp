@@ -51,7 +51,9 @@ public:
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;
-      const Magnitude before = alpha * rules_.allowed_error(inside, accuracy, machine_) + constant * inside;
+      Magnitude function = rules_.allowed_error(inside, accuracy, machine_);
+      if (!setting_.is_own_run) function = std::max(function, rules_.exp_less_one_error(inside, accuracy, machine_));
+      const Magnitude before = alpha * function + constant * inside;
       return before + rounded(y + before);
     });
   }

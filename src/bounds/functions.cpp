@@ -15,6 +15,20 @@ double constant_as_used(double alpha, const Machine& machine) {
   return round_to(alpha, *machine.accumulator, machine.rounding);
 }
 
+/// |e^x - 1| of an x < 0
+Magnitude less_one(double x) {
+  return Magnitude(std::min(std::abs(x), 1.0));
+}
+
+/// T-18 with `inner` for the error of e^x - 1.
+Magnitude elu_error_with(Magnitude inner, double x, double y, double alpha, const Machine& machine) {
+  if (x >= 0.0) return storing_error(y, machine);
+  const double used = constant_as_used(alpha, machine);
+  const Magnitude constant = constant_error(alpha, machine) * less_one(x);
+  const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
+  return Magnitude(used) * inner + constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
+}
+
 }  // namespace
 
 Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine& machine) {
@@ -46,13 +60,17 @@ Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& mach
 }
 
 Magnitude elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine) {
-  if (x >= 0.0) return storing_error(y, machine);
-  const double used = constant_as_used(alpha, machine);
-  const Magnitude exact(std::min(-x, 1.0));  // |e^x - 1| <= min(|x|, 1)
-  const Magnitude inner = Magnitude(used) * allowed_error(exact, accuracy, machine);
-  const Magnitude constant = constant_error(alpha, machine) * exact;
-  const bool is_exact = used == 0.0 || std::abs(used) == 1.0;
-  return inner + constant + (is_exact ? storing_error(y, machine) : rounding_error(y, machine));
+  return elu_error_with(allowed_error(less_one(x), accuracy, machine), x, y, alpha, machine);
+}
+
+Magnitude exp_less_one_error(Magnitude largest, FunctionError accuracy, const Machine& machine) {
+  const Magnitude exp = allowed_error(Magnitude(1.0), accuracy, machine);
+  return exp + unrecorded_cast(largest + exp, *machine.accumulator, machine);
+}
+
+Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine) {
+  const Magnitude accurate = elu_error(x, y, alpha, accuracy, machine);
+  return std::max(accurate, elu_error_with(exp_less_one_error(less_one(x), accuracy, machine), x, y, alpha, machine));
 }
 
 bool exp_is_covered(double x, const Machine& machine) {

@@ -39,6 +39,14 @@ Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& mach
 /// Source:    docs/theory.md T-18
 Magnitude elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine);
 
+/// |fl(fl(e^x) - 1) - (e^x - 1)| for x < 0 and |e^x - 1| <= `largest`; `accuracy` is that of exp.
+/// Source:    docs/theory.md T-18
+Magnitude exp_less_one_error(Magnitude largest, FunctionError accuracy, const Machine& machine);
+
+/// elu_error() for an Elu that may be computed by exp(x) - 1; `accuracy` is that of whichever function it calls.
+/// Source:    docs/theory.md T-18
+Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine);
+
 /// Whether e^x is below the largest number of the accumulator, so that the accuracy of exp speaks about it.
 /// Source:    docs/theory.md T-16
 bool exp_is_covered(double x, const Machine& machine);

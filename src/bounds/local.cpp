@@ -94,7 +94,8 @@ public:
   void operator()(const op::Elu& elu) {
     result_.theorem = "T-18";
     const FunctionError accuracy = error_of("expm1", setting_, result_.conditions);
-    unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, accuracy, machine_); });
+    const auto rule = setting_.is_own_run ? rules_.elu_error : rules_.foreign_elu_error;
+    unary([&](double x, double y) { return rule(x, y, elu.alpha, accuracy, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
   void operator()(const op::Sigmoid&) {
@@ -180,8 +181,7 @@ public:
     BodyQuestion question;
     result_.any_order = body_error(view_, question, setting_, result_.conditions);
     if (!setting_.is_own_run) {
-      result_.conditions.insert(std::string(name_of(view_.node->op)) +
-                                " is computed by the steps of docs/ops.md (A-04)");
+      result_.conditions.insert(std::string(name_of(view_.node->op)) + " is computed by steps of docs/ops.md (A-04)");
     }
     if (machine_.tensor_core) result_.conditions.insert(matrix_unit_condition(*machine_.tensor_core));
     if (machine_.order.kind == SummationOrder::Kind::unknown) return;

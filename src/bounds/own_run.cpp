@@ -33,7 +33,7 @@ std::set<std::string> any_run_conditions(const Graph& graph) {
   std::set<std::string> conditions;
   for (const Node& node : graph.nodes) {
     if (is_composite(node.op))
-      conditions.insert(std::string(name_of(node.op)) + " is computed by the steps of docs/ops.md (A-04)");
+      conditions.insert(std::string(name_of(node.op)) + " is computed by the first steps of docs/ops.md (A-04)");
     const auto* gemm = std::get_if<op::Gemm>(&node.op);
     if (gemm != nullptr && gemm->alpha != 1.0 && gemm->alpha != -1.0)
       conditions.insert("Gemm scales the complete sum of its products, and its addend comes after that (A-05)");

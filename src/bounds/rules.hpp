@@ -20,6 +20,7 @@
 #include "bounds/sums.hpp"
 #include "bounds/tensor_core.hpp"
 #include "driftbound/bounds/bound.hpp"
+#include "driftbound/model/composite.hpp"
 
 namespace driftbound::bounds {
 
@@ -76,6 +77,7 @@ struct Rules {
   decltype(&bounds::inner_rounding) inner_rounding = bounds::inner_rounding;  // T-01
 
   // what is not recorded
+  decltype(&driftbound::composite_bodies) foreign_bodies = driftbound::composite_bodies;                    // T-22
   decltype(&bounds::unrecorded_cast) unrecorded_cast = bounds::unrecorded_cast;                             // T-22
   decltype(&bounds::unrecorded_rounding) unrecorded_rounding = bounds::unrecorded_rounding;                 // T-22
   decltype(&bounds::unrecorded_storing) unrecorded_storing = bounds::unrecorded_storing;                    // T-22
@@ -90,6 +92,8 @@ struct Rules {
   decltype(&bounds::sum_height) sum_height = bounds::sum_height;                                   // T-17
   decltype(&bounds::leaky_relu_error) leaky_relu_error = bounds::leaky_relu_error;                 // T-18
   decltype(&bounds::elu_error) elu_error = bounds::elu_error;                                      // T-18
+  decltype(&bounds::exp_less_one_error) exp_less_one_error = bounds::exp_less_one_error;           // T-18
+  decltype(&bounds::foreign_elu_error) foreign_elu_error = bounds::foreign_elu_error;              // T-18
 
   // propagation
   double (*product_weight)(double) = bounds::product_weight;        // T-40

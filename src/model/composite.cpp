@@ -9,23 +9,46 @@
 #include "model/variant.hpp"
 
 namespace driftbound {
+namespace {
+
+template <class Write>
+Graph body_by(const Write& write_steps, std::span<const Shape> inputs) {
+  composites::Body body(inputs);
+  const ValueId output = write_steps(body);
+  return body.finish(output);
+}
+
+/// visit(op::X) for the composite that the op is.
+template <class Visit>
+auto visit_composite(const Op& op, const Visit& visit) {
+  using Result = decltype(visit(op::Softsign()));
+  return std::visit(
+      [&](const auto& which) -> Result {
+        if constexpr (Composite<std::decay_t<decltype(which)>>) return visit(which);
+        throw InvalidArgument(fmt::format("{} is no composite of simpler ops", name_of(op)));
+      },
+      op);
+}
+
+}  // namespace
 
 bool is_composite(const Op& op) {
   return std::visit([](const auto& which) { return Composite<std::decay_t<decltype(which)>>; }, op);
 }
 
 Graph composite_body(const Op& op, std::span<const Shape> inputs) {
-  return std::visit(
-      [&](const auto& which) -> Graph {
-        if constexpr (Composite<std::decay_t<decltype(which)>>) {
-          composites::Body body(inputs);
-          const ValueId output = write(body, which);
-          return body.finish(output);
-        } else {
-          throw InvalidArgument(fmt::format("{} is no composite of simpler ops", name_of(op)));
-        }
-      },
-      op);
+  return visit_composite(op, [&](const auto& composite) {
+    return body_by([&](composites::Body& body) { return write(body, composite); }, inputs);
+  });
+}
+
+std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs) {
+  return visit_composite(op, [&](const auto& composite) {
+    std::vector<Graph> bodies = {composite_body(op, inputs)};
+    for (const auto steps : composites::other_steps(composite))
+      bodies.push_back(body_by([&](composites::Body& body) { return steps(body, composite); }, inputs));
+    return bodies;
+  });
 }
 
 Shape composite_shape(const Op& op, std::span<const Shape> inputs) {

@@ -153,7 +153,7 @@ std::int64_t check_cancelling_scales(const bounds::Rules& rules) {
   return violations;
 }
 
-/// Runs of a composite on numbers from `low` to `high`.
+/// Our own runs of an op on numbers from `low` to `high`.
 auto composite(const Op& op, double low, double high) {
   return [=](const bounds::Rules& rules) {
     Generator generator(61);
@@ -180,6 +180,51 @@ std::int64_t check_overflow_in_sigmoid(const bounds::Rules& rules) {
   OneNode one = one_node(op::Sigmoid{}, {{{1}, {-89.0}}}, {{1}, {0.0}}, float_arithmetic({}));
   one.trace.provenance = foreign_provenance;
   return violations_of_one(one, 0.0, Real(1.0) / (Real(1.0) + Real(89.0).apply(mpfr_exp)), rules);
+}
+
+/// A run of another program: the violations of its own bounds; those of any run suppose an op's first body.
+std::int64_t violations_of_others(const Op& op, const std::vector<Tensor<double>>& operands, float y, const Real& exact,
+                                  const bounds::Rules& rules) {
+  const auto computed = static_cast<double>(y);
+  OneNode one = one_node(op, operands, {operands.front().shape, {computed}}, float_arithmetic({}));
+  one.trace.provenance = foreign_provenance;
+  Tallies tallies;
+  tallies.add(bounds_of(one, rules), 0, computed, exact);
+  return tallies.componentwise.violations + tallies.order_aware.violations + tallies.forward.violations;
+}
+
+/// x a + b of a batch normalisation, x next to the mean.
+std::int64_t check_folded_normalisation(const bounds::Rules& rules) {
+  Generator generator(62);
+  std::int64_t violations = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto mean = static_cast<float>(uniform(generator, 10.0, 20.0));
+    const float x = mean * (1.0F + 0x1p-20F);
+    const float a = 0.7F / std::sqrt(3.0F);
+    const float y = x * a + (0.0F - mean * a);
+    const Tensor<double> scale{{1}, {static_cast<double>(0.7F)}}, zero{{1}, {0.0}};
+    const Tensor<double> centre{{1}, {static_cast<double>(mean)}}, variance{{1}, {3.0}};
+    const Real exact =
+        (Real(static_cast<double>(x)) - Real(centre.values[0])) * Real(scale.values[0]) / Real(3.0).apply(mpfr_sqrt);
+    const Tensor<double> operand{{1, 1}, {static_cast<double>(x)}};
+    violations +=
+        violations_of_others(op::BatchNormalization{0.0}, {operand, scale, zero, centre, variance}, y, exact, rules);
+  }
+  return violations;
+}
+
+/// An Elu, or a Selu where a gamma is given, by exp(x) - 1.
+std::int64_t check_exp_less_one(const bounds::Rules& rules, bool is_selu) {
+  Generator generator(63);
+  std::int64_t violations = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto x = static_cast<float>(-0x1p-9 * uniform(generator, 0.5, 1.0));
+    const float y = std::exp(x) - 1.0F;
+    const Op op = is_selu ? Op(op::Selu{1.0, 1.0}) : Op(op::Elu{1.0});
+    const Real exact = Real(static_cast<double>(x)).apply(mpfr_expm1);
+    violations += violations_of_others(op, {{{1}, {static_cast<double>(x)}}}, y, exact, rules);
+  }
+  return violations;
 }
 
 /// One large term and many that vanish next to it: the whole error is the sum's.
@@ -511,6 +556,18 @@ std::vector<BoundFault> checks::bound_faults() {
       {"functions inside a composite taken for exact",
        [](auto& r) { r.allowed_error = [](Magnitude, FunctionError, const Machine&) { return Magnitude(); }; },
        composite(op::Gelu{}, -4.0, -2.0)},
+      {"other steps of a composite forgotten",
+       [](auto& r) {
+         r.foreign_bodies = [](const Op& op, std::span<const Shape> inputs) {
+           return std::vector<Graph>{composite_body(op, inputs)};
+         };
+       },
+       check_folded_normalisation},
+      {"exp(x) - 1 forgotten", [](auto& r) { r.foreign_elu_error = bounds::elu_error; },
+       [](const bounds::Rules& rules) { return check_exp_less_one(rules, false); }},
+      {"exp(x) - 1 inside a composite forgotten",
+       [](auto& r) { r.exp_less_one_error = [](Magnitude, FunctionError, const Machine&) { return Magnitude(); }; },
+       [](const bounds::Rules& rules) { return check_exp_less_one(rules, true); }},
       {"half the units of a function",
        [](auto& r) {
          r.function_error = [](double y, FunctionError accuracy, const Machine& m) {
@@ -574,7 +631,7 @@ std::vector<BoundFault> checks::bound_faults() {
            return halved(bounds::elu_error(x, y, alpha, accuracy, m));
          };
        },
-       block("elu")},
+       composite(op::Elu{0.7}, -4.0, -2.0)},
       {"half the weights in a propagation",
        [](auto& r) { r.product_weight = [](double w) { return std::abs(w) / 2.0; }; }, after_cast("matmul")},
       {"a layer's own error left out of forward",

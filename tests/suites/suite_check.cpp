@@ -11,8 +11,7 @@
 // recorded by nobody; ours stand in for them, and the bound is doubled where there are any that round.
 // Of another program's outputs only the last is asked.
 // Listed are the ops that driftbound has in full (listed_ops.txt): at least 95 % of their float cases pass, and
-// exceptions.txt names the others (at most 10 entries); other_programs.txt those in which other programs take other
-// steps.
+// exceptions.txt names the others (at most 10 entries).
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -522,9 +521,6 @@ Tally run_suite(const fs::path& suite, const fs::path& outputs) {
   std::sort(folders.begin(), folders.end());
   Tally tally;
   tally.exceptions = patterns_of("exceptions.txt");
-  if (!outputs.empty()) {
-    for (const std::string& pattern : patterns_of("other_programs.txt")) tally.exceptions.push_back(pattern);
-  }
   for (const fs::path& folder : folders) {
     const fs::path found = outputs.empty() ? folder : outputs / folder.filename();
     if (fs::is_directory(found)) tally.add(folder.filename().string(), is_listed(folder), run_safely(folder, found));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "driftbound/model/graph.hpp"
 
@@ -14,6 +15,11 @@ bool is_composite(const Op& op);
 /// definition or its attributes name, so that the graph over the reals is the op's exact function; evaluators compute
 /// it node by node. Throws:    ShapeMismatch; InvalidArgument where the op is no composite
 Graph composite_body(const Op& op, std::span<const Shape> inputs);
+
+/// composite_body() and, after it, other steps by which programs compute the op: graphs of the same exact function,
+/// with the same inputs and one output. Throws:    ShapeMismatch; InvalidArgument where the op is no composite Source:
+/// docs/theory.md T-22
+std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs);
 
 /// Shape of the body's output.
 /// Throws:    ShapeMismatch

@@ -26,6 +26,21 @@ ValueId write(Body& body, const op::HardSwish&) {
   return body.multiply(x, body.apply(op::Clip{0.0, 1.0}, {line}));
 }
 
+std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&) {
+  const auto times_a_sixth = [](Body& body, const op::HardSwish&) {
+    const ValueId x = body.input(0);
+    const ValueId sixth = body.divide(body.number(1.0), body.number(6.0));
+    const ValueId line = body.add(body.multiply(x, sixth), body.number(0.5));
+    return body.multiply(x, body.apply(op::Clip{0.0, 1.0}, {line}));
+  };
+  const auto divided_last = [](Body& body, const op::HardSwish&) {
+    const ValueId x = body.input(0);
+    const ValueId line = body.apply(op::Clip{0.0, 6.0}, {body.add(x, body.number(3.0))});
+    return body.divide(body.multiply(x, line), body.number(6.0));
+  };
+  return {times_a_sixth, divided_last};
+}
+
 ValueId write(Body& body, const op::Swish& swish) {
   const ValueId x = body.input(0);
   const ValueId argument = swish.alpha == 1.0 ? x : body.multiply(x, body.number(swish.alpha));
@@ -42,12 +57,26 @@ ValueId write(Body& body, const op::Softsign&) {
   return body.divide(x, body.add(body.number(1.0), body.apply(op::Abs{}, {x})));
 }
 
+std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&) {
+  const auto by_reciprocal = [](Body& body, const op::Softsign&) {
+    const ValueId x = body.input(0);
+    const ValueId divisor = body.add(body.number(1.0), body.apply(op::Abs{}, {x}));
+    return body.multiply(x, body.apply(op::Reciprocal{}, {divisor}));
+  };
+  return {by_reciprocal};
+}
+
 namespace {
 
 /// sqrt(2 / pi), pi = 4 atan 1: the exact number, not a rounded constant
 ValueId root_of_two_over_pi(Body& body) {
   const ValueId pi = body.multiply(body.number(4.0), body.apply(op::Atan{}, {body.number(1.0)}));
   return body.apply(op::Sqrt{}, {body.divide(body.number(2.0), pi)});
+}
+
+/// x 0.5 (1 + share)
+ValueId half_of(Body& body, ValueId share) {
+  return body.multiply(body.multiply(body.input(0), body.number(0.5)), body.add(body.number(1.0), share));
 }
 
 }  // namespace
@@ -63,7 +92,17 @@ ValueId write(Body& body, const op::Gelu& gelu) {
   } else {
     share = body.apply(op::Erf{}, {body.divide(x, body.apply(op::Sqrt{}, {body.number(2.0)}))});
   }
-  return body.multiply(body.multiply(x, body.number(0.5)), body.add(body.number(1.0), share));
+  return half_of(body, share);
+}
+
+std::vector<Steps<op::Gelu>> other_steps(const op::Gelu& gelu) {
+  if (gelu.tanh_form) return {};
+  const auto by_reciprocal = [](Body& body, const op::Gelu&) {
+    const ValueId root = body.apply(op::Sqrt{}, {body.number(2.0)});
+    const ValueId argument = body.multiply(body.input(0), body.apply(op::Reciprocal{}, {root}));
+    return half_of(body, body.apply(op::Erf{}, {argument}));
+  };
+  return {by_reciprocal};
 }
 
 }  // namespace driftbound::composites

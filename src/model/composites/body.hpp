@@ -84,4 +84,17 @@ ValueId write(Body& body, const op::Attention& attention);
 ValueId write(Body& body, const op::RotaryEmbedding& rotary);
 ValueId write(Body& body, const op::Einsum& einsum);
 
+/// Other steps by which programs compute a composite: over the reals the same function as write().
+template <class T>
+using Steps = ValueId (*)(Body&, const T&);
+
+std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&);
+std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&);
+std::vector<Steps<op::Gelu>> other_steps(const op::Gelu& gelu);
+std::vector<Steps<op::BatchNormalization>> other_steps(const op::BatchNormalization&);
+template <class T>
+std::vector<Steps<T>> other_steps(const T&) {
+  return {};
+}
+
 }  // namespace driftbound::composites

@@ -41,6 +41,33 @@ ValueId write(Body& body, const op::BatchNormalization& norm) {
   return scaled_by_channel(body, unit, body.input(1), body.input(2));
 }
 
+namespace {
+
+/// scale / sqrt(variance + epsilon) of every channel, by a reciprocal
+ValueId factor_of(Body& body, const op::BatchNormalization& norm) {
+  const ValueId root = body.apply(op::Sqrt{}, {body.add(body.input(4), body.number(norm.epsilon))});
+  return body.multiply(body.apply(op::Reciprocal{}, {root}), body.input(1));
+}
+
+ValueId centred_and_scaled(Body& body, const op::BatchNormalization& norm) {
+  const ValueId x = body.input(0);
+  const ValueId centred = body.subtract(x, per_channel(body, body.input(3), body.shape(x).size()));
+  return scaled_by_channel(body, centred, factor_of(body, norm), body.input(2));
+}
+
+/// x a + b with the numbers a and b of a channel
+ValueId folded(Body& body, const op::BatchNormalization& norm) {
+  const ValueId factor = factor_of(body, norm);
+  const ValueId addend = body.subtract(body.input(2), body.multiply(body.input(3), factor));
+  return scaled_by_channel(body, body.input(0), factor, addend);
+}
+
+}  // namespace
+
+std::vector<Steps<op::BatchNormalization>> other_steps(const op::BatchNormalization&) {
+  return {centred_and_scaled, folded};
+}
+
 ValueId write(Body& body, const op::InstanceNormalization& norm) {
   const ValueId x = body.input(0);
   const std::size_t rank = body.shape(x).size();
