@@ -9,6 +9,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
+#include "model/sample_axis.hpp"
 #include "model/selections.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
@@ -183,6 +184,43 @@ bool is_batched(const Graph& graph) {
          axis_0_counts_samples(graph, depends) && every_node_keeps_samples_apart(graph, depends);
 }
 
+/// The shapes of all values for a number of samples.
+struct RunShapes {
+  std::int64_t samples = 1;
+  std::vector<Shape> values;
+};
+
+/// Runs of three, one and five samples. Empty: not all of them exist.
+std::vector<RunShapes> several_runs(const Graph& graph) {
+  std::vector<RunShapes> runs;
+  for (const std::int64_t samples : {several_samples, std::int64_t{1}, std::int64_t{5}}) {
+    std::optional<std::vector<Shape>> shapes = shapes_for(graph, samples);
+    if (!shapes) return {};
+    runs.push_back({samples, std::move(*shapes)});
+  }
+  return runs;
+}
+
+/// Whether the axis counts samples in every run, and no other extent of the value follows them.
+bool counts_samples(const std::vector<RunShapes>& runs, ValueId value, std::size_t axis) {
+  Shape expected = runs.front().values[value];
+  return std::all_of(runs.begin(), runs.end(), [&](const RunShapes& run) {
+    expected[axis] = run.samples;
+    return run.values[value] == expected;
+  });
+}
+
+/// The axis of the node's result that counts samples, where it is seen; `values` are the operands of three samples.
+std::optional<std::size_t> followed_axis(const Node& node, const std::vector<SampleOperand>& values,
+                                         const std::vector<bool>& depends) {
+  std::vector<SampleOperand> operands;
+  for (const ValueId id : node.inputs) {
+    if (depends[id] && !values[id].axis) return std::nullopt;
+    operands.push_back(values[id]);
+  }
+  return sample_axis_of(node.op, operands, values[node.output].shape);
+}
+
 }  // namespace
 
 std::optional<std::size_t> node_that_mixes_samples(const Graph& graph) {
@@ -191,15 +229,20 @@ std::optional<std::size_t> node_that_mixes_samples(const Graph& graph) {
     return !declared.empty() && is_symbolic(declared.front());
   });
   if (!is_open || batch_layout(graph).batched) return std::nullopt;
-  const std::optional<std::vector<Shape>> shapes = shapes_for(graph, several_samples);
-  if (!shapes) return std::nullopt;  // no run of several rows exists that could mix them
+  if (!shapes_for(graph, several_samples)) return std::nullopt;  // no run of several rows exists that could mix them
+  const std::vector<RunShapes> runs = several_runs(graph);
   const std::vector<bool> depends = depends_on_input(graph);
+  std::vector<SampleOperand> values(graph.values.size());
+  for (ValueId id = 0; id < graph.values.size() && !runs.empty(); ++id) values[id].shape = runs.front().values[id];
+  for (const ValueId id : graph.inputs) {
+    if (!runs.empty() && may_count_samples(graph.value(id))) values[id].axis = 0;
+  }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    const Shape& shape = (*shapes)[node.output];
     if (!depends[node.output]) continue;
-    const bool has_rows = !shape.empty() && shape[0] == several_samples;
-    if (!has_rows || !keeps_samples_apart(node, *shapes, depends)) return i;
+    std::optional<std::size_t>& axis = values[node.output].axis;
+    axis = followed_axis(node, values, depends);
+    if (!axis || !counts_samples(runs, node.output, *axis)) return i;
   }
   return std::nullopt;
 }

@@ -251,6 +251,30 @@ TEST_CASE("rows of an open axis 0 that a node mixes are no samples: the model is
   check_refused("report " + folder.file("attention.onnx"), "mixes its rows");
 }
 
+TEST_CASE(
+    "rows of an open axis 0 that pass through another axis, as in an exported attention, are samples one by one") {
+  const TemporaryFolder folder;
+  using namespace driftbound::test;
+  const auto turn = [](std::vector<std::int64_t> axes) {
+    return std::vector<OnnxAttribute>{OnnxAttribute::of_ints("perm", std::move(axes))};
+  };
+  write_file(folder.file("attention.onnx"), OnnxModel(13)
+                                                .input("x", {"batch", 3, 2})
+                                                .node("Transpose", {"x"}, "q", turn({1, 0, 2}))
+                                                .node("Transpose", {"x"}, "k", turn({0, 2, 1}))
+                                                .node("MatMul", {"x", "k"}, "scores")
+                                                .node("Transpose", {"scores"}, "turned", turn({1, 0, 2}))
+                                                .node("Softmax", {"turned"}, "p")
+                                                .node("Transpose", {"p"}, "weights", turn({1, 0, 2}))
+                                                .node("MatMul", {"weights", "x"}, "y")
+                                                .node("Relu", {"q"}, "z")
+                                                .output("y")
+                                                .output("z")
+                                                .bytes());
+  const ProgramResult result = run_program("report " + folder.file("attention.onnx") + " --samples 3 --quiet");
+  CHECK(result.status == 0);
+}
+
 TEST_CASE("a report that held nothing against a bound does not say that it holds") {
   const ProgramResult result = run_program("report " + mlp + " --samples 3 --bounds seed-gamma");
   CHECK(result.status == 1);

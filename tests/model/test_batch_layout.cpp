@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -413,6 +415,113 @@ TEST_CASE("random graphs: batched means that every row is what the row alone giv
   CHECK(apart > 200);
   CHECK(mixed > 200);
   CHECK(missed <= apart / 100);
+}
+
+namespace {
+
+/// Entry `row` along an axis, with extent 1.
+Tensor<double> entry_of(const Tensor<double>& all, std::size_t axis, std::int64_t row) {
+  Shape one = all.shape;
+  one[axis] = 1;
+  Tensor<double> entry(one);
+  std::int64_t behind = 1;
+  for (std::size_t i = axis + 1; i < all.shape.size(); ++i) behind *= all.shape[i];
+  for (std::size_t i = 0; i < entry.size(); ++i) {
+    const auto index = static_cast<std::int64_t>(i);
+    const std::int64_t before = index / behind;
+    entry.values[i] = all.values[static_cast<std::size_t>((before * all.shape[axis] + row) * behind + index % behind)];
+  }
+  return entry;
+}
+
+/// Whether every value holds, along some axis, what each row of the input gives alone.
+bool rows_stay_apart_somewhere(const Graph& graph, std::mt19937_64& random, Shape shape) {
+  const std::int64_t samples = 4;
+  shape[0] = samples;
+  const Tensor<double> all = naive::integers(random, shape);
+  const std::vector<bool> depends = depends_on_input(graph);
+  const std::vector<Tensor<double>> together = naive_run(graph, all);
+  std::vector<std::vector<Tensor<double>>> alone;
+  for (std::int64_t row = 0; row < samples; ++row) alone.push_back(naive_run(graph, entry_of(all, 0, row)));
+  for (std::size_t id = 0; id < together.size(); ++id) {
+    if (!depends[id]) continue;
+    bool is_apart = false;
+    for (std::size_t axis = 0; axis < together[id].shape.size() && !is_apart; ++axis) {
+      if (together[id].shape[axis] != samples) continue;
+      is_apart = true;
+      for (std::int64_t row = 0; row < samples && is_apart; ++row) {
+        const Tensor<double> mine = entry_of(together[id], axis, row);
+        const Tensor<double>& other = alone[static_cast<std::size_t>(row)][id];
+        is_apart = mine.shape == other.shape && mine.values == other.values;
+      }
+    }
+    if (!is_apart) return false;
+  }
+  return true;
+}
+
+/// Tokens and channels change places with the samples, as in PyTorch's attention.
+Graph heads_before_samples(std::int64_t softmax_axis) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f64, declared({-1, 2, 6}));
+  const ValueId split = graph.add_node("split", op::Reshape{{-1, 2, 3, 2}, false}, {x});
+  const ValueId moved = graph.add_node("moved", op::Transpose{{2, 0, 1, 3}}, {split});
+  const ValueId q = graph.add_node("q", op::Gather{0, {}, {0}}, {moved});
+  const ValueId k = graph.add_node("k", op::Gather{0, {}, {1}}, {moved});
+  const ValueId turned = graph.add_node("turned", op::Transpose{{0, 2, 1}}, {k});
+  const ValueId scores = graph.add_node("scores", op::MatMul{}, {q, turned});
+  const ValueId weights = graph.add_node("weights", op::Softmax{softmax_axis, false}, {scores});
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {weights, q})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an open axis 0 whose rows stay apart in other axes is evaluated row by row, and one that does not names the "
+    "node") {
+  const Graph apart = heads_before_samples(-1);
+  CHECK_FALSE(batched(apart));
+  CHECK_FALSE(node_that_mixes_samples(apart).has_value());
+  CHECK(batch_layout(apart).sample_shapes[0] == Shape{1, 2, 6});
+  const Graph mixed = heads_before_samples(0);
+  REQUIRE(node_that_mixes_samples(mixed).has_value());
+  CHECK(mixed.nodes[*node_that_mixes_samples(mixed)].name == "weights");
+}
+
+TEST_CASE("random graphs: where no node mixes rows, every row stays what it is alone, in one axis or another") {
+  std::mt19937_64 random(20261122);
+  int moved = 0, named = 0;
+  for (int trial = 0; trial < 3000 * graphs::multiplier(); ++trial) {
+    Graph graph;
+    const Shape shape = {-1, pick(random, 1, 3), pick(random, 1, 4)};
+    const ValueId x = graph.add_input("x", ElementType::f64, declared(shape));
+    try {
+      ValueId last = x;
+      for (std::int64_t i = pick(random, 0, 1); i < 2; ++i) {
+        std::vector<std::int64_t> order(extents(graph, last).size());
+        std::iota(order.begin(), order.end(), 0);
+        naive::shuffle(random, order, 0);
+        graph.add_node("t" + std::to_string(graph.nodes.size()), op::Transpose{order}, {last});
+        append_random_op(graph, random, x);
+        last = graph.nodes.back().output;
+      }
+      graph.outputs = {last};
+      for (const std::int64_t samples : {1, 3, 4, 5}) (void)infer_shapes(graph, {{samples, shape[1], shape[2]}});
+      if (batched(graph)) continue;
+    } catch (const ShapeMismatch&) {
+      continue;
+    }
+    if (node_that_mixes_samples(graph)) {
+      ++named;
+      continue;
+    }
+    ++moved;
+    REQUIRE(rows_stay_apart_somewhere(graph, random, shape));
+  }
+  MESSAGE(moved << " with rows in other axes, " << named << " that name a node");
+  CHECK(moved > 100);
+  CHECK(named > 100);
 }
 
 TEST_CASE("samples of a batched model are rows") {

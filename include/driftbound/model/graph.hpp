@@ -94,8 +94,8 @@ struct BatchLayout {
 BatchLayout batch_layout(const Graph& graph);
 
 /// The first node that mixes the rows of an open axis 0, so that they cannot be samples: a sequence, say. Such a model
-/// means another function for every extent; export it with a fixed one. Empty where axis 0 counts samples, is fixed, or
-/// can only be 1.
+/// means another function for every extent; export it with a fixed one. Empty where axis 0 counts samples, is fixed,
+/// can only be 1, or is seen to count samples on its way through other axes: such a model is evaluated row by row.
 std::optional<std::size_t> node_that_mixes_samples(const Graph& graph);
 
 /// For every value whether it depends on a graph input. Values that do not (constants, and ops of
