@@ -50,6 +50,8 @@ constexpr std::size_t table_entry = 64, list_item = 3 * sizeof(std::string_view)
 /// Parsed, its name in the list of operators, its place in the order, and room for it in the graph's lists.
 constexpr std::size_t node_memory =
     sizeof(NodeProto) + sizeof(std::string) + 3 * sizeof(std::size_t) + sizeof(Node) + sizeof(Value);
+/// In two lists, and what the heap keeps of the shorter ones that they grew out of.
+constexpr std::size_t attribute_memory = 3 * list_item;
 /// In the list, among the names used, and in the lists of its producer and of the graph's node.
 constexpr std::size_t node_input_memory = list_item + table_entry + 2 * sizeof(std::size_t);
 /// In the list, among the producers and the values; and what is known of it.
@@ -77,13 +79,13 @@ constexpr std::array<Part, 41> parts = {{{Kind::model, 7, Kind::graph, 256},
                                          {Kind::function, 6, Kind::single, 96},
                                          {Kind::function, 7, Kind::node, 3 * sizeof(NodeProto)},
                                          {Kind::function, 9, Kind::single, 96},
-                                         {Kind::function, 11, Kind::attribute, 2 * list_item},
+                                         {Kind::function, 11, Kind::attribute, attribute_memory},
                                          {Kind::node, 1, Kind::single, node_input_memory},
                                          {Kind::node, 2, Kind::name, node_output_memory},
                                          {Kind::node, 3, Kind::name, 0},
                                          {Kind::node, 4, Kind::name, 0},
                                          {Kind::node, 7, Kind::name, 0},
-                                         {Kind::node, 5, Kind::attribute, 2 * list_item},
+                                         {Kind::node, 5, Kind::attribute, attribute_memory},
                                          {Kind::attribute, 5, Kind::tensor, 3 * small_list + 96},
                                          {Kind::attribute, 6, Kind::graph, 256},
                                          {Kind::attribute, 7, Kind::reals, 64},

@@ -10,6 +10,7 @@
 #include "fuzz/memory_count.hpp"
 #include "fuzz/seeds.hpp"
 #include "fuzz/targets.hpp"
+#include "support/process_memory.hpp"
 
 using namespace driftbound::fuzz;
 
@@ -63,6 +64,27 @@ TEST_CASE("every file of the corpus and every past finding is read or refused wi
   }
   CHECK(files >= seeds().size());
   CHECK(bytes < 300'000);
+}
+
+TEST_CASE("a process that reads a file of the corpus or a past finding grows by 64 MiB and twice its size at most") {
+  if (!driftbound::test::process_memory_is_ours) return;
+  for (const Target& target : targets()) {
+    for (const char* kind : {"corpus", "regressions"}) {
+      for (const std::filesystem::path& file : files_in(root / kind / target.name)) {
+        CAPTURE(file.string());
+        const auto read = [&] { run(target, contents_of(file)); };
+        CHECK(driftbound::test::process_memory_of(read) <= memory_limit(std::filesystem::file_size(file)));
+      }
+    }
+  }
+}
+
+TEST_CASE("the memory of a process is measured, and work that fails is not taken for done") {
+  if (!driftbound::test::process_memory_is_ours) return;
+  constexpr std::size_t size = 70'000'000;
+  CHECK(driftbound::test::process_memory_of([] { std::string(size, 'x').swap(*new std::string); }) >= size);
+  CHECK(driftbound::test::process_memory_of([] {}) < 1'000'000);
+  CHECK_THROWS_AS(driftbound::test::process_memory_of([] { throw Violation("this"); }), std::runtime_error);
 }
 
 TEST_CASE("the corpus holds what the generator of its files writes") {

@@ -11,6 +11,7 @@
 #include "model/load_formats.hpp"
 #include "support/npy_writer.hpp"
 #include "support/onnx_writer.hpp"
+#include "support/process_memory.hpp"
 
 using namespace driftbound;
 using namespace driftbound::fuzz;
@@ -298,6 +299,9 @@ void check_memory(const std::vector<Swarm>& swarms) {
       CHECK_NOTHROW(peak = run_checked(find_target(swarm.target), std::as_bytes(std::span(file))));
       CHECK(peak >= file.size());
       CHECK(peak <= memory_limit(file.size()));
+      if (size != 4 * megabyte || !test::process_memory_is_ours) continue;
+      const auto read = [&] { run_checked(find_target(swarm.target), std::as_bytes(std::span(file))); };
+      CHECK(test::process_memory_of(read) <= memory_limit(file.size()));
     }
   }
 }
