@@ -544,7 +544,9 @@ private:
     if (operands.size() != 1) throw ParseError("an If takes one input, its condition");
     if (!operands[0]->is_available) return define_unavailable(scope, node);
     if (!operands[0]->constant)
-      throw Unsupported("its condition is computed; an If is supported where the condition is a constant");
+      throw Unsupported(
+          "its condition is computed; an If is supported where the condition is a constant: export the branch that is "
+          "taken");
     const StoredTensor& condition = *operands[0]->constant;
     if (condition.type() != ElementType::boolean || condition.size() != 1)
       throw ParseError("its condition is not one boolean");

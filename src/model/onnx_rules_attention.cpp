@@ -176,7 +176,10 @@ std::optional<MappedOps::Input> add_mask(const NodeView& node, Steps& steps, Mas
   if (!is_given(node, mask)) return std::nullopt;
   const bool is_added = node.operands[mask].type && is_float(*node.operands[mask].type);
   const StoredTensor* constant = node.operands[mask].constant;
-  if (!is_added && constant == nullptr) throw Unsupported("its mask is computed, and holds no numbers to add");
+  if (!is_added && constant == nullptr)
+    throw Unsupported(
+        "its mask of truth values is computed; export the model with a constant one, or with numbers to add to the "
+        "scores");
   if (constant != nullptr) read_mask(masks, *constant);
   const auto rank = rank_of(node, mask);
   const auto masked = rank && *rank > 0 ? extent_of(node, mask, *rank - 1) : std::nullopt;

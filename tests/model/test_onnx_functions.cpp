@@ -301,6 +301,15 @@ TEST_CASE("computed conditions and loops are unsupported by node and op") {
   }
 }
 
+TEST_CASE("an Attention whose mask of truth values is computed says what to export instead") {
+  OnnxModel model(23);
+  model.input("q", {1, 1, 2, 1}).input("k", {1, 1, 3, 1}).input("v", {1, 1, 3, 1}).input("m", {2, 3});
+  model.node("Greater", {"m", "m"}, "seen").node("Attention", {"q", "k", "v", "seen"}, "y", {}, "attend").output("y");
+  const std::string message = load_error<Unsupported>(model);
+  CHECK(contains(message, "Attention ('attend')"));
+  CHECK(contains(message, "export the model with a constant one, or with numbers to add to the scores"));
+}
+
 TEST_CASE("damaged branches are refused") {
   const auto message = [](const std::vector<A>& attributes, const Message& condition) {
     OnnxModel model;
