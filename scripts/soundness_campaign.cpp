@@ -124,10 +124,24 @@ void run_unit_networks(Campaign& campaign) {
                   [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_unit_network(seed, tally); }; });
 }
 
-void run_op_families(Campaign& campaign) {
+template <class AnyFamily>
+std::optional<AnyFamily> named(const std::vector<AnyFamily>& families, const std::string& name) {
+  for (const AnyFamily family : families)
+    if (family_name(family) == name) return family;
+  return std::nullopt;
+}
+
+/// "--ops" asks for all families, "--ops=FAMILY" for one.
+std::vector<OpFamily> asked_families(const std::string& argument) {
+  if (argument == "--ops") return all_op_families();
+  const auto family = named(all_op_families(), argument.substr(std::string("--ops=").size()));
+  return family ? std::vector<OpFamily>{*family} : std::vector<OpFamily>{};
+}
+
+void run_op_families(Campaign& campaign, const std::vector<OpFamily>& families) {
   campaign.utilisation = &BoundTally::max_utilisation;
   const auto judged = [](const Tally& tally) { return tally.judged_outputs(); };
-  for (const OpFamily family : all_op_families())
+  for (const OpFamily family : families)
     campaign.repeat_until(
         std::string(family_name(family)), campaign.outputs / 2, judged,
         [family](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_op_case(family, seed, tally); }; });
@@ -174,13 +188,6 @@ int summarise(const Campaign& campaign, double seconds) {
   return all.failures.empty() && all.violations() == 0 ? 0 : 1;
 }
 
-template <class AnyFamily>
-std::optional<AnyFamily> named(const std::vector<AnyFamily>& families, const std::string& name) {
-  for (const AnyFamily family : families)
-    if (family_name(family) == name) return family;
-  return std::nullopt;
-}
-
 /// One case again, with everything said about it.
 int replay(const std::string& family, std::uint64_t seed) {
   Tally tally;
@@ -205,14 +212,16 @@ int replay(const std::string& family, std::uint64_t seed) {
 
 }  // namespace
 
-/// soundness_campaign MODELS|--ops [OUTPUTS [SEED [THREADS]]]   or   soundness_campaign --case FAMILY|foreign|unit SEED
+/// soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]
+/// soundness_campaign --case FAMILY|foreign|unit SEED
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "--case")
     return replay(arguments[1], std::stoull(arguments[2], nullptr, 0));
   if (arguments.empty()) {
     fmt::print(stderr,
-               "usage: soundness_campaign MODELS|--ops [OUTPUTS [SEED [THREADS]]] | --case FAMILY|foreign|unit SEED\n");
+               "usage: soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]] | --case "
+               "FAMILY|foreign|unit SEED\n");
     return 3;
   }
   Campaign campaign;
@@ -222,8 +231,13 @@ int main(int argc, char** argv) {
 
   const auto start = std::chrono::steady_clock::now();
   std::fputs(table_heading().c_str(), stdout);
-  if (arguments[0] == "--ops") {
-    run_op_families(campaign);
+  if (arguments[0].rfind("--ops", 0) == 0) {
+    const std::vector<OpFamily> families = asked_families(arguments[0]);
+    if (families.empty()) {
+      fmt::print(stderr, "there is no family of ops for '{}'\n", arguments[0]);
+      return 3;
+    }
+    run_op_families(campaign, families);
   } else {
     run_random_networks(campaign);
     run_foreign_sums(campaign);

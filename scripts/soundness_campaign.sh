@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the library and runs the soundness campaign of docs/campaigns.md.
 # Usage: scripts/soundness_campaign.sh [OUTPUTS [SEED [THREADS]]]
-#        scripts/soundness_campaign.sh --ops [OUTPUTS [SEED [THREADS]]]      ops by family, with random attributes
+#        scripts/soundness_campaign.sh --ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]      ops by family, with random attributes
 #        scripts/soundness_campaign.sh --case FAMILY SEED      one case again, as a failure names it
 # Quick look: scripts/soundness_campaign.sh 20000
 set -eu
@@ -24,6 +24,6 @@ done
 
 case "${1:-}" in
   --case) exec "$build/soundness_campaign" "$@" ;;
-  --ops) exec nice -n 10 "$build/soundness_campaign" "$@" ;;
+  --ops*) exec nice -n 10 "$build/soundness_campaign" "$@" ;;
 esac
 exec nice -n 10 "$build/soundness_campaign" "$root/examples/models" "$@"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -65,6 +66,8 @@ private:
         return random_.chance(0.5) ? einsum() : product();
       case OpFamily::selections:
         return selection();
+      case OpFamily::choices:
+        return choice();
     }
   }
 
@@ -365,13 +368,43 @@ private:
                                         op::Pow{one_of({2.0, 3.0, 0.5, -1.0, -2.0, 1.7, 0.3, 0.0})}}));
   }
 
-  /// What came before or another tensor, as a comparison of it says.
+  void compare() {
+    append(random_.pick(std::vector<Op>{op::Greater{}, op::GreaterOrEqual{}, op::Equal{}}), {broadcast_shape()});
+  }
+
+  /// a or b, as the last value says.
+  void choose(const Typed& a, const Typed& b) {
+    const std::array<ValueId, 2> ids = {a.id, b.id};
+    append_with(op::Choice{}, {a.shape, b.shape}, [&, next = 0u](const Shape&) mutable { return ids[next++]; });
+  }
+
+  Typed truth(bool value) {
+    StoredTensor stored(ElementType::boolean, {}, {std::byte{value}});
+    return {graph_.add_constant(fmt::format("w{}", graph_.values.size()), std::move(stored)), {}};
+  }
+
+  /// Not, And, Or or Xor of the last truth value and of another comparison, as the loader of ONNX writes them.
+  void logic(const Typed& compared) {
+    const Typed first = last_, no = truth(false), yes = truth(true);
+    const std::int64_t which = random_.integer(0, 3);
+    if (which == 0) return choose(no, yes);
+    last_ = compared;
+    compare();
+    const Typed second = last_;
+    if (which == 3) choose(no, yes);
+    const Typed inverse = last_;
+    last_ = first;
+    if (which == 1) return choose(second, no);
+    choose(which == 2 ? yes : inverse, second);
+  }
+
+  /// What came before or another tensor, as comparisons of it say.
   void choice() {
     const Typed before = last_;
-    append(random_.pick(std::vector<Op>{op::Greater{}, op::GreaterOrEqual{}, op::Equal{}}), {broadcast_shape()});
-    append_with(op::Choice{}, {before.shape, broadcast_shape()}, [&, is_first = true](const Shape& shape) mutable {
-      return std::exchange(is_first, false) ? before.id : operand(shape);
-    });
+    compare();
+    if (random_.chance(0.5)) logic(before);
+    const Shape shape = broadcast_shape();
+    choose(before, {operand(shape), shape});
   }
 
   /// Of two and of several operands, with broadcasting.
@@ -532,9 +565,9 @@ private:
 }  // namespace
 
 const std::vector<OpFamily>& all_op_families() {
-  static const std::vector<OpFamily> families = {OpFamily::norms,     OpFamily::attention,    OpFamily::convolutions,
-                                                 OpFamily::pooling,   OpFamily::activations,  OpFamily::reductions,
-                                                 OpFamily::functions, OpFamily::contractions, OpFamily::selections};
+  static const std::vector<OpFamily> families = {
+      OpFamily::norms,      OpFamily::attention, OpFamily::convolutions, OpFamily::pooling,    OpFamily::activations,
+      OpFamily::reductions, OpFamily::functions, OpFamily::contractions, OpFamily::selections, OpFamily::choices};
   return families;
 }
 
@@ -558,6 +591,8 @@ std::string_view family_name(OpFamily family) {
       return "contractions";
     case OpFamily::selections:
       return "selections";
+    case OpFamily::choices:
+      return "choices";
   }
   return "";
 }

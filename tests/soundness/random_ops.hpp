@@ -19,6 +19,7 @@ enum class OpFamily {
   functions,
   contractions,
   selections,
+  choices,
 };
 const std::vector<OpFamily>& all_op_families();
 std::string_view family_name(OpFamily family);
