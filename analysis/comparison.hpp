@@ -26,6 +26,9 @@ namespace driftbound::analysis {
 enum class Status { holds, approaches, undecided, invalid, violated };
 std::string_view name_of(Status status);
 
+/// Whether a bound is close to the error of the run, because that is what it is made of.
+bool is_close_by_design(std::string_view bound);
+
 /// One bound over all elements of one tensor and all samples.
 struct BoundSummary {
   std::string name;
@@ -43,11 +46,13 @@ struct BoundSummary {
   std::int64_t undecided = 0;
   std::int64_t not_certifiable = 0;  ///< infinite bounds for every run: no statement is possible in this arithmetic
   std::optional<double> remainder_share;  ///< largest share that curvature and kinks have in it
+  std::optional<bool> is_smallest;        ///< of several for every run in any order; empty where it is not among them
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
-  /// The error itself, enclosed (T-70): it is used up by design, and says nothing of how large errors may be.
-  bool is_measurement() const { return name == "shadow"; }
+  /// The error itself, enclosed (T-70), or that and what other runs may add (T-76): it is used up by design, and says
+  /// nothing of how large errors may be.
+  bool is_measurement() const { return is_close_by_design(name); }
   /// Whether it is asked of this bound that it decides where it is finite.
   bool must_decide() const { return gives_verdict() && !is_measurement(); }
   /// Whether anything was found to hold or not.
@@ -95,6 +100,7 @@ struct LayerSummary {
   std::int64_t outputs = 0;  ///< elements per sample
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
+  std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
   std::int64_t non_finite = 0;
   std::string explained_by;  ///< earlier layer whose non-finite values or violation explain this one's
   ScopeSummary local, accumulated;

@@ -49,6 +49,12 @@ std::string question_lines(const Comparison& comparison, const OutputSummary& ou
   return text;
 }
 
+std::string smallest_line(const OutputSummary& output) {
+  for (const BoundSummary& bound : output.scope.bounds)
+    if (bound.is_smallest.value_or(false)) return fmt::format("    smallest in any order: {}\n", bound.name);
+  return "";
+}
+
 std::string folklore_line(const OutputSummary& output) {
   const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
   if (!folklore || folklore->violations == 0) return "";
@@ -95,6 +101,7 @@ std::string outputs_text(const Comparison& comparison, const Painter& paint) {
     text += output_line(output, paint);
     text += question_lines(comparison, output, Question::this_run);
     text += question_lines(comparison, output, Question::any_run);
+    text += smallest_line(output);
     text += folklore_line(output);
     if (output.breakdown) text += breakdown_lines(*output.breakdown);
   }

@@ -89,8 +89,9 @@ std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
   return fmt::format(
       "<tr{}><td class=\"name\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td "
       "class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-      bound.gives_verdict() ? "" : " class=\"folklore\"", words_of(bound.question), escape_markup(bound.name),
-      name_of(bound.guarantee), bound.theorem.empty() ? "–" : escape_markup(bound.theorem), number(bound.max_bound),
+      bound.gives_verdict() ? "" : " class=\"folklore\"", words_of(bound.question),
+      escape_markup(bound.name) + (bound.is_smallest.value_or(false) ? " (smallest)" : ""), name_of(bound.guarantee),
+      bound.theorem.empty() ? "–" : escape_markup(bound.theorem), number(bound.max_bound),
       number(bound.max_utilisation), bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
       bound.remainder_share ? fmt::format("{:.2g}%", 100.0 * *bound.remainder_share) : "–", violated_of(bound),
       number(milliseconds_a_sample(comparison, bound)));

@@ -48,6 +48,7 @@ Json to_json(const BoundSummary& bound) {
           {"undecided", bound.undecided},
           {"not_certifiable", bound.not_certifiable},
           {"remainder_share", bound.remainder_share ? number(*bound.remainder_share) : Json(nullptr)},
+          {"smallest", bound.is_smallest ? Json(*bound.is_smallest) : Json(nullptr)},
           {"seconds", number(bound.seconds)}};
 }
 
@@ -112,6 +113,7 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
           {"outputs", layer.outputs},
           {"gamma_n", number(layer.gamma_n)},
           {"kappa", to_json(layer.kappa)},
+          {"ambiguous", layer.ambiguous ? Json(*layer.ambiguous) : Json(nullptr)},
           {"non_finite", layer.non_finite},
           {"explained_by", text_or_null(layer.explained_by)},
           {"local", to_json(layer.local)},

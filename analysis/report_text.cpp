@@ -214,7 +214,9 @@ Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
   any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
-            adjoint/order-aware with sums in the declared one; inf: not certifiable in it
+            adjoint/order-aware with sums in the declared one; inf: not certifiable in it;
+            rounded-shadow in any order too, where numbers are rounded to a narrow format: those
+            roundings made, not bounded. The smaller one of the two says so
   largest   the largest bound
   used      its largest share that the measured error uses
   x error   median of bound / error

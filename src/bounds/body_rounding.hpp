@@ -22,6 +22,7 @@ struct UnrecordedNode {
   Radii moved;                       ///< distance of f(the run's operands) from the centre of the output
   bool any_order = true;             ///< of sums; else the declared order
   std::optional<ProductSizes> sizes = std::nullopt;  ///< of a Gemm or MatMul that reads its operands as they are
+  bool operands_are_read = false;                    ///< factors of a product are numbers of the input format already
 };
 
 /// What the node's own roundings add in any run of the arithmetic, whatever its operands are within their radii. Every

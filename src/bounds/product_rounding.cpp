@@ -169,11 +169,19 @@ private:
     return up(std::abs(node_.view.y(i)) + (node_.moved.empty() ? 0.0 : node_.moved[i]));
   }
 
-  bool reads_exactly() const { return machine_.input == machine_.accumulator && !machine_.flushes; }
+  bool reads_exactly() const {
+    return node_.operands_are_read || (machine_.input == machine_.accumulator && !machine_.flushes);
+  }
   bool follows_order() const { return !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown; }
+
+  /// Magnitudes of numbers of that format are at most these rounded down to it.
+  void to_input_format(std::vector<double>& magnitudes) const {
+    for (double& x : magnitudes) x = std::isfinite(x) ? round_to(x, *machine_.input, Rounding::down) : infinity;
+  }
 
   LargestFactor as_read(std::size_t slot) const {
     LargestFactor read{largest_operand(slot), {}};
+    if (node_.operands_are_read) to_input_format(read.magnitude);
     if (reads_exactly()) return read;
     for (std::size_t i = 0; i < read.magnitude.size(); ++i) {
       double& largest = read.magnitude[i];

@@ -6,6 +6,7 @@
 #include "bounds/adjoint/box_rules.hpp"
 #include "bounds/adjoint/defect.hpp"
 #include "bounds/adjoint/linear_rules.hpp"
+#include "bounds/adjoint/narrow_rules.hpp"
 #include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/adjoint/trajectory_rules.hpp"
 #include "bounds/elementary.hpp"
@@ -146,6 +147,7 @@ struct Rules {
   NormRules norms;                                    // T-62
   BoxRules box;                                       // T-77
   TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
+  NarrowRules narrow;                                 // T-76
 };
 
 }  // namespace driftbound::bounds

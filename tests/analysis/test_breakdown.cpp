@@ -203,3 +203,30 @@ TEST_CASE("an infinite bound for every run is not certifiable, which leaves the 
   CHECK_FALSE(any_order->decides());
   CHECK(scalar.status < Status::undecided);
 }
+
+TEST_CASE("a report in a narrow format says which bound of every run is the smaller one, and what is ambiguous") {
+  const Graph graph = network_of(1);
+  Report report;
+  report.comparison = judged(graph, "bf16", {});
+  const ScopeSummary& scope = report.comparison.outputs[0].scope;
+  const BoundSummary *any_order = find_bound(scope, "adjoint/any-order"),
+                     *rounded = find_bound(scope, "rounded-shadow");
+  REQUIRE(any_order != nullptr);
+  REQUIRE(rounded != nullptr);
+  CHECK(rounded->violations == 0);
+  CHECK(rounded->question == Question::any_run);
+  CHECK(rounded->is_smallest == (rounded->max_bound <= any_order->max_bound));
+  CHECK(any_order->is_smallest == !*rounded->is_smallest);
+  CHECK(find_bound(scope, "shadow")->is_smallest == std::nullopt);
+  const std::string smaller = *rounded->is_smallest ? "rounded-shadow" : "adjoint/any-order";
+  CHECK(to_text(report, {}).find("smallest in any order: " + smaller) != std::string::npos);
+  CHECK(to_html(report).find(smaller + " (smallest)") != std::string::npos);
+  for (const LayerSummary& layer : report.comparison.layers) CHECK(layer.ambiguous.has_value());
+  const auto json = nlohmann::json::parse(to_json(report));
+  CHECK(json["layers"][0]["ambiguous"].is_number_integer());
+
+  report.comparison = judged(graph, "fp32", {});
+  CHECK(find_bound(report.comparison.outputs[0].scope, "rounded-shadow") == nullptr);
+  CHECK(find_bound(report.comparison.outputs[0].scope, "adjoint/any-order")->is_smallest == std::nullopt);
+  CHECK_FALSE(report.comparison.layers[0].ambiguous.has_value());
+}

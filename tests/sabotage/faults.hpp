@@ -25,5 +25,7 @@ std::vector<BoundFault> linear_faults();
 std::vector<BoundFault> trajectory_faults();
 /// Faults in the bounds over boxes.
 std::vector<BoundFault> box_faults();
+/// Faults in the rounded shadow.
+std::vector<BoundFault> narrow_faults();
 
 }  // namespace checks

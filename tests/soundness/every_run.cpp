@@ -15,7 +15,7 @@
 namespace driftbound::soundness {
 namespace {
 
-const std::string any_order = "adjoint/any-order", order_aware = "adjoint/order-aware";
+const std::string any_order = "adjoint/any-order", order_aware = "adjoint/order-aware", rounded = "rounded-shadow";
 
 const std::vector<std::string> orders = {"sequential", "sequential+fma", "pairwise",      "pairwise+fma",
                                          "blocked:3",  "blocked:8",      "blocked:8+fma", "blocked:32+fma",
@@ -35,18 +35,19 @@ public:
 
     const AnyRunCheck targets(case_.graph, case_.inputs, options_.rules);
     Trace first = evaluate(case_);
-    const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware});
+    const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware, rounded});
     hold(targets, in_order(case_.arithmetic.order, 2), bounds, order_aware);
     for (int i = 0; i < 3; ++i)
-      hold(targets, in_order(parse_summation_order(random_.pick(orders)), random_.integer(0, 2)), bounds, any_order);
+      hold_in_any_order(targets, in_order(parse_summation_order(random_.pick(orders)), random_.integer(0, 2)), bounds);
     check_trace(
         case_.graph, first, [&] { return describe(case_); }, options_, tally_);
     check_trace(
         case_.graph, foreign.back(), [&] { return describe(case_); }, options_, tally_);
 
     first.arithmetic.products_may_flush = arithmetic.products_may_flush;
-    const RunBounds of_flushing = arithmetic.products_may_flush ? targets.bounds_of(first, {any_order}) : bounds;
-    for (const Trace& run : foreign) hold(targets, run, of_flushing, any_order);
+    const RunBounds of_flushing =
+        arithmetic.products_may_flush ? targets.bounds_of(first, {any_order, rounded}) : bounds;
+    for (const Trace& run : foreign) hold_in_any_order(targets, run, of_flushing);
   }
 
 private:
@@ -62,6 +63,12 @@ private:
     RunOptions options;
     options.batch = batch;
     return cpu_evaluator(cpu_arithmetic(case_.arithmetic.name, order)).run(case_.graph, case_.inputs, options);
+  }
+
+  /// Against the rounded shadow too, where there is one.
+  void hold_in_any_order(const AnyRunCheck& targets, const Trace& run, const RunBounds& bounds) {
+    hold(targets, run, bounds, any_order);
+    if (bounds.contains(rounded)) hold(targets, run, bounds, rounded);
   }
 
   void hold(const AnyRunCheck& targets, const Trace& run, const RunBounds& bounds, const std::string& name) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/magnitude.hpp"
@@ -49,6 +50,9 @@ struct LayerBounds {
   Tensor<double> kappa;
   std::int64_t fan_in = 0;
   double gamma_n = 0.0;  ///< gamma_{fan_in} of the accumulator, 0 where there is no sum
+  /// Operands and results of the node whose rounding to a narrow format runs may do differently, over all samples;
+  /// empty where nothing is rounded so, or "rounded-shadow" is not wanted.
+  std::optional<std::int64_t> ambiguous;
 };
 
 /// Signed parts of computed - exact of a target, sample by sample: they add up to it but for about 10^-9 of it and the
@@ -62,11 +66,12 @@ struct Attribution {
 
 /// Bounds of one target: one element a sample.
 struct TargetBounds {
-  std::vector<BoundResult> bounds;  ///< "shadow", "adjoint/any-order", "adjoint/order-aware"
+  std::vector<BoundResult> bounds;  ///< "shadow", "adjoint/any-order", "adjoint/order-aware", "rounded-shadow"
   /// The part of "adjoint/any-order" that is charged at each layer, [node][sample]: local errors and remainders there,
   /// times how much the target moves with them.
   std::vector<std::vector<double>> layer_shares;
-  std::optional<Attribution> attribution;  ///< "attribution" among the names that are wanted
+  std::optional<Attribution> attribution;   ///< "attribution" among the names that are wanted
+  std::optional<RunEnclosures> enclosures;  ///< by the rounded shadow, where there is one
 };
 
 struct Bounds {
@@ -102,7 +107,9 @@ struct BoundOptions {
 ///                adjoint/any-order                     small outputs; every run of the arithmetic, sums in any order
 ///                (T-71) adjoint/order-aware                   the same for sums in the declared order, where it is
 ///                known seed-sum-gamma, seed-sum-gamma/note   graph outputs
-///   targets      shadow, adjoint/any-order, adjoint/order-aware
+///                rounded-shadow  small outputs, where something is rounded to a narrow format: every run of the
+///                arithmetic, sums in any order (T-76)
+///   targets      shadow, adjoint/any-order, adjoint/order-aware, rounded-shadow
 /// Guarantee: per BoundResult::guarantee: `shadow` is proven whatever made the run; the others are proven for runs of
 ///            this library's CPU evaluator that use IEEE 754 operations and correctly rounded functions only, else
 ///            conditional on BoundResult::condition; infinite where a recorded value is not finite

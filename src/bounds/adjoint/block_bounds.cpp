@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bounds/adjoint/recursion.hpp"
+#include "bounds/adjoint/rounded_shadow.hpp"
 #include "driftbound/num/interval.hpp"
 
 namespace driftbound::bounds {
@@ -41,6 +42,7 @@ public:
       for (std::size_t node = 0; node < recorded_.size(); ++node) bounds.this_run.push_back(layer_this_run(node));
     }
     for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
+    if (question.rounded) hold_against_rounded_shadow(targets, weights, bounds);
     if (question.attributed > 0) {
       const RecordedRun run(network_, shadow_, recorded_, block_.used, setting_);
       for (std::size_t i = 0; i < question.attributed; ++i)
@@ -65,16 +67,17 @@ private:
     return bound;
   }
 
-  std::vector<Seed> seeds_of(const Target& target) const {
-    std::vector<Seed> seeds = {{value_of(target.positive), target.positive.element, 1.0}};
-    if (target.negative) seeds.push_back({value_of(*target.negative), target.negative->element, -1.0});
+  static std::vector<Seed> seeds_of(const Target& target, const Network& network) {
+    const std::vector<ValueId>& outputs = network.flat().graph.outputs;
+    std::vector<Seed> seeds = {{outputs.at(target.positive.output), target.positive.element, 1.0}};
+    if (target.negative) seeds.push_back({outputs.at(target.negative->output), target.negative->element, -1.0});
     return seeds;
   }
 
   void sweep_targets(const std::vector<Target>& targets) {
     adjoints_.resize(targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      seeds_.push_back(seeds_of(targets[i]));
+      seeds_.push_back(seeds_of(targets[i], network_));
       certificates_.push_back(
           sweep(network_, shadow_, deviations_, direction_of(network_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
     }
@@ -155,7 +158,7 @@ private:
     for (std::size_t row = 0; row < shadow_error.size(); ++row) {
       Interval deviation(0.0);
       for (const Seed& seed : seeds) {
-        const std::size_t i = index_of(seed, row);
+        const std::size_t i = index_of(seed, network_, shadow_, row);
         const Interval part = deviation_at(computed_of(seed.value, i), shadow_.values[seed.value].values[i]);
         deviation += seed.factor > 0.0 ? part : -part;
       }
@@ -164,18 +167,57 @@ private:
     return bound;
   }
 
+  /// T-76
+  void hold_against_rounded_shadow(const std::vector<Target>& targets, Weights& weights, BlockBounds& bounds) const {
+    const std::optional<Network> narrowed = network_.narrowed(setting_.machine);
+    if (!narrowed) return;
+    const RoundedShadow rounded = rounded_shadow_of(*narrowed, block_.given, block_.input_error, setting_, weights);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::vector<Seed> seeds = seeds_of(targets[i], *narrowed);
+      TargetCertificate& target = bounds.targets[i];
+      target.rounded = distance_of_runs(rounded, seeds, setting_);
+      const std::vector<double>& shadow_error = certificates_[i].front().total;
+      for (std::size_t row = 0; row < shadow_error.size(); ++row) {
+        double& total = target.rounded.total[row];
+        const Interval centre = combined(*narrowed, rounded.shadow, seeds, row);
+        const Interval exact = combined(network_, shadow_, seeds_[i], row);
+        target.enclosures.runs.push_back(widened(centre, total));
+        target.enclosures.exact.push_back(widened(exact, shadow_error[row]));
+        const Magnitude between = (centre - exact).magnitude();
+        const Magnitude from_shadow = setting_.rules->narrow.through_rounded_shadow(Magnitude(total), between);
+        total = through_shadow(from_shadow, shadow_error[row]);
+      }
+    }
+    bounds.rounded_conditions = rounded.deviation.conditions;
+    bounds.ambiguous = rounded.ambiguous;
+  }
+
+  /// Enclosure of c.shadow.
+  static Interval combined(const Network& network, const Shadow& shadow, const std::vector<Seed>& seeds,
+                           std::size_t row) {
+    Interval sum(0.0);
+    for (const Seed& seed : seeds) {
+      const Interval part(shadow.values[seed.value].values[index_of(seed, network, shadow, row)]);
+      sum += seed.factor > 0.0 ? part : -part;
+    }
+    return sum;
+  }
+
+  static Interval widened(const Interval& x, double radius) {
+    return std::isfinite(radius) ? x + Interval(-radius, radius) : Interval::whole();
+  }
+
   double through_shadow(Magnitude from_shadow, double shadow_error) const {
     return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
   }
 
-  std::size_t index_of(const Seed& seed, std::size_t row) const {
-    const auto rows = static_cast<std::size_t>(network_.rows(seed.value));
-    const std::size_t size = shadow_.values[seed.value].size() / rows;
+  static std::size_t index_of(const Seed& seed, const Network& network, const Shadow& shadow, std::size_t row) {
+    const auto rows = static_cast<std::size_t>(network.rows(seed.value));
+    const std::size_t size = shadow.values[seed.value].size() / rows;
     return (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
   }
 
   ValueId value_of_node(std::size_t node) const { return network_.value_of_node(node); }
-  ValueId value_of(const OutputElement& element) const { return network_.flat().graph.outputs.at(element.output); }
 
   double computed_of(ValueId id, std::size_t i) const {
     for (std::size_t node = 0; node < recorded_.size(); ++node) {

@@ -5,6 +5,7 @@
 
 #include "bounds/adjoint/attribution.hpp"
 #include "bounds/adjoint/sweep.hpp"
+#include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"
 
 namespace driftbound::bounds {
@@ -14,6 +15,7 @@ struct AdjointQuestion {
   bool this_run = true;
   bool any_order = true;
   bool declared_order = true;  ///< false where the order is not known
+  bool rounded = true;         ///< the rounded shadow, where the arithmetic has a narrow format
   std::size_t attributed = 0;  ///< targets whose error is split up, from the first on
 };
 
@@ -29,6 +31,8 @@ struct RecordedBlock {
 struct TargetCertificate {
   std::vector<double> this_run;           ///< of |computed - exact|
   Certificate any_order, declared_order;  ///< of |any run - exact|
+  Certificate rounded;                    ///< the same by the rounded shadow; empty where nothing is narrow
+  RunEnclosures enclosures;               ///< by the rounded shadow
   std::optional<Attribution> attribution;
 };
 
@@ -36,7 +40,8 @@ struct TargetCertificate {
 struct BlockBounds {
   std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
   std::vector<TargetCertificate> targets;
-  std::set<std::string> any_order_conditions, declared_order_conditions;
+  std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions;
+  std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
 };
 
 /// Shadow, radii and one sweep a target.

@@ -15,6 +15,7 @@ constexpr const char* shadow_name = "shadow";
 constexpr const char* any_order_name = "adjoint/any-order";
 constexpr const char* attribution_name = "attribution";
 constexpr const char* declared_order_name = "adjoint/order-aware";
+constexpr const char* rounded_name = "rounded-shadow";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -36,6 +37,11 @@ void append(Certificate& to, const Certificate& more) {
   append(to.remainder, more.remainder);
   to.layers.resize(more.layers.size());
   for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+void append(RunEnclosures& to, const RunEnclosures& more) {
+  to.runs.insert(to.runs.end(), more.runs.begin(), more.runs.end());
+  to.exact.insert(to.exact.end(), more.exact.begin(), more.exact.end());
 }
 
 void append(Attribution& to, const Attribution& more) {
@@ -68,6 +74,7 @@ public:
     const bool order_is_known =
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
     question_.declared_order = order_is_known && options.wants(declared_order_name);
+    question_.rounded = options.wants(rounded_name);
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);
@@ -77,7 +84,8 @@ public:
   }
 
   void add_to(Bounds& bounds) {
-    const bool asks = question_.this_run || question_.any_order || question_.declared_order || question_.attributed > 0;
+    const bool asks = question_.this_run || question_.any_order || question_.declared_order || question_.rounded ||
+                      question_.attributed > 0;
     if (!asks || rows_ == 0) return;
     const auto start = std::chrono::steady_clock::now();
     follow();
@@ -86,6 +94,8 @@ public:
       bounds.layers[node].accumulated.push_back(
           this_run("T-62", evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
     }
+    for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
+      bounds.layers[node].ambiguous = block_.ambiguous[node];
     note_conditions(bounds);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
     for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
@@ -121,8 +131,11 @@ private:
   }
 
   void note_conditions(Bounds& bounds) const {
-    if (!question_.any_order && !question_.declared_order) return;
-    for (const std::string& condition : run_conditions_) {
+    if (!question_.any_order && !question_.declared_order && block_.ambiguous.empty()) return;
+    std::set<std::string> conditions = run_conditions_;
+    if (!block_.ambiguous.empty())
+      conditions.insert(block_.rounded_conditions.begin(), block_.rounded_conditions.end());
+    for (const std::string& condition : conditions) {
       const bool is_known = std::count(bounds.assumptions.begin(), bounds.assumptions.end(), condition) > 0;
       if (!is_known) bounds.assumptions.push_back(condition);
     }
@@ -203,10 +216,13 @@ private:
     for (std::size_t node = 0; node < row.this_run.size(); ++node) {
       if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
     }
+    for (std::size_t node = 0; node < row.ambiguous.size(); ++node) block_.ambiguous[node] += row.ambiguous[node];
     for (std::size_t i = 0; i < row.targets.size(); ++i) {
       append(block_.targets[i].this_run, row.targets[i].this_run);
       append(block_.targets[i].any_order, row.targets[i].any_order);
       append(block_.targets[i].declared_order, row.targets[i].declared_order);
+      append(block_.targets[i].rounded, row.targets[i].rounded);
+      append(block_.targets[i].enclosures, row.targets[i].enclosures);
       if (row.targets[i].attribution) append(*block_.targets[i].attribution, *row.targets[i].attribution);
     }
   }
@@ -225,7 +241,7 @@ private:
     BoundResult result;
     result.name = name;
     result.question = Question::any_run;
-    result.theorem = "T-71";
+    result.theorem = std::string_view(name) == rounded_name ? "T-76" : "T-71";
     result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
     result.condition = joined(conditions);
     result.values = Tensor<double>(std::move(shape), std::move(values));
@@ -267,6 +283,7 @@ private:
     if (question_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
     if (question_.declared_order)
       add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
+    if (!block_.ambiguous.empty()) add(rounded_name, &TargetCertificate::rounded, block_.rounded_conditions);
   }
 
   /// The adjoint's bound of an output of this run, where it is below that of the radii.
@@ -295,6 +312,10 @@ private:
     }
     if (question_.declared_order)
       add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
+    if (!block_.ambiguous.empty()) {
+      add(rounded_name, certificate.rounded, block_.rounded_conditions);
+      result.enclosures = certificate.enclosures;
+    }
     result.attribution = certificate.attribution;
     return result;
   }

@@ -1,18 +1,29 @@
 #include "bounds/adjoint/network.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/batch.hpp"
 
 namespace driftbound::bounds {
 
 Network::Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows)
+    : Network(graph, input_shapes, rows, std::nullopt) {}
+
+Network::Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
+                 const std::optional<Machine>& machine)
     : graph_(graph),
       input_shapes_(input_shapes),
       counts_samples_(rows.has_value()),
+      machine_(machine),
       flat_(flatten(graph, input_shapes)),
-      rows_(rows.value_or(1)),
-      varies_(depends_on_input(flat_.graph)) {
+      rows_(rows.value_or(1)) {
+  if (machine_) {
+    NarrowGraph narrow = with_narrow_steps(flat_, *machine_);
+    flat_ = std::move(narrow.flat);
+    steps_ = std::move(narrow.steps);
+  }
+  varies_ = depends_on_input(flat_.graph);
   for (const Node& node : graph.nodes) node_outputs_.push_back(flat_.of_value[node.output]);
   if (!counts_samples_) return;
   keeps_rows_apart_ =
@@ -23,9 +34,17 @@ std::optional<Network> Network::with_rows(std::int64_t rows) const {
   if (!counts_samples_) return std::nullopt;
   std::vector<Shape> shapes = input_shapes_;
   for (Shape& shape : shapes) shape.front() = rows;
-  Network network(graph_, shapes, rows);
+  Network network(graph_, shapes, rows, machine_);
   if (!network.keeps_rows_apart()) return std::nullopt;
   return network;
+}
+
+std::optional<Network> Network::narrowed(const Machine& machine) const {
+  Network network(graph_, input_shapes_, counts_samples_ ? std::optional(rows_) : std::nullopt, machine);
+  for (std::size_t node = 0; node < network.nodes().size(); ++node) {
+    if (network.steps_.rounding[node] && network.varies(network.nodes()[node].output)) return network;
+  }
+  return std::nullopt;
 }
 
 bool Network::node_keeps_rows_apart(const Node& node) const {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "bounds/adjoint/narrow_steps.hpp"
 #include "bounds/node_view.hpp"
 #include "model/flatten.hpp"
 
@@ -31,14 +32,22 @@ public:
   bool keeps_rows_apart() const { return keeps_rows_apart_; }
   /// The same network for another number of samples; empty where axis 0 does not count them everywhere.
   std::optional<Network> with_rows(std::int64_t rows) const;
+  /// The same network with its roundings to narrow formats as nodes; empty where nothing that varies is rounded so.
+  std::optional<Network> narrowed(const Machine& machine) const;
+  /// Empty but for what narrowed() gives.
+  const NarrowSteps& steps() const { return steps_; }
 
 private:
+  Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
+          const std::optional<Machine>& machine);
   bool node_keeps_rows_apart(const Node& node) const;
 
   const Graph& graph_;
   std::vector<Shape> input_shapes_;
   bool counts_samples_ = false;
+  std::optional<Machine> machine_;  ///< whose narrow formats are nodes
   FlatGraph flat_;
+  NarrowSteps steps_;
   std::vector<ValueId> node_outputs_;
   std::int64_t rows_ = 1;
   std::vector<bool> varies_;

@@ -62,14 +62,15 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
 class Walk62 {
 public:
   Walk62(Trajectory trajectory, const Network& network, const Shadow& shadow, const Setting& setting, Weights& weights,
-         const Refinement* refinement)
+         const Refinement* refinement, CentreMaker* centres)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
         setting_(setting),
         rules_(setting.rules->trajectory),
         weights_(weights),
-        refinement_(refinement) {
+        refinement_(refinement),
+        centres_(centres) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
@@ -90,6 +91,7 @@ public:
   }
 
   void visit(std::size_t index) {
+    if (centres_ != nullptr && centres_->make(index, result_)) return;
     const Node& node = network_.nodes()[index];
     const NodeView view = shadow_.view_of(node);
     refine_operand(view);
@@ -104,7 +106,9 @@ public:
     std::vector<double> rounding;
     if (rounds()) {
       const bool any_order = trajectory_ == Trajectory::any_order;
-      rounding = body_rounding({view, radii, moved, any_order}, setting_, result_.conditions);
+      const Setting& setting = centres_ != nullptr ? centres_->rounding_setting(index) : setting_;
+      const bool is_read = centres_ != nullptr;
+      rounding = body_rounding({view, radii, moved, any_order, std::nullopt, is_read}, setting, result_.conditions);
       add_to(added, rounding);
       add_to(added, moved_by_flushing(view, linear.slopes));
     }
@@ -238,6 +242,7 @@ private:
   const TrajectoryRules& rules_;
   Weights& weights_;
   const Refinement* refinement_;
+  CentreMaker* centres_;
   Deviation result_;
 };
 
@@ -245,8 +250,8 @@ private:
 
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement) {
-  Walk62 walk(trajectory, network, shadow, setting, weights, refinement);
+                       const Refinement* refinement, CentreMaker* centres) {
+  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

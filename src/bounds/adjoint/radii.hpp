@@ -31,12 +31,22 @@ struct Deviation {
 
 struct Refinement;  // recursion.hpp
 
+/// Sets the shadow's values while radii are found, where they depend on these (T-76).
+class CentreMaker {
+public:
+  virtual ~CentreMaker() = default;
+  /// Sets the shadow at a node's output. True where everything else is known of that node too, and is in `known`.
+  virtual bool make(std::size_t node, Deviation& known) = 0;
+  /// What the node's own roundings in a run follow; factors of products are read already.
+  virtual const Setting& rounding_setting(std::size_t node) const = 0;
+};
+
 /// Radii by elements and by norms, in the order of the graph; with a refinement, those that matter by adjoints too.
 /// Shapes:    `input_error` by position in the graph's inputs: |used - given|, empty where nothing is lost
 /// Guarantee: proven for the exact network; for runs as body_rounding()
 /// Source:    docs/theory.md T-61, T-62, T-72
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement = nullptr);
+                       const Refinement* refinement = nullptr, CentreMaker* centres = nullptr);
 
 }  // namespace driftbound::bounds

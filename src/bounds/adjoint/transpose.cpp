@@ -45,7 +45,10 @@ public:
     return each_wanted([&](std::size_t slot) { return by_factor(slot, -1.0); });
   }
   Shares operator()(const op::Cast&) const {
-    return each_wanted([&](std::size_t slot) { return by_factor(slot, 1.0); });
+    return each_wanted([&](std::size_t slot) {
+      const bool is_identity = slopes_.empty() || slopes_[slot].empty();
+      return is_identity ? by_factor(slot, 1.0) : elementwise_share(slopes_[slot], d_, rules_);
+    });
   }
   Shares operator()(const ElementwiseUnary auto&) const {
     return each_wanted([&](std::size_t slot) { return elementwise_share(slopes_of(slot, d_.size()), d_, rules_); });

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "driftbound/num/format.hpp"
+#include "driftbound/num/magnitude.hpp"
+
+namespace driftbound::bounds {
+
+/// A rounding of numbers of the accumulator to a narrower format, as far as it is known.
+struct NarrowRounding {
+  const Format* format = nullptr;
+  Rounding rounding = Rounding::nearest_even;
+  bool ties_are_open = false;  ///< to nearest, whichever way ties go
+  bool may_flush = false;      ///< subnormal operands and results may become 0
+};
+
+struct Hull {
+  double lower = 0.0, upper = 0.0;
+};
+
+/// Smallest and largest number that any |t - x| <= radius may be rounded to; a bound that is not finite: it may
+/// overflow.
+/// Guarantee: proven; both are attained where nothing is open
+/// Source:    docs/theory.md T-76
+Hull hull_rounded(double x, double radius, const NarrowRounding& rounding);
+
+/// |R(t) - t| for every |t| <= largest whose rounding is finite.
+/// Source:    docs/theory.md T-01, T-76
+Magnitude largest_rounding(double largest, const NarrowRounding& rounding);
+
+/// What a rounding makes of a number that is within a radius of x: |R(t) - centre - slope (t - x)| <= remainder and
+/// |R(t) - centre| <= radius.
+struct RoundedElement {
+  double centre = 0.0;
+  double radius = 0.0;
+  double slope = 0.0;  ///< 0: whatever moves the number by less than the radius is healed; 1: it is passed on
+  double remainder = 0.0;
+  bool is_ambiguous = false;  ///< more than one number is possible
+};
+
+/// Guarantee: proven; an infinite radius where the result may not be finite
+/// Source:    docs/theory.md T-76
+RoundedElement rounded_element(double x, double radius, const Hull& hull, Magnitude largest_rounding);
+
+/// How far a rounded tensor is from its centre in the 2-norm: by its elements, or by what was handed on and the
+/// roundings.
+/// Source:    docs/theory.md T-76
+Magnitude rounded_norm(Magnitude by_elements, Magnitude handed_on, Magnitude roundings);
+
+/// Distance of every run from the shadow in double, of which the run's own shadow is so far off.
+/// Source:    docs/theory.md T-76
+Magnitude through_rounded_shadow(Magnitude from_rounded_shadow, Magnitude rounded_from_shadow);
+
+/// The part of Rules (rules.hpp) that rounded shadows rest on.
+struct NarrowRules {
+  decltype(&bounds::hull_rounded) hull_rounded = bounds::hull_rounded;
+  decltype(&bounds::largest_rounding) largest_rounding = bounds::largest_rounding;
+  decltype(&bounds::rounded_element) rounded_element = bounds::rounded_element;
+  decltype(&bounds::rounded_norm) rounded_norm = bounds::rounded_norm;
+  decltype(&bounds::through_rounded_shadow) through_rounded_shadow = bounds::through_rounded_shadow;
+};
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,169 @@
+#include "bounds/adjoint/narrow_steps.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bounds/rounding.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+bool holds_all_of(const Format& wide, const Format& narrow) {
+  return wide.precision >= narrow.precision && wide.min_exponent <= narrow.min_exponent &&
+         wide.largest >= narrow.largest;
+}
+
+bool is_product(const Op& op) {
+  return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
+}
+
+/// Whether every result is one of the operands, perhaps negated, or 0.
+bool copies(const Op& op) {
+  return std::visit(
+      [&](const auto& which) {
+        using Which = std::decay_t<decltype(which)>;
+        if constexpr (Selection<Which>) return fill_value(op) == 0.0;
+        return OneOf<Which, op::Neg, op::Abs, op::Relu, op::Min, op::Max, op::ReduceMin, op::ReduceMax, op::Choice>;
+      },
+      op);
+}
+
+class Inserting {
+public:
+  Inserting(const FlatGraph& from, const Machine& machine)
+      : from_(from), machine_(machine), inside_products_(product_machine(machine)) {
+    to_.flat.graph.name = from.graph.name;
+    to_.flat.graph.source = from.graph.source;
+    to_.flat.graph.format = from.graph.format;
+    new_id_.resize(from.graph.values.size());
+  }
+
+  NarrowGraph run() && {
+    for (ValueId id = 0; id < from_.graph.values.size(); ++id) {
+      if (from_.graph.value(id).kind != ValueKind::computed) new_id_[id] = add(from_.graph.value(id), from_.shapes[id]);
+    }
+    find_layers();
+    for (std::size_t node = 0; node < from_.graph.nodes.size(); ++node) write(node);
+    for (const ValueId id : from_.graph.inputs) to_.flat.graph.inputs.push_back(new_id_[id]);
+    for (const ValueId id : from_.graph.outputs) to_.flat.graph.outputs.push_back(new_id_[id]);
+    for (const ValueId id : from_.of_value) to_.flat.of_value.push_back(new_id_[id]);
+    return std::move(to_);
+  }
+
+private:
+  ValueId add(Value value, const Shape& shape) {
+    to_.flat.graph.values.push_back(std::move(value));
+    to_.flat.shapes.push_back(shape);
+    format_.push_back(nullptr);
+    reading_.emplace_back();
+    return to_.flat.graph.values.size() - 1;
+  }
+
+  void add_node(Node node, std::size_t owner, std::optional<NarrowRounding> rounding, bool keeps) {
+    to_.flat.graph.nodes.push_back(std::move(node));
+    to_.flat.of_node.push_back(owner);
+    to_.steps.rounding.push_back(rounding);
+    to_.steps.keeps.push_back(keeps);
+  }
+
+  /// A value of its own for the rounding of another one.
+  ValueId add_rounding(ValueId id, const std::string& name, std::size_t owner, const NarrowRounding& rounding) {
+    Value value = to_.flat.graph.value(id);
+    value.kind = ValueKind::computed;
+    value.constant = {};
+    value.name = name;
+    const Shape shape = to_.flat.shapes[id];
+    const ValueId rounded = add(std::move(value), shape);
+    add_node({name, op::Cast{}, {id}, rounded}, owner, rounding, true);
+    format_[rounded] = rounding.format;
+    return rounded;
+  }
+
+  /// Values that are results of nodes of the model itself are stored.
+  void find_layers() {
+    is_layer_.resize(from_.graph.values.size(), false);
+    for (const ValueId id : from_.of_value) is_layer_[id] = true;
+  }
+
+  void write(std::size_t index) {
+    Node node = from_.graph.nodes[index];
+    const ValueId old = node.output;
+    const std::size_t owner = from_.of_node[index];
+    for (ValueId& id : node.inputs) id = new_id_[id];
+    if (is_product(node.op)) read_operands(node, owner);
+    const bool stores = machine_.stores_narrower() && is_layer_[old];
+    const Format* copied = copied_format(node);
+    const bool is_stored_already = stores && copied == machine_.output;
+    const std::optional<NarrowRounding> cast = cast_rounding(node.op);
+    node.output = add(from_.graph.value(old), from_.shapes[old]);
+    format_[node.output] = cast ? cast->format : copied;
+    const std::string name = node.name;
+    const ValueId result = node.output;
+    add_node(std::move(node), owner, cast, stores || !machine_.stores_narrower());
+    new_id_[old] = stores && !is_stored_already ? add_rounding(result, name + "/stored", owner, storing()) : result;
+  }
+
+  NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
+  NarrowRounding reading() const {
+    return {inside_products_.input, inside_products_.operand_rounding, inside_products_.tensor_core.has_value(),
+            inside_products_.flushes};
+  }
+
+  /// Where flushing is possible numbers of a format are not left as they are.
+  bool leaves_as_it_is(const NarrowRounding& rounding, ValueId id) const {
+    return !rounding.may_flush && format_[id] != nullptr && holds_all_of(*rounding.format, *format_[id]);
+  }
+
+  void read_operands(Node& node, std::size_t owner) {
+    const NarrowRounding rounding = reading();
+    if (holds_all_of(*rounding.format, *machine_.accumulator)) return;
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      const ValueId id = node.inputs[slot];
+      if (leaves_as_it_is(rounding, id)) continue;
+      if (rounding.ties_are_open || !reading_[id]) {
+        const ValueId read = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding);
+        reading_[id] = read;
+      }
+      node.inputs[slot] = *reading_[id];
+    }
+  }
+
+  std::optional<NarrowRounding> cast_rounding(const Op& op) const {
+    const auto* cast = std::get_if<op::Cast>(&op);
+    const auto target = cast != nullptr ? float_format(cast->to) : std::nullopt;
+    if (!target || holds_all_of(format(*target), *machine_.accumulator)) return std::nullopt;
+    return NarrowRounding{&format(*target), machine_.rounding, false, machine_.flushes};
+  }
+
+  /// The narrow format that all operands of a copying node are in.
+  const Format* copied_format(const Node& node) const {
+    if (machine_.flushes || !copies(node.op)) return nullptr;
+    const std::size_t first = std::holds_alternative<op::Choice>(node.op) ? 1 : 0;
+    const Format* common = format_[node.inputs[first]];
+    for (std::size_t slot = first; slot < node.inputs.size(); ++slot) {
+      if (format_[node.inputs[slot]] != common) return nullptr;
+    }
+    return common;
+  }
+
+  const FlatGraph& from_;
+  const Machine& machine_;
+  const Machine inside_products_;
+  NarrowGraph to_;
+  std::vector<ValueId> new_id_;                  ///< by value of `from`
+  std::vector<bool> is_layer_;                   ///< by value of `from`
+  std::vector<const Format*> format_;            ///< by value of `to`: the narrow format it is known to be in
+  std::vector<std::optional<ValueId>> reading_;  ///< by value of `to`: its rounding as an operand
+};
+
+}  // namespace
+
+NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine) {
+  return Inserting(flat, machine).run();
+}
+
+}  // namespace driftbound::bounds

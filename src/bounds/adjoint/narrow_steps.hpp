@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bounds/adjoint/narrow_rules.hpp"
+#include "bounds/machine.hpp"
+#include "model/flatten.hpp"
+
+namespace driftbound::bounds {
+
+/// Which nodes of a flat graph round to a narrow format and do nothing else, and what others leave to them.
+struct NarrowSteps {
+  std::vector<std::optional<NarrowRounding>> rounding;  ///< by node
+  std::vector<bool> keeps;  ///< by node: its result stays a number of the accumulator, or is one of the output format
+};
+
+/// A flat graph in which operands of products that are read in a narrow format, and results of nodes that are stored in
+/// one, pass through a Cast of their own (whose target says nothing); the model's own narrow Casts are such nodes too.
+/// Results of the nodes inside a composite may be stored or not, and have none.
+struct NarrowGraph {
+  FlatGraph flat;
+  NarrowSteps steps;
+};
+
+/// Source:    docs/theory.md T-76
+NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,157 @@
+#include "bounds/adjoint/rounded_shadow.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "bounds/adjoint/norms.hpp"
+#include "bounds/centre.hpp"
+#include "driftbound/bounds/rounded_shadow.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+bool is_zero(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
+}
+
+/// Setting of nodes whose results are stored by a node of their own.
+Setting without_storing(Setting setting) {
+  setting.machine.output = setting.machine.accumulator;
+  return setting;
+}
+
+class RoundedCentres : public CentreMaker {
+public:
+  RoundedCentres(const Network& network, const Setting& setting, Shadow& shadow)
+      : network_(network),
+        setting_(setting),
+        keeping_(without_storing(setting)),
+        rules_(setting.rules->narrow),
+        shadow_(shadow),
+        ambiguous_(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1, 0) {}
+
+  bool make(std::size_t index, Deviation& known) override {
+    const Node& node = network_.nodes()[index];
+    if (network_.steps().rounding[index]) {
+      round(index, known);
+      return true;
+    }
+    Centre centre = centre_of_node(shadow_.view_of(node), network_.shape(node.output), setting_);
+    shadow_.values[node.output] = std::move(centre.value);
+    if (!is_zero(centre.error)) shadow_.error[node.output] = std::move(centre.error);
+    return false;
+  }
+
+  const Setting& rounding_setting(std::size_t index) const override {
+    return network_.steps().keeps[index] ? keeping_ : setting_;
+  }
+
+  std::vector<std::int64_t> ambiguous() && { return std::move(ambiguous_); }
+
+private:
+  void round(std::size_t index, Deviation& known) {
+    const Node& node = network_.nodes()[index];
+    const NarrowRounding& rounding = *network_.steps().rounding[index];
+    const ValueId operand = node.inputs[0];
+    const Tensor<double>& x = shadow_.values[operand];
+    const std::vector<double>& radii = known.radii[operand].element;
+    Tensor<double> centre(x.shape);
+    std::vector<double> radius(x.size()), slope(x.size()), remainder(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double off = radii.empty() ? 0.0 : radii[i];
+      const Hull hull = rules_.hull_rounded(x.values[i], off, rounding);
+      const double largest = (Magnitude(x.values[i]) + Magnitude(off)).value();
+      const RoundedElement y =
+          rules_.rounded_element(x.values[i], off, hull, rules_.largest_rounding(largest, rounding));
+      centre.values[i] = y.centre;
+      radius[i] = y.radius;
+      slope[i] = y.slope;
+      remainder[i] = y.remainder;
+      if (y.is_ambiguous && network_.varies(operand)) ++ambiguous_[network_.flat().of_node[index]];
+    }
+    shadow_.values[node.output] = std::move(centre);
+    if (!is_zero(radius)) {
+      std::vector<double> norm = norms_of(operand, known.radii[operand], radius, slope, remainder);
+      known.radii[node.output] = {std::move(radius), std::move(norm)};
+      known.remainder[node.output] = std::move(remainder);
+    }
+    known.slopes[index] = {std::move(slope)};
+  }
+
+  std::vector<double> norms_of(ValueId operand, const ValueRadii& handed_on, const std::vector<double>& radius,
+                               const std::vector<double>& slope, const std::vector<double>& remainder) const {
+    const std::int64_t rows = network_.rows(operand);
+    std::vector<double> norms = row_norms(radius, rows, setting_.rules->norms);
+    const std::vector<double> roundings = row_norms(remainder, rows, setting_.rules->norms);
+    const bool passes_on = !is_zero(slope);
+    for (std::size_t row = 0; row < norms.size(); ++row) {
+      const Magnitude passed = passes_on && !handed_on.norm.empty() ? Magnitude(handed_on.norm[row]) : Magnitude();
+      norms[row] = rules_.rounded_norm(Magnitude(norms[row]), passed, Magnitude(roundings[row])).value();
+    }
+    return norms;
+  }
+
+  const Network& network_;
+  const Setting& setting_;
+  const Setting keeping_;
+  const NarrowRules& rules_;
+  Shadow& shadow_;
+  std::vector<std::int64_t> ambiguous_;
+};
+
+}  // namespace
+
+RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                                const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                                Weights& weights) {
+  RoundedShadow result{narrowed, {}, {}, {}};
+  const Graph& graph = result.network.flat().graph;
+  Shadow& shadow = result.shadow;
+  shadow.values.resize(result.network.size());
+  shadow.error.resize(result.network.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) shadow.values[graph.inputs[i]] = inputs[i];
+  for (ValueId id = 0; id < result.network.size(); ++id) {
+    if (graph.is_constant(id)) shadow.values[id] = graph.value(id).constant.to_double();
+  }
+  RoundedCentres centres(result.network, setting, shadow);
+  result.deviation =
+      deviation_of(Trajectory::any_order, result.network, shadow, input_error, setting, weights, nullptr, &centres);
+  result.ambiguous = std::move(centres).ambiguous();
+  const Machine& machine = setting.machine;
+  if (machine.tensor_core && machine.input != machine.accumulator)
+    result.deviation.conditions.insert("products read their operands rounded to nearest in " +
+                                       std::string(machine.input->name) + ", all of them (A-07)");
+  return result;
+}
+
+Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting) {
+  const Direction direction = direction_of(rounded.network, rounded.shadow, seeds);
+  return std::move(sweep(rounded.network, rounded.shadow, {&rounded.deviation, 1}, direction, setting).front());
+}
+
+}  // namespace driftbound::bounds
+
+namespace driftbound {
+
+std::string_view name_of(SignVerdict verdict) {
+  switch (verdict) {
+    case SignVerdict::right:
+      return "right";
+    case SignVerdict::wrong:
+      return "wrong";
+    case SignVerdict::open:
+      break;
+  }
+  return "open";
+}
+
+SignVerdict sign_of_runs(const Interval& runs, const Interval& exact) {
+  const auto is_positive = [](const Interval& x) { return x.lower() > 0.0; };
+  const auto is_negative = [](const Interval& x) { return x.upper() < 0.0; };
+  if ((is_positive(runs) && is_positive(exact)) || (is_negative(runs) && is_negative(exact))) return SignVerdict::right;
+  if ((is_positive(runs) && is_negative(exact)) || (is_negative(runs) && is_positive(exact))) return SignVerdict::wrong;
+  return SignVerdict::open;
+}
+
+}  // namespace driftbound

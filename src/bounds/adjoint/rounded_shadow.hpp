@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bounds/adjoint/sweep.hpp"
+
+namespace driftbound::bounds {
+
+/// The network with its roundings to narrow formats made, in double, and how far every run can be from that.
+struct RoundedShadow {
+  Network network;  ///< narrowed()
+  Shadow shadow;
+  Deviation deviation;
+  std::vector<std::int64_t> ambiguous;  ///< by node of the original graph: roundings there that runs may do differently
+};
+
+/// Shapes:    inputs and their errors by position in the graph's inputs
+/// Guarantee: as body_rounding(), if operands and results are rounded as the machine says
+/// Source:    docs/theory.md T-76
+RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                                const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                                Weights& weights);
+
+/// An upper bound of |c.(run - rounded shadow)| for every row, c one element or the difference of two.
+/// Source:    docs/theory.md T-60, T-76
+Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting);
+
+}  // namespace driftbound::bounds

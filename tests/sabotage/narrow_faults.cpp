@@ -1,0 +1,125 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sabotage/faults.hpp"
+#include "support/rounded_checks.hpp"
+
+// Faults in the rounded shadow: hulls, what roundings pass on, and its distance from the shadow (T-76).
+
+namespace checks {
+namespace {
+
+using bounds::Hull;
+using bounds::NarrowRounding;
+using bounds::RoundedElement;
+using bounds::Rules;
+
+std::int64_t of_numbers(const Rules& rules) {
+  return check_roundings(rules.narrow, 2'000, 1).violations();
+}
+
+std::int64_t of_networks(const Rules& rules) {
+  return check_narrow_networks(rules, {"gemm", "relu", "gemm", "tanh", "matmul"}, narrow_runs(), 6, 2).violations();
+}
+
+std::int64_t of_norms(const Rules& rules) {
+  return check_rounded_norms(rules.narrow, 500, 3).violations;
+}
+
+RoundedElement with_half_radius(RoundedElement element) {
+  element.radius *= 0.5;
+  return element;
+}
+
+RoundedElement with_half_remainder(RoundedElement element) {
+  element.remainder *= 0.5;
+  return element;
+}
+
+}  // namespace
+
+std::vector<BoundFault> narrow_faults() {
+  return {
+      {"a hull is that of the centre, in numbers",
+       [](Rules& r) {
+         r.narrow.hull_rounded = [](double x, double, const NarrowRounding& how) {
+           return bounds::hull_rounded(x, 0.0, how);
+         };
+       },
+       of_numbers},
+      {"a hull is that of the centre, in networks",
+       [](Rules& r) {
+         r.narrow.hull_rounded = [](double x, double, const NarrowRounding& how) {
+           return bounds::hull_rounded(x, 0.0, how);
+         };
+       },
+       of_networks},
+      {"a hull forgets its upper end",
+       [](Rules& r) {
+         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           const Hull hull = bounds::hull_rounded(x, radius, how);
+           return Hull{hull.lower, std::max(hull.lower, bounds::hull_rounded(x, 0.0, how).upper)};
+         };
+       },
+       of_numbers},
+      {"ties go one way where they are open",
+       [](Rules& r) {
+         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           return bounds::hull_rounded(x, radius, {how.format, how.rounding, false, how.may_flush});
+         };
+       },
+       of_numbers},
+      {"what may be flushed is kept",
+       [](Rules& r) {
+         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           return bounds::hull_rounded(x, radius, {how.format, how.rounding, how.ties_are_open, false});
+         };
+       },
+       of_numbers},
+      {"a rounding errs by a quarter of a quantum",
+       [](Rules& r) {
+         r.narrow.largest_rounding = [](double largest, const NarrowRounding& how) {
+           return Magnitude(0.5) * bounds::largest_rounding(largest, how);
+         };
+       },
+       of_numbers},
+      {"half of an ambiguous rounding's radius",
+       [](Rules& r) {
+         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           return with_half_radius(bounds::rounded_element(x, radius, hull, largest));
+         };
+       },
+       of_numbers},
+      {"half of what a rounding adds to what it passes on",
+       [](Rules& r) {
+         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           return with_half_remainder(bounds::rounded_element(x, radius, hull, largest));
+         };
+       },
+       of_numbers},
+      {"roundings beyond a quantum pass nothing on",
+       [](Rules& r) {
+         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           RoundedElement element = bounds::rounded_element(x, radius, hull, largest);
+           element.slope = 0.0;
+           return element;
+         };
+       },
+       of_numbers},
+      {"the norm of rounded rows forgets what was handed on",
+       [](Rules& r) {
+         r.narrow.rounded_norm = [](Magnitude by_elements, Magnitude, Magnitude roundings) {
+           return std::min(by_elements, roundings);
+         };
+       },
+       of_norms},
+      {"the rounded shadow is taken for the shadow",
+       [](Rules& r) {
+         r.narrow.through_rounded_shadow = [](Magnitude from_rounded_shadow, Magnitude) { return from_rounded_shadow; };
+       },
+       of_networks},
+  };
+}
+
+}  // namespace checks
