@@ -100,6 +100,18 @@ private:
   std::vector<std::int64_t> ambiguous_;
 };
 
+/// The elements' own radii, added up.
+Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds, std::size_t row) {
+  Magnitude sum;
+  for (const Seed& seed : seeds) {
+    const auto rows = static_cast<std::size_t>(rounded.network.rows(seed.value));
+    const std::size_t size = rounded.shadow.values[seed.value].size() / rows;
+    const std::size_t i = (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
+    sum += Magnitude(seed.factor) * radius_at(rounded.deviation.radii[seed.value].element, i);
+  }
+  return sum;
+}
+
 }  // namespace
 
 RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
@@ -127,7 +139,14 @@ RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tenso
 
 Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting) {
   const Direction direction = direction_of(rounded.network, rounded.shadow, seeds);
-  return std::move(sweep(rounded.network, rounded.shadow, {&rounded.deviation, 1}, direction, setting).front());
+  Certificate certificate =
+      std::move(sweep(rounded.network, rounded.shadow, {&rounded.deviation, 1}, direction, setting).front());
+  for (std::size_t row = 0; row < certificate.total.size(); ++row) {
+    double& total = certificate.total[row];
+    total = setting.rules->trajectory.refined_radius(total, radius_of(rounded, seeds, row).value());
+    certificate.remainder[row] = std::min(certificate.remainder[row], total);
+  }
+  return certificate;
 }
 
 }  // namespace driftbound::bounds

@@ -22,8 +22,8 @@ RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tenso
                                 const std::vector<std::vector<double>>& input_error, const Setting& setting,
                                 Weights& weights);
 
-/// An upper bound of |c.(run - rounded shadow)| for every row, c one element or the difference of two.
-/// Source:    docs/theory.md T-60, T-76
+/// An upper bound of |c.(run - rounded shadow)| for every row, c one element or the difference of two: by the adjoint,
+/// or by the radii where they are smaller. Source:    docs/theory.md T-60, T-76
 Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting);
 
 }  // namespace driftbound::bounds
