@@ -1,8 +1,12 @@
-// What bounds by two trajectories cost on bundled networks, in products of the forward pass by Eigen:
-//   shadow/*      this run: the network in double and radii for every value; against the products in float
-//   any-order/*   every run: that, radii of any run, and the adjoint of one scalar; against the products in double
+// What bounds by two trajectories cost, in whole forward passes by Eigen (products, biases, functions):
+//   shadow/*      this run: the network in double and radii for every value; against a pass in float
+//   any-order/*   every run: that, radii of any run, and the adjoint of one scalar; against a pass in double
 #include <Eigen/Dense>
+#include <cmath>
 #include <filesystem>
+#include <map>
+#include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,39 +23,96 @@ using namespace driftbound;
 template <class Real>
 using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Every product of a layer with its weights, on the values that the run recorded.
+/// The whole forward pass of a graph of Gemm, Relu and the like, by Eigen: products, biases and functions.
 template <class Real>
-class Products {
+class Forward {
 public:
-  Products(const Graph& graph, const Inputs& inputs, const Trace& trace) {
+  Forward(const Graph& graph, const Inputs& inputs) : graph_(graph), values_(graph.values.size()) {
+    values_[graph.inputs[0]] = matrix(inputs.tensors.front().second.to_double());
+    for (ValueId id = 0; id < graph.values.size(); ++id) {
+      if (graph.is_constant(id)) values_[id] = matrix(graph.value(id).constant.to_double());
+    }
     for (const Node& node : graph.nodes) {
-      if (!std::holds_alternative<op::Gemm>(node.op)) continue;
-      const auto producer = graph.producer(node.inputs[0]);
-      x_.push_back(
-          matrix(producer ? trace.layers[*producer].output.to_double() : inputs.tensors[0].second.to_double(), false));
-      w_.push_back(matrix(graph.value(node.inputs[1]).constant.to_double(), std::get<op::Gemm>(node.op).transpose_b));
+      const auto* gemm = std::get_if<op::Gemm>(&node.op);
+      if (gemm != nullptr && gemm->transpose_b) weights_[node.inputs[1]] = values_[node.inputs[1]].transpose();
+      if (gemm != nullptr && !gemm->transpose_b) weights_[node.inputs[1]] = values_[node.inputs[1]];
     }
   }
+
   void operator()() {
-    for (std::size_t layer = 0; layer < x_.size(); ++layer) {
-      y_.noalias() = x_[layer] * w_[layer];
-      sum_ += y_(0, 0);
-    }
+    for (const Node& node : graph_.nodes) evaluate(node, values_[node.output]);
+    sum_ += values_[graph_.outputs[0]](0, 0);
   }
 
 private:
-  static Matrix<Real> matrix(const Tensor<double>& tensor, bool transposed) {
-    const Matrix<double> values =
-        Eigen::Map<const Matrix<double>>(tensor.values.data(), tensor.shape[0], tensor.shape[1]);
-    return transposed ? Matrix<Real>(values.transpose().cast<Real>()) : Matrix<Real>(values.cast<Real>());
+  static Matrix<Real> matrix(const Tensor<double>& tensor) {
+    const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+    const auto rows = static_cast<std::int64_t>(tensor.size()) / columns;
+    return Eigen::Map<const Matrix<double>>(tensor.values.data(), rows, columns).template cast<Real>();
   }
-  std::vector<Matrix<Real>> x_, w_;
-  Matrix<Real> y_;
+
+  void evaluate(const Node& node, Matrix<Real>& y) {
+    const Matrix<Real>& x = values_[node.inputs[0]];
+    if (std::holds_alternative<op::Gemm>(node.op)) {
+      y.noalias() = x * weights_.at(node.inputs[1]);
+      if (node.inputs.size() > 2) y.rowwise() += values_[node.inputs[2]].row(0);
+    } else if (std::holds_alternative<op::Relu>(node.op)) {
+      y = x.cwiseMax(Real(0));
+    } else if (std::holds_alternative<op::Softplus>(node.op)) {
+      y = x.array().exp().log1p();
+    } else if (std::holds_alternative<op::Sin>(node.op)) {
+      y = x.array().sin();
+    } else if (std::holds_alternative<op::Softmax>(node.op)) {
+      y = (x.colwise() - x.rowwise().maxCoeff()).array().exp();
+      y.array().colwise() /= y.array().rowwise().sum().eval();
+    } else if (std::holds_alternative<op::Add>(node.op)) {
+      y = x + values_[node.inputs[1]];
+    } else if (std::holds_alternative<op::Mul>(node.op)) {
+      y = x * values_[node.inputs[1]](0, 0);
+    } else {
+      throw std::invalid_argument("bench: no Eigen for " + std::string(name_of(node.op)));
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<Matrix<Real>> values_;
+  std::map<ValueId, Matrix<Real>> weights_;
   Real sum_ = 0;
 };
 
-void bench_model(const std::string& name, std::int64_t samples) {
-  const Graph graph = load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / "examples/models" / (name + ".onnx"));
+/// x + W relu(V x + b) + c, `blocks` times, weights as they are after training: entries of 1 / root of the width, V's
+/// a little larger and W's smaller.
+Graph residual_network(std::int64_t blocks, std::int64_t width) {
+  std::mt19937_64 generator(8);
+  const auto weights = [&](std::int64_t k, std::int64_t n, double scale) {
+    std::normal_distribution<double> normal(0.0, scale / std::sqrt(static_cast<double>(k)));
+    Tensor<float> w({n, k});
+    for (float& x : w.values) x = static_cast<float>(normal(generator));
+    return w;
+  };
+  Graph graph;
+  const op::Gemm gemm{1.0, 1.0, false, true};
+  int next = 0;
+  const auto layer = [&](ValueId x, std::int64_t k, std::int64_t n, double scale) {
+    const std::string name = std::to_string(next++);
+    const ValueId w = graph.add_constant("w" + name, StoredTensor::from(weights(k, n, scale)));
+    Tensor<float> bias = weights(n, 1, 0.1);
+    bias.shape = {n};
+    const ValueId b = graph.add_constant("b" + name, StoredTensor::from(bias));
+    return graph.add_node("gemm" + name, gemm, {x, w, b});
+  };
+  ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {8, ""}});
+  x = layer(x, 8, width, 1.0);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::string name = std::to_string(block);
+    const ValueId hidden = graph.add_node("relu" + name, op::Relu{}, {layer(x, width, width, 1.2)});
+    x = graph.add_node("add" + name, op::Add{}, {x, layer(hidden, width, width, 0.4)});
+  }
+  graph.outputs = {layer(x, width, 2, 1.0)};
+  return graph;
+}
+
+void bench_graph(const std::string& name, const Graph& graph, std::int64_t samples) {
   InputGenerator generator;
   generator.samples = samples;
   const Inputs inputs = generate_inputs(graph, generator);
@@ -75,10 +136,10 @@ void bench_model(const std::string& name, std::int64_t samples) {
   };
   const std::vector<Target> scalar = {{{0, 0}, std::nullopt}};
   run({}, scalar);  // norms of weights are found once
-  Products<float> in_float(graph, inputs, trace);
-  Products<double> in_double(graph, inputs, trace);
+  Forward<float> in_float(graph, inputs);
+  Forward<double> in_double(graph, inputs);
   const std::string size = fmt::format("{}/{}/t1", name, samples);
-  bench::print("adjoint", "shadow/" + size, "eigen-float-products",
+  bench::print("adjoint", "shadow/" + size, "eigen-forward-float",
                bench::medians(
                    7,
                    [&] {
@@ -86,7 +147,7 @@ void bench_model(const std::string& name, std::int64_t samples) {
                    },
                    [&] { in_float(); }),
                1);
-  bench::print("adjoint", "any-order/" + size, "eigen-double-products",
+  bench::print("adjoint", "any-order/" + size, "eigen-forward-double",
                bench::medians(
                    7,
                    [&] {
@@ -96,11 +157,16 @@ void bench_model(const std::string& name, std::int64_t samples) {
                1);
 }
 
+Graph bundled(const std::string& name) {
+  return load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / "examples/models" / (name + ".onnx"));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
-  if (quick) return bench_model("oscillator_d2_w16", 4), 0;
+  if (quick) return bench_graph("oscillator_d2_w16", bundled("oscillator_d2_w16"), 4), 0;
   for (const char* name : {"oscillator_d8_w64", "oscillator_d4_w256", "torus_sdf_softplus", "siren"})
-    bench_model(name, 256);
+    bench_graph(name, bundled(name), 256);
+  bench_graph("resnet8x512", residual_network(8, 512), 256);
 }

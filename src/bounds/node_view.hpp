@@ -12,13 +12,16 @@
 
 namespace driftbound::bounds {
 
+class Weights;  // adjoint/weights.hpp
+
 /// What every bound of one evaluation shares.
 struct Setting {
   const ArithmeticModel* arithmetic = nullptr;
   Machine machine;
   const Rules* rules = nullptr;
   int threads = 1;
-  bool is_own_run = false;  ///< the arithmetic is what the trace says it is (own_run.hpp)
+  bool is_own_run = false;     ///< the arithmetic is what the trace says it is (own_run.hpp)
+  Weights* weights = nullptr;  ///< matrices packed before; may be null
 };
 
 /// One node with the recorded values of its inputs and its output.

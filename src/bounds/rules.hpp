@@ -15,6 +15,7 @@
 #include "bounds/matrix.hpp"
 #include "bounds/propagate.hpp"
 #include "bounds/rounding.hpp"
+#include "bounds/row_kernels.hpp"
 #include "bounds/running_sums.hpp"
 #include "bounds/softmax.hpp"
 #include "bounds/spectral_norm.hpp"
@@ -148,6 +149,7 @@ struct Rules {
   BoxRules box;                                       // T-77
   TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
   NarrowRules narrow;                                 // T-76
+  RowKernels rows = fastest_row_kernels();            // T-81: the same for rows of numbers
 };
 
 }  // namespace driftbound::bounds

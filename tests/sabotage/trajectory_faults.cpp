@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sabotage/faults.hpp"
+#include "support/row_checks.hpp"
 #include "support/trajectory_checks.hpp"
 
 // Faults in the bounds by two trajectories: radii, norms, sweeps and refinements (T-60 to T-64, T-70 to T-72).
@@ -137,7 +139,9 @@ std::int64_t check_overflow(const Rules& rules) {
   for (int i = 0; i < 100; ++i) {
     const double centre = uniform(generator, -65504.0, 65504.0), radius = uniform(generator, 0.0, 65504.0);
     const bool may = Real(65504.0) <= abs(Real(centre)) + Real(radius);
-    violations += may && !rules.trajectory.may_overflow(centre, radius, 65504.0) ? 1 : 0;
+    double limited = radius;
+    rules.rows.limit(&centre, INFINITY, 65504.0, &limited, 1);
+    violations += may && std::isfinite(limited) ? 1 : 0;
   }
   return violations;
 }
@@ -258,7 +262,9 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
       faults.end(),
       {{"an element moves by half the norm",
         [](Rules& r) {
-          r.trajectory.radius_of_element = [](double e, double n) { return bounds::radius_of_element(e, 0.5 * n); };
+          r.rows.limit = [](const double* x, double norm, double largest, double* e, std::size_t n) {
+            bounds::fastest_row_kernels().limit(x, 0.5 * norm, largest, e, n);
+          };
         },
         held({"gemm", "gemm"})},
        {"the norm that is handed on halves",
@@ -267,11 +273,11 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
        {"what is read as 0 is not off",
         [](Rules& r) { r.trajectory.radius_as_read = [](double radius, Magnitude) { return Magnitude(radius); }; },
         check_flushed_operand},
-       {"no run overflows", [](Rules& r) { r.trajectory.may_overflow = [](double, double, double) { return false; }; },
-        check_overflow},
-       {"a run overflows only where the shadow does",
+       {"no run overflows",
         [](Rules& r) {
-          r.trajectory.may_overflow = [](double x, double, double largest) { return !(std::abs(x) < largest); };
+          r.rows.limit = [](const double* x, double norm, double, double* e, std::size_t n) {
+            bounds::fastest_row_kernels().limit(x, norm, INFINITY, e, n);
+          };
         },
         check_overflow},
        {"the radius by an adjoint halves",
@@ -295,17 +301,17 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
       faults.end(),
       {{"a weighted sum leaves out its first term",
         [](Rules& r) {
-          r.trajectory.weighted_sum = [](std::span<const double> d, std::span<const double> x) {
-            return bounds::weighted_sum(d.subspan(1), x.subspan(1));
+          r.rows.weighted_sum = [](const double* d, const double* x, std::size_t n) {
+            return bounds::fastest_row_kernels().weighted_sum(d + 1, x + 1, n - 1);
           };
         },
         held({"gemm"})},
        {"a weighted sum lets terms cancel",
         [](Rules& r) {
-          r.trajectory.weighted_sum = [](std::span<const double> d, std::span<const double> x) {
+          r.rows.weighted_sum = [](const double* d, const double* x, std::size_t n) {
             double sum = 0.0;
-            for (std::size_t i = 0; i < d.size(); ++i) sum += d[i] * x[i];
-            return Magnitude(sum);
+            for (std::size_t i = 0; i < n; ++i) sum += d[i] * x[i];
+            return std::abs(sum);
           };
         },
         held({"gemm"})},
@@ -325,7 +331,11 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
         },
         check_long_sum_of_shares},
        {"shares of an adjoint are taken to add up exactly",
-        [](Rules& r) { r.trajectory.defect_of_addition = [](double) { return Magnitude(); }; },
+        [](Rules& r) {
+          r.rows.add_shares = [](double* d, double*, const double* share, const double*, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) d[i] += share[i];
+          };
+        },
         check_long_sum_of_shares},
        {"remainders of other slopes are charged",
         [](Rules& r) { r.trajectory.same_slopes = [](const auto&, const auto&) { return true; }; }, check_other_slopes},
@@ -342,6 +352,128 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
         check_run_in_double}});
 }
 
+auto row_rule(const std::string& name) {
+  return [name](const Rules& rules) { return violations_of_row(rules.rows, name); };
+}
+
+const bounds::RowKernels& sound() {
+  return bounds::fastest_row_kernels();
+}
+
+void halve(double* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) values[i] *= 0.5;
+}
+
+void add_row_faults(std::vector<BoundFault>& faults) {
+  using bounds::RowErrors;
+  using bounds::RowFormat;
+  using bounds::SumRow;
+  faults.insert(
+      faults.end(),
+      {{"the largest of a row is its first",
+        [](Rules& r) { r.rows.largest = [](const double* x, std::size_t) { return std::abs(x[0]); }; },
+        row_rule("largest")},
+       {"the last of a row is not counted",
+        [](Rules& r) {
+          r.rows.count_nonzero = [](const double* x, std::size_t n) { return sound().count_nonzero(x, n - 1); };
+        },
+        row_rule("nonzero")},
+       {"an operand does not move",
+        [](Rules& r) {
+          r.rows.larger_operand = [](const double* x, const double*, double* result, std::size_t n) {
+            sound().larger_operand(x, nullptr, result, n);
+          };
+        },
+        row_rule("larger operand")},
+       {"single precision rounds to nearest",
+        [](Rules& r) {
+          r.rows.coarse = [](const double* x, double scale, float* result, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) result[i] = static_cast<float>(std::abs(x[i]) * scale);
+          };
+        },
+        row_rule("single precision")},
+       {"squares in single precision round to nearest",
+        [](Rules& r) {
+          r.rows.coarse_squares = [](const double* x, double scale, float* result, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i] * scale * x[i] * scale);
+          };
+        },
+        row_rule("squares in single precision")},
+       {"a row moves by what its operands do, and the shadow's error is forgotten",
+        [](Rules& r) {
+          r.rows.move = [](const SumRow& row, double* moved, std::size_t n) {
+            SumRow exact = row;
+            exact.own = nullptr;
+            sound().move(exact, moved, n);
+          };
+        },
+        row_rule("move")},
+       {"a row in any order forgets its norm",
+        [](Rules& r) {
+          r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
+            SumRow other = row;
+            other.squares.scale = 0.0;
+            sound().any_order(other, f, result, n);
+          };
+        },
+        row_rule("any order")},
+       {"a row in any order has half its terms",
+        [](Rules& r) {
+          r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
+            SumRow other = row;
+            other.nonzero = std::floor(0.5 * row.nonzero);
+            sound().any_order(other, f, result, n);
+          };
+        },
+        row_rule("any order")},
+       {"the radii of a Relu halve",
+        [](Rules& r) {
+          r.rows.relu = [](const double* x, const double* e, double* s, double* q, double* m, std::size_t n) {
+            const bounds::ReluFlags flags = sound().relu(x, e, s, q, m, n);
+            halve(m, n);
+            return flags;
+          };
+        },
+        row_rule("relu")},
+       {"the remainders of a Relu halve",
+        [](Rules& r) {
+          r.rows.relu = [](const double* x, const double* e, double* s, double* q, double* m, std::size_t n) {
+            const bounds::ReluFlags flags = sound().relu(x, e, s, q, m, n);
+            halve(q, n);
+            return flags;
+          };
+        },
+        row_rule("relu")},
+       {"a sum of two does not round",
+        [](Rules& r) {
+          r.rows.sum = [](const double* y, const double* own, const RowFormat*, const RowErrors& e, std::size_t n) {
+            sound().sum(y, own, nullptr, e, n);
+          };
+        },
+        row_rule("sum")},
+       {"radii add up to nearest",
+        [](Rules& r) {
+          r.rows.add = [](double* sum, const double* more, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) sum[i] += more[i];
+          };
+        },
+        row_rule("add")},
+       {"constants are added exactly",
+        [](Rules& r) {
+          r.rows.add_constants = [](double* y, double*, const double* c, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) y[i] += c[i];
+          };
+        },
+        row_rule("add constants")},
+       {"defects of a product forget what underflows",
+        [](Rules& r) {
+          r.rows.outer = [](double scale, double, const double* columns, double* result, std::size_t n) {
+            sound().outer(scale, 0.0, columns, result, n);
+          };
+        },
+        row_rule("outer")}});
+}
+
 }  // namespace
 
 std::vector<BoundFault> trajectory_faults() {
@@ -350,6 +482,7 @@ std::vector<BoundFault> trajectory_faults() {
   add_product_faults(faults);
   add_radius_faults(faults);
   add_sweep_faults(faults);
+  add_row_faults(faults);
   return faults;
 }
 

@@ -19,18 +19,22 @@ Interval deviation_at(double computed, double shadow) {
 
 class Block {
 public:
-  Block(const Network& network, const RecordedBlock& block, const Setting& setting)
-      : network_(network), recorded_(block.layers), block_(block), setting_(setting) {}
+  Block(const Network& network, const RecordedBlock& block, const Setting& setting, Weights& weights)
+      : network_(network), recorded_(block.layers), block_(block), setting_(setting) {
+    setting_.weights = &weights;
+  }
 
   BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, Weights& weights) {
-    shadow_ = shadow_of(network_, block_.given, setting_);
+    const bool is_coarse = setting_.machine.u >= 0x1p-40;  // next to it the shadow is as good as exact
+    const bool is_exact_near = is_coarse && !question.this_run && question.attributed == 0;
+    shadow_ = shadow_of(network_, block_.given, setting_, is_exact_near ? &weights : nullptr);
     const std::vector<std::vector<double>>& input_error = block_.input_error;
     const std::vector<std::vector<double>> exact_inputs(input_error.size());
-    std::vector<Trajectory> trajectories = {Trajectory::exact};
+    std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
     if (question.any_order) trajectories.push_back(Trajectory::any_order);
     if (question.declared_order) trajectories.push_back(Trajectory::declared_order);
     for (const Trajectory trajectory : trajectories) {
-      const bool is_exact = trajectory == Trajectory::exact;
+      const bool is_exact = trajectory == trajectories.front();
       deviations_.push_back(
           deviation_of(trajectory, network_, shadow_, is_exact ? exact_inputs : input_error, setting_, weights));
     }
@@ -85,10 +89,10 @@ private:
 
   /// T-72, where remainders make up more of a bound than a few percent.
   void refine(const std::vector<Trajectory>& trajectories, Weights& weights) {
-    if (!network_.with_rows(2)) return;
     bool any = false;
     for (std::size_t which = 1; which < trajectories.size(); ++which) {
       if (!has_large_remainder(which)) continue;
+      if (!network_.with_rows(2)) return;
       any = true;
       const Refinement refinement = refinement_for(which);
       deviations_[which] =
@@ -229,7 +233,7 @@ private:
   const Network& network_;
   const std::vector<const Tensor<double>*>& recorded_;
   const RecordedBlock& block_;
-  const Setting& setting_;
+  Setting setting_;
   Shadow shadow_;
   std::vector<Deviation> deviations_;
   std::vector<std::vector<Seed>> seeds_;                    ///< by target
@@ -241,7 +245,7 @@ private:
 
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights) {
-  return Block(network, block, setting).run(targets, question, weights);
+  return Block(network, block, setting, weights).run(targets, question, weights);
 }
 
 }  // namespace driftbound::bounds

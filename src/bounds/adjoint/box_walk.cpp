@@ -1,6 +1,7 @@
 #include "bounds/adjoint/box_walk.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -153,8 +154,9 @@ private:
     const std::int64_t rows = network_.rows(id);
     if (norms) {
       const std::size_t size = element.size() / static_cast<std::size_t>(rows);
-      for (std::size_t i = 0; i < element.size(); ++i)
-        element[i] = rules_.radius_of_element(element[i], (*norms)[i / size]);
+      for (std::size_t row = 0; row < norms->size(); ++row)
+        setting_.rules->rows.limit(shadow_.values[id].values.data() + row * size, (*norms)[row], infinity,
+                                   element.data() + row * size, size);
     }
     lose_what_may_overflow(id, element);
     if (is_zero(element)) return;
@@ -167,8 +169,9 @@ private:
   void lose_what_may_overflow(ValueId id, std::vector<double>& error) const {
     const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
     for (std::size_t i = 0; i < error.size(); ++i) {
-      const double reach = setting_.rules->box.reach(radius_at(range(id), i), Magnitude(error[i])).value();
-      if (rules_.may_overflow(shadow_.values[id].values[i], reach, largest)) error[i] = infinity;
+      double reach = setting_.rules->box.reach(radius_at(range(id), i), Magnitude(error[i])).value();
+      setting_.rules->rows.limit(&shadow_.values[id].values[i], infinity, largest, &reach, 1);
+      if (!std::isfinite(reach)) error[i] = infinity;
     }
   }
 

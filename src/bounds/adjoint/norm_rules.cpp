@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bounds/matrix.hpp"
+#include "bounds/row_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -67,6 +68,9 @@ Magnitude norm_with_addend(double alpha, Magnitude product, double beta, Magnitu
 }
 
 Magnitude norm_of_vector(std::span<const double> values) {
+  const auto size = static_cast<std::int64_t>(values.size());
+  const double plain = fastest_row_kernels().weighted_sum(values.data(), values.data(), values.size());
+  if (plain >= 0x1p-900 && plain <= 0x1p900) return sqrt_up(Magnitude(outward(plain, size + 1, size)));
   double largest = 0.0;
   for (const double x : values) {
     if (!std::isfinite(x)) return Magnitude::infinite();
@@ -79,7 +83,6 @@ Magnitude norm_of_vector(std::span<const double> values) {
     const double scaled = std::ldexp(x, -scale);
     squares += scaled * scaled;
   }
-  const auto size = static_cast<std::int64_t>(values.size());
   return sqrt_up(Magnitude(outward(squares, size + 1, size))) * Magnitude(std::ldexp(1.0, scale));
 }
 

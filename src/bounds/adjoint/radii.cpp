@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bounds/adjoint/norms.hpp"
+#include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
@@ -98,6 +99,8 @@ public:
     const std::vector<std::vector<double>> read = operands_as_read(node);
     const std::vector<Radii> radii(read.begin(), read.end());
     const std::vector<double>& own = shadow_.error[node.output];
+    const bool by_norms = trajectory_ == Trajectory::exact_by_norms;
+    if (visit_plain(index, {view, radii, own, rounds(), by_norms})) return;
     Linearised linear = linearise(view, radii, own, setting_);
 
     std::vector<double> moved = propagate(view, radii, own, setting_);
@@ -123,6 +126,46 @@ public:
   Deviation result() && { return std::move(result_); }
 
 private:
+  /// What a node is where nothing stands in the way of loops over rows; false where something does.
+  bool visit_plain(std::size_t index, const PlainNode& node) {
+    const bool covers_trajectory = !rounds() || (trajectory_ == Trajectory::any_order && is_plain(setting_.machine));
+    const Op& op = node.view.node->op;
+    if (!covers_trajectory || !network_.varies(node.view.node->output)) return false;
+    if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
+    const bool multiplies = std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
+    if (multiplies && !network_.varies(node.view.node->inputs[1]))
+      return visit_linear(index, node, plain_product(node, setting_, weights_));
+    const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);
+    if (!adds || !network_.varies(node.view.node->inputs[0]) || !network_.varies(node.view.node->inputs[1]))
+      return false;
+    return visit_linear(index, node, plain_sum(node, setting_));
+  }
+
+  /// Nodes that are their own Jacobian.
+  bool visit_linear(std::size_t index, const PlainNode& node, std::optional<PlainRadii> radii) {
+    if (!radii) return false;
+    const ValueId output = node.view.node->output;
+    if (!node.rounds) radii->added.assign(node.own.begin(), node.own.end());
+    const auto norms = norms_of(node.view, Magnitude::infinite(), radii->added);
+    if (node.by_norms && !norms) return false;
+    result_.added[output] = std::move(radii->added);
+    result_.slopes[index].resize(node.view.inputs.size());
+    set_radii(output, std::move(radii->moved), norms);
+    return true;
+  }
+
+  bool visit_relu(std::size_t index, const PlainNode& node) {
+    if (!node.own.empty()) return false;
+    std::optional<PlainRelu> relu = plain_relu(node, setting_);
+    if (!relu) return false;
+    const ValueId output = node.view.node->output;
+    result_.slopes[index] = {std::move(relu->slopes)};
+    if (relu->moved.empty()) return true;
+    result_.remainder[output] = std::move(relu->remainder);
+    set_radii(output, std::move(relu->moved), norms_of(node.view, Magnitude(1.0), {}));
+    return true;
+  }
+
   /// T-72 for the operands of a function of one element whose remainders weigh most.
   void refine_operand(const NodeView& view) {
     const Node& node = *view.node;
@@ -151,7 +194,7 @@ private:
     return std::visit([](const auto& which) { return ElementwiseUnary<std::decay_t<decltype(which)>>; }, op);
   }
 
-  bool rounds() const { return trajectory_ != Trajectory::exact; }
+  bool rounds() const { return trajectory_ == Trajectory::any_order || trajectory_ == Trajectory::declared_order; }
 
   /// Operations that flush read subnormal operands as 0.
   Magnitude flushed() const {
@@ -206,24 +249,18 @@ private:
     return norms;
   }
 
-  /// An infinity inside a network need not show in its outputs.
-  void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& moved) const {
-    const double largest =
-        rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      if (rules_.may_overflow(centre.values[i], moved[i], largest)) moved[i] = infinity;
-    }
-  }
-
-  /// The smaller of both, element by element and in the norm.
+  /// The smaller of both, element by element and in the norm. An infinity inside a network need not show in its
+  /// outputs: what may overflow is lost.
   void set_radii(ValueId id, std::vector<double> element, std::optional<std::vector<double>> norms) {
     const std::int64_t rows = network_.rows(id);
-    if (norms) {
-      const std::size_t size = element.size() / static_cast<std::size_t>(rows);
-      for (std::size_t i = 0; i < element.size(); ++i)
-        element[i] = rules_.radius_of_element(element[i], (*norms)[i / size]);
+    const double largest =
+        rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
+    const std::size_t size = element.size() / static_cast<std::size_t>(rows);
+    const double* centre = shadow_.values[id].values.data();
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+      setting_.rules->rows.limit(centre + row * size, norms ? (*norms)[row] : infinity, largest,
+                                 element.data() + row * size, size);
     }
-    lose_what_may_overflow(shadow_.values[id], element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)

@@ -16,9 +16,9 @@ struct ValueRadii {
   std::vector<double> norm;     ///< 2-norm of every row (Network::rows); empty: all 0
 };
 
-/// The trajectory that is held against the shadow: the exact network, or every run of the arithmetic with sums in any
-/// order, or in the declared one.
-enum class Trajectory { exact, any_order, declared_order };
+/// The trajectory that is held against the shadow: the exact network, the same where norms of rows say enough (next to
+/// what runs round), or every run of the arithmetic with sums in any order, or in the declared one.
+enum class Trajectory { exact, exact_by_norms, any_order, declared_order };
 
 /// What T-60 needs of one trajectory: everything is an upper bound, empty where all is 0.
 struct Deviation {

@@ -1,11 +1,22 @@
 #include "bounds/adjoint/shadow.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/centre.hpp"
 
 namespace driftbound::bounds {
+
+namespace {
+
+bool is_product_with_constant(const Network& network, const Node& node) {
+  const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+  return is_product && !network.varies(node.inputs[1]);
+}
+
+}  // namespace
 
 NodeView Shadow::view_of(const Node& node) const {
   NodeView view;
@@ -15,7 +26,8 @@ NodeView Shadow::view_of(const Node& node) const {
   return view;
 }
 
-Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting) {
+Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting,
+                 Weights* packed) {
   const Graph& graph = network.flat().graph;
   Shadow shadow;
   shadow.values.resize(network.size());
@@ -25,7 +37,12 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
     if (graph.is_constant(id)) shadow.values[id] = graph.value(id).constant.to_double();
   }
   for (const Node& node : graph.nodes) {
-    Centre centre = centre_of_node(shadow.view_of(node), network.shape(node.output), setting);
+    const NodeView view = shadow.view_of(node);
+    const bool may_be_packed =
+        packed != nullptr && network.varies(node.output) && is_product_with_constant(network, node);
+    std::optional<Centre> quick;
+    if (may_be_packed) quick = plain_centre(view, network.shape(node.output), setting, *packed);
+    Centre centre = quick ? std::move(*quick) : centre_of_node(view, network.shape(node.output), setting);
     const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
     shadow.values[node.output] = std::move(centre.value);
     if (!is_exact) shadow.error[node.output] = std::move(centre.error);

@@ -14,10 +14,13 @@ struct Shadow {
   NodeView view_of(const Node& node) const;
 };
 
-/// The network evaluated in double.
+class Weights;
+
+/// The network evaluated in double; with weights packed before, errors of products by norms where those say enough.
 /// Shapes:    `inputs` by position in the graph's inputs, with the samples of the network
 /// Guarantee: proven
 /// Source:    docs/theory.md T-61
-Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting);
+Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting,
+                 Weights* packed = nullptr);
 
 }  // namespace driftbound::bounds

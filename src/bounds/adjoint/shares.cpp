@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/row_kernels.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -16,11 +18,11 @@ bool is_exact_factor(double x) {
 
 void judge_finiteness(Transposed& share) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const auto is_finite = [](double x) { return std::isfinite(x); };
-  if (share.defect.empty()) {
-    if (std::all_of(share.values.begin(), share.values.end(), is_finite)) return;
-    share.defect.resize(share.values.size());
-  }
+  const auto are_finite = [](const std::vector<double>& x) {
+    return std::isfinite(fastest_row_kernels().largest(x.data(), x.size()));
+  };
+  if (are_finite(share.values) && are_finite(share.defect)) return;
+  share.defect.resize(share.values.size());
   for (std::size_t i = 0; i < share.values.size(); ++i) {
     const bool is_known = std::isfinite(share.values[i]) && !std::isnan(share.defect[i]);
     if (!is_known) share.defect[i] = infinity;

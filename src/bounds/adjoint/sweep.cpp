@@ -15,19 +15,15 @@ struct Adjoint {
 
   bool is_present() const { return !d.empty(); }
 
-  void add(Transposed share, const TrajectoryRules& rules) {
+  void add(Transposed share, const RowKernels& rows) {
     if (!is_present()) {
       d = std::move(share.values);
       defect = std::move(share.defect);
       return;
     }
     if (defect.empty()) defect.assign(d.size(), 0.0);
-    for (std::size_t i = 0; i < d.size(); ++i) {
-      d[i] += share.values[i];
-      const Magnitude rounding = rules.defect_of_addition(d[i]);
-      const Magnitude own = share.defect.empty() ? Magnitude() : Magnitude(share.defect[i]);
-      defect[i] = (Magnitude(defect[i]) + own + rounding).value();
-    }
+    rows.add_shares(d.data(), defect.data(), share.values.data(), share.defect.empty() ? nullptr : share.defect.data(),
+                    d.size());
   }
 };
 
@@ -53,7 +49,7 @@ public:
     certificates_.assign(deviations.size(), empty);
   }
 
-  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, rules_); }
+  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, setting_.rules->rows); }
 
   void pull_back(std::size_t index) {
     const Node& node = network_.nodes()[index];
@@ -66,7 +62,7 @@ public:
     std::vector<Transposed> shares =
         transposed(view, deviations_.front().slopes[index], adjoints_[node.output].d, wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {
-      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), rules_);
+      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), setting_.rules->rows);
     }
     if (kept_ != nullptr) (*kept_)[node.output] = std::move(adjoints_[node.output].d);
     adjoints_[node.output] = {};
@@ -106,8 +102,12 @@ private:
     }
   }
 
+  /// sum |d_i| x_i by T-08; an infinite x counts where d is 0 too.
   Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
-    return x.empty() || d.empty() ? Magnitude() : rules_.weighted_sum(d, row_of(id, x, row));
+    if (x.empty() || d.empty()) return Magnitude();
+    const double sum = setting_.rules->rows.weighted_sum(d.data(), row_of(id, x, row).data(), d.size());
+    const auto size = static_cast<std::int64_t>(d.size());
+    return Magnitude(setting_.rules->outward(sum, size + 1, size));
   }
 
   std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {

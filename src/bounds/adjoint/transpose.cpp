@@ -7,6 +7,7 @@
 
 #include "bounds/adjoint/shares.hpp"
 #include "bounds/adjoint/transposed_product.hpp"
+#include "bounds/adjoint/weights.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
@@ -110,6 +111,11 @@ public:
     return each_wanted([&](std::size_t slot) {
       if (slot == 2) return by_factor(slot, product.beta);
       const ProductShare share = slot == 0 ? share_of_left(product.plan) : share_of_right(product.plan);
+      const bool may_be_packed = slot == 0 && !wanted_[1] && setting_.weights != nullptr;
+      if (may_be_packed) {
+        const PackedFactor& known = setting_.weights->transposed_right(product.plan, view_.input(1));
+        return transposed_product(share, d_, known, product.alpha, view_.input(0).size(), setting_);
+      }
       const PackedFactor factor = packed_factor(share, view_.input(1 - slot));
       return transposed_product(share, d_, factor, product.alpha, view_.input(slot).size(), setting_);
     });

@@ -43,15 +43,13 @@ std::vector<double> product_defects(const ProductShare& share, std::span<const d
   const std::int64_t terms = plan.k * batches_a_target(share);
   const double underflow = rules.defect(0.0, terms, 2 * terms);
   std::vector<double> defects(at(plan.batches * plan.m * plan.n));
-  std::vector<double> underflows(at(plan.n));
-  double* next = defects.data();
+  std::size_t next = 0;
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const std::vector<double>& columns = factor.column_norms.at(plan.b_batch[at(batch)]);
-    for (std::size_t k = 0; k < columns.size(); ++k) underflows[k] = columns[k] == 0.0 ? 0.0 : underflow;
     for (const double row : norms_of_rows(plan, batch, d)) {
       const double scale = rules.defect(row, terms, 0);
-      const double may_underflow = row == 0.0 ? 0.0 : 1.0;
-      for (std::size_t k = 0; k < columns.size(); ++k) *next++ = scale * columns[k] + may_underflow * underflows[k];
+      rules.rows.outer(scale, row == 0.0 ? 0.0 : underflow, columns.data(), defects.data() + next, columns.size());
+      next += columns.size();
     }
   }
   return defects;

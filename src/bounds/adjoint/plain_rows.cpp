@@ -1,0 +1,257 @@
+#include "bounds/adjoint/plain_rows.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "bounds/adjoint/weights.hpp"
+#include "bounds/product_node.hpp"
+#include "evaluate/product.hpp"
+#include "num/parallel.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr std::size_t rows_at_once = 32;
+constexpr std::size_t work_worth_a_thread = 1 << 16;
+
+const double* data_of(Radii values, std::size_t first = 0) {
+  return values.empty() ? nullptr : values.data() + first;
+}
+
+bool are_finite(std::span<const double> values, const RowKernels& rows) {
+  return std::isfinite(rows.largest(values.data(), values.size()));
+}
+
+RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {
+  const Machine& machine = setting.machine;
+  RowFormat format;
+  format.u = machine.u;
+  format.eta = Magnitude(machine.eta).value();
+  format.underflow = setting.rules->underflow_term(1, most_leaves, machine).value();
+  format.largest = machine.accumulator->largest;
+  return format;
+}
+
+/// Whether B is one matrix under rows of A that lie one after the other.
+bool is_rows_times_matrix(const ProductPlan& plan) {
+  if (plan.a_col != 1 || plan.a_row != plan.k || plan.k == 0) return false;
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    const auto at = static_cast<std::size_t>(batch);
+    if (plan.a_batch[at] != batch * plan.m * plan.k || plan.b_batch[at] != plan.b_batch[0]) return false;
+  }
+  return plan.batches > 0;
+}
+
+/// Rows of one operand in single precision, and what brings them back.
+struct CoarseRows {
+  std::vector<float> elements, sums;
+  std::vector<double> scales;
+
+  CoarseRows(std::size_t k, std::size_t n) : elements(rows_at_once * k), sums(rows_at_once * n), scales(rows_at_once) {}
+};
+
+class ProductRows {
+public:
+  ProductRows(const PlainNode& node, const Product& product, const CoarseWeights& weights, const Setting& setting)
+      : node_(node),
+        weights_(weights),
+        rows_(setting.rules->rows),
+        format_(row_format(setting, product.plan.k + 1)),
+        x_(node.view.input(0).values),
+        n_(weights.n),
+        k_(weights.k),
+        any_moves_(!node.radii[0].empty()) {
+    if (product.has_addend && product.beta != 0.0) addend_ = magnitudes(node.view.input(2).values);
+    const std::size_t size = node.view.output->size();
+    result_.moved.resize(size);
+    if (node.rounds) result_.added.resize(size);
+  }
+
+  std::optional<PlainRadii> operator()(int threads) {
+    const std::size_t count = x_.size() / k_;
+    std::atomic<bool> is_covered = true;
+    const std::size_t blocks = (count + rows_at_once - 1) / rows_at_once;
+    const bool is_worth_threads = count * n_ * k_ >= work_worth_a_thread;
+    parallel_for(static_cast<std::int64_t>(blocks), is_worth_threads ? threads : 1,
+                 [&](std::int64_t first, std::int64_t last) {
+                   Scratch scratch(k_, n_);
+                   for (auto block = static_cast<std::size_t>(first); block < static_cast<std::size_t>(last); ++block) {
+                     const std::size_t from = block * rows_at_once;
+                     if (!follow(from, std::min(rows_at_once, count - from), scratch)) is_covered = false;
+                   }
+                 });
+    if (!is_covered) return std::nullopt;
+    return std::move(result_);
+  }
+
+private:
+  struct Scratch {
+    CoarseRows moved, total, squares;
+    std::vector<double> larger, nonzero;
+    Scratch(std::size_t k, std::size_t n) : moved(k, n), total(k, n), squares(k, n), larger(k), nonzero(rows_at_once) {}
+  };
+
+  bool follow(std::size_t first, std::size_t count, Scratch& scratch) {
+    for (std::size_t row = 0; row < count; ++row) {
+      if (!read_row(first + row, row, scratch)) return false;
+    }
+    if (any_moves_) multiply(scratch.moved, count, weights_.magnitudes);
+    if (node_.rounds) multiply(scratch.total, count, weights_.magnitudes);
+    if (node_.rounds) multiply(scratch.squares, count, weights_.squares);
+    for (std::size_t row = 0; row < count; ++row) bound_row(first + row, row, scratch);
+    return true;
+  }
+
+  void multiply(CoarseRows& rows, std::size_t count, const CoarseMatrix& matrix) const {
+    multiply_coarse(rows.elements, count, weights_, matrix, rows.sums);
+  }
+
+  /// Scales and rounds up E, |x| + E and its squares.
+  bool read_row(std::size_t row, std::size_t place, Scratch& scratch) const {
+    const double* x = x_.data() + row * k_;
+    const double* e = data_of(node_.radii[0], row * k_);
+    if (any_moves_) {
+      const std::optional<double> scale = coarse_scale(rows_.largest(e, k_));
+      if (!scale) return false;
+      rows_.coarse(e, *scale, scratch.moved.elements.data() + place * k_, k_);
+      scratch.moved.scales[place] = 1.0 / *scale;
+    }
+    if (!node_.rounds) return true;
+    rows_.larger_operand(x, e, scratch.larger.data(), k_);
+    const std::optional<double> scale = coarse_scale(rows_.largest(scratch.larger.data(), k_));
+    if (!scale) return false;
+    rows_.coarse(scratch.larger.data(), *scale, scratch.total.elements.data() + place * k_, k_);
+    rows_.coarse_squares(scratch.larger.data(), *scale, scratch.squares.elements.data() + place * k_, k_);
+    scratch.total.scales[place] = 1.0 / *scale;
+    scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
+    scratch.nonzero[place] = rows_.count_nonzero(scratch.larger.data(), k_);
+    return true;
+  }
+
+  CoarseSums sums_of(const CoarseRows& rows, std::size_t place, const CoarseMatrix& matrix) const {
+    return {rows.sums.data() + place * n_, rows.scales[place], matrix.column_scales.data()};
+  }
+
+  void bound_row(std::size_t row, std::size_t place, const Scratch& scratch) {
+    const std::size_t first = row * n_;
+    SumRow sums;
+    sums.y = node_.view.output->values.data() + first;
+    sums.own = data_of(node_.own, first);
+    sums.addend = data_of(addend_);
+    sums.columns = weights_.nonzero.data();
+    sums.is_moved = any_moves_;
+    sums.moved = sums_of(scratch.moved, place, weights_.magnitudes);
+    if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
+    sums.nonzero = scratch.nonzero[place];
+    sums.total = sums_of(scratch.total, place, weights_.magnitudes);
+    sums.squares = sums_of(scratch.squares, place, weights_.squares);
+    rows_.any_order(sums, format_, {result_.moved.data() + first, result_.added.data() + first}, n_);
+  }
+
+  const PlainNode& node_;
+  const CoarseWeights& weights_;
+  const RowKernels& rows_;
+  const RowFormat format_;
+  std::span<const double> x_;
+  const std::size_t n_, k_;
+  const bool any_moves_;
+  std::vector<double> addend_;  ///< of one row
+  PlainRadii result_;
+};
+
+bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
+  return addend.size() == n && !addend.shape.empty() && addend.shape.back() == static_cast<std::int64_t>(n);
+}
+
+}  // namespace
+
+bool is_plain(const Machine& machine) {
+  const Machine inside = product_machine(machine);
+  return inside.to_nearest() && !inside.flushes && !machine.flushes && !inside.tensor_core && !inside.reduced &&
+         inside.input == inside.accumulator && !machine.stores_narrower();
+}
+
+std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, const Setting& setting, Weights& weights) {
+  const std::optional<Product> product = product_of(view);
+  if (!product || !is_rows_times_matrix(product->plan) || product->alpha != 1.0) return std::nullopt;
+  const bool adds = product->has_addend && product->beta != 0.0;
+  const auto n = static_cast<std::size_t>(product->plan.n), k = static_cast<std::size_t>(product->plan.k);
+  if (adds && (product->beta != 1.0 || !adds_one_row(view.input(2), n))) return std::nullopt;
+  const RowKernels& rows = setting.rules->rows;
+  const std::vector<double>& x = view.input(0).values;
+  const PackedFactor& factor = weights.forward_right(product->plan, view.input(1));
+  const std::vector<double>& columns = factor.column_norms.at(product->plan.b_batch[0]);
+  const SummationOrder order{SummationOrder::Kind::sequential, 0, true};
+  Centre centre;
+  centre.value = Tensor<double>(shape, multiply<double>(product->plan, x, factor.matrices, order, setting.threads));
+  centre.error.resize(centre.value.size());
+  if (!are_finite(centre.value.values, rows) || !are_finite(x, rows) || !are_finite(columns, rows)) return std::nullopt;
+  const double underflow = setting.rules->defect(0.0, product->plan.k, 2 * product->plan.k);
+  for (std::size_t row = 0; row < x.size() / k; ++row) {
+    const double norm = setting.rules->norms.vector(std::span(x).subspan(row * k, k)).value();
+    double* errors = centre.error.data() + row * n;
+    rows.outer(setting.rules->defect(norm, product->plan.k, 0), norm == 0.0 ? 0.0 : underflow, columns.data(), errors,
+               n);
+    rows.add_constants(centre.value.values.data() + row * n, errors, adds ? view.input(2).values.data() : nullptr, n);
+  }
+  if (!are_finite(centre.value.values, rows)) return std::nullopt;
+  return centre;
+}
+
+std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& setting, Weights& weights) {
+  const Product product = product_of(node.view).value();
+  const std::size_t operands = node.view.inputs.size();
+  const bool adds = product.has_addend && product.beta != 0.0;
+  const bool is_covered = is_rows_times_matrix(product.plan) && std::abs(product.alpha) == 1.0 &&
+                          (!adds || std::abs(product.beta) == 1.0) && node.radii[1].empty() &&
+                          (operands < 3 || node.radii[2].empty());
+  if (!is_covered) return std::nullopt;
+  if (node.by_norms) return PlainRadii{std::vector<double>(node.view.output->size(), infinity), {}};
+  const RowKernels& rows = setting.rules->rows;
+  const bool addend_fits = !adds || (adds_one_row(node.view.input(2), static_cast<std::size_t>(product.plan.n)) &&
+                                     are_finite(node.view.input(2).values, rows));
+  const CoarseWeights* coarse = addend_fits ? weights.coarse_right(product.plan, node.view.input(1)) : nullptr;
+  if (coarse == nullptr) return std::nullopt;
+  return ProductRows(node, product, *coarse, setting)(setting.threads);
+}
+
+std::optional<PlainRadii> plain_sum(const PlainNode& node, const Setting& setting) {
+  const RowKernels& rows = setting.rules->rows;
+  const NodeView& view = node.view;
+  const std::size_t size = view.output->size();
+  if (node.by_norms) return PlainRadii{std::vector<double>(size, infinity), {}};
+  PlainRadii result;
+  result.moved.assign(size, 0.0);
+  for (std::size_t slot = 0; slot < 2; ++slot) {
+    if (view.input(slot).shape != view.output->shape) return std::nullopt;
+    if (node.radii[slot].empty()) continue;
+    if (!are_finite(node.radii[slot], rows)) return std::nullopt;
+    rows.add(result.moved.data(), node.radii[slot].data(), size);
+  }
+  const RowFormat format = row_format(setting, 2);
+  if (node.rounds) result.added.resize(size);
+  rows.sum(view.output->values.data(), data_of(node.own), node.rounds ? &format : nullptr,
+           {result.moved.data(), result.added.data()}, size);
+  return result;
+}
+
+std::optional<PlainRelu> plain_relu(const PlainNode& node, const Setting& setting) {
+  const RowKernels& rows = setting.rules->rows;
+  const std::vector<double>& x = node.view.input(0).values;
+  const Radii e = node.radii[0];
+  if (!are_finite(x, rows) || !are_finite(e, rows)) return std::nullopt;
+  PlainRelu result;
+  result.slopes.resize(x.size());
+  result.moved.resize(e.size());
+  result.remainder.resize(e.size());
+  const ReluFlags flags =
+      rows.relu(x.data(), data_of(e), result.slopes.data(), result.remainder.data(), result.moved.data(), x.size());
+  if (!flags.active) return std::nullopt;
+  if (!flags.bends) result.remainder.clear();
+  return result;
+}
+
+}  // namespace driftbound::bounds

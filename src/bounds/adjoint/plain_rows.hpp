@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bounds/adjoint/radii.hpp"
+#include "bounds/centre.hpp"
+#include "bounds/node_view.hpp"
+
+namespace driftbound::bounds {
+
+/// A node whose operands are finite and lie within finite radii, next to the shadow's own error at it.
+struct PlainNode {
+  NodeView view;
+  std::vector<Radii> radii;
+  Radii own;
+  bool rounds = false;    ///< a run in any order: else the exact network …
+  bool by_norms = false;  ///< … of which norms say enough: radii are infinite before those
+};
+
+/// Radii before norms, and sigma of T-61. Empty: all 0.
+struct PlainRadii {
+  std::vector<double> moved;
+  std::vector<double> added;
+};
+
+/// A product of rows with one constant matrix, and perhaps a constant addend, in double: by norms of rows and columns,
+/// without a sum of magnitudes.
+/// Source:    docs/theory.md T-64, T-80
+std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, const Setting& setting, Weights& weights);
+
+/// Whether runs round to nearest, flush nothing and store what they compute: what the loops below know of arithmetic.
+bool is_plain(const Machine& machine);
+
+/// A product of rows with one constant matrix, which all runs read as it is, and perhaps a constant addend.
+/// Source:    docs/theory.md T-22, T-68, T-81
+std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& setting, Weights& weights);
+
+/// A sum or difference of two values of one shape.
+/// Source:    docs/theory.md T-22, T-44
+std::optional<PlainRadii> plain_sum(const PlainNode& node, const Setting& setting);
+
+/// What linearise() and propagate() give for a Relu that is active somewhere.
+struct PlainRelu {
+  std::vector<double> slopes, remainder, moved;
+};
+/// Source:    docs/theory.md T-41, T-65
+std::optional<PlainRelu> plain_relu(const PlainNode& node, const Setting& setting);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+
+namespace driftbound::bounds {
+
+/// One row of sums of nonnegative products in single precision, scaled: the true sum is at most
+/// sum scale scales_of_columns[j].
+struct CoarseSums {
+  const float* sums = nullptr;
+  double scale = 0.0;
+  const double* column_scales = nullptr;
+};
+
+/// A format to nearest without flushing, as rows need it.
+struct RowFormat {
+  double u = 0.0;          ///< unit roundoff
+  double eta = 0.0;        ///< error of one underflowing rounding …
+  double underflow = 0.0;  ///< … and what it makes of a sum (T-12)
+  double largest = 0.0;    ///< number of the format
+};
+
+/// What is known of one row of sums of products in any run.
+struct SumRow {
+  const double* y = nullptr;        ///< the result at the centres
+  const double* own = nullptr;      ///< how far y is from the exact result there
+  const double* addend = nullptr;   ///< magnitudes; null: none
+  const double* columns = nullptr;  ///< nonzero weights of every column
+  double nonzero = 0.0;             ///< operands of the row that may be other than 0
+  bool is_moved = false;            ///< whether `moved` is given
+  CoarseSums moved;                 ///< sum |w| E
+  CoarseSums total;                 ///< sum |w| (|x| + E)
+  CoarseSums squares;               ///< sum w^2 (|x| + E)^2
+};
+
+/// Radii of a row and what local errors add to them.
+struct RowErrors {
+  double* moved = nullptr;
+  double* added = nullptr;
+};
+
+/// What a row of a Relu has.
+struct ReluFlags {
+  bool bends = false;   ///< an element whose radius reaches beyond the kink
+  bool active = false;  ///< an element above 0
+};
+
+/// Loops over one row of n numbers, written once and compiled once per instruction set: every build does the same
+/// operations in the same order. Nothing is read beyond n. Each is described where it is used (row_rules.hpp).
+struct RowKernels {
+  double (*largest)(const double* x, std::size_t n);
+  double (*weighted_sum)(const double* d, const double* x, std::size_t n);
+  double (*count_nonzero)(const double* x, std::size_t n);
+  void (*larger_operand)(const double* x, const double* e, double* result, std::size_t n);
+  void (*coarse)(const double* x, double scale, float* result, std::size_t n);
+  void (*coarse_squares)(const double* x, double scale, float* result, std::size_t n);
+  void (*move)(const SumRow& row, double* moved, std::size_t n);
+  void (*any_order)(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n);
+  void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);
+  ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);
+  void (*sum)(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n);
+  void (*add)(double* sum, const double* more, std::size_t n);
+  void (*add_constants)(double* y, double* error, const double* constants, std::size_t n);
+  void (*outer)(double scale, double underflow, const double* columns, double* result, std::size_t n);
+  void (*add_shares)(double* d, double* defect, const double* share, const double* share_defect, std::size_t n);
+};
+
+extern const RowKernels rows_baseline;
+extern const RowKernels rows_avx2;    // x86-64 builds only
+extern const RowKernels rows_avx512;  // x86-64 builds only
+
+}  // namespace driftbound::bounds

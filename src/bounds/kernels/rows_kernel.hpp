@@ -1,0 +1,310 @@
+#pragma once
+
+// Loops over rows of bounds, written once and compiled once per instruction set. Everything here has internal linkage
+// and calls no inline function of another header: code compiled for a newer processor must not be shared with the rest
+// of the program. Lanes are elements; every operation is one IEEE rounding to nearest.
+
+#include "bounds/kernels/rows.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t lanes = 8;
+using Doubles = double __attribute__((vector_size(lanes * sizeof(double))));
+using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
+using Bits = long long __attribute__((vector_size(lanes * sizeof(double))));
+
+constexpr double infinity = __builtin_inf();
+constexpr double largest_double = 0x1.fffffffffffffp+1023;
+constexpr double smallest_normal = 0x1p-1022;
+/// Next double or beyond: makes up for one rounding to nearest of a number that is 0 or at least 2^-1022.
+constexpr double one_up = 1.0 + 0x1p-52;
+/// Makes up for fewer than 2^12 roundings to nearest; what underflows below 2^-1022 is less than `lost`.
+constexpr double many_up = 1.0 + 0x1p-40;
+constexpr double lost = 0x1p-1000;
+
+inline Doubles all(double x) {
+  return Doubles{x, x, x, x, x, x, x, x};
+}
+
+/// `count` of 8 numbers, 0 in place of the others.
+inline Doubles load(const double* p, std::size_t count) {
+  Doubles v = {};
+  __builtin_memcpy(&v, p, count * sizeof(double));
+  return v;
+}
+inline Floats load(const float* p, std::size_t count) {
+  Floats v = {};
+  __builtin_memcpy(&v, p, count * sizeof(float));
+  return v;
+}
+inline Doubles load_or_zero(const double* p, std::size_t i, std::size_t count) {
+  return p == nullptr ? Doubles{} : load(p + i, count);
+}
+inline void store(double* p, const Doubles& v, std::size_t count) {
+  __builtin_memcpy(p, &v, count * sizeof(double));
+}
+inline void store(float* p, const Floats& v, std::size_t count) {
+  __builtin_memcpy(p, &v, count * sizeof(float));
+}
+
+/// body(first, count) for 8 elements at a time, and once for those that are left.
+template <class Body>
+inline void each(std::size_t n, const Body& body) {
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, lanes);
+  if (i < n) body(i, n - i);
+}
+
+inline Doubles magnitude(const Doubles& x) {
+  return reinterpret_cast<Doubles>(reinterpret_cast<Bits>(x) & 0x7fffffffffffffffLL);
+}
+inline Doubles smaller(const Doubles& a, const Doubles& b) {
+  return a < b ? a : b;
+}
+inline Doubles larger(const Doubles& a, const Doubles& b) {
+  return a > b ? a : b;
+}
+/// The largest power of two that is not above x >= 0; the smallest normal number for x below that, 0 included.
+inline Doubles first_place(const Doubles& x) {
+  const Bits bits = reinterpret_cast<Bits>(x) & 0x7ff0000000000000LL;
+  return larger(reinterpret_cast<Doubles>(bits), all(smallest_normal));
+}
+inline Doubles up(const Doubles& x) {
+  return x * one_up;
+}
+/// 0 stays 0.
+inline Doubles up_through_many(const Doubles& x) {
+  return x == 0.0 ? x : x * many_up + lost;
+}
+/// An integer that is not above x, 0 <= x <= 2^50, and at most one below the largest of those.
+inline Doubles integer_up_to(const Doubles& x) {
+  constexpr double integers_only = 0x1.8p52;
+  return ((x - 0.5) + integers_only) - integers_only;
+}
+
+double sum_of(const Doubles& x) {
+  return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+double largest_of(const Doubles& x) {
+  double largest = 0.0;
+  for (std::size_t j = 0; j < lanes; ++j) largest = x[j] > largest ? x[j] : largest;
+  return largest;
+}
+
+double largest_row(const double* x, std::size_t n) {
+  Doubles largest = {};
+  Bits finite = largest == 0.0;
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles size = magnitude(load(x + i, count));
+    finite &= size <= largest_double;
+    largest = larger(size, largest);
+  });
+  for (std::size_t j = 0; j < lanes; ++j)
+    if (finite[j] == 0) return infinity;
+  return largest_of(largest);
+}
+
+double weighted_sum_row(const double* d, const double* x, std::size_t n) {
+  Doubles even = {}, odd = {};
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    even += magnitude(load(d + i, lanes) * load(x + i, lanes));
+    odd += magnitude(load(d + i + lanes, lanes) * load(x + i + lanes, lanes));
+  }
+  for (; i < n; i += lanes) {
+    const std::size_t count = n - i < lanes ? n - i : lanes;
+    even += magnitude(load(d + i, count) * load(x + i, count));
+  }
+  return sum_of(even + odd);
+}
+
+double count_nonzero_row(const double* x, std::size_t n) {
+  Doubles counts = {};
+  each(n, [&](std::size_t i, std::size_t count) { counts += load(x + i, count) != 0.0 ? all(1.0) : all(0.0); });
+  return sum_of(counts);
+}
+
+void larger_operand_row(const double* x, const double* e, double* result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    store(result + i, up(magnitude(load(x + i, count)) + load_or_zero(e, i, count)), count);
+  });
+}
+
+inline Floats floats_up(const Doubles& x) {
+  return __builtin_convertvector(x * (1.0 + 0x1p-22), Floats);
+}
+/// |x| scale, at least `least` where x is not 0.
+inline Doubles raised(const Doubles& x, double scale, double least) {
+  return x == 0.0 ? all(0.0) : larger(magnitude(x) * scale, all(least));
+}
+
+void coarse_row(const double* x, double scale, float* result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    store(result + i, floats_up(raised(load(x + i, count), scale, 0x1p-60)), count);
+  });
+}
+
+void coarse_squares_row(const double* x, double scale, float* result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles scaled = raised(load(x + i, count), scale, 0x1p-30);
+    store(result + i, floats_up(scaled * scaled), count);
+  });
+}
+
+inline Doubles sums_at(const CoarseSums& row, std::size_t i, std::size_t count) {
+  const Doubles sums = __builtin_convertvector(load(row.sums + i, count), Doubles);
+  return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
+}
+
+void move_row(const SumRow& row, double* moved, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles by_operands = row.is_moved ? sums_at(row.moved, i, count) : Doubles{};
+    store(moved + i, up(by_operands + load_or_zero(row.own, i, count)), count);
+  });
+}
+
+/// Half the binary digits of the number of terms, and two: after as many binades next to nothing is left.
+inline std::size_t binades_for(double leaves) {
+  std::size_t binades = 2;
+  for (double n = 1.0; n < leaves; n *= 4.0) ++binades;
+  return binades;
+}
+
+/// sum_{k=2..last} ufp(min(most, reach sqrt(k))), last >= 1, reach given squared: terms below a binade are at most half
+/// of it.
+inline Doubles sum_of_first_places(const Doubles& most, const Doubles& reach, Doubles last, std::size_t binades) {
+  Doubles binade = first_place(most);
+  Doubles below_binade = smaller((binade / reach) * binade * (1.0 - 0x1p-40), all(0x1p50));
+  Doubles sum = {};
+  for (std::size_t j = 0; j < binades; ++j) {
+    const Doubles below = smaller(larger(integer_up_to(below_binade), all(1.0)), last);
+    sum += (last - below) * binade;
+    last = below;
+    binade *= 0.5;
+    below_binade *= 0.25;
+  }
+  return sum + (last - 1.0) * binade;
+}
+
+/// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
+inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
+  const Doubles rounding = larger(format.u * first_place(t), all(format.eta));
+  return t == 0.0 ? t : t <= format.largest ? rounding : all(infinity);
+}
+
+void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
+  const std::size_t binades = binades_for(row.nonzero + 1.0);
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
+    const Doubles by_operands = row.is_moved ? sums_at(row.moved, i, count) : Doubles{};
+    const Doubles moved = up(by_operands + own);
+    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
+    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles before_last = larger(leaves - 1.0, all(0.0));
+    const Doubles h = products * format.underflow;
+
+    const Doubles of_products = sums_at(row.total, i, count);
+    const Doubles total = up(of_products + c);
+    const Doubles squares = sums_at(row.squares, i, count) + c * c;
+    const Doubles exact = smaller(up(magnitude(load(row.y + i, count)) + moved), total);
+
+    const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
+    const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
+    const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
+    const Doubles additions = sum_of_first_places(most, reach, before_last, binades);
+    const Doubles added_up = leaves < 3.0 ? all(0.0) : additions;
+    const Doubles by_sizes = most < infinity ? format.u * (of_products + added_up) + h : all(infinity);
+    const Doubles classical = (before_last * format.u) * total + h;
+    const Doubles before = up_through_many(smaller(by_sizes, classical));
+
+    const Doubles rounded = up(exact + before);
+    const Doubles nothing_rounded = rounded <= format.largest ? all(0.0) : all(infinity);
+    const Doubles last = products == 0.0 ? nothing_rounded : rounding_of(rounded, format);
+    const Doubles error = up(before + last);
+    const Doubles roundings = up(total + error) < format.largest ? error : all(infinity);
+    store(result.added + i, up(own + roundings), count);
+    store(result.moved + i, up(moved + roundings), count);
+  });
+}
+
+void limit_row(const double* centre, double norm, double largest, double* radius, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles limited = smaller(load(radius + i, count), all(norm));
+    const Doubles size = up(magnitude(load(centre + i, count)) + limited);
+    store(radius + i, size < largest ? limited : all(infinity), count);
+  });
+}
+
+ReluFlags relu_row(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n) {
+  Bits bends = {}, active = {};
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles value = load(x + i, count), radius = load_or_zero(e, i, count);
+    const Doubles beyond = larger(up(radius - magnitude(value)), all(0.0));
+    bends |= beyond > 0.0;
+    active |= value > 0.0;
+    store(slopes + i, value > 0.0 ? all(1.0) : all(0.0), count);
+    if (e == nullptr) return;
+    store(remainder + i, beyond, count);
+    store(moved + i, value >= 0.0 ? radius : beyond, count);
+  });
+  ReluFlags flags;
+  for (std::size_t j = 0; j < lanes; ++j) {
+    flags.bends = flags.bends || bends[j] != 0;
+    flags.active = flags.active || active[j] != 0;
+  }
+  return flags;
+}
+
+void sum_row(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles of_shadow = load_or_zero(own, i, count);
+    const Doubles moved = up(load(result.moved + i, count) + of_shadow);
+    if (format == nullptr) return store(result.moved + i, moved, count);
+    const Doubles rounding = rounding_of(up(magnitude(load(y + i, count)) + moved), *format);
+    store(result.added + i, up(of_shadow + rounding), count);
+    store(result.moved + i, up(moved + rounding), count);
+  });
+}
+
+void add_row(double* sum, const double* more, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    store(sum + i, up(load(sum + i, count) + load(more + i, count)), count);
+  });
+}
+
+void add_constants_row(double* y, double* error, const double* constants, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles sum = load(y + i, count) + load_or_zero(constants, i, count);
+    const Doubles rounding = constants == nullptr ? Doubles{} : 0x1p-53 * magnitude(sum);
+    const Doubles errors = up(load(error + i, count) + rounding);
+    store(y + i, sum, count);
+    store(error + i, magnitude(sum) <= largest_double ? errors : all(infinity), count);
+  });
+}
+
+void outer_row(double scale, double underflow, const double* columns, double* result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles column = load(columns + i, count);
+    store(result + i, scale * column + (column == 0.0 ? all(0.0) : all(underflow)), count);
+  });
+}
+
+void add_shares_row(double* d, double* defect, const double* share, const double* share_defect, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles sum = load(d + i, count) + load(share + i, count);
+    const Doubles rounding = 0x1p-53 * magnitude(sum);
+    const Doubles before = load(defect + i, count) + load_or_zero(share_defect, i, count);
+    store(d + i, sum, count);
+    const Doubles defects = (before + rounding) * (1.0 + 0x1p-50);
+    store(defect + i, magnitude(sum) <= largest_double ? defects : all(infinity), count);
+  });
+}
+
+constexpr RowKernels row_kernels = {largest_row,       weighted_sum_row,   count_nonzero_row, larger_operand_row,
+                                    coarse_row,        coarse_squares_row, move_row,          any_order_row,
+                                    limit_row,         relu_row,           sum_row,           add_row,
+                                    add_constants_row, outer_row,          add_shares_row};
+
+}  // namespace
+}  // namespace driftbound::bounds

@@ -1,0 +1,338 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "bounds/coarse_product.hpp"
+#include "bounds/matrix.hpp"
+#include "bounds/row_kernels.hpp"
+#include "support/bound_checks.hpp"
+
+/// Loops over rows of bounds against the same in 700 bits, one element after the other.
+namespace checks {
+
+using Row = std::vector<double>;
+
+/// Numbers of many sizes: zeros, powers of two, numbers that differ from them by one unit, subnormal ones.
+inline double spread_number(Generator& generator, int most_exponent = 20) {
+  const int kind = static_cast<int>(generator() % 8);
+  const double scale = std::ldexp(1.0, static_cast<int>(generator() % 40) - 40 + most_exponent);
+  if (kind == 0) return 0.0;
+  if (kind == 1) return scale;
+  if (kind == 2) return std::nextafter(scale, generator() % 2 == 0 ? 0.0 : 1e300);
+  if (kind == 3) return -scale;
+  return uniform(generator, -1.0, 1.0) * scale;
+}
+
+inline Row spread_row(std::size_t n, Generator& generator, bool nonnegative) {
+  Row row(n);
+  for (double& x : row) x = nonnegative ? std::abs(spread_number(generator)) : spread_number(generator);
+  if (n > 2 && generator() % 4 == 0) row[n / 2] = 0x1p-1074;
+  return row;
+}
+
+/// How often `bound` lies below what it bounds, and the largest excess.
+struct RowTally {
+  std::int64_t violations = 0;
+  double excess = 0.0;                   ///< bound / what it bounds
+  std::int64_t compared = 0, close = 0;  ///< within a hundredth
+
+  void add(double bound, const Real& least) {
+    if (!(least <= Real(bound))) ++violations;
+    const bool is_comparable = std::isfinite(bound) && Real(0x1p-500) <= least;
+    if (!is_comparable) return;
+    const double here = (Real(bound) / least).to_double();
+    excess = std::max(excess, here);
+    ++compared;
+    close += here <= 1.01 ? 1 : 0;
+  }
+};
+
+/// T-68 and T-22 as they are written down.
+struct ExactSum {
+  int products = 0;
+  bool has_addend = false;
+  Real of_products, addend, squares, result;  ///< result: |y| and how far it moves
+
+  Real roundings(const bounds::RowFormat& format) const {
+    const int leaves = products + (has_addend ? 1 : 0);
+    const Real u(format.u), h = Real(products) * Real(format.underflow), total = of_products + addend;
+    const Real exact = result < total ? result : total;
+    const Real growth = Real(1.0) + Real(2.0 * leaves) * u, most = growth * Real(0.5) * (total + exact);
+    const Real norm = (squares + addend * addend).apply(mpfr_sqrt);
+    Real sizes = of_products;
+    for (int k = 2; k < leaves; ++k) {
+      const Real reach = growth * Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm;
+      sizes += first_place_down((most < reach ? most : reach) + h);
+    }
+    const Real by_sizes = u * sizes + h;
+    const Real classical = Real(leaves > 1 ? leaves - 1 : 0) * u * total + h;
+    const Real before = by_sizes < classical ? by_sizes : classical;
+    const Real last = u * first_place_down(exact + before);
+    return before + (products == 0 ? Real() : last < Real(format.eta) ? Real(format.eta) : last);
+  }
+
+private:
+  /// ufp, or half of it for what lies within a unit of a power of two.
+  static Real first_place_down(const Real& x) {
+    if (x <= Real()) return Real();
+    return Real(std::ldexp(1.0, std::ilogb(x.to_double() * (1.0 - 0x1p-50))));
+  }
+};
+
+inline bounds::RowFormat float_rows() {
+  return {0x1p-24, 0x1p-150, 1.001 * 0x1p-150, format(FormatId::fp32).largest};
+}
+
+/// A product of rows with a matrix, and what the row rules make of it.
+inline void check_product_rows(const bounds::RowKernels& rows, Generator& generator, RowTally& moved_tally,
+                               RowTally& run_tally) {
+  const std::size_t k = 1 + generator() % 40, n = 1 + generator() % 20;
+  Row w(k * n), x(k), e(k), own(n), addend(n), y(n);
+  for (double& v : w) v = spread_number(generator, 0);
+  for (double& v : x) v = spread_number(generator, 0);
+  for (double& v : e) v = std::abs(spread_number(generator, -10));
+  for (double& v : own) v = std::abs(spread_number(generator, -30));
+  for (double& v : addend) v = std::abs(spread_number(generator, 0));
+  const auto weights = bounds::coarse_weights(w, k, n).value();
+  Row larger(k);
+  rows.larger_operand(x.data(), e.data(), larger.data(), k);
+  const double e_scale = bounds::coarse_scale(rows.largest(e.data(), k)).value();
+  const double scale = bounds::coarse_scale(rows.largest(larger.data(), k)).value();
+  std::vector<float> e_row(k), row(k), squares(k), e_sums(n), sums(n), square_sums(n);
+  rows.coarse(e.data(), e_scale, e_row.data(), k);
+  rows.coarse(larger.data(), scale, row.data(), k);
+  rows.coarse_squares(larger.data(), scale, squares.data(), k);
+  bounds::multiply_coarse(e_row, 1, weights, weights.magnitudes, e_sums);
+  bounds::multiply_coarse(row, 1, weights, weights.magnitudes, sums);
+  bounds::multiply_coarse(squares, 1, weights, weights.squares, square_sums);
+  for (std::size_t j = 0; j < n; ++j)
+    y[j] = uniform(generator, -1.0, 1.0) * sums[j] / scale * weights.magnitudes.column_scales[j];
+
+  bounds::SumRow sum;
+  sum.y = y.data();
+  sum.own = own.data();
+  sum.addend = addend.data();
+  sum.columns = weights.nonzero.data();
+  sum.nonzero = rows.count_nonzero(larger.data(), k);
+  sum.is_moved = true;
+  sum.moved = {e_sums.data(), 1.0 / e_scale, weights.magnitudes.column_scales.data()};
+  sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
+  sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
+  Row moved(n), run_moved(n), run_added(n);
+  rows.move(sum, moved.data(), n);
+  const bounds::RowFormat format = float_rows();
+  rows.any_order(sum, format, {run_moved.data(), run_added.data()}, n);
+  for (std::size_t j = 0; j < n; ++j) {
+    ExactSum exact;
+    Real by_operands;
+    int of_column = 0, of_row = 0;
+    for (std::size_t i = 0; i < k; ++i) {
+      const Real factor = abs(Real(w[i * n + j])), size = abs(Real(x[i])) + Real(e[i]);
+      by_operands += factor * Real(e[i]);
+      exact.of_products += factor * size;
+      exact.squares += factor * factor * size * size;
+      of_column += w[i * n + j] != 0.0 ? 1 : 0;
+      of_row += larger[i] != 0.0 ? 1 : 0;
+    }
+    exact.products = std::min(of_column, of_row);
+    exact.has_addend = addend[j] != 0.0;
+    exact.addend = Real(addend[j]);
+    exact.result = abs(Real(y[j])) + by_operands + Real(own[j]);
+    const Real roundings = exact.roundings(format);
+    moved_tally.add(moved[j], by_operands + Real(own[j]));
+    run_tally.add(run_added[j], Real(own[j]) + roundings);
+    run_tally.add(run_moved[j], by_operands + Real(own[j]) + roundings);
+  }
+}
+
+struct RowCase {
+  std::string name;
+  std::function<void(const bounds::RowKernels&, Generator&, RowTally&)> check;
+};
+
+inline Real dot(const Row& d, const Row& x) {
+  Real sum;
+  for (std::size_t i = 0; i < d.size(); ++i) sum += abs(Real(d[i])) * Real(x[i]);
+  return sum;
+}
+
+inline std::size_t row_size(Generator& generator) {
+  return 1 + generator() % 37;
+}
+
+inline std::vector<RowCase> row_cases() {
+  using Rows = const bounds::RowKernels&;
+  return {
+      {"largest",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         Row x = spread_row(row_size(g), g, false);
+         Real largest;
+         for (const double v : x) largest = largest < abs(Real(v)) ? abs(Real(v)) : largest;
+         tally.add(rows.largest(x.data(), x.size()), largest);
+         x[g() % x.size()] = g() % 2 == 0 ? std::nan("") : -INFINITY;
+         if (std::isfinite(rows.largest(x.data(), x.size()))) ++tally.violations;
+       }},
+      {"weighted sum",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row d = spread_row(n, g, false), x = spread_row(n, g, true);
+         const auto terms = static_cast<std::int64_t>(n);
+         tally.add(bounds::outward(rows.weighted_sum(d.data(), x.data(), n), terms + 1, terms), dot(d, x));
+       }},
+      {"nonzero",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const Row x = spread_row(row_size(g), g, false);
+         int count = 0;
+         for (const double v : x) count += v != 0.0 ? 1 : 0;
+         tally.add(rows.count_nonzero(x.data(), x.size()), Real(count));
+       }},
+      {"larger operand",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row x = spread_row(n, g, false), e = spread_row(n, g, true);
+         Row result(n);
+         rows.larger_operand(x.data(), e.data(), result.data(), n);
+         for (std::size_t i = 0; i < n; ++i) tally.add(result[i], abs(Real(x[i])) + Real(e[i]));
+       }},
+      {"single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row x = spread_row(n, g, false);
+         std::vector<float> once(n);
+         rows.coarse(x.data(), 0x1p-21, once.data(), n);
+         for (std::size_t i = 0; i < n; ++i) tally.add(static_cast<double>(once[i]), abs(Real(x[i])) * Real(0x1p-21));
+       }},
+      {"squares in single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row x = spread_row(n, g, false);
+         std::vector<float> squares(n);
+         rows.coarse_squares(x.data(), 0x1p-21, squares.data(), n);
+         for (std::size_t i = 0; i < n; ++i)
+           tally.add(static_cast<double>(squares[i]), Real(x[i]) * Real(x[i]) * Real(0x1p-42));
+       }},
+      {"move",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         RowTally ignored;
+         check_product_rows(rows, g, tally, ignored);
+       }},
+      {"any order",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         RowTally ignored;
+         check_product_rows(rows, g, ignored, tally);
+       }},
+      {"limit",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row centre = spread_row(n, g, false), e = spread_row(n, g, true);
+         const double norm = std::abs(spread_number(g)), largest = 65504.0;
+         Row limited = e;
+         rows.limit(centre.data(), norm, largest, limited.data(), n);
+         for (std::size_t i = 0; i < n; ++i) {
+           const double smaller = std::min(e[i], norm);
+           tally.add(limited[i], Real(smaller));
+           const bool may_overflow = Real(largest) <= abs(Real(centre[i])) + Real(smaller);
+           if (may_overflow && std::isfinite(limited[i])) ++tally.violations;
+         }
+       }},
+      {"relu",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         Row x(n), e(n);  // numbers whose sums have at most 700 bits
+         for (double& v : x) v = spread_number(g);
+         for (double& v : e) v = std::abs(spread_number(g));
+         Row slopes(n), remainder(n), moved(n);
+         rows.relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), n);
+         const auto relu = [](const Real& t) { return t < Real() ? Real() : t; };
+         for (std::size_t i = 0; i < n; ++i) {
+           for (const double sign : {-1.0, -0.5, 0.5, 1.0}) {
+             const Real step = Real(sign) * Real(e[i]);
+             const Real change = relu(Real(x[i]) + step) - relu(Real(x[i]));
+             tally.add(moved[i], abs(change));
+             tally.add(remainder[i], abs(change - Real(slopes[i]) * step));
+           }
+         }
+         tally.excess = 1.0;
+       }},
+      {"sum",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row y = spread_row(n, g, false), own = spread_row(n, g, true), e = spread_row(n, g, true);
+         const bounds::RowFormat format = float_rows();
+         Row moved = e, added(n), exact = e;
+         rows.sum(y.data(), own.data(), &format, {moved.data(), added.data()}, n);
+         rows.sum(y.data(), own.data(), nullptr, {exact.data(), nullptr}, n);
+         for (std::size_t i = 0; i < n; ++i) {
+           const Real before = Real(e[i]) + Real(own[i]), size = abs(Real(y[i])) + before;
+           const Real place(
+               size <= Real(0x1p-130) ? 0.0 : std::ldexp(0x1p-24, std::ilogb(size.to_double() * (1.0 - 0x1p-50))));
+           tally.add(exact[i], before);
+           tally.add(added[i], Real(own[i]) + place);
+           tally.add(moved[i], before + place);
+         }
+       }},
+      {"add",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row a = spread_row(n, g, true), b = spread_row(n, g, true);
+         Row sum = a;
+         rows.add(sum.data(), b.data(), n);
+         for (std::size_t i = 0; i < n; ++i) tally.add(sum[i], Real(a[i]) + Real(b[i]));
+       }},
+      {"add constants",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row y = spread_row(n, g, false), c = spread_row(n, g, false), error = Row(n, 0x1p-70);
+         Row sum = y, total = error;
+         rows.add_constants(sum.data(), total.data(), c.data(), n);
+         for (std::size_t i = 0; i < n; ++i)
+           tally.add(total[i], Real(error[i]) + abs(Real(sum[i]) - Real(y[i]) - Real(c[i])));
+         tally.excess = 1.0;
+       }},
+      {"outer",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row columns = spread_row(n, g, true);
+         const double scale = std::abs(spread_number(g)), underflow = 0x1p-1000;
+         Row result(n);
+         rows.outer(scale, underflow, columns.data(), result.data(), n);
+         for (std::size_t i = 0; i < n; ++i) {
+           const Real least = Real(scale) * Real(columns[i]) + Real(columns[i] == 0.0 ? 0.0 : underflow);
+           tally.add(result[i], least * Real(1.0 - 0x1p-51));  // D of T-64 has room for two roundings
+         }
+       }},
+      {"add shares",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row d = spread_row(n, g, false), share = spread_row(n, g, false);
+         const Row defect(n, 0.0), own = Row(n, 0x1p-70);
+         Row sum = d, total = defect;
+         rows.add_shares(sum.data(), total.data(), share.data(), own.data(), n);
+         for (std::size_t i = 0; i < n; ++i)
+           tally.add(total[i], Real(own[i]) + abs(Real(sum[i]) - Real(d[i]) - Real(share[i])));
+         tally.excess = 1.0;
+       }},
+  };
+}
+
+inline RowTally check_row_case(const bounds::RowKernels& rows, const RowCase& subject, int repetitions,
+                               std::uint64_t seed) {
+  Generator generator(seed);
+  RowTally tally;
+  for (int i = 0; i < repetitions; ++i) subject.check(rows, generator, tally);
+  return tally;
+}
+
+inline std::int64_t violations_of_row(const bounds::RowKernels& rows, const std::string& name) {
+  std::int64_t violations = 0;
+  for (const RowCase& subject : row_cases()) {
+    if (subject.name == name) violations += check_row_case(rows, subject, 100, 23).violations;
+  }
+  return violations;
+}
+
+}  // namespace checks
