@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -18,16 +19,29 @@ inline double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+/// Time of this process on its processor: what other work on the machine takes does not count. For one thread.
+inline double cpu_seconds_of(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double start = now();
+  work();
+  return now() - start;
+}
+
 struct Timing {
   double ours, theirs;
 };
 
 /// Medians of alternating runs, so that a drift of the machine's speed hits both.
-inline Timing medians(int runs, const std::function<void()>& ours, const std::function<void()>& theirs) {
+inline Timing medians(int runs, const std::function<void()>& ours, const std::function<void()>& theirs,
+                      double (*time)(const std::function<void()>&) = seconds_of) {
   std::vector<double> a, b;
   for (int i = 0; i < runs; ++i) {
-    a.push_back(seconds_of(ours));
-    b.push_back(seconds_of(theirs));
+    a.push_back(time(ours));
+    b.push_back(time(theirs));
   }
   std::nth_element(a.begin(), a.begin() + runs / 2, a.end());
   std::nth_element(b.begin(), b.begin() + runs / 2, b.end());

@@ -168,6 +168,10 @@ private:
     LayerBounds layer;
     layer.fan_in = fan_in(graph_, node, shapes_);
     layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
+    if (wants_shadow_alone()) {
+      bounds_.layers.push_back(std::move(layer));
+      return;
+    }
 
     Stopwatch watch;
     LocalBound local = local_bound(view, setting_);
@@ -188,6 +192,12 @@ private:
     add_first("componentwise", local.theorem, local.any_order);
     note_assumptions(local.conditions);
     bounds_.layers.push_back(std::move(layer));
+  }
+
+  /// Every other bound needs what local bounds are conditional on.
+  bool wants_shadow_alone() const {
+    return !options_.names.empty() && std::all_of(options_.names.begin(), options_.names.end(),
+                                                  [](const std::string& name) { return name == "shadow"; });
   }
 
   /// T-40: what the inputs hand on and what the node adds.

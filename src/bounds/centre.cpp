@@ -1,9 +1,7 @@
 #include "bounds/centre.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "bounds/matrix.hpp"
@@ -13,6 +11,7 @@
 #include "evaluate/product.hpp"
 #include "num/enclosed.hpp"
 #include "num/error_free.hpp"
+#include "num/power_of_two.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -21,14 +20,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
 constexpr double unit = 0x1p-53;
 
-/// The largest power of two up to |y|; 0 for subnormal numbers, infinite for what is not finite.
-double power_of_two_in(double y) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(y) & 0x7ff0000000000000u);
-}
-
 /// Half a unit in the last place: the error of a sum rounded to y, 0 where y is so small that the sum is exact.
 double sum_error(double y) {
-  return power_of_two_in(y) * unit;
+  return num::power_of_two_in(y) * unit;
 }
 
 /// The same for products, quotients and roots, which may underflow.
@@ -282,8 +276,7 @@ private:
     PackedMatrices<double> packed;
     pack_missing<double>(plan, b, packed);
     Centre centre;
-    centre.value = Tensor<double>(
-        shape_, multiply<double>(plan, a, packed, {SummationOrder::Kind::sequential, 0, true}, setting_.threads));
+    centre.value = Tensor<double>(shape_, multiply<double>(plan, a, packed, fused_chain, setting_.threads));
     centre.error = product_up(plan, magnitudes(a), magnitudes(b), *setting_.rules, setting_.threads);
     const double factor = static_cast<double>(plan.k) * unit * (1.0 + 4.0 * unit);
     const double lost = static_cast<double>(plan.k + 1) * smallest;

@@ -45,7 +45,6 @@ std::vector<double> product_up(const ProductPlan& plan, std::span<const double> 
                                const Rules& rules, int threads) {
   PackedMatrices<double> packed;
   pack_missing<double>(plan, b, packed);
-  const SummationOrder fused_chain{SummationOrder::Kind::sequential, 0, true};
   std::vector<double> c = multiply<double>(plan, a, packed, fused_chain, threads);
   if (!may_underflow(a, b)) {
     for (double& value : c) value = rules.outward(value, plan.k, 0);

@@ -5,10 +5,14 @@
 
 #include "bounds/machine.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/trace/arithmetic.hpp"
 
 namespace driftbound::bounds {
 
 struct Rules;
+
+/// The order in which our own products in double are summed up: the fastest.
+inline constexpr SummationOrder fused_chain{SummationOrder::Kind::sequential, 0, true};
 
 /// True value of a sum of nonnegative terms from its value in double, `roundings` of them on the longest path
 /// and `products` products that may have underflowed.

@@ -10,6 +10,7 @@
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
+#include "num/power_of_two.hpp"
 
 namespace driftbound::bounds {
 
@@ -54,9 +55,7 @@ Magnitude storing_error(double y, const Machine& machine) {
 }
 
 double first_place(double x) {
-  constexpr std::uint64_t exponent_bits = 0x7ff0000000000000u;
-  const double power = std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & exponent_bits);
-  return x == 0.0 ? 0.0 : std::max(power, std::numeric_limits<double>::min());
+  return x == 0.0 ? 0.0 : std::max(num::power_of_two_in(x), std::numeric_limits<double>::min());
 }
 
 namespace {

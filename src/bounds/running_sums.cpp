@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "num/parallel.hpp"
+#include "num/power_of_two.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -71,17 +71,12 @@ private:
 
 using Lanes = std::array<double, width>;
 
-/// ufp where x is no subnormal number.
-double first_place_of_normal(double x) {
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u);
-}
-
 /// One element of A B a lane.
 struct RunningSums {
   Lanes slack{}, places{};
 
   void note(const Lanes& sum) {
-    for (std::size_t j = 0; j < width; ++j) places[j] += first_place_of_normal(std::abs(sum[j]) + slack[j]);
+    for (std::size_t j = 0; j < width; ++j) places[j] += num::power_of_two_in(std::abs(sum[j]) + slack[j]);
   }
 
   void run(std::span<const SumStep> steps, const double* a, const double* b, bool rounds_starts) {

@@ -85,7 +85,7 @@ std::vector<double> square_product(const Tensor<double>& a, std::int64_t b_row, 
   plan.b_col = b_col;
   PackedMatrices<double> packed;
   pack_missing(plan, a, packed);
-  return multiply(plan, a, packed, {SummationOrder::Kind::sequential, 0, true}, threads);
+  return multiply(plan, a, packed, fused_chain, threads);
 }
 
 Near gram(const Tensor<double>& w, Magnitude norm, int threads) {

@@ -67,7 +67,15 @@ template <class Real>
 std::vector<Real> multiply(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
                            const PackedMatrices<Real>& b, const SummationOrder& order, int threads) {
   std::vector<Real> c(static_cast<std::size_t>(plan.batches * plan.m * plan.n));
-  if (c.empty()) return c;
+  multiply_into<Real>(plan, a, b, order, threads, c);
+  return c;
+}
+
+template <class Real>
+void multiply_into(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                   const PackedMatrices<Real>& b, const SummationOrder& order, int threads,
+                   std::type_identity_t<std::span<Real>> c) {
+  if (c.empty()) return;
   const std::vector<Real> gathered = is_row_major(plan) ? std::vector<Real>{} : rows_of<Real>(plan, a);
   const Real* rows = gathered.empty() ? a.data() : gathered.data();
   for (std::int64_t first = 0, last = 0; first < plan.batches; first = last) {  // batches that share a B
@@ -87,11 +95,14 @@ std::vector<Real> multiply(const ProductPlan& plan, std::type_identity_t<std::sp
       fastest_product_kernels().multiply(product, static_cast<std::size_t>(from), static_cast<std::size_t>(to));
     });
   }
-  return c;
 }
 
 template void pack_missing<float>(const ProductPlan&, std::span<const float>, PackedMatrices<float>&);
 template void pack_missing<double>(const ProductPlan&, std::span<const double>, PackedMatrices<double>&);
+template void multiply_into<float>(const ProductPlan&, std::span<const float>, const PackedMatrices<float>&,
+                                   const SummationOrder&, int, std::span<float>);
+template void multiply_into<double>(const ProductPlan&, std::span<const double>, const PackedMatrices<double>&,
+                                    const SummationOrder&, int, std::span<double>);
 template std::vector<float> multiply<float>(const ProductPlan&, std::span<const float>, const PackedMatrices<float>&,
                                             const SummationOrder&, int);
 template std::vector<double> multiply<double>(const ProductPlan&, std::span<const double>,

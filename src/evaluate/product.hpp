@@ -25,6 +25,13 @@ template <class Real>
 std::vector<Real> multiply(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
                            const PackedMatrices<Real>& b, const SummationOrder& order, int threads);
 
+/// The same, written to c.
+/// Shapes:    c [batches * m * n]
+template <class Real>
+void multiply_into(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                   const PackedMatrices<Real>& b, const SummationOrder& order, int threads,
+                   std::type_identity_t<std::span<Real>> c);
+
 template <class Real>
 void pack_missing(const ProductPlan& plan, const Tensor<Real>& b, PackedMatrices<Real>& packed) {
   pack_missing<Real>(plan, std::span<const Real>(b.values), packed);

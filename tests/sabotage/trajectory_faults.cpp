@@ -257,6 +257,54 @@ void add_product_faults(std::vector<BoundFault>& faults) {
                                 norm_rule("vector")}});
 }
 
+std::int64_t check_steepest_slopes(const Rules& rules) {
+  std::int64_t violations = 0;
+  for (const SlopeCase& subject : slope_cases())
+    violations += check_steepest_slope(rules.norms, subject.op, subject.f, 99).violations;
+  return violations;
+}
+
+/// Numbers just below 0, some of them within reach of it.
+std::int64_t check_stays_below_zero(const Rules& rules) {
+  std::int64_t violations = 0;
+  for (const double radius : {0.0, 1e-3, 1.0}) {
+    for (const double x : {-2.0, -1.0, -0.9999, -5e-4, 0.0, 1e-3}) {
+      const std::vector<double> values = {-3.0, x, -3.0};
+      const bool reaches = Real() < Real(x) + Real(radius);
+      violations += reaches && rules.norms.stays_below_zero(values, radius) ? 1 : 0;
+    }
+  }
+  return violations;
+}
+
+/// What computing in double adds to a row (T-82).
+void add_row_faults(std::vector<BoundFault>& faults) {
+  faults.insert(
+      faults.end(),
+      {{"a product in double forgets its addend",
+        [](Rules& r) {
+          r.norms.product_rounding = [](std::int64_t roundings, Magnitude product, Magnitude) {
+            return bounds::norm_of_product_rounding(roundings, product, Magnitude());
+          };
+        },
+        norm_rule("product_rounding")},
+       {"a product in double rounds once less",
+        [](Rules& r) {
+          r.norms.product_rounding = [](std::int64_t roundings, Magnitude product, Magnitude addend) {
+            return bounds::norm_of_product_rounding(roundings - 1, product, addend);
+          };
+        },
+        norm_rule("product_rounding")},
+       {"a rounding in double halves",
+        [](Rules& r) {
+          r.norms.rounding = [](double units, Magnitude norm) { return halved(bounds::norm_of_rounding(units, norm)); };
+        },
+        norm_rule("rounding")},
+       {"the steepest slope of a function halves",
+        [](Rules& r) { r.norms.steepest_slope = [](const Op& op) { return halved(bounds::steepest_slope(op)); }; },
+        check_steepest_slopes}});
+}
+
 void add_radius_faults(std::vector<BoundFault>& faults) {
   faults.insert(
       faults.end(),
@@ -480,6 +528,7 @@ std::vector<BoundFault> trajectory_faults() {
   std::vector<BoundFault> faults;
   add_norm_faults(faults);
   add_product_faults(faults);
+  add_row_faults(faults);
   add_radius_faults(faults);
   add_sweep_faults(faults);
   add_row_faults(faults);

@@ -9,6 +9,7 @@
 #include "bounds/adjoint/norm_rules.hpp"
 #include "driftbound/num/directed.hpp"
 #include "support/bound_checks.hpp"
+#include "support/rule_checks.hpp"
 
 /// The rules of T-62 for norms against vectors that move: at random, and such that the rule is attained.
 namespace checks {
@@ -28,6 +29,11 @@ inline Magnitude norm_above(const RealVector& v) {
 
 inline RealVector times(const Real& factor, RealVector v) {
   for (Real& x : v) x = factor * x;
+  return v;
+}
+
+inline RealVector magnitudes_of(RealVector v) {
+  for (Real& x : v) x = abs(x);
   return v;
 }
 
@@ -204,6 +210,23 @@ inline std::vector<NormCase> norm_cases() {
          return {sum_of(times(Real(alpha), product), times(Real(beta), addend)),
                  r.with_addend(-alpha, norm_above(product), beta, norm_above(addend))};
        }},
+      {"product_rounding",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         constexpr std::size_t n = 3;
+         const auto roundings = static_cast<std::int64_t>(draw.count());
+         const RealVector u = magnitudes_of(draw.vector(n * n, 1.0)), w = magnitudes_of(draw.vector(n * n, 1.0)),
+                          addend = magnitudes_of(draw.vector(n * n, 1.0));
+         Real grown(1.0);  // every rounding off by as much as it can be, all in one direction
+         for (std::int64_t i = 0; i < roundings; ++i) grown = grown * (Real(1.0) + Real(0x1p-53));
+         return {times(grown - Real(1.0), sum_of(square_product(u, w, n), addend)),
+                 r.product_rounding(roundings, norm_above(u) * norm_above(w), norm_above(addend))};
+       }},
+      {"rounding",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector v = draw.vector(4, 1.0);
+         const double units = draw.positive(1.0, 10.0);
+         return {times(Real(units) * Real(0x1p-53), v), r.rounding(units, norm_above(v))};
+       }},
       {"vector",
        [](const Rules& r, Draw& draw) -> NormMove {
          const RealVector v = draw.vector(5, std::ldexp(1.0, static_cast<int>(draw.positive(-1000.0, 1000.0))));
@@ -224,6 +247,49 @@ inline Tally check_norm_case(const bounds::NormRules& rules, const NormCase& sub
     tally.add(0.0, norm_of(move.moved), move.bound.value());
   }
   return tally;
+}
+
+/// The steepest slope of a function of one element against difference quotients: one violation for each that is
+/// steeper.
+inline Tally check_steepest_slope(const bounds::NormRules& rules, const Op& op, const RealFunction& f,
+                                  std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  const double steepest = rules.steepest_slope(op).value();
+  for (int i = 0; i < 400; ++i) {
+    const Real x(uniform(generator, -3.0, 3.0) * (i % 4 == 0 ? 1e-3 : 1.0)), t(uniform(generator, 1e-6, 1e-3));
+    tally.add(0.0, abs(f(x + t) - f(x)) / t, steepest);
+  }
+  return tally;
+}
+
+struct SlopeCase {
+  std::string name;
+  Op op;
+  RealFunction f;
+};
+
+inline std::vector<SlopeCase> slope_cases() {
+  const auto of = [](auto function) -> RealFunction { return [function](const Real& x) { return x.apply(function); }; };
+  const auto zero_below = [](const Real& x, const Real& below) { return x < Real() ? below : x; };
+  return {
+      {"neg", op::Neg{}, [](const Real& x) { return -x; }},
+      {"abs", op::Abs{}, [](const Real& x) { return abs(x); }},
+      {"relu", op::Relu{}, [=](const Real& x) { return zero_below(x, Real()); }},
+      {"leaky relu", op::LeakyRelu{0.1}, [=](const Real& x) { return zero_below(x, Real(0.1) * x); }},
+      {"steep leaky relu", op::LeakyRelu{-3.0}, [=](const Real& x) { return zero_below(x, Real(-3.0) * x); }},
+      {"elu", op::Elu{2.5}, [=](const Real& x) { return zero_below(x, Real(2.5) * x.apply(mpfr_expm1)); }},
+      {"tanh", op::Tanh{}, of(mpfr_tanh)},
+      {"sigmoid", op::Sigmoid{}, [](const Real& x) { return Real(1.0) / (Real(1.0) + (-x).apply(mpfr_exp)); }},
+      {"sin", op::Sin{}, of(mpfr_sin)},
+      {"cos", op::Cos{}, of(mpfr_cos)},
+      {"atan", op::Atan{}, of(mpfr_atan)},
+      {"erf", op::Erf{}, of(mpfr_erf)},
+      {"clip", op::Clip{-1.0, 1.0},
+       [](const Real& x) { return x < Real(-1.0)  ? Real(-1.0)
+                                  : Real(1.0) < x ? Real(1.0)
+                                                  : x; }},
+  };
 }
 
 inline Tally check_norm_rule(const bounds::NormRules& rules, const std::string& name) {

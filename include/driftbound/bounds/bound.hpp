@@ -84,7 +84,7 @@ struct BoundOptions {
   const bounds::Rules* rules = nullptr;  ///< nullptr: default_rules(); tests inject faults here
   int threads = 1;
   std::vector<Target> targets;
-  /// Names of the bounds that are wanted; empty: all. Those by two trajectories cost nothing where none of them is.
+  /// Wanted bounds; empty: all. Two trajectories cost nothing where none of them is, the rest where `shadow` alone is.
   std::vector<std::string> names;
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;

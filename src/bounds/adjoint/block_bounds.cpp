@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
+#include "bounds/adjoint/row_bounds.hpp"
 #include "driftbound/num/interval.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-/// Enclosure of computed - shadow.
-Interval deviation_at(double computed, double shadow) {
-  return Interval(computed) - Interval(shadow);
-}
 
 class Block {
 public:
@@ -71,17 +67,10 @@ private:
     return bound;
   }
 
-  static std::vector<Seed> seeds_of(const Target& target, const Network& network) {
-    const std::vector<ValueId>& outputs = network.flat().graph.outputs;
-    std::vector<Seed> seeds = {{outputs.at(target.positive.output), target.positive.element, 1.0}};
-    if (target.negative) seeds.push_back({outputs.at(target.negative->output), target.negative->element, -1.0});
-    return seeds;
-  }
-
   void sweep_targets(const std::vector<Target>& targets) {
     adjoints_.resize(targets.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      seeds_.push_back(seeds_of(targets[i], network_));
+      seeds_.push_back(seeds_of(network_, targets[i]));
       certificates_.push_back(
           sweep(network_, shadow_, deviations_, direction_of(network_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
     }
@@ -158,16 +147,18 @@ private:
 
   /// T-70: |c.(computed - shadow)| and the shadow's own distance.
   std::vector<double> target_this_run(const std::vector<Seed>& seeds, const std::vector<double>& shadow_error) const {
-    std::vector<double> bound;
-    for (std::size_t row = 0; row < shadow_error.size(); ++row) {
-      Interval deviation(0.0);
-      for (const Seed& seed : seeds) {
+    std::vector<Interval> deviation(shadow_error.size(), Interval(0.0));
+    for (const Seed& seed : seeds) {
+      const std::vector<double>& computed = recorded_.at(node_of(seed.value))->values;
+      for (std::size_t row = 0; row < deviation.size(); ++row) {
         const std::size_t i = index_of(seed, network_, shadow_, row);
-        const Interval part = deviation_at(computed_of(seed.value, i), shadow_.values[seed.value].values[i]);
-        deviation += seed.factor > 0.0 ? part : -part;
+        const Interval part = deviation_at(computed.at(i), shadow_.values[seed.value].values[i]);
+        deviation[row] += seed.factor > 0.0 ? part : -part;
       }
-      bound.push_back(through_shadow(deviation.magnitude(), shadow_error[row]));
     }
+    std::vector<double> bound;
+    for (std::size_t row = 0; row < deviation.size(); ++row)
+      bound.push_back(through_shadow(deviation[row].magnitude(), shadow_error[row]));
     return bound;
   }
 
@@ -177,7 +168,7 @@ private:
     if (!narrowed) return;
     const RoundedShadow rounded = rounded_shadow_of(*narrowed, block_.given, block_.input_error, setting_, weights);
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      const std::vector<Seed> seeds = seeds_of(targets[i], *narrowed);
+      const std::vector<Seed> seeds = seeds_of(*narrowed, targets[i]);
       TargetCertificate& target = bounds.targets[i];
       target.rounded = distance_of_runs(rounded, seeds, setting_);
       const std::vector<double>& shadow_error = certificates_[i].front().total;
@@ -223,11 +214,11 @@ private:
 
   ValueId value_of_node(std::size_t node) const { return network_.value_of_node(node); }
 
-  double computed_of(ValueId id, std::size_t i) const {
-    for (std::size_t node = 0; node < recorded_.size(); ++node) {
-      if (value_of_node(node) == id) return recorded_[node]->values.at(i);
-    }
-    return std::numeric_limits<double>::quiet_NaN();
+  /// The node of the original graph whose output a value is.
+  std::size_t node_of(ValueId id) const {
+    std::size_t node = 0;
+    while (node < recorded_.size() && value_of_node(node) != id) ++node;
+    return node;
   }
 
   const Network& network_;
@@ -245,7 +236,19 @@ private:
 
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights) {
-  return Block(network, block, setting, weights).run(targets, question, weights);
+  const auto in_full = [&](const Network& rows, const RecordedBlock& part) {
+    return Block(rows, part, setting, weights).run(targets, question, weights);
+  };
+  const bool any_run = question.any_order || question.declared_order || question.rounded;
+  const bool only_this_run = question.this_run && !any_run && question.attributed == 0;
+  auto quick = only_this_run ? row_bounds(network, block, targets, setting, weights) : std::nullopt;
+  if (!quick) return in_full(network, block);
+  if (quick->open.empty()) return std::move(quick->bounds);
+  const auto rows = static_cast<std::int64_t>(quick->open.size());
+  const auto part = rows < network.rows() ? network.with_rows(rows) : std::nullopt;
+  if (!part) return in_full(network, block);
+  replace_rows(network, quick->open, in_full(*part, PickedRows(network, block, quick->open).block()), quick->bounds);
+  return std::move(quick->bounds);
 }
 
 }  // namespace driftbound::bounds

@@ -39,14 +39,16 @@ struct TargetCertificate {
 /// All bounds by two trajectories for one block of samples.
 struct BlockBounds {
   std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
+  const char* this_run_theorem = "T-62";
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions;
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
 };
 
-/// Shadow, radii and one sweep a target.
+/// Shadow, radii and one sweep a target; where only this run is asked for, one number a row instead of radii, and the
+/// rest for rows only where that is not negligible.
 /// Guarantee: this run: proven, whatever made the run; any run: as body_rounding()
-/// Source:    docs/theory.md T-70, T-71, T-73
+/// Source:    docs/theory.md T-70, T-71, T-73, T-82
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights);
 

@@ -92,7 +92,7 @@ public:
     const double seconds = seconds_since(start);
     for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
       bounds.layers[node].accumulated.push_back(
-          this_run("T-62", evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
+          this_run(block_.this_run_theorem, evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
     }
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
       bounds.layers[node].ambiguous = block_.ambiguous[node];
@@ -177,13 +177,14 @@ private:
 
   /// All rows at once or, where the steps of some op mix them up, one after the other.
   void follow() {
-    const Network network(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
-    if (network.keeps_rows_apart() && !(question_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
-      block_ = block_bounds(network, evaluation_.run, targets_, question_, setting_, weights_);
+    const auto network =
+        weights_.network(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
+    if (network->keeps_rows_apart() && !(question_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
+      block_ = block_bounds(*network, evaluation_.run, targets_, question_, setting_, weights_);
       return;
     }
-    const Network one(evaluation_.graph, input_shapes(1), std::nullopt);
-    for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(one, row));
+    const auto one = weights_.network(evaluation_.graph, input_shapes(1), std::nullopt);
+    for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
   }
 
   /// A layer that is the same for all samples rounds once, and every sample's error has a part of it.

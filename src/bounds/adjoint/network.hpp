@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,8 @@ public:
   std::optional<Network> narrowed(const Machine& machine) const;
   /// Empty but for what narrowed() gives.
   const NarrowSteps& steps() const { return steps_; }
+  /// The same for copies of a network, and of no other one for as long as it is kept.
+  const std::shared_ptr<const int>& identity() const { return identity_; }
 
 private:
   Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
@@ -52,6 +55,7 @@ private:
   std::int64_t rows_ = 1;
   std::vector<bool> varies_;
   bool keeps_rows_apart_ = true;
+  std::shared_ptr<const int> identity_ = std::make_shared<const int>(0);
 };
 
 }  // namespace driftbound::bounds

@@ -1,11 +1,14 @@
 #include "bounds/adjoint/norm_rules.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
+#include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/gamma.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -84,6 +87,39 @@ Magnitude norm_of_vector(std::span<const double> values) {
     squares += scaled * scaled;
   }
   return sqrt_up(Magnitude(outward(squares, size + 1, size))) * Magnitude(std::ldexp(1.0, scale));
+}
+
+Magnitude norm_of_product_rounding(std::int64_t roundings, Magnitude product, Magnitude addend) {
+  return gamma(roundings, 0x1p-53) * (product + addend);
+}
+
+Magnitude norm_of_rounding(double units, Magnitude norm) {
+  return Magnitude(units) * Magnitude(0x1p-53) * norm;
+}
+
+namespace {
+
+struct SteepestSlope {
+  Magnitude operator()(const OneOf<op::Neg, op::Cast, op::Relu, op::Abs, op::Clip, op::Tanh, op::Softplus, op::Sin,
+                                   op::Cos, op::Atan> auto&) const {
+    return Magnitude(1.0);
+  }
+  Magnitude operator()(const op::Sigmoid&) const { return Magnitude(0.25); }
+  Magnitude operator()(const op::Erf&) const { return Magnitude(0x1.20dd750429b6ep+0); }  // above 2 / sqrt(pi)
+  Magnitude operator()(const OneOf<op::LeakyRelu, op::Elu> auto& op) const {
+    return std::max(Magnitude(1.0), Magnitude(op.alpha));
+  }
+  Magnitude operator()(const auto&) const { return Magnitude::infinite(); }
+};
+
+}  // namespace
+
+Magnitude steepest_slope(const Op& op) {
+  return std::visit(SteepestSlope(), op);
+}
+
+bool stays_below_zero(std::span<const double> values, double radius) {
+  return std::none_of(values.begin(), values.end(), [&](double x) { return !(x <= -radius); });
 }
 
 }  // namespace driftbound::bounds

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
+#include "driftbound/model/ops.hpp"
 #include "driftbound/num/magnitude.hpp"
 
 namespace driftbound::bounds {
@@ -62,7 +64,23 @@ Magnitude norm_with_addend(double alpha, Magnitude product, double beta, Magnitu
 /// Source:    docs/theory.md T-08, T-63
 Magnitude norm_of_vector(std::span<const double> values);
 
-/// The part of Rules (rules.hpp) that moved_norms() rests on.
+// What computing a node in double adds, in the 2-norm.
+// Guarantee: proven, rounded up
+// Source:    docs/theory.md T-82
+
+/// Sums of products and an addend with so many roundings on the longest path: gamma (product + addend), `product` the
+/// product of the Frobenius norms, `addend` the norm.
+Magnitude norm_of_product_rounding(std::int64_t roundings, Magnitude product, Magnitude addend);
+/// Elements that err by so many 2^-53 of themselves: the same of their norm.
+Magnitude norm_of_rounding(double units, Magnitude norm);
+/// The largest difference quotient of a function of one element anywhere; infinite where there is none, or for no such
+/// function.
+Magnitude steepest_slope(const Op& op);
+
+/// Whether no number within `radius` of any of these is above 0.
+bool stays_below_zero(std::span<const double> values, double radius);
+
+/// The part of Rules (rules.hpp) that moved_norms() and RowWalk rest on.
 struct NormRules {
   decltype(&norm_of_copies) copies = norm_of_copies;
   decltype(&norm_of_function) function = norm_of_function;
@@ -77,6 +95,10 @@ struct NormRules {
   decltype(&norm_of_matrix_product) matrix_product = norm_of_matrix_product;
   decltype(&norm_with_addend) with_addend = norm_with_addend;
   decltype(&norm_of_vector) vector = norm_of_vector;
+  decltype(&norm_of_product_rounding) product_rounding = norm_of_product_rounding;
+  decltype(&norm_of_rounding) rounding = norm_of_rounding;
+  decltype(&bounds::steepest_slope) steepest_slope = bounds::steepest_slope;
+  decltype(&bounds::stays_below_zero) stays_below_zero = bounds::stays_below_zero;
 };
 
 }  // namespace driftbound::bounds

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bounds/adjoint/shares.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/spectral_norm.hpp"
 
 namespace driftbound::bounds {
@@ -139,10 +140,9 @@ PackedFactor packed_factor(const ProductShare& share, const Tensor<double>& othe
 
 Transposed transposed_product(const ProductShare& share, std::span<const double> d, const PackedFactor& factor,
                               double alpha, std::size_t size, const Setting& setting) {
-  const SummationOrder order{SummationOrder::Kind::sequential, 0, true};
   Transposed result;
   result.values =
-      added_to_targets(share, multiply<double>(share.plan, d, factor.matrices, order, setting.threads), size);
+      added_to_targets(share, multiply<double>(share.plan, d, factor.matrices, fused_chain, setting.threads), size);
   result.defect = added_to_targets(share, product_defects(share, d, factor, *setting.rules), size);
   multiply_by(alpha, result, *setting.rules);
   judge_finiteness(result);

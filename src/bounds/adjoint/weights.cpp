@@ -6,18 +6,14 @@
 #include <utility>
 
 namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t most_kept = 8;  // of shapes of inputs
+
+}  // namespace
 
 Magnitude Weights::norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads) {
-  Magnitude largest;
-  for (const std::int64_t offset : std::set<std::int64_t>(plan.a_batch.begin(), plan.a_batch.end())) {
-    std::vector<double> elements;
-    for (std::int64_t i = 0; i < plan.m; ++i) {
-      for (std::int64_t k = 0; k < plan.k; ++k)
-        elements.push_back(a.values[static_cast<std::size_t>(offset + i * plan.a_row + k * plan.a_col)]);
-    }
-    largest = std::max(largest, norm(std::move(elements), plan.m, plan.k, threads));
-  }
-  return largest;
+  return largest_norm({a.values.data(), plan.m, plan.k, plan.a_row, plan.a_col}, plan.a_batch, threads);
 }
 
 Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& b, int threads) {
@@ -25,17 +21,23 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
     const std::lock_guard lock(mutex_);
     if (const auto known = right(plan, b).norm) return *known;
   }
-  Magnitude largest;
-  for (const std::int64_t offset : std::set<std::int64_t>(plan.b_batch.begin(), plan.b_batch.end())) {
-    std::vector<double> elements;
-    for (std::int64_t k = 0; k < plan.k; ++k) {
-      for (std::int64_t j = 0; j < plan.n; ++j)
-        elements.push_back(b.values[static_cast<std::size_t>(offset + k * plan.b_row + j * plan.b_col)]);
-    }
-    largest = std::max(largest, norm(std::move(elements), plan.k, plan.n, threads));
-  }
+  const Magnitude norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, threads);
   const std::lock_guard lock(mutex_);
-  right(plan, b).norm = largest;
+  right(plan, b).norm = norm;
+  return norm;
+}
+
+Magnitude Weights::largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, int threads) {
+  Magnitude largest;
+  for (const std::int64_t offset : std::set<std::int64_t>(offsets.begin(), offsets.end())) {
+    std::vector<double> elements;
+    elements.reserve(static_cast<std::size_t>(first.rows * first.columns));
+    for (std::int64_t i = 0; i < first.rows; ++i) {
+      for (std::int64_t j = 0; j < first.columns; ++j)
+        elements.push_back(first.data[offset + i * first.row_stride + j * first.column_stride]);
+    }
+    largest = std::max(largest, norm(std::move(elements), first.rows, first.columns, threads));
+  }
   return largest;
 }
 
@@ -94,6 +96,25 @@ const PackedFactor& Weights::transposed_right(const ProductPlan& plan, const Ten
   Right& known = right(plan, b);
   if (!known.transposed) known.transposed = packed_factor(share_of_left(plan), b);
   return *known.transposed;
+}
+
+std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::vector<Shape>& input_shapes,
+                                                std::optional<std::int64_t> rows) {
+  const std::lock_guard lock(networks_mutex_);
+  for (const KnownNetwork& known : networks_)
+    if (known.input_shapes == input_shapes && known.rows == rows) return known.network;
+  if (networks_.size() == most_kept) networks_.erase(networks_.begin());
+  networks_.push_back({input_shapes, rows, std::make_shared<const Network>(graph, input_shapes, rows)});
+  return networks_.back().network;
+}
+
+std::shared_ptr<const RowWalk> Weights::row_walk(const Network& network, const Setting& setting) {
+  const std::lock_guard lock(networks_mutex_);
+  for (const KnownWalk& known : walks_)
+    if (known.network == network.identity()) return known.walk;
+  if (walks_.size() == most_kept) walks_.erase(walks_.begin());
+  walks_.push_back({network.identity(), RowWalk::of(network, setting, *this)});
+  return walks_.back().walk;
 }
 
 }  // namespace driftbound::bounds

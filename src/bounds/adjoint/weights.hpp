@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "bounds/adjoint/network.hpp"
+#include "bounds/adjoint/row_walk.hpp"
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/coarse_product.hpp"
 #include "bounds/spectral_norm.hpp"
@@ -13,7 +17,8 @@
 
 namespace driftbound::bounds {
 
-/// Verified norms of the matrices of a network, and what products need of them packed, computed once. Thread-safe.
+/// What the bounds of one graph keep from block to block: verified norms of matrices, what products need of them
+/// packed, networks, and walks. Thread-safe.
 class Weights {
 public:
   /// Upper bound of the largest 2-norm among a product's left (right) matrices.
@@ -29,6 +34,12 @@ public:
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
   const PackedFactor& transposed_right(const ProductPlan& plan, const Tensor<double>& b);
 
+  /// The graph for these inputs, as Network's constructor makes it; always of the same graph.
+  std::shared_ptr<const Network> network(const Graph& graph, const std::vector<Shape>& input_shapes,
+                                         std::optional<std::int64_t> rows);
+  /// RowWalk::of(), always with the same rules.
+  std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
+
 private:
   /// A tensor of right matrices, packed as it was asked for.
   struct Right {
@@ -41,16 +52,29 @@ private:
     std::optional<PackedFactor> forward, transposed;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);
+  struct KnownNetwork {
+    std::vector<Shape> input_shapes;
+    std::optional<std::int64_t> rows;
+    std::shared_ptr<const Network> network;
+  };
+  struct KnownWalk {
+    std::shared_ptr<const int> network;  ///< its identity
+    std::shared_ptr<const RowWalk> walk;
+  };
   struct Known {
     std::vector<double> elements;
     std::int64_t rows = 0, columns = 0;
     Magnitude norm;
   };
+  Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, int threads);
   Magnitude norm(std::vector<double> elements, std::int64_t rows, std::int64_t columns, int threads);
 
   std::mutex mutex_;
   std::vector<Known> known_;
   std::list<Right> rights_;
+  std::mutex networks_mutex_;
+  std::vector<KnownNetwork> networks_;
+  std::vector<KnownWalk> walks_;
 };
 
 }  // namespace driftbound::bounds

@@ -1,0 +1,189 @@
+#include "bounds/adjoint/row_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bounds/element_kernels.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Next to what may be a rounding error of the run this much of it does not show.
+constexpr double negligible = 0x1p-8;
+
+class RowBlock {
+public:
+  RowBlock(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+           const Setting& setting)
+      : network_(network), block_(block), setting_(setting), is_open_(static_cast<std::size_t>(network.rows())) {
+    nodes_.resize(network.size());
+    for (std::size_t node = 0; node < block.layers.size(); ++node) nodes_[network.value_of_node(node)].push_back(node);
+    result_.this_run.resize(block.layers.size());
+    result_.this_run_theorem = "T-82";
+    for (const Target& target : targets)
+      targets_.push_back({seeds_of(network, target), std::vector<TargetRow>(is_open_.size())});
+  }
+
+  std::optional<RowBounds> run(const RowWalk& walk) {
+    const std::vector<std::vector<double>> exact_inputs(block_.given.size());
+    const bool is_known = walk.run(network_, block_.given, exact_inputs, setting_,
+                                   [&](ValueId id, const Tensor<double>& shadow, std::span<const double> radii) {
+                                     for (const std::size_t node : nodes_[id]) bound_layer(node, shadow, radii);
+                                     for (TargetRows& target : targets_) note(target, id, shadow, radii);
+                                   });
+    if (!is_known) return std::nullopt;
+    for (const TargetRows& target : targets_) bound_target(target);
+    RowBounds bounds{std::move(result_), {}};
+    for (std::size_t row = 0; row < is_open_.size(); ++row)
+      if (is_open_[row]) bounds.open.push_back(static_cast<std::int64_t>(row));
+    return bounds;
+  }
+
+private:
+  struct TargetRow {
+    Interval deviation{0.0};
+    Magnitude computed, radius;
+  };
+  struct TargetRows {
+    std::vector<Seed> seeds;
+    std::vector<TargetRow> rows;
+  };
+
+  double through_shadow(Magnitude from_shadow, double shadow_error) const {
+    return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
+  }
+
+  /// Next to `error`: what is wrong with the run, or half a unit in its last place.
+  static bool is_negligible(double radius, double error) {
+    return radius <= negligible * error && std::isfinite(error);
+  }
+
+  void bound_layer(std::size_t node, const Tensor<double>& shadow, std::span<const double> radii) {
+    const Tensor<double>& computed = *block_.layers[node];
+    std::vector<double>& bound = result_.this_run[node];
+    bound.resize(computed.size());
+    const auto rows = static_cast<std::size_t>(network_.rows(network_.value_of_node(node)));
+    const std::size_t size = computed.size() / rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const double radius = radii.empty() ? 0.0 : through_shadow(Magnitude(), radii[row]);
+      const std::size_t first = row * size;
+      const double error = kernels_.deviation(computed.values.data() + first, shadow.values.data() + first, radius,
+                                              setting_.machine.u, bound.data() + first, size);
+      if (radius > 0.0 && !is_negligible(radius, error)) open(row, rows);
+    }
+  }
+
+  void open(std::size_t row, std::size_t rows) {
+    if (rows == is_open_.size()) {
+      is_open_[row] = true;
+    } else {
+      is_open_.assign(is_open_.size(), true);
+    }
+  }
+
+  void note(TargetRows& target, ValueId id, const Tensor<double>& shadow, std::span<const double> radii) const {
+    for (const Seed& seed : target.seeds) {
+      if (seed.value != id || nodes_[id].empty()) continue;
+      const std::vector<double>& computed = block_.layers[nodes_[id].front()]->values;
+      const auto rows = static_cast<std::size_t>(network_.rows(id));
+      const std::size_t size = computed.size() / rows;
+      for (std::size_t row = 0; row < target.rows.size(); ++row) {
+        TargetRow& of = target.rows[row];
+        const std::size_t i = (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
+        const Interval part = deviation_at(computed.at(i), shadow.values[i]);
+        of.deviation += seed.factor > 0.0 ? part : -part;
+        of.computed += Magnitude(computed[i]);
+        if (!radii.empty()) of.radius += Magnitude(radii[rows == 1 ? 0 : row]);
+      }
+    }
+  }
+
+  void bound_target(const TargetRows& target) {
+    TargetCertificate certificate;
+    for (std::size_t row = 0; row < target.rows.size(); ++row) {
+      const TargetRow& of = target.rows[row];
+      const Magnitude deviation = of.deviation.magnitude();
+      certificate.this_run.push_back(through_shadow(deviation, of.radius.value()));
+      const double error = std::max(deviation.value(), setting_.machine.u * of.computed.value());
+      if (of.radius > Magnitude() && !is_negligible(of.radius.value(), error)) is_open_[row] = true;
+    }
+    result_.targets.push_back(std::move(certificate));
+  }
+
+  const Network& network_;
+  const RecordedBlock& block_;
+  const Setting& setting_;
+  const ElementKernels& kernels_ = fastest_element_kernels();
+  std::vector<std::vector<std::size_t>> nodes_;  ///< of the graph, by value
+  std::vector<bool> is_open_;
+  std::vector<TargetRows> targets_;
+  BlockBounds result_;
+};
+
+std::vector<double> rows_of(const std::vector<double>& values, std::int64_t all,
+                            const std::vector<std::int64_t>& rows) {
+  std::vector<double> picked;
+  const auto size = static_cast<std::int64_t>(values.size()) / all;
+  for (const std::int64_t row : rows)
+    picked.insert(picked.end(), values.begin() + row * size, values.begin() + (row + 1) * size);
+  return picked;
+}
+
+Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t all, const std::vector<std::int64_t>& rows) {
+  Tensor<double> picked;
+  picked.shape = tensor.shape;
+  picked.shape.front() = static_cast<std::int64_t>(rows.size());
+  picked.values = rows_of(tensor.values, all, rows);
+  return picked;
+}
+
+}  // namespace
+
+Interval deviation_at(double computed, double shadow) {
+  return Interval(computed) - Interval(shadow);
+}
+
+std::vector<Seed> seeds_of(const Network& network, const Target& target) {
+  const auto value_of = [&](const OutputElement& element) { return network.flat().graph.outputs.at(element.output); };
+  std::vector<Seed> seeds = {{value_of(target.positive), target.positive.element, 1.0}};
+  if (target.negative) seeds.push_back({value_of(*target.negative), target.negative->element, -1.0});
+  return seeds;
+}
+
+std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock& block,
+                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights) {
+  const Format* accumulator = setting.machine.accumulator;
+  if (accumulator != nullptr && accumulator->id == FormatId::fp64) return std::nullopt;
+  const auto walk = weights.row_walk(network, setting);
+  return walk == nullptr ? std::nullopt : RowBlock(network, block, targets, setting).run(*walk);
+}
+
+PickedRows::PickedRows(const Network& network, const RecordedBlock& block, const std::vector<std::int64_t>& rows) {
+  const std::int64_t all = network.rows();
+  for (std::size_t node = 0; node < block.layers.size(); ++node) {
+    const bool varies = network.varies(network.value_of_node(node));
+    layers_.push_back(varies ? rows_of(*block.layers[node], all, rows) : *block.layers[node]);
+  }
+  for (const Tensor<double>& layer : layers_) block_.layers.push_back(&layer);
+  for (const Tensor<double>& input : block.given) block_.given.push_back(rows_of(input, all, rows));
+  for (const Tensor<double>& input : block.used) block_.used.push_back(rows_of(input, all, rows));
+  for (const std::vector<double>& error : block.input_error) block_.input_error.push_back(rows_of(error, all, rows));
+}
+
+void replace_rows(const Network& network, const std::vector<std::int64_t>& rows, const BlockBounds& of_rows,
+                  BlockBounds& all) {
+  const auto put = [&](const std::vector<double>& from, std::vector<double>& to, std::int64_t rows_of_all) {
+    if (rows_of_all == 1) return;
+    const std::size_t size = to.size() / static_cast<std::size_t>(rows_of_all);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(i * size), size,
+                  to.begin() + static_cast<std::ptrdiff_t>(rows[i]) * static_cast<std::ptrdiff_t>(size));
+  };
+  for (std::size_t node = 0; node < all.this_run.size(); ++node)
+    put(of_rows.this_run[node], all.this_run[node], network.rows(network.value_of_node(node)));
+  for (std::size_t i = 0; i < all.targets.size(); ++i)
+    put(of_rows.targets[i].this_run, all.targets[i].this_run, network.rows());
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bounds/adjoint/block_bounds.hpp"
+#include "driftbound/num/interval.hpp"
+
+namespace driftbound::bounds {
+
+/// Enclosure of computed - shadow.
+Interval deviation_at(double computed, double shadow);
+
+/// The elements that a target is made of.
+std::vector<Seed> seeds_of(const Network& network, const Target& target);
+
+/// Bounds of this run by one number a row.
+struct RowBounds {
+  BlockBounds bounds;
+  std::vector<std::int64_t> open;  ///< rows in which some number is not negligible next to the error
+};
+
+/// Empty where nothing is known: an op without a line in the table, numbers that are not finite, or a run in double,
+/// next to which no such number is negligible.
+/// Guarantee: proven, whatever made the run
+/// Source:    docs/theory.md T-70, T-82
+std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock& block,
+                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights);
+
+/// Some rows of a block; what is the same for all rows stays as it is.
+class PickedRows {
+public:
+  PickedRows(const Network& network, const RecordedBlock& block, const std::vector<std::int64_t>& rows);
+  const RecordedBlock& block() const { return block_; }
+
+private:
+  std::vector<Tensor<double>> layers_;
+  RecordedBlock block_;
+};
+
+/// Puts bounds of some rows in the place of those rows of all.
+void replace_rows(const Network& network, const std::vector<std::int64_t>& rows, const BlockBounds& of_rows,
+                  BlockBounds& all);
+
+}  // namespace driftbound::bounds

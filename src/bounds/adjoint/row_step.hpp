@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bounds/adjoint/network.hpp"
+
+namespace driftbound::bounds {
+
+class Weights;
+
+/// What the computation of one node in double adds to a row: per_norm times the 2-norm of the row of `measured`, and
+/// `fixed`; or `by_row`, where that is not empty.
+struct RowRounding {
+  bool measures_output = true;  ///< else operand 0
+  Magnitude per_norm, fixed;
+  std::vector<double> by_row;
+
+  bool is_zero() const { return per_norm == Magnitude() && fixed == Magnitude() && by_row.empty(); }
+};
+
+/// One node of a RowWalk.
+/// Source:    docs/theory.md T-82
+class RowStep {
+public:
+  virtual ~RowStep() = default;
+  /// The node's value at the view's inputs, written to `output`, whose shape and size are right. Empty where some
+  /// number is not finite.
+  virtual std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
+                                              const Setting& setting) const = 0;
+  /// By operand: how much further than N the function moves in the 2-norm when that operand moves by N.
+  virtual std::vector<Magnitude> gains(const Setting& setting) const = 0;
+  /// Whether the function is the same everywhere within `radius` of a row of operand 0.
+  virtual bool is_constant_near(std::span<const double> row, double radius, const Setting& setting) const;
+};
+
+/// What a step is made of: the node, the shapes of its values, and its constants (null where an operand varies).
+struct RowNode {
+  const Network& network;
+  const Node& node;
+  std::vector<const Tensor<double>*> constants;
+
+  bool varies(std::size_t slot) const { return constants[slot] == nullptr; }
+  const Shape& shape(std::size_t slot) const { return network.shape(node.inputs[slot]); }
+  const Shape& shape() const { return network.shape(node.output); }
+  std::int64_t rows() const { return network.rows(node.output); }
+};
+
+/// Null where the op has no line in the table.
+std::unique_ptr<const RowStep> row_step_of(const RowNode& node, const Setting& setting, Weights& weights);
+
+}  // namespace driftbound::bounds

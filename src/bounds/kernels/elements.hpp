@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+
+namespace driftbound::bounds {
+
+/// Loops over elements in double, compiled once per instruction set. Every build computes every element by the same
+/// operations, so that all give the same bits.
+struct ElementKernels {
+  const char* name;
+
+  /// y = f(x) as enclosed_f (num/enclosed.hpp) gives its value. False where one x is not covered: y is not to be used.
+  /// Source:    docs/theory.md T-80
+  using Function = bool (*)(const double* x, double* y, std::size_t n);
+  Function exp, tanh, sigmoid, softplus, sin, cos;
+  /// y = max(x, 0); false where an x is not finite.
+  Function relu;
+
+  /// y = a op b, each rounded once; false where a result is not finite. y may be a or b.
+  using Pair = bool (*)(const double* a, const double* b, double* y, std::size_t n);
+  Pair add, sub, mul;
+
+  /// Upper bounds of |computed - shadow| + radius; infinite where that is not a number. Returns the largest of
+  /// |computed - shadow| and of u |computed|; infinite where one is not a number. `bound` is none of the operands.
+  /// Source:    docs/theory.md T-82
+  double (*deviation)(const double* computed, const double* shadow, double radius, double u, double* bound,
+                      std::size_t n);
+};
+
+extern const ElementKernels elements_baseline;
+extern const ElementKernels elements_avx2;    // x86-64 builds only
+extern const ElementKernels elements_avx512;  // x86-64 builds only
+
+}  // namespace driftbound::bounds

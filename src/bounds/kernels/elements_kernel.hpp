@@ -1,0 +1,296 @@
+#pragma once
+
+// Loops over elements, written once and compiled once per instruction set. Everything here has internal linkage and
+// calls no inline function of another header: code compiled for a newer processor must not be shared with the rest of
+// the program. No operation is fused or reordered: -ffp-contract=off, as everywhere.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bounds/kernels/elements.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Set: Doubles and Integers, vectors of Set::lanes elements.
+template <class Set>
+struct Lanes {
+  using D = typename Set::Doubles;
+  using I = typename Set::Integers;
+
+  static D load(const double* p) {
+    D x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return x;
+  }
+  static void store(D x, double* p) { __builtin_memcpy(p, &x, sizeof x); }
+  static D all(double x) { return D{} + x; }
+  static I bits(D x) { return __builtin_bit_cast(I, x); }
+  static D from_bits(I x) { return __builtin_bit_cast(D, x); }
+  static D abs(D x) { return from_bits(bits(x) & std::int64_t{0x7fffffffffffffff}); }
+  static D with_sign_of(D magnitude, D sign) {
+    return from_bits((bits(magnitude) & std::int64_t{0x7fffffffffffffff}) | (bits(sign) & INT64_MIN));
+  }
+  static bool every(I mask) {
+    bool all = true;
+    for (std::size_t i = 0; i < Set::lanes; ++i) all = all && mask[i] != 0;
+    return all;
+  }
+
+  /// c0 + c1 x + c2 x^2 + ... by Horner's rule.
+  static D polynomial(D, double c0) { return all(c0); }
+  template <class... Rest>
+  static D polynomial(D x, double c0, Rest... rest) {
+    return c0 + x * polynomial(x, rest...);
+  }
+
+  struct Exponential {
+    D scale, expm1;  ///< e^x = scale (1 + expm1)
+  };
+
+  static Exponential reduced_exp(D x) {
+    constexpr double log2_e = 0x1.71547652b82fep+0, to_integer = 0x1.8p52;
+    constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+    const D shifted = x * log2_e + to_integer;  // n in its last bits
+    const D n = shifted - to_integer;
+    const D r = (x - n * ln2_high) - n * ln2_low;
+    const D tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                              1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
+    return {from_bits((bits(shifted) + std::int64_t{1023}) << 52), r + r * r * tail};
+  }
+
+  static D exp(D x) {
+    const Exponential e = reduced_exp(x);
+    return e.scale * (1.0 + e.expm1);
+  }
+
+  static D expm1(D x) {
+    const Exponential e = reduced_exp(x);
+    return e.scale * e.expm1 + (e.scale - 1.0);
+  }
+
+  static D log1p(D x) {
+    const D s = x / (2.0 + x), z = s * s, twice = 2.0 * s;
+    return twice + twice * z *
+                       polynomial(z, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17,
+                                  1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31, 1.0 / 33);
+  }
+
+  static D tanh(D x) {
+    const D decrease = expm1(-2.0 * abs(x));
+    return with_sign_of(decrease / (2.0 + decrease), x);
+  }
+
+  static D sigmoid(D x) {
+    const D e = exp(-abs(x));
+    return (x < 0.0 ? e : all(1.0)) / (1.0 + e);
+  }
+
+  static D softplus(D x) {
+    const D small = log1p(exp(-abs(x)));
+    return x < 0.0 ? small : x + small;
+  }
+
+  /// sin(x + more pi/2)
+  static D sine(D x, std::int64_t more) {
+    constexpr double two_over_pi = 0x1.45f306dc9c883p-1, to_integer = 0x1.8p52;
+    constexpr double high = 0x1.921fb544p+0, middle = 0x1.0b4611a6p-34, low = 0x1.3198a2e037073p-69;
+    const D shifted = x * two_over_pi + to_integer;  // quarter turns in its last bits
+    const D n = shifted - to_integer;
+    const D r = ((x - n * high) - n * middle) - n * low, z = r * r;
+    const D sin = r + r * z *
+                          polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
+                                     1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000);
+    const D cos = (1.0 - 0.5 * z) + z * z *
+                                        polynomial(z, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
+                                                   1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000);
+    const I turns = bits(shifted) + more;
+    const D value = (turns & std::int64_t{1}) != 0 ? cos : sin;
+    return from_bits(bits(value) ^ ((turns & std::int64_t{2}) << 62));
+  }
+};
+
+/// A function with the arguments that it covers: 0, and magnitudes from 2^-500 on within a range.
+struct Exp {
+  static constexpr double lowest = -708.0, highest = 709.0;
+  template <class L, class D>
+  static D at(D x) {
+    return L::exp(x);
+  }
+};
+struct Tanh {
+  static constexpr double lowest = -350.0, highest = 350.0;
+  template <class L, class D>
+  static D at(D x) {
+    return L::tanh(x);
+  }
+};
+struct Sigmoid {
+  static constexpr double lowest = -700.0, highest = 700.0;
+  template <class L, class D>
+  static D at(D x) {
+    return L::sigmoid(x);
+  }
+};
+struct Softplus {
+  static constexpr double lowest = -700.0, highest = 700.0;
+  template <class L, class D>
+  static D at(D x) {
+    return L::softplus(x);
+  }
+};
+struct Sin {
+  static constexpr double lowest = -0x1p20, highest = 0x1p20;
+  template <class L, class D>
+  static D at(D x) {
+    return L::sine(x, 0);
+  }
+};
+struct Cos {
+  static constexpr double lowest = -0x1p20, highest = 0x1p20;
+  template <class L, class D>
+  static D at(D x) {
+    return L::sine(x, 1);
+  }
+};
+
+/// Calls step(i, count) for [0, n) in pieces of one vector, the last one shorter.
+template <class Set, class Step>
+void in_vectors(std::size_t n, const Step& step) {
+  std::size_t i = 0;
+  for (; i + Set::lanes <= n; i += Set::lanes) step(i, Set::lanes);
+  if (i < n) step(i, n - i);
+}
+
+/// `count` elements, zeros after them.
+template <class Set>
+typename Set::Doubles loaded(const double* p, std::size_t count) {
+  if (count == Set::lanes) return Lanes<Set>::load(p);
+  double padded[Set::lanes] = {};
+  for (std::size_t i = 0; i < count; ++i) padded[i] = p[i];
+  return Lanes<Set>::load(padded);
+}
+
+template <class Set>
+void stored(typename Set::Doubles x, double* p, std::size_t count) {
+  if (count == Set::lanes) return Lanes<Set>::store(x, p);
+  double padded[Set::lanes];
+  Lanes<Set>::store(x, padded);
+  for (std::size_t i = 0; i < count; ++i) p[i] = padded[i];
+}
+
+template <class Set, class F>
+bool function(const double* x, double* y, std::size_t n) {
+  using L = Lanes<Set>;
+  constexpr double least = 0x1p-500;
+  typename Set::Integers covered = ~typename Set::Integers{};
+  in_vectors<Set>(n, [&](std::size_t i, std::size_t count) {
+    const typename Set::Doubles at = loaded<Set>(x + i, count);
+    covered &= (at >= F::lowest) & (at <= F::highest) & ((L::abs(at) >= least) | (at == 0.0));
+    stored<Set>(F::template at<L>(at), y + i, count);
+  });
+  return L::every(covered);
+}
+
+template <class Set>
+bool relu(const double* x, double* y, std::size_t n) {
+  using L = Lanes<Set>;
+  typename Set::Integers finite = ~typename Set::Integers{};
+  in_vectors<Set>(n, [&](std::size_t i, std::size_t count) {
+    const typename Set::Doubles at = loaded<Set>(x + i, count);
+    finite &= at - at == 0.0;
+    stored<Set>(at > 0.0 ? at : L::all(0.0), y + i, count);
+  });
+  return L::every(finite);
+}
+
+struct Sum {
+  template <class D>
+  static D of(D a, D b) {
+    return a + b;
+  }
+};
+struct Difference {
+  template <class D>
+  static D of(D a, D b) {
+    return a - b;
+  }
+};
+struct Product {
+  template <class D>
+  static D of(D a, D b) {
+    return a * b;
+  }
+};
+
+template <class Set, class Operation>
+bool pair(const double* a, const double* b, double* y, std::size_t n) {
+  typename Set::Integers finite = ~typename Set::Integers{};
+  in_vectors<Set>(n, [&](std::size_t i, std::size_t count) {
+    const typename Set::Doubles result = Operation::of(loaded<Set>(a + i, count), loaded<Set>(b + i, count));
+    finite &= result - result == 0.0;
+    stored<Set>(result, y + i, count);
+  });
+  return Lanes<Set>::every(finite);
+}
+
+/// Three roundings; (1 + 2^-50) makes good for them, and sums of numbers so small that it does not are exact.
+constexpr double outward_factor = 1.0 + 0x1p-50;
+
+/// Rows shorter than a vector.
+inline double deviation_of_few(const double* computed, const double* shadow, double radius, double u, double* bound,
+                               std::size_t n) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double difference = __builtin_fabs(computed[i] - shadow[i]);
+    const double off = difference == difference ? difference : __builtin_inf();
+    const double unit = u * __builtin_fabs(computed[i]);
+    largest = off > largest ? off : largest;
+    largest = unit > largest ? unit : largest;
+    bound[i] = (off + radius) * outward_factor;
+  }
+  return largest;
+}
+
+/// The last vector of a row ends with it, and does some elements once more.
+template <class Set>
+double deviation(const double* computed, const double* shadow, double radius, double u, double* bound, std::size_t n) {
+  using L = Lanes<Set>;
+  using D = typename Set::Doubles;
+  if (n < Set::lanes) return deviation_of_few(computed, shadow, radius, u, bound, n);
+  const D infinite = L::all(__builtin_inf());
+  D largest{};
+  const auto step = [&](std::size_t i) {
+    const D at = L::load(computed + i);
+    const D difference = L::abs(at - L::load(shadow + i));
+    const D off = difference == difference ? difference : infinite;
+    const D unit = u * L::abs(at);
+    largest = off > largest ? off : largest;
+    largest = unit > largest ? unit : largest;
+    L::store((off + radius) * outward_factor, bound + i);
+  };
+  for (std::size_t i = 0; i + Set::lanes <= n; i += Set::lanes) step(i);
+  if (n % Set::lanes != 0) step(n - Set::lanes);
+  double of_all = 0.0;
+  for (std::size_t i = 0; i < Set::lanes; ++i) of_all = largest[i] > of_all ? largest[i] : of_all;
+  return of_all;
+}
+
+template <class Set>
+constexpr ElementKernels element_kernels(const char* name) {
+  return {name,
+          &function<Set, Exp>,
+          &function<Set, Tanh>,
+          &function<Set, Sigmoid>,
+          &function<Set, Softplus>,
+          &function<Set, Sin>,
+          &function<Set, Cos>,
+          &relu<Set>,
+          &pair<Set, Sum>,
+          &pair<Set, Difference>,
+          &pair<Set, Product>,
+          &deviation<Set>};
+}
+
+}  // namespace
+}  // namespace driftbound::bounds
