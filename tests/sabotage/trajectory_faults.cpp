@@ -302,7 +302,14 @@ void add_row_faults(std::vector<BoundFault>& faults) {
         norm_rule("rounding")},
        {"the steepest slope of a function halves",
         [](Rules& r) { r.norms.steepest_slope = [](const Op& op) { return halved(bounds::steepest_slope(op)); }; },
-        check_steepest_slopes}});
+        check_steepest_slopes},
+       {"a neuron counts as off where its shadow is",
+        [](Rules& r) {
+          r.norms.stays_below_zero = [](std::span<const double> values, double) {
+            return bounds::stays_below_zero(values, 0.0);
+          };
+        },
+        check_stays_below_zero}});
 }
 
 void add_radius_faults(std::vector<BoundFault>& faults) {

@@ -1,7 +1,6 @@
 #include "bounds/adjoint/norm_rules.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 
