@@ -469,7 +469,8 @@ SummationOrder random_order(Random& random) {
 }  // namespace
 
 ArithmeticModel random_arithmetic(Random& random) {
-  const std::string name = random.pick(std::vector<std::string>{"fp32", "fp32", "fp64", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"});
+  const std::string name =
+      random.pick(std::vector<std::string>{"fp32", "fp32", "fp64", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"});
   return cpu_arithmetic(name, random_order(random));
 }
 

@@ -50,6 +50,7 @@ struct Tally {
 struct CheckOptions {
   PrecisionPolicy precision;
   const bounds::Rules* rules = nullptr;
+  std::vector<std::string> names = {};  ///< of the bounds; empty: all
 };
 
 /// Judges every layer output of a trace, block by block, against the certified references and every
