@@ -278,7 +278,7 @@ std::int64_t check_stays_below_zero(const Rules& rules) {
 }
 
 /// What computing in double adds to a row (T-82).
-void add_row_faults(std::vector<BoundFault>& faults) {
+void add_row_norm_faults(std::vector<BoundFault>& faults) {
   faults.insert(
       faults.end(),
       {{"a product in double forgets its addend",
@@ -535,7 +535,7 @@ std::vector<BoundFault> trajectory_faults() {
   std::vector<BoundFault> faults;
   add_norm_faults(faults);
   add_product_faults(faults);
-  add_row_faults(faults);
+  add_row_norm_faults(faults);
   add_radius_faults(faults);
   add_sweep_faults(faults);
   add_row_faults(faults);
