@@ -1,7 +1,6 @@
 #include "bounds/adjoint/slope_range.hpp"
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "driftbound/num/errors.hpp"
@@ -9,8 +8,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 [[noreturn]] void refuse(const Op& op) {
   throw InvalidArgument("bounds: " + std::string(name_of(op)) + " has no slopes of its own");
