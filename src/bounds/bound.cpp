@@ -70,12 +70,6 @@ struct ValueState {
   std::set<std::size_t> products;  ///< nodes
 };
 
-std::string joined(const std::set<std::string>& conditions) {
-  std::string text;
-  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
-  return text;
-}
-
 BoundResult result_of(std::string name, std::string theorem, const std::set<std::string>& conditions,
                       const Shape& shape, std::vector<double> values, double seconds) {
   BoundResult result;

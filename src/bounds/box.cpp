@@ -117,15 +117,7 @@ std::vector<Seed> seeds_of(const Graph& graph, const Network& network, const Tar
   return seeds;
 }
 
-std::string joined(const std::set<std::string>& conditions) {
-  std::string text;
-  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
-  return text;
-}
-
-}  // namespace
-
-static BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting) {
+BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting) {
   const BoxInputs inputs(graph, box, setting);
   std::vector<Shape> shapes;
   for (const Tensor<double>& middle : inputs.middles) shapes.push_back(middle.shape);
@@ -158,6 +150,7 @@ static BoxBound bound_over_box(const Graph& graph, const Box& box, const Target&
   return result;
 }
 
+}  // namespace
 }  // namespace bounds
 
 BoxBound forward_error_bound(const Graph& graph, const ArithmeticModel& arithmetic, const Box& box,

@@ -29,6 +29,12 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
          (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
 }
 
+std::string joined(const std::set<std::string>& conditions) {
+  std::string text;
+  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
+  return text;
+}
+
 std::set<std::string> any_run_conditions(const Graph& graph) {
   std::set<std::string> conditions;
   for (const Node& node : graph.nodes) {

@@ -18,6 +18,9 @@ bool is_own_arithmetic(const ArithmeticModel& arithmetic);
 /// What a bound stands on for a run whose arithmetic is not ours.
 std::string arithmetic_condition(const ArithmeticModel& arithmetic);
 
+/// Conditions as one sentence.
+std::string joined(const std::set<std::string>& conditions);
+
 /// What bounds for every run of a graph stand on, whoever made it: how composites and scaled sums are computed.
 /// Source:    docs/assumptions.md
 std::set<std::string> any_run_conditions(const Graph& graph);

@@ -121,6 +121,27 @@ TEST_CASE("one bound holds for runs at every point of a box, and the range holds
   CHECK(errors.utilisation >= 0.02);
 }
 
+TEST_CASE("a run reads every point of a box rounded, and the bound counts it") {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {x})};
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  const BoxBound bound = forward_error_bound(graph, arithmetic, {{1.0}, {2.0}});
+  CHECK(bound.guarantee == Guarantee::proven);
+  Generator generator(95);
+  Tally errors;
+  for (int k = 0; k < 200; ++k) {
+    const Tensor<double> point({1}, {uniform(generator, 1.0, 2.0)});
+    Inputs inputs;
+    inputs.tensors.emplace_back("x", StoredTensor::from(point));
+    const double y = cpu_evaluator(arithmetic).run(graph, inputs).layers.back().output.to_double().values[0];
+    errors.add(y, Real(point.values[0]), bound.error.value());
+  }
+  INFO(errors.first_violation);
+  CHECK(errors.violations == 0);
+  CHECK(errors.utilisation >= 0.45);
+}
+
 TEST_CASE("a box says what is wrong with it") {
   Generator generator(94);
   const Graph graph = small_network(generator);

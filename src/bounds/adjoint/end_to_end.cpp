@@ -21,12 +21,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::string joined(const std::set<std::string>& conditions) {
-  std::string text;
-  for (const std::string& condition : conditions) text += (text.empty() ? "" : "; ") + condition;
-  return text;
-}
-
 void append(std::vector<double>& to, const std::vector<double>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
