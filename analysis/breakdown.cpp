@@ -16,6 +16,17 @@ double any_order_bound_of(const TargetBounds& target, std::size_t sample) {
   return 0.0;
 }
 
+/// local x condition x |target| is what the layer has in adjoint/any-order.
+void add_condition(const TargetBounds& target, std::size_t node, std::size_t sample, LayerPart& part) {
+  if (!target.condition) return;
+  const double condition = target.condition->layers[node][sample];
+  part.condition = condition;
+  const double multiplied = condition * target.condition->target[sample];
+  if (node >= target.layer_shares.size() || !(multiplied > 0.0) || !std::isfinite(multiplied)) return;
+  const double local = target.layer_shares[node][sample] / multiplied;
+  if (std::isfinite(local)) part.local = local;
+}
+
 std::vector<LayerPart> parts_of(const TargetBounds& target, std::size_t sample) {
   const double bound = any_order_bound_of(target, sample);
   std::vector<LayerPart> parts;
@@ -24,6 +35,7 @@ std::vector<LayerPart> parts_of(const TargetBounds& target, std::size_t sample) 
     part.part = target.attribution->layers[node][sample];
     if (node < target.layer_shares.size() && bound > 0.0 && std::isfinite(bound))
       part.bound_share = target.layer_shares[node][sample] / bound;
+    add_condition(target, node, sample, part);
     parts.push_back(part);
   }
   return parts;

@@ -17,6 +17,9 @@ struct LayerPart {
   double part = 0.0;  ///< of the error, signed: what the layer's own rounding made of it
   std::optional<double>
       bound_share;  ///< of adjoint/any-order, 0 to 1; none where that bound is not finite or not wanted
+  /// What multiplies what: a relative error of every term of the layer's sums, times `condition`, is that of the
+  /// target; `local` is what the layer's part of adjoint/any-order comes to, divided by that.
+  std::optional<double> condition, local;
 };
 
 /// Where the error of one number comes from, at the sample where it is largest: error = inputs + sum of the parts, but

@@ -72,8 +72,19 @@ struct LayerState {
 struct OutputState {
   OutputSummary summary;
   ScopeAccumulator scope;
-  std::vector<double> kappa;
+  std::vector<double> kappa, conditions;
   BreakdownKeeper breakdown;
+
+  void add_target(const std::vector<double>& computed, const std::vector<Ball>& exact, const TargetBounds& target,
+                  std::int64_t first_sample) {
+    breakdown.add(computed, exact, target, first_sample);
+    if (!target.condition) return;
+    for (std::size_t sample = 0; sample < computed.size(); ++sample) {
+      double sum = 0.0;
+      for (const std::vector<double>& layer : target.condition->layers) sum += layer[sample];
+      conditions.push_back(sum);
+    }
+  }
 };
 
 /// Value of one scalar over the samples of a block.
@@ -324,7 +335,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
   combined.insert(combined.end(), own.begin(), own.end());
   scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1);
   if (index < bounds.targets.size())
-    scalar_states[index].breakdown.add(series.computed, series.exact, bounds.targets[index], first_sample);
+    scalar_states[index].add_target(series.computed, series.exact, bounds.targets[index], first_sample);
 }
 
 Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold, std::vector<OutputTarget> outputs)
@@ -347,8 +358,8 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (const OutputTarget& one : s.output_targets) {
     const std::size_t node = *s.graph.producer(s.graph.outputs[one.output]);
     if (one.target < bounds.targets.size())
-      s.outputs[one.output].breakdown.add(computed[node].values, accumulated.layers[node].values,
-                                          bounds.targets[one.target], first_sample);
+      s.outputs[one.output].add_target(computed[node].values, accumulated.layers[node].values,
+                                       bounds.targets[one.target], first_sample);
   }
   for (std::size_t i = 0; i < s.scalars.size(); ++i)
     s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
@@ -411,6 +422,7 @@ Comparison Comparer::finish() {
       output.summary.scope = output.scope.finish();
       mark_smallest(output.summary.scope);
       output.summary.kappa = summarise_kappa(output.kappa);
+      output.summary.condition = summarise_kappa(output.conditions);
       output.summary.breakdown = output.breakdown.finish(s.graph);
       output.summary.status = status_of(output.summary.scope, s.threshold);
       s.result.verdict = worse(s.result.verdict, output.summary.status);

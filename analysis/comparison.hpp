@@ -47,12 +47,18 @@ struct BoundSummary {
   std::int64_t not_certifiable = 0;  ///< infinite bounds for every run: no statement is possible in this arithmetic
   std::optional<double> remainder_share;  ///< largest share that curvature and kinks have in it
   std::optional<bool> is_smallest;        ///< of several for every run in any order; empty where it is not among them
+  /// Probabilistic bounds: how likely it is, at most, that any of the values is above its own, under the model.
+  std::optional<double> failure_probability;
+  std::string not_applicable;          ///< why there is no statement for some values; empty: there is one for all
+  std::int64_t without_statement = 0;  ///< those values
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
   /// The error itself, enclosed (T-70), or that and what other runs may add (T-76): it is used up by design, and says
   /// nothing of how large errors may be.
   bool is_measurement() const { return is_close_by_design(name); }
+  /// Whether it belongs to the answers about every run: folklore is about this run.
+  bool answers() const { return gives_verdict() || question == Question::any_run; }
   /// Whether it is asked of this bound that it decides where it is finite.
   bool must_decide() const { return gives_verdict() && !is_measurement(); }
   /// Whether anything was found to hold or not.
@@ -111,7 +117,8 @@ struct OutputSummary {
   std::string name;
   ScopeSummary scope;
   std::optional<KappaSummary> kappa;
-  std::optional<Breakdown> breakdown;  ///< scalars and outputs that are one number a sample, where it was asked for
+  std::optional<KappaSummary> condition;  ///< of targets: the layers' condition numbers, added up, over the samples
+  std::optional<Breakdown> breakdown;     ///< scalars and outputs that are one number a sample, where it was asked for
   Status status = Status::holds;
 };
 

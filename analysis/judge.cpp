@@ -53,8 +53,9 @@ std::vector<OutputTarget> add_outputs(const Graph& graph, const Trace& trace, st
   return outputs;
 }
 
-BoundOptions how_to_bound(const JudgeOptions& options) {
+BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   BoundOptions how;
+  how.failure_probability = options.failure_probability / static_cast<double>(std::max<std::int64_t>(calls, 1));
   how.threads = options.precision.threads;
   how.targets.assign(options.scalars.begin(), options.scalars.end());
   how.names = options.bounds;
@@ -121,11 +122,12 @@ References sharp_references(const Graph& graph, const Trace& trace, const Bounds
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
-  static const std::vector<std::string> names = {"componentwise",  "partial-sums",      "order-aware",
-                                                 "seed-gamma",     "seed-gamma/note",   "forward",
-                                                 "shadow",         "adjoint/any-order", "adjoint/order-aware",
-                                                 "rounded-shadow", "seed-sum-gamma",    "seed-sum-gamma/note",
-                                                 "attribution"};
+  static const std::vector<std::string> names = {"componentwise",  "partial-sums",          "order-aware",
+                                                 "seed-gamma",     "seed-gamma/note",       "forward",
+                                                 "shadow",         "adjoint/any-order",     "adjoint/order-aware",
+                                                 "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
+                                                 "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
+                                                 "condition",      "rounded-shadow"};
   return names;
 }
 
@@ -134,7 +136,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   check_scalars(graph, trace, options.scalars);
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = layout.batched ? std::max<std::int64_t>(options.block, 1) : 1;
-  BoundOptions how = how_to_bound(options);
+  BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));

@@ -15,7 +15,8 @@ struct JudgeOptions {
   std::vector<Scalar> scalars;
   std::vector<std::string> bounds;  ///< of bound_names(), what to compute and keep; empty: all
   double threshold = 0.5;
-  std::int64_t block = 64;  ///< samples judged at a time (batched models)
+  double failure_probability = 1e-9;  ///< of all probabilistic bounds together, as BoundOptions has it
+  std::int64_t block = 64;            ///< samples judged at a time (batched models)
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;
   /// Called with every block's accumulated reference (first sample, samples).
@@ -31,8 +32,9 @@ struct Judgement {
 /// Throws:    what bound() and the references throw; InvalidArgument for unknown names in options.bounds
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
 
-/// Names of every bound this version computes, for messages and for `--bounds`, and "attribution": with it among the
-/// names that are wanted, errors are broken up (OutputSummary::breakdown).
+/// Names of every bound this version computes, for messages and for `--bounds`, and "attribution" and "condition":
+/// with these among the names that are wanted, errors are broken up (OutputSummary::breakdown) and condition numbers
+/// are there.
 const std::vector<std::string>& bound_names();
 
 }  // namespace driftbound::analysis

@@ -12,7 +12,7 @@
 namespace driftbound::analysis {
 namespace {
 
-constexpr const char* bound_format = "    {:<8} {:<19} {:<13} {:<7} {:>8} {:>6} {:>8} {:>9} {:>7}\n";
+constexpr const char* bound_format = "    {:<8} {:<21} {:<13} {:<7} {:>8} {:>6} {:>8} {:>9} {:>7}\n";
 
 std::string output_line(const OutputSummary& output, const Painter& paint) {
   const ScopeSummary& scope = output.scope;
@@ -42,7 +42,7 @@ std::string question_lines(const Comparison& comparison, const OutputSummary& ou
   std::string text;
   std::string_view words = words_of(question);
   for (const BoundSummary& bound : output.scope.bounds) {
-    if (!bound.gives_verdict() || bound.question != question) continue;
+    if (!bound.answers() || bound.question != question) continue;
     text += bound_line(bound, words, milliseconds_a_sample(comparison, bound));
     words = "";
   }
@@ -62,6 +62,26 @@ std::string folklore_line(const OutputSummary& output) {
                      folklore->violations, folklore->checked);
 }
 
+std::string indented(const std::string& text) {
+  return "    " + wrap(text, 96, 6) + "\n";
+}
+
+/// What the bounds that leave roundings to chance do not say.
+std::string chance_lines(const OutputSummary& output) {
+  std::string text;
+  for (const BoundSummary& bound : output.scope.bounds) {
+    if (bound.failure_probability)
+      text += indented(fmt::format("{} fails with probability {} at most, if rounding errors have mean 0", bound.name,
+                                   error_text(*bound.failure_probability)));
+    if (!bound.not_applicable.empty())
+      text += indented(fmt::format("{} not applicable to {} of {} values: {}", bound.name, bound.without_statement,
+                                   bound.without_statement + bound.checked, bound.not_applicable));
+    if (bound.violations > 0 && bound.answers() && !bound.gives_verdict())
+      text += indented(fmt::format("{} is exceeded by {} of {} values", bound.name, bound.violations, bound.checked));
+  }
+  return text;
+}
+
 using NamedShare = std::pair<std::string, double>;
 
 /// "stem/Gemm +41%, head/Gemm -12%, block1/Gemm +9%": the three largest in magnitude, without those that round to 0.
@@ -76,8 +96,20 @@ std::string largest(std::vector<NamedShare> shares, const char* share_format) {
   return text;
 }
 
-std::string indented(const std::string& text) {
-  return "    " + wrap(text, 96, 6) + "\n";
+/// "stem/Gemm 3.1e-6 x 12": the layers with the largest parts of the bound, a local error times its condition number.
+std::string condition_line(const Breakdown& breakdown) {
+  std::vector<const LayerPart*> parts;
+  for (const LayerPart& part : breakdown.layers)
+    if (part.condition && part.local && *part.condition * *part.local > 0.0) parts.push_back(&part);
+  if (parts.empty()) return "";
+  std::stable_sort(parts.begin(), parts.end(), [](const LayerPart* a, const LayerPart* b) {
+    return *a->condition * *a->local > *b->condition * *b->local;
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i)
+    text += fmt::format("{}{} {} x {}", i > 0 ? ", " : "", shorten(parts[i]->layer, 24), error_text(*parts[i]->local),
+                        brief(*parts[i]->condition));
+  return indented("relative to the output, local error x condition: " + text);
 }
 
 std::string breakdown_lines(const Breakdown& breakdown) {
@@ -90,7 +122,7 @@ std::string breakdown_lines(const Breakdown& breakdown) {
                                           largest(std::move(of_error), " {:+.0f}%")));
   if (!of_bound.empty())
     text += indented("largest parts of adjoint/any-order there: " + largest(std::move(of_bound), " {:.0f}%"));
-  return text;
+  return text + condition_line(breakdown);
 }
 
 }  // namespace
@@ -102,7 +134,11 @@ std::string outputs_text(const Comparison& comparison, const Painter& paint) {
     text += question_lines(comparison, output, Question::this_run);
     text += question_lines(comparison, output, Question::any_run);
     text += smallest_line(output);
+    text += chance_lines(output);
     text += folklore_line(output);
+    if (output.condition)
+      text += fmt::format("    condition, all layers: median {}, largest {}\n", brief(output.condition->median),
+                          brief(output.condition->max));
     if (output.breakdown) text += breakdown_lines(*output.breakdown);
   }
   return text;

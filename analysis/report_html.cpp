@@ -97,6 +97,38 @@ std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
       number(milliseconds_a_sample(comparison, bound)));
 }
 
+std::string chance_notes(const ScopeSummary& scope) {
+  std::string text;
+  for (const BoundSummary& bound : scope.bounds) {
+    if (bound.failure_probability)
+      text += fmt::format(
+          "<p class=\"note\">{} fails with probability {} at most, if rounding errors have mean "
+          "0.</p>\n",
+          escape_markup(bound.name), number(*bound.failure_probability));
+    if (!bound.not_applicable.empty())
+      text += fmt::format("<p class=\"note\">{} does not apply to {} of {} values: {}.</p>\n",
+                          escape_markup(bound.name), bound.without_statement, bound.without_statement + bound.checked,
+                          escape_markup(bound.not_applicable));
+  }
+  return text;
+}
+
+/// Condition numbers at the sample of the breakdown.
+std::string condition_table(const Breakdown& breakdown) {
+  std::string rows;
+  for (const LayerPart& part : breakdown.layers) {
+    if (!part.condition || !(*part.condition > 0.0)) continue;
+    rows += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        escape_markup(part.layer), part.local ? number(*part.local) : "–", number(*part.condition),
+                        part.local ? number(*part.local * *part.condition) : "–");
+  }
+  if (rows.empty()) return "";
+  return "<p class=\"about\">What multiplies what there: local error × condition = part of the bound, relative to the "
+         "output</p>\n<div class=\"scroll\"><table><tr><th class=\"name\">layer</th><th>local error</th><th>condition"
+         "</th><th>product</th></tr>\n" +
+         rows + "</table></div>\n";
+}
+
 /// Bounds that give verdicts by the question they answer, then folklore.
 std::string bound_table(const Comparison& comparison, const ScopeSummary& scope) {
   std::string text =
@@ -105,10 +137,10 @@ std::string bound_table(const Comparison& comparison, const ScopeSummary& scope)
       "bound/error</th><th>remainder</th><th>violated</th><th>ms a sample</th></tr>\n";
   for (const Question question : {Question::this_run, Question::any_run})
     for (const BoundSummary& bound : scope.bounds)
-      if (bound.gives_verdict() && bound.question == question) text += bound_row(comparison, bound);
+      if (bound.answers() && bound.question == question) text += bound_row(comparison, bound);
   for (const BoundSummary& bound : scope.bounds)
-    if (!bound.gives_verdict()) text += bound_row(comparison, bound);
-  return text + "</table></div>\n";
+    if (!bound.answers()) text += bound_row(comparison, bound);
+  return text + "</table></div>\n" + chance_notes(scope);
 }
 
 std::string output_section(const Comparison& comparison, const OutputSummary& output) {
@@ -119,12 +151,17 @@ std::string output_section(const Comparison& comparison, const OutputSummary& ou
       escape_markup(output.name), name_of(output.status), name_of(output.status), number(scope.max_error),
       number(scope.rms_error), number(scope.max_ulps));
   text += bound_table(comparison, scope);
+  if (output.condition)
+    text += fmt::format("<p class=\"about\">condition, all layers: median {}, largest {}</p>\n",
+                        number(output.condition->median), number(output.condition->max));
   if (!output.breakdown) return text;
-  return text + fmt::format(
-                    "<p class=\"about\">Where the largest error, {} at sample {}, comes from; and what is charged "
-                    "where in the "
-                    "bound</p>\n<div class=\"scroll\">{}</div>\n",
-                    number(output.breakdown->error), output.breakdown->sample, breakdown_chart(*output.breakdown));
+  return text +
+         fmt::format(
+             "<p class=\"about\">Where the largest error, {} at sample {}, comes from; and what is charged "
+             "where in the "
+             "bound</p>\n<div class=\"scroll\">{}</div>\n",
+             number(output.breakdown->error), output.breakdown->sample, breakdown_chart(*output.breakdown)) +
+         condition_table(*output.breakdown);
 }
 
 std::string output_sections(const Comparison& comparison) {

@@ -38,7 +38,9 @@ Json to_json(const BoundSummary& bound) {
           {"question", name_of(bound.question)},
           {"theorem", bound.theorem},
           {"condition", text_or_null(bound.condition)},
-          {"failure_probability", nullptr},
+          {"failure_probability", bound.failure_probability ? number(*bound.failure_probability) : Json(nullptr)},
+          {"not_applicable", text_or_null(bound.not_applicable)},
+          {"without_statement", bound.without_statement},
           {"max_bound", number(bound.max_bound)},
           {"max_utilisation", number(bound.max_utilisation)},
           {"median_bound_over_error",
@@ -85,8 +87,11 @@ Json to_json(const std::optional<Breakdown>& breakdown) {
   if (!breakdown) return nullptr;
   Json layers = Json::array();
   for (const LayerPart& part : breakdown->layers)
-    layers.push_back(
-        {{"layer", part.layer}, {"part", number(part.part)}, {"bound_share", number_or_null(part.bound_share)}});
+    layers.push_back({{"layer", part.layer},
+                      {"part", number(part.part)},
+                      {"bound_share", number_or_null(part.bound_share)},
+                      {"condition", part.condition ? number(*part.condition) : Json(nullptr)},
+                      {"local", number_or_null(part.local)}});
   return {{"sample", breakdown->sample},
           {"error", number(breakdown->error)},
           {"inputs", number(breakdown->inputs)},
@@ -126,6 +131,7 @@ Json to_json(const OutputSummary& output) {
   Json json = {{"name", output.name}};
   json.update(to_json(output.scope));
   json["kappa"] = to_json(output.kappa);
+  json["condition"] = to_json(output.condition);
   json["breakdown"] = to_json(output.breakdown);
   json["status"] = name_of(output.status);
   return json;

@@ -216,7 +216,10 @@ Outputs: one line a bound, by the question that it answers
   any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
             adjoint/order-aware with sums in the declared one; inf: not certifiable in it;
             rounded-shadow in any order too, where numbers are rounded to a narrow format: those
-            roundings made, not bounded. The smaller one of the two says so
+            roundings made, not bounded. The smaller one of the two says so;
+            adjoint/probabilistic, exceeded with the probability said below it if rounding errors
+            have mean 0; adjoint/statistical, six standard deviations of sums in random order, an
+            estimate
   largest   the largest bound
   used      its largest share that the measured error uses
   x error   median of bound / error
@@ -225,8 +228,11 @@ Outputs: one line a bound, by the question that it answers
   largest parts   at the sample with the largest error: what each layer's own rounding made of it,
             signed (with rounding the inputs they add up to 100 %); and how much of the bound
             adjoint/any-order is charged at each layer
-Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so), heuristic
-(folklore, shown with its violations; never part of the verdict). docs/theory.md has the theorems.
+  condition how much a relative error of every term of a layer's sums shows up in the output,
+            relative to it, to first order; times the layer's local error, its part of the bound
+Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so); and never
+part of the verdict: probabilistic (a theorem about rounding errors taken for chance), heuristic (an
+estimate, or folklore, shown with its violations). docs/theory.md has the theorems.
 )";
 }
 

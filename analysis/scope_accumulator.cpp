@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "driftbound/num/directed.hpp"
+
 namespace driftbound::analysis {
 namespace {
 
@@ -42,6 +44,10 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
     bounds_[i].summary.seconds += bounds[i].description->seconds;
     BoundSummary& summary = bounds_[i].summary;
     summary.guarantee = std::max(summary.guarantee, bounds[i].description->guarantee);
+    if (bounds[i].description->failure_probability)
+      summary.failure_probability =
+          add_up(summary.failure_probability.value_or(0.0), *bounds[i].description->failure_probability);
+    if (summary.not_applicable.empty()) summary.not_applicable = bounds[i].description->not_applicable;
     const std::string& condition = bounds[i].description->condition;
     if (summary.condition.find(condition) == std::string::npos)
       summary.condition += (summary.condition.empty() ? "" : "; ") + condition;
@@ -52,6 +58,10 @@ void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::
                              const WorstCase& element) {
   BoundSummary& summary = state.summary;
   const double bound = values.values[i];
+  if (!values.description->not_applicable.empty() && !(bound < std::numeric_limits<double>::infinity())) {
+    ++summary.without_statement;
+    return;
+  }
   ++summary.checked;
   if (error.lower() > bound) {
     ++summary.violations;

@@ -27,6 +27,7 @@ struct ReportSettings {
   RunSettings run;
   std::vector<std::string> scalars, bounds;
   double threshold = 0.5;
+  double failure_probability = 1e-9;
   int max_precision = 4096;
   bool explain = false;
   bool quiet = false;
@@ -57,6 +58,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   options.scalars = scalars;
   options.bounds = settings.bounds;
   options.threshold = settings.threshold;
+  options.failure_probability = settings.failure_probability;
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.update(done, all);
     return !interrupted();
@@ -132,6 +134,8 @@ int report(const ReportSettings& settings) {
       {settings.model, settings.trace, settings.inputs.file},
       {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference});
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
+  if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
+    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
   const Graph graph = load_for_run(settings.model);
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
@@ -173,6 +177,9 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
       ->delimiter(',');
   app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")
       ->check(CLI::Range(64, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--failure-probability", settings->failure_probability,
+                 "How likely it may be that a probabilistic bound is exceeded")
       ->capture_default_str();
   app.add_option("--threshold", settings->threshold, "Share of a bound from which on it counts as approached")
       ->check(CLI::Range(0.0, 1.0))

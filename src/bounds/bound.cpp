@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bounds/adjoint/end_to_end.hpp"
+#include "bounds/chance.hpp"
 #include "bounds/forward.hpp"
 #include "bounds/heuristics.hpp"
 #include "bounds/local.hpp"
@@ -82,6 +83,19 @@ BoundResult result_of(std::string name, std::string theorem, const std::set<std:
   return result;
 }
 
+/// The same of every sum whose roundings are left to chance.
+BoundResult probabilistic_of(const LocalBound& local, const Shape& shape, double tail_factor, double seconds) {
+  std::set<std::string> conditions = local.conditions;
+  conditions.insert(chance_condition);
+  BoundResult result = result_of("probabilistic", "T-74", conditions, shape, local.probabilistic, seconds);
+  result.guarantee = Guarantee::probabilistic;
+  result.failure_probability =
+      failure_probability_of(tail_factor, static_cast<std::int64_t>(local.probabilistic.size()));
+  for (const TermPattern pattern : local.patterns)
+    if (result.not_applicable.empty()) result.not_applicable = describe(pattern);
+  return result;
+}
+
 BoundResult heuristic_of(std::string name, Tensor<double> values) {
   BoundResult result;
   result.name = std::move(name);
@@ -130,6 +144,17 @@ private:
       input_shapes.push_back(states_[id].used.shape);
     }
     shapes_ = infer_shapes(graph_, input_shapes);
+    if (options_.wants("probabilistic")) setting_.tail_factor = local_tail_factor();
+  }
+
+  /// For every sum of the graph at once.
+  double local_tail_factor() const {
+    std::int64_t sums = 0;
+    for (const Node& node : graph_.nodes) {
+      const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+      if (is_product) sums += element_count(shapes_[node.output]);
+    }
+    return sums > 0 ? setting_.rules->tail_factor(options_.failure_probability, sums) : 0.0;
   }
 
   /// |used - given|, empty where nothing was lost.
@@ -181,6 +206,8 @@ private:
       layer.local.insert(layer.local.begin(), result_of(std::move(name), std::move(theorem), local.conditions, shape,
                                                         std::move(values), local_seconds));
     };
+    if (!local.probabilistic.empty())
+      layer.local.insert(layer.local.begin(), probabilistic_of(local, shape, setting_.tail_factor, local_seconds));
     if (!local.order_aware.empty()) add_first("order-aware", local.order_theorem, local.order_aware);
     if (!local.partial_sums.empty()) add_first("partial-sums", "T-68", local.partial_sums);
     add_first("componentwise", local.theorem, local.any_order);
@@ -285,7 +312,11 @@ struct Bounder::State {
   bounds::Weights weights;
 };
 
-Bounder::Bounder(const Graph& graph, BoundOptions options) : state_(new State{graph, std::move(options), {}}) {}
+Bounder::Bounder(const Graph& graph, BoundOptions options) : state_(new State{graph, std::move(options), {}}) {
+  const double p = state_->options.failure_probability;
+  if (!(p > 0.0 && p < 1.0))
+    throw InvalidArgument("bounds: a failure probability lies between 0 and 1, not " + std::to_string(p));
+}
 Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;
 Bounder& Bounder::operator=(Bounder&&) noexcept = default;

@@ -369,6 +369,8 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
     result.any_order = std::move(bounds.any_order);
     result.partial_sums = std::move(bounds.partial_sums);
     result.order_aware = std::move(bounds.order_aware);
+    result.probabilistic = std::move(bounds.probabilistic);
+    result.patterns = std::move(bounds.patterns);
     result.kappa = std::move(bounds.kappa);
     result.theorem = setting.machine.tensor_core ? "T-21" : "T-10";
     if (setting.machine.tensor_core) result.conditions.insert(matrix_unit_condition(*setting.machine.tensor_core));

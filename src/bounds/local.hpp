@@ -11,9 +11,11 @@ namespace driftbound::bounds {
 /// Bounds of one node against its exact function on its recorded inputs.
 struct LocalBound {
   std::vector<double> any_order;
-  std::vector<double> partial_sums;  ///< any order; products only, empty where T-68 does not hold
-  std::vector<double> order_aware;   ///< empty where there is no sum or its order is unknown
-  std::vector<double> kappa;         ///< products only
+  std::vector<double> partial_sums;   ///< any order; products only, empty where T-68 does not hold
+  std::vector<double> order_aware;    ///< empty where there is no sum or its order is unknown
+  std::vector<double> probabilistic;  ///< products only (T-74); infinite where `patterns` has a reason
+  std::vector<TermPattern> patterns;
+  std::vector<double> kappa;  ///< products only
   std::string theorem;
   std::string order_theorem;
   std::set<std::string> conditions;  ///< empty: proven

@@ -155,15 +155,18 @@ public:
 
   /// T-68, or T-10 where that is smaller.
   double partial_sums(const Element& e) const {
-    const Magnitude total = e.total + e.addend.magnitude;
-    TermSizes terms;
-    terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
-    terms.underflow = e.tree.underflow;
-    terms.total = total;
-    terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
-    terms.sum = Magnitude(e.y) + e.tree.before_last + last_rounding(e);
-    terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
-    return finish(e, std::min(e.tree.before_last, rules_.partial_sums_error(terms, machine_)));
+    return finish(e, std::min(e.tree.before_last, rules_.partial_sums_error(terms_of(e), machine_)));
+  }
+
+  /// T-74
+  double probabilistic(const Element& e, double tail_factor) const {
+    const TermSizes terms = terms_of(e);
+    const Magnitude before = std::min(e.tree.before_last, rules_.partial_sums_error(terms, machine_));
+    const Magnitude last = nothing_rounded(e) ? rules_.unrecorded_storing(terms.sum, machine_)
+                                              : rules_.unrecorded_rounding(terms.sum + before, machine_);
+    const Magnitude squares = rules_.partial_sums_squares(terms, machine_) + last * last;
+    const Magnitude rest = e.operand * Magnitude(scale_.exact) + e.addend.error + terms.underflow;
+    return checked(e, rules_.with_chance(rest, squares, tail_factor));
   }
 
   /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
@@ -174,6 +177,17 @@ public:
   }
 
 private:
+  TermSizes terms_of(const Element& e) const {
+    TermSizes terms;
+    terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
+    terms.underflow = e.tree.underflow;
+    terms.total = e.total + e.addend.magnitude;
+    terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
+    terms.sum = Magnitude(e.y) + e.tree.before_last + last_rounding(e);
+    terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
+    return terms;
+  }
+
   double by_additions(const Element& e) const {
     return scale_.is_trivial() ? finish(e, e.tree.before_last) : finish_scaled(e, e.tree.whole);
   }
@@ -232,9 +246,10 @@ private:
     return checked(e, sum_error + e.operand * Magnitude(scale_.exact) + e.addend.error + last_rounding(e));
   }
 
+  static bool nothing_rounded(const Element& e) { return e.products == 0 && !e.addend.is_rounded; }
+
   Magnitude last_rounding(const Element& e) const {
-    const bool nothing_rounded = e.products == 0 && !e.addend.is_rounded;
-    return nothing_rounded ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
+    return nothing_rounded(e) ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
   }
 
   double finish_scaled(const Element& e, Magnitude sum_error) const {
@@ -305,6 +320,19 @@ LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& ma
   return ranges;
 }
 
+/// T-74; no statement where the terms of a sum make its roundings alike.
+void add_probabilistic(const Product& product, const Sums& sums, const std::vector<Element>& elements,
+                       const ElementBound& bound, const Setting& setting, ProductBounds& result) {
+  std::vector<TermMoments> moments;
+  for (const Element& e : elements) moments.push_back({e.products, e.total.value(), e.squares.value()});
+  result.patterns = patterns_of(product.plan, sums.a_used, sums.b_used, moments);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const bool applies = result.patterns[i] == TermPattern::none && std::isfinite(elements[i].y);
+    const double by_chance = applies ? bound.probabilistic(elements[i], setting.tail_factor) : infinity;
+    result.probabilistic.push_back(applies ? std::min(by_chance, result.partial_sums[i]) : infinity);
+  }
+}
+
 /// T-19
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
@@ -347,6 +375,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
       order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();
 
   ProductBounds result;
+  const bool is_left_to_chance = setting.tail_factor > 0.0 && !sums.squares.empty();
+  std::vector<Element> elements;
   for (std::size_t i = 0; i < sums.total.size(); ++i) {
     const double y = view.y(i);
     const std::size_t row = i / at(plan.n);
@@ -373,7 +403,9 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
       result.order_aware.push_back(std::min(any_order, known));
     }
     result.kappa.push_back(approx_kappa(std::abs(product.alpha) * sums.total[i] + addends.recorded_magnitude(i), y));
+    if (is_left_to_chance) elements.push_back(element);
   }
+  if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;
 }
 

@@ -151,6 +151,19 @@ public:
     return is_plain ? by_sizes() : in_two_rounds();
   }
 
+  std::vector<UnrecordedSum> sums() const {
+    const LargestSums largest = largest_sums();
+    std::vector<UnrecordedSum> all;
+    for (std::size_t i = 0; i < largest.total.size(); ++i) {
+      const LargestSum sum = sum_at(largest, i);
+      all.push_back({terms_of(sum),
+                     {sum.products, sum.total, sum.squares},
+                     Magnitude(any_order_error(sum)),
+                     Magnitude(up(misread(i) + sum.addend.error))});
+    }
+    return all;
+  }
+
 private:
   static Setting inside_products(Setting setting) {
     setting.machine = product_machine(setting.machine);
@@ -248,6 +261,7 @@ private:
   }
 
   std::vector<double> by_sizes() const;
+  TermSizes terms_of(const LargestSum& sum) const;
   double any_order_error(const LargestSum& sum) const;
   double with_last_rounding(const LargestSum& sum, double before) const;
   std::vector<double> declared_order_errors(const LargestSums& sums) const;
@@ -280,8 +294,7 @@ std::vector<double> ProductRounding::by_sizes() const {
   return errors;
 }
 
-/// T-10 or T-68
-double ProductRounding::any_order_error(const LargestSum& sum) const {
+TermSizes ProductRounding::terms_of(const LargestSum& sum) const {
   const double c = sum.addend.magnitude;
   const CountedTerms& counted = counts_(sum.products, c != 0.0);
   const double total = up(sum.total + c);
@@ -293,7 +306,14 @@ double ProductRounding::any_order_error(const LargestSum& sum) const {
   terms.rounded = Magnitude(addends_.is_rounded() ? total : sum.total);
   terms.sum = Magnitude(std::min(sum.exact, total));
   terms.norm = Magnitude(up(std::sqrt(sum.squares + square)));
-  const double classical = up(counted.factor * total + counted.underflow);
+  return terms;
+}
+
+/// T-10 or T-68
+double ProductRounding::any_order_error(const LargestSum& sum) const {
+  const TermSizes terms = terms_of(sum);
+  const CountedTerms& counted = counts_(sum.products, sum.addend.magnitude != 0.0);
+  const double classical = up(counted.factor * terms.total.value() + counted.underflow);
   return std::min(classical, rules_.partial_sums_error(terms, machine_).value());
 }
 
@@ -380,6 +400,10 @@ Tensor<double> ProductRounding::largest_addend() const {
 
 std::vector<double> product_rounding(const UnrecordedNode& node, const Setting& setting) {
   return ProductRounding(node, setting)();
+}
+
+std::vector<UnrecordedSum> unrecorded_sums(const UnrecordedNode& node, const Setting& setting) {
+  return ProductRounding(node, setting).sums();
 }
 
 }  // namespace driftbound::bounds

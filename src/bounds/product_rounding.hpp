@@ -12,4 +12,16 @@ namespace driftbound::bounds {
 /// Source:    docs/theory.md T-22, T-68, T-69
 std::vector<double> product_rounding(const UnrecordedNode& node, const Setting& setting);
 
+/// The sum behind one element of a product, at its largest.
+struct UnrecordedSum {
+  TermSizes terms;       ///< products and the addend
+  TermMoments products;  ///< without the addend
+  Magnitude before;      ///< all roundings but the last, in any order
+  Magnitude reading;     ///< what reading operands and addend changes
+};
+
+/// Shapes:    one entry per output element
+/// Source:    docs/theory.md T-74
+std::vector<UnrecordedSum> unrecorded_sums(const UnrecordedNode& node, const Setting& setting);
+
 }  // namespace driftbound::bounds

@@ -9,6 +9,7 @@
 #include "bounds/adjoint/narrow_rules.hpp"
 #include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/adjoint/trajectory_rules.hpp"
+#include "bounds/chance.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
@@ -58,6 +59,13 @@ struct Rules {
   decltype(&bounds::part_underflow) part_underflow = bounds::part_underflow;                    // T-23
   decltype(&bounds::cannot_overflow) cannot_overflow = bounds::cannot_overflow;                 // T-12
   decltype(&bounds::stays_finite) stays_finite = bounds::stays_finite;                          // T-22
+
+  // rounding errors left to chance
+  decltype(&bounds::partial_sums_squares) partial_sums_squares = bounds::partial_sums_squares;  // T-74
+  decltype(&bounds::tail_factor) tail_factor = bounds::tail_factor;                             // T-74
+  decltype(&bounds::with_chance) with_chance = bounds::with_chance;                             // T-74
+  decltype(&bounds::weighted_squares) weighted_squares = bounds::weighted_squares;              // T-74
+  decltype(&bounds::elements_alike) elements_alike = bounds::elements_alike;                    // T-74
 
   // sums of a matrix unit
   decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21

@@ -56,6 +56,12 @@ struct TermSizes {
 /// Source:    docs/theory.md T-68
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 
+/// u^2 (q^2 where products are rounded + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)^2): the squares of what every
+/// rounding of a sum but the last can be at most, in whatever order, underflow apart.
+/// Domain:    round to nearest
+/// Source:    docs/theory.md T-74
+Magnitude partial_sums_squares(const TermSizes& terms, const Machine& machine);
+
 /// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.
 /// To nearest a finite result proves it already; what a matrix unit cuts off may hide an infinite sum.
 /// Source:    docs/theory.md T-12

@@ -112,7 +112,9 @@ TEST_CASE("a breakdown is in JSON, as the schema says, and makes the layer's sig
   const nlohmann::json breakdown = json["end_to_end"]["outputs"][1]["breakdown"];
   CHECK(breakdown["sample"] == 2);
   CHECK(breakdown["error"] == -0.5);
-  CHECK(breakdown["layers"][0] == nlohmann::json{{"layer", "layer"}, {"part", -0.625}, {"bound_share", 0.75}});
+  CHECK(breakdown["layers"][0] ==
+        nlohmann::json{
+            {"layer", "layer"}, {"part", -0.625}, {"bound_share", 0.75}, {"condition", nullptr}, {"local", nullptr}});
   CHECK(json["end_to_end"]["outputs"][0]["breakdown"].is_null());
   CHECK(json["layers"][0]["attribution"]["share"] == 1.25);
   nlohmann::json unknown = json;
@@ -124,7 +126,7 @@ TEST_CASE("the text names the largest parts, and each question once") {
   const std::string text = to_text(Split().broken_up());
   CHECK(text.find("largest parts of the error (sample 2): layer +125%, the inputs -25%\n") != std::string::npos);
   CHECK(text.find("largest parts of adjoint/any-order there: layer 75%\n") != std::string::npos);
-  CHECK(text.find("any run  adjoint/any-order   proven        T-10       2.0e0   0.25") != std::string::npos);
+  CHECK(text.find("any run  adjoint/any-order     proven        T-10       2.0e0   0.25") != std::string::npos);
   CHECK(explain_columns().find("largest parts") != std::string::npos);
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("local bounds name theorems of the table, and have the guarantee that 
     const auto check = [&](const char* arithmetic, const char* order, const auto& check_guarantee) {
       const Bounds bounds = bounds_of(one, cpu_arithmetic(arithmetic, parse_summation_order(order)));
       for (const BoundResult& result : bounds.layers.at(0).local) {
-        if (result.guarantee == Guarantee::heuristic) continue;
+        if (result.guarantee > Guarantee::conditional) continue;  // about chance, or nothing
         CAPTURE(result.theorem);
         CHECK(std::find(ids.begin(), ids.end(), result.theorem) != ids.end());
         check_guarantee(result);

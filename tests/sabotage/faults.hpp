@@ -27,5 +27,7 @@ std::vector<BoundFault> trajectory_faults();
 std::vector<BoundFault> box_faults();
 /// Faults in the rounded shadow.
 std::vector<BoundFault> narrow_faults();
+/// Faults in the bounds that leave rounding errors to chance.
+std::vector<BoundFault> chance_faults();
 
 }  // namespace checks

@@ -38,6 +38,10 @@ struct BoundResult {
   Tensor<double> values;  ///< upper bounds; infinite: no bound
   /// The part of `values` that curvature, kinks and fixed operands make up (T-71); empty where bounds have none.
   std::vector<double> remainder;
+  /// Probabilistic bounds: how likely it is, at most, that any of `values` is exceeded, under the model in `condition`.
+  std::optional<double> failure_probability;
+  /// Why a probabilistic bound or an estimate says nothing where it is infinite; empty: it applies everywhere.
+  std::string not_applicable;
   double seconds = 0.0;
 };
 
@@ -64,13 +68,25 @@ struct Attribution {
   std::vector<double> inputs;               ///< [sample]: what rounding the inputs made of it
 };
 
+/// How much relative errors show up in a target, sample by sample, to first order: an error of relative size e in every
+/// term of every sum of a layer moves the target by at most e K of itself. Approximate.
+/// Guarantee: none (diagnostics)
+/// Source:    docs/theory.md T-79
+struct Condition {
+  std::vector<std::vector<double>> layers;  ///< [node][sample]: K of the layer; infinite where the target is 0
+  std::vector<double> target;               ///< [sample]: |target|
+};
+
 /// Bounds of one target: one element a sample.
 struct TargetBounds {
-  std::vector<BoundResult> bounds;  ///< "shadow", "adjoint/any-order", "adjoint/order-aware", "rounded-shadow"
+  /// "shadow", "adjoint/any-order", "adjoint/order-aware", "adjoint/probabilistic", "adjoint/statistical",
+  /// "rounded-shadow"
+  std::vector<BoundResult> bounds;
   /// The part of "adjoint/any-order" that is charged at each layer, [node][sample]: local errors and remainders there,
   /// times how much the target moves with them.
   std::vector<std::vector<double>> layer_shares;
   std::optional<Attribution> attribution;   ///< "attribution" among the names that are wanted
+  std::optional<Condition> condition;       ///< "condition" among them
   std::optional<RunEnclosures> enclosures;  ///< by the rounded shadow, where there is one
 };
 
@@ -88,6 +104,8 @@ struct BoundOptions {
   std::vector<std::string> names;
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
+  /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on.
+  double failure_probability = 1e-9;
 
   bool wants(std::string_view name) const;
 };
@@ -96,20 +114,20 @@ struct BoundOptions {
 /// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-40 to T-53). The others hold the run, or
 /// every run of its arithmetic, against a shadow in double (T-60 to T-71).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
-///                partial-sums    products rounded to nearest, in any order, by the sizes of partial sums (T-68);
-///                                never above componentwise
-///                order-aware     products and softmax, where the order is known (of a matrix unit it is not);
-///                                never above componentwise
+///                partial-sums    products rounded to nearest, in any order (T-68); never above componentwise
+///                probabilistic   the same, rounding errors taken for chance (T-74)
+///                order-aware     products and softmax in a known order (of a matrix unit it is not)
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
-///                shadow          every node; |computed - shadow| and what the shadow may be off: the error of this run
-///                                itself, enclosed (T-70)
-///                adjoint/any-order                     small outputs; every run of the arithmetic, sums in any order
-///                (T-71) adjoint/order-aware                   the same for sums in the declared order, where it is
-///                known seed-sum-gamma, seed-sum-gamma/note   graph outputs
-///                rounded-shadow  small outputs, where something is rounded to a narrow format: every run of the
-///                arithmetic, sums in any order (T-76)
-///   targets      shadow, adjoint/any-order, adjoint/order-aware, rounded-shadow
+///                shadow          every node; |computed - shadow|, and what the shadow may be off (T-70)
+///                adjoint/any-order       small outputs; every run of the arithmetic, sums in any order (T-71)
+///                adjoint/order-aware     the same for sums in the declared order, where it is known
+///                adjoint/probabilistic   the same in any order, rounding errors taken for chance (T-74)
+///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
+///                rounded-shadow          small outputs where something is rounded to a narrow format; every run, any
+///                                        order (T-76)
+///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
+///   targets      shadow, rounded-shadow, adjoint/...; attribution and condition where these names are wanted
 /// Guarantee: per BoundResult::guarantee: `shadow` is proven whatever made the run; the others are proven for runs of
 ///            this library's CPU evaluator that use IEEE 754 operations and correctly rounded functions only, else
 ///            conditional on BoundResult::condition; infinite where a recorded value is not finite

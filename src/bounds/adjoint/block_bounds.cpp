@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/adjoint/condition.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
@@ -27,7 +28,7 @@ public:
     const std::vector<std::vector<double>>& input_error = block_.input_error;
     const std::vector<std::vector<double>> exact_inputs(input_error.size());
     std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
-    if (question.any_order) trajectories.push_back(Trajectory::any_order);
+    if (question.follows_any_order()) trajectories.push_back(Trajectory::any_order);
     if (question.declared_order) trajectories.push_back(Trajectory::declared_order);
     for (const Trajectory trajectory : trajectories) {
       const bool is_exact = trajectory == trajectories.front();
@@ -48,7 +49,9 @@ public:
       for (std::size_t i = 0; i < question.attributed; ++i)
         bounds.targets[i].attribution = run.attribute(direction_of(network_, shadow_, seeds_[i]));
     }
-    if (question.any_order) bounds.any_order_conditions = deviations_[1].conditions;
+    if (question.conditioned > 0) add_conditions(question.conditioned, bounds);
+    if (question.chance.any()) add_chance(question.chance, bounds);
+    if (question.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
     if (question.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
     return bounds;
   }
@@ -126,6 +129,32 @@ private:
     for (std::size_t k = 0; k < weight.size(); ++k) {
       const double local = certificate.local[k / size];
       if (local > 0.0) weight[k] = std::max(weight[k], std::abs(adjoint[id][k]) / local);
+    }
+  }
+
+  void add_conditions(std::size_t count, BlockBounds& bounds) const {
+    const std::vector<std::vector<double>> magnitudes = approx_magnitudes(network_, shadow_, setting_);
+    for (std::size_t i = 0; i < count; ++i)
+      bounds.targets[i].condition =
+          approx_condition(network_, shadow_, direction_of(network_, shadow_, seeds_[i]), adjoints_[i], magnitudes);
+  }
+
+  /// T-74, T-75; what holds in any case holds here.
+  void add_chance(const ChanceFactors& factors, BlockBounds& bounds) const {
+    std::vector<Direction> directions;
+    for (const std::vector<Seed>& seeds : seeds_) directions.push_back(direction_of(network_, shadow_, seeds));
+    std::vector<ChanceBounds> all = chance_bounds(network_, shadow_, deviations_[1], directions, factors, setting_);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::vector<Certificate>& certificates = certificates_[i];
+      if (all[i].random_order) estimate_remainder(certificates[1].local, *all[i].random_order);
+      for (std::optional<ChanceBound>* bound : {&all[i].martingale, &all[i].random_order}) {
+        for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row) {
+          double& total = (*bound)->total[row];
+          if ((*bound)->patterns[row] == TermPattern::none) total = std::min(total, certificates[1].total[row]);
+          total = through_shadow(Magnitude(total), certificates.front().total[row]);
+        }
+      }
+      bounds.targets[i].chance = std::move(all[i]);
     }
   }
 

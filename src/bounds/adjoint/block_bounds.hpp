@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bounds/adjoint/attribution.hpp"
-#include "bounds/adjoint/sweep.hpp"
+#include "bounds/adjoint/chance_sweep.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"
 
@@ -14,9 +14,14 @@ namespace driftbound::bounds {
 struct AdjointQuestion {
   bool this_run = true;
   bool any_order = true;
-  bool declared_order = true;  ///< false where the order is not known
-  bool rounded = true;         ///< the rounded shadow, where the arithmetic has a narrow format
-  std::size_t attributed = 0;  ///< targets whose error is split up, from the first on
+  bool declared_order = true;   ///< false where the order is not known
+  bool rounded = true;          ///< the rounded shadow, where the arithmetic has a narrow format
+  std::size_t attributed = 0;   ///< targets whose error is split up, from the first on
+  std::size_t conditioned = 0;  ///< targets with condition numbers, from the first on
+  ChanceFactors chance;
+
+  /// Runs in any order are followed.
+  bool follows_any_order() const { return any_order || chance.any(); }
 };
 
 /// One block of samples of a run.
@@ -33,7 +38,9 @@ struct TargetCertificate {
   Certificate any_order, declared_order;  ///< of |any run - exact|
   Certificate rounded;                    ///< the same by the rounded shadow; empty where nothing is narrow
   RunEnclosures enclosures;               ///< by the rounded shadow
+  ChanceBounds chance;                    ///< of |any run - exact|
   std::optional<Attribution> attribution;
+  std::optional<Condition> condition;
 };
 
 /// All bounds by two trajectories for one block of samples.
@@ -48,7 +55,7 @@ struct BlockBounds {
 /// Shadow, radii and one sweep a target; where only this run is asked for, one number a row instead of radii, and the
 /// rest for rows only where that is not negligible.
 /// Guarantee: this run: proven, whatever made the run; any run: as body_rounding()
-/// Source:    docs/theory.md T-70, T-71, T-73, T-82
+/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-79, T-82
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,12 @@ constexpr const char* any_order_name = "adjoint/any-order";
 constexpr const char* attribution_name = "attribution";
 constexpr const char* declared_order_name = "adjoint/order-aware";
 constexpr const char* rounded_name = "rounded-shadow";
+constexpr const char* probabilistic_name = "adjoint/probabilistic";
+constexpr const char* statistical_name = "adjoint/statistical";
+constexpr const char* condition_name = "condition";
+constexpr double sigmas = 6.0;
+constexpr const char* random_order_condition =
+    "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -36,6 +43,18 @@ void append(Certificate& to, const Certificate& more) {
 void append(RunEnclosures& to, const RunEnclosures& more) {
   to.runs.insert(to.runs.end(), more.runs.begin(), more.runs.end());
   to.exact.insert(to.exact.end(), more.exact.begin(), more.exact.end());
+}
+
+void append(std::optional<ChanceBound>& to, const std::optional<ChanceBound>& more) {
+  if (!more) return;
+  append(to->total, more->total);
+  append(to->remainder, more->remainder);
+  to->patterns.insert(to->patterns.end(), more->patterns.begin(), more->patterns.end());
+}
+
+void append(Condition& to, const Condition& more) {
+  append(to.target, more.target);
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
 }
 
 void append(Attribution& to, const Attribution& more) {
@@ -73,14 +92,16 @@ public:
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);
     if (options.wants(attribution_name)) question_.attributed = options.targets.size();
+    if (options.wants(condition_name)) question_.conditioned = options.targets.size();
     find_targets();
     run_conditions_ = any_run_conditions(evaluation.graph);
+    ask_for_chance();
   }
 
   void add_to(Bounds& bounds) {
-    const bool asks = question_.this_run || question_.any_order || question_.declared_order || question_.rounded ||
-                      question_.attributed > 0;
-    if (!asks || rows_ == 0) return;
+    const bool asks = question_.this_run || question_.follows_any_order() || question_.declared_order ||
+                      question_.rounded || question_.attributed > 0 || question_.conditioned > 0;
+    if (rows_ == 0 || (!asks && refused_.empty())) return;
     const auto start = std::chrono::steady_clock::now();
     follow();
     const double seconds = seconds_since(start);
@@ -124,8 +145,20 @@ private:
     }
   }
 
+  /// The same factor for every target and sample, so that all bounds hold together.
+  void ask_for_chance() {
+    const bool wants_bound = options_.wants(probabilistic_name), wants_estimate = options_.wants(statistical_name);
+    if (rows_ == 0 || targets_.empty() || !(wants_bound || wants_estimate)) return;
+    refused_ = refused_by(setting_.machine);
+    if (!refused_.empty()) return;
+    const auto statements = static_cast<std::int64_t>(targets_.size()) * rows_;
+    if (wants_bound)
+      question_.chance.martingale = setting_.rules->tail_factor(options_.failure_probability, statements);
+    if (wants_estimate) question_.chance.random_order = sigmas;
+  }
+
   void note_conditions(Bounds& bounds) const {
-    if (!question_.any_order && !question_.declared_order && block_.ambiguous.empty()) return;
+    if (!question_.follows_any_order() && !question_.declared_order && block_.ambiguous.empty()) return;
     std::set<std::string> conditions = run_conditions_;
     if (!block_.ambiguous.empty())
       conditions.insert(block_.rounded_conditions.begin(), block_.rounded_conditions.end());
@@ -218,6 +251,9 @@ private:
       append(block_.targets[i].declared_order, row.targets[i].declared_order);
       append(block_.targets[i].rounded, row.targets[i].rounded);
       append(block_.targets[i].enclosures, row.targets[i].enclosures);
+      append(block_.targets[i].chance.martingale, row.targets[i].chance.martingale);
+      append(block_.targets[i].chance.random_order, row.targets[i].chance.random_order);
+      if (row.targets[i].condition) append(*block_.targets[i].condition, *row.targets[i].condition);
       if (row.targets[i].attribution) append(*block_.targets[i].attribution, *row.targets[i].attribution);
     }
   }
@@ -252,6 +288,55 @@ private:
     return conditions;
   }
 
+  /// A bound or an estimate that leaves roundings to chance. `bounds`: one for every part of the result, which has
+  /// `size` elements.
+  BoundResult by_chance(const char* name, const std::vector<const ChanceBound*>& bounds, std::size_t size,
+                        std::set<std::string> conditions, Shape shape, double seconds) const {
+    const bool is_estimate = std::string_view(name) == statistical_name;
+    conditions.insert(is_estimate ? random_order_condition : chance_condition);
+    std::vector<double> values(size, std::numeric_limits<double>::infinity()), remainder;
+    if (!bounds.empty()) remainder.resize(size);
+    for (std::size_t i = 0; !bounds.empty() && i < size; ++i) {
+      const ChanceBound& bound = *bounds[i % bounds.size()];
+      values[i] = bound.total.at(i / bounds.size());
+      remainder[i] = bound.remainder.at(i / bounds.size());
+    }
+    BoundResult result = any_run(name, conditions, std::move(shape), std::move(values), std::move(remainder), seconds);
+    result.theorem = is_estimate ? "T-75" : "T-74";
+    result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
+    result.not_applicable = refused_.empty() ? pattern_in(bounds) : refused_;
+    if (!is_estimate && refused_.empty())
+      result.failure_probability = failure_probability_of(question_.chance.martingale, static_cast<std::int64_t>(size));
+    return result;
+  }
+
+  static std::string pattern_in(const std::vector<const ChanceBound*>& bounds) {
+    for (const ChanceBound* bound : bounds) {
+      for (const TermPattern pattern : bound->patterns)
+        if (pattern != TermPattern::none) return describe(pattern);
+    }
+    return "";
+  }
+
+  using Chance = std::optional<ChanceBound> ChanceBounds::*;
+
+  bool wants(Chance which) const {
+    return options_.wants(which == &ChanceBounds::martingale ? probabilistic_name : statistical_name);
+  }
+
+  /// Both of them for the targets of one output, or for one target.
+  void add_by_chance(const std::vector<std::size_t>& targets, std::size_t size, const std::set<std::string>& conditions,
+                     const Shape& shape, double seconds, std::vector<BoundResult>& results) const {
+    for (const Chance which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
+      if (!wants(which)) continue;
+      std::vector<const ChanceBound*> bounds;
+      for (const std::size_t target : targets)
+        if (refused_.empty()) bounds.push_back(&*(block_.targets[target].chance.*which));
+      const char* name = which == &ChanceBounds::martingale ? probabilistic_name : statistical_name;
+      results.push_back(by_chance(name, bounds, size, conditions, shape, seconds));
+    }
+  }
+
   using Part = Certificate TargetCertificate::*;
 
   /// Per element and row, as the output's tensor has them.
@@ -279,6 +364,8 @@ private:
     if (question_.declared_order)
       add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
     if (!block_.ambiguous.empty()) add(rounded_name, &TargetCertificate::rounded, block_.rounded_conditions);
+    add_by_chance(output.targets, evaluation_.run.layers[output.node]->size(),
+                  conditions_of(output.node, block_.any_order_conditions), shape, seconds, layer.accumulated);
   }
 
   /// The adjoint's bound of an output of this run, where it is below that of the radii.
@@ -311,7 +398,11 @@ private:
       add(rounded_name, certificate.rounded, block_.rounded_conditions);
       result.enclosures = certificate.enclosures;
     }
+    add_by_chance({index}, static_cast<std::size_t>(rows_),
+                  target_conditions(options_.targets[index], block_.any_order_conditions), shape, seconds,
+                  result.bounds);
     result.attribution = certificate.attribution;
+    result.condition = certificate.condition;
     return result;
   }
 
@@ -339,6 +430,7 @@ private:
   std::vector<Target> targets_;
   std::vector<Output> outputs_;
   std::set<std::string> run_conditions_;
+  std::string refused_;  ///< why roundings are no matter of chance; empty: they are, or nobody asks
   BlockBounds block_;
 };
 

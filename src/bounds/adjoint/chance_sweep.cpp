@@ -1,0 +1,161 @@
+#include "bounds/adjoint/chance_sweep.hpp"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "bounds/adjoint/probabilistic.hpp"
+#include "bounds/adjoint/statistical.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// One model of all roundings of a network.
+struct Model {
+  NodeChance (*roundings)(const RoundingNode&, const Setting&) = nullptr;
+  double factor = 0.0;
+  std::vector<std::vector<double>> amplitudes;                 ///< by value; empty: none
+  std::vector<std::vector<std::vector<std::uint32_t>>> alike;  ///< by value and row
+};
+
+class ChanceSweep {
+public:
+  ChanceSweep(const Network& network, const Shadow& shadow, const Deviation& any_order, const ChanceFactors& factors,
+              const Setting& setting)
+      : network_(network), shadow_(shadow), any_order_(any_order), setting_(setting), patterns_(network.size()) {
+    if (factors.martingale > 0.0) add_model(martingale_roundings, factors.martingale);
+    if (factors.random_order > 0.0) add_model(estimate_roundings, factors.random_order);
+    for (const Node& node : network.nodes()) visit(node);
+    for (ValueId id = 0; id < network.size(); ++id)
+      fixed_are_exact_ = fixed_are_exact_ && (network.varies(id) || any_order.radii[id].element.empty());
+  }
+
+  /// One bound a model, in the order of ChanceFactors.
+  std::vector<ChanceBound> bounds_of(const Direction& direction) const {
+    std::vector<std::vector<double>> adjoints;
+    const std::vector<Certificate> certificates = sweep(network_, shadow_, rests_, direction, setting_, &adjoints);
+    const std::vector<TermPattern> patterns = patterns_behind(adjoints);
+    std::vector<ChanceBound> bounds;
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      ChanceBound bound{certificates[m].total, certificates[m].remainder, {}, patterns};
+      for (std::size_t row = 0; row < bound.total.size(); ++row) {
+        const Magnitude squares = squares_of(models_[m], adjoints, row);
+        const Magnitude total = setting_.rules->with_chance(Magnitude(bound.total[row]), squares, models_[m].factor);
+        if (fixed_are_exact_) bound.spread.push_back(with_chance(Magnitude(), squares, models_[m].factor).value());
+        const bool applies = patterns[row] == TermPattern::none;
+        bound.total[row] = applies ? total.value() : std::numeric_limits<double>::infinity();
+      }
+      bounds.push_back(std::move(bound));
+    }
+    return bounds;
+  }
+
+private:
+  void add_model(NodeChance (*roundings)(const RoundingNode&, const Setting&), double factor) {
+    models_.push_back({roundings, factor, std::vector<std::vector<double>>(network_.size()),
+                       std::vector<std::vector<std::vector<std::uint32_t>>>(network_.size())});
+    rests_.push_back(any_order_);
+  }
+
+  void visit(const Node& node) {
+    const ValueId id = node.output;
+    if (!network_.varies(id) || any_order_.added[id].empty()) return;
+    RoundingNode rounding{shadow_.view_of(node), {}, {}, any_order_.added[id], shadow_.error[id]};
+    for (const ValueId input : node.inputs) rounding.operand_radii.emplace_back(any_order_.radii[input].element);
+    rounding.moved = moved(id);
+    if (is_plain_sum(rounding.view)) {
+      rounding.sums = sums_of(rounding, setting_);
+      patterns_[id] = patterns_of(rounding);
+    }
+    for (std::size_t m = 0; m < models_.size(); ++m) {
+      Model& model = models_[m];
+      NodeChance chance = model.roundings(rounding, setting_);
+      rests_[m].added[id] = std::move(chance.rest);
+      if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
+      model.amplitudes[id] = std::move(chance.amplitudes);
+    }
+  }
+
+  /// The run's value lies within its radius of the shadow's, and f(its operands) within a local error of that.
+  std::vector<double> moved(ValueId id) const {
+    const std::vector<double>& radius = any_order_.radii[id].element;
+    std::vector<double> moved = any_order_.added[id];
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = (Magnitude(moved[i]) + radius_at(radius, i)).value();
+    return moved;
+  }
+
+  std::vector<std::vector<std::uint32_t>> alike_by_row(ValueId id, const std::vector<double>& amplitudes) const {
+    std::vector<std::vector<std::uint32_t>> alike;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(network_.rows(id)); ++row)
+      alike.push_back(
+          setting_.rules->elements_alike(row_of(id, shadow_.values[id].values, row), row_of(id, amplitudes, row)));
+    return alike;
+  }
+
+  Magnitude squares_of(const Model& model, const std::vector<std::vector<double>>& adjoints, std::size_t row) const {
+    Magnitude squares;
+    for (ValueId id = 0; id < network_.size(); ++id) {
+      if (adjoints[id].empty() || model.amplitudes[id].empty()) continue;
+      squares += setting_.rules->weighted_squares(row_of(id, adjoints[id], row), row_of(id, model.amplitudes[id], row),
+                                                  model.alike[id][row]);
+    }
+    return squares;
+  }
+
+  /// The first pattern among sums that a target depends on, for every row.
+  std::vector<TermPattern> patterns_behind(const std::vector<std::vector<double>>& adjoints) const {
+    std::vector<TermPattern> behind(static_cast<std::size_t>(network_.rows()), TermPattern::none);
+    for (ValueId id = 0; id < network_.size(); ++id) {
+      if (adjoints[id].empty() || patterns_[id].empty()) continue;
+      const std::size_t size = patterns_[id].size() / static_cast<std::size_t>(network_.rows(id));
+      for (std::size_t i = 0; i < patterns_[id].size(); ++i) {
+        TermPattern& of_row = behind[i / size];
+        if (adjoints[id][i] != 0.0 && of_row == TermPattern::none) of_row = patterns_[id][i];
+      }
+    }
+    return behind;
+  }
+
+  std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
+    const std::size_t size = values.size() / static_cast<std::size_t>(network_.rows(id));
+    return std::span(values).subspan(row * size, size);
+  }
+
+  const Network& network_;
+  const Shadow& shadow_;
+  const Deviation& any_order_;
+  const Setting& setting_;
+  bool fixed_are_exact_ = true;  ///< values that are the same for all samples
+  std::vector<Model> models_;
+  std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
+  std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
+};
+
+}  // namespace
+
+void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate) {
+  constexpr double slack = 3.0;
+  for (std::size_t row = 0; row < estimate.spread.size(); ++row) {
+    const double share = slack * estimate.spread[row] / local[row];
+    if (!(share < 1.0) || !std::isfinite(estimate.total[row])) continue;
+    estimate.total[row] -= (1.0 - share) * estimate.remainder[row];
+    estimate.remainder[row] *= share;
+  }
+}
+
+std::vector<ChanceBounds> chance_bounds(const Network& network, const Shadow& shadow, const Deviation& any_order,
+                                        std::span<const Direction> directions, const ChanceFactors& factors,
+                                        const Setting& setting) {
+  const ChanceSweep chance(network, shadow, any_order, factors, setting);
+  std::vector<ChanceBounds> all;
+  for (const Direction& direction : directions) {
+    std::vector<ChanceBound> of_models = chance.bounds_of(direction);
+    ChanceBounds bounds;
+    if (factors.random_order > 0.0) bounds.random_order = std::move(of_models.back());
+    if (factors.martingale > 0.0) bounds.martingale = std::move(of_models.front());
+    all.push_back(std::move(bounds));
+  }
+  return all;
+}
+
+}  // namespace driftbound::bounds

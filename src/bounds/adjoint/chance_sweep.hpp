@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bounds/adjoint/sweep.hpp"
+#include "bounds/chance.hpp"
+
+namespace driftbound::bounds {
+
+/// How many roots of summed squares a target's error may be; 0: not asked for.
+struct ChanceFactors {
+  double martingale = 0.0;    ///< lambda of T-74
+  double random_order = 0.0;  ///< sigmas of T-75
+  bool any() const { return martingale > 0.0 || random_order > 0.0; }
+};
+
+/// Bounds of |c.(run - shadow)| of one target where roundings are left to chance, one entry a sample.
+struct ChanceBound {
+  std::vector<double> total;          ///< infinite where a pattern says that chance does not rule
+  std::vector<double> remainder;      ///< curvature, kinks and fixed operands in it
+  std::vector<double> spread;         ///< what is left to chance in it; empty where fixed operands are in the remainder
+  std::vector<TermPattern> patterns;  ///< of sums that the target depends on
+};
+
+/// Takes radii, in the remainder of an estimate, for no more than three times the share of the worst case that it has
+/// in local errors. Shapes:    `local` of any order, one entry a sample Source:    docs/theory.md T-75
+void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate);
+
+struct ChanceBounds {
+  std::optional<ChanceBound> martingale, random_order;
+};
+
+/// Any run against the shadow. The rounding errors of the model add up by their squares; all else is charged as T-71
+/// has it.
+/// Shapes:    one entry a direction
+/// Source:    docs/theory.md T-74, T-75
+std::vector<ChanceBounds> chance_bounds(const Network& network, const Shadow& shadow, const Deviation& any_order,
+                                        std::span<const Direction> directions, const ChanceFactors& factors,
+                                        const Setting& setting);
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bounds/machine.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+
+// Rounding errors left to chance: what T-74 and T-75 have in common.
+
+/// lambda with 2 n e^(-lambda^2 / 2) <= p: sums of n sets of martingale differences stay within lambda roots of their
+/// squares together with probability at least 1 - p.
+/// Domain:    0 < p <= 1, n >= 1
+/// Source:    docs/theory.md T-74
+double tail_factor(double failure_probability, std::int64_t statements);
+
+/// 2 n e^(-lambda^2 / 2), rounded up; at most 1.
+/// Source:    docs/theory.md T-74
+double failure_probability_of(double tail_factor, std::int64_t statements);
+
+/// rest + lambda sqrt(squares).
+/// Source:    docs/theory.md T-74
+Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor);
+
+/// sum over sets of elements that err alike of (sum |d_i|)^2 (max c_i)^2. `alike` names a member of each element's set;
+/// empty: every element errs by itself. An infinite amplitude counts where d is 0 too.
+/// Shapes:    one entry an element
+/// Source:    docs/theory.md T-74
+Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
+                           std::span<const std::uint32_t> alike);
+
+/// Sets of elements with the same value and the same amplitude: they may be the same computation. Empty where no two
+/// are.
+/// Source:    docs/theory.md T-74
+std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
+
+/// What T-74 takes for granted of rounding errors.
+inline constexpr const char* chance_condition =
+    "the error of every rounding to nearest has mean 0 whatever the errors before it were, and orders of summation are "
+    "fixed beforehand (T-74)";
+
+/// Why rounding errors of this arithmetic are no matter of chance; empty where they may be taken for one.
+/// Source:    docs/theory.md T-74
+std::string refused_by(const Machine& machine);
+
+/// Why the roundings of one sum are no matter of chance.
+enum class TermPattern : char { none, constant, stagnant };
+std::string describe(TermPattern pattern);
+
+/// What is known of the products of a sum: upper bounds but for a factor of 1 + 2^-10.
+struct TermMoments {
+  std::int64_t count = 0;  ///< of those that are not 0, or more
+  double total = 0.0;      ///< of their magnitudes
+  double squares = 0.0;
+};
+
+/// Whether 2^4 terms or more have one magnitude within a factor of 1 + 2^-8 (constant), or one of 2^8 terms or more is
+/// above 2^12 times the median of the others (stagnant). Zeros are no terms. The magnitudes are reordered.
+/// Source:    docs/theory.md T-75
+TermPattern pattern_of(std::vector<double>& magnitudes);
+
+/// Whether terms with these moments can be constant or stagnant at all.
+/// Source:    docs/theory.md T-75
+bool may_have_pattern(const TermMoments& moments);
+
+/// pattern_of() for every sum of a product.
+/// Shapes:    a, b magnitudes as the operands of the plan; moments and result [batches * m * n]
+/// Source:    docs/theory.md T-75
+std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                                     std::span<const TermMoments> moments);
+
+}  // namespace driftbound::bounds

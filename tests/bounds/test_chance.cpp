@@ -1,0 +1,293 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/chance_sweep.hpp"
+#include "bounds/adjoint/statistical.hpp"
+#include "bounds/chance.hpp"
+#include "support/chance_checks.hpp"
+
+// Bounds that leave rounding errors to chance, against enumerations and permutations.
+
+using namespace checks;
+
+namespace {
+
+constexpr double u = 0x1p-24;
+
+/// One sum in float32, from left to right.
+struct LongSum {
+  std::vector<float> terms;
+
+  double error() const {
+    float sum = 0.0f;
+    Real exact;
+    for (const float term : terms) {
+      sum += term;
+      exact += Real(static_cast<double>(term));
+    }
+    return (Real(static_cast<double>(sum)) - exact).to_double();
+  }
+  double estimate_sigma() const {
+    double sum = 0.0, squares = 0.0;
+    for (const float term : terms) {
+      sum += static_cast<double>(term);
+      squares += static_cast<double>(term) * static_cast<double>(term);
+    }
+    return u * std::sqrt(bounds::estimate_sum_variance({static_cast<double>(terms.size()), squares, sum, 0.0, false}));
+  }
+
+  Bounds bounds(ArithmeticModel arithmetic) const {
+    const auto n = static_cast<std::int64_t>(terms.size());
+    Tensor<double> a({1, n}), ones({n, 1}, std::vector<double>(terms.size(), 1.0));
+    float sum = 0.0f;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      a.values[i] = static_cast<double>(terms[i]);
+      sum += terms[i];
+    }
+    OneNode one = one_node(op::MatMul{}, {a, ones}, {{1, 1}, {static_cast<double>(sum)}}, arithmetic);
+    one.trace.provenance = foreign_provenance;
+    BoundOptions options;
+    options.targets = {{{0, 0}, std::nullopt}};
+    return bound(one.graph, one.trace, options);
+  }
+  Bounds bounds() const { return bounds(cpu_arithmetic("fp32", parse_summation_order("sequential"))); }
+};
+
+const std::vector<std::string> by_chance = {"adjoint/probabilistic", "adjoint/statistical"};
+
+void check_not_applicable(const Bounds& bounds, const std::string& reason) {
+  for (const std::string& name : by_chance) {
+    CAPTURE(name);
+    const BoundResult* of_output = find_bound(bounds.layers.back().accumulated, name);
+    const BoundResult* of_target = find_bound(bounds.targets.at(0).bounds, name);
+    REQUIRE(of_output != nullptr);
+    REQUIRE(of_target != nullptr);
+    CHECK(std::isinf(of_output->values.values[0]));
+    CHECK(std::isinf(of_target->values.values[0]));
+    CHECK(of_output->not_applicable.find(reason) != std::string::npos);
+    CHECK(of_target->not_applicable == of_output->not_applicable);
+  }
+}
+
+LongSum constant_terms() {
+  return {std::vector<float>(4096, 0.1f)};
+}
+
+LongSum stagnating_terms() {
+  LongSum sum{std::vector<float>(4096, 0x1.8p-25f)};
+  sum.terms[0] = 1.0f;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("walks of equal steps leave lambda roots no more often than stated, to the ninth digit of a probability") {
+  CHECK(check_tails(bounds::default_rules()) == 0);
+  for (const double p : {0.5, 1e-3, 1e-9, 1e-200}) {
+    for (const std::int64_t statements : {std::int64_t{1}, std::int64_t{1} << 40}) {
+      const double factor = bounds::tail_factor(p, statements);
+      const double stated = bounds::failure_probability_of(factor, statements);
+      CHECK(stated <= p);
+      CHECK(stated >= (1.0 - 1e-9) * p);
+      const Real exact =
+          Real(2.0 * static_cast<double>(statements)) * (Real(-0.5) * Real(factor) * Real(factor)).apply(mpfr_exp);
+      CHECK(exact <= Real(stated));
+    }
+  }
+}
+
+TEST_CASE("no tree of few bits has roundings with larger squares than T-74 adds up") {
+  const Tally tally = check_squares(bounds::default_rules(), 20000 * test_multiplier(), 742);
+  INFO(tally.first_violation);
+  CHECK(tally.violations == 0);
+  MESSAGE("closest approach " << tally.utilisation);
+  CHECK(tally.utilisation >= 0.9);
+}
+
+TEST_CASE("among all signs of rounding errors no more leave the probabilistic bound than stated (T-74)") {
+  double largest_share = 0.0;
+  for (const SignRuns& runs : sign_runs(741)) {
+    for (const double p : {0.9, 0.5, 0.27, 0.1, 0.01}) {
+      const BoundResult result = probabilistic_bound(runs, p, bounds::default_rules());
+      REQUIRE(result.failure_probability);
+      CHECK(*result.failure_probability <= p);
+      CHECK(result.guarantee == Guarantee::probabilistic);
+      const double frequency = runs.frequency_above(result.values.values[0]);
+      CHECK(frequency <= *result.failure_probability);
+      largest_share = std::max(largest_share, frequency / p);
+    }
+  }
+  MESSAGE("largest frequency / stated probability " << largest_share);
+  CHECK(largest_share > 0.01);
+}
+
+TEST_CASE("what is not modelled goes in at full size: a function that is always off the same way (T-74)") {
+  CHECK(check_function_at_full_size(bounds::default_rules()) == 0);
+}
+
+TEST_CASE("a probabilistic bound of one sum is below that of any order, and runs stay within it") {
+  Generator generator(743);
+  for (int repetition = 0; repetition < 50 * test_multiplier(); ++repetition) {
+    LongSum sum;
+    for (int k = 0; k < 512; ++k) sum.terms.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
+    const Bounds bounds = sum.bounds();
+    const BoundResult* local = find_bound(bounds.layers[0].local, "probabilistic");
+    const BoundResult* any_order = find_bound(bounds.layers[0].local, "partial-sums");
+    REQUIRE(local != nullptr);
+    CHECK(local->theorem == "T-74");
+    CHECK(local->failure_probability.value_or(1.0) <= 1e-9);
+    CHECK(local->values.values[0] < 0.5 * any_order->values.values[0]);
+    CHECK(std::abs(sum.error()) <= local->values.values[0]);
+    const BoundResult* whole = find_bound(bounds.layers[0].accumulated, "adjoint/probabilistic");
+    CHECK(whole->values.values[0] == doctest::Approx(local->values.values[0]).epsilon(0.05));
+    const BoundResult* estimate = find_bound(bounds.layers[0].accumulated, "adjoint/statistical");
+    CHECK(estimate->guarantee == Guarantee::heuristic);
+    CHECK(estimate->values.values[0] < whole->values.values[0]);
+    CHECK(std::abs(sum.error()) <= estimate->values.values[0]);
+  }
+}
+
+TEST_CASE("the mean square of partial sums over all permutations is that of T-75") {
+  Generator generator(751);
+  for (const std::size_t n : std::vector<std::size_t>{1, 2, 3, 5, 7}) {
+    std::vector<double> terms;
+    for (std::size_t k = 0; k < n; ++k) terms.push_back(std::round(uniform(generator, -64.0, 64.0)));
+    std::sort(terms.begin(), terms.end());
+    double mean = 0.0, permutations = 0.0, sum = 0.0, squares = 0.0;
+    for (const double term : terms) {
+      sum += term;
+      squares += term * term;
+    }
+    std::vector<std::size_t> order(n);
+    for (std::size_t k = 0; k < n; ++k) order[k] = k;
+    do {
+      double partial = 0.0;
+      for (const std::size_t k : order) {
+        partial += terms[k];
+        mean += partial * partial;
+      }
+      permutations += 1.0;
+    } while (std::next_permutation(order.begin(), order.end()));
+    const double estimate = bounds::estimate_sum_variance({static_cast<double>(n), squares, sum, 0.0, false});
+    CHECK(estimate == doctest::Approx(0.18 * mean / permutations));
+  }
+}
+
+TEST_CASE("rounding errors of random permutations have the variance of T-75") {
+  Generator generator(752);
+  for (const double low : {-1.0, -0.5, 0.0}) {
+    LongSum sum;
+    for (int k = 0; k < 256; ++k) sum.terms.push_back(static_cast<float>(uniform(generator, low, 1.0)));
+    double squares = 0.0;
+    constexpr int permutations = 4000;
+    for (int repetition = 0; repetition < permutations; ++repetition) {
+      std::shuffle(sum.terms.begin(), sum.terms.end(), generator);
+      squares += sum.error() * sum.error();
+    }
+    const double ratio = std::sqrt(squares / permutations) / sum.estimate_sigma();
+    MESSAGE("terms from " << low << ": standard deviation " << ratio << " of the estimate");
+    CHECK(ratio > 0.7);
+    CHECK(ratio < 1.25);
+  }
+}
+
+TEST_CASE("constant data exceed the estimate, and it is not applicable to them") {
+  const LongSum sum = constant_terms();
+  CHECK(std::abs(sum.error()) > 6.0 * sum.estimate_sigma());
+  const Bounds bounds = sum.bounds();
+  check_not_applicable(bounds, "of one magnitude");
+  const BoundResult* local = find_bound(bounds.layers[0].local, "probabilistic");
+  CHECK(std::isinf(local->values.values[0]));
+  CHECK(local->not_applicable.find("of one magnitude") != std::string::npos);
+}
+
+TEST_CASE("stagnation exceeds the estimate, and it is not applicable to that") {
+  const LongSum sum = stagnating_terms();
+  CHECK(std::abs(sum.error()) > 6.0 * sum.estimate_sigma());
+  check_not_applicable(sum.bounds(), "times the median");
+}
+
+TEST_CASE("an accumulator that does not round to nearest, flushes, or is a matrix unit's is no matter of chance") {
+  const LongSum sum{{0.5f, 0.25f, 0.3f}};
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  arithmetic.rounding = Rounding::toward_zero;
+  check_not_applicable(sum.bounds(arithmetic), "does not round to nearest");
+  arithmetic.rounding = Rounding::nearest_even;
+  arithmetic.flushes_subnormals = true;
+  check_not_applicable(sum.bounds(arithmetic), "flushed");
+  arithmetic.flushes_subnormals = false;
+  arithmetic.tensor_core = TensorCore{23, 4};
+  check_not_applicable(sum.bounds(arithmetic), "matrix unit");
+  arithmetic.tensor_core.reset();
+  arithmetic.reduced_reduction = ReducedReduction{FormatId::bf16, 2};
+  check_not_applicable(sum.bounds(arithmetic), "narrower format");
+}
+
+TEST_CASE("patterns of terms are found, and moments never rule one out that is there") {
+  Generator generator(753);
+  int constant = 0, stagnant = 0, neither = 0;
+  for (int repetition = 0; repetition < 3000; ++repetition) {
+    const std::size_t n = 1 + generator() % 600;
+    const double spread = generator() % 3 == 0 ? 0x1.4p-8 : generator() % 2 == 0 ? 0x1p-9 : 1.0;
+    std::vector<double> terms;
+    for (std::size_t k = 0; k < n; ++k) terms.push_back(1.0 + spread * uniform(generator, 0.0, 1.0));
+    if (generator() % 3 == 0) terms[0] = uniform(generator, 1.0, 10000.0);
+    bounds::TermMoments moments{static_cast<std::int64_t>(n), 0.0, 0.0};
+    for (const double term : terms) {
+      moments.total += term;
+      moments.squares += term * term;
+    }
+    std::vector<double> sorted = terms;
+    std::sort(sorted.begin(), sorted.end());
+    const bool is_constant = n >= 16 && sorted.back() <= (1.0 + 0x1p-8) * sorted.front();
+    const bool is_stagnant = n > 256 && sorted.back() > 4096.0 * sorted[(n - 1) / 2];
+    const bounds::TermPattern pattern = bounds::pattern_of(terms);
+    CHECK((pattern == bounds::TermPattern::constant) == is_constant);
+    CHECK((pattern == bounds::TermPattern::stagnant) == is_stagnant);
+    if (is_constant || is_stagnant) CHECK(bounds::may_have_pattern(moments));
+    constant += is_constant ? 1 : 0;
+    stagnant += is_stagnant ? 1 : 0;
+    neither += bounds::may_have_pattern(moments) ? 0 : 1;
+  }
+  CHECK(constant > 50);
+  CHECK(stagnant > 50);
+  CHECK(neither > 50);
+}
+
+TEST_CASE("an estimate takes radii for three times its own share of the worst case, where it knows that (T-75)") {
+  using bounds::ChanceBound;
+  const double infinity = std::numeric_limits<double>::infinity();
+  ChanceBound estimate{{10.0, 10.0, infinity}, {8.0, 8.0, infinity}, {1.0, 12.0, 1.0}, {}};
+  bounds::estimate_remainder({30.0, 30.0, 30.0}, estimate);
+  CHECK(estimate.total[0] == doctest::Approx(2.8));
+  CHECK(estimate.remainder[0] == doctest::Approx(0.8));
+  CHECK(estimate.total[1] == 10.0);
+  CHECK(std::isinf(estimate.total[2]));
+  ChanceBound with_fixed_operands{{10.0}, {8.0}, {}, {}};
+  bounds::estimate_remainder({30.0}, with_fixed_operands);
+  CHECK(with_fixed_operands.total[0] == 10.0);
+}
+
+TEST_CASE("elements that err alike are weighted together") {
+  const std::vector<double> d = {1.0, -2.0, 3.0, 4.0}, c = {1.0, 1.0, 1.0, 2.0};
+  CHECK(bounds::weighted_squares(d, c, {}).value() == doctest::Approx(78.0));
+  const std::vector<std::uint32_t> alike = bounds::elements_alike(std::vector<double>{5.0, 5.0, 6.0, 5.0}, c);
+  CHECK(alike == std::vector<std::uint32_t>{0, 0, 2, 3});
+  CHECK(bounds::weighted_squares(d, c, alike).value() == doctest::Approx(82.0));
+  CHECK(bounds::elements_alike(std::vector<double>{5.0, 6.0, 7.0, 5.0}, c).empty());
+  CHECK(check_weights(bounds::default_rules()) == 0);
+}
+
+TEST_CASE("a failure probability lies between 0 and 1") {
+  const Graph graph = sign_runs(1)[0].graph();
+  for (const double p : {0.0, 1.0, -1.0, std::nan("")}) {
+    BoundOptions options;
+    options.failure_probability = p;
+    CHECK_THROWS_AS(Bounder(graph, options), InvalidArgument);
+  }
+}

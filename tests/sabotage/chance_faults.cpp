@@ -1,0 +1,75 @@
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sabotage/faults.hpp"
+#include "support/chance_checks.hpp"
+
+// Faults in the bounds that leave rounding errors to chance (T-74).
+
+namespace checks {
+namespace {
+
+using bounds::Rules;
+
+std::int64_t squares(const Rules& rules) {
+  return check_squares(rules, 2000, 745).violations;
+}
+
+}  // namespace
+
+std::vector<BoundFault> chance_faults() {
+  return {
+      {"lambda halves",
+       [](Rules& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * bounds::tail_factor(p, n); }; },
+       check_tails},
+      {"lambda is that of one statement",
+       [](Rules& r) { r.tail_factor = [](double p, std::int64_t) { return bounds::tail_factor(p, 1); }; }, check_tails},
+      {"squares of partial sums halve",
+       [](Rules& r) {
+         r.partial_sums_squares = [](const bounds::TermSizes& terms, const bounds::Machine& machine) {
+           return Magnitude(0.5) * bounds::partial_sums_squares(terms, machine);
+         };
+       },
+       squares},
+      {"squares of products are forgotten",
+       [](Rules& r) {
+         r.partial_sums_squares = [](const bounds::TermSizes& terms, const bounds::Machine& machine) {
+           bounds::TermSizes stored = terms;
+           stored.rounded = Magnitude();
+           return bounds::partial_sums_squares(stored, machine);
+         };
+       },
+       squares},
+      {"what is not left to chance is forgotten",
+       [](Rules& r) {
+         r.with_chance = [](Magnitude, Magnitude all, double factor) {
+           return bounds::with_chance(Magnitude(), all, factor);
+         };
+       },
+       check_function_at_full_size},
+      {"lambda is left out",
+       [](Rules& r) {
+         r.with_chance = [](Magnitude rest, Magnitude all, double) { return bounds::with_chance(rest, all, 1.0); };
+       },
+       check_sign_runs},
+      {"squares are not weighted by the adjoint",
+       [](Rules& r) {
+         r.weighted_squares = [](std::span<const double> d, std::span<const double> c,
+                                 std::span<const std::uint32_t> alike) {
+           return bounds::weighted_squares(std::vector<double>(d.size(), 1.0), c, alike);
+         };
+       },
+       check_weights},
+      {"elements that err alike are taken for independent",
+       [](Rules& r) {
+         r.elements_alike = [](std::span<const double>, std::span<const double>) {
+           return std::vector<std::uint32_t>();
+         };
+       },
+       check_weights},
+  };
+}
+
+}  // namespace checks
