@@ -268,8 +268,9 @@ BlockBounds block_bounds(const Network& network, const RecordedBlock& block, con
   const auto in_full = [&](const Network& rows, const RecordedBlock& part) {
     return Block(rows, part, setting, weights).run(targets, question, weights);
   };
-  const bool any_run = question.any_order || question.declared_order || question.rounded;
-  const bool only_this_run = question.this_run && !any_run && question.attributed == 0;
+  const bool any_run = question.follows_any_order() || question.declared_order || question.rounded;
+  const bool is_split = question.attributed > 0 || question.conditioned > 0;
+  const bool only_this_run = question.this_run && !any_run && !is_split;
   auto quick = only_this_run ? row_bounds(network, block, targets, setting, weights) : std::nullopt;
   if (!quick) return in_full(network, block);
   if (quick->open.empty()) return std::move(quick->bounds);
