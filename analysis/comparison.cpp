@@ -127,6 +127,9 @@ BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
   result.condition = bound.condition;
   if (other && other->condition != bound.condition)
     result.condition += (result.condition.empty() || other->condition.empty() ? "" : "; ") + other->condition;
+  if (bound.failure_probability || (other && other->failure_probability))
+    result.failure_probability =
+        add_up(bound.failure_probability.value_or(0.0), other ? other->failure_probability.value_or(0.0) : 0.0);
   result.seconds = bound.seconds;
   return result;
 }

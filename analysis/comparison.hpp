@@ -36,6 +36,7 @@ struct BoundSummary {
   Question question = Question::this_run;
   std::string theorem;
   std::string condition;
+  std::optional<double> failure_probability;  ///< of a probabilistic bound: that any value of any sample is above it
   double max_bound = 0.0;
   double max_utilisation = 0.0;  ///< |computed - mid| / bound, 0/0 = 0
   double approach =
@@ -57,8 +58,8 @@ struct BoundSummary {
   /// The error itself, enclosed (T-70), or that and what other runs may add (T-76): it is used up by design, and says
   /// nothing of how large errors may be.
   bool is_measurement() const { return is_close_by_design(name); }
-  /// Whether it belongs to the answers about every run: folklore is about this run.
-  bool answers() const { return gives_verdict() || question == Question::any_run; }
+  /// Whether it belongs to the answers: folklore, a heuristic about this run, does not.
+  bool answers() const { return guarantee != Guarantee::heuristic || question == Question::any_run; }
   /// Whether it is asked of this bound that it decides where it is finite.
   bool must_decide() const { return gives_verdict() && !is_measurement(); }
   /// Whether anything was found to hold or not.

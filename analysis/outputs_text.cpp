@@ -55,6 +55,17 @@ std::string smallest_line(const OutputSummary& output) {
   return "";
 }
 
+/// What probabilistic bounds fail with.
+std::string failure_lines(const OutputSummary& output) {
+  std::string text;
+  for (const BoundSummary& bound : output.scope.bounds) {
+    if (bound.failure_probability)
+      text += fmt::format("    {} fails with a probability of at most {} ({})\n", bound.name,
+                          error_text(*bound.failure_probability), bound.theorem);
+  }
+  return text;
+}
+
 std::string folklore_line(const OutputSummary& output) {
   const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
   if (!folklore || folklore->violations == 0) return "";
@@ -71,8 +82,8 @@ std::string chance_lines(const OutputSummary& output) {
   std::string text;
   for (const BoundSummary& bound : output.scope.bounds) {
     if (bound.failure_probability)
-      text += indented(fmt::format("{} fails with probability {} at most, if rounding errors have mean 0", bound.name,
-                                   error_text(*bound.failure_probability)));
+      text += indented(fmt::format("{} fails with probability {} at most, {}", bound.name,
+                                   error_text(*bound.failure_probability), model_of(bound)));
     if (!bound.not_applicable.empty())
       text += indented(fmt::format("{} not applicable to {} of {} values: {}", bound.name, bound.without_statement,
                                    bound.without_statement + bound.checked, bound.not_applicable));

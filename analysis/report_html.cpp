@@ -101,10 +101,8 @@ std::string chance_notes(const ScopeSummary& scope) {
   std::string text;
   for (const BoundSummary& bound : scope.bounds) {
     if (bound.failure_probability)
-      text += fmt::format(
-          "<p class=\"note\">{} fails with probability {} at most, if rounding errors have mean "
-          "0.</p>\n",
-          escape_markup(bound.name), number(*bound.failure_probability));
+      text += fmt::format("<p class=\"note\">{} fails with probability {} at most, {}.</p>\n",
+                          escape_markup(bound.name), number(*bound.failure_probability), model_of(bound));
     if (!bound.not_applicable.empty())
       text += fmt::format("<p class=\"note\">{} does not apply to {} of {} values: {}.</p>\n",
                           escape_markup(bound.name), bound.without_statement, bound.without_statement + bound.checked,

@@ -48,6 +48,7 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
       summary.failure_probability =
           add_up(summary.failure_probability.value_or(0.0), *bounds[i].description->failure_probability);
     if (summary.not_applicable.empty()) summary.not_applicable = bounds[i].description->not_applicable;
+    if (bounds[i].description->guarantee == Guarantee::probabilistic) summary.theorem = bounds[i].description->theorem;
     const std::string& condition = bounds[i].description->condition;
     if (summary.condition.find(condition) == std::string::npos)
       summary.condition += (summary.condition.empty() ? "" : "; ") + condition;

@@ -63,6 +63,10 @@ const char* mark_of(Status status) {
   return "";
 }
 
+std::string_view model_of(const BoundSummary& bound) {
+  return bound.condition.empty() ? "over random bits of this program" : "if rounding errors have mean 0";
+}
+
 std::string_view words_of(Question question) {
   return question == Question::this_run ? "this run" : "any run";
 }

@@ -17,6 +17,9 @@ struct Painter {
 const char* colour_of(Status status);
 const char* mark_of(Status status);
 
+/// What a probabilistic bound stands on: "if rounding errors have mean 0", "over random bits of this program".
+std::string_view model_of(const BoundSummary& bound);
+
 /// The question that a bound answers: "this run", "any run".
 std::string_view words_of(Question question);
 

@@ -8,6 +8,7 @@
 #include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/adjoint/narrow_rules.hpp"
 #include "bounds/adjoint/norm_rules.hpp"
+#include "bounds/adjoint/sketch_rules.hpp"
 #include "bounds/adjoint/trajectory_rules.hpp"
 #include "bounds/chance.hpp"
 #include "bounds/elementary.hpp"
@@ -158,6 +159,7 @@ struct Rules {
   TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
   NarrowRules narrow;                                 // T-76
   RowKernels rows = fastest_row_kernels();            // T-81: the same for rows of numbers
+  SketchRules sketch;                                 // T-78
 };
 
 }  // namespace driftbound::bounds

@@ -54,6 +54,26 @@ TEST_CASE("a violated heuristic is counted and leaves the verdict alone") {
   CHECK(comparison.layers[0].local.bounds[1].violations == 1);
 }
 
+TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up what it fails with") {
+  HandMade made;
+  BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);
+  shadow.failure_probability = 0x1p-30;
+  shadow.values.values[2] = 0.125;
+  made.bounds.layers[0].accumulated.push_back(shadow);
+  shift_exact(made, 2, 0.25);
+  made.accumulated = made.local;
+  Comparer comparer(made.graph, {}, 0.5);
+  for (const std::int64_t first : {0, 3})
+    comparer.add(made.layout, made.trace, made.accumulated, made.local, made.bounds, first);
+  const Comparison comparison = comparer.finish();
+  CHECK(comparison.verdict == Status::holds);
+  const BoundSummary* summary = find_bound(comparison.outputs.at(0).scope, "shadow");
+  REQUIRE(summary != nullptr);
+  CHECK(summary->violations == 2);
+  CHECK(summary->failure_probability == 0x1p-29);
+  CHECK(!find_bound(comparison.outputs.at(0).scope, "forward")->failure_probability.has_value());
+}
+
 TEST_CASE("a radius that straddles the bound is undecided, never a holding verdict") {
   HandMade made;
   shift_exact(made, 2, 1.0);

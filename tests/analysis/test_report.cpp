@@ -48,6 +48,20 @@ TEST_CASE("numbers that are not finite are strings in JSON") {
   CHECK(schema_errors(schema_file, json) == "");
 }
 
+TEST_CASE("reports say with what probability a bound fails") {
+  HandMade made;
+  BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);
+  shadow.failure_probability = 1e-9;
+  made.bounds.layers[0].accumulated.push_back(shadow);
+  const Report report = made.report();
+  const nlohmann::json bounds = nlohmann::json::parse(to_json(report))["layers"][0]["accumulated"]["bounds"];
+  CHECK(bounds.at(0)["failure_probability"].is_null());
+  CHECK(bounds.at(2)["failure_probability"] == 1e-9);
+  CHECK(to_text(report, {}).find("shadow fails with probability 1.0e-9 at most, over random bits") !=
+        std::string::npos);
+  CHECK(to_html(report).find("at most, over random bits of this program") != std::string::npos);
+}
+
 TEST_CASE("the worst element is given in decimal and as a hex float that reads back exactly") {
   HandMade made;
   made.local.layers[0].values[0] = exact_ball(1.1);

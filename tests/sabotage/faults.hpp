@@ -29,5 +29,7 @@ std::vector<BoundFault> box_faults();
 std::vector<BoundFault> narrow_faults();
 /// Faults in the bounds that leave rounding errors to chance.
 std::vector<BoundFault> chance_faults();
+/// Faults in radii by random directions.
+std::vector<BoundFault> sketch_faults();
 
 }  // namespace checks

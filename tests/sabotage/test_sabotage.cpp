@@ -924,6 +924,7 @@ std::vector<BoundFault> all_faults() {
   for (BoundFault& fault : box_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : narrow_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : chance_faults()) all.push_back(std::move(fault));
+  for (BoundFault& fault : sketch_faults()) all.push_back(std::move(fault));
   return all;
 }
 

@@ -38,7 +38,8 @@ struct BoundResult {
   Tensor<double> values;  ///< upper bounds; infinite: no bound
   /// The part of `values` that curvature, kinks and fixed operands make up (T-71); empty where bounds have none.
   std::vector<double> remainder;
-  /// Probabilistic bounds: how likely it is, at most, that any of `values` is exceeded, under the model in `condition`.
+  /// Probabilistic bounds: how likely it is, at most, that any of `values` is exceeded, under the model in `condition`
+  /// or, where that is empty, over random bits of this library (T-78).
   std::optional<double> failure_probability;
   /// Why a probabilistic bound or an estimate says nothing where it is infinite; empty: it applies everywhere.
   std::string not_applicable;
@@ -104,7 +105,9 @@ struct BoundOptions {
   std::vector<std::string> names;
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
-  /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on.
+  /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on; and
+  /// of random directions, an evaluation, where `shadow` has no small bound without them (T-78). 0: none are drawn, and
+  /// every `shadow` is proven.
   double failure_probability = 1e-9;
 
   bool wants(std::string_view name) const;
@@ -119,7 +122,9 @@ struct BoundOptions {
 ///                order-aware     products and softmax in a known order (of a matrix unit it is not)
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
-///                shadow          every node; |computed - shadow|, and what the shadow may be off (T-70)
+///                shadow          every node; |computed - shadow|, and what the shadow may be off (T-70); where that is
+///                                more than 2^-30 of an output's largest element, radii from random directions take
+///                                the place of others in layers of which that is so (T-78): probabilistic
 ///                adjoint/any-order       small outputs; every run of the arithmetic, sums in any order (T-71)
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
 ///                adjoint/probabilistic   the same in any order, rounding errors taken for chance (T-74)
@@ -128,7 +133,8 @@ struct BoundOptions {
 ///                                        order (T-76)
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
 ///   targets      shadow, rounded-shadow, adjoint/...; attribution and condition where these names are wanted
-/// Guarantee: per BoundResult::guarantee: `shadow` is proven whatever made the run; the others are proven for runs of
+/// Guarantee: per BoundResult::guarantee: `shadow` is proven (or probabilistic, over random
+///            bits of this library) whatever made the run; the others are proven for runs of
 ///            this library's CPU evaluator that use IEEE 754 operations and correctly rounded functions only, else
 ///            conditional on BoundResult::condition; infinite where a recorded value is not finite
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;

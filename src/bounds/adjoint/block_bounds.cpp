@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bounds/adjoint/condition.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
+#include "bounds/adjoint/sketch.hpp"
 #include "driftbound/num/interval.hpp"
 
 namespace driftbound::bounds {
 namespace {
+
+/// A shadow that may be off by more of the largest element is not known well.
+constexpr double small_share = 0x1p-30;
 
 class Block {
 public:
@@ -40,9 +45,14 @@ public:
 
     BlockBounds bounds;
     if (question.this_run) {
-      for (std::size_t node = 0; node < recorded_.size(); ++node) bounds.this_run.push_back(layer_this_run(node));
+      for (std::size_t node = 0; node < recorded_.size(); ++node) {
+        bounds.this_run.push_back(layer_this_run(node, deviations_.front()));
+      }
+      bounds.is_sketched.resize(recorded_.size());
     }
     for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
+    if (question.this_run && question.failure_probability > 0.0 && !are_outputs_known())
+      sketch(question.failure_probability, exact_inputs, weights, bounds);
     if (question.rounded) hold_against_rounded_shadow(targets, weights, bounds);
     if (question.attributed > 0) {
       const RecordedRun run(network_, shadow_, recorded_, block_.used, setting_);
@@ -57,17 +67,68 @@ public:
   }
 
 private:
-  /// T-70 with the radii of T-62.
-  std::vector<double> layer_this_run(std::size_t node) const {
+  /// T-70 with the radii of T-62 or T-78.
+  std::vector<double> layer_this_run(std::size_t node, const Deviation& exact) const {
     const ValueId id = value_of_node(node);
     const std::vector<double>& computed = recorded_[node]->values;
-    const std::vector<double>& radius = deviations_.front().radii[id].element;
+    const std::vector<double>& radius = exact.radii[id].element;
     std::vector<double> bound;
     for (std::size_t i = 0; i < computed.size(); ++i) {
       const Interval deviation = deviation_at(computed[i], shadow_.values[id].values[i]);
       bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
     }
     return bound;
+  }
+
+  double small_radius(ValueId id) const {
+    double largest = 0.0;
+    for (const double y : shadow_.values[id].values) largest = std::max(largest, std::abs(y));
+    return small_share * largest;
+  }
+
+  bool are_small(ValueId id, const std::vector<double>& radii) const {
+    return std::all_of(radii.begin(), radii.end(), [small = small_radius(id)](double r) { return r <= small; });
+  }
+
+  /// By its radii, or element by element as a target.
+  bool is_known(ValueId id) const {
+    if (are_small(id, deviations_.front().radii[id].element)) return true;
+    std::set<std::int64_t> known;
+    for (std::size_t i = 0; i < seeds_.size(); ++i) {
+      const Seed& seed = seeds_[i].front();
+      if (seeds_[i].size() == 1 && seed.value == id && are_small(id, certificates_[i].front().total))
+        known.insert(seed.element);
+    }
+    return known.size() == shadow_.values[id].size() / static_cast<std::size_t>(network_.rows(id));
+  }
+
+  bool are_outputs_known() const {
+    const std::vector<ValueId>& outputs = network_.flat().graph.outputs;
+    return std::all_of(outputs.begin(), outputs.end(), [&](ValueId id) { return is_known(id); });
+  }
+
+  /// T-78 for layers and targets of which the shadow is not known well.
+  void sketch(double failure_probability, const std::vector<std::vector<double>>& exact_inputs, Weights& weights,
+              BlockBounds& bounds) const {
+    SketchOptions options;
+    options.failure_probability = failure_probability;
+    const std::optional<Deviation> sketch =
+        sketched(Trajectory::exact, network_, shadow_, exact_inputs, setting_, weights, options);
+    if (!sketch) return;
+    bounds.failure_probability = failure_probability;
+    for (std::size_t node = 0; node < recorded_.size(); ++node) {
+      if (is_known(value_of_node(node))) continue;
+      bounds.this_run[node] = layer_this_run(node, *sketch);
+      bounds.is_sketched[node] = true;
+    }
+    for (std::size_t i = 0; i < bounds.targets.size(); ++i) {
+      if (are_small(seeds_[i].front().value, certificates_[i].front().total)) continue;
+      const std::vector<Deviation> deviations = {*sketch};
+      const Direction c = direction_of(network_, shadow_, seeds_[i]);
+      bounds.targets[i].this_run =
+          target_this_run(seeds_[i], sweep(network_, shadow_, deviations, c, setting_).front().total);
+      bounds.targets[i].is_sketched = true;
+    }
   }
 
   void sweep_targets(const std::vector<Target>& targets) {
@@ -277,7 +338,9 @@ BlockBounds block_bounds(const Network& network, const RecordedBlock& block, con
   const auto rows = static_cast<std::int64_t>(quick->open.size());
   const auto part = rows < network.rows() ? network.with_rows(rows) : std::nullopt;
   if (!part) return in_full(network, block);
-  replace_rows(network, quick->open, in_full(*part, PickedRows(network, block, quick->open).block()), quick->bounds);
+  const BlockBounds of_rows = in_full(*part, PickedRows(network, block, quick->open).block());
+  if (of_rows.failure_probability > 0.0) return in_full(network, block);  // which says of what it is not proven
+  replace_rows(network, quick->open, of_rows, quick->bounds);
   return std::move(quick->bounds);
 }
 

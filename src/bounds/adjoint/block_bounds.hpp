@@ -14,10 +14,11 @@ namespace driftbound::bounds {
 struct AdjointQuestion {
   bool this_run = true;
   bool any_order = true;
-  bool declared_order = true;   ///< false where the order is not known
-  bool rounded = true;          ///< the rounded shadow, where the arithmetic has a narrow format
-  std::size_t attributed = 0;   ///< targets whose error is split up, from the first on
-  std::size_t conditioned = 0;  ///< targets with condition numbers, from the first on
+  bool declared_order = true;        ///< false where the order is not known
+  bool rounded = true;               ///< the rounded shadow, where the arithmetic has a narrow format
+  std::size_t attributed = 0;        ///< targets whose error is split up, from the first on
+  std::size_t conditioned = 0;       ///< targets with condition numbers, from the first on
+  double failure_probability = 0.0;  ///< that random directions may have, where this run needs them; 0: none are drawn
   ChanceFactors chance;
 
   /// Runs in any order are followed.
@@ -35,6 +36,7 @@ struct RecordedBlock {
 /// Bounds of one target, one entry a sample; empty: not asked for.
 struct TargetCertificate {
   std::vector<double> this_run;           ///< of |computed - exact|
+  bool is_sketched = false;               ///< this_run fails with BlockBounds::failure_probability
   Certificate any_order, declared_order;  ///< of |any run - exact|
   Certificate rounded;                    ///< the same by the rounded shadow; empty where nothing is narrow
   RunEnclosures enclosures;               ///< by the rounded shadow
@@ -47,6 +49,8 @@ struct TargetCertificate {
 struct BlockBounds {
   std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
   const char* this_run_theorem = "T-62";
+  std::vector<bool> is_sketched;     ///< by node of the graph, where this_run is: with failure_probability
+  double failure_probability = 0.0;  ///< that any of what is sketched fails
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions;
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
@@ -54,8 +58,8 @@ struct BlockBounds {
 
 /// Shadow, radii and one sweep a target; where only this run is asked for, one number a row instead of radii, and the
 /// rest for rows only where that is not negligible.
-/// Guarantee: this run: proven, whatever made the run; any run: as body_rounding()
-/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-79, T-82
+/// Guarantee: this run: proven, whatever made the run, but for what is sketched; any run: as body_rounding()
+/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights);
 

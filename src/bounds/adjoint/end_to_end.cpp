@@ -88,6 +88,7 @@ public:
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
     question_.declared_order = order_is_known && options.wants(declared_order_name);
     question_.rounded = options.wants(rounded_name);
+    question_.failure_probability = options.failure_probability;
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);
@@ -106,8 +107,9 @@ public:
     follow();
     const double seconds = seconds_since(start);
     for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
-      bounds.layers[node].accumulated.push_back(
-          this_run(block_.this_run_theorem, evaluation_.run.layers[node]->shape, block_.this_run[node], seconds));
+      bounds.layers[node].accumulated.push_back(this_run(block_.is_sketched[node], block_.this_run_theorem,
+                                                         evaluation_.run.layers[node]->shape, block_.this_run[node],
+                                                         seconds));
     }
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
       bounds.layers[node].ambiguous = block_.ambiguous[node];
@@ -241,11 +243,14 @@ private:
       block_ = std::move(row);
       return;
     }
+    block_.failure_probability += row.failure_probability;
     for (std::size_t node = 0; node < row.this_run.size(); ++node) {
+      block_.is_sketched[node] = block_.is_sketched[node] || row.is_sketched[node];
       if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
     }
     for (std::size_t node = 0; node < row.ambiguous.size(); ++node) block_.ambiguous[node] += row.ambiguous[node];
     for (std::size_t i = 0; i < row.targets.size(); ++i) {
+      block_.targets[i].is_sketched = block_.targets[i].is_sketched || row.targets[i].is_sketched;
       append(block_.targets[i].this_run, row.targets[i].this_run);
       append(block_.targets[i].any_order, row.targets[i].any_order);
       append(block_.targets[i].declared_order, row.targets[i].declared_order);
@@ -258,10 +263,15 @@ private:
     }
   }
 
-  static BoundResult this_run(std::string theorem, Shape shape, std::vector<double> values, double seconds) {
+  BoundResult this_run(bool is_sketched, std::string theorem, Shape shape, std::vector<double> values,
+                       double seconds) const {
     BoundResult result;
     result.name = shadow_name;
-    result.theorem = std::move(theorem);
+    result.theorem = is_sketched ? "T-78" : std::move(theorem);
+    if (is_sketched) {
+      result.guarantee = Guarantee::probabilistic;
+      result.failure_probability = block_.failure_probability;
+    }
     result.values = Tensor<double>(std::move(shape), std::move(values));
     result.seconds = seconds;
     return result;
@@ -374,16 +384,20 @@ private:
                                         [](const BoundResult& bound) { return bound.name == shadow_name; });
     const std::vector<double> adjoint =
         gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
-    for (std::size_t i = 0; i < adjoint.size(); ++i)
+    const bool is_proven = shadow.guarantee == Guarantee::proven;
+    for (std::size_t i = 0; i < adjoint.size(); ++i) {
+      if (is_proven && block_.targets[output.targets[i % output.targets.size()]].is_sketched) continue;
       shadow.values.values[i] = std::min(shadow.values.values[i], adjoint[i]);
-    shadow.theorem = "T-70";
+    }
+    if (shadow.guarantee == Guarantee::proven) shadow.theorem = "T-70";
   }
 
   TargetBounds target_bounds(std::size_t index, double seconds) const {
     const TargetCertificate& certificate = block_.targets[index];
     const Shape shape = {rows_};
     TargetBounds result;
-    if (question_.this_run) result.bounds.push_back(this_run("T-70", shape, certificate.this_run, seconds));
+    if (question_.this_run)
+      result.bounds.push_back(this_run(certificate.is_sketched, "T-70", shape, certificate.this_run, seconds));
     const auto add = [&](const char* name, const Certificate& part, const std::set<std::string>& of_roundings) {
       result.bounds.push_back(any_run(name, target_conditions(options_.targets[index], of_roundings), shape, part.total,
                                       part.remainder, seconds));

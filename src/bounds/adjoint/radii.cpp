@@ -63,7 +63,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
 class Walk62 {
 public:
   Walk62(Trajectory trajectory, const Network& network, const Shadow& shadow, const Setting& setting, Weights& weights,
-         const Refinement* refinement, CentreMaker* centres)
+         const Refinement* refinement, CentreMaker* centres, const std::vector<std::vector<double>>* known)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
@@ -71,7 +71,8 @@ public:
         rules_(setting.rules->trajectory),
         weights_(weights),
         refinement_(refinement),
-        centres_(centres) {
+        centres_(centres),
+        known_(known) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
@@ -252,6 +253,9 @@ private:
   /// The smaller of both, element by element and in the norm. An infinity inside a network need not show in its
   /// outputs: what may overflow is lost.
   void set_radii(ValueId id, std::vector<double> element, std::optional<std::vector<double>> norms) {
+    if (known_ != nullptr && !(*known_)[id].empty()) {
+      for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
+    }
     const std::int64_t rows = network_.rows(id);
     const double largest =
         rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
@@ -280,6 +284,7 @@ private:
   Weights& weights_;
   const Refinement* refinement_;
   CentreMaker* centres_;
+  const std::vector<std::vector<double>>* known_;
   Deviation result_;
 };
 
@@ -287,8 +292,9 @@ private:
 
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement, CentreMaker* centres) {
-  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres);
+                       const Refinement* refinement, CentreMaker* centres,
+                       const std::vector<std::vector<double>>* known) {
+  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres, known);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

@@ -42,11 +42,13 @@ public:
 };
 
 /// Radii by elements and by norms, in the order of the graph; with a refinement, those that matter by adjoints too.
-/// Shapes:    `input_error` by position in the graph's inputs: |used - given|, empty where nothing is lost
+/// Shapes:    `input_error` by position in the graph's inputs: |used - given|, empty where nothing is lost; `known` by
+///            value: radii from elsewhere, taken where they are smaller, empty where there are none
 /// Guarantee: proven for the exact network; for runs as body_rounding()
 /// Source:    docs/theory.md T-61, T-62, T-72
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement = nullptr, CentreMaker* centres = nullptr);
+                       const Refinement* refinement = nullptr, CentreMaker* centres = nullptr,
+                       const std::vector<std::vector<double>>* known = nullptr);
 
 }  // namespace driftbound::bounds

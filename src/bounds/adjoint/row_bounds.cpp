@@ -20,6 +20,7 @@ public:
     nodes_.resize(network.size());
     for (std::size_t node = 0; node < block.layers.size(); ++node) nodes_[network.value_of_node(node)].push_back(node);
     result_.this_run.resize(block.layers.size());
+    result_.is_sketched.resize(block.layers.size());
     result_.this_run_theorem = "T-82";
     for (const Target& target : targets)
       targets_.push_back({seeds_of(network, target), std::vector<TargetRow>(is_open_.size())});

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bounds/node_view.hpp"
+
+namespace driftbound::bounds {
+
+/// Directions, several for a value: tensors of its shape, one after the other.
+struct Pushed {
+  std::vector<double> values;  ///< as computed in double
+  std::int64_t roundings = 0;  ///< that an element meets on its way from the operands' directions, at most
+  std::int64_t products = 0;   ///< behind an element, that may underflow
+};
+
+/// What is multiplied by the directions: the Jacobian, or its magnitudes.
+enum class Jacobian { as_stored, magnitudes };
+
+/// One step of forward mode at a node: sum_e J_e t_e, J the Jacobian at the centre as it is stored (slopes, constants,
+/// the values of operands of products, the values of a softmax).
+/// Shapes:    slopes as in Linearised; directions one entry an operand, [count * operand size], empty: 0; result
+///            [count * output size]
+/// Throws:    InvalidArgument for a composite
+/// Source:    docs/theory.md T-78
+Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slopes,
+              std::span<const std::span<const double>> directions, std::size_t count, Jacobian jacobian,
+              const Setting& setting);
+
+}  // namespace driftbound::bounds
