@@ -36,7 +36,6 @@ struct BoundSummary {
   Question question = Question::this_run;
   std::string theorem;
   std::string condition;
-  std::optional<double> failure_probability;  ///< of a probabilistic bound: that any value of any sample is above it
   double max_bound = 0.0;
   double max_utilisation = 0.0;  ///< |computed - mid| / bound, 0/0 = 0
   double approach =

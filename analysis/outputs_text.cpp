@@ -55,17 +55,6 @@ std::string smallest_line(const OutputSummary& output) {
   return "";
 }
 
-/// What probabilistic bounds fail with.
-std::string failure_lines(const OutputSummary& output) {
-  std::string text;
-  for (const BoundSummary& bound : output.scope.bounds) {
-    if (bound.failure_probability)
-      text += fmt::format("    {} fails with a probability of at most {} ({})\n", bound.name,
-                          error_text(*bound.failure_probability), bound.theorem);
-  }
-  return text;
-}
-
 std::string folklore_line(const OutputSummary& output) {
   const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
   if (!folklore || folklore->violations == 0) return "";

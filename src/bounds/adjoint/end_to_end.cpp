@@ -213,6 +213,7 @@ private:
       return;
     }
     const auto one = weights_.network(evaluation_.graph, input_shapes(1), std::nullopt);
+    question_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
     for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
   }
 
