@@ -178,6 +178,10 @@ std::string_view any_order_bound(const ScopeSummary& scope) {
   return find_bound(scope, "partial-sums") != nullptr ? "partial-sums" : "componentwise";
 }
 
+std::string_view declared_order_bound(const ScopeSummary& scope) {
+  return find_bound(scope, "running") != nullptr ? "running" : "order-aware";
+}
+
 std::string_view name_of(Status status) {
   switch (status) {
     case Status::holds:

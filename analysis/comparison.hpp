@@ -94,6 +94,9 @@ const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name)
 /// The smallest bound of the scope that holds in any order of summation.
 std::string_view any_order_bound(const ScopeSummary& scope);
 
+/// The bound of the scope that holds in the declared order: by its partial sums where there is one.
+std::string_view declared_order_bound(const ScopeSummary& scope);
+
 struct KappaSummary {
   double median = 0.0, p99 = 0.0, max = 0.0;
 };

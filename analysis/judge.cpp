@@ -127,7 +127,7 @@ const std::vector<std::string>& bound_names() {
                                                  "shadow",         "adjoint/any-order",     "adjoint/order-aware",
                                                  "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
                                                  "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
-                                                 "condition",      "rounded-shadow"};
+                                                 "condition",      "rounded-shadow",        "running"};
   return names;
 }
 

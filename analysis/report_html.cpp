@@ -63,8 +63,9 @@ std::string layer_row(const LayerSummary& layer) {
       layer.index, escape_markup(layer.name), escape_markup(layer.op),
       layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–", layer.kappa ? number(layer.kappa->median) : "–",
       number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, any_order_bound(layer.local)),
-      share(layer.local, "order-aware"), folklore(layer.local, "seed-gamma"), number(layer.accumulated.max_error),
-      share(layer.accumulated, "forward"), name_of(layer.status), name_of(layer.status));
+      share(layer.local, declared_order_bound(layer.local)), folklore(layer.local, "seed-gamma"),
+      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), name_of(layer.status),
+      name_of(layer.status));
 }
 
 std::string layer_table(const Comparison& comparison) {
@@ -171,14 +172,14 @@ std::string output_sections(const Comparison& comparison) {
 std::string chart(const Comparison& comparison) {
   std::vector<std::string> names;
   std::vector<ChartSeries> series = {{"measured, this layer", "measured", false, {}},
-                                     {"order-aware bound", "order", true, {}},
+                                     {"declared-order bound", "order", true, {}},
                                      {"any-order bound", "any", true, {}},
                                      {"measured, from input", "accumulated", false, {}},
                                      {"forward bound", "forward", true, {}}};
   for (const LayerSummary& layer : comparison.layers) {
     names.push_back(layer.name);
     series[0].values.push_back(layer.local.max_error);
-    series[1].values.push_back(largest_bound(layer.local, "order-aware"));
+    series[1].values.push_back(largest_bound(layer.local, declared_order_bound(layer.local)));
     series[2].values.push_back(largest_bound(layer.local, any_order_bound(layer.local)));
     series[3].values.push_back(layer.accumulated.max_error);
     series[4].values.push_back(largest_bound(layer.accumulated, "forward"));

@@ -35,8 +35,9 @@ std::string layer_row(const LayerSummary& layer, const Painter& paint) {
                      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-",
                      layer.kappa ? brief(layer.kappa->median) : "-", error_text(layer.local.max_error),
                      brief(layer.local.max_ulps), utilisation_text(layer.local, any_order_bound(layer.local)),
-                     utilisation_text(layer.local, "order-aware"), folklore_text(layer.local, "seed-gamma"),
-                     error_text(layer.accumulated.max_error), utilisation_text(layer.accumulated, "forward"),
+                     utilisation_text(layer.local, declared_order_bound(layer.local)),
+                     folklore_text(layer.local, "seed-gamma"), error_text(layer.accumulated.max_error),
+                     utilisation_text(layer.accumulated, "forward"),
                      paint(mark_of(layer.status), colour_of(layer.status)));
 }
 
@@ -198,7 +199,8 @@ This layer alone: computed output against the exact layer on the computed input
   ulps      the same in units in the last place of the exact value
   any       largest share of the bound that holds for any order of summation (partial-sums,
             else componentwise)
-  order     the same for the declared order; 1 would mean that rounding did its very worst
+  order     the same for the declared order (running, else order-aware); 1 would mean that rounding
+            did its very worst
   folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
 From input: computed output against the exact network on the original input
   error     largest |computed - exact|

@@ -144,6 +144,7 @@ private:
       input_shapes.push_back(states_[id].used.shape);
     }
     shapes_ = infer_shapes(graph_, input_shapes);
+    setting_.wants_running = options_.wants("running") || options_.wants("forward");
     if (options_.wants("probabilistic")) setting_.tail_factor = local_tail_factor();
   }
 
@@ -208,6 +209,7 @@ private:
     };
     if (!local.probabilistic.empty())
       layer.local.insert(layer.local.begin(), probabilistic_of(local, shape, setting_.tail_factor, local_seconds));
+    if (!local.running.empty()) add_first("running", "T-69", local.running);
     if (!local.order_aware.empty()) add_first("order-aware", local.order_theorem, local.order_aware);
     if (!local.partial_sums.empty()) add_first("partial-sums", "T-68", local.partial_sums);
     add_first("componentwise", local.theorem, local.any_order);

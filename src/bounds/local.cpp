@@ -355,7 +355,7 @@ void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
 
 std::vector<double> LocalBound::best() const {
   std::vector<double> smallest = any_order;
-  for (const std::vector<double>* other : {&partial_sums, &order_aware}) {
+  for (const std::vector<double>* other : {&partial_sums, &order_aware, &running}) {
     for (std::size_t i = 0; i < other->size(); ++i) smallest[i] = std::min(smallest[i], (*other)[i]);
   }
   return smallest;
@@ -368,6 +368,7 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
     ProductBounds bounds = product_bounds(*product, view, setting);
     result.any_order = std::move(bounds.any_order);
     result.partial_sums = std::move(bounds.partial_sums);
+    result.running = std::move(bounds.running);
     result.order_aware = std::move(bounds.order_aware);
     result.probabilistic = std::move(bounds.probabilistic);
     result.patterns = std::move(bounds.patterns);

@@ -23,6 +23,7 @@ struct Setting {
   bool is_own_run = false;     ///< the arithmetic is what the trace says it is (own_run.hpp)
   Weights* weights = nullptr;  ///< matrices packed before; may be null
   double tail_factor = 0.0;    ///< lambda of local probabilistic bounds (T-74); 0: none are wanted
+  bool wants_running = true;   ///< local bounds by the partial sums of the declared order (T-69)
 };
 
 /// One node with the recorded values of its inputs and its output.

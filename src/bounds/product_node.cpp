@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/running_sums.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
@@ -153,15 +154,24 @@ public:
 
   double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
 
-  /// T-68, or T-10 where that is smaller.
-  double partial_sums(const Element& e) const {
-    return finish(e, std::min(e.tree.before_last, rules_.partial_sums_error(terms_of(e), machine_)));
+  /// All roundings but the last: T-68, or T-10 where that is smaller.
+  Magnitude before_last(const Element& e) const {
+    return std::min(e.tree.before_last, rules_.partial_sums_error(terms_of(e), machine_));
+  }
+
+  double partial_sums(const Element& e) const { return finish(e, before_last(e)); }
+
+  /// T-69: `places` adds up the first places of the partial sums.
+  double running(const Element& e, double places) const {
+    const Magnitude apart = machine_.order.fma ? Magnitude() : e.total;
+    const Magnitude roundings = Magnitude(machine_.u) * (apart + Magnitude(places));
+    return finish(e, roundings + e.tree.underflow + addend_rounding(e));
   }
 
   /// T-74
   double probabilistic(const Element& e, double tail_factor) const {
     const TermSizes terms = terms_of(e);
-    const Magnitude before = std::min(e.tree.before_last, rules_.partial_sums_error(terms, machine_));
+    const Magnitude before = before_last(e);
     const Magnitude last = nothing_rounded(e) ? rules_.unrecorded_storing(terms.sum, machine_)
                                               : rules_.unrecorded_rounding(terms.sum + before, machine_);
     const Magnitude squares = rules_.partial_sums_squares(terms, machine_) + last * last;
@@ -333,6 +343,20 @@ void add_probabilistic(const Product& product, const Sums& sums, const std::vect
   }
 }
 
+/// T-69
+std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, const std::vector<Element>& elements,
+                                   const ElementBound& bound, bool leave_out_last, const Setting& setting) {
+  std::vector<double> slack;
+  for (const Element& e : elements)
+    slack.push_back(setting.rules->running_slack(plan.k, bound.before_last(e).value(), 0.0, e.total.value()));
+  const RunningTerms terms{sums.a.used, sums.b.used, sums.a_used, slack};
+  std::vector<double> running =
+      setting.rules->running_first_places(plan, terms, setting.machine.order, leave_out_last, setting.threads);
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    running[i] = std::isfinite(elements[i].y) ? bound.running(elements[i], running[i]) : infinity;
+  return running;
+}
+
 /// T-19
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
@@ -403,8 +427,10 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
       result.order_aware.push_back(std::min(any_order, known));
     }
     result.kappa.push_back(approx_kappa(std::abs(product.alpha) * sums.total[i] + addends.recorded_magnitude(i), y));
-    if (is_left_to_chance) elements.push_back(element);
+    elements.push_back(element);
   }
+  if (order_is_known && setting.wants_running && !sums.squares.empty())
+    result.running = running_bounds(plan, sums, elements, bound, leave_out_last, setting);
   if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;
 }

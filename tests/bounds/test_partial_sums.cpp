@@ -128,6 +128,41 @@ TEST_CASE("the bound by partial sums is well below the classical one on sums of 
   CHECK(layer.accumulated[0].values.values[0] <= by_partial_sums->values.values[0]);
 }
 
+TEST_CASE("the bound by the partial sums of the declared order is well below that of any order, and comes close") {
+  Generator generator(683);
+  const std::size_t n = 512;
+  for (const SummationOrder& order : declared_orders()) {
+    std::vector<float> a(n), ones(n, 1.0f);
+    for (float& value : a) value = static_cast<float>(uniform(generator, -1.0, 1.0));
+    const std::vector<double> wide(a.begin(), a.end());
+    const auto columns = static_cast<std::int64_t>(n);
+    const auto y = static_cast<double>(naive::dot(order, a, ones));
+    const OneNode one = one_node(op::MatMul{}, {{{1, columns}, wide}, {{columns, 1}, std::vector<double>(n, 1.0)}},
+                                 {{1, 1}, {y}}, cpu_arithmetic("fp32", order));
+    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    const double in_any_order = find_bound(layer.local, "partial-sums")->values.values[0];
+    const BoundResult* running = find_bound(layer.local, "running");
+    INFO(to_string(order));
+    REQUIRE(running != nullptr);
+    CHECK(running->theorem == "T-69");
+    CHECK(running->guarantee == Guarantee::proven);
+    CHECK(running->values.values[0] < 0.4 * in_any_order);
+    CHECK(running->values.values[0] <= find_bound(layer.local, "order-aware")->values.values[0]);
+    CHECK(layer.accumulated[0].values.values[0] <= running->values.values[0]);
+  }
+}
+
+TEST_CASE("a sum whose every rounding is a tie comes close to its running bound") {
+  std::vector<double> a(9, 0x1p-24);
+  a[0] = 1.0;
+  const OneNode one = one_node(op::MatMul{}, {{{1, 9}, a}, {{9, 1}, std::vector<double>(9, 1.0)}}, {{1, 1}, {1.0}},
+                               cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true}));
+  const double error = 8 * 0x1p-24;
+  const double bound = find_bound(bounds_of(one, bounds::default_rules()).local, "running")->values.values[0];
+  CHECK(error <= bound);
+  CHECK(bound <= 1.13 * error);
+}
+
 TEST_CASE("no bound by partial sums where its theorem does not hold") {
   const auto names = [](ArithmeticModel arithmetic, double alpha) {
     const op::Gemm gemm{alpha, 1.0, false, false};

@@ -148,7 +148,7 @@ TEST_CASE("zeros among the inputs shorten the sum that a bound counts") {
         bounds_of(one_node(op::MatMul{}, {{{1, 16}, row}, weights}, {{1, 1}, {y}}, fp32), theorems());
     return find_bound(layer.local, name)->values.values[0];
   };
-  for (const char* name : {"componentwise", "order-aware"}) {
+  for (const char* name : {"componentwise", "order-aware", "running"}) {
     CHECK(bound_of(a, 2.0, name) < 5 * 0x1p-24);
     CHECK(bound_of(dense, 16.0, name) > 100 * 0x1p-24);
   }
