@@ -15,7 +15,7 @@ struct JudgeOptions {
   std::vector<Scalar> scalars;
   std::vector<std::string> bounds;  ///< of bound_names(), what to compute and keep; empty: all
   double threshold = 0.5;
-  double failure_probability = 1e-9;  ///< of all probabilistic bounds together, as BoundOptions has it
+  double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   std::int64_t block = 64;            ///< samples judged at a time (batched models)
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;

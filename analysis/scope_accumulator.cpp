@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "driftbound/num/directed.hpp"
+#include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -17,6 +18,9 @@ double utilisation_of(double error, double bound) {
 }  // namespace
 
 double quantile(std::vector<double>& values, double p) {
+  std::replace_if(
+      values.begin(), values.end(), [](double value) { return std::isnan(value); },
+      std::numeric_limits<double>::infinity());
   const auto last = static_cast<double>(values.size() - 1);
   const auto rank = static_cast<std::ptrdiff_t>(std::ceil(p * last));
   std::nth_element(values.begin(), values.begin() + rank, values.end());
@@ -40,7 +44,12 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
       bounds_.push_back(std::move(state));
     }
   }
+  if (bounds.size() != bounds_.size())
+    throw InvalidArgument("bounds: two blocks of samples have other numbers of bounds");
   for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (bounds[i].description->name != bounds_[i].summary.name)
+      throw InvalidArgument("bounds: a block of samples has '" + bounds[i].description->name + "' where another has '" +
+                            bounds_[i].summary.name + "'");
     bounds_[i].summary.seconds += bounds[i].description->seconds;
     BoundSummary& summary = bounds_[i].summary;
     summary.guarantee = std::max(summary.guarantee, bounds[i].description->guarantee);

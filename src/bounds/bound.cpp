@@ -145,7 +145,7 @@ private:
     }
     shapes_ = infer_shapes(graph_, input_shapes);
     setting_.wants_running = options_.wants("running") || options_.wants("forward");
-    if (options_.wants("probabilistic")) setting_.tail_factor = local_tail_factor();
+    if (options_.wants("probabilistic") && options_.failure_probability > 0.0) setting_.tail_factor = local_tail_factor();
   }
 
   /// For every sum of the graph at once.
@@ -316,8 +316,8 @@ struct Bounder::State {
 
 Bounder::Bounder(const Graph& graph, BoundOptions options) : state_(new State{graph, std::move(options), {}}) {
   const double p = state_->options.failure_probability;
-  if (!(p > 0.0 && p < 1.0))
-    throw InvalidArgument("bounds: a failure probability lies between 0 and 1, not " + std::to_string(p));
+  if (!(p >= 0.0 && p < 1.0))
+    throw InvalidArgument("bounds: a failure probability is at least 0 and below 1, not " + std::to_string(p));
 }
 Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;

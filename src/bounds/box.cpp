@@ -126,7 +126,8 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   const Shadow shadow = shadow_of(network, inputs.middles, setting);
   Weights weights;
   const Deviation ranges = deviation_of(Trajectory::exact, network, shadow, inputs.half_widths, setting, weights);
-  const bool order_is_known = setting.machine.order.kind != SummationOrder::Kind::unknown;
+  const bool order_is_known =
+      setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
   const Deviation run = deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network,
                                            shadow, ranges, inputs.lost, setting, weights);
 
@@ -141,10 +142,12 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
       result.range +=
           Interval(seed.factor) * Interval(shadow.values[seed.value].values[static_cast<std::size_t>(seed.element)]);
   }
-  if (error.total.front() > 0.0) result.remainder_share = error.remainder.front() / error.total.front();
+  if (error.total.front() > 0.0 && std::isfinite(error.total.front()))
+    result.remainder_share = error.remainder.front() / error.total.front();
   std::set<std::string> conditions = run.conditions;
   conditions.merge(any_run_conditions(graph));
   if (!setting.is_own_run) conditions.insert(arithmetic_condition(*setting.arithmetic));
+  if (setting.machine.tensor_core) conditions.insert(matrix_unit_condition(*setting.machine.tensor_core));
   if (!conditions.empty()) result.guarantee = Guarantee::conditional;
   result.condition = joined(conditions);
   return result;

@@ -42,17 +42,6 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
   return reading;
 }
 
-std::string matrix_unit_condition(const TensorCore& unit) {
-  const std::string block = std::to_string(unit.block);
-  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
-         "matrix unit that adds at least " +
-         block + " exact products to a float32 at once, each cut off no earlier than " +
-         std::to_string(unit.fraction_bits) +
-         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
-         "of " +
-         block + " products to nearest; a bias comes last (A-03)";
-}
-
 /// Rounding errors of one node on the operands it used: a function per element, or per row.
 class Rounded {
 public:

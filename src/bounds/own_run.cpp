@@ -6,8 +6,18 @@
 #include <variant>
 
 #include "driftbound/model/composite.hpp"
+#include "driftbound/num/format.hpp"
 
 namespace driftbound::bounds {
+
+namespace {
+
+std::string parts_condition(const ReducedReduction& reduced) {
+  return "at most " + std::to_string(reduced.parts) + " parts of a sum are rounded to " +
+         std::string(format(reduced.format).name) + ", and so are their sums (A-06)";
+}
+
+}  // namespace
 
 bool is_own_run(const Trace& trace) {
   if (!trace.provenance.program.starts_with("driftbound ") || trace.provenance.backend != "cpu") return false;
@@ -26,7 +36,19 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
   return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
          std::string(name_of(arithmetic.evidence)) + " by " +
          (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
-         (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "");
+         (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "") +
+         (arithmetic.reduced_reduction ? "; " + parts_condition(*arithmetic.reduced_reduction) : "");
+}
+
+std::string matrix_unit_condition(const TensorCore& unit) {
+  const std::string block = std::to_string(unit.block);
+  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
+         "matrix unit that adds at least " +
+         block + " exact products to a float32 at once, each cut off no earlier than " +
+         std::to_string(unit.fraction_bits) +
+         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
+         "of " +
+         block + " products to nearest; a bias comes last (A-03)";
 }
 
 std::string joined(const std::set<std::string>& conditions) {

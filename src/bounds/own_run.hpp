@@ -18,6 +18,10 @@ bool is_own_arithmetic(const ArithmeticModel& arithmetic);
 /// What a bound stands on for a run whose arithmetic is not ours.
 std::string arithmetic_condition(const ArithmeticModel& arithmetic);
 
+/// What a bound of sums by a matrix unit stands on.
+/// Source:    docs/assumptions.md A-03
+std::string matrix_unit_condition(const TensorCore& unit);
+
 /// Conditions as one sentence.
 std::string joined(const std::set<std::string>& conditions);
 

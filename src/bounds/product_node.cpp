@@ -163,6 +163,7 @@ public:
 
   /// T-69: `places` adds up the first places of the partial sums.
   double running(const Element& e, double places) const {
+    if (!std::isfinite(e.total.value())) return infinity;  // a sum of one product has no node to show it
     const Magnitude apart = machine_.order.fma ? Magnitude() : e.total;
     const Magnitude roundings = Magnitude(machine_.u) * (apart + Magnitude(places));
     return finish(e, roundings + e.tree.underflow + addend_rounding(e));

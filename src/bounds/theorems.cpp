@@ -68,7 +68,7 @@ OpTheorems theorems_of(const Op& op) {
                           return {{"T-15"}, {"T-54"}, {}};
                         },
                         [](const OneOf<op::Gemm, op::MatMul> auto&) -> Is {
-                          return {{"T-10", "T-11", "T-12", "T-13", "T-68", "T-21"}, {"T-40"}, {}};
+                          return {{"T-10", "T-11", "T-12", "T-13", "T-68", "T-69", "T-21"}, {"T-40"}, {}};
                         },
                         [](const op::ReduceSum&) -> Is {
                           return {{"T-10", "T-11"}, {"T-53"}, {}};

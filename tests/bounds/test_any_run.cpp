@@ -509,3 +509,24 @@ TEST_CASE("a declared order adds less than any order may, in every run (T-69)") 
     }
   }
 }
+
+TEST_CASE("what radii from node to node cannot bound at all is refined before it is called not certifiable (T-72)") {
+  Graph graph;
+  const auto constant = [&](const std::string& name, float value) {
+    return graph.add_constant(name, StoredTensor::from(Tensor<float>({1}, {value})));
+  };
+  ValueId sum = graph.add_input("x", ElementType::f32, {{-1, "N"}, {1, ""}});
+  const ValueId factor = constant("factor", 1.0009765625F), three = constant("three", 3.0F);
+  for (int i = 0; i < 40; ++i) sum = graph.add_node("mul" + std::to_string(i), op::Mul{}, {sum, factor});
+  const ValueId a = graph.add_node("a", op::Mul{}, {sum, three}), b = graph.add_node("b", op::Mul{}, {sum, three});
+  const ValueId nothing = graph.add_node("nothing", op::Sub{}, {a, b});  // what the factors lost cancels here
+  const ValueId little = graph.add_node("little", op::Add{}, {nothing, constant("little", 0x1p-20F)});
+  graph.outputs = {graph.add_node("root", op::Sqrt{}, {little})};
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({3, 1}, {0.5F, 0.75F, 1.0F})));
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential")));
+  const LayerBounds root = bound(graph, evaluator.run(graph, inputs)).layers.back();
+  const BoundResult* any_order = find_bound(root.accumulated, "adjoint/any-order");
+  REQUIRE(any_order != nullptr);
+  for (const double value : any_order->values.values) CHECK(value < 0x1p-10);
+}

@@ -283,11 +283,23 @@ TEST_CASE("elements that err alike are weighted together") {
   CHECK(check_weights(bounds::default_rules()) == 0);
 }
 
-TEST_CASE("a failure probability lies between 0 and 1") {
+TEST_CASE("a failure probability is at least 0 and below 1") {
   const Graph graph = sign_runs(1)[0].graph();
-  for (const double p : {0.0, 1.0, -1.0, std::nan("")}) {
+  for (const double p : {1.0, -1.0, std::nan("")}) {
     BoundOptions options;
     options.failure_probability = p;
     CHECK_THROWS_AS(Bounder(graph, options), InvalidArgument);
   }
+}
+
+TEST_CASE("nothing is left to chance where no failure is allowed") {
+  const OneNode one = one_node(op::MatMul{}, {{{1, 2}, {1.0, 2.0}}, {{2, 1}, {3.0, 4.0}}}, {{1, 1}, {11.0}},
+                               cpu_arithmetic("fp32", parse_summation_order("sequential")));
+  BoundOptions options;
+  CHECK(find_bound(bound(one.graph, one.trace, options).layers[0].local, "probabilistic") != nullptr);
+  options.failure_probability = 0.0;
+  const LayerBounds layer = bound(one.graph, one.trace, options).layers[0];
+  CHECK(find_bound(layer.local, "probabilistic") == nullptr);
+  CHECK(find_bound(layer.accumulated, "adjoint/probabilistic") == nullptr);
+  CHECK(find_bound(layer.accumulated, "adjoint/statistical") != nullptr);
 }

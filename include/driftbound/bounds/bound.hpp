@@ -106,8 +106,7 @@ struct BoundOptions {
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
   /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on; and
-  /// of random directions where `shadow` has no small bound without them (T-78). 0: none are drawn, and
-  /// every `shadow` is proven.
+  /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and every `shadow` is proven.
   double failure_probability = 1e-9;
 
   bool wants(std::string_view name) const;

@@ -16,13 +16,22 @@
 namespace driftbound::bounds {
 namespace {
 
+/// Weight of elements in a bound that is infinite: of what they leave out only the infinite counts.
+constexpr double only_infinite = 0x1p-1000;
+
 /// A shadow that may be off by more of the largest element is not known well.
 constexpr double small_share = 0x1p-30;
 
 class Block {
 public:
-  Block(const Network& network, const RecordedBlock& block, const Setting& setting, Weights& weights)
-      : network_(network), recorded_(block.layers), block_(block), setting_(setting) {
+  /// largest_values: those of the block, or of one that this is a part of.
+  Block(const Network& network, const RecordedBlock& block, std::vector<double> largest_values, const Setting& setting,
+        Weights& weights)
+      : network_(network),
+        recorded_(block.layers),
+        block_(block),
+        largest_values_(std::move(largest_values)),
+        setting_(setting) {
     setting_.weights = &weights;
   }
 
@@ -51,7 +60,8 @@ public:
       bounds.is_sketched.resize(recorded_.size());
     }
     for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
-    if (question.this_run && question.failure_probability > 0.0 && !are_outputs_known())
+    bounds.is_shadow_known = !question.this_run || are_outputs_known();
+    if (!bounds.is_shadow_known && question.failure_probability > 0.0)
       sketch(question.failure_probability, exact_inputs, weights, bounds);
     if (question.rounded) hold_against_rounded_shadow(targets, weights, bounds);
     if (question.attributed > 0) {
@@ -81,9 +91,8 @@ private:
   }
 
   double small_radius(ValueId id) const {
-    double largest = 0.0;
-    for (const double y : shadow_.values[id].values) largest = std::max(largest, std::abs(y));
-    return small_share * largest;
+    const std::size_t node = node_of(id);
+    return node < largest_values_.size() ? small_share * largest_values_[node] : 0.0;
   }
 
   bool are_small(ValueId id, const std::vector<double>& radii) const {
@@ -159,8 +168,10 @@ private:
     constexpr double large = 0.05;
     return std::any_of(certificates_.begin(), certificates_.end(), [&](const std::vector<Certificate>& of_target) {
       const Certificate& certificate = of_target[which];
-      for (std::size_t row = 0; row < certificate.total.size(); ++row)
-        if (!(certificate.remainder[row] <= large * certificate.total[row])) return true;
+      for (std::size_t row = 0; row < certificate.total.size(); ++row) {
+        const double total = certificate.total[row];
+        if (!(certificate.remainder[row] <= large * total) || !std::isfinite(total)) return true;
+      }
       return false;
     });
   }
@@ -189,7 +200,9 @@ private:
     const std::size_t size = weight.size() / certificate.local.size();
     for (std::size_t k = 0; k < weight.size(); ++k) {
       const double local = certificate.local[k / size];
-      if (local > 0.0) weight[k] = std::max(weight[k], std::abs(adjoint[id][k]) / local);
+      const double d = std::abs(adjoint[id][k]);
+      if (std::isfinite(local) && local > 0.0) weight[k] = std::max(weight[k], d / local);
+      if (!std::isfinite(local) && d > 0.0) weight[k] = std::max(weight[k], only_infinite);
     }
   }
 
@@ -304,7 +317,7 @@ private:
 
   ValueId value_of_node(std::size_t node) const { return network_.value_of_node(node); }
 
-  /// The node of the original graph whose output a value is.
+  /// The node of the original graph whose output a value is; the number of nodes where it is an input.
   std::size_t node_of(ValueId id) const {
     std::size_t node = 0;
     while (node < recorded_.size() && value_of_node(node) != id) ++node;
@@ -314,6 +327,7 @@ private:
   const Network& network_;
   const std::vector<const Tensor<double>*>& recorded_;
   const RecordedBlock& block_;
+  const std::vector<double> largest_values_;  ///< by node
   Setting setting_;
   Shadow shadow_;
   std::vector<Deviation> deviations_;
@@ -324,22 +338,35 @@ private:
 
 }  // namespace
 
+std::vector<double> RecordedBlock::largest_values() const {
+  std::vector<double> largest(layers.size(), 0.0);
+  for (std::size_t node = 0; node < layers.size(); ++node) {
+    for (const double y : layers[node]->values)
+      if (std::isfinite(y)) largest[node] = std::max(largest[node], std::abs(y));
+  }
+  return largest;
+}
+
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights) {
-  const auto in_full = [&](const Network& rows, const RecordedBlock& part) {
-    return Block(rows, part, setting, weights).run(targets, question, weights);
+  const auto in_full = [&] {
+    return Block(network, block, block.largest_values(), setting, weights).run(targets, question, weights);
   };
   const bool any_run = question.follows_any_order() || question.declared_order || question.rounded;
   const bool is_split = question.attributed > 0 || question.conditioned > 0;
   const bool only_this_run = question.this_run && !any_run && !is_split;
   auto quick = only_this_run ? row_bounds(network, block, targets, setting, weights) : std::nullopt;
-  if (!quick) return in_full(network, block);
+  if (!quick) return in_full();
   if (quick->open.empty()) return std::move(quick->bounds);
   const auto rows = static_cast<std::int64_t>(quick->open.size());
   const auto part = rows < network.rows() ? network.with_rows(rows) : std::nullopt;
-  if (!part) return in_full(network, block);
-  const BlockBounds of_rows = in_full(*part, PickedRows(network, block, quick->open).block());
-  if (of_rows.failure_probability > 0.0) return in_full(network, block);  // which says of what it is not proven
+  if (!part) return in_full();
+  AdjointQuestion proven = question;
+  proven.failure_probability = 0.0;
+  const PickedRows picked(network, block, quick->open);
+  const BlockBounds of_rows =
+      Block(*part, picked.block(), block.largest_values(), setting, weights).run(targets, proven, weights);
+  if (!of_rows.is_shadow_known) return in_full();
   replace_rows(network, quick->open, of_rows, quick->bounds);
   return std::move(quick->bounds);
 }

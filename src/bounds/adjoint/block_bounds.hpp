@@ -31,6 +31,8 @@ struct RecordedBlock {
   std::vector<Tensor<double>> given, used;    ///< by input: what the exact network and what the run were given
   std::vector<std::vector<double>>
       input_error;  ///< by input: how far any run's may be from the one given; may be empty
+  /// By node of the graph, the largest finite magnitude in it.
+  std::vector<double> largest_values() const;
 };
 
 /// Bounds of one target, one entry a sample; empty: not asked for.
@@ -49,6 +51,7 @@ struct TargetCertificate {
 struct BlockBounds {
   std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
   const char* this_run_theorem = "T-62";
+  bool is_shadow_known = true;       ///< the outputs' radii are small, by proof, next to the outputs
   std::vector<bool> is_sketched;     ///< by node of the graph, where this_run is: with failure_probability
   double failure_probability = 0.0;  ///< that any of what is sketched fails
   std::vector<TargetCertificate> targets;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bounds/own_run.hpp"
+#include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
@@ -149,7 +150,7 @@ private:
 
   /// The same factor for every target and sample, so that all bounds hold together.
   void ask_for_chance() {
-    const bool wants_bound = options_.wants(probabilistic_name), wants_estimate = options_.wants(statistical_name);
+    const bool wants_bound = wants(&ChanceBounds::martingale), wants_estimate = wants(&ChanceBounds::random_order);
     if (rows_ == 0 || targets_.empty() || !(wants_bound || wants_estimate)) return;
     refused_ = refused_by(setting_.machine);
     if (!refused_.empty()) return;
@@ -244,7 +245,10 @@ private:
       block_ = std::move(row);
       return;
     }
-    block_.failure_probability += row.failure_probability;
+    block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
+    for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
+                                  &BlockBounds::rounded_conditions})
+      (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());
     for (std::size_t node = 0; node < row.this_run.size(); ++node) {
       block_.is_sketched[node] = block_.is_sketched[node] || row.is_sketched[node];
       if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
@@ -332,7 +336,8 @@ private:
   using Chance = std::optional<ChanceBound> ChanceBounds::*;
 
   bool wants(Chance which) const {
-    return options_.wants(which == &ChanceBounds::martingale ? probabilistic_name : statistical_name);
+    if (which == &ChanceBounds::random_order) return options_.wants(statistical_name);
+    return options_.wants(probabilistic_name) && options_.failure_probability > 0.0;
   }
 
   /// Both of them for the targets of one output, or for one target.

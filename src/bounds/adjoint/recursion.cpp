@@ -76,7 +76,7 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
     double rest = 0.0;
     for (std::size_t i = 0; i < size; ++i) {
       const std::size_t at = static_cast<std::size_t>(row) * size + i;
-      cost[i] = weight[at] == 0.0 ? 0.0 : weight[at] * remainder[at];
+      cost[i] = weight[at] == 0.0 || remainder[at] == 0.0 ? 0.0 : weight[at] * remainder[at];
       rest += cost[i];
     }
     if (rest <= refinement.allowance) continue;
