@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/row_kernels.hpp"
 #include "evaluate/product_kernels.hpp"
 
@@ -29,7 +30,7 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
   constexpr std::size_t width = panel_width<float>;
   if (k >= std::size_t{1} << 21) return std::nullopt;
   const std::vector<float> nothing((n + width - 1) / width * width * k);
-  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {}};
+  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {}, {}};
   const double outward = 1.0 + static_cast<double>(2 * k + 8) * 0x1p-24;
   std::vector<double> column(k);
   std::vector<float> coarse(k);
@@ -44,6 +45,7 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
     pack_column(coarse, j, weights.squares.packed);
     weights.squares.column_scales.push_back(outward / (*scale * *scale));
     weights.nonzero.push_back(rows.count_nonzero(column.data(), k));
+    weights.norms.push_back(norm_of_vector(column).value());
   }
   return weights;
 }

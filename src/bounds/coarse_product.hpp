@@ -15,11 +15,12 @@ struct CoarseMatrix {
   std::vector<double> column_scales;  ///< back to what they were, and up past all roundings of a sum of products
 };
 
-/// The matrix whose rows are magnitudes, and that of their squares, next to how many of a column are not 0.
+/// The matrix whose rows are magnitudes, and that of their squares, next to how many of a column are not 0 and its
+/// norm.
 struct CoarseWeights {
   std::size_t k = 0, n = 0;
   CoarseMatrix magnitudes, squares;
-  std::vector<double> nonzero;  ///< by column
+  std::vector<double> nonzero, norms;  ///< by column; norms: 2-norms
 };
 
 /// Domain:    k < 2^21

@@ -29,23 +29,29 @@ double sum_of_first_places(double most, double reach, double last, int power) {
   return sum;
 }
 
-/// sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)^power
-double sum_over_additions(const TermSizes& terms, const Machine& machine, int power) {
-  if (terms.leaves < 3) return 0.0;
-  const auto leaves = static_cast<double>(terms.leaves);
-  const double growth = 1.0 + 2.0 * leaves * machine.u;
+double growth_of(const TermSizes& terms, const Machine& machine) {
+  return 1.0 + 2.0 * static_cast<double>(terms.leaves) * machine.u;
+}
+
+/// sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q + c S_t) + h)^power with n terms other than the small ones
+double sum_over_additions(const TermSizes& terms, std::int64_t n, double small, const Machine& machine, int power) {
+  if (n < 3) return 0.0;
+  const double growth = growth_of(terms, machine);
   const double total = terms.total.value();
   const double underflow = terms.underflow.value();
   const double most = outward(growth * (0.5 * (total + std::min(terms.sum.value(), total))) + underflow);
-  const double reach = outward(growth * terms.norm.value() + underflow);
-  return sum_of_first_places(most, reach, leaves - 1.0, power);
+  const double reach = outward(growth * terms.norm.value() + small + underflow);
+  return sum_of_first_places(most, reach, static_cast<double>(n - 1), power);
 }
 
 }  // namespace
 
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine) {
   const double underflow = terms.underflow.value();
-  const double error = machine.u * (terms.rounded.value() + sum_over_additions(terms, machine, 1)) + underflow;
+  const double small = terms.small == 0 ? 0.0 : growth_of(terms, machine) * terms.small_total.value() + underflow;
+  const std::int64_t n = terms.leaves - std::max<std::int64_t>(terms.small - 1, 0);
+  const double additions = sum_over_additions(terms, n, small, machine, 1);
+  const double error = machine.u * (terms.rounded.value() + additions) + small + underflow;
   return Magnitude(error == 0.0 ? 0.0 : outward(error));
 }
 
@@ -53,7 +59,8 @@ Magnitude partial_sums_squares(const TermSizes& terms, const Machine& machine) {
   const bool rounds_products = terms.rounded != Magnitude();
   if (terms.leaves < (rounds_products ? 2 : 3)) return Magnitude();
   const double products = rounds_products ? terms.norm.value() * terms.norm.value() : 0.0;
-  return Magnitude(outward(machine.u * machine.u * (products + sum_over_additions(terms, machine, 2))));
+  return Magnitude(
+      outward(machine.u * machine.u * (products + sum_over_additions(terms, terms.leaves, 0.0, machine, 2))));
 }
 
 }  // namespace driftbound::bounds

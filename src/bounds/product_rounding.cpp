@@ -117,6 +117,8 @@ struct LargestSum {
   std::int64_t products = 0;  ///< those that may be other than 0
   double total = 0.0;         ///< their magnitudes summed
   double squares = 0.0;       ///< their squares summed
+  std::int64_t small = 0;     ///< of the products: set apart as small
+  double small_total = 0.0;   ///< magnitudes of those summed
   double exact = 0.0;         ///< magnitude of the sum of all terms as read
   Addend addend;
 };
@@ -124,6 +126,16 @@ struct LargestSum {
 struct LargestSums {
   std::vector<double> total, squares;
   NonzeroCounts nonzero;
+  std::vector<double> small_total;      ///< of products with a small factor of A; empty: none is set apart
+  std::vector<std::int64_t> not_small;  ///< by row of A: the others that may be other than 0
+};
+
+/// Factors of A that are so far below the largest one of their row that adding their products loses less than an
+/// addition among the others may: T-68 (c).
+struct SmallFactors {
+  std::vector<double> magnitude;        ///< 0 where a factor is not small
+  std::vector<std::int64_t> not_small;  ///< by row
+  bool worth_it = false;
 };
 
 bool has_zero(const std::vector<double>& values) {
@@ -246,8 +258,16 @@ private:
   double misread(std::size_t i) const { return misread_.empty() ? 0.0 : misread_[i]; }
 
   LargestSums largest_sums() const {
-    return {totals(), product(squares_of(a_.magnitude), squares_of(b_.magnitude)),
-            count_nonzero(product_.plan, a_.magnitude, b_.magnitude)};
+    LargestSums sums{totals(),
+                     product(squares_of(a_.magnitude), squares_of(b_.magnitude)),
+                     count_nonzero(product_.plan, a_.magnitude, b_.magnitude),
+                     {},
+                     {}};
+    SmallFactors small = small_factors();
+    if (!small.worth_it) return sums;
+    sums.small_total = product(small.magnitude, b_.magnitude);
+    sums.not_small = std::move(small.not_small);
+    return sums;
   }
   std::int64_t products_at(const LargestSums& sums, std::size_t i) const {
     if (!may_have_zeros_) return product_.plan.k;
@@ -257,9 +277,20 @@ private:
   }
   LargestSum sum_at(const LargestSums& sums, std::size_t i) const {
     const Addend addend = addends_(i);
-    return {products_at(sums, i), sums.total[i], sums.squares[i], up(result(i) + misread(i) + addend.error), addend};
+    LargestSum sum;
+    sum.products = products_at(sums, i);
+    sum.total = sums.total[i];
+    sum.squares = sums.squares[i];
+    if (!sums.small_total.empty()) {
+      sum.small = sum.products - std::min(sum.products, sums.not_small[i / at(product_.plan.n)]);
+      sum.small_total = sums.small_total[i];
+    }
+    sum.exact = up(result(i) + misread(i) + addend.error);
+    sum.addend = addend;
+    return sum;
   }
 
+  SmallFactors small_factors() const;
   std::vector<double> by_sizes() const;
   TermSizes terms_of(const LargestSum& sum) const;
   double any_order_error(const LargestSum& sum) const;
@@ -280,6 +311,31 @@ private:
   const TermCounts counts_;
   const bool may_have_zeros_;
 };
+
+/// Those up to 4 u times the largest of their row, which costs no more than four additions of one term of that size.
+SmallFactors ProductRounding::small_factors() const {
+  const ProductPlan& plan = product_.plan;
+  SmallFactors small{std::vector<double>(a_.magnitude.size(), 0.0),
+                     std::vector<std::int64_t>(at(plan.batches * plan.m)), false};
+  std::int64_t count = 0;
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    for (std::int64_t i = 0; i < plan.m; ++i) {
+      double largest = 0.0;
+      for (std::int64_t k = 0; k < plan.k; ++k) largest = std::max(largest, a_.magnitude[plan.a_index(batch, i, k)]);
+      for (std::int64_t k = 0; k < plan.k; ++k) {
+        const std::size_t from = plan.a_index(batch, i, k);
+        const double factor = a_.magnitude[from];
+        const bool is_small = factor <= small_share(machine_.u) * largest;
+        if (is_small) small.magnitude[from] = factor;
+        if (is_small && factor != 0.0) ++count;
+        if (!is_small) ++small.not_small[at(batch * plan.m + i)];
+      }
+    }
+  }
+  constexpr std::int64_t worth_a_product = 16;
+  small.worth_it = worth_a_product * count >= plan.batches * plan.m * plan.k;
+  return small;
+}
 
 /// All roundings but the last, by T-10, T-11, T-68 or T-69, whichever is smallest; and the last one.
 std::vector<double> ProductRounding::by_sizes() const {
@@ -311,10 +367,14 @@ TermSizes ProductRounding::terms_of(const LargestSum& sum) const {
 
 /// T-10 or T-68
 double ProductRounding::any_order_error(const LargestSum& sum) const {
-  const TermSizes terms = terms_of(sum);
+  TermSizes terms = terms_of(sum);
   const CountedTerms& counted = counts_(sum.products, sum.addend.magnitude != 0.0);
   const double classical = up(counted.factor * terms.total.value() + counted.underflow);
-  return std::min(classical, rules_.partial_sums_error(terms, machine_).value());
+  const double smallest = std::min(classical, rules_.partial_sums_error(terms, machine_).value());
+  if (sum.small == 0) return smallest;
+  terms.small = sum.small;
+  terms.small_total = Magnitude(sum.small_total);
+  return std::min(smallest, rules_.partial_sums_error(terms, machine_).value());
 }
 
 double ProductRounding::with_last_rounding(const LargestSum& sum, double before) const {

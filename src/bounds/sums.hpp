@@ -40,9 +40,16 @@ Magnitude with_rounded_parts(Magnitude factor, const Machine& machine);
 /// Source:    docs/theory.md T-23
 Magnitude part_underflow(Magnitude factor, const Machine& machine);
 
+/// Factors of up to so many times the largest one of their row are set apart as small (T-68).
+constexpr double small_share(double u) {
+  return 4.0 * u;
+}
+
 /// What is known of the terms of a sum: products and stored leaves, none of them 0.
 struct TermSizes {
   std::int64_t leaves = 0;  ///< upper bound of their number
+  std::int64_t small = 0;   ///< all but so many are others than those set apart as small
+  Magnitude small_total;    ///< the magnitudes of those summed
   Magnitude total;          ///< their magnitudes summed
   Magnitude rounded;        ///< of the products alone
   Magnitude sum;            ///< |exact sum|
@@ -51,9 +58,8 @@ struct TermSizes {
 };
 
 /// u (sum over products + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)) + h, M = (S + |s|) / 2: all roundings of a sum
-/// but the last, in whatever order.
-/// Domain:    round to nearest, nothing flushed
-/// Source:    docs/theory.md T-68
+/// but the last, in whatever order. With t small terms, S_t in all: n - t for n - 1, sqrt(k) q + S_t, c S_t + h more.
+/// Domain: round to nearest, nothing flushed. Source: docs/theory.md T-68
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 
 /// u^2 (q^2 where products are rounded + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)^2): the squares of what every

@@ -390,6 +390,39 @@ TEST_CASE("orders chosen to lose most, and random trees, keep the bound of any r
   }
 }
 
+TEST_CASE("factors far below the others of their row hardly add to what any run may lose (T-68)") {
+  Generator generator(687);
+  const ArithmeticModel model = cpu_arithmetic("fp32", {});
+  const bounds::Setting setting = setting_of(model);
+  const auto bound_of = [&](const Tensor<double>& a, const Tensor<double>& b) {
+    return Unrecorded(op::MatMul{}, operands_of_run({a, b}, 0.0, true, generator), setting).rounding(true).front();
+  };
+  const std::int64_t large = 40, n = 160;
+  for (int i = 0; i < 10; ++i) {
+    std::vector<float> a, b;
+    Tensor<double> left{{1, n}, {}}, right{{n, 1}, {}};
+    double exact = 0.0;
+    for (std::int64_t k = 0; k < n; ++k) {
+      a.push_back(static_cast<float>((k < large ? 1.0 : 0x1p-27) * uniform(generator, 0.25, 1.0)));
+      b.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
+      left.values.push_back(static_cast<double>(a.back()));
+      right.values.push_back(static_cast<double>(b.back()));
+      exact += left.values.back() * right.values.back();
+    }
+    const double bound = bound_of(left, right);
+    Usage usage;
+    for (int tree = 0; tree < 20; ++tree) {
+      const float run = naive::random_tree(a, b, std::vector<float>{}, generator);
+      usage.add(static_cast<double>(run), {exact, 0.0, Magnitude(1e-13)}, bound);
+    }
+    CHECK(usage.violations == 0);
+    const auto first = [&](const std::vector<double>& all) {
+      return std::vector<double>(all.begin(), all.begin() + large);
+    };
+    CHECK(bound <= 1.2 * bound_of({{1, large}, first(left.values)}, {{large, 1}, first(right.values)}));
+  }
+}
+
 TEST_CASE("what any run may add to a product is well below n u S where terms cancel") {
   Generator generator(685);
   const std::int64_t n = 256;

@@ -107,6 +107,44 @@ TEST_CASE("no order of a short sum exceeds the bound by partial sums, and some c
   CHECK(closest >= 0.8);
 }
 
+namespace {
+
+/// Some large terms and some small ones, with whatever the rule is told of them.
+Tally check_small_terms(bool is_told_their_sum, std::uint64_t seed) {
+  Generator generator(seed);
+  const bounds::Machine machine = small_machine();
+  Tally tally;
+  for (int draw = 0; draw < 500 * test_multiplier(); ++draw) {
+    std::vector<double> terms = {rounded(1024.0 + static_cast<double>(generator() % 1024))};
+    const std::size_t large = 1 + generator() % 2, small = 1 + generator() % 4;
+    const double most_small = generator() % 2 == 0 ? 16.0 : 64.0;
+    while (terms.size() < large) terms.push_back(rounded(-2048.0 * uniform(generator, 0.0, 1.0)));
+    while (terms.size() < large + small) terms.push_back(rounded(most_small * uniform(generator, 0.5, 1.0)));
+    bounds::TermSizes sizes = sizes_of(terms);
+    sizes.small = static_cast<std::int64_t>(small);
+    double exact = 0.0;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      exact += terms[i];
+      if (i >= large && is_told_their_sum) sizes.small_total += Magnitude(terms[i]);
+    }
+    const double bound = bounds::partial_sums_error(sizes, machine).value();
+    const AllOrders orders(terms);
+    for (const auto& [before_last, result] : orders.of_all()) tally.add(before_last, Real(exact), bound);
+  }
+  return tally;
+}
+
+}  // namespace
+
+TEST_CASE("small terms set apart cost what they add up to, and no less (T-68)") {
+  const Tally told = check_small_terms(true, 684);
+  INFO(told.first_violation);
+  CHECK(told.violations == 0);
+  CHECK(told.utilisation >= 0.6);
+  MESSAGE("closest approach ", told.utilisation);
+  CHECK(check_small_terms(false, 684).violations > 0);
+}
+
 TEST_CASE("the bound by partial sums is well below the classical one on sums of random signs") {
   Generator generator(682);
   const std::size_t n = 512;

@@ -481,6 +481,23 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("any order")},
+       {"a row in any order forgets what is set apart as small",
+        [](Rules& r) {
+          r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
+            SumRow other = row;
+            other.small_norm = 0.0;
+            sound().any_order(other, f, result, n);
+          };
+        },
+        row_rule("any order")},
+       {"what is set apart as small halves",
+        [](Rules& r) {
+          r.rows.up_to = [](const double* x, double limit, double* result, std::size_t n) {
+            sound().up_to(x, limit, result, n);
+            halve(result, n);
+          };
+        },
+        row_rule("up to")},
        {"the radii of a Relu halve",
         [](Rules& r) {
           r.rows.relu = [](const double* x, const double* e, double* s, double* q, double* m, std::size_t n) {

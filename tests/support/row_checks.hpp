@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/coarse_product.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
+#include "bounds/sums.hpp"
 #include "support/bound_checks.hpp"
 
 /// Loops over rows of bounds against the same in 700 bits, one element after the other.
@@ -56,6 +58,9 @@ struct ExactSum {
   int products = 0;
   bool has_addend = false;
   Real of_products, addend, squares, result;  ///< result: |y| and how far it moves
+  bool has_small = false;                     ///< set apart: all but `others` of the products, adding up to `small`
+  int others = 0;
+  Real small;
 
   Real roundings(const bounds::RowFormat& format) const {
     const int leaves = products + (has_addend ? 1 : 0);
@@ -63,12 +68,19 @@ struct ExactSum {
     const Real exact = result < total ? result : total;
     const Real growth = Real(1.0) + Real(2.0 * leaves) * u, most = growth * Real(0.5) * (total + exact);
     const Real norm = (squares + addend * addend).apply(mpfr_sqrt);
-    Real sizes = of_products;
-    for (int k = 2; k < leaves; ++k) {
-      const Real reach = growth * Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm;
-      sizes += first_place_down((most < reach ? most : reach) + h);
+    const auto by_sizes_up_to = [&](int last, const Real& set_apart) {
+      Real sizes = of_products;
+      for (int k = 2; k <= last; ++k) {
+        const Real reach = growth * (Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm + set_apart);
+        sizes += first_place_down((most < reach ? most : reach) + h);
+      }
+      return u * sizes + h;
+    };
+    Real by_sizes = by_sizes_up_to(leaves - 1, Real());
+    if (has_small) {
+      const Real other = by_sizes_up_to(others + (has_addend ? 1 : 0), small) + growth * small + h;
+      by_sizes = other < by_sizes ? other : by_sizes;
     }
-    const Real by_sizes = u * sizes + h;
     const Real classical = Real(leaves > 1 ? leaves - 1 : 0) * u * total + h;
     const Real before = by_sizes < classical ? by_sizes : classical;
     const Real last = u * first_place_down(exact + before);
@@ -122,6 +134,14 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   sum.moved = {e_sums.data(), 1.0 / e_scale, weights.magnitudes.column_scales.data()};
   sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
   sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
+  Row small(k);
+  rows.up_to(larger.data(), bounds::small_share(0x1p-24) * rows.largest(larger.data(), k), small.data(), k);
+  const double set_apart = rows.count_nonzero(small.data(), k);
+  if (set_apart > 0.0) {
+    sum.not_small = sum.nonzero - set_apart;
+    sum.small_norm = bounds::norm_of_vector(small).value();
+    sum.norms = weights.norms.data();
+  }
   Row moved(n), run_moved(n), run_added(n);
   rows.move(sum, moved.data(), n);
   const bounds::RowFormat format = float_rows();
@@ -129,6 +149,7 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   for (std::size_t j = 0; j < n; ++j) {
     ExactSum exact;
     Real by_operands;
+    Real column_squares, small_squares;
     int of_column = 0, of_row = 0;
     for (std::size_t i = 0; i < k; ++i) {
       const Real factor = abs(Real(w[i * n + j])), size = abs(Real(x[i])) + Real(e[i]);
@@ -137,8 +158,13 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
       exact.squares += factor * factor * size * size;
       of_column += w[i * n + j] != 0.0 ? 1 : 0;
       of_row += larger[i] != 0.0 ? 1 : 0;
+      column_squares += factor * factor;
+      small_squares += small[i] == 0.0 ? Real() : size * size;
     }
     exact.products = std::min(of_column, of_row);
+    exact.has_small = set_apart > 0.0;
+    exact.others = std::min(exact.products, of_row - static_cast<int>(set_apart));
+    exact.small = (column_squares * small_squares).apply(mpfr_sqrt);
     exact.has_addend = addend[j] != 0.0;
     exact.addend = Real(addend[j]);
     exact.result = abs(Real(y[j])) + by_operands + Real(own[j]);
@@ -197,6 +223,15 @@ inline std::vector<RowCase> row_cases() {
          Row result(n);
          rows.larger_operand(x.data(), e.data(), result.data(), n);
          for (std::size_t i = 0; i < n; ++i) tally.add(result[i], abs(Real(x[i])) + Real(e[i]));
+       }},
+      {"up to",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row x = spread_row(n, g, true);
+         const double limit = x[g() % n];
+         Row result(n);
+         rows.up_to(x.data(), limit, result.data(), n);
+         for (std::size_t i = 0; i < n; ++i) tally.add(result[i], Real(x[i] <= limit ? x[i] : 0.0));
        }},
       {"single precision",
        [](Rows rows, Generator& g, RowTally& tally) {

@@ -16,6 +16,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t rows_at_once = 32;
 constexpr std::size_t work_worth_a_thread = 1 << 16;
+constexpr double worth_setting_apart = 1.0 / 16.0;  ///< so many of a row are small
 
 const double* data_of(Radii values, std::size_t first = 0) {
   return values.empty() ? nullptr : values.data() + first;
@@ -58,6 +59,7 @@ public:
   ProductRows(const PlainNode& node, const Product& product, const CoarseWeights& weights, const Setting& setting)
       : node_(node),
         weights_(weights),
+        setting_(setting),
         rows_(setting.rules->rows),
         format_(row_format(setting, product.plan.k + 1)),
         x_(node.view.input(0).values),
@@ -88,10 +90,17 @@ public:
   }
 
 private:
+  /// Of the operands of one row.
+  struct RowCounts {
+    double nonzero = 0.0, not_small = 0.0;
+    std::optional<double> small_norm;
+  };
   struct Scratch {
     CoarseRows moved, total, squares;
-    std::vector<double> larger, nonzero;
-    Scratch(std::size_t k, std::size_t n) : moved(k, n), total(k, n), squares(k, n), larger(k), nonzero(rows_at_once) {}
+    std::vector<double> larger, small;
+    std::vector<RowCounts> counts;
+    Scratch(std::size_t k, std::size_t n)
+        : moved(k, n), total(k, n), squares(k, n), larger(k), small(k), counts(rows_at_once) {}
   };
 
   bool follow(std::size_t first, std::size_t count, Scratch& scratch) {
@@ -121,14 +130,27 @@ private:
     }
     if (!node_.rounds) return true;
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
-    const std::optional<double> scale = coarse_scale(rows_.largest(scratch.larger.data(), k_));
+    const double largest = rows_.largest(scratch.larger.data(), k_);
+    const std::optional<double> scale = coarse_scale(largest);
     if (!scale) return false;
     rows_.coarse(scratch.larger.data(), *scale, scratch.total.elements.data() + place * k_, k_);
     rows_.coarse_squares(scratch.larger.data(), *scale, scratch.squares.elements.data() + place * k_, k_);
     scratch.total.scales[place] = 1.0 / *scale;
     scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
-    scratch.nonzero[place] = rows_.count_nonzero(scratch.larger.data(), k_);
+    scratch.counts[place] = counts_of(scratch.larger, largest, scratch.small);
     return true;
+  }
+
+  /// T-68: operands that are so much smaller than the largest are set apart.
+  RowCounts counts_of(const std::vector<double>& larger, double largest, std::vector<double>& small) const {
+    RowCounts counts;
+    counts.nonzero = rows_.count_nonzero(larger.data(), k_);
+    rows_.up_to(larger.data(), small_share(format_.u) * largest, small.data(), k_);
+    const double set_apart = rows_.count_nonzero(small.data(), k_);
+    counts.not_small = counts.nonzero - set_apart;
+    if (set_apart > worth_setting_apart * static_cast<double>(k_))
+      counts.small_norm = setting_.rules->norms.vector(small).value();
+    return counts;
   }
 
   CoarseSums sums_of(const CoarseRows& rows, std::size_t place, const CoarseMatrix& matrix) const {
@@ -145,7 +167,13 @@ private:
     sums.is_moved = any_moves_;
     sums.moved = sums_of(scratch.moved, place, weights_.magnitudes);
     if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
-    sums.nonzero = scratch.nonzero[place];
+    const RowCounts& counts = scratch.counts[place];
+    sums.nonzero = counts.nonzero;
+    if (counts.small_norm) {
+      sums.not_small = counts.not_small;
+      sums.small_norm = *counts.small_norm;
+      sums.norms = weights_.norms.data();
+    }
     sums.total = sums_of(scratch.total, place, weights_.magnitudes);
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
     rows_.any_order(sums, format_, {result_.moved.data() + first, result_.added.data() + first}, n_);
@@ -153,6 +181,7 @@ private:
 
   const PlainNode& node_;
   const CoarseWeights& weights_;
+  const Setting& setting_;
   const RowKernels& rows_;
   const RowFormat format_;
   std::span<const double> x_;

@@ -31,6 +31,9 @@ struct SumRow {
   CoarseSums moved;                 ///< sum |w| E
   CoarseSums total;                 ///< sum |w| (|x| + E)
   CoarseSums squares;               ///< sum w^2 (|x| + E)^2
+  double not_small = 0.0;           ///< operands of `nonzero` that are not set apart as small
+  double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are …
+  const double* norms = nullptr;    ///< … and of columns of w; null: none is set apart
 };
 
 /// Radii of a row and what local errors add to them.
@@ -52,6 +55,7 @@ struct RowKernels {
   double (*weighted_sum)(const double* d, const double* x, std::size_t n);
   double (*count_nonzero)(const double* x, std::size_t n);
   void (*larger_operand)(const double* x, const double* e, double* result, std::size_t n);
+  void (*up_to)(const double* x, double limit, double* result, std::size_t n);
   void (*coarse)(const double* x, double scale, float* result, std::size_t n);
   void (*coarse_squares)(const double* x, double scale, float* result, std::size_t n);
   void (*move)(const SumRow& row, double* moved, std::size_t n);

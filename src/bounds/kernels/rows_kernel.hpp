@@ -131,6 +131,14 @@ void larger_operand_row(const double* x, const double* e, double* result, std::s
   });
 }
 
+/// x where 0 <= x <= limit, 0 elsewhere.
+void up_to_row(const double* x, double limit, double* result, std::size_t n) {
+  each(n, [&](std::size_t i, std::size_t count) {
+    const Doubles values = load(x + i, count);
+    store(result + i, values <= limit ? values : all(0.0), count);
+  });
+}
+
 inline Floats floats_up(const Doubles& x) {
   return __builtin_convertvector(x * (1.0 + 0x1p-22), Floats);
 }
@@ -214,9 +222,17 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
     const Doubles additions = sum_of_first_places(most, reach, before_last, binades);
     const Doubles added_up = leaves < 3.0 ? all(0.0) : additions;
-    const Doubles by_sizes = most < infinity ? format.u * (of_products + added_up) + h : all(infinity);
+    Doubles by_sizes = format.u * (of_products + added_up) + h;
+    if (row.norms != nullptr) {
+      const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
+      const Doubles others = smaller(products, all(row.not_small)) + (leaves - products);
+      const Doubles far =
+          (growth * growth * squares * (1.0 + 0x1p-16) + (0x1p17 * (small + h)) * (small + h)) * many_up + lost;
+      const Doubles among_others = sum_of_first_places(most, far, larger(others, all(1.0)), binades);
+      by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
+    }
     const Doubles classical = (before_last * format.u) * total + h;
-    const Doubles before = up_through_many(smaller(by_sizes, classical));
+    const Doubles before = up_through_many(smaller(most < infinity ? by_sizes : all(infinity), classical));
 
     const Doubles rounded = up(exact + before);
     const Doubles nothing_rounded = rounded <= format.largest ? all(0.0) : all(infinity);
@@ -301,10 +317,10 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-constexpr RowKernels row_kernels = {largest_row,       weighted_sum_row,   count_nonzero_row, larger_operand_row,
-                                    coarse_row,        coarse_squares_row, move_row,          any_order_row,
-                                    limit_row,         relu_row,           sum_row,           add_row,
-                                    add_constants_row, outer_row,          add_shares_row};
+constexpr RowKernels row_kernels = {largest_row,   weighted_sum_row,  count_nonzero_row,  larger_operand_row,
+                                    up_to_row,     coarse_row,        coarse_squares_row, move_row,
+                                    any_order_row, limit_row,         relu_row,           sum_row,
+                                    add_row,       add_constants_row, outer_row,          add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds
