@@ -513,19 +513,19 @@ LARGE = {
     "oscillator_d4_w64_tanh": oscillator(4, 64, steps=6000, lr=2e-3, seed=464, activation="tanh"),
     "dense_d8_w256_relu": sdf(
         lambda g: Mlp([3] + [256] * 8 + [1], "relu", g),
-        "cut_box", "MLP 3-256 (8 hidden layers)-1", "relu", steps=300, lr=1e-3, seed=31,
+        "cut_box", "MLP 3-256 (8 hidden layers)-1", "relu", steps=2000, lr=5e-4, seed=31,
         n=128, points=1 << 15, tests=4000),
-    "oscillator_d8_w256": oscillator(8, 256, steps=400, lr=1e-3, seed=1056, n=128),
+    "oscillator_d8_w256": oscillator(8, 256, steps=5000, lr=3e-4, seed=1056, n=128),
     "siren_d4_w256": sdf(
         lambda g: Siren([3] + [256] * 4 + [1], 30.0, g),
-        "torus", "SIREN 3-256 (4 hidden layers)-1, omega0 = 30", "sin", steps=400, lr=3e-4, seed=33,
-        n=128, points=1 << 15, tests=4000),
+        "torus", "SIREN 3-256 (4 hidden layers)-1, omega0 = 30", "sin", steps=3000, lr=3e-4, seed=33,
+        n=256, points=1 << 15, tests=4000),
     "dense_d8_w256_softplus": sdf(
         lambda g: Mlp([3] + [256] * 8 + [1], "softplus", g, beta=100),
-        "torus", "MLP 3-256 (8 hidden layers)-1", "softplus, beta = 100", steps=300, lr=1e-3, seed=32,
+        "torus", "MLP 3-256 (8 hidden layers)-1", "softplus, beta = 100", steps=2000, lr=5e-4, seed=32,
         n=128, points=1 << 15, tests=4000),
-    "oscillator_d8_w512": oscillator(8, 512, steps=250, lr=7e-4, seed=1312, n=64),
-    "oscillator_d4_w64_gelu": oscillator(4, 64, steps=2000, lr=2e-3, seed=465, activation="gelu", n=256),
+    "oscillator_d8_w512": oscillator(8, 512, steps=2000, lr=2e-4, seed=1312, n=64),
+    "oscillator_d4_w64_gelu": oscillator(4, 64, steps=6000, lr=2e-3, seed=465, activation="gelu", n=256),
 }
 
 VERBOSE = False
