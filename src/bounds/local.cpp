@@ -11,6 +11,7 @@
 #include "bounds/forward.hpp"
 #include "bounds/own_run.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/running_sums.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -310,30 +311,73 @@ void Rounded::operator()(const op::Softmax& softmax) {
   }
 }
 
-/// T-10 and T-11 for numbers instead of products: the last addition is bounded by its stored result.
+/// The terms of a sum of numbers that are not 0.
+TermSizes sizes_of(std::span<const double> terms) {
+  TermSizes sizes;
+  Magnitude squares;
+  for (const double x : terms) {
+    if (x == 0.0) continue;
+    ++sizes.leaves;
+    sizes.total += Magnitude(x);
+    squares += Magnitude(x) * Magnitude(x);
+  }
+  sizes.norm = sqrt_up(squares);
+  return sizes;
+}
+
+/// T-69 without products: all roundings of a sum of numbers but its last one.
+Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, Magnitude before,
+                        const Setting& setting) {
+  const auto length = static_cast<std::int64_t>(terms.size());
+  const ProductPlan plan = plan_product(op::MatMul{}, {1, length}, {length, 1});
+  SummationOrder order = setting.machine.order;
+  order.fma = false;
+  const std::vector<double> ones(terms.size(), 1.0);
+  const std::vector<double> slack{setting.rules->running_slack(length, before.value(), 0.0, sizes.total.value())};
+  const RunningTerms running{terms, ones, terms, slack};
+  return Magnitude(setting.machine.u) *
+         Magnitude(setting.rules->running_first_places(plan, running, order, true, 1)[0]);
+}
+
+/// T-10, T-11, T-68 and T-69 for numbers instead of products: the last addition is bounded by its stored result.
 void Rounded::operator()(const op::ReduceSum&) {
-  const auto bound = [&](std::span<const double> terms, double y, bool order_is_known) {
-    Magnitude total;
-    std::int64_t count = 0;
-    for (const double x : terms) {
-      total += Magnitude(x);
-      if (x != 0.0) ++count;
-    }
-    if (count < 2) return rules_.storing_error(y, machine_).value();
-    const auto length = static_cast<std::int64_t>(terms.size());
-    Magnitude factor = rules_.any_order_factor(count - 2, machine_);
-    if (order_is_known) {
-      factor = std::min(factor, rules_.path_factor(rules_.sum_height(machine_.order, length) - 1, machine_));
-    }
-    const Magnitude error = factor * total + rules_.underflow_term(0, count, machine_);
-    if (!rules_.cannot_overflow(total, error, machine_)) return infinity;
+  const auto bound = [&](std::span<const double> terms, double y, const auto& before_last) {
+    const TermSizes sizes = sizes_of(terms);
+    if (sizes.leaves < 2) return rules_.storing_error(y, machine_).value();
+    const Magnitude underflow = rules_.underflow_term(0, sizes.leaves, machine_);
+    const Magnitude any_order = rules_.any_order_factor(sizes.leaves - 2, machine_) * sizes.total + underflow;
+    const Magnitude error = before_last(terms, sizes, any_order, underflow, y);
+    if (!rules_.cannot_overflow(sizes.total, error, machine_)) return infinity;
     return (error + rules_.addition_error(y, machine_)).value();
+  };
+  const auto by_partial_sums = [&](TermSizes sizes, Magnitude any_order, Magnitude underflow, double y) {
+    sizes.underflow = underflow;
+    sizes.sum = Magnitude(y) + any_order + rules_.addition_error(y, machine_);
+    return std::min(any_order, rules_.partial_sums_error(sizes, machine_));
   };
   result_.theorem = "T-10";
   result_.order_theorem = "T-11";
-  groups([&](std::span<const double> terms, double y) { return bound(terms, y, false); }, result_.any_order);
+  using Terms = std::span<const double>;
+  const auto fill = [&](std::vector<double>& bounds, const auto& before_last) {
+    groups([&](Terms terms, double y) { return bound(terms, y, before_last); }, bounds);
+  };
+  fill(result_.any_order, [](Terms, const TermSizes&, Magnitude any_order, Magnitude, double) { return any_order; });
+  const bool has_partial_sums = machine_.to_nearest() && !machine_.flushes;
+  if (has_partial_sums) {
+    fill(result_.partial_sums, [&](Terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double y) {
+      return by_partial_sums(sizes, any_order, underflow, y);
+    });
+  }
   if (machine_.order.kind == SummationOrder::Kind::unknown) return;
-  groups([&](std::span<const double> terms, double y) { return bound(terms, y, true); }, result_.order_aware);
+  fill(result_.order_aware, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double) {
+    const auto length = static_cast<std::int64_t>(terms.size());
+    const Magnitude path = rules_.path_factor(rules_.sum_height(machine_.order, length) - 1, machine_);
+    return std::min(any_order, path * sizes.total + underflow);
+  });
+  if (!has_partial_sums || !setting_.wants_running) return;
+  fill(result_.running, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double y) {
+    return running_error(terms, sizes, by_partial_sums(sizes, any_order, underflow, y), setting_) + underflow;
+  });
 }
 
 void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
@@ -372,9 +416,9 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
   std::visit(Rounded(reading.view, setting, result), view.node->op);
   if (reading.is_exact) return result;
   const std::vector<Radii> radii(reading.errors.begin(), reading.errors.end());
-  add_to(result.any_order, propagate(reading.view, radii, result.any_order, setting));
-  if (!result.order_aware.empty())
-    add_to(result.order_aware, propagate(reading.view, radii, result.order_aware, setting));
+  for (std::vector<double>* bound : {&result.any_order, &result.partial_sums, &result.running, &result.order_aware}) {
+    if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));
+  }
   return result;
 }
 

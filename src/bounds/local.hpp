@@ -11,8 +11,8 @@ namespace driftbound::bounds {
 /// Bounds of one node against its exact function on its recorded inputs.
 struct LocalBound {
   std::vector<double> any_order;
-  std::vector<double> partial_sums;   ///< any order; products only, empty where T-68 does not hold
-  std::vector<double> running;        ///< the declared order; products only, empty where T-69 does not hold
+  std::vector<double> partial_sums;   ///< any order; sums only, empty where T-68 does not hold
+  std::vector<double> running;        ///< the declared order; sums only, empty where T-69 does not hold
   std::vector<double> order_aware;    ///< empty where there is no sum or its order is unknown
   std::vector<double> probabilistic;  ///< products only (T-74); infinite where `patterns` has a reason
   std::vector<TermPattern> patterns;

@@ -71,7 +71,7 @@ OpTheorems theorems_of(const Op& op) {
                           return {{"T-10", "T-11", "T-12", "T-13", "T-68", "T-69", "T-21"}, {"T-40"}, {}};
                         },
                         [](const op::ReduceSum&) -> Is {
-                          return {{"T-10", "T-11"}, {"T-53"}, {}};
+                          return {{"T-10", "T-11", "T-68", "T-69"}, {"T-53"}, {}};
                         },
                         [](const OneOf<op::ReduceMax, op::ReduceMin> auto&) -> Is {
                           return {{"T-15"}, {"T-53"}, {}};

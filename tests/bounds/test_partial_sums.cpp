@@ -190,6 +190,47 @@ TEST_CASE("the bound by the partial sums of the declared order is well below tha
   }
 }
 
+TEST_CASE("sums of numbers have the same bounds without products, and hold in every order") {
+  Generator generator(684);
+  const std::size_t n = 512, rows = 4;
+  for (const SummationOrder& order : declared_orders()) {
+    std::vector<double> x(rows * n), computed;
+    std::vector<Real> exact(rows);
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<float> terms, ones(n, 1.0f);
+      for (std::size_t k = 0; k < n; ++k) {
+        terms.push_back(k % 7 == row ? 0.0f : static_cast<float>(uniform(generator, -1.0, 1.0)));
+        x[row * n + k] = static_cast<double>(terms.back());
+        exact[row] += Real(x[row * n + k]);
+      }
+      computed.push_back(static_cast<double>(naive::dot(order, terms, ones)));
+    }
+    const Shape shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n)};
+    const LayerBounds layer = bounds_of(
+        one_node(op::ReduceSum{{1}, false}, {{shape, x}}, {{shape[0]}, computed}, cpu_arithmetic("fp32", order)),
+        bounds::default_rules());
+    INFO(to_string(order));
+    Tallies tallies;
+    for (std::size_t row = 0; row < rows; ++row) {
+      tallies.add(layer, row, computed[row], exact[row]);
+      const auto value_of = [&](const char* name) { return find_bound(layer.local, name)->values.values[row]; };
+      CHECK(value_of("partial-sums") < 0.5 * value_of("componentwise"));
+      CHECK(value_of("running") < 0.4 * value_of("partial-sums"));
+    }
+    CHECK(tallies.violations() == 0);
+  }
+}
+
+TEST_CASE("a sum of numbers whose every rounding is a tie comes close to its running bound") {
+  std::vector<double> x(9, 0x1p-24);
+  x[0] = 1.0;
+  const OneNode one = one_node(op::ReduceSum{{0}, false}, {{{9}, x}}, {{}, {1.0}},
+                               cpu_arithmetic("fp32", parse_summation_order("sequential")));
+  const double bound = find_bound(bounds_of(one, bounds::default_rules()).local, "running")->values.values[0];
+  CHECK(8 * 0x1p-24 <= bound);
+  CHECK(bound <= 1.01 * 8 * 0x1p-24);
+}
+
 TEST_CASE("a sum whose every rounding is a tie comes close to its running bound") {
   std::vector<double> a(9, 0x1p-24);
   a[0] = 1.0;

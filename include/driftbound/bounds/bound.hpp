@@ -116,9 +116,9 @@ struct BoundOptions {
 /// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-69, T-40 to T-53). The others hold the run, or
 /// every run of its arithmetic, against a shadow in double (T-60 to T-71).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
-///                partial-sums    products rounded to nearest, in any order (T-68); never above componentwise
+///                partial-sums    sums rounded to nearest, in any order (T-68); never above componentwise
 ///                probabilistic   the same, rounding errors taken for chance (T-74)
-///                running         products rounded to nearest, in the declared order, by their partial sums (T-69)
+///                running         sums rounded to nearest, in the declared order, by their partial sums (T-69)
 ///                order-aware     products and softmax in a known order (of a matrix unit it is not)
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
 ///   accumulated  forward         every node; sums in the declared order where it is known
