@@ -6,11 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/breakdown.hpp"
 #include "analysis/scalar.hpp"
 #include "driftbound/bounds/bound.hpp"
+#include "driftbound/bounds/box.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "driftbound/trace/trace.hpp"
@@ -116,11 +118,18 @@ struct LayerSummary {
   Status status = Status::holds;
 };
 
+/// A number of interest over a box of inputs (T-77).
+struct BoxSummary {
+  std::vector<std::pair<double, double>> ranges;  ///< of a sample's elements, the last one repeats
+  BoxBound bound;
+};
+
 struct OutputSummary {
   std::string name;
   ScopeSummary scope;
   std::optional<KappaSummary> kappa;
   std::optional<KappaSummary> condition;  ///< of targets: the layers' condition numbers, added up, over the samples
+  std::optional<BoxSummary> box;          ///< scalars and outputs that are one number a sample, where a box was given
   std::optional<Breakdown> breakdown;     ///< scalars and outputs that are one number a sample, where it was asked for
   Status status = Status::holds;
 };

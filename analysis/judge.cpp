@@ -119,6 +119,49 @@ References sharp_references(const Graph& graph, const Trace& trace, const Bounds
   return references;
 }
 
+/// An open axis counts as one.
+std::size_t elements_of_sample(const Graph& graph) {
+  std::size_t elements = 0;
+  for (const ValueId id : graph.inputs) {
+    std::size_t of_input = 1;
+    for (const DeclaredDimension& dimension : graph.value(id).declared)
+      if (dimension.extent >= 0) of_input *= static_cast<std::size_t>(dimension.extent);
+    elements += of_input;
+  }
+  return elements;
+}
+
+/// Throws:    InvalidArgument
+Box box_of(const Graph& graph, const std::vector<std::pair<double, double>>& ranges) {
+  const std::size_t elements = elements_of_sample(graph);
+  if (ranges.size() > elements)
+    throw InvalidArgument(fmt::format("--box has {} ranges lo:hi, a sample has {} elements", ranges.size(), elements));
+  for (const auto& [lower, upper] : ranges)
+    if (!(std::isfinite(lower) && std::isfinite(upper) && lower <= upper))
+      throw InvalidArgument(
+          fmt::format("--box: {}:{} is no range; give finite ends lo:hi with lo <= hi", lower, upper));
+  Box box;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const auto& [lower, upper] = ranges[std::min(i, ranges.size() - 1)];
+    box.lower.push_back(lower);
+    box.upper.push_back(upper);
+  }
+  return box;
+}
+
+/// T-77 for scalars and for outputs that are one number a sample.
+void add_boxes(const Graph& graph, const Trace& trace, const JudgeOptions& options, const Box& box,
+               const std::vector<OutputTarget>& outputs, Comparison& comparison) {
+  BoundOptions how;
+  how.threads = options.precision.threads;
+  const auto add = [&](const Target& target, OutputSummary& output) {
+    output.box = BoxSummary{options.box, forward_error_bound(graph, trace.arithmetic, box, target, how)};
+  };
+  for (const OutputTarget& output : outputs) add({{output.output, 0}, std::nullopt}, comparison.outputs[output.output]);
+  for (std::size_t i = 0; i < options.scalars.size(); ++i)
+    add(options.scalars[i], comparison.outputs[graph.outputs.size() + i]);
+}
+
 }  // namespace
 
 const std::vector<std::string>& bound_names() {
@@ -134,6 +177,7 @@ const std::vector<std::string>& bound_names() {
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
   check_names(options.bounds);
   check_scalars(graph, trace, options.scalars);
+  const std::optional<Box> box = options.box.empty() ? std::nullopt : std::optional(box_of(graph, options.box));
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = layout.batched ? std::max<std::int64_t>(options.block, 1) : 1;
   BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
@@ -155,6 +199,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
     }
   }
   judgement.comparison = comparer.finish();
+  if (box && !judgement.interrupted) add_boxes(graph, trace, options, *box, outputs, judgement.comparison);
   return judgement;
 }
 

@@ -17,6 +17,9 @@ struct JudgeOptions {
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   std::int64_t block = 64;            ///< samples judged at a time (batched models)
+  /// A box of inputs to bound numbers of interest over: ranges of a sample's elements, the last one repeats; empty:
+  /// none.
+  std::vector<std::pair<double, double>> box;
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;
   /// Called with every block's accumulated reference (first sample, samples).

@@ -139,6 +139,7 @@ std::string outputs_text(const Comparison& comparison, const Painter& paint) {
     if (output.condition)
       text += fmt::format("    condition, all layers: median {}, largest {}\n", brief(output.condition->median),
                           brief(output.condition->max));
+    if (output.box) text += indented(describe(*output.box));
     if (output.breakdown) text += breakdown_lines(*output.breakdown);
   }
   return text;

@@ -153,6 +153,7 @@ std::string output_section(const Comparison& comparison, const OutputSummary& ou
   if (output.condition)
     text += fmt::format("<p class=\"about\">condition, all layers: median {}, largest {}</p>\n",
                         number(output.condition->median), number(output.condition->max));
+  if (output.box) text += fmt::format("<p class=\"about\">{}</p>\n", escape_markup(describe(*output.box)));
   if (!output.breakdown) return text;
   return text +
          fmt::format(

@@ -127,11 +127,27 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
           {"status", name_of(layer.status)}};
 }
 
+Json to_json(const std::optional<BoxSummary>& box) {
+  if (!box) return nullptr;
+  Json ranges = Json::array();
+  for (const auto& [lower, upper] : box->ranges) ranges.push_back({number(lower), number(upper)});
+  const BoxBound& bound = box->bound;
+  return {{"ranges", std::move(ranges)},
+          {"error", number(bound.error.value())},
+          {"lower", number(bound.range.lower())},
+          {"upper", number(bound.range.upper())},
+          {"remainder_share", number(bound.remainder_share)},
+          {"guarantee", name_of(bound.guarantee)},
+          {"theorem", "T-77"},
+          {"condition", text_or_null(bound.condition)}};
+}
+
 Json to_json(const OutputSummary& output) {
   Json json = {{"name", output.name}};
   json.update(to_json(output.scope));
   json["kappa"] = to_json(output.kappa);
   json["condition"] = to_json(output.condition);
+  json["box"] = to_json(output.box);
   json["breakdown"] = to_json(output.breakdown);
   json["status"] = name_of(output.status);
   return json;

@@ -63,6 +63,18 @@ const char* mark_of(Status status) {
   return "";
 }
 
+std::string describe(const BoxSummary& box) {
+  std::string ranges;
+  for (const auto& [lower, upper] : box.ranges)
+    ranges += fmt::format("{}{}:{}", ranges.empty() ? "" : ",", lower, upper);
+  const BoxBound& bound = box.bound;
+  if (!std::isfinite(bound.error.value()))
+    return fmt::format("any run at every point of {}: not certifiable for so large a box (T-77)", ranges);
+  return fmt::format("any run at every point of {}: error at most {} ({}, T-77), value between {:.3g} and {:.3g}",
+                     ranges, error_text(bound.error.value()), name_of(bound.guarantee), bound.range.lower(),
+                     bound.range.upper());
+}
+
 std::string_view model_of(const BoundSummary& bound) {
   return bound.condition.empty() ? "over random bits of this program" : "if rounding errors have mean 0";
 }

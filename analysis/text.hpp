@@ -17,6 +17,9 @@ struct Painter {
 const char* colour_of(Status status);
 const char* mark_of(Status status);
 
+/// "any run at every point of -1:1,0:2: error at most 1.2e-6 (proven, T-77), value between -0.3 and 0.7"
+std::string describe(const BoxSummary& box);
+
 /// What a probabilistic bound stands on: "if rounding errors have mean 0", "over random bits of this program".
 std::string_view model_of(const BoundSummary& bound);
 

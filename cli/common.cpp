@@ -237,7 +237,7 @@ void require_finite_inputs(const Inputs& inputs, const std::string& where) {
   }
 }
 
-std::vector<std::pair<double, double>> parse_domain(const std::string& text) {
+std::vector<std::pair<double, double>> parse_domain(const std::string& text, std::string_view option) {
   std::vector<std::pair<double, double>> domain;
   std::string_view rest = text;
   while (true) {
@@ -245,7 +245,7 @@ std::vector<std::pair<double, double>> parse_domain(const std::string& text) {
     const std::string_view part = rest.substr(0, comma);
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos)
-      throw InvalidArgument(fmt::format("--domain '{}': '{}' lacks a ':'; write lo:hi or lo:hi,lo:hi,…", text, part));
+      throw InvalidArgument(fmt::format("{} '{}': '{}' lacks a ':'; write lo:hi or lo:hi,lo:hi,…", option, text, part));
     domain.emplace_back(parse_number(part.substr(0, colon), text), parse_number(part.substr(colon + 1), text));
     if (comma == std::string_view::npos) return domain;
     rest.remove_prefix(comma + 1);

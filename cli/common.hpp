@@ -77,7 +77,8 @@ void flush_output();
 void require_finite_weights(const Graph& graph);
 void require_finite_inputs(const Inputs& inputs, const std::string& where);
 
-std::vector<std::pair<double, double>> parse_domain(const std::string& text);
+/// Throws:    InvalidArgument naming the option
+std::vector<std::pair<double, double>> parse_domain(const std::string& text, std::string_view option = "--domain");
 
 /// Rows by number and by range first:last[:step], the last excluded, comma-separated: "0:10000:157", "1,5,7:9".
 /// Throws:    InvalidArgument where they do not ascend or there are no such samples

@@ -26,6 +26,7 @@ struct ReportSettings {
   InputOptions inputs;
   RunSettings run;
   std::vector<std::string> scalars, bounds;
+  std::string box;
   double threshold = 0.5;
   double failure_probability = 1e-9;
   int max_precision = 4096;
@@ -57,6 +58,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   options.precision.threads = settings.run.thread_count();
   options.scalars = scalars;
   options.bounds = settings.bounds;
+  if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.threshold = settings.threshold;
   options.failure_probability = settings.failure_probability;
   options.progress = [&](std::int64_t done, std::int64_t all) {
@@ -136,6 +138,7 @@ int report(const ReportSettings& settings) {
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  if (!settings.box.empty()) parse_domain(settings.box, "--box");
   const Graph graph = load_for_run(settings.model);
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
@@ -173,6 +176,9 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
                  "Library whose functions the recorded run called, in place of what it says (inspect --functions)");
   app.add_option("--scalar", settings->scalars, "Number of interest: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (repeatable)")
       ->allow_extra_args(false);
+  app.add_option(
+      "--box", settings->box,
+      "Bound scalars and single outputs for every point of a box too: lo:hi, or lo:hi,lo:hi,… one an element");
   app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")
       ->delimiter(',');
   app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")

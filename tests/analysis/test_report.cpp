@@ -48,6 +48,23 @@ TEST_CASE("numbers that are not finite are strings in JSON") {
   CHECK(schema_errors(schema_file, json) == "");
 }
 
+TEST_CASE("reports show what holds at every point of a box, or that nothing does") {
+  HandMade made;
+  Report report = made.report();
+  CHECK(nlohmann::json::parse(to_json(report))["end_to_end"]["outputs"][0]["box"].is_null());
+  BoxSummary& box = report.comparison.outputs[0].box.emplace();
+  box.ranges = {{-1.0, 1.0}, {0.0, 0.5}};
+  CHECK(to_text(report, {}).find("-1:1,0:0.5: not certifiable") != std::string::npos);
+  box.bound.error = Magnitude(1.25e-6);
+  box.bound.range = Interval(-0.5, 0.75);
+  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  CHECK(json["end_to_end"]["outputs"][0]["box"]["error"] == 1.25e-6);
+  CHECK(json["end_to_end"]["outputs"][0]["box"]["ranges"][1][1] == 0.5);
+  CHECK(schema_errors(schema_file, json) == "");
+  CHECK(to_text(report, {}).find("any run at every point of -1:1,0:0.5: error at most ") != std::string::npos);
+  CHECK(to_html(report).find("value between -0.5 and 0.75") != std::string::npos);
+}
+
 TEST_CASE("reports say with what probability a bound fails") {
   HandMade made;
   BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);

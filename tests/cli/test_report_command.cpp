@@ -108,6 +108,30 @@ TEST_CASE("parts by layer add up to the error of a scalar and of an output of on
   }
 }
 
+TEST_CASE("--box bounds an output at every point of a box, and refuses what is none") {
+  const std::string report = "report " + models + "torus_sdf_softplus.onnx --samples 5 --domain 0.1:0.1001 ";
+  const ProgramResult result = run_program(report + "--box 0.1:0.1001 --json -");
+  REQUIRE(result.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(result.out), output = json["end_to_end"]["outputs"][0];
+  CHECK(schema_errors(schema_file, json) == "");
+  CHECK(output["box"]["guarantee"] == "conditional");  // on the accuracy of softplus
+  CHECK(output["box"]["error"] >= output["max_error"]);
+  CHECK(output["box"]["error"] < 1e-3);
+  CHECK(run_program(report + "--box 0.1:0.1001").out.find("any run at every point of 0.1:0.1001: error at most") !=
+        std::string::npos);
+  for (const char* box : {"1", "1:0", "nan:1", "0:1,0:1,0:1,0:1"})
+    CHECK(run_program(report + "--box " + box).status == 3);
+}
+
+TEST_CASE("the report on the demo network says first what holds, what is violated and what comes nearest") {
+  const std::string text =
+      run_program("report " + models + "oscillator_d4_w64.onnx --domain -0.2:0.2 --samples 50").out;
+  const std::string first = text.substr(0, text.find("\n\n"));
+  CHECK(first.starts_with("HOLDS, approached: every proven and conditional bound holds on "));
+  CHECK(first.find("Closest, ") != std::string::npos);
+  CHECK(first.find("Folklore |error| <= gamma_n |y| is violated by ") != std::string::npos);
+}
+
 TEST_CASE("--bounds without attribution breaks nothing up") {
   const std::string base = "report " + models + "torus_sdf_softplus.onnx --samples 3 --json - --bounds forward";
   const auto without = nlohmann::json::parse(run_program(base).out),
