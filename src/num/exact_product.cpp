@@ -9,29 +9,12 @@
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
 #include "num/error_free.hpp"
+#include "num/exact_scale.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::num {
 
-namespace {
-
-constexpr std::size_t longest = std::size_t{1} << 26;
-constexpr std::size_t steps_between = 511;  ///< steps after which S and L are renormalised, one more at the start
-constexpr std::int32_t exact_unit = -96;    ///< products that are multiples of 2^exact_unit leave L exact
-
-/// e with norm <= 2^e (1 - 2^-21)^(1/2), from the sum of the squares to nearest; 0 for a row of zeros.
-int scale_exponent(double squares) {
-  if (squares == 0.0) return 0;
-  int exponent = 0;
-  std::frexp(squares * (1.0 + 0x1p-20), &exponent);
-  return (exponent + 1) >> 1;
-}
-
-double power_of_two(int exponent) {
-  return std::ldexp(1.0, exponent);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ExactOperand::ExactOperand(const FloatRows& rows, Side side, int threads, const ExactKernels& kernels)
     : kernels_(&kernels),
@@ -40,7 +23,7 @@ ExactOperand::ExactOperand(const FloatRows& rows, Side side, int threads, const 
       length_(rows.length),
       width_(side == Side::left ? kernels.rows : kernels.columns) {
   require_sound_environment();
-  if (length_ > longest) {
+  if (length_ > longest_row) {
     throw InvalidArgument("exact product: rows of " + std::to_string(length_) +
                           " elements; at most 2^26 are supported");
   }
@@ -56,41 +39,40 @@ ExactOperand::ExactOperand(const FloatRows& rows, Side side, int threads, const 
 }
 
 void ExactOperand::pack(const FloatRows& source, std::size_t p) {
-  constexpr std::size_t chunk = 64;  // rows of a panel are written side by side: a piece of all of them stays near
   const std::size_t count = std::min(width_, rows_ - p * width_);
-  double* const panel = panels_.get() + p * length_ * width_;
   std::int16_t* const units = units_.data() + p * length_;
-  std::vector<float> gathered(source.step == 1 ? 0 : count * length_);
-  std::vector<const float*> elements(count);
-  if (count < width_) std::fill_n(panel, length_ * width_, 0.0);
-  for (std::size_t r = 0; r < count; ++r) {
+  std::vector<float> memory;  // what no row of the source stands for: zeros; and rows of other steps
+  const auto zeros = [&] {
+    if (memory.empty()) memory.assign((source.step == 1 ? 1 : width_ + 1) * length_, 0.0f);
+    return memory.data();
+  };
+  std::vector<const float*> elements(width_);
+  std::vector<double> factors(width_, 1.0);
+  for (std::size_t r = 0; r < width_; ++r) {
+    if (r >= count) {
+      elements[r] = zeros();
+      continue;
+    }
     const std::size_t row = p * width_ + r;
     elements[r] = source.data + static_cast<std::ptrdiff_t>(row) * source.row_step;
     if (source.step != 1) {
-      float* const target = gathered.data() + r * length_;
+      float* const target = zeros() + (r + 1) * length_;
       for (std::size_t l = 0; l < length_; ++l) target[l] = elements[r][static_cast<std::ptrdiff_t>(l) * source.step];
       elements[r] = target;
     }
-    const ExactRow known = kernels_->describe(elements[r], length_);
-    finite_[row] = std::isfinite(known.squares);
-    if (finite_[row] == 0) continue;
-    const int exponent = scale_exponent(known.squares);
-    scales_[row] = power_of_two(exponent);
-    kernels_->lower_units(elements[r], length_, exponent, units);
-    if (known.unit != no_unit) lowest_units_[p] = std::min(lowest_units_[p], known.unit - exponent);
-  }
-  for (std::size_t first = 0; first < length_; first += chunk) {
-    const std::size_t steps = std::min(chunk, length_ - first);
-    for (std::size_t r = 0; r < count; ++r) {
-      const std::size_t row = p * width_ + r;
-      double* const target = panel + first * width_ + r;
-      if (finite_[row] != 0) {
-        kernels_->place(elements[r] + first, steps, 1.0 / scales_[row], width_, target);
-      } else {
-        for (std::size_t l = 0; l < steps; ++l) target[l * width_] = 0.0;
-      }
+    const double squares = kernels_->squares(elements[r], length_);
+    finite_[row] = std::isfinite(squares);
+    if (finite_[row] == 0) {
+      elements[r] = zeros();
+      continue;
     }
+    const int exponent = scale_exponent(squares);
+    scales_[row] = power_of_two(exponent);
+    factors[r] = 1.0 / scales_[row];
+    lowest_units_[p] = std::min(lowest_units_[p], kernels_->lower_units(elements[r], length_, exponent, units));
   }
+  const auto pack_panel = side_ == Side::left ? kernels_->pack_rows : kernels_->pack_columns;
+  pack_panel(elements.data(), factors.data(), length_, panels_.get() + p * length_ * width_);
 }
 
 namespace {

@@ -5,14 +5,11 @@
 
 namespace driftbound::num {
 
-/// A row of float32 numbers, as T-83 asks about it.
-struct ExactRow {
-  double squares = 0.0;   ///< sum of the squares in double, to nearest; not finite where an element is not
-  std::int32_t unit = 0;  ///< 2^unit is the largest power of two that divides every element; no_unit for zeros
-};
-
 /// The exponent that stands for "every power of two divides 0"; sums of two of them fit 16 bits.
 inline constexpr std::int16_t no_unit = 8000;
+
+/// Rows that `ExactKernels::dot` takes at once, and steps of one lane between renormalisations (T-83).
+inline constexpr std::size_t dots = 4, steps_between = 511;
 
 /// One build of the exact product for one instruction set. A tile is `rows` rows of A by `columns` rows of B; panels
 /// hold that many rows side by side, [length, rows] and [length, columns].
@@ -27,13 +24,20 @@ struct ExactKernels {
   /// high + low = (S - 3 + L) scale_a scale_b, exactly, [rows, columns] each.
   void (*finish)(const double* state, const double* scale_a, const double* scale_b, double* high, double* low);
 
-  ExactRow (*describe)(const float* row, std::size_t length);
-  /// units[l] = min(units[l], exponent of the last bit of row[l] - exponent), no_unit for 0.
-  void (*lower_units)(const float* row, std::size_t length, std::int32_t exponent, std::int16_t* units);
+  /// Sum of the squares in double, to nearest; not finite where an element is not.
+  double (*squares)(const float* row, std::size_t length);
+  /// units[l] = min(units[l], exponent of the last bit of row[l] - exponent), no_unit for 0; the lowest of the row.
+  std::int32_t (*lower_units)(const float* row, std::size_t length, std::int32_t exponent, std::int16_t* units);
   /// min over l of a[l] + b[l].
   std::int32_t (*lowest)(const std::int16_t* a, const std::int16_t* b, std::size_t length);
-  /// panel[l * width] = row[l] * scale.
-  void (*place)(const float* row, std::size_t length, double scale, std::size_t width, double* panel);
+  /// panel[l * width + r] = rows[r][l] * factors[r], width = `rows` or `columns` of a tile.
+  void (*pack_rows)(const float* const* rows, const double* factors, std::size_t length, double* panel);
+  void (*pack_columns)(const float* const* rows, const double* factors, std::size_t length, double* panel);
+
+  /// Sums of row r times x, `dots` rows at once, by T-85: S begins at 3 scales[r]; high = sum (S - 3 scales[r]), low =
+  /// sum L. x is padded with zeros to a multiple of 8.
+  void (*dot)(const float* const* rows, const double* scales, std::size_t length, const double* x, double* high,
+              double* low);
 };
 
 extern const ExactKernels exact_baseline;

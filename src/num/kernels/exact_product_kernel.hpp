@@ -12,6 +12,22 @@
 namespace driftbound::num {
 namespace {
 
+/// S takes the product in; what it could not hold comes back.
+template <class Vector>
+Vector left_over(Vector a, Vector b, Vector& high) {
+  const Vector next = fma(a, b, high);
+  const Vector taken = sub(next, high);
+  high = next;
+  return fms(a, b, taken);
+}
+
+template <class Vector>
+void renormalise(Vector& high, Vector& low) {
+  const Vector sum = add(high, low);
+  low = sub(low, sub(sum, high));
+  high = sum;
+}
+
 /// Vector holds Vector::lanes neighbouring columns; its operations act on each lane alone, one IEEE rounding each.
 template <class Vector, std::size_t rows, std::size_t vectors>
 struct ExactTile {
@@ -36,14 +52,6 @@ struct ExactTile {
     for (std::size_t i = 0; i < vectors; ++i) column[i] = Vector::load(b + i * lanes);
   }
 
-  /// S takes the product in; what it could not hold comes back.
-  static Vector left_over(Vector a, Vector b, Vector& high) {
-    const Vector next = fma(a, b, high);
-    const Vector taken = sub(next, high);
-    high = next;
-    return fms(a, b, taken);
-  }
-
   static void two(const double* a, const double* b, std::size_t steps, double* state) {
     Level high(state), low(state + size);
     for (std::size_t l = 0; l < steps; ++l) {
@@ -57,11 +65,7 @@ struct ExactTile {
       }
     }
     for (std::size_t r = 0; r < rows; ++r) {
-      for (std::size_t i = 0; i < vectors; ++i) {
-        const Vector sum = add(high.v[r][i], low.v[r][i]);
-        low.v[r][i] = sub(low.v[r][i], sub(sum, high.v[r][i]));
-        high.v[r][i] = sum;
-      }
+      for (std::size_t i = 0; i < vectors; ++i) renormalise(high.v[r][i], low.v[r][i]);
     }
     high.store(state);
     low.store(state + size);
@@ -100,43 +104,74 @@ struct ExactTile {
   }
 };
 
-/// Exponent of the last bit that is not 0.
-inline std::int32_t last_bit(float x) {
-  const std::uint32_t magnitude = __builtin_bit_cast(std::uint32_t, x) & 0x7fffffffu;
-  const std::uint32_t exponent = magnitude >> 23;
-  const std::uint32_t mantissa = (magnitude & 0x7fffffu) | (exponent != 0 ? 0x800000u : 0u);
-  const auto lowest = static_cast<float>(static_cast<std::int32_t>(mantissa & (0u - mantissa)));  // at most 2^23: exact
-  const std::int32_t place = static_cast<std::int32_t>(__builtin_bit_cast(std::uint32_t, lowest) >> 23) - 127;
-  const std::int32_t unit = place - 150 + static_cast<std::int32_t>(exponent != 0 ? exponent : 1u);
-  return magnitude == 0 ? no_unit : unit;
-}
+/// Set: Floats and Integers of 32 bits in one vector register, Shorts of 16 bits, as many of them.
+template <class Set>
+struct LastBits {
+  using Floats = typename Set::Floats;
+  using Integers = typename Set::Integers;
+  using Shorts = typename Set::Shorts;
+  static constexpr std::size_t lanes = sizeof(Integers) / sizeof(std::int32_t);
 
-inline ExactRow describe_row(const float* row, std::size_t length) {
+  template <class V, class T>
+  static V load(const T* p) {
+    V x;
+    __builtin_memcpy(&x, p, sizeof x);
+    return x;
+  }
+
+  /// Exponents of the last bits that are not 0, less `exponent`; no_unit for 0.
+  static Integers last_bits(Floats x, std::int32_t exponent) {
+    const Integers magnitude = __builtin_bit_cast(Integers, x) & 0x7fffffff, biased = magnitude >> 23;
+    const Integers subnormal = biased == 0;  // -1 or 0
+    const Integers mantissa = (magnitude & 0x7fffff) | (~subnormal & 0x800000);
+    const auto lowest = __builtin_convertvector(mantissa & -mantissa, Floats);  // at most 2^23: exact
+    const Integers place = __builtin_bit_cast(Integers, lowest) >> 23;
+    const Integers unit = place + biased - subnormal - (277 + exponent), zero = magnitude == 0;
+    return (zero & std::int32_t{no_unit}) | (~zero & unit);
+  }
+
+  static Integers smaller(Integers x, Integers y) {
+    const Integers less = x < y;
+    return (less & x) | (~less & y);
+  }
+
+  static std::int32_t lower_units(const float* row, std::size_t length, std::int32_t exponent, std::int16_t* units) {
+    Integers lowest = Integers{} + std::int32_t{no_unit};
+    for (std::size_t l = 0; l < length; l += lanes) {
+      const std::size_t count = length - l < lanes ? length - l : lanes;
+      Floats x{};
+      Shorts before{};
+      if (count == lanes) {
+        x = load<Floats>(row + l), before = load<Shorts>(units + l);
+      } else {
+        __builtin_memcpy(&x, row + l, count * sizeof(float)),
+            __builtin_memcpy(&before, units + l, count * sizeof(std::int16_t));
+      }
+      const Integers unit = last_bits(x, exponent);
+      lowest = smaller(lowest, unit);
+      const Shorts after = __builtin_convertvector(smaller(unit, __builtin_convertvector(before, Integers)), Shorts);
+      __builtin_memcpy(units + l, &after, count * sizeof(std::int16_t));
+    }
+    std::int32_t result = no_unit;
+    for (std::size_t i = 0; i < lanes; ++i) result = lowest[i] < result ? lowest[i] : result;
+    return result;
+  }
+};
+
+inline double sum_of_squares(const float* row, std::size_t length) {
   constexpr std::size_t chains = 16;
   double sums[chains] = {};
   std::size_t l = 0;
   for (; l + chains <= length; l += chains) {
-    for (std::size_t i = 0; i < chains; ++i)
-      sums[i] += static_cast<double>(row[l + i]) * static_cast<double>(row[l + i]);
+    for (std::size_t i = 0; i < chains; ++i) {
+      const double x = row[l + i];
+      sums[i] += x * x;
+    }
   }
   for (; l < length; ++l) sums[0] += static_cast<double>(row[l]) * static_cast<double>(row[l]);
-  ExactRow result;
-  for (const double sum : sums) result.squares += sum;
-  result.unit = no_unit;
-  for (l = 0; l < length; ++l) {
-    const std::int32_t unit = last_bit(row[l]);
-    result.unit = unit < result.unit ? unit : result.unit;
-  }
-  return result;
-}
-
-inline void lower_row_units(const float* row, std::size_t length, std::int32_t exponent, std::int16_t* units) {
-  for (std::size_t l = 0; l < length; ++l) {
-    const std::int32_t unit = last_bit(row[l]);
-    const std::int32_t scaled = unit == no_unit ? no_unit : unit - exponent;
-    const std::int32_t before = units[l];
-    units[l] = static_cast<std::int16_t>(scaled < before ? scaled : before);
-  }
+  double sum = 0.0;
+  for (const double part : sums) sum += part;
+  return sum;
 }
 
 inline std::int32_t lowest_sum(const std::int16_t* a, const std::int16_t* b, std::size_t length) {
@@ -148,15 +183,78 @@ inline std::int32_t lowest_sum(const std::int16_t* a, const std::int16_t* b, std
   return lowest;
 }
 
-inline void place_row(const float* row, std::size_t length, double scale, std::size_t width, double* panel) {
-  for (std::size_t l = 0; l < length; ++l) panel[l * width] = static_cast<double>(row[l]) * scale;
+template <class Vector, std::size_t width>
+void pack(const float* const* rows, const double* factors, std::size_t length, double* panel) {
+  constexpr std::size_t lanes = Vector::lanes;
+  double piece[width][lanes];
+  for (std::size_t l = 0; l < length; l += lanes) {
+    const std::size_t count = length - l < lanes ? length - l : lanes;
+    for (std::size_t r = 0; r < width; ++r) {
+      if (count == lanes) {
+        mul(Vector::widen(rows[r] + l), Vector::all(factors[r])).store(piece[r]);
+      } else {
+        for (std::size_t i = 0; i < count; ++i) piece[r][i] = static_cast<double>(rows[r][l + i]) * factors[r];
+      }
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t r = 0; r < width; ++r) panel[(l + i) * width + r] = piece[r][i];
+    }
+  }
+}
+
+template <class Vector>
+double total(Vector x) {
+  double lane[Vector::lanes], sum = 0.0;
+  x.store(lane);
+  for (const double part : lane) sum += part;
+  return sum;
+}
+
+/// Neighbouring elements of a row in the lanes of a vector.
+template <class Vector>
+void dot_rows(const float* const* rows, const double* scales, std::size_t length, const double* x, double* high_sums,
+              double* low_sums) {
+  constexpr std::size_t lanes = Vector::lanes;
+  Vector high[dots], low[dots];
+  for (std::size_t r = 0; r < dots; ++r) high[r] = Vector::all(3.0 * scales[r]), low[r] = Vector::all(0.0);
+  const std::size_t whole = length / lanes * lanes;
+  for (std::size_t first = 0; first < whole; first += steps_between * lanes) {
+    const std::size_t last = whole - first < steps_between * lanes ? whole : first + steps_between * lanes;
+    for (std::size_t l = first; l < last; l += lanes) {
+      const Vector column = Vector::load(x + l);
+      for (std::size_t r = 0; r < dots; ++r) {
+        low[r] = add(low[r], left_over(Vector::widen(rows[r] + l), column, high[r]));
+      }
+    }
+    for (std::size_t r = 0; r < dots; ++r) renormalise(high[r], low[r]);
+  }
+  for (std::size_t r = 0; r < dots; ++r) {
+    if (whole < length) {
+      float rest[lanes] = {};
+      for (std::size_t l = whole; l < length; ++l) rest[l - whole] = rows[r][l];
+      low[r] = add(low[r], left_over(Vector::widen(rest), Vector::load(x + whole), high[r]));
+      renormalise(high[r], low[r]);
+    }
+    high_sums[r] = total(sub(high[r], Vector::all(3.0 * scales[r])));
+    low_sums[r] = total(low[r]);
+  }
 }
 
 template <class Vector, std::size_t rows, std::size_t vectors>
 constexpr ExactKernels exact_kernels(const char* name) {
   using Tile = ExactTile<Vector, rows, vectors>;
-  return {name,          rows,          Tile::columns,    &Tile::two,  &Tile::three,
-          &Tile::finish, &describe_row, &lower_row_units, &lowest_sum, &place_row};
+  return {name,
+          rows,
+          Tile::columns,
+          &Tile::two,
+          &Tile::three,
+          &Tile::finish,
+          &sum_of_squares,
+          &LastBits<Vector>::lower_units,
+          &lowest_sum,
+          &pack<Vector, rows>,
+          &pack<Vector, Tile::columns>,
+          &dot_rows<Vector>};
 }
 
 }  // namespace

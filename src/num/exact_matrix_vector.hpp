@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "num/exact_product.hpp"
+
+namespace driftbound::num {
+
+/// A matrix of float32 weights as it is stored, and what an exact product with a vector needs to know of each row,
+/// found once: a power of two above its norm and its last bit. The weights are not copied and must stay where they are.
+/// Throws:    InvalidArgument where the elements of a row are not neighbours, for rows longer than 2^26, or no thread;
+///            UnsoundEnvironment
+class ExactMatrix {
+public:
+  explicit ExactMatrix(const FloatRows& rows, int threads = 1, const ExactKernels& kernels = fastest_exact_kernels());
+
+  std::size_t rows() const { return source_.rows; }
+  std::size_t length() const { return source_.length; }
+  const ExactKernels& kernels() const { return *kernels_; }
+  const float* row(std::size_t i) const { return source_.data + static_cast<std::ptrdiff_t>(i) * source_.row_step; }
+  int exponent(std::size_t i) const { return exponents_[i]; }
+  std::int32_t unit(std::size_t i) const { return units_[i]; }  ///< exponent of the last bit of row / 2^exponent
+  bool is_finite(std::size_t i) const { return finite_[i] != 0; }
+
+private:
+  FloatRows source_;
+  const ExactKernels* kernels_;
+  std::vector<int> exponents_;
+  std::vector<std::int32_t> units_;
+  std::vector<unsigned char> finite_;
+};
+
+/// y = W x, as exact_product gives the row of one sample: y has one row and as many columns as W has rows. It streams
+/// the float32 weights; rows for which two accumulators are not certain are done by exact_product. Guarantee: proven
+/// Source:    docs/theory.md T-85
+/// Throws:    UnsoundEnvironment; InvalidArgument for no thread
+void exact_matrix_vector(const ExactMatrix& w, const float* x, ExactProduct& y, int threads = 1,
+                         Doubtful doubtful = Doubtful::third_accumulator);
+
+}  // namespace driftbound::num

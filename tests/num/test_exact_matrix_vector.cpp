@@ -1,0 +1,106 @@
+#include <doctest/doctest.h>
+
+#include <cfenv>
+#include <limits>
+
+#include "driftbound/num/errors.hpp"
+#include "num/exact_matrix_vector.hpp"
+#include "num/exact_product_data.hpp"
+
+using namespace driftbound;
+using namespace driftbound::num;
+using test::fixed;
+using test::FloatMatrices;
+using test::FloatMatrix;
+
+namespace {
+
+FloatRows rows_of(const FloatMatrix& m) {
+  return {m.values.data(), m.rows, m.length, static_cast<std::ptrdiff_t>(m.length), 1};
+}
+
+void check(const FloatMatrix& w, const FloatMatrix& x, const ExactProduct& y) {
+  REQUIRE(y.high.size() == w.rows);
+  for (std::size_t i = 0; i < w.rows; ++i) {
+    CAPTURE(i);
+    CHECK(y.high[i] + y.low[i] == y.high[i]);
+    const test::Fixed error = abs(fixed(y.high[i]) + fixed(y.low[i]) - test::exact_dot(w.row(i), x.row(0), w.length));
+    CHECK(error <= fixed(y.radius_of(0, i)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("exact matrix-vector products are exact where they say so, for every kind and length") {
+  FloatMatrices matrices(16);
+  for (const std::string& kind : FloatMatrices::kinds()) {
+    for (const std::size_t k : {1u, 3u, 8u, 63u, 130u, 500u}) {
+      const FloatMatrix w = matrices.draw(kind, 1 + k % 9, k), x = matrices.draw(kind, 1, k);
+      for (const ExactKernels* kernels : usable_exact_kernels()) {
+        CAPTURE(kind);
+        CAPTURE(k);
+        CAPTURE(kernels->name);
+        const ExactMatrix matrix(rows_of(w), 1, *kernels);
+        ExactProduct y;
+        exact_matrix_vector(matrix, x.values.data(), y);
+        check(w, x, y);
+        if (FloatMatrices::is_tame(kind)) CHECK(y.radius.empty());
+        exact_matrix_vector(matrix, x.values.data(), y, 2, Doubtful::radius);
+        check(w, x, y);
+      }
+    }
+  }
+}
+
+// What fills L as fast as it can, in every lane: with eight lanes it is renormalised every 4088 steps, with two every
+// 1022.
+TEST_CASE("the lanes of a long matrix-vector product are renormalised in time") {
+  for (const std::size_t k : {511u, 1025u, 2044u, 2046u, 4090u, 4104u, 9000u}) {
+    FloatMatrix w(5, k), x(1, k);
+    std::fill(w.values.begin(), w.values.end(), 0x3fffffp-48f);
+    std::fill(x.values.begin(), x.values.end(), 0x400001p-48f);
+    for (std::size_t i = 0; i < w.rows; ++i) w.values[i * k] = 0.9f, w.values[i * k + 1] = 0.0f;
+    x.values[0] = 0.0f;
+    x.values[1] = 0.9f;
+    for (const ExactKernels* kernels : usable_exact_kernels()) {
+      CAPTURE(kernels->name);
+      CAPTURE(k);
+      ExactProduct y;
+      exact_matrix_vector(ExactMatrix(rows_of(w), 1, *kernels), x.values.data(), y, 1, Doubtful::radius);
+      CHECK(y.radius.empty());
+      check(w, x, y);
+    }
+  }
+}
+
+TEST_CASE("rows with elements that are not finite have no exact product, nor has any with such a vector") {
+  FloatMatrices matrices(17);
+  FloatMatrix w = matrices.draw("normal", 7, 30), x = matrices.draw("normal", 1, 30);
+  w.values[2 * 30 + 5] = std::numeric_limits<float>::infinity();
+  ExactProduct y;
+  exact_matrix_vector(ExactMatrix(rows_of(w)), x.values.data(), y);
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK(std::isnan(y.high[i]) == (i == 2));
+    CHECK(y.radius[i] == (i == 2 ? std::numeric_limits<double>::infinity() : 0.0));
+  }
+  x.values[29] = std::numeric_limits<float>::quiet_NaN();
+  exact_matrix_vector(ExactMatrix(rows_of(w)), x.values.data(), y);
+  for (std::size_t i = 0; i < 7; ++i) CHECK(y.radius[i] == std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("exact matrix-vector products of nothing, and what they refuse") {
+  const FloatMatrix none(0, 4), empty(3, 0), w(3, 4);
+  ExactProduct y;
+  exact_matrix_vector(ExactMatrix(rows_of(none)), w.values.data(), y);
+  CHECK(y.high.empty());
+  exact_matrix_vector(ExactMatrix(rows_of(empty)), w.values.data(), y);
+  CHECK(y.high == std::vector<double>(3, 0.0));
+  CHECK_THROWS_AS(ExactMatrix({w.values.data(), 4, 3, 1, 4}), InvalidArgument);
+  CHECK_THROWS_AS(ExactMatrix({nullptr, 1, (std::size_t{1} << 26) + 1, 0, 1}), InvalidArgument);
+  const ExactMatrix matrix(rows_of(w));
+  CHECK_THROWS_AS(exact_matrix_vector(matrix, w.values.data(), y, 0), InvalidArgument);
+  std::fesetround(FE_TOWARDZERO);
+  CHECK_THROWS_AS(exact_matrix_vector(matrix, w.values.data(), y), UnsoundEnvironment);
+  CHECK_THROWS_AS(ExactMatrix(rows_of(w)), UnsoundEnvironment);
+  std::fesetround(FE_TONEAREST);
+}
