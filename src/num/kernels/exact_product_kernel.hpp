@@ -123,7 +123,8 @@ struct LastBits {
   static Integers last_bits(Floats x, std::int32_t exponent) {
     const Integers magnitude = __builtin_bit_cast(Integers, x) & 0x7fffffff, biased = magnitude >> 23;
     const Integers subnormal = biased == 0;  // -1 or 0
-    const Integers mantissa = (magnitude & 0x7fffff) | (~subnormal & 0x800000);
+    const Integers mantissa =
+        (magnitude & 0x7fffff) | 0x800000;  // a bit too many in subnormal numbers, never their last
     const auto lowest = __builtin_convertvector(mantissa & -mantissa, Floats);  // at most 2^23: exact
     const Integers place = __builtin_bit_cast(Integers, lowest) >> 23;
     const Integers unit = place + biased - subnormal - (277 + exponent), zero = magnitude == 0;

@@ -1,0 +1,167 @@
+// What exact products of float32 data cost, in products by a BLAS in double. The left operand (samples) is packed in
+// the time measured, the right one (weights) before it; "packing" packs both. Every case also says in its name whether
+// each element was certified exact.
+#include "num/exact_product.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/timing.hpp"
+#include "num/exact_matrix_vector.hpp"
+
+#ifdef DRIFTBOUND_WITH_OPENBLAS
+#include <cblas.h>
+#else
+#include <Eigen/Dense>
+#endif
+
+namespace {
+
+using namespace driftbound;
+using namespace driftbound::num;
+
+/// A B^T in double, row-major; name() says by whom.
+#ifdef DRIFTBOUND_WITH_OPENBLAS
+std::string name() {
+  return std::string("openblas-") + openblas_get_corename();
+}
+void multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& c, int m, int n, int k) {
+  if (m == 1) return cblas_dgemv(CblasRowMajor, CblasNoTrans, n, k, 1.0, b.data(), k, a.data(), 1, 0.0, c.data(), 1);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0, a.data(), k, b.data(), k, 0.0, c.data(), n);
+}
+#else
+std::string name() {
+  return "eigen-double";
+}
+void multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& c, int m, int n, int k) {
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::Map<Matrix>(c.data(), m, n).noalias() =
+      Eigen::Map<const Matrix>(a.data(), m, k) * Eigen::Map<const Matrix>(b.data(), n, k).transpose();
+}
+#endif
+
+std::vector<float> normal(std::size_t size, unsigned seed) {
+  std::mt19937_64 generator(seed);
+  std::normal_distribution<float> distribution;
+  std::vector<float> values(size);
+  for (float& x : values) x = distribution(generator);
+  return values;
+}
+
+struct Data {
+  std::size_t m, k, n;
+  std::vector<float> a, b;
+  std::vector<double> a_double, b_double, c;
+  ExactProduct y;
+
+  Data(std::size_t samples, std::size_t length, std::size_t outputs)
+      : m(samples),
+        k(length),
+        n(outputs),
+        a(normal(m * k, 1)),
+        b(normal(n * k, 2)),
+        a_double(a.begin(), a.end()),
+        b_double(b.begin(), b.end()),
+        c(m * n) {}
+
+  ExactOperand left(int threads, const ExactKernels& kernels) const {
+    return {{a.data(), m, k, static_cast<std::ptrdiff_t>(k), 1}, Side::left, threads, kernels};
+  }
+  ExactOperand right(int threads, const ExactKernels& kernels) const {
+    return {{b.data(), n, k, static_cast<std::ptrdiff_t>(k), 1}, Side::right, threads, kernels};
+  }
+  void ours(const ExactOperand& weights, int threads) {
+    exact_product(left(threads, weights.kernels()), weights, y, threads);
+  }
+  void theirs() { multiply(a_double, b_double, c, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)); }
+};
+
+std::string case_of(const Data& data, const ExactKernels& kernels, const std::string& rest) {
+  return fmt::format("{}x{}x{}/{}/{}", data.m, data.k, data.n, kernels.name, rest) +
+         (data.y.radius.empty() ? "" : "/inexact");
+}
+
+void against_blas(std::size_t m, std::size_t k, std::size_t n, int runs, const ExactKernels& kernels) {
+  Data data(m, k, n);
+  const ExactOperand weights = data.right(1, kernels);
+  data.ours(weights, 1);
+  data.theirs();
+  const auto time = bench::medians(
+      runs, [&] { data.ours(weights, 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
+  bench::print("exact_product", case_of(data, kernels, "t1"), name(), time, 1);
+}
+
+void with_packing(std::size_t size, int runs, const ExactKernels& kernels) {
+  Data data(size, size, size);
+  data.ours(data.right(1, kernels), 1);
+  data.theirs();
+  const auto time = bench::medians(
+      runs, [&] { data.ours(data.right(1, kernels), 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
+  bench::print("exact_product", case_of(data, kernels, "t1/packing"), name(), time, 1);
+}
+
+void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
+  Data data(size, size, size);
+  const ExactOperand weights = data.right(1, kernels);
+  data.ours(weights, 2);
+  const auto time = bench::medians(
+      runs, [&] { data.ours(weights, 2); }, [&] { data.ours(weights, 1); });
+  bench::print("exact_product", case_of(data, kernels, "t2"), "one-thread", time, 2);
+}
+
+/// One sample: weights are streamed as they are stored, what is known of their rows was found before.
+void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
+  Data data(1, size, size);
+  const ExactMatrix weights({data.b.data(), size, size, static_cast<std::ptrdiff_t>(size), 1}, 1, kernels);
+  constexpr int repeats = 100;  // of what takes microseconds
+  const auto time = bench::medians(
+      runs,
+      [&] {
+        for (int i = 0; i < repeats; ++i) exact_matrix_vector(weights, data.a.data(), data.y);
+      },
+      [&] {
+        for (int i = 0; i < repeats; ++i) data.theirs();
+      },
+      bench::cpu_seconds_of);
+  bench::print("exact_product", case_of(data, kernels, "t1"), name(), {time.ours / repeats, time.theirs / repeats}, 1);
+}
+
+/// OpenBLAS reads the kernels to use when it is loaded: set, and start again.
+[[maybe_unused]] void start_with(const char* core, char** arguments) {
+  ::setenv("OPENBLAS_CORETYPE", core, 1);
+  ::execv("/proc/self/exe", arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view argument = argc > 1 ? argv[1] : "";
+  if (argument == "--quick") {
+    against_blas(12, 20, 33, 1, fastest_exact_kernels());
+    return single_vector(12, 1, fastest_exact_kernels()), 0;
+  }
+  const ExactKernels& fastest = fastest_exact_kernels();
+#ifdef DRIFTBOUND_WITH_OPENBLAS
+  openblas_set_num_threads(1);
+  if (fastest.name == std::string_view("avx512") && std::getenv("OPENBLAS_CORETYPE") == nullptr)
+    start_with("SKYLAKEX", argv);
+#endif
+  if (argument == "--avx2") return against_blas(512, 512, 512, 25, *usable_exact_kernels()[1]), 0;
+  against_blas(512, 512, 512, 25, fastest);
+  with_packing(512, 25, fastest);
+  against_blas(1024, 1024, 1024, 7, fastest);
+  against_blas(256, 4096, 1024, 7, fastest);
+  for (const std::size_t size : {512u, 1024u}) single_vector(size, 9, fastest);
+  two_threads(512, 25, fastest);
+#ifdef DRIFTBOUND_WITH_OPENBLAS
+  std::string avx2 = "--avx2";
+  char* arguments[] = {argv[0], avx2.data(), nullptr};
+  if (fastest.name == std::string_view("avx512")) start_with("HASWELL", arguments);
+#endif
+}
