@@ -90,11 +90,9 @@ using Tallies = std::map<std::string, BoundTally>;
 Json json_of(const Tallies& tallies) {
   Json result = Json::object();
   for (const auto& [name, tally] : tallies)
-    result[name] = {{"checked", tally.checked},
-                    {"violations", tally.violations},
-                    {"undecided", tally.undecided},
-                    {"without_bound", tally.without_bound},
-                    {"utilisation", tally.max_utilisation}};
+    result[name] = {{"verdict", tally.gives_verdict},       {"checked", tally.checked},
+                    {"violations", tally.violations},       {"undecided", tally.undecided},
+                    {"without_bound", tally.without_bound}, {"utilisation", tally.max_utilisation}};
   return result;
 }
 
@@ -143,7 +141,7 @@ private:
     progress_.say(order);
     const bool is_first = order == declared_orders.front();
     const Trace run = is_first ? first_ : declared(order);
-    count(run);
+    count(run, order);
     const bool is_bounded = std::find(bounded_orders.begin(), bounded_orders.end(), order) != bounded_orders.end();
     if (arithmetic_.products_may_flush || !is_bounded) return;
     const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, "shadow"});
@@ -172,14 +170,16 @@ private:
 
   void in_foreign_order(const ForeignRun& run) {
     progress_.say(run.product.name);
-    count(foreign_run(check_.graph(), check_.inputs(), arithmetic_, run));
+    count(foreign_run(check_.graph(), check_.inputs(), arithmetic_, run), run.product.name);
   }
 
-  void count(const Trace& run) {
+  void count(const Trace& run, const std::string& order) {
     ++orders_;
     for (const std::string& name : of_every_run)
       if (every_.contains(name)) check_.hold(run, every_.at(name), tallies_[name]);
-    largest_error_ = std::max(largest_error_, largest(check_.errors_of(run, check_.scalar())));
+    const double error = largest(check_.errors_of(run, check_.scalar()));
+    if (error > largest_error_) farthest_order_ = order;
+    largest_error_ = std::max(largest_error_, error);
   }
 
   /// The largest bound over the largest error; null where there is no such bound.
@@ -194,6 +194,7 @@ private:
     return {{"points", scalar.values.size()},
             {"orders", orders_},
             {"largest_error", largest_error_},
+            {"farthest_order", farthest_order_},
             {"any_order", largest(scalar.values) / largest_error_},
             {"rounded_shadow", ratio_of(rounded_shadow)},
             {"statistical", ratio_of(statistical)},
@@ -214,6 +215,7 @@ private:
   Json known_order_ = Json::array();
   std::int64_t orders_ = 0;
   double largest_error_ = 0.0, this_run_ = 0.0;
+  std::string farthest_order_;
 };
 
 /// Where the network was trained: the oscillating classifiers on a line, all others in a cube.
@@ -342,7 +344,7 @@ bool print_bounds(const Results& results) {
       for (std::size_t i = 0; const char* field : {"checked", "violations", "undecided", "without_bound"})
         sum[i++] += of_name.at(field).get<double>();
       sum[4] = std::max(sum[4], of_name.at("utilisation").get<double>());
-      if (name.find("seed") != std::string::npos || name.ends_with(statistical)) continue;
+      if (!of_name.at("verdict").get<bool>()) continue;
       checked += of_name.at("checked").get<std::int64_t>();
       violations += of_name.at("violations").get<std::int64_t>();
     }
