@@ -30,13 +30,14 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
   constexpr std::size_t width = panel_width<float>;
   if (k >= std::size_t{1} << 21) return std::nullopt;
   const std::vector<float> nothing((n + width - 1) / width * width * k);
-  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {}, {}};
+  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {}, {}, {}};
   const double outward = 1.0 + static_cast<double>(2 * k + 8) * 0x1p-24;
   std::vector<double> column(k);
   std::vector<float> coarse(k);
   for (std::size_t j = 0; j < n; ++j) {
     for (std::size_t i = 0; i < k; ++i) column[i] = row_major[i * n + j];
-    const std::optional<double> scale = coarse_scale(rows.largest(column.data(), k));
+    weights.largest.push_back(rows.largest(column.data(), k));
+    const std::optional<double> scale = coarse_scale(weights.largest.back());
     if (!scale) return std::nullopt;
     rows.coarse(column.data(), *scale, coarse.data(), k);
     pack_column(coarse, j, weights.magnitudes.packed);

@@ -20,7 +20,7 @@ struct CoarseMatrix {
 struct CoarseWeights {
   std::size_t k = 0, n = 0;
   CoarseMatrix magnitudes, squares;
-  std::vector<double> nonzero, norms;  ///< by column; norms: 2-norms
+  std::vector<double> nonzero, norms, largest;  ///< by column; norms: 2-norms
 };
 
 /// Domain:    k < 2^21

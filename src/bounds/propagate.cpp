@@ -86,7 +86,8 @@ Magnitude propagate_sigmoid(const Point& p) {
 
 Magnitude propagate_softplus(const Point& p) {
   const Magnitude slope = divide_up(Magnitude(1.0), add_down(1.0, exp_down(-p.x)));
-  return std::min(second_order(slope, p.e, half_curvature_softplus), p.e);
+  const Magnitude growing = slope * Magnitude(expm1_up(p.e.value()));
+  return std::min({second_order(slope, p.e, half_curvature_softplus), growing, p.e});
 }
 
 Magnitude propagate_sin_or_cos(const Point& p) {

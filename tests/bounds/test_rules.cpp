@@ -102,6 +102,18 @@ TEST_CASE("an infinite radius stays infinite, however bounded the function") {
   }
 }
 
+TEST_CASE("tails of softplus move by a share of what they are (T-42)") {
+  const auto softplus = [](double x) { return Real(x).apply(mpfr_exp).apply(mpfr_log1p); };
+  for (const double x : {-8.0, -30.0, -200.0, -700.0}) {
+    for (const double e : {0x1p-20, 0.01, 1.0, 5.0}) {
+      const double moved = (softplus(x + e) - softplus(x)).to_double();
+      const double bound = theorems().softplus(bounds::Point{x, Magnitude(e), 0.0, Magnitude(1.0), 0.0}).value();
+      CHECK(bound >= moved);
+      CHECK(bound <= 1.03 * moved);
+    }
+  }
+}
+
 TEST_CASE("a square root whose argument may be negative and a quotient whose divisor may be 0 have no bound") {
   CHECK_FALSE(theorems().sqrt(bounds::Point{1.0, Magnitude(1.5), 1.0, Magnitude(), 0.0}).is_finite());
   CHECK_FALSE(theorems().quotient(1.0, Magnitude(), 0.5, Magnitude(0.5)).is_finite());

@@ -490,6 +490,15 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("any order")},
+       {"a row in any order forgets by how much its operands move together",
+        [](Rules& r) {
+          r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
+            SumRow other = row;
+            other.radius *= 0.5;
+            sound().any_order(other, f, result, n);
+          };
+        },
+        row_rule("any order")},
        {"what is set apart as small halves",
         [](Rules& r) {
           r.rows.up_to = [](const double* x, double limit, double* result, std::size_t n) {

@@ -113,11 +113,14 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   Row larger(k);
   rows.larger_operand(x.data(), e.data(), larger.data(), k);
   const double e_scale = bounds::coarse_scale(rows.largest(e.data(), k)).value();
-  const double scale = bounds::coarse_scale(rows.largest(larger.data(), k)).value();
+  const bool moves_by_norm = generator() % 2 == 0;
+  const double radius = uniform(generator, 0.2, 1.2) * bounds::norm_of_vector(e).value();
+  const Row& sizes = moves_by_norm ? x : larger;
+  const double scale = bounds::coarse_scale(rows.largest(sizes.data(), k)).value();
   std::vector<float> e_row(k), row(k), squares(k), e_sums(n), sums(n), square_sums(n);
   rows.coarse(e.data(), e_scale, e_row.data(), k);
-  rows.coarse(larger.data(), scale, row.data(), k);
-  rows.coarse_squares(larger.data(), scale, squares.data(), k);
+  rows.coarse(sizes.data(), scale, row.data(), k);
+  rows.coarse_squares(sizes.data(), scale, squares.data(), k);
   bounds::multiply_coarse(e_row, 1, weights, weights.magnitudes, e_sums);
   bounds::multiply_coarse(row, 1, weights, weights.magnitudes, sums);
   bounds::multiply_coarse(squares, 1, weights, weights.squares, square_sums);
@@ -132,16 +135,18 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   sum.nonzero = rows.count_nonzero(larger.data(), k);
   sum.is_moved = true;
   sum.moved = {e_sums.data(), 1.0 / e_scale, weights.magnitudes.column_scales.data()};
+  sum.norms = weights.norms.data();
+  sum.largest = weights.largest.data();
+  sum.radius = radius;
+  sum.moves_by_norm = moves_by_norm;
   sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
   sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
   Row small(k);
   rows.up_to(larger.data(), bounds::small_share(0x1p-24) * rows.largest(larger.data(), k), small.data(), k);
   const double set_apart = rows.count_nonzero(small.data(), k);
-  if (set_apart > 0.0) {
-    sum.not_small = sum.nonzero - set_apart;
-    sum.small_norm = bounds::norm_of_vector(small).value();
-    sum.norms = weights.norms.data();
-  }
+  sum.sets_apart = set_apart > 0.0;
+  sum.not_small = sum.nonzero - set_apart;
+  sum.small_norm = bounds::norm_of_vector(small).value();
   Row moved(n), run_moved(n), run_added(n);
   rows.move(sum, moved.data(), n);
   const bounds::RowFormat format = float_rows();
@@ -149,19 +154,29 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   for (std::size_t j = 0; j < n; ++j) {
     ExactSum exact;
     Real by_operands;
-    Real column_squares, small_squares;
+    Real column_squares, small_squares, largest_factor;
     int of_column = 0, of_row = 0;
     for (std::size_t i = 0; i < k; ++i) {
       const Real factor = abs(Real(w[i * n + j])), size = abs(Real(x[i])) + Real(e[i]);
       by_operands += factor * Real(e[i]);
-      exact.of_products += factor * size;
-      exact.squares += factor * factor * size * size;
+      const Real counted = moves_by_norm ? abs(Real(x[i])) : size;
+      exact.of_products += factor * counted;
+      exact.squares += factor * factor * counted * counted;
+      largest_factor = largest_factor < factor ? factor : largest_factor;
       of_column += w[i * n + j] != 0.0 ? 1 : 0;
       of_row += larger[i] != 0.0 ? 1 : 0;
       column_squares += factor * factor;
       small_squares += small[i] == 0.0 ? Real() : size * size;
     }
     exact.products = std::min(of_column, of_row);
+    const Real by_norm = Real(radius) * column_squares.apply(mpfr_sqrt),
+               addend_square = Real(addend[j]) * Real(addend[j]);
+    by_operands = by_norm < by_operands ? by_norm : by_operands;
+    if (moves_by_norm) {
+      exact.of_products += by_norm;
+      const Real norm = (exact.squares + addend_square).apply(mpfr_sqrt) + Real(radius) * largest_factor;
+      exact.squares = norm * norm - addend_square;
+    }
     exact.has_small = set_apart > 0.0;
     exact.others = std::min(exact.products, of_row - static_cast<int>(set_apart));
     exact.small = (column_squares * small_squares).apply(mpfr_sqrt);

@@ -16,6 +16,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t rows_at_once = 32;
 constexpr std::size_t work_worth_a_thread = 1 << 16;
+constexpr double norm_not_elements = 0.5;           ///< a norm below so much of that of the radii takes their place
 constexpr double worth_setting_apart = 1.0 / 16.0;  ///< so many of a row are small
 
 const double* data_of(Radii values, std::size_t first = 0) {
@@ -73,7 +74,7 @@ public:
   }
 
   std::optional<PlainRadii> operator()(int threads) {
-    const std::size_t count = x_.size() / k_;
+    const std::size_t count = rows();
     std::atomic<bool> is_covered = true;
     const std::size_t blocks = (count + rows_at_once - 1) / rows_at_once;
     const bool is_worth_threads = count * n_ * k_ >= work_worth_a_thread;
@@ -94,6 +95,8 @@ private:
   struct RowCounts {
     double nonzero = 0.0, not_small = 0.0;
     std::optional<double> small_norm;
+    double radius = infinity;  ///< 2-norm of what they move by
+    bool moves_by_norm = false;
   };
   struct Scratch {
     CoarseRows moved, total, squares;
@@ -128,30 +131,38 @@ private:
       rows_.coarse(e, *scale, scratch.moved.elements.data() + place * k_, k_);
       scratch.moved.scales[place] = 1.0 / *scale;
     }
+    if (any_moves_ && !node_.norms.empty())
+      scratch.counts[place].radius = node_.norms[row * node_.norms.size() / rows()];
     if (!node_.rounds) return true;
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
-    const double largest = rows_.largest(scratch.larger.data(), k_);
-    const std::optional<double> scale = coarse_scale(largest);
+    scratch.counts[place] = counts_of(scratch.larger, scratch.counts[place].radius, e, scratch.small);
+    const double* sizes = scratch.counts[place].moves_by_norm ? x : scratch.larger.data();
+    const std::optional<double> scale = coarse_scale(rows_.largest(sizes, k_));
     if (!scale) return false;
-    rows_.coarse(scratch.larger.data(), *scale, scratch.total.elements.data() + place * k_, k_);
-    rows_.coarse_squares(scratch.larger.data(), *scale, scratch.squares.elements.data() + place * k_, k_);
+    rows_.coarse(sizes, *scale, scratch.total.elements.data() + place * k_, k_);
+    rows_.coarse_squares(sizes, *scale, scratch.squares.elements.data() + place * k_, k_);
     scratch.total.scales[place] = 1.0 / *scale;
     scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
-    scratch.counts[place] = counts_of(scratch.larger, largest, scratch.small);
     return true;
   }
 
   /// T-68: operands that are so much smaller than the largest are set apart.
-  RowCounts counts_of(const std::vector<double>& larger, double largest, std::vector<double>& small) const {
+  RowCounts counts_of(const std::vector<double>& larger, double radius, const double* e,
+                      std::vector<double>& small) const {
     RowCounts counts;
+    counts.radius = radius;
+    counts.moves_by_norm =
+        e != nullptr && radius <= norm_not_elements * setting_.rules->norms.vector(std::span(e, k_)).value();
     counts.nonzero = rows_.count_nonzero(larger.data(), k_);
-    rows_.up_to(larger.data(), small_share(format_.u) * largest, small.data(), k_);
+    rows_.up_to(larger.data(), small_share(format_.u) * rows_.largest(larger.data(), k_), small.data(), k_);
     const double set_apart = rows_.count_nonzero(small.data(), k_);
     counts.not_small = counts.nonzero - set_apart;
     if (set_apart > worth_setting_apart * static_cast<double>(k_))
       counts.small_norm = setting_.rules->norms.vector(small).value();
     return counts;
   }
+
+  std::size_t rows() const { return x_.size() / k_; }
 
   CoarseSums sums_of(const CoarseRows& rows, std::size_t place, const CoarseMatrix& matrix) const {
     return {rows.sums.data() + place * n_, rows.scales[place], matrix.column_scales.data()};
@@ -166,14 +177,16 @@ private:
     sums.columns = weights_.nonzero.data();
     sums.is_moved = any_moves_;
     sums.moved = sums_of(scratch.moved, place, weights_.magnitudes);
-    if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
     const RowCounts& counts = scratch.counts[place];
+    sums.norms = weights_.norms.data();
+    sums.largest = weights_.largest.data();
+    sums.radius = counts.radius;
+    sums.moves_by_norm = counts.moves_by_norm;
+    if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
     sums.nonzero = counts.nonzero;
-    if (counts.small_norm) {
-      sums.not_small = counts.not_small;
-      sums.small_norm = *counts.small_norm;
-      sums.norms = weights_.norms.data();
-    }
+    sums.sets_apart = counts.small_norm.has_value();
+    sums.not_small = counts.not_small;
+    sums.small_norm = counts.small_norm.value_or(0.0);
     sums.total = sums_of(scratch.total, place, weights_.magnitudes);
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
     rows_.any_order(sums, format_, {result_.moved.data() + first, result_.added.data() + first}, n_);

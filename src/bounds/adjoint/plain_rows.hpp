@@ -13,6 +13,7 @@ namespace driftbound::bounds {
 struct PlainNode {
   NodeView view;
   std::vector<Radii> radii;
+  Radii norms;  ///< of what every row of the first operand moves by; empty: unknown
   Radii own;
   bool rounds = false;    ///< a run in any order: else the exact network …
   bool by_norms = false;  ///< … of which norms say enough: radii are infinite before those

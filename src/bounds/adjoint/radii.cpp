@@ -101,7 +101,7 @@ public:
     const std::vector<Radii> radii(read.begin(), read.end());
     const std::vector<double>& own = shadow_.error[node.output];
     const bool by_norms = trajectory_ == Trajectory::exact_by_norms;
-    if (visit_plain(index, {view, radii, own, rounds(), by_norms})) return;
+    if (visit_plain(index, {view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms})) return;
     Linearised linear = linearise(view, radii, own, setting_);
 
     std::vector<double> moved = propagate(view, radii, own, setting_);

@@ -29,11 +29,15 @@ struct SumRow {
   double nonzero = 0.0;             ///< operands of the row that may be other than 0
   bool is_moved = false;            ///< whether `moved` is given
   CoarseSums moved;                 ///< sum |w| E
+  const double* norms = nullptr;    ///< 2-norms of columns of w …
+  const double* largest = nullptr;  ///< … and their largest elements
+  double radius = 0.0;              ///< 2-norm of what the operands move by; infinite: unknown
+  bool moves_by_norm = false;       ///< whether the sums below leave out E, as `radius` takes its place
   CoarseSums total;                 ///< sum |w| (|x| + E)
   CoarseSums squares;               ///< sum w^2 (|x| + E)^2
-  double not_small = 0.0;           ///< operands of `nonzero` that are not set apart as small
-  double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are …
-  const double* norms = nullptr;    ///< … and of columns of w; null: none is set apart
+  bool sets_apart = false;          ///< whether small operands are set apart
+  double not_small = 0.0;           ///< operands of `nonzero` that are not
+  double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are
 };
 
 /// Radii of a row and what local errors add to them.

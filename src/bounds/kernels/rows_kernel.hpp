@@ -77,6 +77,14 @@ inline Doubles up(const Doubles& x) {
 inline Doubles up_through_many(const Doubles& x) {
   return x == 0.0 ? x : x * many_up + lost;
 }
+inline Doubles norm_up(double norm, const Doubles& other) {
+  return norm * other * many_up + lost;
+}
+inline Doubles root_up(const Doubles& x) {
+  Doubles root = {};
+  for (std::size_t j = 0; j < lanes; ++j) root[j] = __builtin_sqrt(x[j]);
+  return root * many_up + lost;
+}
 /// An integer that is not above x, 0 <= x <= 2^50, and at most one below the largest of those.
 inline Doubles integer_up_to(const Doubles& x) {
   constexpr double integers_only = 0x1.8p52;
@@ -165,9 +173,15 @@ inline Doubles sums_at(const CoarseSums& row, std::size_t i, std::size_t count) 
   return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
 }
 
+/// An upper bound of |sum w delta| where delta lies within E and within `radius`.
+inline Doubles moved_by_operands(const SumRow& row, std::size_t i, std::size_t count) {
+  if (!row.is_moved) return Doubles{};
+  return smaller(norm_up(row.radius, load(row.norms + i, count)), sums_at(row.moved, i, count));
+}
+
 void move_row(const SumRow& row, double* moved, std::size_t n) {
   each(n, [&](std::size_t i, std::size_t count) {
-    const Doubles by_operands = row.is_moved ? sums_at(row.moved, i, count) : Doubles{};
+    const Doubles by_operands = moved_by_operands(row, i, count);
     store(moved + i, up(by_operands + load_or_zero(row.own, i, count)), count);
   });
 }
@@ -201,20 +215,32 @@ inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
   return t == 0.0 ? t : t <= format.largest ? rounding : all(infinity);
 }
 
+/// Magnitudes of products summed, and squares of them and of the addend c, at their largest.
+struct ProductSizes {
+  Doubles total, squares;
+};
+
+inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
+  const Doubles total = sums_at(row.total, i, count), squares = sums_at(row.squares, i, count) + c * c;
+  if (!row.moves_by_norm) return {total, squares};
+  const Doubles further = norm_up(row.radius, load(row.largest + i, count));
+  return {up(total + norm_up(row.radius, load(row.norms + i, count))),
+          squares + (2.0 * further) * root_up(squares) + further * further};
+}
+
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
   const std::size_t binades = binades_for(row.nonzero + 1.0);
   each(n, [&](std::size_t i, std::size_t count) {
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
-    const Doubles by_operands = row.is_moved ? sums_at(row.moved, i, count) : Doubles{};
-    const Doubles moved = up(by_operands + own);
+    const Doubles moved = up(moved_by_operands(row, i, count) + own);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
     const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
     const Doubles before_last = larger(leaves - 1.0, all(0.0));
     const Doubles h = products * format.underflow;
 
-    const Doubles of_products = sums_at(row.total, i, count);
+    const ProductSizes sizes = product_sizes(row, c, i, count);
+    const Doubles of_products = sizes.total, squares = sizes.squares;
     const Doubles total = up(of_products + c);
-    const Doubles squares = sums_at(row.squares, i, count) + c * c;
     const Doubles exact = smaller(up(magnitude(load(row.y + i, count)) + moved), total);
 
     const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
@@ -223,7 +249,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles additions = sum_of_first_places(most, reach, before_last, binades);
     const Doubles added_up = leaves < 3.0 ? all(0.0) : additions;
     Doubles by_sizes = format.u * (of_products + added_up) + h;
-    if (row.norms != nullptr) {
+    if (row.sets_apart) {
       const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
       const Doubles others = smaller(products, all(row.not_small)) + (leaves - products);
       const Doubles far =
