@@ -10,6 +10,7 @@
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "reference/ball_functions.hpp"
+#include "reference/float_product.hpp"
 #include "reference/product.hpp"
 
 namespace driftbound {
@@ -24,8 +25,9 @@ bool is_exact(const BallTensor& tensor) {
   return true;
 }
 
-// C = A B with the rows of one operand and the columns of the other as fixed-point vectors. The vectors of
-// the exact operand (a constant, as a rule) have few limbs; they are kept, the others pass by.
+// C = A B: float32 numbers exactly in double where that is certain; else with the rows of one operand and the columns of
+// the other as fixed-point vectors. The vectors of the exact operand (a constant, as a rule) have few limbs; they are
+// kept, the others pass by.
 void multiply(BallTensor& c, const BallTensor& a, const BallTensor& b, const ProductPlan& plan) {
   const bool keep_a = is_exact(a) && !is_exact(b);
   const auto size = [](std::int64_t extent) { return static_cast<std::size_t>(extent); };
@@ -33,7 +35,9 @@ void multiply(BallTensor& c, const BallTensor& a, const BallTensor& b, const Pro
   std::vector<FixedPointVector> kept(keep_a ? m : n);
   FixedPointVector passing;
   DotProduct dot;
+  const FloatProduct floats(a, b, plan);
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    if (floats.multiply(c, batch)) continue;
     const auto row = [&](std::size_t i) {
       return BallVector{&a, k == 0 ? 0 : plan.a_index(batch, static_cast<std::int64_t>(i), 0), size(plan.a_col), k};
     };
