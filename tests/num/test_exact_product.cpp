@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "driftbound/num/errors.hpp"
+#include "num/doubles.hpp"
 #include "num/exact_product.hpp"
 #include "num/exact_product_data.hpp"
 #include "num/exact_product_kernels.hpp"
@@ -101,6 +102,36 @@ TEST_CASE("exact products of ragged sizes, with any number of threads") {
     CHECK(y.low == again.low);
     CHECK(y.radius == again.radius);
   }
+}
+
+TEST_CASE("exact products of any data, sizes up to 4097 and builds") {
+  FloatMatrices matrices(18);
+  std::mt19937_64 generator(19);
+  const auto extent = [&](double most) {
+    return static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(0.0, std::log2(most))(generator)));
+  };
+  std::size_t outputs = 0, exact = 0;
+  const auto usable = usable_exact_kernels();
+  for (int round = 0; round < driftbound_tests::scaled_by_multiplier(150); ++round) {
+    const std::size_t k = extent(4098), m = extent(std::min(4098.0, 60000.0 / static_cast<double>(k)));
+    const std::size_t n = extent(std::min(4098.0, 60000.0 / static_cast<double>(k * m)) + 1.0);
+    const std::string& left = FloatMatrices::kinds()[generator() % FloatMatrices::kinds().size()];
+    const std::string& right = FloatMatrices::kinds()[generator() % FloatMatrices::kinds().size()];
+    const FloatMatrix a = matrices.draw(left, m, k), b = matrices.draw(generator() % 2 == 0 ? left : right, n, k);
+    const ExactKernels& kernels = *usable[generator() % usable.size()];
+    CAPTURE(kernels.name);
+    CAPTURE(left);
+    CAPTURE(right);
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    const Doubtful doubtful = generator() % 2 == 0 ? Doubtful::radius : Doubtful::third_accumulator;
+    const ExactProduct y = product(a, b, kernels, doubtful, 1 + static_cast<int>(generator() % 2));
+    CHECK(worst(a, b, y) <= 1.0);
+    outputs += m * n;
+    for (std::size_t i = 0; i < m * n; ++i) exact += y.radius.empty() || y.radius[i] == 0.0 ? 1u : 0u;
+  }
+  MESSAGE("outputs " << outputs << ", of which certified exact " << exact);
 }
 
 TEST_CASE("normal data stay exact in long sums") {
