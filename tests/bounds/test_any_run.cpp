@@ -17,6 +17,7 @@
 #include "driftbound/num/errors.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "evaluate/every_op.hpp"
+#include "support/approach.hpp"
 #include "support/soft_arithmetic.hpp"
 
 // What a node's own roundings add in any run whose operands lie within radii of given centres: runs on operands at the
@@ -169,6 +170,9 @@ std::vector<OpCase> cases_of(std::mt19937_64& random) {
   cases.push_back({op::Cast{ElementType::bf16}, {some({40}, 1e3)}});
   cases.push_back({op::Pad{op::Pad::Mode::constant, {1, 0}, {0, 2}, 0.1}, {some({2, 3}, 3.0)}});
   cases.push_back({op::ReduceSum{{1}, true}, {some({3, 40}, 1.0)}});
+  cases.push_back({op::Clip{-0.1, 0.3}, {some({40}, 1.0)}});  // constants that are rounded
+  cases.push_back({op::Elu{0.3}, {some({40}, 1.0)}});
+  cases.push_back({op::LeakyRelu{0.1}, {some({40}, 1.0)}});
   return cases;
 }
 
@@ -208,8 +212,17 @@ std::map<std::string, Usage> check_every_op(const std::string& arithmetic, std::
 
 }  // namespace
 
+/// Of the ops that round, in the arithmetic where they come closest.
+const std::map<std::string, double> recorded_approach = {
+    {"Add", 1.0},       {"Atan", 0.744},      {"Cast", 0.988}, {"Clip", 0.888},       {"Cos", 0.68},
+    {"Cosh", 0.831},    {"Div", 0.992},       {"Elu", 0.662},  {"Erf", 0.81},         {"Exp", 0.658},
+    {"Gemm", 0.999},    {"LeakyRelu", 0.981}, {"Log", 0.795},  {"MatMul", 0.999},     {"Mul", 0.993},
+    {"PRelu", 0.95},    {"Pad", 1.0},         {"Pow", 0.938},  {"Reciprocal", 0.989}, {"ReduceSum", 1.0},
+    {"Sigmoid", 0.639}, {"Sin", 0.66},        {"Sinh", 0.773}, {"Softmax", 0.871},    {"Softplus", 0.689},
+    {"Sqrt", 0.938},    {"Sub", 1.0},         {"Tan", 0.714},  {"Tanh", 0.503}};
+
 TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the operands' radii (T-22)") {
-  const std::set<std::string> exact = {"Sign"};
+  std::map<std::string, double> closest;
   for (const std::string arithmetic : {"fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp64"}) {
     for (const auto& [name, used] : check_every_op(arithmetic, 221)) {
       CAPTURE(arithmetic);
@@ -217,10 +230,14 @@ TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the 
       INFO(used.first_violation);
       CHECK(used.checked > 0);
       CHECK(used.violations == 0);
-      if (name == "Gemm" || name == "MatMul" || name == "ReduceSum") CHECK(used.utilisation >= 0.2);
-      if (name == "Cast" && arithmetic != "fp64") CHECK(used.utilisation >= 0.9);
-      if (name == "Softmax") CHECK(used.utilisation >= 0.05);
+      closest[name] = std::max(closest[name], used.utilisation);
     }
+  }
+  for (const auto& [name, approach] : closest) {
+    CAPTURE(name);
+    const auto found = recorded_approach.find(name);
+    CHECK((found == recorded_approach.end()) == (approach == 0.0));
+    if (found != recorded_approach.end()) CHECK_APPROACH("T-22", approach, found->second);
   }
 }
 
@@ -328,8 +345,11 @@ TEST_CASE("no order of a short sum exceeds what any run may add, and some come c
       for (int i = 0; i < 400 * test_multiplier(); ++i) check_every_order(is_product, scale, generator, usage);
       INFO(usage.first_violation);
       CHECK(usage.violations == 0);
-      MESSAGE("products ", is_product, ", radii ", scale, ", largest error / bound ", usage.utilisation);
-      CHECK(usage.utilisation >= (scale < 0.01 ? 0.7 : 0.5));
+      CHECK_APPROACH("T-68", usage.utilisation,
+                     !is_product    ? 1.0
+                     : scale == 0.0 ? 0.868
+                     : scale < 0.01 ? 0.949
+                                    : 0.708);
     }
   }
 }
@@ -385,8 +405,7 @@ TEST_CASE("orders chosen to lose most, and random trees, keep the bound of any r
     }
     INFO(usage.first_violation);
     CHECK(usage.violations == 0);
-    MESSAGE("positive ", is_positive, ", largest error / bound ", usage.utilisation);
-    CHECK(usage.utilisation >= 0.15);
+    CHECK_APPROACH("T-68", usage.utilisation, is_positive ? 0.473 : 0.329);
   }
 }
 
@@ -486,7 +505,7 @@ TEST_CASE("directed roundings, flushing and narrow results keep the bound of any
     }
     INFO(usage.first_violation);
     CHECK(usage.violations == 0);
-    CHECK(usage.utilisation >= 0.3);
+    CHECK_APPROACH("T-22", usage.utilisation, 0.5);
   }
 }
 

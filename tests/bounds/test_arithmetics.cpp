@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "support/approach.hpp"
 #include "support/soft_arithmetic.hpp"
 
 // Directed rounding, flushing of subnormal numbers, a narrower output format.
@@ -75,7 +76,7 @@ TEST_CASE("directed rounding, flushing and narrow outputs keep both bounds of a 
     }
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
-    CHECK(tallies.order_aware.utilisation >= 0.3);
+    CHECK_APPROACH("T-11", tallies.order_aware.utilisation, 1.0);
   }
 }
 
@@ -102,7 +103,7 @@ TEST_CASE("directed rounding, flushing and narrow outputs keep the bounds of sin
     }
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
-    CHECK(tallies.componentwise.utilisation >= 0.3);
+    CHECK_APPROACH("T-15", tallies.componentwise.utilisation, 1.0);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "support/approach.hpp"
 #include "support/norm_checks.hpp"
 
 using namespace checks;
@@ -10,6 +11,7 @@ TEST_CASE("every rule for norms holds, and is attained where it can be (T-62)") 
     const Tally tally = check_norm_case(bounds::NormRules{}, subject, 200 * test_multiplier(), 11);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-62", tally.utilisation, 1.0);
     CHECK(tally.utilisation > 0.999999);
   }
 }
@@ -20,6 +22,7 @@ TEST_CASE("the steepest slope of a function of one element is exceeded nowhere, 
     const Tally tally = check_steepest_slope(bounds::NormRules{}, subject.op, subject.f, 12);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-82", tally.utilisation, 1.0);
     CHECK(tally.utilisation > 0.999);
   }
   const Tally softplus = check_steepest_slope(

@@ -2,6 +2,7 @@
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/approach.hpp"
 #include "support/environment.hpp"
 #include "support/reduced_reduction.hpp"
 
@@ -34,6 +35,7 @@ TEST_CASE("the bound of rounded parts is approached") {
   Tallies tallies;
   check_reduced_sum(hardest_reduced_sum(), theorems(), generator, tallies);
   CHECK(tallies.violations() == 0);
+  CHECK_APPROACH("T-23", tallies.componentwise.utilisation, 1.0);
   CHECK(tallies.componentwise.utilisation >= 0.95);
 }
 

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "bounds/elementary.hpp"
+#include "support/approach.hpp"
 #include "support/rule_checks.hpp"
 
 using namespace checks;
@@ -12,6 +13,7 @@ const bounds::Rules& theorems() {
 }
 
 struct UnaryCase {
+  const char* theorem;
   const char* name;
   bounds::Rules::Unary rule;
   RealFunction f;
@@ -47,37 +49,38 @@ std::vector<UnaryCase> unary_cases() {
     return [alpha](const Real& x) { return relu_like(x, Real(alpha) * x.apply(mpfr_expm1)); };
   };
   return {
-      {"relu", r.relu, leaky(0.0), -4, 4, 0.0, 0.999},
-      {"leaky relu", r.leaky_relu, leaky(0.1), -4, 4, 0.1, 0.999},
-      {"leaky relu, negative slope", r.leaky_relu, leaky(-0.5), -4, 4, -0.5, 0.999},
-      {"leaky relu, steep", r.leaky_relu, leaky(3.0), -4, 4, 3.0, 0.999},
-      {"elu", r.elu, elu(0.8), -8, 8, 0.8, 0.99},
-      {"elu, steep", r.elu, elu(2.5), -8, 8, 2.5, 0.99},
-      {"tanh", r.tanh, of(mpfr_tanh), -10, 10, 0.0, 0.99},
-      {"sigmoid", r.sigmoid, [](const Real& x) { return Real(1.0) / (Real(1.0) + (-x).apply(mpfr_exp)); }, -20, 20, 0.0,
-       0.99},
-      {"softplus", r.softplus, [](const Real& x) { return x.apply(mpfr_exp).apply(mpfr_log1p); }, -20, 20, 0.0, 0.99},
-      {"sin", r.sin_or_cos, of(mpfr_sin), -50, 50, 0.0, 0.99},
-      {"cos", r.sin_or_cos, of(mpfr_cos), -50, 50, 0.0, 0.99},
-      {"erf", r.erf, of(mpfr_erf), -5, 5, 0.0, 0.99},
-      {"exp", r.exp, of(mpfr_exp), -50, 50, 0.0, 0.9},
-      {"sqrt", r.sqrt, of(mpfr_sqrt), 0.0, 10, 0.0, 0.99},
-      {"log", r.log, of(mpfr_log), 0.0, 10, 0.0, 0.999},
-      {"tan", r.tan, of(mpfr_tan), -1.5707, 1.5707, 0.0, 0.99},
-      {"atan", r.atan, of(mpfr_atan), -20, 20, 0.0, 0.999},
-      {"sinh", r.sinh, of(mpfr_sinh), -20, 20, 0.0, 0.99},
-      {"cosh", r.cosh, of(mpfr_cosh), -20, 20, 0.0, 0.99},
-      {"reciprocal", r.reciprocal, [](const Real& x) { return Real(1.0) / x; }, 0.0, 4, 0.0, 0.999},
-      {"abs", r.absolute, of(mpfr_abs), -4, 4, 0.0, 0.999},
-      {"cube", r.power, power(3.0), -4, 4, 3.0, 0.99},
-      {"square", r.power, power(2.0), -4, 4, 2.0, 0.999},
-      {"seventh power", r.power, power(7.0), -2, 2, 7.0, 0.99},
-      {"power 1.5", r.power, power(1.5), 0.0, 4, 1.5, 0.99},
-      {"power 1/3", r.power, power(1.0 / 3.0), 0.0, 4, 1.0 / 3.0, 0.99},
-      {"power 0.9", r.power, power(0.9), 0.0, 4, 0.9, 0.99},
-      {"power -1", r.power, power(-1.0), 0.0, 4, -1.0, 0.999},
-      {"power -2", r.power, power(-2.0), -4.0, 0.0, -2.0, 0.99},
-      {"power -0.3", r.power, power(-0.3), 0.0, 4, -0.3, 0.99}};
+      {OF_THEOREM("T-41"), "relu", r.relu, leaky(0.0), -4, 4, 0.0, 0.999},
+      {OF_THEOREM("T-41"), "leaky relu", r.leaky_relu, leaky(0.1), -4, 4, 0.1, 0.999},
+      {OF_THEOREM("T-41"), "leaky relu, negative slope", r.leaky_relu, leaky(-0.5), -4, 4, -0.5, 0.999},
+      {OF_THEOREM("T-41"), "leaky relu, steep", r.leaky_relu, leaky(3.0), -4, 4, 3.0, 0.999},
+      {OF_THEOREM("T-43"), "elu", r.elu, elu(0.8), -8, 8, 0.8, 0.99},
+      {OF_THEOREM("T-43"), "elu, steep", r.elu, elu(2.5), -8, 8, 2.5, 0.99},
+      {OF_THEOREM("T-42"), "tanh", r.tanh, of(mpfr_tanh), -10, 10, 0.0, 0.99},
+      {OF_THEOREM("T-42"), "sigmoid", r.sigmoid,
+       [](const Real& x) { return Real(1.0) / (Real(1.0) + (-x).apply(mpfr_exp)); }, -20, 20, 0.0, 0.99},
+      {OF_THEOREM("T-42"), "softplus", r.softplus, [](const Real& x) { return x.apply(mpfr_exp).apply(mpfr_log1p); },
+       -20, 20, 0.0, 0.99},
+      {OF_THEOREM("T-42"), "sin", r.sin_or_cos, of(mpfr_sin), -50, 50, 0.0, 0.99},
+      {OF_THEOREM("T-42"), "cos", r.sin_or_cos, of(mpfr_cos), -50, 50, 0.0, 0.99},
+      {OF_THEOREM("T-42"), "erf", r.erf, of(mpfr_erf), -5, 5, 0.0, 0.99},
+      {OF_THEOREM("T-43"), "exp", r.exp, of(mpfr_exp), -50, 50, 0.0, 0.9},
+      {OF_THEOREM("T-43"), "sqrt", r.sqrt, of(mpfr_sqrt), 0.0, 10, 0.0, 0.99},
+      {OF_THEOREM("T-46"), "log", r.log, of(mpfr_log), 0.0, 10, 0.0, 0.999},
+      {OF_THEOREM("T-47"), "tan", r.tan, of(mpfr_tan), -1.5707, 1.5707, 0.0, 0.99},
+      {OF_THEOREM("T-47"), "atan", r.atan, of(mpfr_atan), -20, 20, 0.0, 0.999},
+      {OF_THEOREM("T-48"), "sinh", r.sinh, of(mpfr_sinh), -20, 20, 0.0, 0.99},
+      {OF_THEOREM("T-48"), "cosh", r.cosh, of(mpfr_cosh), -20, 20, 0.0, 0.99},
+      {OF_THEOREM("T-44"), "reciprocal", r.reciprocal, [](const Real& x) { return Real(1.0) / x; }, 0.0, 4, 0.0, 0.999},
+      {OF_THEOREM("T-50"), "abs", r.absolute, of(mpfr_abs), -4, 4, 0.0, 0.999},
+      {OF_THEOREM("T-49"), "cube", r.power, power(3.0), -4, 4, 3.0, 0.99},
+      {OF_THEOREM("T-49"), "square", r.power, power(2.0), -4, 4, 2.0, 0.999},
+      {OF_THEOREM("T-49"), "seventh power", r.power, power(7.0), -2, 2, 7.0, 0.99},
+      {OF_THEOREM("T-49"), "power 1.5", r.power, power(1.5), 0.0, 4, 1.5, 0.99},
+      {OF_THEOREM("T-49"), "power 1/3", r.power, power(1.0 / 3.0), 0.0, 4, 1.0 / 3.0, 0.99},
+      {OF_THEOREM("T-49"), "power 0.9", r.power, power(0.9), 0.0, 4, 0.9, 0.99},
+      {OF_THEOREM("T-49"), "power -1", r.power, power(-1.0), 0.0, 4, -1.0, 0.999},
+      {OF_THEOREM("T-49"), "power -2", r.power, power(-2.0), -4.0, 0.0, -2.0, 0.99},
+      {OF_THEOREM("T-49"), "power -0.3", r.power, power(-0.3), 0.0, 4, -0.3, 0.99}};
 }
 
 }  // namespace
@@ -88,6 +91,7 @@ TEST_CASE("the propagation of every function of one variable contains every poin
     const Tally tally = check_unary_rule(c.rule, c.f, c.low, c.high, c.alpha, 1500 * test_multiplier(), 31);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
+    CHECK_APPROACH(c.theorem, tally.utilisation, 1.0);
     CHECK(tally.utilisation >= c.least_utilisation);
   }
 }
@@ -246,7 +250,7 @@ TEST_CASE("a choice moves as the operand it takes, and as far as the other one w
   CHECK_FALSE(r.decides_choice(1.0, Magnitude::infinite()));
   CHECK_FALSE(r.decides_choice(std::nan(""), Magnitude()));
   CHECK(r.choice(true, 1.0, Magnitude(0.25), std::nan(""), Magnitude::infinite()) == Magnitude(0.25));
-  CHECK(r.choice(false, 1.0, Magnitude(0.25), 3.0, Magnitude(0.5)) == Magnitude(2.5));
+  CHECK_EXACT("T-54", r.choice(false, 1.0, Magnitude(0.25), 3.0, Magnitude(0.5)) == Magnitude(2.5));
   CHECK(r.choice(false, 1.0, Magnitude(4.0), 3.0, Magnitude(0.5)) == Magnitude(4.0));
   CHECK_FALSE(r.choice(false, 1.0, Magnitude(), 3.0, Magnitude::infinite()).is_finite());
 }
@@ -284,9 +288,36 @@ TEST_CASE("maxima and minima contain every corner and reach the furthest one") {
     CHECK(tally.violations == 0);
     CHECK(tally.utilisation >= 0.999);
   }
-  CHECK(theorems().maximum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)) == Magnitude(0.25));
+  CHECK_EXACT("T-50", theorems().maximum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)) == Magnitude(0.25));
   CHECK(theorems().minimum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)) == Magnitude(1.0));
   CHECK(theorems().maximum(3.0, Magnitude(), 1.0, Magnitude(1.0)) == Magnitude());
+}
+
+TEST_CASE("a PRelu and a jump at a threshold contain every corner, and reach the furthest one (T-52)") {
+  const int n = 2000 * test_multiplier();
+  const Tally prelu = check_binary_rule(
+      theorems().prelu, [](const Real& x, const Real& slope) { return relu_like(x, slope * x); }, n, 520);
+  const Tally jump = check_unary_rule(
+      theorems().thresholded_relu, [](const Real& x) { return x <= Real(0.5) ? Real() : x; }, -2.0, 2.0, 0.5, n, 521);
+  for (const Tally& tally : {prelu, jump}) {
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-52", tally.utilisation, 1.0);
+  }
+}
+
+TEST_CASE("reductions contain every corner, and reach the furthest one (T-53)") {
+  const int n = 400 * test_multiplier();
+  const auto larger = [](const Real& a, const Real& b) { return a < b ? b : a; };
+  const auto smaller = [](const Real& a, const Real& b) { return a < b ? a : b; };
+  for (const Tally& tally : {check_group_rule(
+                                 theorems().reduce_sum, [](const Real&a, const Real&b) { return a + b; }, n, 530),
+                             check_group_rule(theorems().reduce_max, larger, n, 531),
+                             check_group_rule(theorems().reduce_min, smaller, n, 532)}) {
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-53", tally.utilisation, 1.0);
+  }
 }
 
 TEST_CASE("sums, products and quotients contain every corner") {
@@ -299,6 +330,7 @@ TEST_CASE("sums, products and quotients contain every corner") {
                                  theorems().quotient, [](const Real&a, const Real&b) { return a / b; }, n, 34)}) {
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-44", tally.utilisation, 1.0);
     CHECK(tally.utilisation >= 0.99);
   }
 }
@@ -307,13 +339,14 @@ TEST_CASE("softmax contains every corner of a box of logits") {
   const Tally tally = check_softmax_rule(theorems(), 300 * test_multiplier(), 35);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
-  CHECK(tally.utilisation >= 0.9);
+  CHECK_APPROACH("T-45", tally.utilisation, 1.0);
 }
 
 TEST_CASE("sums of magnitudes in double are upper bounds, also where products underflow") {
   const Tally tally = check_product_up(theorems(), 3000 * test_multiplier(), 36);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
+  CHECK_APPROACH("T-08", tally.utilisation, 1.0);
   CHECK(tally.utilisation >= 1.0 - 0x1p-44);
 }
 
@@ -333,6 +366,7 @@ TEST_CASE("exp_up and exp_down enclose e^x, and expm1_up lies above e^x - 1") {
       REQUIRE(Real(bounds::expm1_up(x)) <= exact_expm1 * Real(1.0 + 0x1p-10));
     }
   }
+  CHECK_EXACT("T-09", Real(bounds::exp_up(1.0)) <= Real(1.0).apply(mpfr_exp) * Real(1.0 + 0x1p-45));
   CHECK(bounds::exp_up(1e4) == std::numeric_limits<double>::infinity());
   CHECK(bounds::exp_down(-1e4) == 0.0);
   CHECK(bounds::exp_up(-1e4) > 0.0);

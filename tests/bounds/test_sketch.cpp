@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
+#include "support/approach.hpp"
 #include "support/sketch_checks.hpp"
 
 using namespace checks;
@@ -40,8 +42,7 @@ TEST_CASE("coin flips have variance 1, and sums of their squares fall below the 
   CHECK(std::abs(mean) < 1e-12);
   CHECK(std::abs(variance - 1.0) < 1e-12);
   CHECK(check_quantile(bounds::default_rules(), &closest) == 0);
-  MESSAGE("closest approach ", closest);
-  CHECK(closest > 0.3);
+  CHECK_APPROACH("T-78", closest, 0.584);
 }
 
 TEST_CASE("quantiles grow with directions and with what may fail, and are near those of chi-squared") {
@@ -82,8 +83,45 @@ TEST_CASE("every value of a transformer moves within its radius by random direct
   INFO(all.first_violation);
   CHECK(all.violations == 0);
   CHECK(drawn >= 8);
-  MESSAGE("drawn ", drawn, ", closest approach at the outputs ", outputs.utilisation);
-  CHECK(outputs.utilisation > 0.02);
+  CHECK_APPROACH("T-78", outputs.utilisation, 0.249);
+}
+
+namespace {
+
+std::vector<double> asked_failures;
+std::vector<std::uint64_t> flipped;
+
+}  // namespace
+
+TEST_CASE("every element has its share of what may fail at every attempt, and every attempt its own coins (T-78)") {
+  bounds::Rules rules = bounds::default_rules();
+  rules.sketch.quantile = [](std::int64_t directions, double failure) {
+    asked_failures.push_back(failure);
+    return bounds::sketch_quantile(directions, failure);
+  };
+  rules.sketch.coin_flips = [](std::uint64_t bits) {
+    flipped.push_back(bits);
+    return bounds::coin_flips(bits);
+  };
+  rules.sketch.covers = [](double, double) { return false; };
+  Sketched network = sketched_transformer(rules, {2, 4, 8, 2, false}, 786);
+  bounds::SketchOptions options;
+  options.attempts = 3;
+  CHECK_FALSE(network.draw(1e-12, options));
+  double statements = options.attempts;
+  std::size_t elements = 0;
+  for (ValueId id = 0; id < network.network().size(); ++id)
+    elements += network.network().varies(id) ? network.shadow().values[id].size() : 0;
+  statements *= static_cast<double>(elements);
+  CHECK(elements > 100);
+  CHECK(asked_failures.size() == 3);
+  for (const double failure : asked_failures) {
+    CHECK(statements * failure <= options.failure_probability);
+    CHECK(statements * failure >= 0.99 * options.failure_probability);
+  }
+  std::sort(flipped.begin(), flipped.end());
+  CHECK(flipped.size() > 3 * elements);
+  CHECK(std::adjacent_find(flipped.begin(), flipped.end()) == flipped.end());
 }
 
 TEST_CASE("every block moves its values within their radii by random directions (T-78)") {

@@ -119,7 +119,10 @@ public:
     Tensor<Real> moved = convert<Real>(x_);
     for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius_);
     const std::vector<Tensor<Real>> exact = evaluate(moved);
-    for (ValueId id = 0; id < graph_.values.size(); ++id) check_radii(network_.flat().of_value[id], exact[id], tallies);
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      const bool is_given = graph_.is_constant(id) || id == graph_.inputs[0];
+      if (!is_given) check_radii(network_.flat().of_value[id], exact[id], tallies);
+    }
     const Tensor<Real>& output = exact[graph_.outputs[0]];
     const ValueId id = network_.flat().graph.outputs[0];
     for (std::size_t i = 0; i < output.size(); ++i) {

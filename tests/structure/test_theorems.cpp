@@ -1,0 +1,70 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+// Every theorem has a test whose data approach its bound (tests/support/approach.hpp).
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path source_root = DRIFTBOUND_SOURCE_DIR;
+
+/// What states no bound.
+const std::map<std::string, std::string> without_a_bound = {
+    {"T-19", "a definition, and a counterexample to what is no bound"},
+    {"T-20", "how units are read off a table of accuracies"},
+    {"T-79", "a definition"},
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::set<std::string> matches(const std::string& text, const std::regex& pattern) {
+  std::set<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match)
+    found.insert((*match)[1]);
+  return found;
+}
+
+std::set<std::string> theorems() {
+  static const std::regex heading(R"rx((?:^|\n)### (T-\d+) )rx");
+  return matches(text_of(source_root / "docs/theory.md"), heading);
+}
+
+std::set<std::string> approached() {
+  static const std::regex assertion(R"rx((?:CHECK_APPROACH|CHECK_EXACT|OF_THEOREM)\(\s*"(T-\d+)")rx");
+  std::set<std::string> all;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(source_root / "tests")) {
+    const fs::path ending = entry.path().extension();
+    if (ending != ".cpp" && ending != ".hpp") continue;
+    all.merge(matches(text_of(entry.path()), assertion));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every theorem has a test that holds its bound against the closest approach, or says why it has none") {
+  const std::set<std::string> tested = approached();
+  CHECK(theorems().size() > 60);
+  for (const std::string& theorem : theorems()) {
+    CAPTURE(theorem);
+    CHECK(tested.contains(theorem) != without_a_bound.contains(theorem));
+  }
+}
+
+TEST_CASE("a test names no theorem that there is not, and nothing is excepted that there is not") {
+  const std::set<std::string> known = theorems();
+  for (const std::string& theorem : approached()) CHECK_MESSAGE(known.contains(theorem), theorem);
+  for (const auto& [theorem, reason] : without_a_bound) CHECK_MESSAGE(known.contains(theorem), theorem);
+}
