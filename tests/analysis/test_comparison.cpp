@@ -156,6 +156,17 @@ TEST_CASE("medians and quantiles are order statistics") {
   CHECK(comparison.layers[0].kappa->p99 == 6.0);
 }
 
+TEST_CASE("the condition number of a difference weighs those of its operands by their sizes") {
+  const Comparison comparison = HandMade().compare(0.5, {"layer[1]-layer[0]", "layer[1]"});
+  const OutputSummary &difference = comparison.outputs.at(1), &alone = comparison.outputs.at(2);
+  REQUIRE(difference.kappa);
+  CHECK(difference.kappa->median == (4.0 * 4.0 + 3.0 * 3.0) / (4.0 - 3.0));
+  CHECK(difference.kappa->max == (6.0 * 6.0 + 5.0 * 5.0) / (6.0 - 5.0));
+  REQUIRE(alone.kappa);
+  CHECK(alone.kappa->median == 4.0);
+  CHECK(alone.kappa->max == 6.0);
+}
+
 TEST_CASE("the difference of a proven and a conditional output is conditional, whichever comes first") {
   HandMade made;
   const ValueId second = made.graph.add_node("second", op::Tanh{}, {made.graph.outputs[0]});
