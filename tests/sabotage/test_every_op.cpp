@@ -12,9 +12,11 @@
 #include "evaluate/every_op.hpp"
 #include "sabotage/faults.hpp"
 #include "sabotage/op_samples.hpp"
+#include "sabotage/op_trajectories.hpp"
 
 // Every op of the library, composites with their bodies: a fault in a rule of its rounding must be caught on its own
-// runs, and one in a rule of its propagation on operands that are off.
+// runs, and one in a rule of its propagation on operands that are off; of primitive ops also one in a rule of their
+// remainder, of two trajectories and of boxes, on trajectories of the op itself.
 
 using namespace checks;
 using driftbound::tests::every_op;
@@ -23,12 +25,13 @@ using driftbound::tests::OpCase;
 namespace {
 
 /// What is done to operands, so that sums, jumps, roundings to few digits and small numbers all occur.
-enum class Flavour { plain, near_halves, tiny, large };
+enum class Flavour { plain, near_halves, tiny, large, halves };
 constexpr std::array<Flavour, 4> flavours = {Flavour::plain, Flavour::near_halves, Flavour::tiny, Flavour::large};
 
 double flavoured(double x, Flavour flavour) {
   const double half = std::round(2.0 * x) / 2.0;
   if (flavour == Flavour::near_halves && half != 0.0) return half * (1.0 + 0x1p-13);
+  if (flavour == Flavour::halves && half != 0.0) return half;
   if (flavour == Flavour::tiny) return x * 0x1p-27;
   if (flavour == Flavour::large) return x * 300.0;
   return x;
@@ -47,9 +50,9 @@ struct NamedRules {
   bounds::Rules rules;
 };
 
-std::vector<NamedRules> faulty_rules() {
+std::vector<NamedRules> faulty_rules(const std::vector<BoundFault>& faults) {
   std::vector<NamedRules> all;
-  for (const BoundFault& fault : bound_faults()) {
+  for (const BoundFault& fault : faults) {
     all.push_back({fault.name, bounds::default_rules()});
     fault.inject(all.back().rules);
   }
@@ -111,7 +114,7 @@ TEST_CASE("for every op a fault in its rounding and one in its propagation are c
   for (int draw = 0; draw < 20; ++draw) {
     for (OpCase& one : every_op(random)) cases.push_back(std::move(one));
   }
-  const std::vector<NamedRules> faults = faulty_rules();
+  const std::vector<NamedRules> faults = faulty_rules(bound_faults());
   for (std::size_t alternative = 0; alternative < std::variant_size_v<OpAlternatives>; ++alternative) {
     const auto found =
         std::find_if(cases.begin(), cases.end(), [&](const OpCase& one) { return one.op.index() == alternative; });
@@ -123,4 +126,93 @@ TEST_CASE("for every op a fault in its rounding and one in its propagation are c
     CHECK(caught.rounding.empty() == is_always_exact);
     CHECK_FALSE(caught.propagation.empty());
   }
+}
+
+namespace {
+
+template <bounds::Rules::Unary bounds::Rules::*Radius, bounds::LinearRules::Unary bounds::LinearRules::*Expansion>
+void overlook_jumps(bounds::Rules& rules) {
+  rules.*Radius = [](const bounds::Point&) { return Magnitude(); };
+  rules.linear.*Expansion = [](const bounds::Point&) { return bounds::Linear{}; };
+}
+
+/// What the remainders of ops rest on besides the rules for expansions.
+std::vector<BoundFault> overlooked_remainders() {
+  return {
+      {"a comparison is decided",
+       [](auto& r) { r.greater = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       {}},
+      {"a comparison with equality is decided",
+       [](auto& r) { r.greater_or_equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       {}},
+      {"equality is decided",
+       [](auto& r) { r.equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       {}},
+      {"half the remainder of a Relu, many at once",
+       [](auto& r) {
+         r.rows.relu = [](const double* x, const double* e, double* slope, double* q, double* m, std::size_t n) {
+           const bounds::ReluFlags flags = bounds::fastest_row_kernels().relu(x, e, slope, q, m, n);
+           for (std::size_t i = 0; i < n && e != nullptr; ++i) q[i] *= 0.5;
+           return flags;
+         };
+       },
+       {}},
+      {"floor has no jumps", overlook_jumps<&bounds::Rules::floor, &bounds::LinearRules::floor>, {}},
+      {"ceil has no jumps", overlook_jumps<&bounds::Rules::ceil, &bounds::LinearRules::ceil>, {}},
+      {"sign has no jumps", overlook_jumps<&bounds::Rules::sign, &bounds::LinearRules::sign>, {}},
+      {"a choice is decided", [](auto& r) { r.decides_choice = [](double, Magnitude) { return true; }; }, {}},
+      {"products of moves vanish", [](auto& r) { r.box.crossed = [](double, double) { return Magnitude(); }; }, {}}};
+}
+
+std::vector<BoundFault> joined(std::vector<BoundFault> faults, const std::vector<BoundFault>& more) {
+  faults.insert(faults.end(), more.begin(), more.end());
+  return faults;
+}
+
+/// Whether one of the faults is caught where inputs of the op are off, or off anywhere in a box.
+bool is_caught(const std::vector<OpCase>& cases, std::size_t alternative, const std::vector<NamedRules>& faults,
+               bool in_box) {
+  std::mt19937_64 random(60);
+  for (const OpCase& one : cases) {
+    if (one.op.index() != alternative) continue;
+    for (const Flavour flavour : {Flavour::plain, Flavour::halves}) {
+      for (const double size : {0x1p-10, 0x1p-4, 0x1p-1, 1.0}) {
+        const OpTrajectories moves(one.op, operands_of(one, flavour), in_box ? 0.5 * size : 0.0, size, random);
+        REQUIRE(moves.violations(bounds::default_rules()) == 0);
+        for (const NamedRules& fault : faults) {
+          if (moves.violations(fault.rules) > 0) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("for every primitive op faults in its remainder, between trajectories and over boxes are caught on its own") {
+  std::mt19937_64 random(61);
+  std::vector<OpCase> cases;
+  for (int draw = 0; draw < 6; ++draw) {
+    for (OpCase& one : tests::every_primitive(random)) cases.push_back(std::move(one));
+  }
+  const std::vector<NamedRules> remainders = faulty_rules(joined(linear_faults(), overlooked_remainders())),
+                                between = faulty_rules(trajectory_faults()),
+                                in_boxes = faulty_rules(joined(box_faults(), overlooked_remainders()));
+  std::set<std::size_t> seen;
+  for (const OpCase& one : cases) {
+    const std::size_t alternative = one.op.index();
+    if (!seen.insert(alternative).second) continue;
+    CAPTURE(name_of(one.op));
+    const bool has_remainder = !std::visit(
+        []<class T>(const T&) { return Selection<T> || OneOf<T, op::Add, op::Sub, op::Neg, op::Cast, op::ReduceSum>; },
+        one.op);
+    // What is 0 or infinite shows no fault in how it is added up.
+    const bool is_nothing_or_all =
+        std::holds_alternative<op::Floor>(one.op) || std::holds_alternative<op::Ceil>(one.op);
+    if (!is_nothing_or_all) CHECK(is_caught(cases, alternative, between, false));
+    CHECK(is_caught(cases, alternative, remainders, false) == has_remainder);
+    if (has_remainder) CHECK(is_caught(cases, alternative, in_boxes, true));
+  }
+  CHECK(seen.size() > 40);
 }

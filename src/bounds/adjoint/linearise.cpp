@@ -117,7 +117,7 @@ public:
     if (radii_[0].empty() || radii_[1].empty()) return result;
     const Product product = product_of(view_).value();
     result.remainder = product_up(product.plan, radii_[0], radii_[1], *setting_.rules, setting_.threads);
-    for (double& value : result.remainder) value = (Magnitude(product.alpha) * Magnitude(value)).value();
+    for (double& value : result.remainder) value = setting_.rules->box.crossed(product.alpha, value).value();
     return result;
   }
 
