@@ -33,6 +33,6 @@ struct Doubles {
 
 }  // namespace
 
-const ProductKernels product_avx512 = {"avx512", &multiply_rows<Floats, 8>, &multiply_rows<Doubles, 8>};
+const ProductKernels product_avx512 = {"avx512", &multiply_rows<Floats, 8, 3>, &multiply_rows<Doubles, 8, 3>};
 
 }  // namespace driftbound

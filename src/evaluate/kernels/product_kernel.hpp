@@ -115,11 +115,58 @@ void multiply_block(const PackedProduct<typename Vector::Scalar>& p, std::size_t
   }
 }
 
-/// Rows [first, last) of C, `rows` at a time.
+/// `rows` rows of C by `panels` panels of columns, every element one fused chain: the operations of Operands::chain,
+/// with more sums at once, as many as hide how long each takes.
+template <class Vector, std::size_t rows, std::size_t panels>
+void multiply_in_one_chain(const PackedProduct<typename Vector::Scalar>& p, std::size_t row, std::size_t panel) {
+  using Scalar = typename Vector::Scalar;
+  constexpr std::size_t width = panel_width<Scalar>, in_panel = width / Vector::lanes, vectors = panels * in_panel;
+  const Scalar* a = p.a + row * p.k;
+  const Scalar* b = p.b + panel * p.k * width;
+  Vector sum[rows][vectors];
+  const auto column = [&](std::size_t k, std::size_t i) {
+    return Vector::load(b + (i / in_panel * p.k + k) * width + i % in_panel * Vector::lanes);
+  };
+  for (std::size_t r = 0; r < rows; ++r) {
+    const Vector factor = Vector::all(a[r * p.k]);
+    for (std::size_t i = 0; i < vectors; ++i) sum[r][i] = mul(factor, column(0, i));
+  }
+  for (std::size_t k = 1; k < p.k; ++k) {
+    Vector columns[vectors];
+    for (std::size_t i = 0; i < vectors; ++i) columns[i] = column(k, i);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Vector factor = Vector::all(a[r * p.k + k]);
+      for (std::size_t i = 0; i < vectors; ++i) sum[r][i] = fma(factor, columns[i], sum[r][i]);
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    Scalar* target = p.c + (row + r) * p.n + panel * width;
+    for (std::size_t i = 0; i < vectors; ++i) sum[r][i].store(target + i * Vector::lanes);
+  }
+}
+
+/// Columns from `panel` on of all full groups of `panels` panels. Returns the panel after them.
+template <class Vector, std::size_t rows, std::size_t panels>
+std::size_t multiply_groups(const PackedProduct<typename Vector::Scalar>& p, std::size_t first, std::size_t last,
+                            std::size_t panel) {
+  if constexpr (panels > 1) {
+    for (; (panel + panels) * panel_width<typename Vector::Scalar> <= p.n; panel += panels) {
+      std::size_t row = first;
+      for (; row + rows <= last; row += rows) multiply_in_one_chain<Vector, rows, panels>(p, row, panel);
+      for (; row < last; ++row) multiply_in_one_chain<Vector, 1, panels>(p, row, panel);
+    }
+    return multiply_groups<Vector, rows, panels - 1>(p, first, last, panel);
+  }
+  return panel;
+}
+
+/// Rows [first, last) of C, `rows` at a time; `most_panels` panels of columns too where all is one fused chain.
 /// Domain:    k >= 1
-template <class Vector, std::size_t rows>
+template <class Vector, std::size_t rows, std::size_t most_panels = 1>
 void multiply_rows(const PackedProduct<typename Vector::Scalar>& p, std::size_t first, std::size_t last) {
-  for (std::size_t panel = 0; panel * panel_width<typename Vector::Scalar> < p.n; ++panel) {
+  const bool is_one_chain = p.fma && p.chain >= p.k;
+  std::size_t panel = is_one_chain ? multiply_groups<Vector, rows, most_panels>(p, first, last, 0) : 0;
+  for (; panel * panel_width<typename Vector::Scalar> < p.n; ++panel) {
     std::size_t row = first;
     for (; row + rows <= last; row += rows) multiply_block<Vector, rows>(p, row, panel);
     for (; row < last; ++row) multiply_block<Vector, 1>(p, row, panel);
