@@ -115,7 +115,8 @@ Graph residual_network(std::int64_t blocks, std::int64_t width) {
   return graph;
 }
 
-void bench_graph(const std::string& name, const Graph& graph, std::int64_t samples, bool with_any_order) {
+/// `any_order_runs`: 0: not timed.
+void bench_graph(const std::string& name, const Graph& graph, std::int64_t samples, int any_order_runs) {
   InputGenerator generator;
   generator.samples = samples;
   const Inputs inputs = generate_inputs(graph, generator);
@@ -139,7 +140,7 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
   };
   const std::vector<Target> scalar = {{{0, 0}, std::nullopt}};
   const bounds::AdjointQuestion this_run{true, false, false, false, 0}, any_order{false, true, false, false, 0};
-  if (with_any_order) run(any_order, scalar);  // norms of weights are found once, as are plans
+  if (any_order_runs > 0) run(any_order, scalar);  // norms of weights are found once, as are plans
   run(this_run, {});
   Forward<float> in_float(graph, inputs);
   Forward<double> in_double(graph, inputs);
@@ -148,10 +149,10 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
                bench::medians(
                    25, [&] { run(this_run, {}); }, in_float, bench::cpu_seconds_of),
                1);
-  if (with_any_order)
+  if (any_order_runs > 0)
     bench::print("adjoint", "any-order/" + size, "eigen-forward-double",
                  bench::medians(
-                     7, [&] { run(any_order, scalar); }, in_double, bench::cpu_seconds_of),
+                     any_order_runs, [&] { run(any_order, scalar); }, in_double, bench::cpu_seconds_of),
                  1);
 }
 
@@ -163,12 +164,12 @@ Graph bundled(const std::string& name) {
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
-  if (quick) return bench_graph("oscillator_d2_w16", bundled("oscillator_d2_w16"), 4, true), 0;
+  if (quick) return bench_graph("oscillator_d2_w16", bundled("oscillator_d2_w16"), 4, 3), 0;
   for (const char* name : {"oscillator_d8_w64", "oscillator_d4_w256", "torus_sdf_softplus", "siren"})
-    bench_graph(name, bundled(name), 256, true);
+    bench_graph(name, bundled(name), 256, 15);
   for (const char* name :
        {"mlp_2_10_10_2", "sphere_cut_sdf_relu", "oscillator_d2_w16", "oscillator_d4_w16", "oscillator_d8_w16",
         "oscillator_d2_w64", "oscillator_d4_w64", "oscillator_d2_w128", "oscillator_d4_w128", "oscillator_d8_w128"})
-    bench_graph(name, bundled(name), 256, false);
-  bench_graph("resnet8x512", residual_network(8, 512), 256, false);
+    bench_graph(name, bundled(name), 256, 0);
+  bench_graph("resnet8x512", residual_network(8, 512), 256, 3);
 }

@@ -26,7 +26,7 @@ void check_kernels_agree() {
   std::mt19937_64 random(11);
   const std::size_t width = panel_width<Real>;
   for (const std::size_t m : {1u, 2u, 7u, 9u, 17u}) {
-    for (const std::size_t n : {1u, 15u, 16u, 33u}) {
+    for (const std::size_t n : {1u, 15u, 16u, 33u, 57u}) {
       for (const std::size_t k : {1u, 2u, 5u, 31u, 64u}) {
         const std::vector<Real> a = spiteful<Real>(m * k, random);
         const std::vector<Real> b = spiteful<Real>((n + width - 1) / width * width * k, random);

@@ -552,7 +552,34 @@ void add_row_faults(std::vector<BoundFault>& faults) {
             sound().outer(scale, 0.0, columns, result, n);
           };
         },
-        row_rule("outer")}});
+        row_rule("outer")},
+       {"radii are scaled to nearest",
+        [](Rules& r) {
+          r.rows.scale = [](const double* e, const double* c, double* result, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) result[i] = e[i] * std::abs(c[i]);
+          };
+        },
+        row_rule("scale")},
+       {"a smooth function does not bend",
+        [](Rules& r) {
+          r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,
+                             std::size_t n) {
+            bounds::SmoothRow straight = row;
+            straight.most_curvature = 0.0;
+            sound().smooth(straight, f, e, remainder, n);
+          };
+        },
+        row_rule("smooth")},
+       {"a smooth function is as exact in a run as a sum",
+        [](Rules& r) {
+          r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,
+                             std::size_t n) {
+            bounds::SmoothRow exact = row;
+            exact.units = 0.5;
+            sound().smooth(exact, f, e, remainder, n);
+          };
+        },
+        row_rule("smooth")}});
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "bounds/adjoint/norm_rules.hpp"
+#include "bounds/adjoint/smooth.hpp"
 #include "bounds/coarse_product.hpp"
+#include "bounds/element_kernels.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
 #include "bounds/sums.hpp"
@@ -205,6 +207,39 @@ inline std::size_t row_size(Generator& generator) {
   return 1 + generator() % 37;
 }
 
+/// A smooth function of T-88, with arguments that are off, against the function itself.
+inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smooth& f,
+                             int (*exact)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t), bool is_softplus, Generator& g,
+                             RowTally& tally) {
+  const std::size_t n = row_size(g);
+  Row x(n), e(n), y(n), slopes(n), curvatures(n), moved(n), added(n), remainder(n);
+  for (double& v : x) v = uniform(g, -6.0, 6.0);
+  for (double& v : e) v = g() % 5 == 0 ? 0.0 : std::ldexp(uniform(g, 0.5, 1.0), 1 - static_cast<int>(g() % 50));
+  if (!bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(), n))
+    ++tally.violations;
+  bounds::SmoothRow row = f.numbers;
+  row.units = 1.5;
+  row.absolute_units = 0.25;
+  row.y = y.data();
+  row.e = e.data();
+  row.slopes = slopes.data();
+  row.curvatures = curvatures.data();
+  const bounds::RowFormat format = float_rows();
+  rows.smooth(row, format, {moved.data(), added.data()}, remainder.data(), n);
+  const auto value = [&](const Real& t) { return is_softplus ? t.apply(mpfr_exp).apply(mpfr_log1p) : t.apply(exact); };
+  for (std::size_t i = 0; i < n; ++i) {
+    const Real centre = value(Real(x[i]));
+    for (const double sign : {-1.0, -0.5, 0.5, 1.0}) {
+      const Real step = Real(sign) * Real(e[i]), there = value(Real(x[i]) + step);
+      const Real rounding = Real(format.u) * (Real(row.units) * abs(there) + Real(row.absolute_units));
+      tally.add(remainder[i], abs(there - centre - Real(slopes[i]) * step));
+      tally.add(moved[i], abs(there - Real(y[i])) + rounding);
+      tally.add(added[i], abs(centre - Real(y[i])) + rounding);
+    }
+  }
+  tally.excess = 1.0;
+}
+
 inline std::vector<RowCase> row_cases() {
   using Rows = const bounds::RowKernels&;
   return {
@@ -354,6 +389,20 @@ inline std::vector<RowCase> row_cases() {
            const Real least = Real(scale) * Real(columns[i]) + Real(columns[i] == 0.0 ? 0.0 : underflow);
            tally.add(result[i], least * Real(1.0 - 0x1p-51));  // D of T-64 has room for two roundings
          }
+       }},
+      {"scale",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row e = spread_row(n, g, true), c = spread_row(n, g, false);
+         Row result(n);
+         rows.scale(e.data(), c.data(), result.data(), n);
+         for (std::size_t i = 0; i < n; ++i) tally.add(result[i], Real(e[i]) * abs(Real(c[i])));
+       }},
+      {"smooth",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         check_smooth_row(rows, bounds::smooth_tanh, mpfr_tanh, false, g, tally);
+         check_smooth_row(rows, bounds::smooth_softplus, mpfr_exp, true, g, tally);
+         check_smooth_row(rows, bounds::smooth_sin, mpfr_sin, false, g, tally);
        }},
       {"add shares",
        [](Rows rows, Generator& g, RowTally& tally) {

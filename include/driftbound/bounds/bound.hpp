@@ -105,16 +105,20 @@ struct BoundOptions {
   std::vector<std::string> names;
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
+  /// Radii that adjoint bounds of every run find by adjoints of their own where kinks and curvature weigh much (T-72):
+  /// so many a sample on average over a block, those that matter most. Fewer cost less and make bounds larger; 0: none.
+  std::int64_t refined_radii = 32;
   /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on; and
-  /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and every `shadow` is proven.
+  /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and
+  /// every `shadow` is proven.
   double failure_probability = 1e-9;
 
   bool wants(std::string_view name) const;
 };
 
 /// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
-/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-69, T-40 to T-53). The others hold the run, or
-/// every run of its arithmetic, against a shadow in double (T-60 to T-71).
+/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-69, T-40 to T-53). The others hold the run,
+/// or every run of its arithmetic, against a shadow in double (T-60 to T-71).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
 ///                partial-sums    sums rounded to nearest, in any order (T-68); never above componentwise
 ///                probabilistic   the same, rounding errors taken for chance (T-74)

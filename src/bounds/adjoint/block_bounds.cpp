@@ -50,7 +50,7 @@ public:
           deviation_of(trajectory, network_, shadow_, is_exact ? exact_inputs : input_error, setting_, weights));
     }
     sweep_targets(targets);
-    refine(trajectories, weights);
+    refine(trajectories, question.refined_radii, weights);
 
     BlockBounds bounds;
     if (question.this_run) {
@@ -150,13 +150,13 @@ private:
   }
 
   /// T-72, where remainders make up more of a bound than a few percent.
-  void refine(const std::vector<Trajectory>& trajectories, Weights& weights) {
+  void refine(const std::vector<Trajectory>& trajectories, std::int64_t radii_a_row, Weights& weights) {
     bool any = false;
     for (std::size_t which = 1; which < trajectories.size(); ++which) {
-      if (!has_large_remainder(which)) continue;
+      if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
       if (!network_.with_rows(2)) return;
       any = true;
-      const Refinement refinement = refinement_for(which);
+      const Refinement refinement = refinement_for(which, radii_a_row * network_.rows());
       deviations_[which] =
           deviation_of(trajectories[which], network_, shadow_, block_.input_error, setting_, weights, &refinement);
     }
@@ -177,7 +177,7 @@ private:
   }
 
   /// What is left over may add a few percent to what local errors make up.
-  Refinement refinement_for(std::size_t which) const {
+  Refinement refinement_for(std::size_t which, std::int64_t most) const {
     constexpr double share_left = 0.03;
     Refinement refinement;
     refinement.weight.resize(network_.size());
@@ -189,7 +189,17 @@ private:
     }
     refinement.allowance = share_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
     refinement.most_elements = 256;
+    refinement.least = least_worth_refining(refinable_remainders(which), network_.rows(), refinement, most);
     return refinement;
+  }
+
+  /// Of functions of one element, which radii by adjoints make smaller.
+  std::vector<std::vector<double>> refinable_remainders(std::size_t which) const {
+    std::vector<std::vector<double>> remainders(network_.size());
+    for (const Node& node : network_.nodes()) {
+      if (may_be_refined(network_, node)) remainders[node.output] = deviations_[which].remainder[node.output];
+    }
+    return remainders;
   }
 
   void add_weight(ValueId id, const std::vector<std::vector<double>>& adjoint, const Certificate& certificate,
@@ -352,10 +362,13 @@ BlockBounds block_bounds(const Network& network, const RecordedBlock& block, con
   const auto in_full = [&] {
     return Block(network, block, block.largest_values(), setting, weights).run(targets, question, weights);
   };
-  const bool any_run = question.follows_any_order() || question.declared_order || question.rounded;
   const bool is_split = question.attributed > 0 || question.conditioned > 0;
-  const bool only_this_run = question.this_run && !any_run && !is_split;
-  auto quick = only_this_run ? row_bounds(network, block, targets, setting, weights) : std::nullopt;
+  const bool other_runs = question.declared_order || question.chance.any();
+  const bool only_this_run = question.this_run && !question.any_order && !question.rounded && !other_runs && !is_split;
+  const bool only_any_order = question.any_order && !question.this_run && !other_runs && !is_split;
+  std::optional<RowBounds> quick;
+  if (only_this_run) quick = row_bounds(network, block, targets, setting, weights);
+  if (only_any_order) quick = any_order_bounds(network, block, targets, question.refined_radii, setting, weights);
   if (!quick) return in_full();
   if (quick->open.empty()) return std::move(quick->bounds);
   const auto rows = static_cast<std::int64_t>(quick->open.size());

@@ -90,6 +90,7 @@ public:
     question_.declared_order = order_is_known && options.wants(declared_order_name);
     question_.rounded = options.wants(rounded_name);
     question_.failure_probability = options.failure_probability;
+    question_.refined_radii = options.refined_radii;
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);

@@ -27,16 +27,6 @@ bool are_finite(std::span<const double> values, const RowKernels& rows) {
   return std::isfinite(rows.largest(values.data(), values.size()));
 }
 
-RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {
-  const Machine& machine = setting.machine;
-  RowFormat format;
-  format.u = machine.u;
-  format.eta = Magnitude(machine.eta).value();
-  format.underflow = setting.rules->underflow_term(1, most_leaves, machine).value();
-  format.largest = machine.accumulator->largest;
-  return format;
-}
-
 /// Whether B is one matrix under rows of A that lie one after the other.
 bool is_rows_times_matrix(const ProductPlan& plan) {
   if (plan.a_col != 1 || plan.a_row != plan.k || plan.k == 0) return false;
@@ -209,6 +199,16 @@ bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
 }
 
 }  // namespace
+
+RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {
+  const Machine& machine = setting.machine;
+  RowFormat format;
+  format.u = machine.u;
+  format.eta = Magnitude(machine.eta).value();
+  format.underflow = setting.rules->underflow_term(1, most_leaves, machine).value();
+  format.largest = machine.accumulator->largest;
+  return format;
+}
 
 bool is_plain(const Machine& machine) {
   const Machine inside = product_machine(machine);

@@ -5,6 +5,7 @@
 
 #include "bounds/adjoint/radii.hpp"
 #include "bounds/centre.hpp"
+#include "bounds/kernels/rows.hpp"
 #include "bounds/node_view.hpp"
 
 namespace driftbound::bounds {
@@ -32,6 +33,9 @@ std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, con
 
 /// Whether runs round to nearest, flush nothing and store what they compute: what the loops below know of arithmetic.
 bool is_plain(const Machine& machine);
+
+/// The arithmetic as loops over rows take it, for sums of up to so many terms.
+RowFormat row_format(const Setting& setting, std::int64_t most_leaves);
 
 /// A product of rows with one constant matrix, which all runs read as it is, and perhaps a constant addend.
 /// Source:    docs/theory.md T-22, T-68, T-81

@@ -1,6 +1,7 @@
 #include "bounds/adjoint/radii.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -72,7 +73,8 @@ public:
         weights_(weights),
         refinement_(refinement),
         centres_(centres),
-        known_(known) {
+        known_(known),
+        radii_by_adjoints_(network, shadow, setting) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
@@ -87,7 +89,7 @@ public:
 
   /// T-13: a constant as the accumulator holds it.
   void start_constant(ValueId id) {
-    if (!rounds()) return;
+    if (!rounds() || holds_as_they_are(shadow_.values[id].values)) return;
     Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
@@ -170,17 +172,18 @@ private:
   /// T-72 for the operands of a function of one element whose remainders weigh most.
   void refine_operand(const NodeView& view) {
     const Node& node = *view.node;
-    if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !is_function_of_one(node.op)) return;
+    if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !may_be_refined(network_, node)) return;
     const ValueId operand = node.inputs[0];
     ValueRadii& known = result_.radii[operand];
-    if (known.element.empty() || !network_.varies(operand)) return;
+    if (known.element.empty()) return;
     const std::vector<Radii> radii = {known.element};
     const std::vector<double> remainder = linearise(view, radii, shadow_.error[node.output], setting_).remainder;
     if (remainder.empty()) return;
     const std::int64_t rows = network_.rows(operand);
     const std::vector<RowElement> chosen =
         worth_refining(refinement_->weight[node.output], remainder, rows, *refinement_);
-    const std::vector<double> refined = radii_by_adjoints(network_, shadow_, result_, operand, chosen, setting_);
+    if (chosen.empty()) return;
+    const std::vector<double> refined = radii_by_adjoints_(result_, operand, chosen);
     const std::size_t size = known.element.size() / static_cast<std::size_t>(rows);
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       double& element = known.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
@@ -191,8 +194,11 @@ private:
       known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
   }
 
-  static bool is_function_of_one(const Op& op) {
-    return std::visit([](const auto& which) { return ElementwiseUnary<std::decay_t<decltype(which)>>; }, op);
+  /// Whether the accumulator is float32 and holds these numbers: what round_operand() would find, at once.
+  bool holds_as_they_are(const std::vector<double>& values) const {
+    if (setting_.machine.accumulator->id != FormatId::fp32 || setting_.machine.flushes) return false;
+    return std::all_of(values.begin(), values.end(),
+                       [](double x) { return std::isfinite(x) && static_cast<double>(static_cast<float>(x)) == x; });
   }
 
   bool rounds() const { return trajectory_ == Trajectory::any_order || trajectory_ == Trajectory::declared_order; }
@@ -285,6 +291,7 @@ private:
   const Refinement* refinement_;
   CentreMaker* centres_;
   const std::vector<std::vector<double>>* known_;
+  AdjointRadii radii_by_adjoints_;
   Deviation result_;
 };
 

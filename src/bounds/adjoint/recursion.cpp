@@ -1,62 +1,65 @@
 #include "bounds/adjoint/recursion.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
-#include <optional>
-#include <span>
 
 namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t rows_at_once = 256;
 
-/// Rows of tensors picked out, one after the other; what is the same for all rows stays as it is.
+/// Puts rows of tensors one after the other into memory that is kept; what is the same for all rows stays as it is.
 class Picked {
 public:
   /// Values after `last` are left out.
   Picked(const Network& network, std::span<const RowElement> elements, ValueId last)
       : network_(network), elements_(elements), last_(last) {}
 
-  std::vector<double> operator()(ValueId id, const std::vector<double>& values) const {
-    if (id > last_ || values.empty()) return {};
-    return network_.varies(id) ? rows_of(values) : values;
+  void put(ValueId id, const std::vector<double>& values, std::vector<double>& picked) const {
+    if (id > last_ || values.empty()) return picked.clear();
+    if (network_.varies(id)) return put_rows(values, picked);
+    picked = values;
   }
 
-  Shadow operator()(const Network& into, const Shadow& shadow) const {
-    Shadow picked;
+  /// What varies: constants are there already.
+  void put(const Shadow& shadow, Shadow& picked) const {
     for (ValueId id = 0; id < network_.size(); ++id) {
-      picked.values.emplace_back(into.shape(id), (*this)(id, shadow.values[id].values));
-      picked.error.push_back((*this)(id, shadow.error[id]));
+      if (!network_.varies(id)) continue;
+      put(id, shadow.values[id].values, picked.values[id].values);
+      put(id, shadow.error[id], picked.error[id]);
     }
-    return picked;
   }
 
-  Deviation operator()(const Deviation& deviation) const {
-    Deviation picked;
+  void put(const Deviation& deviation, Deviation& picked) const {
+    picked.radii.resize(network_.size());
+    picked.added.resize(network_.size());
+    picked.remainder.resize(network_.size());
+    picked.slopes.resize(deviation.slopes.size());
     for (ValueId id = 0; id < network_.size(); ++id) {
-      picked.radii.push_back({(*this)(id, deviation.radii[id].element), {}});
-      picked.added.push_back((*this)(id, deviation.added[id]));
-      picked.remainder.push_back((*this)(id, deviation.remainder[id]));
+      put(id, deviation.radii[id].element, picked.radii[id].element);
+      put(id, deviation.added[id], picked.added[id]);
+      put(id, deviation.remainder[id], picked.remainder[id]);
     }
     for (std::size_t node = 0; node < deviation.slopes.size(); ++node) {
-      std::vector<std::vector<double>> slopes;
-      for (const std::vector<double>& of_operand : deviation.slopes[node])
-        slopes.push_back((*this)(network_.nodes()[node].output, of_operand));
-      picked.slopes.push_back(std::move(slopes));
+      const std::vector<std::vector<double>>& slopes = deviation.slopes[node];
+      picked.slopes[node].resize(slopes.size());
+      for (std::size_t slot = 0; slot < slopes.size(); ++slot)
+        put(network_.nodes()[node].output, slopes[slot], picked.slopes[node][slot]);
     }
-    return picked;
   }
 
 private:
-  std::vector<double> rows_of(const std::vector<double>& values) const {
+  void put_rows(const std::vector<double>& values, std::vector<double>& picked) const {
     const std::size_t size = values.size() / static_cast<std::size_t>(network_.rows());
-    std::vector<double> picked;
-    picked.reserve(size * elements_.size());
+    picked.resize(size * elements_.size());
+    auto next = picked.begin();
     for (const RowElement& element : elements_) {
       const auto first = values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(element.row) * size);
-      picked.insert(picked.end(), first, first + static_cast<std::ptrdiff_t>(size));
+      next = std::copy(first, first + static_cast<std::ptrdiff_t>(size), next);
     }
-    return picked;
   }
 
   const Network& network_;
@@ -64,7 +67,18 @@ private:
   ValueId last_;
 };
 
+/// What an element's remainder adds to the targets.
+double cost_of(double weight, double remainder) {
+  return weight == 0.0 || remainder == 0.0 ? 0.0 : weight * remainder;
+}
+
 }  // namespace
+
+bool may_be_refined(const Network& network, const Node& node) {
+  const bool is_function_of_one =
+      std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node.op);
+  return is_function_of_one && network.varies(node.inputs[0]);
+}
 
 std::vector<RowElement> worth_refining(const std::vector<double>& weight, const std::vector<double>& remainder,
                                        std::int64_t rows, const Refinement& refinement) {
@@ -76,7 +90,7 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
     double rest = 0.0;
     for (std::size_t i = 0; i < size; ++i) {
       const std::size_t at = static_cast<std::size_t>(row) * size + i;
-      cost[i] = weight[at] == 0.0 || remainder[at] == 0.0 ? 0.0 : weight[at] * remainder[at];
+      cost[i] = cost_of(weight[at], remainder[at]);
       rest += cost[i];
     }
     if (rest <= refinement.allowance) continue;
@@ -84,6 +98,7 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] > cost[b]; });
     const auto most = std::min(size, static_cast<std::size_t>(refinement.most_elements));
     for (std::size_t k = 0; k < most && !(rest <= refinement.allowance); ++k) {
+      if (cost[order[k]] < refinement.least) break;
       chosen.push_back({row, order[k]});
       rest -= cost[order[k]];
     }
@@ -91,26 +106,64 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
   return chosen;
 }
 
-std::vector<double> radii_by_adjoints(const Network& network, const Shadow& shadow, const Deviation& deviation,
-                                      ValueId value, const std::vector<RowElement>& elements, const Setting& setting) {
+double least_worth_refining(const std::vector<std::vector<double>>& remainders, std::int64_t rows,
+                            const Refinement& refinement, std::int64_t most) {
+  std::vector<double> costs;
+  for (ValueId id = 0; id < remainders.size(); ++id) {
+    const std::vector<double>&remainder = remainders[id], &weight = refinement.weight[id];
+    if (remainder.empty() || weight.empty()) continue;
+    const std::size_t size = remainder.size() / static_cast<std::size_t>(rows);
+    for (const RowElement& chosen : worth_refining(weight, remainder, rows, refinement)) {
+      const std::size_t at = static_cast<std::size_t>(chosen.row) * size + chosen.element;
+      costs.push_back(cost_of(weight[at], remainder[at]));
+    }
+  }
+  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(most, 0));
+  if (costs.size() <= count) return 0.0;
+  const auto first_left_out = costs.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(costs.begin(), first_left_out, costs.end(), std::greater<>());
+  return std::nextafter(*first_left_out, std::numeric_limits<double>::infinity());
+}
+
+AdjointRadii::OneRowEach* AdjointRadii::with_rows(std::size_t rows) {
+  const auto [known, is_new] = by_rows_.try_emplace(rows);
+  if (is_new) {
+    std::optional<Network> network = network_.with_rows(static_cast<std::int64_t>(rows));
+    if (network) {
+      Shadow shadow;
+      for (ValueId id = 0; id < network->size(); ++id) {
+        shadow.values.emplace_back(network->shape(id));
+        if (!network->varies(id)) shadow.values.back().values = shadow_.values[id].values;
+        shadow.error.push_back(network->varies(id) ? std::vector<double>() : shadow_.error[id]);
+      }
+      known->second.emplace(OneRowEach{std::move(*network), std::move(shadow), std::vector<Deviation>(1)});
+    }
+  }
+  return known->second ? &*known->second : nullptr;
+}
+
+std::vector<double> AdjointRadii::of_part(OneRowEach& rows, const Deviation& deviation, ValueId value,
+                                          std::span<const RowElement> part) const {
+  const Picked picked(network_, part, value);
+  picked.put(shadow_, rows.shadow);
+  picked.put(deviation, rows.deviation.front());
+  std::vector<double> c(rows.shadow.values[value].size(), 0.0);
+  const std::size_t size = c.size() / part.size();
+  for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
+  return sweep(rows.network, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;
+}
+
+std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId value,
+                                             const std::vector<RowElement>& elements) {
   std::vector<double> radii;
   for (std::size_t first = 0; first < elements.size(); first += rows_at_once) {
     const std::span<const RowElement> part =
         std::span(elements).subspan(first, std::min(rows_at_once, elements.size() - first));
-    const std::optional<Network> one_row_each = network.with_rows(static_cast<std::int64_t>(part.size()));
-    if (!one_row_each) {
-      radii.insert(radii.end(), part.size(), Magnitude::infinite().value());
-      continue;
-    }
-    const Picked picked(network, part, value);
-    const Shadow centre = picked(*one_row_each, shadow);
-    const std::vector<Deviation> deviations = {picked(deviation)};
-    std::vector<double> c(centre.values[value].size(), 0.0);
-    const std::size_t size = c.size() / part.size();
-    for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
-    const std::vector<Certificate> certificates =
-        sweep(*one_row_each, centre, deviations, {{value, std::move(c)}}, setting);
-    radii.insert(radii.end(), certificates.front().total.begin(), certificates.front().total.end());
+    OneRowEach* rows = with_rows(part.size());
+    const std::vector<double> of_these =
+        rows != nullptr ? of_part(*rows, deviation, value, part)
+                        : std::vector<double>(part.size(), std::numeric_limits<double>::infinity());
+    radii.insert(radii.end(), of_these.begin(), of_these.end());
   }
   return radii;
 }

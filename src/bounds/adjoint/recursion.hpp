@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,7 +23,11 @@ struct Refinement {
   std::vector<std::vector<double>> weight;
   double allowance = 0.0;          ///< of weight times remainder that a row may keep at one node
   std::int64_t most_elements = 0;  ///< of one row at one node
+  double least = 0.0;              ///< weight times remainder of an element that is worth it
 };
+
+/// Whether a node is a function of one element, of an operand whose radii can be refined.
+bool may_be_refined(const Network& network, const Node& node);
 
 /// The elements of a node's output whose operands' radii are to be refined: in every row those with the largest weight
 /// times remainder, until what is left adds up to no more than the allowance.
@@ -28,11 +35,39 @@ struct Refinement {
 std::vector<RowElement> worth_refining(const std::vector<double>& weight, const std::vector<double>& remainder,
                                        std::int64_t rows, const Refinement& refinement);
 
-/// Radii of chosen elements of a value, each by an adjoint of its own on the nodes before it.
-/// Shapes:    one result an element
-/// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
+/// Refinement::least with which nodes whose remainders are these, or less, have no more than `most` elements refined:
+/// those that matter most, whatever their row or node. 0 where all may be.
+/// Shapes:    `remainders` by value; empty: nothing is refined there
+double least_worth_refining(const std::vector<std::vector<double>>& remainders, std::int64_t rows,
+                            const Refinement& refinement, std::int64_t most);
+
+/// Radii of chosen elements of values, each by an adjoint of its own on the nodes before it. What is the same for all
+/// elements is set up once.
 /// Source:    docs/theory.md T-72
-std::vector<double> radii_by_adjoints(const Network& network, const Shadow& shadow, const Deviation& deviation,
-                                      ValueId value, const std::vector<RowElement>& elements, const Setting& setting);
+class AdjointRadii {
+public:
+  AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting)
+      : network_(network), shadow_(shadow), setting_(setting) {}
+
+  /// Shapes:    one result an element
+  /// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
+  std::vector<double> operator()(const Deviation& deviation, ValueId value, const std::vector<RowElement>& elements);
+
+private:
+  /// The network with as many rows as elements, its constants, and memory for what varies.
+  struct OneRowEach {
+    Network network;
+    Shadow shadow;
+    std::vector<Deviation> deviation;  ///< one
+  };
+  OneRowEach* with_rows(std::size_t rows);
+  std::vector<double> of_part(OneRowEach& rows, const Deviation& deviation, ValueId value,
+                              std::span<const RowElement> part) const;
+
+  const Network& network_;
+  const Shadow& shadow_;
+  const Setting& setting_;
+  std::map<std::size_t, std::optional<OneRowEach>> by_rows_;
+};
 
 }  // namespace driftbound::bounds

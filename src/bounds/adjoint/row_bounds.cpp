@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "bounds/adjoint/run_walk.hpp"
 #include "bounds/element_kernels.hpp"
 
 namespace driftbound::bounds {
@@ -160,6 +161,26 @@ std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock&
   return walk == nullptr ? std::nullopt : RowBlock(network, block, targets, setting).run(*walk);
 }
 
+std::optional<RowBounds> any_order_bounds(const Network& network, const RecordedBlock& block,
+                                          const std::vector<Target>& targets, std::int64_t refined_radii,
+                                          const Setting& setting, Weights& weights) {
+  const auto walk = weights.run_walk(network, setting);
+  if (walk == nullptr) return std::nullopt;
+  std::vector<std::vector<Seed>> seeds;
+  for (const Target& target : targets) {
+    seeds.push_back(seeds_of(network, target));
+    for (const Seed& seed : seeds.back())
+      if (!network.varies(seed.value)) return std::nullopt;
+  }
+  RunCertificates found = walk->run(network, block.given, block.input_error, seeds, refined_radii, setting);
+  RowBounds result;
+  for (Certificate& certificate : found.targets)
+    result.bounds.targets.emplace_back().any_order = std::move(certificate);
+  result.bounds.any_order_conditions = std::move(found.conditions);
+  result.open = std::move(found.open);
+  return result;
+}
+
 PickedRows::PickedRows(const Network& network, const RecordedBlock& block, const std::vector<std::int64_t>& rows) {
   const std::int64_t all = network.rows();
   for (std::size_t node = 0; node < block.layers.size(); ++node) {
@@ -175,7 +196,7 @@ PickedRows::PickedRows(const Network& network, const RecordedBlock& block, const
 void replace_rows(const Network& network, const std::vector<std::int64_t>& rows, const BlockBounds& of_rows,
                   BlockBounds& all) {
   const auto put = [&](const std::vector<double>& from, std::vector<double>& to, std::int64_t rows_of_all) {
-    if (rows_of_all == 1) return;
+    if (rows_of_all == 1 || to.empty()) return;
     const std::size_t size = to.size() / static_cast<std::size_t>(rows_of_all);
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(i * size), size,
@@ -183,8 +204,16 @@ void replace_rows(const Network& network, const std::vector<std::int64_t>& rows,
   };
   for (std::size_t node = 0; node < all.this_run.size(); ++node)
     put(of_rows.this_run[node], all.this_run[node], network.rows(network.value_of_node(node)));
-  for (std::size_t i = 0; i < all.targets.size(); ++i)
+  for (std::size_t i = 0; i < all.targets.size(); ++i) {
     put(of_rows.targets[i].this_run, all.targets[i].this_run, network.rows());
+    const Certificate& from = of_rows.targets[i].any_order;
+    Certificate& to = all.targets[i].any_order;
+    for (const auto part : {&Certificate::total, &Certificate::local, &Certificate::remainder})
+      put(from.*part, to.*part, network.rows());
+    for (std::size_t layer = 0; layer < to.layers.size(); ++layer)
+      put(from.layers[layer], to.layers[layer], network.rows());
+  }
+  all.any_order_conditions.insert(of_rows.any_order_conditions.begin(), of_rows.any_order_conditions.end());
 }
 
 }  // namespace driftbound::bounds

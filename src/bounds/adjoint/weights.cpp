@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "bounds/adjoint/run_walk.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -108,13 +110,23 @@ std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::v
   return networks_.back().network;
 }
 
-std::shared_ptr<const RowWalk> Weights::row_walk(const Network& network, const Setting& setting) {
+template <class Walk>
+std::shared_ptr<const Walk> Weights::walk_of(const Network& network, const Setting& setting,
+                                             std::vector<KnownWalk<Walk>>& known) {
   const std::lock_guard lock(networks_mutex_);
-  for (const KnownWalk& known : walks_)
-    if (known.network == network.identity()) return known.walk;
-  if (walks_.size() == most_kept) walks_.erase(walks_.begin());
-  walks_.push_back({network.identity(), RowWalk::of(network, setting, *this)});
-  return walks_.back().walk;
+  for (const KnownWalk<Walk>& one : known)
+    if (one.network == network.identity()) return one.walk;
+  if (known.size() == most_kept) known.erase(known.begin());
+  known.push_back({network.identity(), Walk::of(network, setting, *this)});
+  return known.back().walk;
+}
+
+std::shared_ptr<const RowWalk> Weights::row_walk(const Network& network, const Setting& setting) {
+  return walk_of(network, setting, row_walks_);
+}
+
+std::shared_ptr<const RunWalk> Weights::run_walk(const Network& network, const Setting& setting) {
+  return walk_of(network, setting, run_walks_);
 }
 
 }  // namespace driftbound::bounds

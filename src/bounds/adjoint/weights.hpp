@@ -17,6 +17,8 @@
 
 namespace driftbound::bounds {
 
+class RunWalk;
+
 /// What the bounds of one graph keep from block to block: verified norms of matrices, what products need of them
 /// packed, networks, and walks. Thread-safe.
 class Weights {
@@ -39,6 +41,8 @@ public:
                                          std::optional<std::int64_t> rows);
   /// RowWalk::of(), always with the same rules.
   std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
+  /// RunWalk::of(), always with the same rules.
+  std::shared_ptr<const RunWalk> run_walk(const Network& network, const Setting& setting);
 
 private:
   /// A tensor of right matrices, packed as it was asked for.
@@ -57,10 +61,14 @@ private:
     std::optional<std::int64_t> rows;
     std::shared_ptr<const Network> network;
   };
+  template <class Walk>
   struct KnownWalk {
     std::shared_ptr<const int> network;  ///< its identity
-    std::shared_ptr<const RowWalk> walk;
+    std::shared_ptr<const Walk> walk;
   };
+  template <class Walk>
+  std::shared_ptr<const Walk> walk_of(const Network& network, const Setting& setting,
+                                      std::vector<KnownWalk<Walk>>& known);
   struct Known {
     std::vector<double> elements;
     std::int64_t rows = 0, columns = 0;
@@ -74,7 +82,8 @@ private:
   std::list<Right> rights_;
   std::mutex networks_mutex_;
   std::vector<KnownNetwork> networks_;
-  std::vector<KnownWalk> walks_;
+  std::vector<KnownWalk<RowWalk>> row_walks_;
+  std::vector<KnownWalk<RunWalk>> run_walks_;
 };
 
 }  // namespace driftbound::bounds

@@ -40,6 +40,19 @@ struct SumRow {
   double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are
 };
 
+/// A row of a smooth function f at x, known as y with |y - f| <= relative |y| + absolute, and its slopes to 2^-49.
+/// curvature_factor |curvatures| is the second derivative's magnitude to 2^-47; the largest there is anywhere, and that
+/// of the third derivative, follow.
+struct SmoothRow {
+  double relative = 0.0, absolute = 0.0;
+  double curvature_factor = 0.0, most_curvature = 0.0, third_derivative = 0.0;
+  double units = 0.0, absolute_units = 0.0;  ///< of a run: T-16
+  const double* y = nullptr;
+  const double* e = nullptr;
+  const double* slopes = nullptr;
+  const double* curvatures = nullptr;
+};
+
 /// Radii of a row and what local errors add to them.
 struct RowErrors {
   double* moved = nullptr;
@@ -70,6 +83,9 @@ struct RowKernels {
   void (*add)(double* sum, const double* more, std::size_t n);
   void (*add_constants)(double* y, double* error, const double* constants, std::size_t n);
   void (*outer)(double scale, double underflow, const double* columns, double* result, std::size_t n);
+  void (*scale)(const double* e, const double* constants, double* result, std::size_t n);
+  void (*smooth)(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
+                 std::size_t n);
   void (*add_shares)(double* d, double* defect, const double* share, const double* share_defect, std::size_t n);
 };
 

@@ -27,32 +27,42 @@ inline Doubles all(double x) {
   return Doubles{x, x, x, x, x, x, x, x};
 }
 
+/// The number 8 as a type: loops over whole vectors know at compile time that they are whole.
+struct Whole {
+  constexpr operator std::size_t() const { return lanes; }
+};
+
 /// `count` of 8 numbers, 0 in place of the others.
-inline Doubles load(const double* p, std::size_t count) {
+template <class Count>
+inline Doubles load(const double* p, Count count) {
   Doubles v = {};
-  __builtin_memcpy(&v, p, count * sizeof(double));
+  __builtin_memcpy(&v, p, std::size_t{count} * sizeof(double));
   return v;
 }
-inline Floats load(const float* p, std::size_t count) {
+template <class Count>
+inline Floats load(const float* p, Count count) {
   Floats v = {};
-  __builtin_memcpy(&v, p, count * sizeof(float));
+  __builtin_memcpy(&v, p, std::size_t{count} * sizeof(float));
   return v;
 }
-inline Doubles load_or_zero(const double* p, std::size_t i, std::size_t count) {
+template <class Count>
+inline Doubles load_or_zero(const double* p, std::size_t i, Count count) {
   return p == nullptr ? Doubles{} : load(p + i, count);
 }
-inline void store(double* p, const Doubles& v, std::size_t count) {
-  __builtin_memcpy(p, &v, count * sizeof(double));
+template <class Count>
+inline void store(double* p, const Doubles& v, Count count) {
+  __builtin_memcpy(p, &v, std::size_t{count} * sizeof(double));
 }
-inline void store(float* p, const Floats& v, std::size_t count) {
-  __builtin_memcpy(p, &v, count * sizeof(float));
+template <class Count>
+inline void store(float* p, const Floats& v, Count count) {
+  __builtin_memcpy(p, &v, std::size_t{count} * sizeof(float));
 }
 
 /// body(first, count) for 8 elements at a time, and once for those that are left.
 template <class Body>
 inline void each(std::size_t n, const Body& body) {
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) body(i, lanes);
+  for (; i + lanes <= n; i += lanes) body(i, Whole());
   if (i < n) body(i, n - i);
 }
 
@@ -103,7 +113,7 @@ double largest_of(const Doubles& x) {
 double largest_row(const double* x, std::size_t n) {
   Doubles largest = {};
   Bits finite = largest == 0.0;
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles size = magnitude(load(x + i, count));
     finite &= size <= largest_double;
     largest = larger(size, largest);
@@ -129,19 +139,19 @@ double weighted_sum_row(const double* d, const double* x, std::size_t n) {
 
 double count_nonzero_row(const double* x, std::size_t n) {
   Doubles counts = {};
-  each(n, [&](std::size_t i, std::size_t count) { counts += load(x + i, count) != 0.0 ? all(1.0) : all(0.0); });
+  each(n, [&](std::size_t i, auto count) { counts += load(x + i, count) != 0.0 ? all(1.0) : all(0.0); });
   return sum_of(counts);
 }
 
 void larger_operand_row(const double* x, const double* e, double* result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     store(result + i, up(magnitude(load(x + i, count)) + load_or_zero(e, i, count)), count);
   });
 }
 
 /// x where 0 <= x <= limit, 0 elsewhere.
 void up_to_row(const double* x, double limit, double* result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(x + i, count);
     store(result + i, values <= limit ? values : all(0.0), count);
   });
@@ -156,31 +166,33 @@ inline Doubles raised(const Doubles& x, double scale, double least) {
 }
 
 void coarse_row(const double* x, double scale, float* result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     store(result + i, floats_up(raised(load(x + i, count), scale, 0x1p-60)), count);
   });
 }
 
 void coarse_squares_row(const double* x, double scale, float* result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles scaled = raised(load(x + i, count), scale, 0x1p-30);
     store(result + i, floats_up(scaled * scaled), count);
   });
 }
 
-inline Doubles sums_at(const CoarseSums& row, std::size_t i, std::size_t count) {
+template <class Count>
+inline Doubles sums_at(const CoarseSums& row, std::size_t i, Count count) {
   const Doubles sums = __builtin_convertvector(load(row.sums + i, count), Doubles);
   return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
 }
 
 /// An upper bound of |sum w delta| where delta lies within E and within `radius`.
-inline Doubles moved_by_operands(const SumRow& row, std::size_t i, std::size_t count) {
+template <class Count>
+inline Doubles moved_by_operands(const SumRow& row, std::size_t i, Count count) {
   if (!row.is_moved) return Doubles{};
   return smaller(norm_up(row.radius, load(row.norms + i, count)), sums_at(row.moved, i, count));
 }
 
 void move_row(const SumRow& row, double* moved, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles by_operands = moved_by_operands(row, i, count);
     store(moved + i, up(by_operands + load_or_zero(row.own, i, count)), count);
   });
@@ -230,7 +242,7 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
 
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
   const std::size_t binades = binades_for(row.nonzero + 1.0);
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
@@ -271,7 +283,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
 }
 
 void limit_row(const double* centre, double norm, double largest, double* radius, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles limited = smaller(load(radius + i, count), all(norm));
     const Doubles size = up(magnitude(load(centre + i, count)) + limited);
     store(radius + i, size < largest ? limited : all(infinity), count);
@@ -280,7 +292,7 @@ void limit_row(const double* centre, double norm, double largest, double* radius
 
 ReluFlags relu_row(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n) {
   Bits bends = {}, active = {};
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles value = load(x + i, count), radius = load_or_zero(e, i, count);
     const Doubles beyond = larger(up(radius - magnitude(value)), all(0.0));
     bends |= beyond > 0.0;
@@ -299,7 +311,7 @@ ReluFlags relu_row(const double* x, const double* e, double* slopes, double* rem
 }
 
 void sum_row(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles of_shadow = load_or_zero(own, i, count);
     const Doubles moved = up(load(result.moved + i, count) + of_shadow);
     if (format == nullptr) return store(result.moved + i, moved, count);
@@ -310,13 +322,13 @@ void sum_row(const double* y, const double* own, const RowFormat* format, const 
 }
 
 void add_row(double* sum, const double* more, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     store(sum + i, up(load(sum + i, count) + load(more + i, count)), count);
   });
 }
 
 void add_constants_row(double* y, double* error, const double* constants, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles sum = load(y + i, count) + load_or_zero(constants, i, count);
     const Doubles rounding = constants == nullptr ? Doubles{} : 0x1p-53 * magnitude(sum);
     const Doubles errors = up(load(error + i, count) + rounding);
@@ -326,14 +338,42 @@ void add_constants_row(double* y, double* error, const double* constants, std::s
 }
 
 void outer_row(double scale, double underflow, const double* columns, double* result, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles column = load(columns + i, count);
     store(result + i, scale * column + (column == 0.0 ? all(0.0) : all(underflow)), count);
   });
 }
 
+void scale_row(const double* e, const double* constants, double* result, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles radius = load(e + i, count), factor = magnitude(load(constants + i, count));
+    const Bits is_zero = (radius == 0.0) | (factor == 0.0);
+    store(result + i, is_zero ? all(0.0) : radius * factor * many_up + lost, count);
+  });
+}
+
+void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
+                std::size_t n) {
+  constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47, third = 0.33333333333333337;
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles size = magnitude(load(row.y + i, count)), e = load(row.e + i, count);
+    const Doubles at_x = row.curvature_factor * magnitude(load(row.curvatures + i, count)) + curvature_error;
+    const Doubles curvature = smaller(at_x + (row.third_derivative * third) * e, all(row.most_curvature));
+    const Doubles bend = (slope_error * e + 0.5 * e * e * curvature) * many_up + lost;
+    const Doubles own = (row.relative * size + row.absolute) * many_up + lost;
+    const Doubles moved = (magnitude(load(row.slopes + i, count)) * e + bend + own) * many_up + lost;
+    const Doubles rounding =
+        (row.units * (format.u * (size + moved) + format.eta) + row.absolute_units * format.u) * many_up + lost;
+    const Doubles radius = up(moved + rounding);
+    const Doubles overflow = up(size + radius) <= format.largest ? all(0.0) : all(infinity);
+    store(remainder + i, e == 0.0 ? all(0.0) : bend, count);
+    store(result.added + i, up(own + rounding) + overflow, count);
+    store(result.moved + i, radius + overflow, count);
+  });
+}
+
 void add_shares_row(double* d, double* defect, const double* share, const double* share_defect, std::size_t n) {
-  each(n, [&](std::size_t i, std::size_t count) {
+  each(n, [&](std::size_t i, auto count) {
     const Doubles sum = load(d + i, count) + load(share + i, count);
     const Doubles rounding = 0x1p-53 * magnitude(sum);
     const Doubles before = load(defect + i, count) + load_or_zero(share_defect, i, count);
@@ -346,7 +386,7 @@ void add_shares_row(double* d, double* defect, const double* share, const double
 constexpr RowKernels row_kernels = {largest_row,   weighted_sum_row,  count_nonzero_row,  larger_operand_row,
                                     up_to_row,     coarse_row,        coarse_squares_row, move_row,
                                     any_order_row, limit_row,         relu_row,           sum_row,
-                                    add_row,       add_constants_row, outer_row,          add_shares_row};
+                                    add_row,       add_constants_row, outer_row, scale_row, smooth_row, add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds

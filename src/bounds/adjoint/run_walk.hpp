@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/run_step.hpp"
+#include "bounds/adjoint/sweep.hpp"
+
+namespace driftbound::bounds {
+
+/// Targets of one block, for runs in any order.
+struct RunCertificates {
+  std::vector<Certificate> targets;  ///< of |any run - exact|
+  std::vector<std::int64_t> open;    ///< rows whose numbers are not to be used
+  std::set<std::string> conditions;  ///< what the local errors stand on
+};
+
+/// T-71 for networks of products with constants, sums and functions with loops of their own, next to a run that is
+/// coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where something is not finite
+/// or the shadow's own error shows. Thread-safe when const.
+/// Guarantee: as body_rounding()
+/// Source:    docs/theory.md T-88
+class RunWalk {
+public:
+  /// What does not depend on the samples. Null where a node has no such loop, or the arithmetic is not plain.
+  static std::shared_ptr<const RunWalk> of(const Network& network, const Setting& setting, Weights& weights);
+
+  RunWalk() = default;
+  ~RunWalk();
+  RunWalk(const RunWalk&) = delete;
+  RunWalk& operator=(const RunWalk&) = delete;
+
+  /// `refined_radii`: as in BoundOptions, on average over the rows that go together.
+  /// Shapes:    `network` the one of of(); `inputs` and `input_error` by position in the graph's inputs, errors empty
+  ///            where there are none; `targets`: the seeds of each
+  RunCertificates run(const Network& network, const std::vector<Tensor<double>>& inputs,
+                      const std::vector<std::vector<double>>& input_error,
+                      const std::vector<std::vector<Seed>>& targets, std::int64_t refined_radii,
+                      const Setting& setting) const;
+
+private:
+  friend class RunPart;
+  struct Memory;
+
+  std::vector<std::size_t> sizes_;                     ///< elements a row, by value
+  std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
+  std::set<std::string> conditions_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Memory>> memories_;  ///< of threads, kept from block to block
+};
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,48 @@
+#include "bounds/adjoint/smooth.hpp"
+
+#include <algorithm>
+
+namespace driftbound::bounds {
+
+// In units of 2^-53: what T-80 says of values. Curvatures, rounded up: 4 / (3 sqrt 3), 1/4; 1 / (6 sqrt 3).
+const Smooth smooth_tanh{
+    "tanh",
+    &ElementKernels::tanh,
+    nullptr,
+    Smooth::Curvature::value_times_slope,
+    {.relative = 0x6p-53, .curvature_factor = 2.0, .most_curvature = 0.769801, .third_derivative = 2.0}};
+const Smooth smooth_softplus{
+    "softplus",
+    &ElementKernels::softplus,
+    &ElementKernels::sigmoid,
+    Smooth::Curvature::slope_less_square,
+    {.relative = 0x9p-53, .curvature_factor = 1.0, .most_curvature = 0.25, .third_derivative = 0.096226}};
+const Smooth smooth_sin{"sin",
+                        &ElementKernels::sin,
+                        &ElementKernels::cos,
+                        Smooth::Curvature::value,
+                        {.absolute = 0x3p-53, .curvature_factor = 1.0, .most_curvature = 1.0, .third_derivative = 1.0}};
+
+bool evaluate(const Smooth& f, const ElementKernels& kernels, const double* x, double* y, double* slopes,
+              double* curvatures, std::size_t n) {
+  bool is_covered = (kernels.*f.value)(x, y, n);
+  if (f.slope != nullptr) {
+    is_covered = (kernels.*f.slope)(x, slopes, n) && is_covered;
+  } else {
+    for (std::size_t i = 0; i < n; ++i) slopes[i] = 1.0 - y[i] * y[i];
+  }
+  switch (f.curvature) {
+    case Smooth::Curvature::value:
+      std::copy_n(y, n, curvatures);
+      break;
+    case Smooth::Curvature::value_times_slope:
+      for (std::size_t i = 0; i < n; ++i) curvatures[i] = y[i] * slopes[i];
+      break;
+    case Smooth::Curvature::slope_less_square:
+      for (std::size_t i = 0; i < n; ++i) curvatures[i] = slopes[i] * (1.0 - slopes[i]);
+      break;
+  }
+  return is_covered;
+}
+
+}  // namespace driftbound::bounds

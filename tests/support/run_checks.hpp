@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/row_bounds.hpp"
+#include "bounds/adjoint/run_walk.hpp"
+#include "bounds/adjoint/weights.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "support/trajectory_checks.hpp"
+
+/// Any run by loops over rows (T-88) against networks in 700 bits and runs in float32.
+namespace checks {
+
+/// What a function does between products, sums, constants and a product with constants.
+inline Graph network_of_rows(const std::string& function, Generator& generator) {
+  Graph graph;
+  int next = 0;
+  const auto constant = [&](Shape shape, double scale) {
+    Tensor<float> values(std::move(shape));
+    for (float& value : values.values) value = static_cast<float>(uniform(generator, -scale, scale));
+    return graph.add_constant("c" + std::to_string(next++), StoredTensor::from(values));
+  };
+  const auto node = [&](Op op, std::vector<ValueId> inputs) {
+    return graph.add_node("n" + std::to_string(next++), std::move(op), std::move(inputs));
+  };
+  const auto bent = [&](ValueId x) {
+    if (function == "tanh") return node(op::Tanh{}, {x});
+    if (function == "softplus") return node(op::Softplus{}, {x});
+    if (function == "sin") return node(op::Sin{}, {x});
+    return node(op::Relu{}, {x});
+  };
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
+  const ValueId first = bent(node(op::Gemm{1.0, 1.0, false, true}, {x, constant({9, 4}, 1.0), constant({9}, 0.5)}));
+  const ValueId second = node(op::Add{}, {first, node(op::MatMul{}, {first, constant({9, 9}, 0.5)})});
+  const ValueId scaled = node(op::Mul{}, {constant({9}, 1.5), second});
+  const ValueId third = bent(node(op::Sub{}, {scaled, constant({9}, 0.5)}));
+  graph.outputs = {node(op::Gemm{}, {node(op::Sub{}, {third, first}), constant({9, 2}, 1.0)})};
+  return graph;
+}
+
+/// A block of samples of a network, and what a RunWalk says of every element of its output.
+class HeldRun {
+public:
+  HeldRun(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& x, double radius,
+          std::int64_t refined_radii = 0)
+      : graph_(graph),
+        arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
+        setting_(setting_of(rules, arithmetic_)),
+        network_(graph, {x.shape}, x.shape.front()),
+        x_(x),
+        radius_(radius) {
+    const auto walk = bounds::RunWalk::of(network_, setting_, weights_);
+    if (walk == nullptr) return;
+    const ValueId output = network_.flat().graph.outputs[0];
+    std::vector<std::vector<bounds::Seed>> seeds;
+    for (std::int64_t element = 0; element < network_.shape(output).back(); ++element)
+      seeds.push_back({{output, element, 1.0}});
+    found_ = walk->run(network_, {x}, {std::vector<double>(x.size(), radius)}, seeds, refined_radii, setting_);
+  }
+
+  bool is_known() const { return found_.has_value(); }
+  const bounds::RunCertificates& found() const { return *found_; }
+
+  /// The network at inputs that are off by `signs` radii against that at those given.
+  void check_at(const std::vector<double>& signs, Tally& tally) const {
+    Tensor<Real> moved = convert<Real>(x_);
+    for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i]) * Real(radius_);
+    const Tensor<Real> exact = output_at(convert<Real>(x_)), off = output_at(moved);
+    for (std::size_t i = 0; i < exact.size(); ++i) tally.add(0.0, off.values[i] - exact.values[i], total(i));
+  }
+
+  /// A run in float32 at the inputs given.
+  void check_run(const std::string& order, Tally& tally) const {
+    Inputs inputs;
+    inputs.tensors.emplace_back("x", StoredTensor::from(x_));
+    const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order(order));
+    const Tensor<double> run = cpu_evaluator(arithmetic).run(graph_, inputs).layers.back().output.to_double();
+    const Tensor<Real> exact = output_at(convert<Real>(x_));
+    for (std::size_t i = 0; i < run.size(); ++i) tally.add(run.values[i], exact.values[i], total(i));
+  }
+
+private:
+  double total(std::size_t i) const {
+    const std::size_t elements = found_->targets.size();
+    return found_->targets[i % elements].total[i / elements];
+  }
+  Tensor<Real> output_at(const Tensor<Real>& x) const { return exact_values(graph_, x)[graph_.outputs[0]]; }
+
+  const Graph& graph_;
+  ArithmeticModel arithmetic_;
+  bounds::Setting setting_;
+  bounds::Network network_;
+  bounds::Weights weights_;
+  Tensor<double> x_;
+  double radius_;
+  std::optional<bounds::RunCertificates> found_;
+};
+
+struct RunRowsTallies {
+  Tally moved, rounded;
+};
+
+/// Networks of one function at coarse distances, and runs of them.
+inline RunRowsTallies check_run_rows(const bounds::Rules& rules, const std::string& function, int repetitions,
+                                     std::uint64_t seed) {
+  Generator generator(seed);
+  RunRowsTallies tallies;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const Graph graph = network_of_rows(function, generator);
+    const Tensor<double> x = network_inputs(1.0, false, generator);
+    for (const double radius : {1e-9, 1e-5, 1e-3, 0.1}) {
+      const HeldRun held(rules, graph, x, radius, repetition % 2 == 0 ? 0 : 5);
+      for (int corner = 0; held.is_known() && corner < 6; ++corner)
+        held.check_at(random_corner(x.size(), generator), tallies.moved);
+    }
+    const HeldRun held(rules, graph, x, 0.0);
+    for (const std::string order : {"sequential", "pairwise", "blocked:3+fma"})
+      if (held.is_known()) held.check_run(order, tallies.rounded);
+  }
+  return tallies;
+}
+
+}  // namespace checks
