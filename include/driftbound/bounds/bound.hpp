@@ -107,7 +107,7 @@ struct BoundOptions {
   std::int64_t most_output_elements = 16;
   /// Radii that adjoint bounds of every run find by adjoints of their own where kinks and curvature weigh much (T-72):
   /// so many a sample on average over a block, those that matter most. Fewer cost less and make bounds larger; 0: none.
-  std::int64_t refined_radii = 32;
+  std::int64_t refined_radii = 128;
   /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on; and
   /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and
   /// every `shadow` is proven.

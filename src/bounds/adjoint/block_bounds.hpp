@@ -20,7 +20,7 @@ struct AdjointQuestion {
   std::size_t conditioned = 0;       ///< targets with condition numbers, from the first on
   double failure_probability = 0.0;  ///< that random directions may have, where this run needs them; 0: none are drawn
   ChanceFactors chance;
-  std::int64_t refined_radii = 32;  ///< radii by adjoints of their own (T-72), a sample of the block on average
+  std::int64_t refined_radii = 128;  ///< radii by adjoints of their own (T-72), a sample of the block on average
 
   /// Runs in any order are followed.
   bool follows_any_order() const { return any_order || chance.any(); }
