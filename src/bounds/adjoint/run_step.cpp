@@ -133,7 +133,7 @@ private:
       scratch.sums[which].resize(rows * n_);
       scratch.scales[which].assign(rows, 0.0);
     }
-    scratch.counts.assign(rows, RowCounts());
+    scratch.operands.assign(rows, RunOperands());
     scratch.larger.resize(k_);
     scratch.own.resize(n_);
   }
@@ -144,20 +144,37 @@ private:
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
     rows_.larger_operand(centre, radius, scratch.larger.data(), k_);
     const std::optional<double> of_radius = coarse_scale(rows_.largest(radius, k_));
-    const double largest = rows_.largest(scratch.larger.data(), k_);
-    const std::optional<double> of_larger = coarse_scale(largest);
+    const RunOperands known = operands_of(x, row, scratch);
+    const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
+    const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
       for (const Which which : {moved, total, squares}) std::fill_n(at(which), k_, 0.0F);
       return false;
     }
     rows_.coarse(radius, *of_radius, at(moved), k_);
-    rows_.coarse(scratch.larger.data(), *of_larger, at(total), k_);
-    rows_.coarse_squares(scratch.larger.data(), *of_larger, at(squares), k_);
+    rows_.coarse(sizes, *of_larger, at(total), k_);
+    rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
     scratch.scales[moved][row] = 1.0 / *of_radius;
     scratch.scales[total][row] = 1.0 / *of_larger;
     scratch.scales[squares][row] = scratch.scales[total][row] * scratch.scales[total][row];
-    scratch.counts[row] = counts_of(scratch.larger, largest, format_.u, rules_, scratch.small);
+    scratch.operands[row] = known;
     return true;
+  }
+
+  /// T-68: a norm in place of radii that say less, and operands much smaller than the largest apart.
+  RunOperands operands_of(const RunRows& x, std::size_t row, RunScratch& scratch) const {
+    constexpr double norm_not_elements = 0.5, worth_setting_apart = 1.0 / 16.0;
+    RunOperands known;
+    known.moves_by_norm = x.norm[row] <= norm_not_elements * norm_of(x.radius, row, k_).value();
+    known.nonzero = rows_.count_nonzero(scratch.larger.data(), k_);
+    scratch.small.resize(k_);
+    const double limit = small_share(format_.u) * rows_.largest(scratch.larger.data(), k_);
+    rows_.up_to(scratch.larger.data(), limit, scratch.small.data(), k_);
+    const double set_apart = rows_.count_nonzero(scratch.small.data(), k_);
+    known.not_small = known.nonzero - set_apart;
+    if (set_apart > worth_setting_apart * static_cast<double>(k_))
+      known.small_norm = rules_.norms.vector(scratch.small).value();
+    return known;
   }
 
   void bound_row(const RunRows& x, RunRows& y, RunErrors& errors, std::size_t row, RunScratch& scratch) const {
@@ -174,7 +191,15 @@ private:
     sums.own = scratch.own.data();
     sums.addend = addend_sizes_.data();
     sums.columns = coarse_.nonzero.data();
-    put_counts(scratch.counts[row], coarse_, sums);
+    const RunOperands& known = scratch.operands[row];
+    sums.norms = coarse_.norms.data();
+    sums.largest = coarse_.largest.data();
+    sums.radius = x.norm[row];
+    sums.moves_by_norm = known.moves_by_norm;
+    sums.nonzero = known.nonzero;
+    sums.sets_apart = known.small_norm.has_value();
+    sums.not_small = known.not_small;
+    sums.small_norm = known.small_norm.value_or(0.0);
     sums.is_moved = true;
     sums.moved = sums_of(moved);
     sums.total = sums_of(total);

@@ -322,9 +322,7 @@ void sum_row(const double* y, const double* own, const RowFormat* format, const 
 }
 
 void add_row(double* sum, const double* more, std::size_t n) {
-  each(n, [&](std::size_t i, auto count) {
-    store(sum + i, up(load(sum + i, count) + load(more + i, count)), count);
-  });
+  each(n, [&](std::size_t i, auto count) { store(sum + i, up(load(sum + i, count) + load(more + i, count)), count); });
 }
 
 void add_constants_row(double* y, double* error, const double* constants, std::size_t n) {
@@ -383,10 +381,10 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-constexpr RowKernels row_kernels = {largest_row,   weighted_sum_row,  count_nonzero_row,  larger_operand_row,
-                                    up_to_row,     coarse_row,        coarse_squares_row, move_row,
-                                    any_order_row, limit_row,         relu_row,           sum_row,
-                                    add_row,       add_constants_row, outer_row, scale_row, smooth_row, add_shares_row};
+constexpr RowKernels row_kernels = {
+    largest_row, weighted_sum_row, count_nonzero_row, larger_operand_row, up_to_row, coarse_row, coarse_squares_row,
+    move_row,    any_order_row,    limit_row,         relu_row,           sum_row,   add_row,    add_constants_row,
+    outer_row,   scale_row,        smooth_row,        add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds
