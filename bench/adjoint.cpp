@@ -139,7 +139,9 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
     (void)bounds::block_bounds(network, block, targets, question, setting, weights);
   };
   const std::vector<Target> scalar = {{{0, 0}, std::nullopt}};
-  const bounds::AdjointQuestion this_run{true, false, false, false, 0}, any_order{false, true, false, false, 0};
+  bounds::AdjointQuestion this_run, any_order;
+  this_run.any_order = this_run.declared_order = this_run.rounded = false;
+  any_order.this_run = any_order.declared_order = any_order.rounded = false;
   if (any_order_runs > 0) run(any_order, scalar);  // norms of weights are found once, as are plans
   run(this_run, {});
   Forward<float> in_float(graph, inputs);
