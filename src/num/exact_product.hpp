@@ -74,8 +74,10 @@ enum class Doubtful {
 /// of row j of B is infinite or NaN, y_ij has no value: high is NaN and the radius infinite, whatever it is multiplied
 /// by. The radius is what is left: at most 2^-95 k |a_i| |b_j| (2-norms) with two accumulators, 2^-152 k^3 |a_i| |b_j|
 /// and half a unit in the last place of low with three. Where that is too much, as for rows with outliers, MPFR is what
-/// is left. The memory of `result` is used again. Guarantee: proven Source:    docs/theory.md T-83, T-84 Throws:
-/// InvalidArgument for operands of other sides, lengths or kernels; UnsoundEnvironment
+/// is left. The memory of `result` is used again.
+/// Guarantee: proven
+/// Throws:    InvalidArgument for operands of other sides, lengths or kernels; UnsoundEnvironment
+/// Source:    docs/theory.md T-83, T-84
 void exact_product(const ExactOperand& a, const ExactOperand& b, ExactProduct& result, int threads,
                    Doubtful doubtful = Doubtful::third_accumulator);
 
