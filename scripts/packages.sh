@@ -1,7 +1,7 @@
 # Sourced by quickstart.sh and test.sh: installs Debian packages that are missing, and says so.
 
 packages_to_build="g++ cmake ninja-build pkg-config libmpfr-dev libgmp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libzip-dev zlib1g-dev"
-packages_to_test="libboost-dev doctest-dev librapidcheck-dev libvalijson-dev git"
+packages_to_test="libboost-dev libeigen3-dev doctest-dev librapidcheck-dev libvalijson-dev git"
 
 missing_packages() {
   local package
