@@ -48,7 +48,6 @@ public:
       : walk_(walk),
         network_(network),
         graph_(network.flat().graph),
-        setting_(setting),
         rules_(*setting.rules),
         memory_(memory),
         first_(first),
@@ -282,7 +281,6 @@ private:
   const RunWalk& walk_;
   const Network& network_;
   const Graph& graph_;
-  const Setting& setting_;
   const Rules& rules_;
   RunWalk::Memory& memory_;
   const std::size_t first_, count_;
