@@ -129,3 +129,31 @@ TEST_CASE("an op without loops over rows, and constants that float32 does not ho
   graph.outputs = {graph.add_node("y", op::Mul{}, {x, third})};
   CHECK_FALSE(HeldRun(bounds::default_rules(), graph, network_inputs(1.0, true, generator), 0.0).is_known());
 }
+
+TEST_CASE("what is kept from trace to trace is that of the trace's own arithmetic (T-88)") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {2, ""}});
+  const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 1}, {0.5F, 0.75F})));
+  graph.outputs = {graph.add_node("tanh", op::Tanh{}, {graph.add_node("product", op::MatMul{}, {x, w})})};
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({3, 2}, {0.5F, 0.25F, 0.75F, 0.5F, 0.25F, 1.0F})));
+  BoundOptions options;
+  options.names = {"adjoint/any-order"};
+  const Bounder kept(graph, options);
+  for (const char* name : {"fp32", "fp32 by others", "bf16", "tf32", "fp64", "fp32"}) {
+    CAPTURE(name);
+    const bool is_foreign = std::string(name) == "fp32 by others";
+    Trace trace =
+        cpu_evaluator(cpu_arithmetic(is_foreign ? "fp32" : name, parse_summation_order("pairwise"))).run(graph, inputs);
+    if (is_foreign) {
+      trace.provenance = foreign_provenance;
+      for (FunctionAccuracy& function : trace.arithmetic.functions) function.units = 1000.0;
+    }
+    const LayerBounds first = bound(graph, trace, options).layers.back(), again = kept(trace).layers.back();
+    const BoundResult &alone = *find_bound(first.accumulated, "adjoint/any-order"),
+                      &among_others = *find_bound(again.accumulated, "adjoint/any-order");
+    CHECK(among_others.values.values == alone.values.values);
+    CHECK(among_others.condition == alone.condition);
+    CHECK(among_others.guarantee == alone.guarantee);
+  }
+}

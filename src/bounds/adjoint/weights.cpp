@@ -111,22 +111,23 @@ std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::v
 }
 
 template <class Walk>
-std::shared_ptr<const Walk> Weights::walk_of(const Network& network, const Setting& setting,
+std::shared_ptr<const Walk> Weights::walk_of(const Network& network, const std::string& run, const Setting& setting,
                                              std::vector<KnownWalk<Walk>>& known) {
   const std::lock_guard lock(networks_mutex_);
   for (const KnownWalk<Walk>& one : known)
-    if (one.network == network.identity()) return one.walk;
+    if (one.network == network.identity() && one.run == run) return one.walk;
   if (known.size() == most_kept) known.erase(known.begin());
-  known.push_back({network.identity(), Walk::of(network, setting, *this)});
+  known.push_back({network.identity(), run, Walk::of(network, setting, *this)});
   return known.back().walk;
 }
 
 std::shared_ptr<const RowWalk> Weights::row_walk(const Network& network, const Setting& setting) {
-  return walk_of(network, setting, row_walks_);
+  return walk_of(network, "", setting, row_walks_);
 }
 
 std::shared_ptr<const RunWalk> Weights::run_walk(const Network& network, const Setting& setting) {
-  return walk_of(network, setting, run_walks_);
+  const std::string run = to_json(*setting.arithmetic) + (setting.is_own_run ? " ours" : "");
+  return walk_of(network, run, setting, run_walks_);
 }
 
 }  // namespace driftbound::bounds

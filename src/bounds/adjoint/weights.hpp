@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bounds/adjoint/network.hpp"
@@ -41,7 +42,7 @@ public:
                                          std::optional<std::int64_t> rows);
   /// RowWalk::of(), always with the same rules.
   std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
-  /// RunWalk::of(), always with the same rules.
+  /// RunWalk::of() for the setting's arithmetic, always with the same rules.
   std::shared_ptr<const RunWalk> run_walk(const Network& network, const Setting& setting);
 
 private:
@@ -64,10 +65,11 @@ private:
   template <class Walk>
   struct KnownWalk {
     std::shared_ptr<const int> network;  ///< its identity
+    std::string run;                     ///< what else the walk depends on
     std::shared_ptr<const Walk> walk;
   };
   template <class Walk>
-  std::shared_ptr<const Walk> walk_of(const Network& network, const Setting& setting,
+  std::shared_ptr<const Walk> walk_of(const Network& network, const std::string& run, const Setting& setting,
                                       std::vector<KnownWalk<Walk>>& known);
   struct Known {
     std::vector<double> elements;
