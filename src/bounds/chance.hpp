@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bounds/machine.hpp"
-#include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {
 
@@ -46,31 +45,5 @@ inline constexpr const char* chance_condition =
 /// Why rounding errors of this arithmetic are no matter of chance; empty where they may be taken for one.
 /// Source:    docs/theory.md T-74
 std::string refused_by(const Machine& machine);
-
-/// Why the roundings of one sum are no matter of chance.
-enum class TermPattern : char { none, constant, stagnant };
-std::string describe(TermPattern pattern);
-
-/// What is known of the products of a sum: upper bounds but for a factor of 1 + 2^-10.
-struct TermMoments {
-  std::int64_t count = 0;  ///< of those that are not 0, or more
-  double total = 0.0;      ///< of their magnitudes
-  double squares = 0.0;
-};
-
-/// Whether 2^4 terms or more have one magnitude within a factor of 1 + 2^-8 (constant), or one of 2^8 terms or more is
-/// above 2^12 times the median of the others (stagnant). Zeros are no terms. The magnitudes are reordered.
-/// Source:    docs/theory.md T-75
-TermPattern pattern_of(std::vector<double>& magnitudes);
-
-/// Whether terms with these moments can be constant or stagnant at all.
-/// Source:    docs/theory.md T-75
-bool may_have_pattern(const TermMoments& moments);
-
-/// pattern_of() for every sum of a product.
-/// Shapes:    a, b magnitudes as the operands of the plan; moments and result [batches * m * n]
-/// Source:    docs/theory.md T-75
-std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
-                                     std::span<const TermMoments> moments);
 
 }  // namespace driftbound::bounds

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bounds/node_view.hpp"
+#include "bounds/term_patterns.hpp"
 
 namespace driftbound::bounds {
 

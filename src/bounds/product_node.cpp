@@ -334,9 +334,7 @@ LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& ma
 /// T-74; no statement where the terms of a sum make its roundings alike.
 void add_probabilistic(const Product& product, const Sums& sums, const std::vector<Element>& elements,
                        const ElementBound& bound, const Setting& setting, ProductBounds& result) {
-  std::vector<TermMoments> moments;
-  for (const Element& e : elements) moments.push_back({e.products, e.total.value(), e.squares.value()});
-  result.patterns = patterns_of(product.plan, sums.a_used, sums.b_used, moments);
+  result.patterns = patterns_of(product.plan, sums.a_used, sums.b_used);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const bool applies = result.patterns[i] == TermPattern::none && std::isfinite(elements[i].y);
     const double by_chance = applies ? bound.probabilistic(elements[i], setting.tail_factor) : infinity;

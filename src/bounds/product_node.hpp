@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bounds/node_view.hpp"
+#include "bounds/term_patterns.hpp"
 #include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {

@@ -168,10 +168,7 @@ public:
     std::vector<UnrecordedSum> all;
     for (std::size_t i = 0; i < largest.total.size(); ++i) {
       const LargestSum sum = sum_at(largest, i);
-      all.push_back({terms_of(sum),
-                     {sum.products, sum.total, sum.squares},
-                     Magnitude(any_order_error(sum)),
-                     Magnitude(up(misread(i) + sum.addend.error))});
+      all.push_back({terms_of(sum), Magnitude(any_order_error(sum)), Magnitude(up(misread(i) + sum.addend.error))});
     }
     return all;
   }

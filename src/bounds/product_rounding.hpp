@@ -14,10 +14,9 @@ std::vector<double> product_rounding(const UnrecordedNode& node, const Setting& 
 
 /// The sum behind one element of a product, at its largest.
 struct UnrecordedSum {
-  TermSizes terms;       ///< products and the addend
-  TermMoments products;  ///< without the addend
-  Magnitude before;      ///< all roundings but the last, in any order
-  Magnitude reading;     ///< what reading operands and addend changes
+  TermSizes terms;    ///< products and the addend
+  Magnitude before;   ///< all roundings but the last, in any order
+  Magnitude reading;  ///< what reading operands and addend changes
 };
 
 /// Shapes:    one entry per output element

@@ -227,7 +227,7 @@ TEST_CASE("an accumulator that does not round to nearest, flushes, or is a matri
   check_not_applicable(sum.bounds(arithmetic), "narrower format");
 }
 
-TEST_CASE("patterns of terms are found, and moments never rule one out that is there") {
+TEST_CASE("patterns of terms are found") {
   Generator generator(753);
   int constant = 0, stagnant = 0, neither = 0;
   for (int repetition = 0; repetition < 3000; ++repetition) {
@@ -236,11 +236,6 @@ TEST_CASE("patterns of terms are found, and moments never rule one out that is t
     std::vector<double> terms;
     for (std::size_t k = 0; k < n; ++k) terms.push_back(1.0 + spread * uniform(generator, 0.0, 1.0));
     if (generator() % 3 == 0) terms[0] = uniform(generator, 1.0, 10000.0);
-    bounds::TermMoments moments{static_cast<std::int64_t>(n), 0.0, 0.0};
-    for (const double term : terms) {
-      moments.total += term;
-      moments.squares += term * term;
-    }
     std::vector<double> sorted = terms;
     std::sort(sorted.begin(), sorted.end());
     const bool is_constant = n >= 16 && sorted.back() <= (1.0 + 0x1p-8) * sorted.front();
@@ -248,10 +243,9 @@ TEST_CASE("patterns of terms are found, and moments never rule one out that is t
     const bounds::TermPattern pattern = bounds::pattern_of(terms);
     CHECK((pattern == bounds::TermPattern::constant) == is_constant);
     CHECK((pattern == bounds::TermPattern::stagnant) == is_stagnant);
-    if (is_constant || is_stagnant) CHECK(bounds::may_have_pattern(moments));
     constant += is_constant ? 1 : 0;
     stagnant += is_stagnant ? 1 : 0;
-    neither += bounds::may_have_pattern(moments) ? 0 : 1;
+    neither += is_constant || is_stagnant ? 0 : 1;
   }
   CHECK(constant > 50);
   CHECK(stagnant > 50);

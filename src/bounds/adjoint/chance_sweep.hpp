@@ -6,6 +6,7 @@
 
 #include "bounds/adjoint/sweep.hpp"
 #include "bounds/chance.hpp"
+#include "bounds/term_patterns.hpp"
 
 namespace driftbound::bounds {
 

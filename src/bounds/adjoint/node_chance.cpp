@@ -24,7 +24,6 @@ UnrecordedSum sum_of_group(const RoundingNode& node, const GroupPlan& plan, std:
   const Magnitude result = Magnitude(node.view.y(group)) + Magnitude(node.moved[group]);
   sum.terms.sum = std::min(result, sum.terms.total);
   sum.terms.norm = sqrt_up(squares);
-  sum.products = {sum.terms.leaves, sum.terms.total.value(), squares.value()};
   const Rules& rules = *setting.rules;
   const Magnitude classical = rules.any_order_factor(sum.terms.leaves - 2, setting.machine) * sum.terms.total;
   sum.before = std::min(classical, rules.partial_sums_error(sum.terms, setting.machine));
@@ -52,10 +51,7 @@ std::vector<UnrecordedSum> sums_of(const RoundingNode& node, const Setting& sett
 std::vector<TermPattern> patterns_of(const RoundingNode& node) {
   std::vector<TermPattern> patterns;
   if (const std::optional<Product> product = product_of(node.view)) {
-    std::vector<TermMoments> moments;
-    for (const UnrecordedSum& sum : node.sums) moments.push_back(sum.products);
-    patterns = patterns_of(product->plan, magnitudes(node.view.input(0).values), magnitudes(node.view.input(1).values),
-                           moments);
+    patterns = patterns_of(product->plan, magnitudes(node.view.input(0).values), magnitudes(node.view.input(1).values));
   } else {
     const GroupPlan plan = plan_groups(node.view.node->op, node.view.input(0).shape);
     for (std::size_t group = 0; group < node.sums.size(); ++group) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bounds/product_rounding.hpp"
+#include "bounds/term_patterns.hpp"
 
 namespace driftbound::bounds {
 

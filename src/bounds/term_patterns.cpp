@@ -1,0 +1,158 @@
+#include "bounds/term_patterns.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t fewest_constant = 16, fewest_stagnant = 257;
+constexpr double constant_spread = 1.0 + 0x1p-8, stagnant_ratio = 0x1p12;
+
+bool is_constant(const std::vector<double>& terms) {
+  const auto [least, most] = std::minmax_element(terms.begin(), terms.end());
+  return terms.size() >= fewest_constant && *most <= constant_spread * *least;
+}
+
+/// The terms without the largest have their upper median at (n - 1) / 2.
+bool is_stagnant(std::vector<double>& terms) {
+  if (terms.size() < fewest_stagnant) return false;
+  const double most = *std::max_element(terms.begin(), terms.end());
+  const auto middle = terms.begin() + static_cast<std::ptrdiff_t>((terms.size() - 1) / 2);
+  std::nth_element(terms.begin(), middle, terms.end());
+  return most > stagnant_ratio * *middle;
+}
+
+FactorSizes sizes_of(std::span<const double> magnitudes, const double (&shares)[FactorSizes::splits]) {
+  FactorSizes sizes;
+  bool is_number = true;
+  for (const double x : magnitudes) {
+    sizes.largest = x > sizes.largest ? x : sizes.largest;
+    is_number = is_number && x == x;
+  }
+  if (!is_number) sizes.largest = std::numeric_limits<double>::infinity();
+  double limits[FactorSizes::splits];
+  for (int s = 0; s < FactorSizes::splits; ++s) limits[s] = shares[s] * sizes.largest;
+  double nonzero = 0.0, below[FactorSizes::splits] = {};
+  for (const double x : magnitudes) {
+    nonzero += x != 0.0 ? 1.0 : 0.0;
+    for (int s = 0; s < FactorSizes::splits; ++s) below[s] += x != 0.0 && x < limits[s] ? 1.0 : 0.0;
+  }
+  sizes.nonzero = static_cast<std::int64_t>(nonzero);
+  for (int s = 0; s < FactorSizes::splits; ++s) sizes.below[s] = static_cast<std::int64_t>(below[s]);
+  return sizes;
+}
+
+/// The sums of a product, row by row, and which of them have a pattern.
+class Patterns {
+public:
+  Patterns(const ProductPlan& plan, std::span<const double> a, std::span<const double> b)
+      : plan_(plan), a_(a), b_(b), row_(at(plan.k)) {}
+
+  void enter(std::int64_t batch) {
+    const bool has_columns = !columns_.empty() && plan_.b_batch[at(batch)] == plan_.b_batch[at(batch_)];
+    batch_ = batch;
+    if (has_columns) return;
+    columns_.clear();
+    for (std::int64_t j = 0; j < plan_.n; ++j) {
+      for (std::int64_t k = 0; k < plan_.k; ++k) row_[at(k)] = factor(k, j);
+      columns_.push_back(right_sizes(row_));
+    }
+  }
+
+  void find(std::int64_t i, std::span<TermPattern> patterns) {
+    nonzero_.clear();
+    for (std::int64_t k = 0; k < plan_.k; ++k) {
+      row_[at(k)] = a_[plan_.a_index(batch_, i, k)];
+      if (row_[at(k)] != 0.0) nonzero_.push_back(k);
+    }
+    if (nonzero_.size() < fewest_constant) return;
+    const FactorSizes left = left_sizes(row_);
+    for (std::int64_t j = 0; j < plan_.n; ++j) {
+      if (varies(j) && cannot_stagnate(left, columns_[at(j)], plan_.k)) continue;
+      terms_.clear();
+      for (const std::int64_t k : nonzero_) terms_.push_back(row_[at(k)] * factor(k, j));
+      patterns[at(j)] = pattern_of(terms_);
+    }
+  }
+
+private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  double factor(std::int64_t k, std::int64_t j) const { return b_[plan_.b_index(batch_, k, j)]; }
+
+  /// Whether two of the terms that are not 0 are too far apart for a constant sum.
+  bool varies(std::int64_t j) const {
+    double least = 0.0, most = 0.0;
+    for (const std::int64_t k : nonzero_) {
+      const double term = row_[at(k)] * factor(k, j);
+      if (!(term > 0.0)) continue;
+      least = least == 0.0 || term < least ? term : least;
+      most = term > most ? term : most;
+      if (most > constant_spread * least) return true;
+    }
+    return false;
+  }
+
+  const ProductPlan& plan_;
+  std::int64_t batch_ = 0;
+  std::span<const double> a_, b_;
+  std::vector<FactorSizes> columns_;
+  std::vector<double> row_, terms_;
+  std::vector<std::int64_t> nonzero_;
+};
+
+}  // namespace
+
+std::string describe(TermPattern pattern) {
+  switch (pattern) {
+    case TermPattern::none:
+      return "";
+    case TermPattern::constant:
+      return "a sum of 16 terms or more, all of one magnitude within 2^-8, rounds again and again alike";
+    case TermPattern::stagnant:
+      return "a sum of more than 256 terms has one above 2^12 times the median of the others: small terms are lost "
+             "alike";
+  }
+  return "";
+}
+
+TermPattern pattern_of(std::vector<double>& magnitudes) {
+  std::erase_if(magnitudes, [](double x) { return !(x > 0.0); });
+  if (magnitudes.empty()) return TermPattern::none;
+  if (is_constant(magnitudes)) return TermPattern::constant;
+  return is_stagnant(magnitudes) ? TermPattern::stagnant : TermPattern::none;
+}
+
+FactorSizes left_sizes(std::span<const double> magnitudes) {
+  return sizes_of(magnitudes, {0x1p-4, 0x1p-6, 0x1p-8});
+}
+
+FactorSizes right_sizes(std::span<const double> magnitudes) {
+  return sizes_of(magnitudes, {0x1p-8, 0x1p-6, 0x1p-4});
+}
+
+bool cannot_stagnate(const FactorSizes& left, const FactorSizes& right, std::int64_t length) {
+  constexpr auto too_few = static_cast<std::int64_t>(fewest_stagnant) - 1;
+  if (left.nonzero <= too_few || right.nonzero <= too_few) return true;
+  const double largest = left.largest * right.largest;
+  if (!(largest >= 0x1p-1000 && largest <= 0x1p1000)) return false;
+  const std::int64_t fewest_terms = left.nonzero + right.nonzero - length;
+  for (int s = 0; s < FactorSizes::splits; ++s)
+    if (2 * (left.below[s] + right.below[s]) <= fewest_terms - 1) return true;
+  return false;
+}
+
+std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b) {
+  const auto m = static_cast<std::size_t>(plan.m), n = static_cast<std::size_t>(plan.n);
+  std::vector<TermPattern> patterns(static_cast<std::size_t>(plan.batches) * m * n, TermPattern::none);
+  Patterns found(plan, a, b);
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    found.enter(batch);
+    for (std::size_t i = 0; i < m; ++i)
+      found.find(static_cast<std::int64_t>(i),
+                 std::span(patterns).subspan((static_cast<std::size_t>(batch) * m + i) * n, n));
+  }
+  return patterns;
+}
+
+}  // namespace driftbound::bounds
