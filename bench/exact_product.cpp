@@ -14,6 +14,7 @@
 
 #include "bench/timing.hpp"
 #include "num/exact_matrix_vector.hpp"
+#include "num/residue_product.hpp"
 
 #ifdef DRIFTBOUND_WITH_OPENBLAS
 #include <cblas.h>
@@ -79,11 +80,20 @@ struct Data {
   void ours(const ExactOperand& weights, int threads) {
     exact_product(left(threads, weights.kernels()), weights, y, threads);
   }
+  ResidueOperand weights(const ResidueKernels& kernels) const {
+    return {{b.data(), n, k, static_cast<std::ptrdiff_t>(k), 1}, Side::right, 1, most_residue_bits() / 2, kernels};
+  }
+  /// Whether there were moduli enough.
+  bool ours(const ResidueOperand& weights, int threads) {
+    const ResidueOperand samples({a.data(), m, k, static_cast<std::ptrdiff_t>(k), 1}, Side::left, threads,
+                                 weights.bits(), weights.kernels());
+    return residue_product(samples, weights, y, threads);
+  }
   void theirs() { multiply(a_double, b_double, c, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)); }
 };
 
-std::string case_of(const Data& data, const ExactKernels& kernels, const std::string& rest) {
-  return fmt::format("{}x{}x{}/{}/{}", data.m, data.k, data.n, kernels.name, rest) +
+std::string case_of(const Data& data, const char* kernels, const std::string& rest) {
+  return fmt::format("{}x{}x{}/{}/{}", data.m, data.k, data.n, kernels, rest) +
          (data.y.radius.empty() ? "" : "/inexact");
 }
 
@@ -94,7 +104,26 @@ void against_blas(std::size_t m, std::size_t k, std::size_t n, int runs, const E
   data.theirs();
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels, "t1"), name(), time, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1);
+}
+
+void by_residues(std::size_t m, std::size_t k, std::size_t n, int runs, const ResidueKernels& kernels) {
+  Data data(m, k, n);
+  const ResidueOperand weights = data.weights(kernels);
+  if (!data.ours(weights, 1)) return;
+  data.theirs();
+  const auto time = bench::medians(
+      runs, [&] { data.ours(weights, 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
+  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1);
+}
+
+void by_residues_in_two_threads(std::size_t size, int runs, const ResidueKernels& kernels) {
+  Data data(size, size, size);
+  const ResidueOperand weights = data.weights(kernels);
+  data.ours(weights, 2);
+  const auto time = bench::medians(
+      runs, [&] { data.ours(weights, 2); }, [&] { data.ours(weights, 1); });
+  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2);
 }
 
 void with_packing(std::size_t size, int runs, const ExactKernels& kernels) {
@@ -103,7 +132,7 @@ void with_packing(std::size_t size, int runs, const ExactKernels& kernels) {
   data.theirs();
   const auto time = bench::medians(
       runs, [&] { data.ours(data.right(1, kernels), 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels, "t1/packing"), name(), time, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1/packing"), name(), time, 1);
 }
 
 void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
@@ -112,7 +141,7 @@ void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
   data.ours(weights, 2);
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 2); }, [&] { data.ours(weights, 1); });
-  bench::print("exact_product", case_of(data, kernels, "t2"), "one-thread", time, 2);
+  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2);
 }
 
 /// One sample: weights are streamed as they are stored, what is known of their rows was found before.
@@ -129,7 +158,8 @@ void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
         for (int i = 0; i < repeats; ++i) data.theirs();
       },
       bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels, "t1"), name(), {time.ours / repeats, time.theirs / repeats}, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), {time.ours / repeats, time.theirs / repeats},
+               1);
 }
 
 /// OpenBLAS reads the kernels to use when it is loaded: set, and start again.
@@ -144,6 +174,7 @@ int main(int argc, char** argv) {
   const std::string_view argument = argc > 1 ? argv[1] : "";
   if (argument == "--quick") {
     against_blas(12, 20, 33, 1, fastest_exact_kernels());
+    by_residues(12, 20, 33, 1, *usable_residue_kernels().back());
     return single_vector(12, 1, fastest_exact_kernels()), 0;
   }
   const ExactKernels& fastest = fastest_exact_kernels();
@@ -157,6 +188,13 @@ int main(int argc, char** argv) {
   with_packing(512, 25, fastest);
   against_blas(1024, 1024, 1024, 7, fastest);
   against_blas(256, 4096, 1024, 7, fastest);
+  for (const ResidueKernels* kernels : usable_residue_kernels()) {
+    if (kernels == &residue_baseline) continue;
+    by_residues(512, 512, 512, 25, *kernels);
+    by_residues(1024, 1024, 1024, 7, *kernels);
+    by_residues(256, 4096, 1024, 7, *kernels);
+    by_residues_in_two_threads(512, 25, *kernels);
+  }
   for (const std::size_t size : {512u, 1024u}) single_vector(size, 9, fastest);
   two_threads(512, 25, fastest);
 #ifdef DRIFTBOUND_WITH_OPENBLAS

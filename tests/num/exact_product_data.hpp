@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "num/exact_product.hpp"
 
 /// Matrices of float32 numbers on which exact products are tried, and integers that hold what they come to.
 namespace driftbound::test {
@@ -38,6 +41,24 @@ struct FloatMatrix {
   FloatMatrix(std::size_t m, std::size_t k) : rows(m), length(k), values(m * k) {}
   const float* row(std::size_t i) const { return values.data() + i * length; }
 };
+
+inline num::FloatRows rows_of(const FloatMatrix& m) {
+  return {m.values.data(), m.rows, m.length, static_cast<std::ptrdiff_t>(m.length), 1};
+}
+
+/// Largest error in units of the radius; above 1 where it is exceeded, or where an element is not a normalised pair.
+inline double worst(const FloatMatrix& a, const FloatMatrix& b, const num::ExactProduct& y) {
+  double worst = 0.0;
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t j = 0; j < b.rows; ++j) {
+      const double high = y.high[i * y.columns + j], low = y.low[i * y.columns + j], radius = y.radius_of(i, j);
+      const Fixed error = abs(fixed(high) + fixed(low) - exact_dot(a.row(i), b.row(j), a.length));
+      if (!(high + low == high) || error > fixed(radius)) return std::numeric_limits<double>::infinity();
+      if (radius > 0.0) worst = std::max(worst, error.convert_to<double>() / fixed(radius).convert_to<double>());
+    }
+  }
+  return worst;
+}
 
 class FloatMatrices {
 public:

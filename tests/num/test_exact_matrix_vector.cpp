@@ -13,12 +13,9 @@ using namespace driftbound::num;
 using test::fixed;
 using test::FloatMatrices;
 using test::FloatMatrix;
+using test::rows_of;
 
 namespace {
-
-FloatRows rows_of(const FloatMatrix& m) {
-  return {m.values.data(), m.rows, m.length, static_cast<std::ptrdiff_t>(m.length), 1};
-}
 
 void check(const FloatMatrix& w, const FloatMatrix& x, const ExactProduct& y) {
   REQUIRE(y.high.size() == w.rows);

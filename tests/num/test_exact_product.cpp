@@ -21,12 +21,10 @@ using test::Fixed;
 using test::fixed;
 using test::FloatMatrices;
 using test::FloatMatrix;
+using test::rows_of;
+using test::worst;
 
 namespace {
-
-FloatRows rows_of(const FloatMatrix& m) {
-  return {m.values.data(), m.rows, m.length, static_cast<std::ptrdiff_t>(m.length), 1};
-}
 
 ExactProduct product(const FloatMatrix& a, const FloatMatrix& b, const ExactKernels& kernels,
                      Doubtful doubtful = Doubtful::third_accumulator, int threads = 1) {
@@ -34,20 +32,6 @@ ExactProduct product(const FloatMatrix& a, const FloatMatrix& b, const ExactKern
   ExactProduct y;
   exact_product(left, right, y, threads, doubtful);
   return y;
-}
-
-/// Largest error in units of the radius; above 1 where it is exceeded, or where the element is not a normalised pair.
-double worst(const FloatMatrix& a, const FloatMatrix& b, const ExactProduct& y) {
-  double worst = 0.0;
-  for (std::size_t i = 0; i < a.rows; ++i) {
-    for (std::size_t j = 0; j < b.rows; ++j) {
-      const double high = y.high[i * y.columns + j], low = y.low[i * y.columns + j], radius = y.radius_of(i, j);
-      const Fixed error = abs(fixed(high) + fixed(low) - test::exact_dot(a.row(i), b.row(j), a.length));
-      if (!(high + low == high) || error > fixed(radius)) return std::numeric_limits<double>::infinity();
-      if (radius > 0.0) worst = std::max(worst, error.convert_to<double>() / fixed(radius).convert_to<double>());
-    }
-  }
-  return worst;
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace driftbound::num {
+
+/// Pairwise coprime, the largest below 257 (T-100). Products use as many of the first as their operands need.
+inline constexpr std::array<std::int32_t, 20> moduli = {256, 255, 253, 251, 247, 241, 239, 233, 229, 227,
+                                                        223, 217, 211, 199, 197, 193, 191, 181, 179, 173};
+/// Integers are cut into limbs and digits of this many bits.
+inline constexpr int limb_bits = 40;
+inline constexpr std::size_t most_limbs = 4, most_digits = 3;
+
+/// Rows of a panel, and steps of a chunk of it.
+inline constexpr std::size_t residue_rows = 16, residue_steps = 64;
+/// Bytes of a chunk of a panel, and sums of a tile of two panels by two.
+inline constexpr std::size_t chunk_size = residue_rows * residue_steps, tile_sums = residue_rows * residue_rows;
+
+/// A modulus p as the kernels use it: 2^40 and 2^80 reduced to [-p/2, p/2].
+struct Modulus {
+  double p, inverse;
+  double powers[most_digits - 1];
+};
+
+/// How residues of the first `count` moduli are put together: weight[s] is 1 modulo p_s and 0 modulo the others.
+struct ResidueBasis {
+  std::size_t count, limbs;
+  int bits;  ///< 2^bits <= the product of the moduli
+  std::array<Modulus, moduli.size()> modulus;
+  std::array<double, moduli.size()> fraction;                        ///< weight / product, to nearest
+  std::array<std::array<double, most_limbs>, moduli.size()> weight;  ///< limbs, the lowest first
+  std::array<double, most_limbs> product;
+};
+
+/// One build of products by residues for one instruction set. Chunks of a left panel are [row, step], those of a right
+/// panel [step / 4, row, step % 4].
+struct ResidueKernels {
+  const char* name;
+
+  /// bytes[l] = sum_i digits[i * length + l] 2^(40 i) modulo p: in [0, p) (left) or in [-p/2, p/2] (right, as a signed
+  /// byte). length is a multiple of residue_steps.
+  void (*left_residues)(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
+                        std::uint8_t* bytes);
+  void (*right_residues)(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
+                         std::uint8_t* bytes);
+  /// A pair of left panels by `pairs` pairs of right ones, for `count` moduli, into tiles [modulus, right pair, left
+  /// panel, right panel] of [row of the left panel, row of the right one]. A pair holds [modulus, panel, chunk]; right
+  /// pairs are `b_pair` bytes apart.
+  void (*multiply)(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks,
+                   std::size_t count, std::size_t pairs, std::int32_t* sums);
+  /// One tile: integers from their residues (sums of the next modulus are `step` further), times row_scale
+  /// column_scale, as high + low, exact but for `rest`, which is 0 below 2^104.
+  void (*combine)(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+                  const double* column_scale, double* high, double* low, double* rest);
+};
+
+extern const ResidueKernels residue_baseline;
+extern const ResidueKernels residue_vnni;  // x86-64 builds only
+extern const ResidueKernels residue_amx;   // x86-64 builds only
+
+}  // namespace driftbound::num

@@ -1,0 +1,144 @@
+#pragma once
+
+// Residues and integers from them (T-100), written once and compiled once per instruction set. Everything here has
+// internal linkage and calls no inline function of another header: code compiled for a newer processor must not be
+// shared with the rest of the program.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "num/kernels/residue_product.hpp"
+
+namespace driftbound::num {
+namespace {
+
+constexpr double to_integer = 0x1.8p52;  ///< x + this - this is x to the nearest integer, for |x| < 2^51
+constexpr double limb = 0x1p40, limb_inverse = 0x1p-40;
+
+template <class Vector>
+Vector nearest(Vector x, double factor) {
+  return sub(fma(x, Vector::all(factor), Vector::all(to_integer)), Vector::all(to_integer));
+}
+
+/// x modulo p in [-p/2, p/2], for integers |x| < 2^50.
+template <class Vector>
+Vector reduced(Vector x, const Modulus& modulus) {
+  return fnma(nearest(x, modulus.inverse), Vector::all(modulus.p), x);
+}
+
+template <class Vector, bool is_left>
+void residues(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
+              std::uint8_t* bytes) {
+  for (std::size_t l = 0; l < length; l += Vector::lanes) {
+    Vector x = Vector::load(digits + l);
+    for (std::size_t i = 1; i < count; ++i)
+      x = fma(Vector::load(digits + i * length + l), Vector::all(modulus.powers[i - 1]), x);
+    x = reduced(x, modulus);
+    if (is_left) x = raised(x, Vector::all(modulus.p));
+    add(x, Vector::all(to_integer)).store_last_bytes(bytes + l);
+  }
+}
+
+/// a + b = a + error, for a = 0 or |a| >= |b|.
+template <class Vector>
+Vector take_in(Vector& a, Vector b) {
+  const Vector sum = add(a, b), error = sub(b, sub(sum, a));
+  a = sum;
+  return error;
+}
+
+template <class Vector>
+Vector take_in_any(Vector& a, Vector b) {
+  const Vector sum = add(a, b), b_part = sub(sum, a), a_part = sub(sum, b_part);
+  const Vector error = add(sub(a, a_part), sub(b, b_part));
+  a = sum;
+  return error;
+}
+
+/// Neighbouring sums whose integers are found together.
+constexpr std::size_t together = 4;
+
+/// limbs of sum_s r_s weight_s less the multiple of the product of the moduli nearest to it, all but the highest of at
+/// most half of 2^40.
+template <class Vector, std::size_t count>
+void limbs_of(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, Vector (&limbs)[together][count]) {
+  Vector quotient[together];
+  for (std::size_t v = 0; v < together; ++v) {
+    quotient[v] = Vector::all(0.0);
+    for (std::size_t i = 0; i < count; ++i) limbs[v][i] = Vector::all(0.0);
+  }
+  for (std::size_t s = 0; s < basis.count; ++s) {
+    for (std::size_t v = 0; v < together; ++v) {
+      const Vector r = reduced(Vector::from_integers(sums + s * step + v * Vector::lanes), basis.modulus[s]);
+      quotient[v] = fma(r, Vector::all(basis.fraction[s]), quotient[v]);
+      for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fma(r, Vector::all(basis.weight[s][i]), limbs[v][i]);
+    }
+  }
+  for (std::size_t v = 0; v < together; ++v) {
+    const Vector multiple = nearest(quotient[v], 1.0);
+    for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fnma(multiple, Vector::all(basis.product[i]), limbs[v][i]);
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      const Vector carry = nearest(limbs[v][i], limb_inverse);
+      limbs[v][i] = fnma(carry, Vector::all(limb), limbs[v][i]);
+      limbs[v][i + 1] = add(limbs[v][i + 1], carry);
+    }
+  }
+}
+
+template <class Vector>
+struct Sum {
+  Vector high, low, rest;
+};
+
+/// sum_i limbs[i] 2^(40 i): what additions from the lowest limb up lose is kept, and added up behind the sum.
+template <class Vector, std::size_t count>
+Sum<Vector> sum_of(const Vector (&limbs)[count]) {
+  Vector high = limbs[0], lost[count];
+  double unit = 1.0;
+  for (std::size_t i = 1; i < count; ++i) {
+    unit *= limb;
+    Vector next = mul(limbs[i], Vector::all(unit));
+    lost[i] = take_in(next, high);
+    high = next;
+  }
+  Vector low = lost[count - 1], rest = Vector::all(0.0);
+  for (std::size_t i = count - 1; i-- > 1;) rest = add(rest, magnitude(take_in_any(low, lost[i])));
+  low = take_in(high, low);
+  return {high, low, rest};
+}
+
+template <class Vector, std::size_t count>
+void combine_limbs(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+                   const double* column_scale, double* high, double* low, double* rest) {
+  constexpr std::size_t lanes = Vector::lanes;
+  for (std::size_t place = 0; place < tile_sums; place += together * lanes) {
+    Vector limbs[together][count];
+    limbs_of(sums + place, step, basis, limbs);
+    for (std::size_t v = 0; v < together; ++v) {
+      const std::size_t first = place + v * lanes;
+      const Sum<Vector> sum = sum_of(limbs[v]);
+      const Vector scale =
+          mul(Vector::all(row_scale[first / residue_rows]), Vector::load(column_scale + first % residue_rows));
+      mul(sum.high, scale).store(high + first);
+      mul(sum.low, scale).store(low + first);
+      mul(sum.rest, scale).store(rest + first);
+    }
+  }
+}
+
+template <class Vector>
+void combine(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+             const double* column_scale, double* high, double* low, double* rest) {
+  const auto combine_these = basis.limbs == 2   ? &combine_limbs<Vector, 2>
+                             : basis.limbs == 3 ? &combine_limbs<Vector, 3>
+                                                : &combine_limbs<Vector, 4>;
+  combine_these(sums, step, basis, row_scale, column_scale, high, low, rest);
+}
+
+template <class Vector>
+constexpr ResidueKernels residue_kernels(const char* name, decltype(ResidueKernels::multiply) multiply) {
+  return {name, &residues<Vector, true>, &residues<Vector, false>, multiply, &combine<Vector>};
+}
+
+}  // namespace
+}  // namespace driftbound::num

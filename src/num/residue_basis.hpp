@@ -1,0 +1,13 @@
+#pragma once
+
+#include "num/kernels/residue_product.hpp"
+
+namespace driftbound::num {
+
+/// The first `count` moduli. 1 <= count <= moduli.size().
+const ResidueBasis& residue_basis(std::size_t count);
+
+/// The fewest moduli whose product is at least 2^bits; more than there are where all of them are not enough.
+std::size_t moduli_for(int bits);
+
+}  // namespace driftbound::num

@@ -1,0 +1,224 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <numeric>
+
+#include "driftbound/num/errors.hpp"
+#include "num/doubles.hpp"
+#include "num/exact_product_data.hpp"
+#include "num/residue_basis.hpp"
+#include "num/residue_product.hpp"
+#include "support/approach.hpp"
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+using namespace driftbound;
+using namespace driftbound::num;
+using test::Fixed;
+using test::FloatMatrices;
+using test::FloatMatrix;
+using test::rows_of;
+using test::worst;
+
+namespace {
+
+bool product(const FloatMatrix& a, const FloatMatrix& b, const ResidueKernels& kernels, ExactProduct& y,
+             int threads = 1) {
+  const ResidueOperand right(rows_of(b), Side::right, threads, most_residue_bits(), kernels);
+  const ResidueOperand left(rows_of(a), Side::left, threads, right.bits(), kernels);
+  return residue_product(left, right, y, threads);
+}
+
+Fixed integer(const std::array<double, most_limbs>& limbs) {
+  Fixed sum = 0;
+  for (std::size_t i = most_limbs; i-- > 0;) sum = (sum << limb_bits) + static_cast<std::int64_t>(limbs[i]);
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("moduli have no common factor, and integers come out of their residues") {
+  for (std::size_t i = 0; i < moduli.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) CHECK(std::gcd(moduli[i], moduli[j]) == 1);
+  for (std::size_t count = 1; count <= moduli.size(); ++count) {
+    const ResidueBasis& basis = residue_basis(count);
+    Fixed all = 1;
+    for (std::size_t s = 0; s < count; ++s) all *= moduli[s];
+    CHECK(integer(basis.product) == all);
+    CHECK((Fixed(1) << basis.bits) <= all);
+    CHECK(all < (Fixed(2) << basis.bits));
+    CHECK(all < (Fixed(1) << (limb_bits * static_cast<int>(basis.limbs))));
+    for (std::size_t s = 0; s < count; ++s) {
+      const Fixed weight = integer(basis.weight[s]);
+      CHECK(weight < all);
+      for (std::size_t t = 0; t < count; ++t) CHECK(weight % moduli[t] == (s == t ? 1 : 0));
+      for (std::size_t i = 0; i < most_digits - 1; ++i) {
+        const auto power = static_cast<std::int64_t>(basis.modulus[s].powers[i]);
+        CHECK(2 * std::abs(power) <= moduli[s]);
+        CHECK(((Fixed(1) << (limb_bits * static_cast<int>(i + 1))) - power) % moduli[s] == 0);
+      }
+    }
+  }
+  CHECK(moduli_for(1) == 1);
+  CHECK(moduli_for(8) == 1);
+  CHECK(moduli_for(9) == 2);
+  CHECK(moduli_for(most_residue_bits()) == moduli.size());
+  CHECK(moduli_for(most_residue_bits() + 1) == moduli.size() + 1);
+}
+
+TEST_CASE("products by residues are exact for every kind of data that has residues enough (T-100)") {
+  FloatMatrices matrices(21);
+  double closest = 0.0;
+  for (const ResidueKernels* kernels : usable_residue_kernels()) {
+    std::size_t done = 0;
+    for (const std::string& left : FloatMatrices::kinds()) {
+      for (const std::string& right : FloatMatrices::kinds()) {
+        const FloatMatrix a = matrices.draw(left, 5, 70), b = matrices.draw(right, 37, 70);
+        CAPTURE(kernels->name);
+        CAPTURE(left);
+        CAPTURE(right);
+        ExactProduct y;
+        if (!product(a, b, *kernels, y)) {
+          CHECK_FALSE((FloatMatrices::is_tame(left) && FloatMatrices::is_tame(right)));
+          continue;
+        }
+        ++done;
+        const double ratio = worst(a, b, y);
+        CHECK(ratio <= 1.0);
+        closest = std::max(closest, ratio);
+        if (FloatMatrices::is_tame(left) && FloatMatrices::is_tame(right)) CHECK(y.radius.empty());
+      }
+    }
+    CHECK(done > 160);
+  }
+  CHECK_APPROACH("T-100", closest, 0.99);
+}
+
+TEST_CASE("products by residues of ragged sizes, any number of threads and every build") {
+  FloatMatrices matrices(22);
+  std::mt19937_64 generator(23);
+  std::size_t outputs = 0;
+  for (int round = 0; round < driftbound_tests::scaled_by_multiplier(60); ++round) {
+    const std::size_t m = 1 + generator() % 300, n = 1 + generator() % (60000 / m), k = 1 + generator() % 200;
+    const std::size_t rows = std::min<std::size_t>(n, 40000 / (m * k) + 1);
+    const FloatMatrix a = matrices.draw(round % 3 == 0 ? "bf16" : "normal", m, k), b = matrices.draw("relu", rows, k);
+    ExactProduct first;
+    for (const ResidueKernels* kernels : usable_residue_kernels()) {
+      CAPTURE(kernels->name);
+      CAPTURE(m);
+      CAPTURE(rows);
+      CAPTURE(k);
+      ExactProduct y;
+      REQUIRE(product(a, b, *kernels, y, 1 + round % 3));
+      CHECK(y.radius.empty());
+      if (kernels == &residue_baseline) {
+        CHECK(worst(a, b, y) == 0.0);
+        first = y;
+        outputs += m * rows;
+      }
+      CHECK(y.high == first.high);
+      CHECK(y.low == first.low);
+    }
+  }
+  MESSAGE("outputs " << outputs);
+}
+
+// 255 is the largest left residue of 256 and 128 the largest right one in magnitude, which only 256 has.
+TEST_CASE("sums of residues of the longest rows stay within 32 bits") {
+  for (const std::size_t k : {std::size_t{1}, std::size_t{64}, std::size_t{65}, longest_residue_row}) {
+    FloatMatrix a(1, k), b(2, k);
+    std::fill(a.values.begin(), a.values.end(), 255.0f);
+    std::fill(b.values.begin(), b.values.end(), 128.0f);
+    b.values[0] = b.values[k] = 1.0f;  // the unit
+    for (std::size_t l = 1; l < k; ++l) b.values[k + l] = -127.0f;
+    for (const ResidueKernels* kernels : usable_residue_kernels()) {
+      CAPTURE(kernels->name);
+      ExactProduct y;
+      REQUIRE(product(a, b, *kernels, y));
+      const auto rest = static_cast<double>(k - 1);
+      CHECK(y.high == std::vector<double>{255.0 + 255.0 * 128.0 * rest, 255.0 - 255.0 * 127.0 * rest});
+      CHECK(y.radius.empty());
+    }
+  }
+}
+
+// The widest rows that one, two and three digits hold, and all the moduli there are.
+TEST_CASE("rows of many bits, and rows of too many") {
+  for (int bits = 20; bits <= 124; ++bits) {
+    FloatMatrix a(3, 2), b(2, 2);
+    const float most = std::ldexp(0x1.fffffep-1f, bits - 60), least = std::ldexp(1.0f, -60);
+    a.values = {most, least, most, -least, -most, 3 * least};
+    b.values = {1.0f, 1.0f, 0x1.8p0f, -0x1.000002p0f};
+    for (const ResidueKernels* kernels : usable_residue_kernels()) {
+      CAPTURE(kernels->name);
+      CAPTURE(bits);
+      ExactProduct y;
+      const bool fits = product(a, b, *kernels, y);
+      CHECK(fits == (bits <= 121));
+      if (fits) CHECK(worst(a, b, y) <= 1.0);
+    }
+  }
+}
+
+TEST_CASE("what has no residues is left as it was") {
+  FloatMatrices matrices(24);
+  const ResidueKernels& kernels = *usable_residue_kernels().back();
+  const FloatMatrix b = matrices.draw("normal", 20, 30);
+  ExactProduct y;
+  y.high = {7.0};
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    FloatMatrix a = matrices.draw("normal", 9, 30);
+    a.values[40] = bad;
+    CHECK_FALSE(product(a, b, kernels, y));
+    CHECK_FALSE(product(b, a, kernels, y));
+  }
+  const FloatMatrix a = matrices.draw("normal", 9, 30);
+  const ResidueOperand few(rows_of(b), Side::right, 1, 8, kernels);
+  CHECK_FALSE(residue_product(ResidueOperand(rows_of(a), Side::left, 1, few.bits(), kernels), few, y, 1));
+  CHECK(y.high == std::vector<double>{7.0});
+}
+
+TEST_CASE("residues of rows with strides, of no rows and of no length") {
+  FloatMatrices matrices(25);
+  const FloatMatrix source = matrices.draw("normal", 40, 30), b = matrices.draw("normal", 5, 40);
+  FloatMatrix transposed(30, 40);
+  for (std::size_t i = 0; i < 30; ++i)
+    for (std::size_t l = 0; l < 40; ++l) transposed.values[i * 40 + l] = source.values[l * 30 + i];
+  const ResidueKernels& kernels = *usable_residue_kernels().back();
+  ExactProduct y;
+  const ResidueOperand right(rows_of(b), Side::right, 1, most_residue_bits(), kernels);
+  const ResidueOperand left({source.values.data(), 30, 40, 1, 30}, Side::left, 1, right.bits(), kernels);
+  REQUIRE(residue_product(left, right, y, 1));
+  CHECK(worst(transposed, b, y) == 0.0);
+
+  REQUIRE(product(FloatMatrix(0, 40), b, kernels, y, 2));
+  CHECK(y.high.empty());
+  REQUIRE(product(FloatMatrix(3, 0), FloatMatrix(2, 0), kernels, y));
+  CHECK(y.high == std::vector<double>(6, 0.0));
+}
+
+TEST_CASE("operands that do not belong together, and environments that flush, are refused") {
+  FloatMatrices matrices(26);
+  const FloatMatrix a = matrices.draw("normal", 4, 10), longer = matrices.draw("normal", 4, 11);
+  const auto usable = usable_residue_kernels();
+  const ResidueKernels& kernels = *usable.back();
+  const ResidueOperand left(rows_of(a), Side::left, 1, 60, kernels), right(rows_of(a), Side::right, 1, 60, kernels);
+  ExactProduct y;
+  CHECK_THROWS_AS(residue_product(right, left, y, 1), InvalidArgument);
+  CHECK_THROWS_AS(residue_product(left, ResidueOperand(rows_of(longer), Side::right, 1, 60, kernels), y, 1),
+                  InvalidArgument);
+  const FloatMatrix long_row(1, longest_residue_row + 1);
+  CHECK_THROWS_AS(ResidueOperand(rows_of(long_row), Side::left, 1, 60, kernels), InvalidArgument);
+  if (usable.size() > 1)
+    CHECK_THROWS_AS(residue_product(left, ResidueOperand(rows_of(a), Side::right, 1, 60, *usable.front()), y, 1),
+                    InvalidArgument);
+#ifdef __SSE2__
+  const unsigned state = _mm_getcsr();
+  _mm_setcsr(state | 0x8000u);
+  CHECK_THROWS_AS(residue_product(left, right, y, 1), UnsoundEnvironment);
+  CHECK_THROWS_AS(ResidueOperand(rows_of(a), Side::left, 1, 60, kernels), UnsoundEnvironment);
+  _mm_setcsr(state);
+#endif
+}
