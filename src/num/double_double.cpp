@@ -1,0 +1,66 @@
+#include "num/double_double.hpp"
+
+#include <string>
+
+#include "driftbound/num/environment.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::num {
+namespace {
+
+/// In units of 2^-106; tests/num/test_double_double_bounds.cpp finds these numbers again.
+struct Units {
+  double relative, of_argument;
+};
+
+constexpr Units units[double_double_functions] = {
+    {9, 0},   // exp
+    {28, 0},  // expm1
+    {32, 0},  // log
+    {38, 0},  // log1p
+    {36, 0},  // tanh
+    {22, 0},  // sigmoid
+    {50, 0},  // softplus
+    {18, 0},  // sin
+    {22, 0},  // cos
+    {34, 0},  // erf
+    {0, 26},  // gelu
+    {0, 35},  // gelu_tanh
+    {5, 0},   // sqrt
+    {8, 0},   // reciprocal
+};
+
+}  // namespace
+
+std::vector<const DoubleDoubleKernels*> usable_double_double_kernels() {
+  std::vector<const DoubleDoubleKernels*> kernels = {&double_double_baseline};
+#ifdef DRIFTBOUND_X86_KERNELS
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(&double_double_avx2);
+  if (__builtin_cpu_supports("avx512f")) kernels.push_back(&double_double_avx512);
+#endif
+  return kernels;
+}
+
+const DoubleDoubleKernels& fastest_double_double_kernels() {
+  static const DoubleDoubleKernels* const fastest = usable_double_double_kernels().back();
+  return *fastest;
+}
+
+DoubleDoubleError error_of(DoubleDoubleFunction f) {
+  const Units& found = units[static_cast<std::size_t>(f)];
+  const bool has_zeros = f == DoubleDoubleFunction::sin || f == DoubleDoubleFunction::cos;
+  return {found.relative * 0x1p-106, found.of_argument * 0x1p-106, has_zeros ? 0x1p-133 : 0.0};
+}
+
+void evaluate(DoubleDoubleFunction f, std::span<const double> x_high, std::span<const double> x_low,
+              std::span<double> y_high, std::span<double> y_low, const DoubleDoubleKernels& kernels) {
+  const std::size_t count = x_high.size();
+  if (x_low.size() != count || y_high.size() != count || y_low.size() != count) {
+    throw InvalidArgument("a double-double function of " + std::to_string(count) +
+                          " numbers: all four arrays must be that long");
+  }
+  require_sound_environment();
+  kernels.loops[static_cast<std::size_t>(f)](x_high.data(), x_low.data(), count, y_high.data(), y_low.data());
+}
+
+}  // namespace driftbound::num

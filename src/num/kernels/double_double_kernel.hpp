@@ -1,0 +1,213 @@
+#pragma once
+
+// Functions of sums of two doubles (T-91 to T-94), as double_double_arithmetic.hpp says. A function returns NaN where
+// its theorem does not hold.
+
+#include "num/kernels/double_double.hpp"
+#include "num/kernels/double_double_arithmetic.hpp"
+
+namespace driftbound::num {
+namespace {
+
+template <class Set>
+struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
+  using A = DoubleDoubleArithmetic<Set>;
+  using A::abs, A::all, A::any_step, A::bits, A::choose, A::fast_two_sum, A::fma, A::from_bits, A::loose_product;
+  using A::polynomial, A::product, A::quotient, A::scaled, A::square_root, A::step, A::sum, A::two_product;
+  using A::two_sum, A::with_sign;
+  using typename A::D, typename A::I, typename A::N, typename A::Pair;
+
+  /// n + to_integer has the integer n in its last bits.
+  static constexpr double to_integer = 0x1.8p52;
+
+  static D power_of_two(D shifted) { return from_bits((bits(shifted) + std::int64_t{1023}) << 52); }
+
+  /// y where x is finite and normalised, |x| is 0 or not below 2^-900, and `domain` holds; elsewhere NaN.
+  static Pair certified(Pair y, Pair x, I domain = ~I{}) {
+    const D size = abs(x.high);
+    const I normalised = abs(x.low) <= size * 0x1p-53;
+    const I in_range = ((size >= 0x1p-900) & (size <= 0x1.fffffffffffffp1023)) | (size == 0.0);
+    return choose(domain & normalised & in_range, y, {all(__builtin_nan("")), all(__builtin_nan(""))});
+  }
+
+  /// x, or the bound where x is larger or NaN.
+  static Pair at_most(Pair x, double bound) { return choose(x.high <= bound, x, {all(bound), D{}}); }
+
+  // T-91: e^x = 2^n (1 + expm1).
+
+  struct Exponential {
+    D scale;  ///< 2^n
+    Pair expm1;
+  };
+
+  static Exponential reduced_exp(Pair x) {
+    const D shifted = fma(x.high, all(log2_e[0]), all(to_integer)), n = shifted - to_integer;
+    const Pair a = two_sum(x.high - n * ln2_parts[0], -(n * ln2_parts[1]));
+    const Pair b = two_sum(a.high, x.low);
+    const Pair r = two_sum(b.high, b.low + fma(-n, all(ln2_parts[2]), a.low));
+    return {power_of_two(shifted), product(r, polynomial(r, expm1_series))};
+  }
+
+  /// -745 < x <= 709
+  static Pair exp_of(Pair x) {
+    const Exponential e = reduced_exp(x);
+    const Pair s = fast_two_sum(all(1.0), e.expm1.high);
+    return scaled(fast_two_sum(s.high, s.low + e.expm1.low), e.scale);
+  }
+  static Pair expm1_of(Pair x) {
+    const Exponential e = reduced_exp(x);
+    return sum(two_sum(e.scale, all(-1.0)), scaled(e.expm1, e.scale));
+  }
+
+  static Pair exp(Pair x) { return certified(exp_of(x), x, (x.high >= -620.0) & (x.high <= 709.0)); }
+  static Pair expm1(Pair x) { return certified(expm1_of(x), x, (x.high >= -620.0) & (x.high <= 709.0)); }
+
+  // T-92
+
+  /// log w, and log(1 + f) instead where `f_given` and w lies in [sqrt(1/2), sqrt 2).
+  static Pair log_of(Pair w, Pair f, I f_given) {
+    constexpr std::uint64_t root_of_half_bits = 0x3fe6a09e667f3bcd, bias = std::uint64_t{1024} << 52;
+    const N place = (__builtin_bit_cast(N, w.high) + (bias - root_of_half_bits)) >> 52;  // 1024 + e
+    const D e =
+        from_bits(__builtin_bit_cast(I, place) + __builtin_bit_cast(std::int64_t, to_integer)) - (to_integer + 1024.0);
+    const Pair m = scaled(w, from_bits(__builtin_bit_cast(I, (2047 - place) << 52)));
+    const Pair g = choose(f_given & (e == 0.0), f, fast_two_sum(m.high - 1.0, m.low));
+    const Pair s = quotient(g, sum(all(2.0), g));
+    const Pair log_m = product(s, polynomial(product(s, s), log_series));
+    return sum(product(e, all(ln2)), log_m);
+  }
+  static Pair log1p_of(Pair x) { return log_of(sum(all(1.0), x), x, ~I{}); }
+
+  static Pair log(Pair x) { return certified(log_of(x, x, I{}), x, (x.high > 0.0) & (x.high <= 0x1p1000)); }
+  static Pair log1p(Pair x) { return certified(log1p_of(x), x, (x.high > -1.0) & (x.high <= 0x1p1000)); }
+
+  static Pair tanh(Pair x) {
+    const Pair q = expm1_of(scaled(at_most(abs(x), 40.0), all(2.0)));
+    return certified(with_sign(quotient(q, sum(all(2.0), q)), x.high), x);
+  }
+
+  /// e^-|x|, and e^-620 for less.
+  static Pair decay(Pair x) { return exp_of(with_sign(at_most(abs(x), 620.0), all(-1.0))); }
+
+  static Pair sigmoid_of(Pair x) {
+    const Pair e = decay(x);
+    return quotient(choose(x.high < 0.0, e, {all(1.0), D{}}), sum(all(1.0), e));
+  }
+  static Pair sigmoid(Pair x) { return certified(sigmoid_of(x), x, x.high >= -620.0); }
+
+  static Pair softplus(Pair x) {
+    const Pair y = sum(choose(x.high > 0.0, x, {D{}, D{}}), log1p_of(decay(x)));
+    return certified(y, x, (x.high >= -620.0) & (x.high <= 0x1p1000));
+  }
+
+  // T-93
+
+  struct Angle {
+    I quarter;  ///< in its last two bits
+    Pair rest;
+  };
+
+  static Angle reduced_angle(Pair x) {
+    const D shifted = fma(x.high, all(two_over_pi[0]), all(to_integer)), n = shifted - to_integer;
+    const Pair a = two_sum(x.high - n * half_pi_parts[0], -(n * half_pi_parts[1]));
+    const Pair b = two_sum(a.high, x.low);
+    const Pair c = two_sum(b.high, -(n * half_pi_parts[2]));
+    const D low = c.low + (b.low + fma(-n, all(half_pi_parts[3]), a.low));
+    return {bits(shifted), two_sum(c.high, low)};
+  }
+
+  static Pair sin_of_quarter(Pair x, Angle angle, std::int64_t quarters) {
+    const I quarter = angle.quarter + quarters, odd = (quarter & 1) != 0;
+    const Pair z = product(angle.rest, angle.rest);
+    constexpr std::size_t pairs = sizeof sin_series.high / sizeof(double);
+    constexpr std::size_t singles = sizeof sin_series.single / sizeof(double);
+    const auto of = [odd](double sine, double cosine) { return odd ? all(cosine) : all(sine); };
+    D tail = of(sin_series.single[singles - 1], cos_series.single[singles - 1]);
+    for (std::size_t j = singles - 1; j-- > 0;)
+      tail = fma(tail, z.high, of(sin_series.single[j], cos_series.single[j]));
+    Pair value = {tail, D{}};
+    for (std::size_t j = pairs; j-- > 0;) {
+      value = step({of(sin_series.high[j], cos_series.high[j]), of(sin_series.low[j], cos_series.low[j])}, z, value);
+    }
+    const Pair y = product(choose(odd, {all(1.0), D{}}, angle.rest), value);
+    return certified(with_sign(y, from_bits(quarter << 62)), x, abs(x.high) <= 0x1p20);
+  }
+
+  static Pair sin(Pair x) { return sin_of_quarter(x, reduced_angle(x), 0); }
+  static Pair cos(Pair x) { return sin_of_quarter(x, reduced_angle(x), 1); }
+
+  // T-94
+
+  /// erf of |x|.
+  static Pair erf_of_size(Pair x) {
+    const Pair a = at_most(abs(x), (erf_pieces - 1) / erf_pieces_a_unit);
+    const D shifted = fma(a.high, all(erf_pieces_a_unit), all(to_integer));
+    const Pair t = {a.high - (shifted - to_integer) * (1.0 / erf_pieces_a_unit), a.low};
+    constexpr std::int64_t columns = 2 * erf_pairs + erf_singles;
+    const I row = (bits(shifted) & 0xffff) * columns;
+    const auto column = [row](std::size_t j) { return Set::gather(erf_table[0] + j, row); };
+    D tail = column(columns - 1);
+    for (std::size_t j = columns - 1; j-- > 2 * erf_pairs;) tail = fma(tail, t.high, column(j));
+    Pair value = {tail, D{}};
+    for (std::size_t j = erf_pairs; j-- > 0;) value = any_step({column(j), column(erf_pairs + j)}, t, value);
+    return fast_two_sum(value.high, value.low);
+  }
+
+  static Pair erf(Pair x) { return certified(with_sign(erf_of_size(x), x.high), x); }
+
+  static Pair gelu(Pair x) {
+    const Pair e = with_sign(erf_of_size(product(x, all(root_of_half))), x.high);
+    return certified(product(scaled(x, all(0.5)), sum(all(1.0), e)), x, abs(x.high) <= 0x1p1000);
+  }
+
+  /// x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)).
+  static Pair gelu_tanh(Pair x) {
+    const Pair a = at_most(abs(x), 64.0);
+    const Pair line = any_step(all(gelu_line), product(a, a), all(gelu_cube));
+    const Pair share = sigmoid_of(with_sign(product(a, line), x.high));
+    return certified(product(x, share), x, abs(x.high) <= 0x1p1000);
+  }
+
+  // T-90
+
+  static Pair sqrt(Pair x) {
+    return certified(choose(x.high == 0.0, x, square_root(x)), x, (x.high >= 0.0) & (x.high <= 0x1p1000));
+  }
+  static Pair reciprocal(Pair x) {
+    const I domain = (abs(x.high) > 0.0) & (abs(x.high) <= 0x1p900);
+    return certified(quotient({all(1.0), D{}}, x), x, domain);
+  }
+
+  /// Whole vectors, and one that is filled up at the end.
+  template <Pair (*function)(Pair)>
+  static void loop(const double* x_high, const double* x_low, std::size_t count, double* y_high, double* y_low) {
+    constexpr std::size_t lanes = Set::lanes;
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      const Pair y = function({A::load(x_high + i), A::load(x_low + i)});
+      A::store(y.high, y_high + i);
+      A::store(y.low, y_low + i);
+    }
+    if (i == count) return;
+    Pair x = {D{}, D{}};
+    __builtin_memcpy(&x.high, x_high + i, (count - i) * sizeof(double));
+    __builtin_memcpy(&x.low, x_low + i, (count - i) * sizeof(double));
+    const Pair y = function(x);
+    __builtin_memcpy(y_high + i, &y.high, (count - i) * sizeof(double));
+    __builtin_memcpy(y_low + i, &y.low, (count - i) * sizeof(double));
+  }
+};
+
+template <class Set>
+constexpr DoubleDoubleKernels double_double_kernels(const char* name) {
+  using M = DoubleDoubleMethods<Set>;
+  return {name,
+          {&M::template loop<&M::exp>, &M::template loop<&M::expm1>, &M::template loop<&M::log>,
+           &M::template loop<&M::log1p>, &M::template loop<&M::tanh>, &M::template loop<&M::sigmoid>,
+           &M::template loop<&M::softplus>, &M::template loop<&M::sin>, &M::template loop<&M::cos>,
+           &M::template loop<&M::erf>, &M::template loop<&M::gelu>, &M::template loop<&M::gelu_tanh>,
+           &M::template loop<&M::sqrt>, &M::template loop<&M::reciprocal>}};
+}
+
+}  // namespace
+}  // namespace driftbound::num
