@@ -20,52 +20,125 @@ constexpr int spare_bits = 2;
 /// Integers below 2^50 are one digit; each digit more holds 40 bits, the highest of several 42.
 constexpr int bits_of_one_digit = 50, bits_of_highest_digit = 42;
 constexpr int most_row_bits = 2 * limb_bits + bits_of_highest_digit;
-
 /// Integers of at most 2^104 come out of ResidueKernels::combine without a rest.
 constexpr int bits_without_rest = 104;
+/// With fewer, rounding to integers could make a norm larger than its margin holds.
+constexpr int fewest_bits = 30;
+/// What rounding high + low to an integer moves it by at most.
+constexpr double cut_off = 0.5 + 0x1p-12;
+constexpr double upward = 1.0 + 0x1p-48;
 
-std::size_t digits_for(int bits) {
-  if (bits <= bits_of_one_digit) return 1;
-  return bits <= limb_bits + bits_of_highest_digit ? 2 : 3;
+std::size_t digits_for(const ResidueRow& row) {
+  if (row.error == 0.0 && row.bits <= bits_of_one_digit) return 1;
+  return row.bits <= limb_bits + bits_of_highest_digit ? 2 : 3;
 }
 
-/// Integers elements[l] * factor as `count` digits base 2^40, `step` apart.
-void store_digits(const float* elements, std::size_t length, double factor, std::size_t count, std::size_t step,
-                  double* digits) {
-  for (std::size_t l = 0; l < length; ++l) digits[l] = static_cast<double>(elements[l]) * factor;
-  for (std::size_t i = count; i-- > 1;) {
-    const double unit = std::ldexp(1.0, limb_bits * static_cast<int>(i)), inverse = 1.0 / unit;
-    for (std::size_t l = 0; l < length; ++l) {
-      const double digit = (digits[l] * inverse + 0x1.8p52) - 0x1.8p52;  // to the nearest integer
-      digits[i * step + l] = digit;
-      digits[l] -= digit * unit;
-    }
+/// count elements, step apart, side by side at `target`.
+template <class Real, class Target>
+void gather(const Real* source, std::ptrdiff_t step, std::size_t count, Target* target) {
+  if (step == 1) {
+    std::copy_n(source, count, target);
+  } else {
+    for (std::size_t l = 0; l < count; ++l) target[l] = source[static_cast<std::ptrdiff_t>(l) * step];
   }
 }
 
+/// A row that fits nothing.
+constexpr ResidueRow no_row = {1.0, most_row_bits + 1, 0.0, false};
+
+/// Float32 numbers as integers.
+ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<std::int16_t>& units) {
+  const ExactKernels& exact = fastest_exact_kernels();
+  const double squares = exact.squares(elements, length);
+  if (!std::isfinite(squares)) return no_row;
+  if (squares == 0.0) return {};
+  const int exponent = scale_exponent(squares);
+  units.assign(length, no_unit);
+  const std::int32_t lowest = exact.lower_units(elements, length, exponent, units.data());
+  const int bits = std::max(0, -lowest);
+  return {power_of_two(exponent + lowest), bits, 0.0, bits <= most_row_bits};
+}
+
+/// Numbers cut off `bits` below their norm.
+ResidueRow row_of_pairs(const double* high, std::size_t length, int bits) {
+  constexpr std::size_t chains = 8;
+  double sums[chains] = {}, squares = 0.0;
+  for (std::size_t l = 0; l + chains <= length; l += chains)
+    for (std::size_t i = 0; i < chains; ++i) sums[i] += high[l + i] * high[l + i];
+  for (std::size_t l = length / chains * chains; l < length; ++l) squares += high[l] * high[l];
+  for (const double sum : sums) squares += sum;
+  if (!(squares >= 0x1p-800 && squares <= 0x1p800)) return no_row;
+  const double scale = power_of_two(scale_exponent(squares) - bits);
+  return {scale, bits, cut_off * scale, true};
+}
+
+/// Rows that know how to measure themselves and to lie side by side in double.
+struct FloatSource {
+  const FloatRows& rows;
+  std::vector<float> elements;
+  std::vector<std::int16_t> units;
+
+  explicit FloatSource(const FloatRows& source) : rows(source), elements(source.length) {}
+  const float* first(std::size_t row) const { return rows.data + static_cast<std::ptrdiff_t>(row) * rows.row_step; }
+  ResidueRow measure(std::size_t row) {
+    gather(first(row), rows.step, rows.length, elements.data());
+    return row_of_floats(elements.data(), rows.length, units);
+  }
+  bool read(std::size_t row, double* high, double*) const {
+    gather(first(row), rows.step, rows.length, high);
+    return false;
+  }
+};
+
+struct PairSource {
+  const PairRows& rows;
+  int most_bits;
+  std::vector<double> high;
+  std::vector<float> elements;
+  std::vector<std::int16_t> units;
+
+  PairSource(const PairRows& source, int bits)
+      : rows(source), most_bits(bits), high(source.length), elements(source.length) {}
+  const double* first(const double* data, std::size_t row) const {
+    return data + static_cast<std::ptrdiff_t>(row) * rows.row_step;
+  }
+  bool has_low(std::size_t row) const {
+    const double* const low = rows.low == nullptr ? nullptr : first(rows.low, row);
+    for (std::size_t l = 0; low != nullptr && l < rows.length; ++l)
+      if (low[static_cast<std::ptrdiff_t>(l) * rows.step] != 0.0) return true;
+    return false;
+  }
+  bool are_floats() {
+    bool all = true;
+    for (std::size_t l = 0; l < rows.length; ++l) {
+      elements[l] = static_cast<float>(high[l]);
+      all = all && static_cast<double>(elements[l]) == high[l];
+    }
+    return all;
+  }
+  ResidueRow measure(std::size_t row) {
+    gather(first(rows.high, row), rows.step, rows.length, high.data());
+    if (has_low(row) || !are_floats()) return row_of_pairs(high.data(), rows.length, most_bits);
+    const ResidueRow exact = row_of_floats(elements.data(), rows.length, units);
+    return exact.bits <= most_bits ? exact : row_of_pairs(high.data(), rows.length, most_bits);
+  }
+  bool read(std::size_t row, double* target, double* low) const {
+    gather(first(rows.high, row), rows.step, rows.length, target);
+    if (rows.low == nullptr) return false;
+    gather(first(rows.low, row), rows.step, rows.length, low);
+    return true;
+  }
+};
+
 /// One row of a left panel: [chunk, row, step].
-void store_left(const std::vector<std::uint8_t>& bytes, std::size_t row, std::uint8_t* panel) {
-  for (std::size_t l = 0; l < bytes.size(); l += residue_steps)
-    std::memcpy(panel + l * residue_rows + row * residue_steps, bytes.data() + l, residue_steps);
+void store_left(const std::uint8_t* bytes, std::size_t length, std::size_t row, std::uint8_t* panel) {
+  for (std::size_t l = 0; l < length; l += residue_steps)
+    std::memcpy(panel + l * residue_rows + row * residue_steps, bytes + l, residue_steps);
 }
 
 /// One row of a right panel: [chunk, step / 4, row, step % 4].
-void store_right(const std::vector<std::uint8_t>& bytes, std::size_t row, std::uint8_t* panel) {
-  for (std::size_t l = 0; l < bytes.size(); l += 4)
-    std::memcpy(panel + l * residue_rows + row * 4, bytes.data() + l, 4);
-}
-
-const float* row_of(const FloatRows& source, std::size_t row) {
-  return source.data + static_cast<std::ptrdiff_t>(row) * source.row_step;
-}
-
-/// The elements of a row side by side, in `memory` where they are not so already.
-const float* contiguous(const FloatRows& source, std::size_t row, std::vector<float>& memory) {
-  const float* const elements = row_of(source, row);
-  if (source.step == 1) return elements;
-  memory.resize(source.length);
-  for (std::size_t l = 0; l < source.length; ++l) memory[l] = elements[static_cast<std::ptrdiff_t>(l) * source.step];
-  return memory.data();
+void store_right(const std::uint8_t* bytes, std::size_t length, std::size_t row, std::uint8_t* panel) {
+  for (std::size_t l = 0; l < length; l += 4) std::memcpy(panel + l * residue_rows + row * 4, bytes + l, 4);
 }
 
 }  // namespace
@@ -77,69 +150,66 @@ int most_residue_bits() {
 ResidueOperand::ResidueOperand(const FloatRows& rows, Side side, int threads, int other_bits,
                                const ResidueKernels& kernels)
     : kernels_(&kernels), side_(side), rows_(rows.rows), length_(rows.length) {
+  make(FloatSource(rows), threads, other_bits);
+}
+
+ResidueOperand::ResidueOperand(const PairRows& rows, Side side, int threads, int other_bits, int most_bits,
+                               const ResidueKernels& kernels)
+    : kernels_(&kernels), side_(side), rows_(rows.rows), length_(rows.length) {
+  if (most_bits < fewest_bits || most_bits > most_row_bits)
+    throw InvalidArgument("product by residues: most_bits = " + std::to_string(most_bits) + "; give " +
+                          std::to_string(fewest_bits) + " to " + std::to_string(most_row_bits));
+  make(PairSource(rows, most_bits), threads, other_bits);
+}
+
+template <class Source>
+void ResidueOperand::make(const Source& source, int threads, int other_bits) {
   require_sound_environment();
   if (length_ > longest_residue_row)
     throw InvalidArgument("product by residues: rows of " + std::to_string(length_) +
                           " elements; at most 2^16 are supported");
-  const std::size_t padded = 2 * pairs() * residue_rows;
-  scales_.assign(padded, 1.0);
-  row_bits_.assign(padded, 0);
-  bits_of_pairs_.assign(pairs(), 0);
-  const auto for_each = [&](std::size_t count, auto&& f) {
-    parallel_for(static_cast<std::int64_t>(count), threads, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i) f(static_cast<std::size_t>(i));
+  const std::size_t padded = 2 * pairs() * residue_rows, length = chunks() * residue_steps;
+  row_.assign(padded, {});
+  const auto for_rows = [&](auto&& f) {
+    parallel_for(static_cast<std::int64_t>(rows_), threads, [&](std::int64_t first, std::int64_t last) {
+      Source own = source;
+      for (std::int64_t i = first; i < last; ++i) f(own, static_cast<std::size_t>(i));
     });
   };
-  for_each(pairs(), [&](std::size_t p) { measure(rows, p); });
-  for (const int bits : bits_of_pairs_) bits_ = std::max(bits_, bits);
-  kept_ = moduli_for(std::min(bits_ + other_bits + spare_bits, most_residue_bits()));
-  fits_ = bits_ <= most_row_bits;
-  if (!fits_) return;
-  residues_ = std::make_unique_for_overwrite<std::uint8_t[]>(pairs() * pair_size());
-  for_each(2 * pairs(), [&](std::size_t panel) { reduce(rows, panel); });
-}
-
-void ResidueOperand::measure(const FloatRows& source, std::size_t pair) {
-  const ExactKernels& exact = fastest_exact_kernels();
-  std::vector<float> memory;
-  std::vector<std::int16_t> units(length_);
-  const std::size_t first = pair * 2 * residue_rows, last = std::min(first + 2 * residue_rows, rows_);
-  for (std::size_t row = first; row < last; ++row) {
-    const float* const elements = contiguous(source, row, memory);
-    const double squares = exact.squares(elements, length_);
-    if (!std::isfinite(squares)) {
-      row_bits_[row] = most_row_bits + 1;
-    } else if (squares > 0.0) {
-      const int exponent = scale_exponent(squares);
-      units.assign(length_, no_unit);
-      const std::int32_t lowest = exact.lower_units(elements, length_, exponent, units.data());
-      scales_[row] = power_of_two(exponent + lowest);
-      row_bits_[row] = std::max(0, -lowest);
-    }
-    bits_of_pairs_[pair] = std::max(bits_of_pairs_[pair], row_bits_[row]);
+  for_rows([&](Source& own, std::size_t i) { row_[i] = own.measure(i); });
+  bits_of_pairs_.assign(pairs(), 0);
+  for (std::size_t i = 0; i < padded; ++i) {
+    int& bits = bits_of_pairs_[i / (2 * residue_rows)];
+    bits = std::max(bits, row_[i].bits);
+    bits_ = std::max(bits_, bits);
+    fits_ = fits_ && row_[i].fits;
+    is_exact_ = is_exact_ && row_[i].error == 0.0;
+    scales_.push_back(row_[i].scale);
   }
+  if (!fits_) return;
+  kept_ = moduli_for(std::min(bits_ + other_bits + spare_bits, most_residue_bits()));
+  residues_ = std::make_unique_for_overwrite<std::uint8_t[]>(pairs() * pair_size());
+  parallel_for(static_cast<std::int64_t>(padded), threads, [&](std::int64_t first, std::int64_t last) {
+    std::vector<double> high(length), low(length), digits(most_digits * length);
+    std::vector<std::uint8_t> bytes(length);
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      if (i >= rows_) std::fill(high.begin(), high.end(), 0.0);
+      const bool has_low = i < rows_ && source.read(i, high.data(), low.data());
+      store(i, high.data(), has_low && row_[i].error > 0.0 ? low.data() : nullptr, digits.data(), bytes.data());
+    }
+  });
 }
 
-void ResidueOperand::reduce(const FloatRows& source, std::size_t panel) {
-  const std::size_t length = chunks() * residue_steps;
-  const auto residues = side_ == Side::left ? kernels_->left_residues : kernels_->right_residues;
-  std::vector<float> memory;
-  std::vector<double> digits;
-  std::vector<std::uint8_t> bytes(length);
-  for (std::size_t r = 0; r < residue_rows; ++r) {
-    const std::size_t row = panel * residue_rows + r, count = digits_for(row_bits_[row]);
-    digits.assign(count * length, 0.0);
-    if (row < rows_)
-      store_digits(contiguous(source, row, memory), length_, 1.0 / scales_[row], count, length, digits.data());
-    for (std::size_t s = 0; s < kept_; ++s) {
-      std::uint8_t* const target = residues_.get() + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
-      residues(digits.data(), count, length, residue_basis(kept_).modulus[s], bytes.data());
-      if (side_ == Side::left) {
-        store_left(bytes, r, target);
-      } else {
-        store_right(bytes, r, target);
-      }
-    }
+void ResidueOperand::store(std::size_t row, const double* high, const double* low, double* digits,
+                           std::uint8_t* bytes) {
+  const std::size_t length = chunks() * residue_steps, panel = row / residue_rows, count = digits_for(row_[row]);
+  const bool is_left = side_ == Side::left;
+  kernels_->digits(high, low, length, 1.0 / row_[row].scale, count, digits);
+  for (std::size_t s = 0; s < kept_; ++s) {
+    std::uint8_t* const target = residues_.get() + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
+    (is_left ? kernels_->left_residues : kernels_->right_residues)(digits, count, length,
+                                                                   residue_basis(kept_).modulus[s], bytes);
+    (is_left ? store_left : store_right)(bytes, length, row % residue_rows, target);
   }
 }
 
@@ -147,17 +217,15 @@ namespace {
 
 class ResidueMultiplication {
 public:
-  ResidueMultiplication(const ResidueOperand& a, const ResidueOperand& b, ExactProduct& result)
-      : a_(a), b_(b), result_(result), kernels_(a.kernels()) {}
+  ResidueMultiplication(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums)
+      : a_(a),
+        b_(b),
+        sums_(sums),
+        kernels_(a.kernels()),
+        root_(std::sqrt(static_cast<double>(a.length())) * upward),
+        is_exact_(a.is_exact() && b.is_exact()) {}
 
-  void run(int threads) {
-    const std::size_t size = a_.rows() * b_.rows();
-    result_.rows = a_.rows();
-    result_.columns = b_.rows();
-    result_.high.resize(size);
-    result_.low.resize(size);
-    has_radii_ = a_.bits() + b_.bits() > bits_without_rest;
-    result_.radius.assign(has_radii_ ? size : 0, 0.0);
+  void run(int threads) const {
     // Right pairs whose residues stay in the second cache while left ones pass by, and lefts of one task.
     constexpr std::size_t rights = 4, lefts = 8;
     const std::size_t groups = (b_.pairs() + rights - 1) / rights, tasks = (a_.pairs() + lefts - 1) / lefts;
@@ -196,33 +264,60 @@ private:
   void store(std::size_t i, std::size_t j, const Memory& memory) const {
     const std::size_t first = j * residue_rows, count = std::min(residue_rows, b_.rows() - first);
     for (std::size_t r = 0; r < residue_rows && i * residue_rows + r < a_.rows(); ++r) {
-      const std::size_t place = (i * residue_rows + r) * b_.rows() + first, source = r * residue_rows;
-      std::copy_n(memory.high.data() + source, count, result_.high.data() + place);
-      std::copy_n(memory.low.data() + source, count, result_.low.data() + place);
-      if (!has_radii_) continue;
-      for (std::size_t c = 0; c < count; ++c) result_.radius[place + c] = memory.rest[source + c] * (1.0 + 0x1p-50);
+      const std::size_t row = i * residue_rows + r, place = row * b_.rows() + first, source = r * residue_rows;
+      std::copy_n(memory.high.data() + source, count, sums_.high + place);
+      std::copy_n(memory.low.data() + source, count, sums_.low + place);
+      if (sums_.radius == nullptr) continue;
+      for (std::size_t c = 0; c < count; ++c)
+        sums_.radius[place + c] = (memory.rest[source + c] + error_of(row, first + c)) * upward;
     }
   }
 
+  /// What integers in place of numbers make of a sum at most (T-101).
+  double error_of(std::size_t row, std::size_t column) const {
+    if (is_exact_) return 0.0;
+    const ResidueRow &a = a_.row(row), &b = b_.row(column);
+    return root_ * (a.error * (norm_of(b) + root_ * b.error) + norm_of(a) * b.error);
+  }
+  static double norm_of(const ResidueRow& row) { return row.bits == 0 ? 0.0 : std::ldexp(row.scale, row.bits); }
+
   const ResidueOperand& a_;
   const ResidueOperand& b_;
-  ExactProduct& result_;
+  const ResidueSums& sums_;
   const ResidueKernels& kernels_;
-  bool has_radii_ = false;
+  double root_;
+  bool is_exact_;
 };
 
 }  // namespace
 
-bool residue_product(const ResidueOperand& a, const ResidueOperand& b, ExactProduct& result, int threads) {
+bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b) {
+  return a.fits() && b.fits() &&
+         moduli_for(a.bits() + b.bits() + spare_bits) <= std::min(a.moduli_kept(), b.moduli_kept());
+}
+
+void residue_product(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums, int threads) {
   require_sound_environment();
   if (a.side() != Side::left || b.side() != Side::right || &a.kernels() != &b.kernels())
     throw InvalidArgument("product by residues: it takes a left and a right operand made for the same kernels");
   if (a.length() != b.length())
     throw InvalidArgument("product by residues: rows of " + std::to_string(a.length()) + " and of " +
                           std::to_string(b.length()) + " elements; their lengths must be the same");
-  if (!a.fits() || !b.fits()) return false;
-  if (moduli_for(a.bits() + b.bits() + spare_bits) > std::min(a.moduli_kept(), b.moduli_kept())) return false;
-  ResidueMultiplication(a, b, result).run(threads);
+  if (!has_residue_product(a, b)) throw InvalidArgument("product by residues: the operands have none");
+  ResidueMultiplication(a, b, sums).run(threads);
+}
+
+bool residue_product(const ResidueOperand& a, const ResidueOperand& b, ExactProduct& result, int threads) {
+  if (!has_residue_product(a, b)) return false;
+  const std::size_t size = a.rows() * b.rows();
+  result.rows = a.rows();
+  result.columns = b.rows();
+  result.high.resize(size);
+  result.low.resize(size);
+  const bool has_rest = a.bits() + b.bits() > bits_without_rest;
+  result.radius.assign(has_rest || !a.is_exact() || !b.is_exact() ? size : 0, 0.0);
+  residue_product(a, b, {result.high.data(), result.low.data(), result.radius.empty() ? nullptr : result.radius.data()},
+                  threads);
   return true;
 }
 

@@ -16,22 +16,46 @@ int most_residue_bits();
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
 
-/// Rows of float32 numbers as integers modulo small numbers. Row i is 2^unit(i) times a row of integers whose 2-norm is
-/// at most 2^bits(i). A matrix of weights is made ready once.
+/// Rows of numbers high + low in memory, |low| at most half a unit in the last place of high: element l of row i lies
+/// at [i * row_step + l * step] of both. `low` may be null: zeros.
+struct PairRows {
+  const double* high = nullptr;
+  const double* low = nullptr;
+  std::size_t rows = 0, length = 0;
+  std::ptrdiff_t row_step = 0, step = 1;
+};
+
+/// How a row became integers n: |x_l - 2^unit n_l| <= error for its numbers x, |n| <= 2^bits (2-norm).
+struct ResidueRow {
+  double scale = 1.0;  ///< 2^unit
+  int bits = 0;
+  double error = 0.0;  ///< 0 where every x is 2^unit times an integer
+  bool fits = true;
+};
+
+/// Rows of numbers as powers of two times integers, of which residues modulo small numbers are kept. Rows of float32
+/// numbers become integers as they are, those of other numbers are cut off behind `most_bits`. A matrix of weights is
+/// made ready once.
 /// Throws:    InvalidArgument for rows longer than 2^16, or no thread; UnsoundEnvironment
-/// Source:    docs/theory.md T-100
+/// Source:    docs/theory.md T-100, T-101
 class ResidueOperand {
 public:
   /// `other_bits`: bits() of what it will be multiplied with, or more; as many moduli are kept as that takes.
   ResidueOperand(const FloatRows& rows, Side side, int threads, int other_bits, const ResidueKernels& kernels);
+  /// Rows of other than float32 numbers do not fit where their 2-norm is not within 2^-400 and 2^400. most_bits is 30
+  /// to 122.
+  ResidueOperand(const PairRows& rows, Side side, int threads, int other_bits, int most_bits,
+                 const ResidueKernels& kernels);
 
   Side side() const { return side_; }
   std::size_t rows() const { return rows_; }
   std::size_t length() const { return length_; }
   const ResidueKernels& kernels() const { return *kernels_; }
   int bits() const { return bits_; }  ///< the most of any row
-  /// Whether every row is finite and few enough moduli are asked for; else nothing is kept, and products are false.
+  /// Whether every row fits; else nothing is kept, and there are no products.
   bool fits() const { return fits_; }
+  bool is_exact() const { return is_exact_; }  ///< no row has an error
+  const ResidueRow& row(std::size_t i) const { return row_[i]; }
 
   std::size_t moduli_kept() const { return kept_; }
   std::size_t pairs() const { return (rows_ + 2 * residue_rows - 1) / (2 * residue_rows); }  ///< of panels
@@ -44,24 +68,42 @@ public:
   const double* scales(std::size_t panel) const { return scales_.data() + panel * residue_rows; }
 
 private:
-  void measure(const FloatRows& source, std::size_t pair);
-  void reduce(const FloatRows& source, std::size_t panel);
+  template <class Source>
+  void make(const Source& source, int threads, int other_bits);
+  void store(std::size_t row, const double* high, const double* low, double* digits, std::uint8_t* bytes);
 
   const ResidueKernels* kernels_;
   Side side_;
   std::size_t rows_, length_, kept_ = 0;
   int bits_ = 0;
-  bool fits_ = true;
-  std::vector<double> scales_;  ///< 2^unit
-  std::vector<int> row_bits_, bits_of_pairs_;
+  bool fits_ = true, is_exact_ = true;
+  std::vector<ResidueRow> row_;
+  std::vector<double> scales_;  ///< of row_, side by side
+  std::vector<int> bits_of_pairs_;
   std::unique_ptr<std::uint8_t[]> residues_;  ///< [pair, modulus, panel, chunk, ...]
 };
 
-/// y = A B^T as exact_product() gives it: all of it exact but for what high + low cannot hold. False, with `result` as
-/// it was, where an operand does not fit or the two of them together need more moduli than there are or were kept.
-/// Guarantee: proven
-/// Throws:    InvalidArgument for operands of other sides, lengths or kernels; UnsoundEnvironment
-/// Source:    docs/theory.md T-100
+/// Where sums go, [rows of A, rows of B], row-major each. `radius` may be null where both operands are exact and the
+/// sum of their bits is at most 104: it would be 0.
+struct ResidueSums {
+  double* high;
+  double* low;
+  double* radius;
+};
+
+/// Whether products of two operands are possible: both fit, and enough moduli were kept, and exist.
+bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b);
+
+/// y = A B^T: |high + low - y_ij| <= radius; high is high + low rounded to nearest. Of exact operands all of it is
+/// exact but for what high + low cannot hold, else the radius is sqrt(k) times the errors of rows and norms of the
+/// others. Guarantee: proven Throws:    InvalidArgument for operands of other sides, lengths or kernels, or that have
+/// no product;
+///            UnsoundEnvironment
+/// Source:    docs/theory.md T-100, T-101
+void residue_product(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums, int threads);
+
+/// The same for exact operands, as exact_product() gives it. False, with `result` as it was, where they have no
+/// product.
 bool residue_product(const ResidueOperand& a, const ResidueOperand& b, ExactProduct& result, int threads);
 
 }  // namespace driftbound::num

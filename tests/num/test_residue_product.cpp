@@ -17,6 +17,7 @@
 using namespace driftbound;
 using namespace driftbound::num;
 using test::Fixed;
+using test::fixed;
 using test::FloatMatrices;
 using test::FloatMatrix;
 using test::rows_of;
@@ -221,4 +222,149 @@ TEST_CASE("operands that do not belong together, and environments that flush, ar
   CHECK_THROWS_AS(ResidueOperand(rows_of(a), Side::left, 1, 60, kernels), UnsoundEnvironment);
   _mm_setcsr(state);
 #endif
+}
+
+namespace {
+
+/// Rows of numbers high + low.
+struct PairMatrix {
+  std::size_t rows, length;
+  std::vector<double> high, low;
+
+  PairMatrix(std::size_t m, std::size_t k) : rows(m), length(k), high(m * k), low(m * k) {}
+  explicit PairMatrix(const FloatMatrix& x)
+      : rows(x.rows), length(x.length), high(x.values.begin(), x.values.end()), low(high.size()) {}
+  PairRows view() const { return {high.data(), low.data(), rows, length, static_cast<std::ptrdiff_t>(length), 1}; }
+};
+
+PairMatrix pairs_of(FloatMatrices& matrices, const std::string& kind, std::size_t m, std::size_t k) {
+  PairMatrix x(matrices.draw(kind, m, k));
+  const FloatMatrix more = matrices.draw("normal", m, k), least = matrices.draw("normal", m, k);
+  for (std::size_t i = 0; i < x.high.size(); ++i) {
+    const double high = x.high[i];
+    x.high[i] = high + high * 0x1p-26 * static_cast<double>(more.values[i]);
+    x.low[i] = x.high[i] * 0x1p-56 * static_cast<double>(least.values[i]);
+    if (!(x.high[i] + x.low[i] == x.high[i])) x.low[i] = 0.0;
+  }
+  return x;
+}
+
+/// x y as a multiple of 2^-700; what lies below is cut off.
+Fixed times(double x, double y) {
+  const Fixed product = abs(fixed(x)) * abs(fixed(y));
+  const Fixed multiple = product >> 700;
+  return (x < 0) == (y < 0) ? multiple : -multiple;
+}
+
+/// Largest error in units of the radius, and largest radius in units of the product of the norms; infinite where the
+/// radius is exceeded.
+struct Findings {
+  double ratio = 0.0, radius = 0.0;
+};
+
+Findings findings(const PairMatrix& a, const PairMatrix& b, const ResidueKernels& kernels, int bits, int threads = 1) {
+  const ResidueOperand right(b.view(), Side::right, threads, bits, 60, kernels);
+  const ResidueOperand left(a.view(), Side::left, threads, right.bits(), bits, kernels);
+  REQUIRE(has_residue_product(left, right));
+  const std::size_t size = a.rows * b.rows;
+  std::vector<double> high(size), low(size), radius(size);
+  residue_product(left, right, {high.data(), low.data(), radius.data()}, threads);
+  Findings found;
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t j = 0; j < b.rows; ++j) {
+      Fixed sum = 0;
+      double norm_a = 0.0, norm_b = 0.0;
+      for (std::size_t l = 0; l < a.length; ++l) {
+        const std::size_t x = i * a.length + l, y = j * b.length + l;
+        sum += times(a.high[x], b.high[y]) + times(a.high[x], b.low[y]) + times(a.low[x], b.high[y]) +
+               times(a.low[x], b.low[y]);
+        norm_a = std::hypot(norm_a, a.high[x]);
+        norm_b = std::hypot(norm_b, b.high[y]);
+      }
+      const std::size_t place = i * b.rows + j;
+      const Fixed error = abs(fixed(high[place]) + fixed(low[place]) - sum);
+      if (!(high[place] + low[place] == high[place]) || error > fixed(radius[place]))
+        found.ratio = std::numeric_limits<double>::infinity();
+      if (radius[place] == 0.0) continue;
+      found.ratio = std::max(found.ratio, error.convert_to<double>() / fixed(radius[place]).convert_to<double>());
+      found.radius = std::max(found.radius, radius[place] / (norm_a * norm_b));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("numbers of two doubles are cut off where they were to be, and the radius says so (T-101)") {
+  FloatMatrices matrices(27);
+  for (const std::string& kind : FloatMatrices::kinds()) {
+    if (kind == "subnormal" || kind == "huge" || kind == "largest") continue;  // beyond the integers of this test
+    for (const std::size_t k : {1u, 67u}) {
+      const PairMatrix a = pairs_of(matrices, kind, 7, k), b(matrices.draw("normal", 35, k));
+      const PairMatrix c = pairs_of(matrices, "normal", 5, k);
+      for (const ResidueKernels* kernels : usable_residue_kernels()) {
+        CAPTURE(kernels->name);
+        CAPTURE(kind);
+        CAPTURE(k);
+        for (const int bits : {30, 50, 82, 83, 100}) {
+          CAPTURE(bits);
+          const Findings one = findings(a, b, *kernels, bits), two = findings(a, c, *kernels, std::min(bits, 90));
+          CHECK(one.ratio <= 1.0);
+          CHECK(two.ratio <= 1.0);
+          CHECK(one.radius <= std::ldexp(4.0 * std::sqrt(static_cast<double>(k)), -bits));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the radius of numbers cut off is reached but for how norms are rounded up") {
+  constexpr std::size_t k = 256;
+  PairMatrix a(1, k), b(1, k);
+  std::fill(a.high.begin(), a.high.end(), 0.9999 + 0x1.8p-51 - 0x1p-52);
+  std::fill(b.high.begin(), b.high.end(), static_cast<double>(0.9999f));
+  double closest = 0.0;
+  for (int bits = 40; bits < 60; ++bits) {
+    const Findings found = findings(a, b, *usable_residue_kernels().back(), bits);
+    CHECK(found.ratio <= 1.0);
+    closest = std::max(closest, found.ratio);
+  }
+  CHECK_APPROACH("T-101", closest, 0.999);
+}
+
+TEST_CASE("pairs that are float32 numbers stay exact, with strides too") {
+  FloatMatrices matrices(28);
+  const FloatMatrix source = matrices.draw("normal", 40, 30), weights = matrices.draw("normal", 5, 40);
+  FloatMatrix transposed(30, 40);
+  for (std::size_t i = 0; i < 30; ++i)
+    for (std::size_t l = 0; l < 40; ++l) transposed.values[i * 40 + l] = source.values[l * 30 + i];
+  const PairMatrix a(source), b(weights);
+  const ResidueKernels& kernels = *usable_residue_kernels().back();
+  const ResidueOperand right(b.view(), Side::right, 1, 70, 70, kernels);
+  const ResidueOperand left({a.high.data(), nullptr, 30, 40, 1, 30}, Side::left, 1, right.bits(), 70, kernels);
+  ExactProduct y;
+  REQUIRE(residue_product(left, right, y, 1));
+  CHECK(y.radius.empty());
+  CHECK(worst(transposed, weights, y) == 0.0);
+}
+
+TEST_CASE("pairs that are not finite, or far from 1, have no residues") {
+  FloatMatrices matrices(29);
+  const ResidueKernels& kernels = *usable_residue_kernels().back();
+  for (const double bad :
+       {0x1p500, 0x1p-500, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    PairMatrix a(2, 3);
+    std::fill(a.high.begin(), a.high.begin() + 3, bad);
+    CHECK_FALSE(ResidueOperand(a.view(), Side::left, 1, 60, 80, kernels).fits());
+  }
+  const PairMatrix zeros(2, 3);
+  CHECK(ResidueOperand(zeros.view(), Side::left, 1, 60, 80, kernels).fits());
+  CHECK_THROWS_AS(ResidueOperand(zeros.view(), Side::left, 1, 60, 123, kernels), InvalidArgument);
+  const ResidueOperand wide(zeros.view(), Side::left, 1, 60, 80, kernels);
+  PairMatrix many = pairs_of(matrices, "normal", 2, 3);
+  const ResidueOperand right(many.view(), Side::right, 1, 0, 100, kernels);
+  double sums[4];
+  CHECK_THROWS_AS(
+      residue_product(ResidueOperand(many.view(), Side::left, 1, 100, 100, kernels), right, {sums, sums, sums}, 1),
+      InvalidArgument);
 }

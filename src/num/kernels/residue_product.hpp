@@ -39,6 +39,10 @@ struct ResidueBasis {
 struct ResidueKernels {
   const char* name;
 
+  /// (high[l] + low[l]) factor to the nearest integer as `count` digits base 2^40, digits[i * length + l]; `low` may be
+  /// null: zeros. One digit: those numbers are integers, below 2^50.
+  void (*digits)(const double* high, const double* low, std::size_t length, double factor, std::size_t count,
+                 double* digits);
   /// bytes[l] = sum_i digits[i * length + l] 2^(40 i) modulo p: in [0, p) (left) or in [-p/2, p/2] (right, as a signed
   /// byte). length is a multiple of residue_steps.
   void (*left_residues)(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,

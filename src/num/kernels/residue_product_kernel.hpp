@@ -26,6 +26,34 @@ Vector reduced(Vector x, const Modulus& modulus) {
   return fnma(nearest(x, modulus.inverse), Vector::all(modulus.p), x);
 }
 
+/// x less the multiple of `unit` nearest to it, which is digit * unit.
+template <class Vector>
+Vector without(Vector& x, double unit) {
+  const Vector digit = nearest(x, 1.0 / unit);
+  x = fnma(digit, Vector::all(unit), x);
+  return digit;
+}
+
+template <class Vector>
+void digits(const double* high, const double* low, std::size_t length, double factor, std::size_t count,
+            double* digits) {
+  const Vector scale = Vector::all(factor);
+  for (std::size_t l = 0; l < length; l += Vector::lanes) {
+    Vector x = mul(Vector::load(high + l), scale);
+    if (count == 3) without(x, limb * limb).store(digits + 2 * length + l);
+    if (count >= 2) {
+      Vector middle = without(x, limb);
+      if (low != nullptr) {
+        Vector y = mul(Vector::load(low + l), scale);
+        middle = add(middle, without(y, limb));
+        x = add(x, y);
+      }
+      middle.store(digits + length + l);
+    }
+    nearest(x, 1.0).store(digits + l);
+  }
+}
+
 template <class Vector, bool is_left>
 void residues(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
               std::uint8_t* bytes) {
@@ -137,7 +165,7 @@ void combine(const std::int32_t* sums, std::size_t step, const ResidueBasis& bas
 
 template <class Vector>
 constexpr ResidueKernels residue_kernels(const char* name, decltype(ResidueKernels::multiply) multiply) {
-  return {name, &residues<Vector, true>, &residues<Vector, false>, multiply, &combine<Vector>};
+  return {name, &digits<Vector>, &residues<Vector, true>, &residues<Vector, false>, multiply, &combine<Vector>};
 }
 
 }  // namespace
