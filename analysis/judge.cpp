@@ -106,10 +106,11 @@ bool any_open(const Trace& trace, const References& references, const Bounds& bo
 
 /// References by the policy and, where they leave a verdict open, once more with radii far smaller than the policy
 /// asks of values without an error: a computed value may equal the exact one while its bound is tiny.
-References sharp_references(const Graph& graph, const Trace& trace, const Bounds& bounds, PrecisionPolicy policy) {
+References sharp_references(const ReferenceMaker& maker, const Trace& trace, const Bounds& bounds,
+                            PrecisionPolicy policy) {
   constexpr double sharper = 0x1p-360;
   const auto evaluate = [&] {
-    return References{certified_reference(graph, trace.inputs, policy, &trace), local_reference(graph, trace, policy)};
+    return References{maker.accumulated(trace.inputs, policy, &trace), maker.local(trace, policy)};
   };
   References references = evaluate();
   if (any_open(trace, references, bounds)) {
@@ -184,12 +185,13 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));
+  const ReferenceMaker reference_maker(graph);
   Judgement judgement;
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
     const Bounds bounds = wanted_bounds(bounder, part, options);
-    const References references = sharp_references(graph, part, bounds, options.precision);
+    const References references = sharp_references(reference_maker, part, bounds, options.precision);
     const Reference& accumulated = references.accumulated;
     comparer.add(layout, part, accumulated, references.local, bounds, first);
     if (options.keep_reference) options.keep_reference(accumulated, first, count);

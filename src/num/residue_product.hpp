@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "num/exact_product.hpp"
+#include "num/pair_rows.hpp"
 #include "num/residue_kernels.hpp"
 
 namespace driftbound::num {
@@ -15,15 +16,6 @@ int most_residue_bits();
 
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
-
-/// Rows of numbers high + low in memory, |low| at most half a unit in the last place of high: element l of row i lies
-/// at [i * row_step + l * step] of both. `low` may be null: zeros.
-struct PairRows {
-  const double* high = nullptr;
-  const double* low = nullptr;
-  std::size_t rows = 0, length = 0;
-  std::ptrdiff_t row_step = 0, step = 1;
-};
 
 /// How a row became integers n: |x_l - 2^unit n_l| <= error for its numbers x, |n| <= 2^bits (2-norm).
 struct ResidueRow {

@@ -23,12 +23,18 @@ int climb(const PrecisionPolicy& policy, int default_bits, Evaluate evaluate) {
   return bits;
 }
 
+/// How many rows go through a rung together.
+struct BlockSizes {
+  std::size_t smallest, largest, blocks_of_a_thread;
+};
+inline constexpr BlockSizes pair_block = {16, 96, 1}, ball_block = {16, 64, 4};
+
 /// Calls evaluate(block) for blocks of rows, split over threads. No block sees another, and no row of a block another
 /// row of it, so that neither changes a result.
 template <class Evaluate>
-void for_blocks(const std::vector<std::size_t>& rows, int threads, Evaluate evaluate) {
-  constexpr std::size_t smallest = 16, largest = 64;
-  const std::size_t size = std::clamp(rows.size() / (4 * static_cast<std::size_t>(threads)), smallest, largest);
+void for_blocks(const std::vector<std::size_t>& rows, int threads, BlockSizes sizes, Evaluate evaluate) {
+  const std::size_t wanted = sizes.blocks_of_a_thread * static_cast<std::size_t>(threads);
+  const std::size_t size = std::clamp((rows.size() + wanted - 1) / wanted, sizes.smallest, sizes.largest);
   const std::size_t blocks = (rows.size() + size - 1) / size;
   parallel_for(static_cast<std::int64_t>(blocks), threads, [&](std::int64_t first, std::int64_t last) {
     const MpfrRange range;

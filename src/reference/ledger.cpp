@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/pair_kernels.hpp"
+
 namespace driftbound {
 
 namespace {
@@ -54,6 +56,21 @@ void LayerLedger::record(std::span<const std::size_t> rows, const BallTensor& ba
   }
 }
 
+void LayerLedger::record(std::span<const std::size_t> rows, const PairTensor& balls) {
+  std::vector<unsigned char> precise(width_);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const std::size_t first = rows[r] * width_;
+    const ConstPairs row = balls.view().from(r * width_);
+    fastest_pair_kernels().judge(row, computed_ == nullptr ? nullptr : computed_->values.data() + first,
+                                 policy_.error_ratio, policy_.relative_radius, width_, precise.data());
+    for (std::size_t i = 0; i < width_; ++i) {
+      if (decided_at_[first + i] != open) continue;
+      balls_.values[first + i] = {row.hi[i], row.lo[i], Magnitude(row.radius[i])};
+      if (precise[i] != 0) decided_at_[first + i] = pair_bits;
+    }
+  }
+}
+
 bool LayerLedger::is_open(std::size_t row) const {
   const auto first = decided_at_.begin() + static_cast<std::ptrdiff_t>(row * width_);
   return std::find(first, first + static_cast<std::ptrdiff_t>(width_), open) !=
@@ -61,13 +78,20 @@ bool LayerLedger::is_open(std::size_t row) const {
 }
 
 void LayerLedger::close(Reference& reference) {
-  for (const int bits : decided_at_) {
-    if (bits > 0) {
-      ++reference.rungs[bits];
-    } else {
-      ++reference.undecided;
+  int bits = open;
+  std::int64_t run = 0;
+  const auto add_run = [&] {
+    if (run > 0) (bits > 0 ? reference.rungs[bits] : reference.undecided) += run;
+  };
+  for (const int next : decided_at_) {
+    if (next != bits) {
+      add_run();
+      bits = next;
+      run = 0;
     }
+    ++run;
   }
+  add_run();
   reference.layers.push_back(std::move(balls_));
 }
 

@@ -7,6 +7,7 @@
 
 #include "driftbound/reference/reference.hpp"
 #include "reference/ball_tensor.hpp"
+#include "reference/pair_tensor.hpp"
 
 namespace driftbound {
 
@@ -19,6 +20,8 @@ public:
 
   /// Takes the balls of the rows named for the elements that are open. Threads may record different rows at a time.
   void record(std::span<const std::size_t> rows, const BallTensor& balls);
+  /// The same in double-double: what is not precise enough stays open, as it may gain from more bits.
+  void record(std::span<const std::size_t> rows, const PairTensor& balls);
   std::size_t rows() const { return rows_; }
   bool is_open(std::size_t row) const;
   /// Adds the counts of this layer to the reference and moves its balls there.

@@ -1,5 +1,8 @@
 #include "driftbound/reference/reference.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +12,7 @@
 #include "reference/apply.hpp"
 #include "reference/ladder.hpp"
 #include "reference/ledger.hpp"
+#include "reference/pair_apply.hpp"
 
 namespace driftbound {
 
@@ -17,6 +21,11 @@ namespace {
 constexpr int fewest_bits = 64;
 constexpr int starting_bits = 128;
 constexpr int bits_per_product = 8;
+
+// Precision that the caller names is that of balls of any precision.
+bool starts_with_pairs(const PrecisionPolicy& policy) {
+  return policy.initial_bits == 0 && policy.max_bits >= pair_bits;
+}
 
 // What every rounding on the way may cost: more bits for a deeper network.
 int starting_bits_of(const Graph& graph) {
@@ -46,13 +55,43 @@ private:
 };
 
 // Values of a graph as doubles, by ValueId: constants, inputs, and what a trace recorded.
-using KnownValues = std::vector<std::optional<Tensor<double>>>;
+class KnownValues {
+public:
+  explicit KnownValues(std::size_t values) : values_(values, nullptr) {}
 
-KnownValues constants_of(const Graph& graph) {
-  KnownValues values(graph.values.size());
+  const Tensor<double>* operator[](ValueId value) const { return values_[value]; }
+  void see(ValueId value, const Tensor<double>& tensor) { values_[value] = &tensor; }
+  void hold(ValueId value, Tensor<double> tensor) { see(value, held_.emplace_back(std::move(tensor))); }
+
+private:
+  std::vector<const Tensor<double>*> values_;
+  std::deque<Tensor<double>> held_;
+};
+
+// A constant of a graph, and its matrices packed for products of pairs.
+struct Constant {
+  explicit Constant(Tensor<double> values) : numbers(std::move(values)), pairs(numbers) {}
+
+  Tensor<double> numbers;
+  PairTensor pairs;
+  KeptMatrices matrices;
+};
+
+using Constants = std::vector<std::unique_ptr<Constant>>;  // by ValueId
+
+Constants constants_of(const Graph& graph) {
+  Constants constants(graph.values.size());
   for (const Node& node : graph.nodes)
     for (const ValueId input : node.inputs)
-      if (graph.is_constant(input) && !values[input]) values[input] = graph.value(input).constant.to_double();
+      if (graph.is_constant(input) && constants[input] == nullptr)
+        constants[input] = std::make_unique<Constant>(graph.value(input).constant.to_double());
+  return constants;
+}
+
+KnownValues known_constants(const Constants& constants) {
+  KnownValues values(constants.size());
+  for (ValueId value = 0; value < constants.size(); ++value)
+    if (constants[value] != nullptr) values.see(value, constants[value]->numbers);
   return values;
 }
 
@@ -60,7 +99,7 @@ void add_inputs(KnownValues& values, const Graph& graph, const Inputs& inputs) {
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t samples = sample_count(graph, layout, inputs);
   const Inputs evaluation = slice(graph, layout, inputs, 0, samples);
-  for (const ValueId input : graph.inputs) values[input] = evaluation.at(graph.value(input).name).to_double();
+  for (const ValueId input : graph.inputs) values.hold(input, evaluation.at(graph.value(input).name).to_double());
 }
 
 // Shapes of all values, for some of the samples if asked.
@@ -89,7 +128,7 @@ void add_layers(KnownValues& values, const Graph& graph, const Trace& trace, con
     if (element_count(recorded.shape) != element_count(shape))
       throw ShapeMismatch("layer '" + graph.nodes[i].name + "' of the trace has shape " + to_string(recorded.shape) +
                           ", these inputs give " + to_string(shape) + "; slice inputs and trace alike");
-    values[graph.nodes[i].output] = Tensor<double>(shape, std::move(recorded.values));
+    values.hold(graph.nodes[i].output, Tensor<double>(shape, std::move(recorded.values)));
   }
 }
 
@@ -98,7 +137,7 @@ std::vector<LayerLedger> open_ledgers(const Graph& graph, const std::vector<Shap
   std::vector<LayerLedger> ledgers;
   for (const Node& node : graph.nodes)
     ledgers.emplace_back(shapes[node.output], rows.of(node.output),
-                         computed == nullptr ? nullptr : &*(*computed)[node.output], policy);
+                         computed == nullptr ? nullptr : (*computed)[node.output], policy);
   return ledgers;
 }
 
@@ -117,7 +156,7 @@ public:
   Evaluation(const Graph& graph, const KnownValues& known, const Rows& rows, int bits)
       : graph_(graph), known_(known), rows_(rows), bits_(bits), fixed_(graph.values.size()) {
     for (ValueId value = 0; value < graph.values.size(); ++value)
-      if (graph.is_constant(value) && known[value]) fixed_[value].emplace(*known[value], bits);
+      if (graph.is_constant(value) && known[value] != nullptr) fixed_[value].emplace(*known[value], bits);
   }
 
   // Nodes that are the same for every sample; to be called once and first.
@@ -165,6 +204,83 @@ private:
   std::vector<std::optional<BallTensor>> fixed_;
 };
 
+// The node after which no node needs a value, by ValueId.
+std::vector<std::size_t> last_uses(const Graph& graph) {
+  std::vector<std::size_t> last(graph.values.size(), 0);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    last[graph.nodes[i].output] = i;
+    for (const ValueId input : graph.nodes[i].inputs) last[input] = i;
+  }
+  return last;
+}
+
+// The same in double-double.
+class PairEvaluation {
+public:
+  PairEvaluation(const Graph& graph, const Constants& constants, const KnownValues& known, const Rows& rows)
+      : graph_(graph),
+        constants_(constants),
+        known_(known),
+        rows_(rows),
+        last_uses_(last_uses(graph)),
+        fixed_(graph.values.size()) {}
+
+  // Nodes that are the same for every sample; to be called once and first.
+  void evaluate_constants(const std::vector<Shape>& shapes, std::vector<LayerLedger>& ledgers) {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (rows_.varies(node.output)) continue;
+      fixed_[node.output].emplace(apply(node.op, operands_of(node, {}), shapes[node.output], 1));
+      ledgers[i].record(the_only_row, *fixed_[node.output]);
+    }
+  }
+
+  // Nodes that depend on the inputs, for some samples.
+  void evaluate(std::span<const std::size_t> samples, std::vector<LayerLedger>& ledgers) const {
+    const std::vector<Shape> shapes =
+        shapes_of(graph_, known_, rows_.batched() ? std::optional(samples.size()) : std::nullopt);
+    Values values(graph_.values.size());
+    for (const ValueId input : graph_.inputs) {
+      if (rows_.are_samples(input)) {
+        values[input].emplace(*known_[input], samples);
+      } else {
+        values[input].emplace(*known_[input]);
+      }
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!rows_.varies(node.output)) continue;
+      const std::size_t parts = rows_.are_samples(node.output) ? samples.size() : 1;
+      values[node.output].emplace(apply(node.op, operands_of(node, values), shapes[node.output], parts));
+      ledgers[i].record(samples, *values[node.output]);
+      for (const ValueId input : node.inputs)
+        if (last_uses_[input] == i) values[input].reset();
+    }
+  }
+
+private:
+  using Values = std::vector<std::optional<PairTensor>>;
+
+  std::vector<PairInput> operands_of(const Node& node, const Values& values) const {
+    std::vector<PairInput> operands;
+    for (const ValueId input : node.inputs) {
+      if (constants_[input] != nullptr) {
+        operands.push_back({&constants_[input]->pairs, &constants_[input]->matrices});
+      } else {
+        operands.push_back({fixed_[input] ? &*fixed_[input] : &*values.at(input), nullptr});
+      }
+    }
+    return operands;
+  }
+
+  const Graph& graph_;
+  const Constants& constants_;
+  const KnownValues& known_;
+  const Rows& rows_;
+  std::vector<std::size_t> last_uses_;
+  Values fixed_;
+};
+
 std::vector<std::size_t> open_rows(const LayerLedger& ledger) {
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < ledger.rows(); ++row)
@@ -195,6 +311,22 @@ class LocalNode {
 public:
   LocalNode(const Node& node, const KnownValues& known, const Rows& rows) : node_(node), known_(known), rows_(rows) {}
 
+  void evaluate_pairs(std::span<const std::size_t> samples, const Constants& constants, LayerLedger& ledger) const {
+    std::deque<PairTensor> recorded;
+    std::vector<PairInput> operands;
+    for (const ValueId input : node_.inputs) {
+      if (constants[input] != nullptr) {
+        operands.push_back({&constants[input]->pairs, &constants[input]->matrices});
+      } else if (rows_.are_samples(input)) {
+        operands.push_back({&recorded.emplace_back(*known_[input], samples), nullptr});
+      } else {
+        operands.push_back({&recorded.emplace_back(*known_[input]), nullptr});
+      }
+    }
+    const std::size_t parts = rows_.are_samples(node_.output) ? samples.size() : 1;
+    ledger.record(samples, apply(node_.op, operands, shape_for(samples), parts));
+  }
+
   void evaluate(std::span<const std::size_t> samples, int bits, LayerLedger& ledger) const {
     std::vector<BallTensor> operands;
     for (const ValueId input : node_.inputs) {
@@ -206,12 +338,16 @@ public:
     }
     std::vector<const BallTensor*> pointers;
     for (const BallTensor& operand : operands) pointers.push_back(&operand);
-    Shape shape = known_[node_.output]->shape;
-    if (rows_.are_samples(node_.output)) shape.at(0) = static_cast<std::int64_t>(samples.size());
-    ledger.record(samples, apply(node_.op, pointers, shape, bits));
+    ledger.record(samples, apply(node_.op, pointers, shape_for(samples), bits));
   }
 
 private:
+  Shape shape_for(std::span<const std::size_t> samples) const {
+    Shape shape = known_[node_.output]->shape;
+    if (rows_.are_samples(node_.output)) shape.at(0) = static_cast<std::int64_t>(samples.size());
+    return shape;
+  }
+
   const Node& node_;
   const KnownValues& known_;
   const Rows& rows_;
@@ -231,12 +367,25 @@ void require_valid(const PrecisionPolicy& policy) {
     throw InvalidArgument("error_ratio and relative_radius must be positive");
 }
 
-Reference certified_reference(const Graph& graph, const Inputs& inputs, const PrecisionPolicy& policy,
-                              const Trace* computed) {
+struct ReferenceMaker::Kept {
+  explicit Kept(const Graph& of) : graph(of), constants(constants_of(of)) {}
+
+  const Graph& graph;
+  Constants constants;
+};
+
+ReferenceMaker::ReferenceMaker(const Graph& graph) : kept_(std::make_unique<Kept>(graph)) {}
+ReferenceMaker::~ReferenceMaker() = default;
+ReferenceMaker::ReferenceMaker(ReferenceMaker&&) noexcept = default;
+ReferenceMaker& ReferenceMaker::operator=(ReferenceMaker&&) noexcept = default;
+
+Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolicy& policy,
+                                      const Trace* computed) const {
   require_sound_environment();
   require_valid(policy);
   const MpfrRange range;
-  KnownValues known = constants_of(graph);
+  const Graph& graph = kept_->graph;
+  KnownValues known = known_constants(kept_->constants);
   add_inputs(known, graph, inputs);
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
@@ -244,21 +393,31 @@ Reference certified_reference(const Graph& graph, const Inputs& inputs, const Pr
   std::vector<LayerLedger> ledgers = open_ledgers(graph, shapes, rows, computed == nullptr ? nullptr : &known, policy);
 
   std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
+  if (starts_with_pairs(policy)) {
+    PairEvaluation evaluation(graph, kept_->constants, known, rows);
+    evaluation.evaluate_constants(shapes, ledgers);
+    for_blocks(open, policy.threads, pair_block,
+               [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
+    open = open_samples(graph, ledgers, rows);
+    if (open.empty() && !constants_are_open(graph, ledgers, rows)) return close_ledgers(ledgers, pair_bits);
+  }
   const int bits = climb(policy, starting_bits_of(graph), [&](int rung) {
     Evaluation evaluation(graph, known, rows, rung);
     evaluation.evaluate_constants(shapes, ledgers);
-    for_blocks(open, policy.threads, [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
+    for_blocks(open, policy.threads, ball_block,
+               [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
     open = open_samples(graph, ledgers, rows);
     return !open.empty() || constants_are_open(graph, ledgers, rows);
   });
   return close_ledgers(ledgers, bits);
 }
 
-Reference local_reference(const Graph& graph, const Trace& trace, const PrecisionPolicy& policy) {
+Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& policy) const {
   require_sound_environment();
   require_valid(policy);
   const MpfrRange range;
-  KnownValues known = constants_of(graph);
+  const Graph& graph = kept_->graph;
+  KnownValues known = known_constants(kept_->constants);
   add_inputs(known, graph, used_inputs(graph, trace));
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
@@ -269,8 +428,15 @@ Reference local_reference(const Graph& graph, const Trace& trace, const Precisio
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const LocalNode node(graph.nodes[i], known, rows);
     std::vector<std::size_t> open = open_rows(ledgers[i]);
+    if (starts_with_pairs(policy)) {
+      for_blocks(open, policy.threads, pair_block,
+                 [&](std::span<const std::size_t> block) { node.evaluate_pairs(block, kept_->constants, ledgers[i]); });
+      open = open_rows(ledgers[i]);
+      most_bits = std::max(most_bits, pair_bits);
+      if (open.empty()) continue;
+    }
     const int bits = climb(policy, starting_bits, [&](int rung) {
-      for_blocks(open, policy.threads,
+      for_blocks(open, policy.threads, ball_block,
                  [&](std::span<const std::size_t> block) { node.evaluate(block, rung, ledgers[i]); });
       open = open_rows(ledgers[i]);
       return !open.empty();
@@ -278,6 +444,15 @@ Reference local_reference(const Graph& graph, const Trace& trace, const Precisio
     most_bits = std::max(most_bits, bits);
   }
   return close_ledgers(ledgers, most_bits);
+}
+
+Reference certified_reference(const Graph& graph, const Inputs& inputs, const PrecisionPolicy& policy,
+                              const Trace* computed) {
+  return ReferenceMaker(graph).accumulated(inputs, policy, computed);
+}
+
+Reference local_reference(const Graph& graph, const Trace& trace, const PrecisionPolicy& policy) {
+  return ReferenceMaker(graph).local(trace, policy);
 }
 
 }  // namespace driftbound

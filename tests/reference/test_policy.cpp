@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <set>
 #include <thread>
 
 #include "containment.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/transformers.hpp"
 
 using namespace driftbound;
 using containment::Counts;
@@ -112,8 +114,76 @@ TEST_CASE("a cancellation that hides the value lifts the precision of its own sa
   PrecisionPolicy policy;
   const Reference reference = certified_reference(graph, network.inputs, policy);
   CHECK(reference.undecided == 0);
-  CHECK(reference.rungs == std::map<int, std::int64_t>{{128, 10}, {256, 1}, {512, 1}});
+  CHECK(reference.rungs == std::map<int, std::int64_t>{{106, 10}, {256, 1}, {512, 1}});
   CHECK(reference.max_bits_used == 512);
+}
+
+TEST_CASE("double-double comes first where nothing else is asked for, and only there") {
+  const networks::Network network = networks::Builder(3, Scale::float32, 10, true).polynomial(6);
+  const Reference plain = certified_reference(network.graph, network.inputs);
+  const Trace trace = containment::make_trace(network, plain, 3, true);
+  const auto bits_used = [&](PrecisionPolicy policy) {
+    std::set<int> bits;
+    for (const Reference& reference : {certified_reference(network.graph, network.inputs, policy, &trace),
+                                       local_reference(network.graph, trace, policy)})
+      for (const auto& [rung, count] : reference.rungs) bits.insert(rung);
+    return bits;
+  };
+  PrecisionPolicy policy;
+  CHECK(plain.rungs.at(106) > 9 * elements(plain) / 10);
+  CHECK(bits_used(policy).contains(106));
+  policy.initial_bits = 128;
+  CHECK_FALSE(bits_used(policy).contains(106));
+  policy = {};
+  policy.max_bits = 105;
+  CHECK(bits_used(policy) == std::set<int>{105});
+}
+
+TEST_CASE("a deep wide network and a transformer need no more than double-double for nearly everything") {
+  networks::Maker make(9, Scale::float32);
+  networks::Network network = one_input(ElementType::f32, make.tensor({3, 8}));
+  ValueId x = 0;
+  for (std::int64_t layer = 0, in = 8; layer < 10; ++layer, in = 128) {
+    Tensor<double> w = make.tensor({in, 128});
+    for (double& value : w.values)
+      value = static_cast<double>(static_cast<float>(value / std::sqrt(static_cast<double>(in))));
+    const ValueId c = network.graph.add_constant("w" + std::to_string(layer), StoredTensor::from(w));
+    const ValueId dense = network.graph.add_node("dense" + std::to_string(layer), op::MatMul{}, {x, c});
+    x = network.graph.add_node("relu" + std::to_string(layer), op::Relu{}, {dense});
+  }
+  network.graph.outputs = {x};
+  const Reference reference = certified_reference(network.graph, network.inputs);
+  const Trace trace = containment::make_trace(network, reference, 4, true);
+  const Reference measured = certified_reference(network.graph, network.inputs, {}, &trace);
+  CHECK(measured.rungs.at(106) > 99 * elements(measured) / 100);
+  Counts counts;
+  containment::check_accumulated<oracle::Real400>(network, {}, counts, &trace);
+  containment::check_local<oracle::Real400>(network, trace, {}, counts);
+
+  checks::Generator generator(5);
+  checks::TransformerBuilder builder({1, 4, 16, 2, false}, generator);
+  const Graph transformer = builder.build();
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(builder.inputs()));
+  const Reference exact = certified_reference(transformer, inputs);
+  const Trace run = containment::make_trace({transformer, inputs}, exact, 5, true);
+  const Reference of_transformer = certified_reference(transformer, inputs, {}, &run);
+  CHECK(of_transformer.rungs.at(106) == elements(of_transformer));
+}
+
+TEST_CASE("references of a maker are those made alone, from whatever thread, block after block") {
+  const networks::Network network = networks::Builder(5, Scale::ordinary, 40, true).general(8);
+  const BatchLayout layout = batch_layout(network.graph);
+  const ReferenceMaker maker(network.graph);
+  for (std::int64_t first = 0; first < 40; first += 20) {
+    const Inputs block = slice(network.graph, layout, network.inputs, first, 20);
+    const Reference alone = certified_reference(network.graph, block);
+    std::vector<Reference> made(3);
+    std::vector<std::thread> threads;
+    for (Reference& reference : made) threads.emplace_back([&] { reference = maker.accumulated(block); });
+    for (std::thread& thread : threads) thread.join();
+    for (const Reference& reference : made) CHECK(same_bits(alone, reference));
+  }
 }
 
 TEST_CASE("a zero that only transcendental values cancel to stays undecided, with a small radius") {

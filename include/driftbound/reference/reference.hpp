@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "driftbound/model/graph.hpp"
@@ -13,7 +14,7 @@ namespace driftbound {
 
 /// How precise the reference must be, and how far it may climb.
 struct PrecisionPolicy {
-  int initial_bits = 0;              ///< 0: chosen from the depth of the graph; else at least 64
+  int initial_bits = 0;              ///< 0: double-double, then chosen from the depth of the graph; else at least 64
   int max_bits = 4096;               ///< at least 64
   double error_ratio = 0x1p-30;      ///< radius <= error_ratio * |computed - mid| ...
   double relative_radius = 0x1p-60;  ///< ... or <= relative_radius * |mid| where there is no error (or no trace)
@@ -23,9 +24,10 @@ struct PrecisionPolicy {
 /// Certified values of one evaluation: the exact value of every element lies in its ball. Elements whose
 /// exact value does not exist (NaN or infinity in the data, division by exactly 0) have a ball that is the whole line.
 struct Reference {
-  std::vector<Tensor<Ball>> layers;   ///< per node, row-major over the node's shape
-  std::map<int, std::int64_t> rungs;  ///< elements whose radius met the policy, by precision in bits
-  std::int64_t undecided = 0;         ///< elements whose radius did not, at max_bits or at any precision
+  std::vector<Tensor<Ball>> layers;  ///< per node, row-major over the node's shape
+  std::map<int, std::int64_t>
+      rungs;                   ///< elements whose radius met the policy, by precision in bits (106: double-double)
+  std::int64_t undecided = 0;  ///< elements whose radius did not, at max_bits or at any precision
   int max_bits_used = 0;
 };
 
@@ -46,5 +48,25 @@ Reference certified_reference(const Graph& graph, const Inputs& inputs, const Pr
 /// Domain:    the trace of one evaluation, as above
 /// Guarantee: proven, Tightness, Source and Throws: as certified_reference
 Reference local_reference(const Graph& graph, const Trace& trace, const PrecisionPolicy& policy = {});
+
+/// References of many evaluations of one graph, which must outlive it: what they have in common is kept (weights packed
+/// for products, norms). Thread-safe.
+class ReferenceMaker {
+public:
+  explicit ReferenceMaker(const Graph& graph);
+  ~ReferenceMaker();
+  ReferenceMaker(ReferenceMaker&&) noexcept;
+  ReferenceMaker& operator=(ReferenceMaker&&) noexcept;
+
+  /// As certified_reference.
+  Reference accumulated(const Inputs& inputs, const PrecisionPolicy& policy = {},
+                        const Trace* computed = nullptr) const;
+  /// As local_reference.
+  Reference local(const Trace& trace, const PrecisionPolicy& policy = {}) const;
+
+private:
+  struct Kept;
+  std::unique_ptr<Kept> kept_;
+};
 
 }  // namespace driftbound

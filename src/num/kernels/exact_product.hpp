@@ -10,6 +10,8 @@ inline constexpr std::int16_t no_unit = 8000;
 
 /// Rows that `ExactKernels::dot` takes at once, and steps of one lane between renormalisations (T-83).
 inline constexpr std::size_t dots = 4, steps_between = 511;
+/// The same between those of sums of pairs (T-86).
+inline constexpr std::size_t pair_steps_between = 32;
 
 /// One build of the exact product for one instruction set. A tile is `rows` rows of A by `columns` rows of B; panels
 /// hold that many rows side by side, [length, rows] and [length, columns].
@@ -21,6 +23,10 @@ struct ExactKernels {
   void (*two)(const double* a, const double* b, std::size_t steps, double* state);
   /// Steps of the three accumulators (T-84). State: S, M, L.
   void (*three)(const double* a, const double* b, std::size_t steps, double* state);
+  /// Steps of two accumulators for factors high + low (T-86), renormalised every pair_steps_between of them and at the
+  /// end. A low part may be null: zeros. State: S, then L.
+  void (*pairs)(const double* a, const double* a_low, const double* b, const double* b_low, std::size_t steps,
+                double* state);
   /// high + low = (S - 3 + L) scale_a scale_b, exactly, [rows, columns] each.
   void (*finish)(const double* state, const double* scale_a, const double* scale_b, double* high, double* low);
 

@@ -89,6 +89,44 @@ struct ExactTile {
     }
   }
 
+  template <bool has_a_low, bool has_b_low>
+  static void pairs_of(const double* a, const double* a_low, const double* b, const double* b_low, std::size_t steps,
+                       double* state) {
+    Level high(state), low(state + size);
+    for (std::size_t first = 0; first < steps; first += pair_steps_between) {
+      const std::size_t last = steps - first < pair_steps_between ? steps : first + pair_steps_between;
+      for (std::size_t l = first; l < last; ++l) {
+        Vector column[vectors], column_low[vectors];
+        load(b + l * columns, column);
+        if constexpr (has_b_low) load(b_low + l * columns, column_low);
+        for (std::size_t r = 0; r < rows; ++r) {
+          const Vector factor = Vector::all(a[l * rows + r]);
+          for (std::size_t i = 0; i < vectors; ++i) {
+            Vector sum = add(low.v[r][i], left_over(factor, column[i], high.v[r][i]));
+            if constexpr (has_a_low) sum = fma(Vector::all(a_low[l * rows + r]), column[i], sum);
+            if constexpr (has_b_low) sum = fma(factor, column_low[i], sum);
+            low.v[r][i] = sum;
+          }
+        }
+      }
+      for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t i = 0; i < vectors; ++i) renormalise(high.v[r][i], low.v[r][i]);
+      }
+    }
+    high.store(state);
+    low.store(state + size);
+  }
+
+  static void pairs(const double* a, const double* a_low, const double* b, const double* b_low, std::size_t steps,
+                    double* state) {
+    if (a_low != nullptr) {
+      if (b_low != nullptr) return pairs_of<true, true>(a, a_low, b, b_low, steps, state);
+      return pairs_of<true, false>(a, a_low, b, b_low, steps, state);
+    }
+    if (b_low != nullptr) return pairs_of<false, true>(a, a_low, b, b_low, steps, state);
+    pairs_of<false, false>(a, a_low, b, b_low, steps, state);
+  }
+
   static void finish(const double* state, const double* scale_a, const double* scale_b, double* high, double* low) {
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t i = 0; i < vectors; ++i) {
@@ -249,6 +287,7 @@ constexpr ExactKernels exact_kernels(const char* name) {
           Tile::columns,
           &Tile::two,
           &Tile::three,
+          &Tile::pairs,
           &Tile::finish,
           &sum_of_squares,
           &LastBits<Vector>::lower_units,

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <mutex>
+#include <optional>
+
+#include "driftbound/num/magnitude.hpp"
+#include "num/pair_product.hpp"
+#include "reference/pair_tensor.hpp"
+
+namespace driftbound {
+
+/// Matrices of one tensor that does not change as products take them, packed the first time that one is asked for, with
+/// their spectral norms. Thread-safe.
+class KeptMatrices {
+public:
+  /// Rows of `tensor`, always the same one, beginning at `offset`.
+  struct Place {
+    std::size_t offset = 0, rows = 0, length = 0;
+    std::ptrdiff_t row_step = 0, step = 0;
+    num::Side side = num::Side::right;
+
+    bool operator==(const Place&) const = default;
+  };
+  const num::PairOperand& packed(const PairTensor& tensor, const Place& place);
+  /// Upper bound of the largest singular value, for a tensor of exact numbers; infinite for another.
+  /// Source:    docs/theory.md T-63
+  Magnitude spectral_norm(const PairTensor& tensor, const Place& place);
+
+private:
+  struct Kept {
+    Place place;
+    num::PairOperand operand;
+    std::optional<Magnitude> norm;
+  };
+  Kept& kept(const PairTensor& tensor, const Place& place);
+
+  std::mutex mutex_;
+  std::list<Kept> kept_;
+};
+
+/// Rows of a tensor at a place, as a product takes them.
+num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place);
+
+}  // namespace driftbound
