@@ -14,17 +14,17 @@ struct Units {
 };
 
 constexpr Units units[double_double_functions] = {
-    {9, 0},   // exp
-    {28, 0},  // expm1
-    {32, 0},  // log
-    {38, 0},  // log1p
-    {36, 0},  // tanh
+    {10, 0},   // exp
+    {29, 0},  // expm1
+    {33, 0},  // log
+    {39, 0},  // log1p
+    {37, 0},  // tanh
     {22, 0},  // sigmoid
-    {50, 0},  // softplus
-    {18, 0},  // sin
-    {22, 0},  // cos
-    {34, 0},  // erf
-    {0, 26},  // gelu
+    {51, 0},  // softplus
+    {19, 0},  // sin
+    {23, 0},  // cos
+    {36, 0},  // erf
+    {0, 27},  // gelu
     {0, 35},  // gelu_tanh
     {5, 0},   // sqrt
     {8, 0},   // reciprocal

@@ -51,23 +51,14 @@ struct Size {
   Magnitude high, low, error;
 };
 
-/// T-90 (c): a loose product.
-Size product(const Size& x, const Size& y) {
-  const Magnitude u(unit), one_u(1.0 + unit);
-  const Magnitude high = x.high * y.high, low_high = x.low * y.high, high_low = x.high * y.low;
-  const Magnitude inner = low_high + u * high, outer = high_low + one_u * inner;
-  const Magnitude rounding = x.low * y.low + u * inner + u * outer;
-  const Magnitude propagated = (x.high + x.low + x.error) * y.error + x.error * (y.high + y.low);
-  return {high * one_u, outer * one_u, rounding + propagated};
-}
-
-/// T-90 (g): c + t q, c known exactly up to its error; `any` where the larger one of the two is not known.
+/// T-90: c + t q, c known exactly up to its error; `any` where the larger one of the two is not known.
 Size step(const Size& c, const Size& t, const Size& q, bool any) {
-  const Magnitude u(unit), one_u(1.0 + unit);
-  const Size p = product(t, q);
-  if (!any) CHECK((c.high == Magnitude() || p.high <= c.high));
-  const Magnitude high = (c.high + p.high) * one_u, lows = c.low + p.low, low = u * high + one_u * lows;
-  return {high, low * one_u, c.error + p.error + u * lows + u * low};
+  const Magnitude u(unit), one_u(1.0 + unit), product = t.high * q.high;
+  if (!any) CHECK((c.high == Magnitude() || product * one_u <= c.high));
+  const Magnitude high = (c.high + product * one_u) * one_u, g = t.low * q.high + u * product;
+  const Magnitude first = c.low + one_u * g, second = u * high + one_u * first, low = t.high * q.low + one_u * second;
+  const Magnitude rounding = t.low * q.low + u * g + u * first + u * second + u * low;
+  return {high, low * one_u, c.error + rounding + (t.high + t.low) * q.error};
 }
 
 /// The sum of |c_j| T^j over j >= first for coefficients that fall at least by `ratio` times T a term from there on.
@@ -76,7 +67,7 @@ Magnitude geometric(Magnitude first_term, double ratio) {
   return divide_up(first_term, 1.0 - ratio);
 }
 
-/// T-90 (g): Horner's rule at |t| <= T, |t.low| <= T_low, against the polynomial with the exact coefficients.
+/// T-90 (b): Horner's rule at |t| <= T, |t.low| <= T_low, against the polynomial with the exact coefficients.
 Size polynomial(const double* high, const double* low, std::size_t pairs, const double* single, std::size_t singles,
                 const std::function<Real(std::size_t)>& exact, double t, double t_low, bool any) {
   const Magnitude u(unit);
@@ -340,9 +331,8 @@ Units gelu_error(Units erf) {
 
 Units gelu_tanh_error(Units sigmoid) {
   const Real line = Real(2.0) * (Real(2.0) / pi()).apply(mpfr_sqrt), cube = line * Real(44715.0) / Real(1e6);
-  const Units cubic = of_product(1.0, 1.0) + of_constant(gelu_cube, cube) + of_product(1.0, 1.0);
-  const Units sum = of_constant(gelu_line, line) + cubic + Units(1.0 + 2.0 * 3.0);
-  const Units argument = sum + of_product(1.0, 5.0);
+  const Units constants = of_constant(gelu_cube, cube) + of_constant(gelu_line, line);
+  const Units argument = of_product(1.0, 1.0) + constants + Units(12.0) + of_product(1.0, 5.0);
   const double steepest = 0.2245;  // v sigmoid'(v): its own derivative is at most 1/2, and it is below v e^-v
   for (double v = 0.0; v < 20.0; v += 0x1p-10) {
     CHECK(v * std::exp(-v) / ((1.0 + std::exp(-v)) * (1.0 + std::exp(-v))) + 0x1p-12 < steepest);

@@ -99,15 +99,13 @@ struct DoubleDoubleArithmetic {
 
   /// c + t q, |c| >= |t q| or c = 0; loose.
   static Pair step(Pair c, Pair t, Pair q) {
-    const Pair p = loose_product(t, q);
-    const Pair s = fast_two_sum(c.high, p.high);
-    return {s.high, s.low + (c.low + p.low)};
+    const Pair p = two_product(t.high, q.high), s = fast_two_sum(c.high, p.high);
+    return {s.high, fma(t.high, q.low, s.low + (c.low + fma(t.low, q.high, p.low)))};
   }
   /// The same for any c.
   static Pair any_step(Pair c, Pair t, Pair q) {
-    const Pair p = loose_product(t, q);
-    const Pair s = two_sum(c.high, p.high);
-    return {s.high, s.low + (c.low + p.low)};
+    const Pair p = two_product(t.high, q.high), s = two_sum(c.high, p.high);
+    return {s.high, fma(t.high, q.low, s.low + (c.low + fma(t.low, q.high, p.low)))};
   }
 
   /// By Horner's rule, a loose sum.
