@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/timing.hpp"
+#include "num/double_double.hpp"
 #include "num/exact_matrix_vector.hpp"
 #include "num/residue_product.hpp"
 
@@ -71,6 +72,7 @@ public:
       exact_product(ExactOperand(data_.left(), Side::left, 1), *operand_, y_, 1);
     }
   }
+  void tanh() { evaluate(DoubleDoubleFunction::tanh, y_.high, y_.low, y_.high, y_.low); }
 
 private:
   const Data& data_;
@@ -81,7 +83,10 @@ private:
   ExactProduct y_;
 };
 
-void compare(const Data& data, const std::string& peer, const std::function<void()>& theirs) {
+enum class Layer { product, tanh };
+
+void compare(const Data& data, const std::string& peer, const std::function<void()>& theirs,
+             Layer layer = Layer::product) {
   Ours ours(data);
   ours.multiply();
   constexpr int runs = 5;
@@ -89,12 +94,17 @@ void compare(const Data& data, const std::string& peer, const std::function<void
   bench::Timing time = bench::medians(
       runs,
       [&] {
-        for (int i = 0; i < repeats; ++i) ours.multiply();
+        for (int i = 0; i < repeats; ++i) {
+          ours.multiply();
+          if (layer == Layer::tanh) ours.tanh();
+        }
       },
       theirs, bench::cpu_seconds_of);
   time.ours /= repeats;
   time.theirs *= static_cast<double>(data.m) / static_cast<double>(data.taken);
-  bench::print("multiprecision", fmt::format("{}x{}x{}/{}/t1", data.m, data.k, data.n, ours.name()), peer, time, 1);
+  const char* const function = layer == Layer::tanh ? "tanh/" : "";
+  bench::print("multiprecision", fmt::format("{}{}x{}x{}/{}/t1", function, data.m, data.k, data.n, ours.name()), peer,
+               time, 1);
 }
 
 /// Float32 numbers as MPFR numbers of 113 bits.
@@ -121,7 +131,7 @@ void against_mpfr(const Data& data) {
   const MpfrArray a(std::span(data.a).first(data.taken * data.k)), b(data.b);
   mpfr_t sum, term;
   mpfr_inits2(bits, sum, term, nullptr);
-  compare(data, "mpfr-113-multiply-add", [&] {
+  const auto multiply_and_add = [&](Layer layer) {
     for (std::size_t i = 0; i < data.taken; ++i) {
       for (std::size_t j = 0; j < data.n; ++j) {
         mpfr_set_zero(sum, 1);
@@ -129,9 +139,14 @@ void against_mpfr(const Data& data) {
           mpfr_mul(term, a[i * data.k + l], b[j * data.k + l], MPFR_RNDN);
           mpfr_add(sum, sum, term, MPFR_RNDN);
         }
+        if (layer == Layer::tanh) mpfr_tanh(sum, sum, MPFR_RNDN);
       }
     }
-  });
+  };
+  compare(data, "mpfr-113-multiply-add", [&] { multiply_and_add(Layer::product); });
+  if (data.m > 1)
+    compare(
+        data, "mpfr-113-multiply-add", [&] { multiply_and_add(Layer::tanh); }, Layer::tanh);
   std::vector<mpfr_ptr> x(data.k), y(data.k);
   const auto pointers = [&](const MpfrArray& array, std::size_t row, std::vector<mpfr_ptr>& row_of) {
     for (std::size_t l = 0; l < data.k; ++l) row_of[l] = const_cast<mpfr_ptr>(array[row * data.k + l]);
@@ -174,7 +189,15 @@ void against_arb(const Data& whole) {
   for (std::size_t i = 0; i < data.n * data.k; ++i)
     arb_set_d(arb_mat_entry(b, static_cast<slong>(i % data.k), static_cast<slong>(i / data.k)),
               static_cast<double>(data.b[i]));
-  if (data.m > 1) compare(data, "arb-mat-mul-113", [&] { arb_mat_mul(c, a, b, bits); });
+  if (data.m > 1) {
+    compare(data, "arb-mat-mul-113", [&] { arb_mat_mul(c, a, b, bits); });
+    const auto tanh_of_product = [&] {
+      arb_mat_mul(c, a, b, bits);
+      for (slong i = 0; i < arb_mat_nrows(c); ++i)
+        for (slong j = 0; j < arb_mat_ncols(c); ++j) arb_tanh(arb_mat_entry(c, i, j), arb_mat_entry(c, i, j), bits);
+    };
+    compare(data, "arb-mat-mul-113", tanh_of_product, Layer::tanh);
+  }
   arb_mat_clear(a);
   arb_mat_clear(b);
   arb_mat_clear(c);

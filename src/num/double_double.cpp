@@ -14,7 +14,7 @@ struct Units {
 };
 
 constexpr Units units[double_double_functions] = {
-    {10, 0},   // exp
+    {10, 0},  // exp
     {29, 0},  // expm1
     {33, 0},  // log
     {39, 0},  // log1p
@@ -48,8 +48,10 @@ const DoubleDoubleKernels& fastest_double_double_kernels() {
 
 DoubleDoubleError error_of(DoubleDoubleFunction f) {
   const Units& found = units[static_cast<std::size_t>(f)];
-  const bool has_zeros = f == DoubleDoubleFunction::sin || f == DoubleDoubleFunction::cos;
-  return {found.relative * 0x1p-106, found.of_argument * 0x1p-106, has_zeros ? 0x1p-133 : 0.0};
+  using F = DoubleDoubleFunction;
+  const bool has_zeros = f == F::sin || f == F::cos, vanishes = f == F::exp || f == F::sigmoid || f == F::softplus;
+  return {found.relative * 0x1p-106, found.of_argument * 0x1p-106, has_zeros ? 0x1p-133 : 0.0,
+          vanishes ? 0x1p-894 : 0.0};
 }
 
 void evaluate(DoubleDoubleFunction f, std::span<const double> x_high, std::span<const double> x_low,

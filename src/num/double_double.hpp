@@ -14,11 +14,12 @@ std::vector<const DoubleDoubleKernels*> usable_double_double_kernels();
 /// The last of them.
 const DoubleDoubleKernels& fastest_double_double_kernels();
 
-/// |y - f(x)| <= relative |f(x)| + of_argument |x| + absolute.
+/// |y - f(x)| <= relative |f(x)| + of_argument |x| + absolute, or y = 0 and |f(x)| <= of_nothing.
 struct DoubleDoubleError {
   double relative;
   double of_argument;  ///< gelu, gelu_tanh, where 1 + erf and 1 + tanh cancel for x << 0; |x| <= 2 |f| for x >= 0
   double absolute;     ///< sin, cos: near their zeros, 0 apart
+  double of_nothing;   ///< exp, sigmoid, softplus, which are 0 for x < -620
 };
 
 /// What the theorems promise of every y = f(x) that is not NaN; relative and of_argument are at most 2^-100.
@@ -28,18 +29,18 @@ DoubleDoubleError error_of(DoubleDoubleFunction f);
 
 /// An upper bound of |y_high + y_low - f(x_high + x_low)| from the high parts alone: infinite where y is NaN.
 inline double error_bound(DoubleDoubleError error, double x_high, double y_high) {
-  const double bound = error.relative * std::abs(y_high) + error.of_argument * std::abs(x_high) + error.absolute;
+  const double of_nothing = y_high == 0.0 ? error.of_nothing : 0.0, least = error.absolute + of_nothing;
+  const double bound = error.relative * std::abs(y_high) + error.of_argument * std::abs(x_high) + least;
   return bound >= 0.0 ? bound * (1.0 + 0x1p-40) : HUGE_VAL;
 }
 
 /// y_high + y_low = f(x_high + x_low) within error_of(f), element by element, |y_low| <= 2^-53 |y_high|. y may be x.
 /// Domain:    |x_low| <= 2^-53 |x_high|; x = 0 or |x| >= 2^-900; and
-///              exp, expm1            -620 <= x_high <= 709
+///              exp, expm1            x_high <= 709
 ///              log, sqrt             0 < x_high <= 2^1000 (sqrt: 0 too)
 ///              log1p                 -1 < x_high <= 2^1000
-///              tanh, erf             any finite number
-///              sigmoid               -620 <= x_high, finite
-///              softplus              -620 <= x_high <= 2^1000
+///              tanh, erf, sigmoid    any finite number
+///              softplus              x_high <= 2^1000
 ///              sin, cos              |x_high| <= 2^20
 ///              gelu, gelu_tanh       |x_high| <= 2^1000
 ///              reciprocal            0 < |x_high| <= 2^900

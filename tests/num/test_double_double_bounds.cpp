@@ -365,6 +365,7 @@ TEST_CASE("the errors stated of functions in double-double are those that their 
       {F::reciprocal, of_quotient(0.0, 1.0)},
   };
   CHECK(found.size() == double_double_functions);
+  CHECK(Real(-620.0).apply(mpfr_exp) <= Real(0x1p-894));
   for (const auto& result : found) {
     const F f = result.first;
     const double units = std::ceil(result.second.value.value());
@@ -373,6 +374,8 @@ TEST_CASE("the errors stated of functions in double-double are those that their 
     CHECK(std::max(stated.relative, stated.of_argument) * 0x1p106 == units);
     CHECK(std::min(stated.relative, stated.of_argument) == 0.0);
     CHECK(std::max(stated.relative, stated.of_argument) <= 0x1p-100);
+    const bool vanishes = f == F::exp || f == F::sigmoid || f == F::softplus;
+    CHECK(stated.of_nothing == (vanishes ? 0x1p-894 : 0.0));
     const bool has_zeros = f == F::sin || f == F::cos;
     CHECK((stated.absolute > 0.0) == has_zeros);
     if (has_zeros) CHECK(s.absolute.value() <= stated.absolute);

@@ -59,8 +59,14 @@ struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
     return sum(two_sum(e.scale, all(-1.0)), scaled(e.expm1, e.scale));
   }
 
-  static Pair exp(Pair x) { return certified(exp_of(x), x, (x.high >= -620.0) & (x.high <= 709.0)); }
-  static Pair expm1(Pair x) { return certified(expm1_of(x), x, (x.high >= -620.0) & (x.high <= 709.0)); }
+  /// 0 in place of what is below e^-620.
+  static Pair or_nothing(Pair y, Pair x) { return choose(x.high < -620.0, {D{}, D{}}, y); }
+
+  static Pair exp(Pair x) { return certified(or_nothing(exp_of(x), x), x, x.high <= 709.0); }
+  static Pair expm1(Pair x) {
+    const Pair at_least = choose(x.high < -620.0, {all(-620.0), D{}}, x);
+    return certified(expm1_of(at_least), x, x.high <= 709.0);
+  }
 
   // T-92
 
@@ -93,11 +99,11 @@ struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
     const Pair e = decay(x);
     return quotient(choose(x.high < 0.0, e, {all(1.0), D{}}), sum(all(1.0), e));
   }
-  static Pair sigmoid(Pair x) { return certified(sigmoid_of(x), x, x.high >= -620.0); }
+  static Pair sigmoid(Pair x) { return certified(or_nothing(sigmoid_of(x), x), x); }
 
   static Pair softplus(Pair x) {
     const Pair y = sum(choose(x.high > 0.0, x, {D{}, D{}}), log1p_of(decay(x)));
-    return certified(y, x, (x.high >= -620.0) & (x.high <= 0x1p1000));
+    return certified(or_nothing(y, x), x, x.high <= 0x1p1000);
   }
 
   // T-93
