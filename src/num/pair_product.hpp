@@ -56,18 +56,13 @@ private:
   std::vector<unsigned char> usable_, row_has_low_;
 };
 
-/// Where the sums go, [rows of A, rows of B], row-major each.
-struct PairSums {
-  double* high;
-  double* low;
-  double* radius;
-};
-
 /// y_ij = sum_l a_il b_jl: |high + low - y_ij| <= radius, |low| at most half a unit in the last place of high. The
 /// radius is 0 where last bits show that nothing is rounded or one row is all zeros, and infinite, with high = low = 0,
 /// where a row is not usable or the scales of two rows multiply to less than 2^-800; otherwise at most 2^-97 k |a_i|
-/// |b_j| + 2^-1073 (2-norms). Every element depends on its own row of A alone, and on B. Guarantee: proven Throws:
-/// InvalidArgument for operands of other sides, lengths or kernels; UnsoundEnvironment Source:    docs/theory.md T-86
+/// |b_j| + 2^-1073 (2-norms). Every element depends on its own row of A alone, and on B.
+/// Guarantee: proven
+/// Throws:    InvalidArgument for operands of other sides, lengths or kernels; UnsoundEnvironment
+/// Source:    docs/theory.md T-86
 void pair_product(const PairOperand& a, const PairOperand& b, const PairSums& sums);
 
 /// Error of a sum of `length` products of two scaled rows, `lows` of which have low parts.

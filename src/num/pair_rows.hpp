@@ -13,4 +13,11 @@ struct PairRows {
   std::ptrdiff_t row_step = 0, step = 1;
 };
 
+/// Where the sums of a product A B^T go, [rows of A, rows of B], row-major each.
+struct PairSums {
+  double* high;
+  double* low;
+  double* radius;
+};
+
 }  // namespace driftbound::num

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "driftbound/num/environment.hpp"
@@ -15,11 +16,9 @@ namespace driftbound::num {
 
 namespace {
 
-/// 2 for the sign and for the integer to lie within a quarter of the product of the moduli.
-constexpr int spare_bits = 2;
 /// Integers below 2^50 are one digit; each digit more holds 40 bits, the highest of several 42.
 constexpr int bits_of_one_digit = 50, bits_of_highest_digit = 42;
-constexpr int most_row_bits = 2 * limb_bits + bits_of_highest_digit;
+static_assert(most_row_bits == 2 * limb_bits + bits_of_highest_digit);
 /// Integers of at most 2^104 come out of ResidueKernels::combine without a rest.
 constexpr int bits_without_rest = 104;
 /// With fewer, rounding to integers could make a norm larger than its margin holds.
@@ -44,7 +43,7 @@ void gather(const Real* source, std::ptrdiff_t step, std::size_t count, Target* 
 }
 
 /// A row that fits nothing.
-constexpr ResidueRow no_row = {1.0, most_row_bits + 1, 0.0, false};
+constexpr ResidueRow no_row = {1.0, 0, 0.0, false};
 
 /// Float32 numbers as integers.
 ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<std::int16_t>& units) {
@@ -56,7 +55,8 @@ ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<
   units.assign(length, no_unit);
   const std::int32_t lowest = exact.lower_units(elements, length, exponent, units.data());
   const int bits = std::max(0, -lowest);
-  return {power_of_two(exponent + lowest), bits, 0.0, bits <= most_row_bits};
+  if (bits > most_row_bits) return no_row;
+  return {power_of_two(exponent + lowest), bits, 0.0, true};
 }
 
 /// Numbers cut off `bits` below their norm.
@@ -120,7 +120,7 @@ struct PairSource {
     gather(first(rows.high, row), rows.step, rows.length, high.data());
     if (has_low(row) || !are_floats()) return row_of_pairs(high.data(), rows.length, most_bits);
     const ResidueRow exact = row_of_floats(elements.data(), rows.length, units);
-    return exact.bits <= most_bits ? exact : row_of_pairs(high.data(), rows.length, most_bits);
+    return exact.fits && exact.bits <= most_bits ? exact : row_of_pairs(high.data(), rows.length, most_bits);
   }
   bool read(std::size_t row, double* target, double* low) const {
     gather(first(rows.high, row), rows.step, rows.length, target);
@@ -182,19 +182,19 @@ void ResidueOperand::make(const Source& source, int threads, int other_bits) {
     int& bits = bits_of_pairs_[i / (2 * residue_rows)];
     bits = std::max(bits, row_[i].bits);
     bits_ = std::max(bits_, bits);
-    fits_ = fits_ && row_[i].fits;
+    all_fit_ = all_fit_ && row_[i].fits;
     is_exact_ = is_exact_ && row_[i].error == 0.0;
     scales_.push_back(row_[i].scale);
   }
-  if (!fits_) return;
   kept_ = moduli_for(std::min(bits_ + other_bits + spare_bits, most_residue_bits()));
   residues_ = std::make_unique_for_overwrite<std::uint8_t[]>(pairs() * pair_size());
   parallel_for(static_cast<std::int64_t>(padded), threads, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> high(length), low(length), digits(most_digits * length);
     std::vector<std::uint8_t> bytes(length);
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      if (i >= rows_) std::fill(high.begin(), high.end(), 0.0);
-      const bool has_low = i < rows_ && source.read(i, high.data(), low.data());
+      const bool is_kept = i < rows_ && row_[i].fits;
+      if (!is_kept) std::fill(high.begin(), high.end(), 0.0);
+      const bool has_low = is_kept && source.read(i, high.data(), low.data());
       store(i, high.data(), has_low && row_[i].error > 0.0 ? low.data() : nullptr, digits.data(), bytes.data());
     }
   });
@@ -217,7 +217,7 @@ namespace {
 
 class ResidueMultiplication {
 public:
-  ResidueMultiplication(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums)
+  ResidueMultiplication(const ResidueOperand& a, const ResidueOperand& b, const PairSums& sums)
       : a_(a),
         b_(b),
         sums_(sums),
@@ -275,15 +275,16 @@ private:
 
   /// What integers in place of numbers make of a sum at most (T-101).
   double error_of(std::size_t row, std::size_t column) const {
-    if (is_exact_) return 0.0;
     const ResidueRow &a = a_.row(row), &b = b_.row(column);
+    if (!a.fits || !b.fits) return std::numeric_limits<double>::infinity();
+    if (is_exact_) return 0.0;
     return root_ * (a.error * (norm_of(b) + root_ * b.error) + norm_of(a) * b.error);
   }
   static double norm_of(const ResidueRow& row) { return row.bits == 0 ? 0.0 : std::ldexp(row.scale, row.bits); }
 
   const ResidueOperand& a_;
   const ResidueOperand& b_;
-  const ResidueSums& sums_;
+  const PairSums& sums_;
   const ResidueKernels& kernels_;
   double root_;
   bool is_exact_;
@@ -292,11 +293,10 @@ private:
 }  // namespace
 
 bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b) {
-  return a.fits() && b.fits() &&
-         moduli_for(a.bits() + b.bits() + spare_bits) <= std::min(a.moduli_kept(), b.moduli_kept());
+  return moduli_for(a.bits() + b.bits() + spare_bits) <= std::min(a.moduli_kept(), b.moduli_kept());
 }
 
-void residue_product(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums, int threads) {
+void residue_product(const ResidueOperand& a, const ResidueOperand& b, const PairSums& sums, int threads) {
   require_sound_environment();
   if (a.side() != Side::left || b.side() != Side::right || &a.kernels() != &b.kernels())
     throw InvalidArgument("product by residues: it takes a left and a right operand made for the same kernels");
@@ -308,7 +308,7 @@ void residue_product(const ResidueOperand& a, const ResidueOperand& b, const Res
 }
 
 bool residue_product(const ResidueOperand& a, const ResidueOperand& b, ExactProduct& result, int threads) {
-  if (!has_residue_product(a, b)) return false;
+  if (!has_residue_product(a, b) || !a.all_fit() || !b.all_fit()) return false;
   const std::size_t size = a.rows() * b.rows();
   result.rows = a.rows();
   result.columns = b.rows();

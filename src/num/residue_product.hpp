@@ -14,6 +14,12 @@ namespace driftbound::num {
 /// 2^bits <= the product of all moduli.
 int most_residue_bits();
 
+/// Rows become integers of at most so many bits.
+inline constexpr int most_row_bits = 122;
+/// Products take so many bits more than their operands together: for the sign, and so that integers lie within a
+/// quarter of the product of the moduli.
+inline constexpr int spare_bits = 2;
+
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
 
@@ -28,14 +34,14 @@ struct ResidueRow {
 /// Rows of numbers as powers of two times integers, of which residues modulo small numbers are kept. Rows of float32
 /// numbers become integers as they are, those of other numbers are cut off behind `most_bits`. A matrix of weights is
 /// made ready once.
-/// Throws:    InvalidArgument for rows longer than 2^16, or no thread; UnsoundEnvironment
-/// Source:    docs/theory.md T-100, T-101
+/// A row does not fit where an element is not finite, where a float32 row has more than 122 bits, and where the 2-norm
+/// of another is not within 2^-400 and 2^400: zeros are kept of it. Throws:    InvalidArgument for rows longer than
+/// 2^16, or no thread; UnsoundEnvironment Source:    docs/theory.md T-100, T-101
 class ResidueOperand {
 public:
   /// `other_bits`: bits() of what it will be multiplied with, or more; as many moduli are kept as that takes.
   ResidueOperand(const FloatRows& rows, Side side, int threads, int other_bits, const ResidueKernels& kernels);
-  /// Rows of other than float32 numbers do not fit where their 2-norm is not within 2^-400 and 2^400. most_bits is 30
-  /// to 122.
+  /// most_bits is 30 to 122.
   ResidueOperand(const PairRows& rows, Side side, int threads, int other_bits, int most_bits,
                  const ResidueKernels& kernels);
 
@@ -44,8 +50,7 @@ public:
   std::size_t length() const { return length_; }
   const ResidueKernels& kernels() const { return *kernels_; }
   int bits() const { return bits_; }  ///< the most of any row
-  /// Whether every row fits; else nothing is kept, and there are no products.
-  bool fits() const { return fits_; }
+  bool all_fit() const { return all_fit_; }
   bool is_exact() const { return is_exact_; }  ///< no row has an error
   const ResidueRow& row(std::size_t i) const { return row_[i]; }
 
@@ -68,31 +73,25 @@ private:
   Side side_;
   std::size_t rows_, length_, kept_ = 0;
   int bits_ = 0;
-  bool fits_ = true, is_exact_ = true;
+  bool all_fit_ = true, is_exact_ = true;
   std::vector<ResidueRow> row_;
   std::vector<double> scales_;  ///< of row_, side by side
   std::vector<int> bits_of_pairs_;
   std::unique_ptr<std::uint8_t[]> residues_;  ///< [pair, modulus, panel, chunk, ...]
 };
 
-/// Where sums go, [rows of A, rows of B], row-major each. `radius` may be null where both operands are exact and the
-/// sum of their bits is at most 104: it would be 0.
-struct ResidueSums {
-  double* high;
-  double* low;
-  double* radius;
-};
-
-/// Whether products of two operands are possible: both fit, and enough moduli were kept, and exist.
+/// Whether enough moduli were kept of both operands, and exist.
 bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b);
 
 /// y = A B^T: |high + low - y_ij| <= radius; high is high + low rounded to nearest. Of exact operands all of it is
 /// exact but for what high + low cannot hold, else the radius is sqrt(k) times the errors of rows and norms of the
-/// others. Guarantee: proven Throws:    InvalidArgument for operands of other sides, lengths or kernels, or that have
-/// no product;
+/// others; it is infinite, with high = low = 0, where a row does not fit. sums.radius may be null where it would be 0
+/// everywhere: both operands are exact, all rows fit, and the bits of both are at most 104 together. Every element
+/// depends on its own rows alone. Guarantee: proven Throws:    InvalidArgument for operands of other sides, lengths or
+/// kernels, or that have no product;
 ///            UnsoundEnvironment
 /// Source:    docs/theory.md T-100, T-101
-void residue_product(const ResidueOperand& a, const ResidueOperand& b, const ResidueSums& sums, int threads);
+void residue_product(const ResidueOperand& a, const ResidueOperand& b, const PairSums& sums, int threads);
 
 /// The same for exact operands, as exact_product() gives it. False, with `result` as it was, where they have no
 /// product.

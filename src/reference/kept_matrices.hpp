@@ -7,6 +7,7 @@
 
 #include "driftbound/num/magnitude.hpp"
 #include "num/pair_product.hpp"
+#include "num/residue_product.hpp"
 #include "reference/pair_tensor.hpp"
 
 namespace driftbound {
@@ -24,6 +25,9 @@ public:
     bool operator==(const Place&) const = default;
   };
   const num::PairOperand& packed(const PairTensor& tensor, const Place& place);
+  /// Residues for products with left operands of left_bits_for() bits; null where the numbers are too wide for that,
+  /// the tensor is not exact, or this processor has no fast products of bytes.
+  const num::ResidueOperand* residues(const PairTensor& tensor, const Place& place);
   /// Upper bound of the largest singular value, for a tensor of exact numbers; infinite for another.
   /// Source:    docs/theory.md T-63
   Magnitude spectral_norm(const PairTensor& tensor, const Place& place);
@@ -32,6 +36,7 @@ private:
   struct Kept {
     Place place;
     num::PairOperand operand;
+    std::optional<num::ResidueOperand> residues;
     std::optional<Magnitude> norm;
   };
   Kept& kept(const PairTensor& tensor, const Place& place);
@@ -39,6 +44,9 @@ private:
   std::mutex mutex_;
   std::list<Kept> kept_;
 };
+
+/// How many bits of a left operand there are moduli for: pair_bits or less.
+int left_bits_for(const num::ResidueOperand& right);
 
 /// Rows of a tensor at a place, as a product takes them.
 num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place);

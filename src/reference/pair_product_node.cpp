@@ -37,13 +37,22 @@ public:
   Matrix(const PairInput& input, const KeptMatrices::Place& place) : input_(input), place_(place) {
     const PairTensor& tensor = *input.tensor;
     if (!tensor.is_exact()) find_norms();
-    if (input.kept != nullptr) return;
-    std::vector<unsigned char> certify;
-    for (const double norm : norms_) certify.push_back(norm == 0.0 ? 1 : 0);
-    own_.emplace(rows_at(tensor, place), place.side, certify.empty() ? nullptr : certify.data());
   }
 
-  const num::PairOperand& operand() const { return own_ ? *own_ : input_.kept->packed(*input_.tensor, place_); }
+  const num::PairOperand& operand() const {
+    if (input_.kept != nullptr) return input_.kept->packed(*input_.tensor, place_);
+    if (!own_) {
+      std::vector<unsigned char> certify;
+      for (const double norm : norms_) certify.push_back(norm == 0.0 ? 1 : 0);
+      own_.emplace(rows(), place_.side, certify.empty() ? nullptr : certify.data());
+    }
+    return *own_;
+  }
+  num::PairRows rows() const { return rows_at(*input_.tensor, place_); }
+  /// Null where products by residues are not possible.
+  const num::ResidueOperand* residues() const {
+    return input_.kept == nullptr ? nullptr : input_.kept->residues(*input_.tensor, place_);
+  }
   bool is_exact() const { return norms_.empty(); }
   double norm_of_radii(std::size_t row) const { return norms_.empty() ? 0.0 : norms_[row]; }
   const std::vector<double>& norms_of_radii() const { return norms_; }
@@ -74,7 +83,7 @@ private:
 
   const PairInput& input_;
   KeptMatrices::Place place_;
-  std::optional<num::PairOperand> own_;
+  mutable std::optional<num::PairOperand> own_;  ///< packed where it is asked for
   std::vector<double> norms_;
 };
 
@@ -104,8 +113,16 @@ private:
   std::vector<double> reaches_of_b_;
 };
 
+void multiply(const Matrix& a, const Matrix& b, const num::PairSums& sums) {
+  const num::ResidueOperand* const weights = b.residues();
+  if (weights == nullptr) return num::pair_product(a.operand(), b.operand(), sums);
+  const num::ResidueOperand left(a.rows(), num::Side::left, 1, weights->bits(), left_bits_for(*weights),
+                                 weights->kernels());
+  num::residue_product(left, *weights, sums, 1);
+}
+
 void multiply_one(const Matrix& a, const Matrix& b, Pairs c, std::size_t m, std::size_t n) {
-  num::pair_product(a.operand(), b.operand(), {c.hi, c.lo, c.radius});
+  multiply(a, b, {c.hi, c.lo, c.radius});
   const Radii radii(a, b, c, n);
   for (std::size_t row = 0; row < m; ++row) radii.spread(row, infinity);
 }
@@ -115,7 +132,7 @@ bool multiply_parts(const Matrix& a, const Matrix& b, std::size_t m, std::size_t
   const std::size_t parts = result.parts();
   if (!b.is_kept() || !b.is_exact() || !a.is_whole() || a.parts() != parts || parts == 0 || m % parts != 0)
     return false;
-  num::pair_product(a.operand(), b.operand(), {result.hi.data(), result.lo.data(), result.radius.data()});
+  multiply(a, b, {result.hi.data(), result.lo.data(), result.radius.data()});
   const Radii radii(a, b, result.view(), n);
   const std::size_t rows = m / parts;
   for (std::size_t part = 0; part < parts; ++part) {

@@ -357,10 +357,20 @@ TEST_CASE("pairs that are not finite, or far from 1, have no residues") {
        {0x1p500, 0x1p-500, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     PairMatrix a(2, 3);
     std::fill(a.high.begin(), a.high.begin() + 3, bad);
-    CHECK_FALSE(ResidueOperand(a.view(), Side::left, 1, 60, 80, kernels).fits());
+    a.high[4] = 3.0;
+    const ResidueOperand left(a.view(), Side::left, 1, 60, 80, kernels);
+    CHECK_FALSE(left.all_fit());
+    PairMatrix b(1, 3);
+    std::fill(b.high.begin(), b.high.end(), 2.0);
+    double high[2], low[2], radius[2];
+    residue_product(left, ResidueOperand(b.view(), Side::right, 1, 80, 80, kernels), {high, low, radius}, 1);
+    CHECK(high[0] == 0.0);
+    CHECK(radius[0] == std::numeric_limits<double>::infinity());
+    CHECK(high[1] == 6.0);
+    CHECK(radius[1] == 0.0);
   }
   const PairMatrix zeros(2, 3);
-  CHECK(ResidueOperand(zeros.view(), Side::left, 1, 60, 80, kernels).fits());
+  CHECK(ResidueOperand(zeros.view(), Side::left, 1, 60, 80, kernels).all_fit());
   CHECK_THROWS_AS(ResidueOperand(zeros.view(), Side::left, 1, 60, 123, kernels), InvalidArgument);
   const ResidueOperand wide(zeros.view(), Side::left, 1, 60, 80, kernels);
   PairMatrix many = pairs_of(matrices, "normal", 2, 3);
