@@ -145,7 +145,8 @@ private:
     }
     shapes_ = infer_shapes(graph_, input_shapes);
     setting_.wants_running = options_.wants("running") || options_.wants("forward");
-    if (options_.wants("probabilistic") && options_.failure_probability > 0.0) setting_.tail_factor = local_tail_factor();
+    if (options_.wants("probabilistic") && options_.failure_probability > 0.0)
+      setting_.tail_factor = local_tail_factor();
   }
 
   /// For every sum of the graph at once.
@@ -194,7 +195,7 @@ private:
     }
 
     Stopwatch watch;
-    LocalBound local = local_bound(view, setting_);
+    LocalBound local = local_bound(view, setting_of(node));
     const double local_seconds = watch.lap();
     follow(index, view, local);
     const double forward_seconds = watch.lap();
@@ -215,6 +216,13 @@ private:
     add_first("componentwise", local.theorem, local.any_order);
     note_assumptions(local.conditions);
     bounds_.layers.push_back(std::move(layer));
+  }
+
+  /// What is packed once is kept for constants alone.
+  Setting setting_of(const Node& node) const {
+    Setting setting = setting_;
+    if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.weights = &weights_;
+    return setting;
   }
 
   /// Every other bound needs what local bounds are conditional on.

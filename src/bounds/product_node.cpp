@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/plain_sums.hpp"
 #include "bounds/running_sums.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -286,33 +287,6 @@ private:
   const Rules& rules_;
 };
 
-/// |a_ik| scaled by the growth along the path of its product, packed [batches, m, k]; without the last
-/// rounding where `leave_out_last`.
-std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,
-                                      const Setting& setting) {
-  const Machine& machine = setting.machine;
-  std::vector<double> factors;
-  for (std::int64_t d = 0; d <= 2 * plan.k + 1; ++d) factors.push_back(setting.rules->path_factor(d, machine).value());
-  std::vector<double> weighted(at(plan.batches * plan.m * plan.k));
-  std::vector<char> nonzero(at(plan.k)), previous;
-  std::vector<std::int64_t> roundings(at(plan.k));
-  for (std::int64_t row = 0; row < plan.batches * plan.m; ++row) {
-    for (std::int64_t k = 0; k < plan.k; ++k) {
-      const double factor = a[plan.a_index(row / plan.m, row % plan.m, k)];
-      weighted[at(row * plan.k + k)] = factor;
-      nonzero[at(k)] = factor != 0.0 ? 1 : 0;
-    }
-    if (nonzero != previous) setting.rules->path_lengths(machine.order, nonzero, roundings);
-    previous = nonzero;
-    for (std::int64_t k = 0; k < plan.k; ++k) {
-      const std::int64_t d = roundings[at(k)] - (leave_out_last ? 1 : 0);
-      double& value = weighted[at(row * plan.k + k)];
-      value = mul_up(value, factors[at(std::max<std::int64_t>(d, 0))]);
-    }
-  }
-  return weighted;
-}
-
 ProductPlan with_packed_a(ProductPlan plan) {
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) plan.a_batch[at(batch)] = batch * plan.m * plan.k;
   plan.a_row = plan.k;
@@ -334,7 +308,7 @@ LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& ma
 /// T-74; no statement where the terms of a sum make its roundings alike.
 void add_probabilistic(const Product& product, const Sums& sums, const std::vector<Element>& elements,
                        const ElementBound& bound, const Setting& setting, ProductBounds& result) {
-  result.patterns = patterns_of(product.plan, sums.a_used, sums.b_used);
+  result.patterns = patterns_of(product.plan, sums.a.used, sums.b.used);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const bool applies = result.patterns[i] == TermPattern::none && std::isfinite(elements[i].y);
     const double by_chance = applies ? bound.probabilistic(elements[i], setting.tail_factor) : infinity;
@@ -375,6 +349,31 @@ std::optional<Product> product_of(const NodeView& view) {
   return std::nullopt;
 }
 
+std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,
+                                      const Setting& setting) {
+  const Machine& machine = setting.machine;
+  std::vector<double> factors;
+  for (std::int64_t d = 0; d <= 2 * plan.k + 1; ++d) factors.push_back(setting.rules->path_factor(d, machine).value());
+  std::vector<double> weighted(at(plan.batches * plan.m * plan.k));
+  std::vector<char> nonzero(at(plan.k)), previous;
+  std::vector<std::int64_t> roundings(at(plan.k));
+  for (std::int64_t row = 0; row < plan.batches * plan.m; ++row) {
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const double factor = a[plan.a_index(row / plan.m, row % plan.m, k)];
+      weighted[at(row * plan.k + k)] = factor;
+      nonzero[at(k)] = factor != 0.0 ? 1 : 0;
+    }
+    if (nonzero != previous) setting.rules->path_lengths(machine.order, nonzero, roundings);
+    previous = nonzero;
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      const std::int64_t d = roundings[at(k)] - (leave_out_last ? 1 : 0);
+      double& value = weighted[at(row * plan.k + k)];
+      value = mul_up(value, factors[at(std::max<std::int64_t>(d, 0))]);
+    }
+  }
+  return weighted;
+}
+
 std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                               bool leave_out_last, const Setting& setting) {
   const std::vector<double> weighted = weighted_by_paths(plan, a, leave_out_last, setting);
@@ -382,6 +381,7 @@ std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a
 }
 
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
+  if (std::optional<ProductBounds> plain = plain_product_bounds(product, view, evaluation)) return std::move(*plain);
   Setting setting = evaluation;
   setting.machine = product_machine(evaluation.machine);
   const Machine& machine = setting.machine;

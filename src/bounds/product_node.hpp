@@ -35,6 +35,11 @@ struct ProductBounds {
 /// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68, T-69, T-74
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
+/// |a_ik| ((1 + u)^(d_k) - 1), d_k as below, packed [batches, m, k].
+/// Source:    docs/theory.md T-11
+std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,
+                                      const Setting& setting);
+
 /// sum_k ((1 + u)^(d_k) - 1) |a_ik| |b_kj|, d_k the roundings that the product meets in the declared order; one less
 /// where the last one is left out.
 /// Shapes:    a, b magnitudes as the operands of the plan

@@ -21,6 +21,7 @@
 #include "bounds/running_sums.hpp"
 #include "bounds/softmax.hpp"
 #include "bounds/spectral_norm.hpp"
+#include "bounds/sum_kernels.hpp"
 #include "bounds/sums.hpp"
 #include "bounds/tensor_core.hpp"
 #include "driftbound/bounds/bound.hpp"
@@ -159,6 +160,7 @@ struct Rules {
   TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
   NarrowRules narrow;                                 // T-76
   RowKernels rows = fastest_row_kernels();            // T-81: the same for rows of numbers
+  SumKernels sums = fastest_sum_kernels();            // T-81: the same for sums of products
   SketchRules sketch;                                 // T-78
 };
 

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
+#include "bounds/sum_kernels.hpp"
+#include "evaluate/kernels/product.hpp"
 #include "num/parallel.hpp"
-#include "num/power_of_two.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
 constexpr std::int64_t work_worth_a_thread = 1 << 18;
-constexpr std::size_t width = 8;  ///< columns of B side by side
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -43,7 +42,7 @@ private:
     bool has_sum = false;
     for (std::int64_t k = first; k < last; ++k) {
       if (nonzero_[at(k)] == 0) continue;
-      steps_.push_back({has_sum ? SumStep::Kind::add : SumStep::Kind::start, k});
+      steps_.push_back({has_sum ? SumStep::Kind::add : SumStep::Kind::start, static_cast<std::int32_t>(k)});
       has_sum = true;
     }
     return has_sum;
@@ -69,91 +68,66 @@ private:
   std::vector<SumStep> steps_;
 };
 
-using Lanes = std::array<double, width>;
-
-/// One element of A B a lane.
-struct RunningSums {
-  Lanes slack{}, places{};
-
-  void note(const Lanes& sum) {
-    for (std::size_t j = 0; j < width; ++j) places[j] += num::power_of_two_in(std::abs(sum[j]) + slack[j]);
-  }
-
-  void run(std::span<const SumStep> steps, const double* a, const double* b, bool rounds_starts) {
-    std::array<Lanes, 64> below;
-    std::size_t depth = 0;
-    Lanes top{};
-    for (const SumStep& step : steps) {
-      const double* column = b + at(step.k) * width;
-      const double factor = a[at(step.k)];
-      if (step.kind == SumStep::Kind::start) {
-        below[depth++] = top;
-        for (std::size_t j = 0; j < width; ++j) top[j] = factor * column[j];
-        if (!rounds_starts) continue;
-      } else if (step.kind == SumStep::Kind::add) {
-        for (std::size_t j = 0; j < width; ++j) top[j] += factor * column[j];
-      } else {
-        --depth;
-        for (std::size_t j = 0; j < width; ++j) top[j] += below[depth][j];
-      }
-      note(top);
-    }
-  }
-};
-
-/// Columns of one matrix of B, `width` of them side by side: [ceil(n / width), k, width], 0 beyond the last.
-std::vector<double> packed_columns(const ProductPlan& plan, std::int64_t batch, std::span<const double> b) {
-  const std::int64_t panels = (plan.n + static_cast<std::int64_t>(width) - 1) / static_cast<std::int64_t>(width);
-  std::vector<double> packed(at(panels * plan.k) * width);
-  for (std::int64_t k = 0; k < plan.k; ++k) {
-    for (std::int64_t j = 0; j < plan.n; ++j) {
-      packed[(at(j) / width * at(plan.k) + at(k)) * width + at(j) % width] = b[plan.b_index(batch, k, j)];
-    }
-  }
-  return packed;
-}
-
+/// Rows of one batch under packed columns, as many columns at a time as stay near the processor.
 class RunningProduct {
 public:
-  RunningProduct(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order, bool leave_out_last)
-      : plan_(plan), terms_(terms), order_(order), leave_out_last_(leave_out_last) {}
+  RunningProduct(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order, bool leave_out_last,
+                 std::span<double> result)
+      : plan_(plan), terms_(terms), order_(order), leave_out_last_(leave_out_last), result_(result) {}
 
-  /// Rows [first, last) of one batch.
-  void rows(std::int64_t batch, std::int64_t first, std::int64_t last, std::span<const double> b,
-            std::span<double> result) const {
-    std::vector<double> a(at(plan_.k));
-    std::vector<char> nonzero(at(plan_.k)), previous;
-    std::vector<SumStep> steps;
+  void rows(std::int64_t batch, std::int64_t first, std::int64_t last, const double* b) const {
+    std::vector<Row> rows;
     for (std::int64_t i = first; i < last; ++i) {
-      for (std::int64_t k = 0; k < plan_.k; ++k) {
-        const std::size_t from = plan_.a_index(batch, i, k);
-        a[at(k)] = terms_.a[from];
-        nonzero[at(k)] = terms_.largest_a[from] != 0.0 ? 1 : 0;
-      }
-      if (nonzero != previous) steps = steps_of(nonzero);
-      previous = nonzero;
-      const std::size_t row = at((batch * plan_.m + i) * plan_.n);
-      for (std::size_t j = 0; j < at(plan_.n); j += width) {
-        const std::size_t columns = std::min(width, at(plan_.n) - j);
-        RunningSums sums;
-        std::copy_n(terms_.slack.begin() + static_cast<std::ptrdiff_t>(row + j), columns, sums.slack.begin());
-        sums.run(steps, a.data(), b.data() + j * at(plan_.k), order_.fma);
-        std::copy_n(sums.places.begin(), columns, result.begin() + static_cast<std::ptrdiff_t>(row + j));
-      }
+      rows.push_back(row(batch, i));
+      if (rows.size() == rows_at_once || i + 1 == last) add_up(batch * plan_.m + i + 1, rows, b);
     }
   }
 
 private:
-  std::vector<SumStep> steps_of(const std::vector<char>& nonzero) const {
-    std::vector<SumStep> steps = sum_steps(order_, nonzero);
-    if (leave_out_last_ && !steps.empty()) steps.pop_back();
-    return steps;
+  static constexpr std::size_t rows_at_once = 64, columns_at_once = panels_at_once * columns_of_panel;
+
+  struct Row {
+    std::vector<double> a;
+    std::vector<SumStep> steps;
+  };
+
+  Row row(std::int64_t batch, std::int64_t i) const {
+    Row row{std::vector<double>(at(plan_.k)), {}};
+    std::vector<char> nonzero(at(plan_.k));
+    for (std::int64_t k = 0; k < plan_.k; ++k) {
+      const std::size_t from = plan_.a_index(batch, i, k);
+      row.a[at(k)] = terms_.a[from];
+      nonzero[at(k)] = terms_.largest_a[from] != 0.0 ? 1 : 0;
+    }
+    row.steps = sum_steps(order_, nonzero);
+    if (leave_out_last_ && !row.steps.empty()) row.steps.pop_back();
+    return row;
+  }
+
+  /// The rows before `end`.
+  void add_up(std::int64_t end, std::vector<Row>& rows, const double* b) const {
+    const std::size_t n = at(plan_.n), k = at(plan_.k), first = at(end) - rows.size();
+    std::array<double, columns_at_once> slack, places;
+    for (std::size_t j = 0; j < n; j += columns_at_once) {
+      const std::size_t columns = std::min(columns_at_once, n - j);
+      const std::size_t panels = (columns + columns_of_panel - 1) / columns_of_panel;
+      for (std::size_t r = 0; r < rows.size(); ++r) {
+        const auto from = static_cast<std::ptrdiff_t>((first + r) * n + j);
+        slack.fill(0.0);
+        std::copy_n(terms_.slack.begin() + from, columns, slack.begin());
+        const StepsOfRow row{rows[r].steps.data(), rows[r].steps.size(), rows[r].a.data(), slack.data(), order_.fma};
+        fastest_sum_kernels().first_places(row, b + j * k, k, panels, places.data());
+        std::copy_n(places.begin(), columns, result_.begin() + from);
+      }
+    }
+    rows.clear();
   }
 
   const ProductPlan& plan_;
   const RunningTerms& terms_;
   SummationOrder order_;
   bool leave_out_last_;
+  std::span<double> result_;
 };
 
 }  // namespace
@@ -164,15 +138,17 @@ std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char
 
 std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
                                          const SummationOrder& order, bool leave_out_last, int threads) {
+  static_assert(columns_of_panel == panel_width<double>);
   std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
-  const RunningProduct product(plan, terms, order, leave_out_last);
+  const RunningProduct product(plan, terms, order, leave_out_last, result);
   const bool is_worth_threads = plan.m * plan.n * plan.k >= work_worth_a_thread;
-  std::vector<double> packed;
+  PackedMatrices<double> packed;
+  if (terms.packed == nullptr) pack_missing<double>(plan, terms.b, packed);
+  const PackedMatrices<double>& matrices = terms.packed != nullptr ? *terms.packed : packed;
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    const bool same_b = batch > 0 && plan.b_batch[at(batch)] == plan.b_batch[at(batch - 1)];
-    if (!same_b) packed = packed_columns(plan, batch, terms.b);
+    const double* b = matrices.at(plan.b_batch[at(batch)]).data();
     parallel_for(plan.m, is_worth_threads ? threads : 1,
-                 [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, packed, result); });
+                 [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b); });
   }
   for (double& places : result) places *= 1.0 + 0x1p-20;  // at most 2^32 additions to nearest
   return result;

@@ -4,21 +4,12 @@
 #include <span>
 #include <vector>
 
+#include "bounds/kernels/sums.hpp"
 #include "bounds/machine.hpp"
 #include "driftbound/model/layout.hpp"
+#include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
-
-/// One operation of a sum on a stack of partial sums.
-struct SumStep {
-  enum class Kind {
-    start,  ///< pushes the product a_k b_k
-    add,    ///< adds the product a_k b_k to the top
-    join    ///< adds the top to the one below and pops it
-  };
-  Kind kind = Kind::start;
-  std::int64_t k = 0;
-};
 
 /// The operations of a declared order over the products that are not 0 for certain; the last one comes last.
 /// Shapes:    nonzero [n]
@@ -31,6 +22,7 @@ struct RunningTerms {
   std::span<const double> a, b;       ///< centres of the factors, as the operands of the plan
   std::span<const double> largest_a;  ///< 0 where a factor is 0 for certain
   std::span<const double> slack;      ///< how far a partial sum may be from the one in double; [batches * m * n]
+  const PackedMatrices<double>* packed = nullptr;  ///< b, packed before; null: it is not
 };
 
 /// Upper bounds of the sum of ufp(|t| + slack) over all additions and fused steps, and with fused steps over the

@@ -1,6 +1,7 @@
 #include "bounds/term_patterns.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace driftbound::bounds {
@@ -49,21 +50,15 @@ public:
   Patterns(const ProductPlan& plan, std::span<const double> a, std::span<const double> b)
       : plan_(plan), a_(a), b_(b), row_(at(plan.k)) {}
 
-  void enter(std::int64_t batch) {
-    const bool has_columns = !columns_.empty() && plan_.b_batch[at(batch)] == plan_.b_batch[at(batch_)];
+  void enter(std::int64_t batch, const std::vector<FactorSizes>& columns) {
     batch_ = batch;
-    if (has_columns) return;
-    columns_.clear();
-    for (std::int64_t j = 0; j < plan_.n; ++j) {
-      for (std::int64_t k = 0; k < plan_.k; ++k) row_[at(k)] = factor(k, j);
-      columns_.push_back(right_sizes(row_));
-    }
+    columns_ = columns;
   }
 
   void find(std::int64_t i, std::span<TermPattern> patterns) {
     nonzero_.clear();
     for (std::int64_t k = 0; k < plan_.k; ++k) {
-      row_[at(k)] = a_[plan_.a_index(batch_, i, k)];
+      row_[at(k)] = std::abs(a_[plan_.a_index(batch_, i, k)]);
       if (row_[at(k)] != 0.0) nonzero_.push_back(k);
     }
     if (nonzero_.size() < fewest_constant) return;
@@ -78,7 +73,7 @@ public:
 
 private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  double factor(std::int64_t k, std::int64_t j) const { return b_[plan_.b_index(batch_, k, j)]; }
+  double factor(std::int64_t k, std::int64_t j) const { return std::abs(b_[plan_.b_index(batch_, k, j)]); }
 
   /// Whether two of the terms that are not 0 are too far apart for a constant sum.
   bool varies(std::int64_t j) const {
@@ -96,7 +91,7 @@ private:
   const ProductPlan& plan_;
   std::int64_t batch_ = 0;
   std::span<const double> a_, b_;
-  std::vector<FactorSizes> columns_;
+  std::span<const FactorSizes> columns_;
   std::vector<double> row_, terms_;
   std::vector<std::int64_t> nonzero_;
 };
@@ -142,15 +137,31 @@ bool cannot_stagnate(const FactorSizes& left, const FactorSizes& right, std::int
   return false;
 }
 
-std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b) {
+std::vector<FactorSizes> right_columns(const ProductPlan& plan, std::int64_t offset, std::span<const double> b) {
+  std::vector<FactorSizes> columns;
+  std::vector<double> column(static_cast<std::size_t>(plan.k));
+  for (std::int64_t j = 0; j < plan.n; ++j) {
+    for (std::int64_t k = 0; k < plan.k; ++k)
+      column[static_cast<std::size_t>(k)] =
+          std::abs(b[static_cast<std::size_t>(offset + k * plan.b_row + j * plan.b_col)]);
+    columns.push_back(right_sizes(column));
+  }
+  return columns;
+}
+
+std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                                     const std::map<std::int64_t, std::vector<FactorSizes>>* columns) {
   const auto m = static_cast<std::size_t>(plan.m), n = static_cast<std::size_t>(plan.n);
   std::vector<TermPattern> patterns(static_cast<std::size_t>(plan.batches) * m * n, TermPattern::none);
-  Patterns found(plan, a, b);
+  std::map<std::int64_t, std::vector<FactorSizes>> found;
+  Patterns sums(plan, a, b);
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    found.enter(batch);
+    const auto at = static_cast<std::size_t>(batch);
+    const std::int64_t offset = plan.b_batch[at];
+    if (columns == nullptr && !found.contains(offset)) found.emplace(offset, right_columns(plan, offset, b));
+    sums.enter(batch, (columns != nullptr ? *columns : found).at(offset));
     for (std::size_t i = 0; i < m; ++i)
-      found.find(static_cast<std::int64_t>(i),
-                 std::span(patterns).subspan((static_cast<std::size_t>(batch) * m + i) * n, n));
+      sums.find(static_cast<std::int64_t>(i), std::span(patterns).subspan((at * m + i) * n, n));
   }
   return patterns;
 }

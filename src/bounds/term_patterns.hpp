@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,11 +19,6 @@ std::string describe(TermPattern pattern);
 /// docs/theory.md T-75
 TermPattern pattern_of(std::vector<double>& magnitudes);
 
-/// pattern_of() for every sum of a product; its terms are looked at where few of them and T-95 leave a doubt.
-/// Shapes:    a, b magnitudes as the operands of the plan; result [batches * m * n]
-/// Source:    docs/theory.md T-75
-std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b);
-
 /// Factors of one side of a sum: how many are not 0, and how many of those lie below fixed shares of the largest.
 struct FactorSizes {
   static constexpr int splits = 3;
@@ -36,5 +32,16 @@ FactorSizes right_sizes(std::span<const double> magnitudes);
 /// Whether a sum of `length` products of these factors is not stagnant for certain.
 /// Source:    docs/theory.md T-95
 bool cannot_stagnate(const FactorSizes& left, const FactorSizes& right, std::int64_t length);
+
+/// right_sizes() of every column of the matrix at an offset of b.
+/// Shapes:    b magnitudes as the right operand of the plan; result [n]
+std::vector<FactorSizes> right_columns(const ProductPlan& plan, std::int64_t offset, std::span<const double> b);
+
+/// pattern_of() for every sum of a product; its terms are looked at where few of them and T-95 leave a doubt.
+/// Shapes:    a, b as the operands of the plan; `columns` by offset, as right_columns() gives them, or null; result
+///            [batches * m * n]
+/// Source:    docs/theory.md T-75
+std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
+                                     const std::map<std::int64_t, std::vector<FactorSizes>>* columns = nullptr);
 
 }  // namespace driftbound::bounds

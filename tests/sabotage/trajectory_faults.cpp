@@ -6,6 +6,7 @@
 
 #include "sabotage/faults.hpp"
 #include "support/row_checks.hpp"
+#include "support/sum_checks.hpp"
 #include "support/trajectory_checks.hpp"
 
 // Faults in the bounds by two trajectories: radii, norms, sweeps and refinements (T-60 to T-64, T-70 to T-72).
@@ -419,6 +420,79 @@ void halve(double* values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) values[i] *= 0.5;
 }
 
+auto sum_rule(const std::string& name) {
+  return [name](const Rules& rules) { return violations_of_sums(rules.sums, name); };
+}
+
+const bounds::SumKernels& sound_sums() {
+  return bounds::fastest_sum_kernels();
+}
+
+/// Local bounds of a row that is told wrong.
+template <class Change>
+auto local_told(Change) {
+  return [](Rules& r) {
+    r.sums.local = [](const bounds::RecordedSums& row, const bounds::RowFormat& format,
+                      const bounds::LocalErrors& errors, std::size_t n) {
+      bounds::RecordedSums other = row;
+      Change()(other);
+      sound_sums().local(other, format, errors, n);
+    };
+  };
+}
+
+void add_sum_faults(std::vector<BoundFault>& faults) {
+  using bounds::OrderedSums;
+  using bounds::RecordedSums;
+  using bounds::RowErrors;
+  using bounds::RowFormat;
+  faults.insert(faults.end(), {{"local bounds of a row forget its norm",
+                                local_told([](RecordedSums& row) { row.squares.scale = 0.0; }), sum_rule("local")},
+                               {"local bounds of a row forget a term",
+                                local_told([](RecordedSums& row) { row.nonzero -= 1.0; }), sum_rule("local")},
+                               {"local bounds of a row forget the addend",
+                                local_told([](RecordedSums& row) { row.addend = nullptr; }), sum_rule("local")},
+                               {"local bounds of a row leave less to chance",
+                                local_told([](RecordedSums& row) { row.tail_factor *= 0.9; }), sum_rule("local")},
+                               {"the running bound of a row forgets what is rounded apart",
+                                [](Rules& r) {
+                                  r.sums.running = [](const RecordedSums& row, const RowFormat& format, double* places,
+                                                      std::size_t n) {
+                                    RecordedSums other = row;
+                                    other.products_apart = false;
+                                    sound_sums().running(other, format, places, n);
+                                  };
+                                },
+                                sum_rule("running")},
+                               {"partial sums of a run are taken for those in double",
+                                [](Rules& r) {
+                                  r.sums.slack = [](const OrderedSums&, const double*, double* slack, std::size_t n) {
+                                    std::fill_n(slack, n, 0x1p-1000);
+                                  };
+                                },
+                                sum_rule("slack")},
+                               {"a row in order forgets what is rounded apart",
+                                [](Rules& r) {
+                                  r.sums.in_order = [](const OrderedSums& row, const RowFormat& format,
+                                                       const double* places, const RowErrors& errors, std::size_t n) {
+                                    OrderedSums other = row;
+                                    other.products_apart = false;
+                                    sound_sums().in_order(other, format, places, errors, n);
+                                  };
+                                },
+                                sum_rule("in order")},
+                               {"the last operation of a row is not counted",
+                                [](Rules& r) {
+                                  r.sums.first_places = [](const bounds::StepsOfRow& row, const double* b,
+                                                           std::size_t k, std::size_t panels, double* places) {
+                                    bounds::StepsOfRow other = row;
+                                    --other.count;
+                                    sound_sums().first_places(other, b, k, panels, places);
+                                  };
+                                },
+                                sum_rule("first places")}});
+}
+
 void add_row_faults(std::vector<BoundFault>& faults) {
   using bounds::RowErrors;
   using bounds::RowFormat;
@@ -592,6 +666,7 @@ std::vector<BoundFault> trajectory_faults() {
   add_radius_faults(faults);
   add_sweep_faults(faults);
   add_row_faults(faults);
+  add_sum_faults(faults);
   return faults;
 }
 

@@ -27,16 +27,6 @@ bool are_finite(std::span<const double> values, const RowKernels& rows) {
   return std::isfinite(rows.largest(values.data(), values.size()));
 }
 
-/// Whether B is one matrix under rows of A that lie one after the other.
-bool is_rows_times_matrix(const ProductPlan& plan) {
-  if (plan.a_col != 1 || plan.a_row != plan.k || plan.k == 0) return false;
-  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    const auto at = static_cast<std::size_t>(batch);
-    if (plan.a_batch[at] != batch * plan.m * plan.k || plan.b_batch[at] != plan.b_batch[0]) return false;
-  }
-  return plan.batches > 0;
-}
-
 /// Rows of one operand in single precision, and what brings them back.
 struct CoarseRows {
   std::vector<float> elements, sums;
@@ -47,9 +37,13 @@ struct CoarseRows {
 
 class ProductRows {
 public:
-  ProductRows(const PlainNode& node, const Product& product, const CoarseWeights& weights, const Setting& setting)
+  /// `packed`: the matrix in double, for runs in a declared order.
+  ProductRows(const PlainNode& node, const Product& product, const CoarseWeights& weights,
+              const PackedMatrices<double>* packed, const Setting& setting)
       : node_(node),
         weights_(weights),
+        packed_(packed),
+        b_offset_(product.plan.b_batch[0]),
         setting_(setting),
         rows_(setting.rules->rows),
         format_(row_format(setting, product.plan.k + 1)),
@@ -92,6 +86,7 @@ private:
     CoarseRows moved, total, squares;
     std::vector<double> larger, small;
     std::vector<RowCounts> counts;
+    std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
     Scratch(std::size_t k, std::size_t n)
         : moved(k, n), total(k, n), squares(k, n), larger(k), small(k), counts(rows_at_once) {}
   };
@@ -104,6 +99,7 @@ private:
     if (node_.rounds) multiply(scratch.total, count, weights_.magnitudes);
     if (node_.rounds) multiply(scratch.squares, count, weights_.squares);
     for (std::size_t row = 0; row < count; ++row) bound_row(first + row, row, scratch);
+    if (node_.in_order) follow_order(first, count, scratch);
     return true;
   }
 
@@ -125,6 +121,8 @@ private:
       scratch.counts[place].radius = node_.norms[row * node_.norms.size() / rows()];
     if (!node_.rounds) return true;
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
+    if (node_.in_order)
+      scratch.all_larger.insert(scratch.all_larger.end(), scratch.larger.begin(), scratch.larger.end());
     scratch.counts[place] = counts_of(scratch.larger, scratch.counts[place].radius, e, scratch.small);
     const double* sizes = scratch.counts[place].moves_by_norm ? x : scratch.larger.data();
     const std::optional<double> scale = coarse_scale(rows_.largest(sizes, k_));
@@ -158,7 +156,7 @@ private:
     return {rows.sums.data() + place * n_, rows.scales[place], matrix.column_scales.data()};
   }
 
-  void bound_row(std::size_t row, std::size_t place, const Scratch& scratch) {
+  SumRow sums_of_row(std::size_t row, std::size_t place, const Scratch& scratch) const {
     const std::size_t first = row * n_;
     SumRow sums;
     sums.y = node_.view.output->values.data() + first;
@@ -172,18 +170,55 @@ private:
     sums.largest = weights_.largest.data();
     sums.radius = counts.radius;
     sums.moves_by_norm = counts.moves_by_norm;
-    if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
+    if (!node_.rounds) return sums;
     sums.nonzero = counts.nonzero;
     sums.sets_apart = counts.small_norm.has_value();
     sums.not_small = counts.not_small;
     sums.small_norm = counts.small_norm.value_or(0.0);
     sums.total = sums_of(scratch.total, place, weights_.magnitudes);
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
+    return sums;
+  }
+
+  void bound_row(std::size_t row, std::size_t place, const Scratch& scratch) {
+    const std::size_t first = row * n_;
+    const SumRow sums = sums_of_row(row, place, scratch);
+    if (!node_.rounds) return rows_.move(sums, result_.moved.data() + first, n_);
     rows_.any_order(sums, format_, {result_.moved.data() + first, result_.added.data() + first}, n_);
+  }
+
+  /// T-69 for rows that have their bounds in any order.
+  void follow_order(std::size_t first, std::size_t count, Scratch& scratch) {
+    const auto k = static_cast<std::int64_t>(k_), n = static_cast<std::int64_t>(n_);
+    const ProductPlan plan{1, static_cast<std::int64_t>(count), n, k, {0}, {b_offset_}, k, 1, n, 1};
+    const SumKernels& kernels = setting_.rules->sums;
+    scratch.by_operands.assign(count * n_, 0.0);
+    scratch.slack.resize(count * n_);
+    std::vector<OrderedSums> ordered;
+    for (std::size_t row = 0; row < count; ++row) {
+      OrderedSums sums{sums_of_row(first + row, row, scratch), scratch.by_operands.data() + row * n_,
+                       setting_.rules->running_slack(k, 0.0, 0.0, 1.0), !setting_.machine.order.fma};
+      SumRow operands_alone = sums.sums;
+      operands_alone.own = nullptr;
+      rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
+      kernels.slack(sums, result_.added.data() + (first + row) * n_, scratch.slack.data() + row * n_, n_);
+      ordered.push_back(sums);
+    }
+    const RunningTerms terms{x_.subspan(first * k_, count * k_), {}, scratch.all_larger, scratch.slack, packed_};
+    const std::vector<double> places =
+        setting_.rules->running_first_places(plan, terms, setting_.machine.order, addend_.empty(), 1);
+    for (std::size_t row = 0; row < count; ++row) {
+      const std::size_t at = (first + row) * n_;
+      kernels.in_order(ordered[row], format_, places.data() + row * n_,
+                       {result_.moved.data() + at, result_.added.data() + at}, n_);
+    }
+    scratch.all_larger.clear();
   }
 
   const PlainNode& node_;
   const CoarseWeights& weights_;
+  const PackedMatrices<double>* packed_;
+  const std::int64_t b_offset_;
   const Setting& setting_;
   const RowKernels& rows_;
   const RowFormat format_;
@@ -194,11 +229,20 @@ private:
   PlainRadii result_;
 };
 
+}  // namespace
+
+bool is_rows_times_matrix(const ProductPlan& plan) {
+  if (plan.a_col != 1 || plan.a_row != plan.k || plan.k == 0) return false;
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    const auto at = static_cast<std::size_t>(batch);
+    if (plan.a_batch[at] != batch * plan.m * plan.k || plan.b_batch[at] != plan.b_batch[0]) return false;
+  }
+  return plan.batches > 0;
+}
+
 bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
   return addend.size() == n && !addend.shape.empty() && addend.shape.back() == static_cast<std::int64_t>(n);
 }
-
-}  // namespace
 
 RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {
   const Machine& machine = setting.machine;
@@ -257,7 +301,9 @@ std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& se
                                      are_finite(node.view.input(2).values, rows));
   const CoarseWeights* coarse = addend_fits ? weights.coarse_right(product.plan, node.view.input(1)) : nullptr;
   if (coarse == nullptr) return std::nullopt;
-  return ProductRows(node, product, *coarse, setting)(setting.threads);
+  const PackedMatrices<double>* packed =
+      node.in_order ? &weights.forward_right(product.plan, node.view.input(1)).matrices : nullptr;
+  return ProductRows(node, product, *coarse, packed, setting)(setting.threads);
 }
 
 std::optional<PlainRadii> plain_sum(const PlainNode& node, const Setting& setting) {

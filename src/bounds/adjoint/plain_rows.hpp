@@ -16,8 +16,9 @@ struct PlainNode {
   std::vector<Radii> radii;
   Radii norms;  ///< of what every row of the first operand moves by; empty: unknown
   Radii own;
-  bool rounds = false;    ///< a run in any order: else the exact network …
+  bool rounds = false;    ///< a run: else the exact network …
   bool by_norms = false;  ///< … of which norms say enough: radii are infinite before those
+  bool in_order = false;  ///< whether that run adds products up in its declared order
 };
 
 /// Radii before norms, and sigma of T-61. Empty: all 0.
@@ -30,6 +31,11 @@ struct PlainRadii {
 /// without a sum of magnitudes.
 /// Source:    docs/theory.md T-64, T-80
 std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, const Setting& setting, Weights& weights);
+
+/// Whether B is one matrix under rows of A that lie one after the other.
+bool is_rows_times_matrix(const ProductPlan& plan);
+/// Whether an addend is one row of n numbers for all.
+bool adds_one_row(const Tensor<double>& addend, std::size_t n);
 
 /// Whether runs round to nearest, flush nothing and store what they compute: what the loops below know of arithmetic.
 bool is_plain(const Machine& machine);

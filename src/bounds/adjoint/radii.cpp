@@ -103,7 +103,9 @@ public:
     const std::vector<Radii> radii(read.begin(), read.end());
     const std::vector<double>& own = shadow_.error[node.output];
     const bool by_norms = trajectory_ == Trajectory::exact_by_norms;
-    if (visit_plain(index, {view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms})) return;
+    const bool in_order = trajectory_ == Trajectory::declared_order;
+    if (visit_plain(index, {view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms, in_order}))
+      return;
     Linearised linear = linearise(view, radii, own, setting_);
 
     std::vector<double> moved = propagate(view, radii, own, setting_);
@@ -131,7 +133,8 @@ public:
 private:
   /// What a node is where nothing stands in the way of loops over rows; false where something does.
   bool visit_plain(std::size_t index, const PlainNode& node) {
-    const bool covers_trajectory = !rounds() || (trajectory_ == Trajectory::any_order && is_plain(setting_.machine));
+    const bool order_is_known = setting_.machine.order.kind != SummationOrder::Kind::unknown;
+    const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && (!node.in_order || order_is_known));
     const Op& op = node.view.node->op;
     if (!covers_trajectory || !network_.varies(node.view.node->output)) return false;
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);

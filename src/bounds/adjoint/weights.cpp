@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bounds/adjoint/run_walk.hpp"
+#include "bounds/matrix.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -84,6 +85,18 @@ const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor
     known.has_coarse = true;
   }
   return known.coarse ? &*known.coarse : nullptr;
+}
+
+const Weights::Sizes& Weights::sizes_of_right(const ProductPlan& plan, const Tensor<double>& b) {
+  const std::lock_guard lock(mutex_);
+  Right& known = right(plan, b);
+  if (known.sizes) return *known.sizes;
+  Sizes& sizes = known.sizes.emplace();
+  const std::vector<double> all = magnitudes(b.values);
+  pack_missing<double>(plan, all, sizes.magnitudes);
+  for (const std::int64_t offset : plan.b_batch)
+    if (!sizes.columns.contains(offset)) sizes.columns.emplace(offset, right_columns(plan, offset, all));
+  return sizes;
 }
 
 const PackedFactor& Weights::forward_right(const ProductPlan& plan, const Tensor<double>& b) {

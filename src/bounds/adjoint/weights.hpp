@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/coarse_product.hpp"
 #include "bounds/spectral_norm.hpp"
+#include "bounds/term_patterns.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/tensor.hpp"
 
@@ -32,6 +34,12 @@ public:
   /// The right matrix that all batches of a product share, rounded up; null where coarse_weights() is empty.
   /// Source:    docs/theory.md T-81
   const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// Magnitudes of right matrices, packed in double, and the sizes of their columns (T-95) by offset.
+  struct Sizes {
+    PackedMatrices<double> magnitudes;
+    std::map<std::int64_t, std::vector<FactorSizes>> columns;
+  };
+  const Sizes& sizes_of_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Right matrices packed in double, and as reverse mode multiplies with them.
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
@@ -54,6 +62,7 @@ private:
     std::optional<Magnitude> norm;
     bool has_coarse = false;
     std::optional<CoarseWeights> coarse;
+    std::optional<Sizes> sizes;
     std::optional<PackedFactor> forward, transposed;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bounds/kernels/rows.hpp"
+
+namespace driftbound::bounds {
+
+/// One operation of a sum on a stack of partial sums.
+struct SumStep {
+  enum class Kind : std::int32_t {
+    start,  ///< pushes the product a_k b_k
+    add,    ///< adds the product a_k b_k to the top
+    join    ///< adds the top to the one below and pops it
+  };
+  Kind kind = Kind::start;
+  std::int32_t k = 0;
+};
+
+/// One row of a product in a declared order, next to packed columns: [ceil(n / 8), k, 8].
+struct StepsOfRow {
+  const SumStep* steps = nullptr;
+  std::size_t count = 0;
+  const double* a = nullptr;
+  const double* slack = nullptr;  ///< how far a partial sum may be from the one in double
+  bool rounds_starts = false;
+};
+
+/// One row of recorded results of sums of products, and what is known of their terms.
+struct RecordedSums {
+  const double* y = nullptr;
+  const double* addend = nullptr;   ///< magnitudes; null: none
+  const double* columns = nullptr;  ///< nonzero weights of every column
+  double nonzero = 0.0;             ///< operands of the row that are not 0
+  const double* total = nullptr;    ///< sum |x w|
+  const double* paths = nullptr;    ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
+  CoarseSums squares;               ///< sum (x w)^2
+  double slack_units = 0.0;         ///< of `total` in `slack` (T-69)
+  double tail_factor = 0.0;         ///< lambda of T-74; 0: no bound is left to chance
+  bool products_apart = false;      ///< whether products are rounded apart from additions
+};
+
+/// Bounds of one row; null: not wanted.
+struct LocalErrors {
+  double* any_order = nullptr;
+  double* partial_sums = nullptr;
+  double* order_aware = nullptr;
+  double* probabilistic = nullptr;
+  double* slack = nullptr;  ///< of T-69
+  double* kappa = nullptr;  ///< an estimate (T-19)
+};
+
+/// One row of a product in any run of a declared order.
+struct OrderedSums {
+  SumRow sums;                          ///< `moved`, `squares` and what is set apart are not read
+  const double* by_operands = nullptr;  ///< by how much operands move the sum
+  double slack_units = 0.0;             ///< of the sum of magnitudes in the slack (T-69)
+  bool products_apart = false;          ///< whether products are rounded apart from additions
+};
+
+/// Loops over sums of products, written once and compiled once per instruction set: every build does the same
+/// operations in the same order.
+struct SumKernels {
+  /// T-10, T-11, T-68 and T-74 by T-81.
+  void (*local)(const RecordedSums& row, const RowFormat& format, const LocalErrors& result, std::size_t n);
+  /// T-69 from the first places of the partial sums, in place.
+  void (*running)(const RecordedSums& row, const RowFormat& format, double* places, std::size_t n);
+  /// T-69 for any run: how far partial sums may be off; `added` bounds all roundings.
+  void (*slack)(const OrderedSums& row, const double* added, double* slack, std::size_t n);
+  /// What T-69 gives from the first places of the partial sums, where that is smaller than `result`.
+  void (*in_order)(const OrderedSums& row, const RowFormat& format, const double* places, const RowErrors& result,
+                   std::size_t n);
+  /// Of `panels` panels of columns, at most `panels_at_once`: the sum of ufp(|t| + slack) over all operations.
+  void (*first_places)(const StepsOfRow& row, const double* b, std::size_t k, std::size_t panels, double* places);
+};
+
+inline constexpr std::size_t panels_at_once = 4, columns_of_panel = 8;
+
+extern const SumKernels sums_baseline;
+extern const SumKernels sums_avx2;    // x86-64 builds only
+extern const SumKernels sums_avx512;  // x86-64 builds only
+
+}  // namespace driftbound::bounds

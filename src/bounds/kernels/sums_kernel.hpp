@@ -1,0 +1,195 @@
+#pragma once
+
+// Loops over sums of products, written once and compiled once per instruction set (doubles.hpp).
+
+#include "bounds/kernels/doubles.hpp"
+#include "bounds/kernels/sums.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// sum_{k=2..last} ufp(min(most, reach sqrt(k))) and of the squares of those, last >= 1, reach given squared.
+struct FirstPlaces {
+  Doubles sum = {}, squares = {};
+};
+
+inline FirstPlaces first_places_of(const Doubles& most, const Doubles& reach, Doubles last, std::size_t binades) {
+  Doubles binade = first_place(most);
+  Doubles below_binade = smaller((binade / reach) * binade * (1.0 - 0x1p-40), all(0x1p50));
+  FirstPlaces places;
+  const auto add = [&](const Doubles& count) {
+    places.sum += count * binade;
+    places.squares += count * (binade * binade);
+  };
+  for (std::size_t j = 0; j < binades; ++j) {
+    const Doubles below = smaller(larger(integer_up_to(below_binade), all(1.0)), last);
+    add(last - below);
+    last = below;
+    binade *= 0.5;
+    below_binade *= 0.25;
+  }
+  add(last - 1.0);
+  return places;
+}
+
+/// Half the binary digits of the number of terms, and two: after as many binades next to nothing is left.
+inline std::size_t binades_of(double leaves) {
+  std::size_t binades = 2;
+  for (double n = 1.0; n < leaves; n *= 4.0) ++binades;
+  return binades;
+}
+
+/// u ufp(t) or eta.
+inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
+  return larger(format.u * first_place(t), all(format.eta));
+}
+
+/// Half the gap above a recorded result; no product, no rounding.
+inline Doubles recorded_rounding(const Doubles& size, const Doubles& products, const RowFormat& format) {
+  return products == 0.0 ? all(0.0) : rounding_at(size, format);
+}
+
+template <class Count>
+inline void store_bound(double* result, std::size_t i, const Doubles& bound, const Bits& is_known, Count count) {
+  if (result != nullptr) store(result + i, is_known ? bound : all(infinity), count);
+}
+
+void local_row(const RecordedSums& row, const RowFormat& format, const LocalErrors& result, std::size_t n) {
+  const std::size_t binades = binades_of(row.nonzero + 1.0);
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles size = magnitude(load(row.y + i, count)), c = load_or_zero(row.addend, i, count);
+    const Doubles of_products = load(row.total + i, count);
+    const Doubles total = up(of_products + c);
+    const Bits is_known = (size <= largest_double) & (total <= largest_double);
+    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
+    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles before_last = larger(leaves - 1.0, all(0.0));
+    const Doubles h = products * format.underflow;
+    const Doubles last = recorded_rounding(size, products, format);
+    const Doubles classical = up_through_many((before_last * format.u) * total + h);
+
+    const Doubles exact = smaller((size + classical + last) * many_up, total);
+    const Doubles column_scale = row.squares.scale * load(row.squares.column_scales + i, count);
+    const Doubles of_squares = __builtin_convertvector(load(row.squares.sums + i, count), Doubles) * column_scale;
+    const Doubles squares = of_squares + c * c;
+    const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
+    const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
+    const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
+    const FirstPlaces places = first_places_of(most, reach, larger(before_last, all(1.0)), binades);
+    const Bits adds = leaves >= 3.0;
+    const Doubles by_sizes = up_through_many(format.u * (of_products + (adds ? places.sum : all(0.0))) + h);
+    const Doubles before = smaller(by_sizes, classical);
+    const Doubles any_order = up(classical + last), partial_sums = up(before + last);
+    store_bound(result.any_order, i, any_order, is_known, count);
+    store_bound(result.partial_sums, i, partial_sums, is_known, count);
+    store_bound(result.slack, i, (before + row.slack_units * of_products) * many_up + lost, is_known, count);
+    if (row.paths != nullptr) {
+      const Doubles known = (load(row.paths + i, count) + h + last) * many_up;
+      store_bound(result.order_aware, i, smaller(known, any_order), is_known, count);
+    }
+    if (row.tail_factor > 0.0) {
+      const Doubles unrecorded = products == 0.0 ? all(0.0) : rounding_at((exact + before) * many_up, format);
+      const Doubles inner = (leaves >= 2.0 ? squares : all(0.0)) + (adds ? places.squares : all(0.0));
+      const Doubles root = root_up(((format.u * format.u) * inner + unrecorded * unrecorded) * many_up + lost);
+      const Doubles by_chance = (row.tail_factor * root + h) * many_up;
+      store_bound(result.probabilistic, i, smaller(by_chance, partial_sums), is_known, count);
+    }
+    const Bits is_empty = (of_products + c == 0.0) & (size == 0.0);
+    store_bound(result.kappa, i, is_empty ? all(1.0) : (of_products + c) / size, size <= largest_double, count);
+  });
+}
+
+void running_row(const RecordedSums& row, const RowFormat& format, double* places, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles size = magnitude(load(row.y + i, count)), total = load(row.total + i, count);
+    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
+    const Doubles apart = row.products_apart ? total : all(0.0);
+    const Doubles roundings = format.u * (apart + load(places + i, count)) + products * format.underflow;
+    const Doubles bound = (roundings + recorded_rounding(size, products, format)) * many_up;
+    store_bound(places, i, bound, (size <= largest_double) & (total <= largest_double), count);
+  });
+}
+
+/// Magnitudes of the products summed, at their largest.
+template <class Count>
+inline Doubles largest_total(const SumRow& row, std::size_t i, Count count) {
+  const Doubles sums = __builtin_convertvector(load(row.total.sums + i, count), Doubles);
+  const Doubles total = sums * (row.total.scale * load(row.total.column_scales + i, count));
+  return row.moves_by_norm ? up(total + norm_up(row.radius, load(row.norms + i, count))) : total;
+}
+
+void slack_row(const OrderedSums& row, const double* added, double* slack, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles off = load(added + i, count) + load(row.by_operands + i, count);
+    store(slack + i, (off + row.slack_units * largest_total(row.sums, i, count)) * many_up + lost, count);
+  });
+}
+
+void in_order_row(const OrderedSums& row, const RowFormat& format, const double* places, const RowErrors& result,
+                  std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles own = load_or_zero(row.sums.own, i, count), c = load_or_zero(row.sums.addend, i, count);
+    const Doubles of_products = largest_total(row.sums, i, count), total = up(of_products + c);
+    const Doubles products = smaller(load(row.sums.columns + i, count), all(row.sums.nonzero));
+    const Doubles moved = up(load(row.by_operands + i, count) + own);
+    const Doubles exact = smaller(up(magnitude(load(row.sums.y + i, count)) + moved), total);
+    const Doubles apart = row.products_apart ? of_products : all(0.0);
+    const Doubles roundings = format.u * (apart + load(places + i, count)) + products * format.underflow;
+    const Doubles before = up_through_many(roundings), rounded = up(exact + before);
+    const Doubles last = products == 0.0 ? all(0.0) : rounding_at(rounded, format);
+    const Doubles error = up(before + last);
+    const Bits is_finite = (rounded <= format.largest) & (up(total + error) < format.largest);
+    const Doubles smallest = is_finite ? error : all(infinity);
+    store(result.added + i, smaller(up(own + smallest), load(result.added + i, count)), count);
+    store(result.moved + i, smaller(up(moved + smallest), load(result.moved + i, count)), count);
+  });
+}
+
+template <std::size_t panels>
+void first_places_of_panels(const StepsOfRow& row, const double* b, std::size_t k, double* result) {
+  struct Sums {
+    Doubles v[panels];
+  };
+  Sums below[64], top = {}, places = {}, slack;
+  std::size_t depth = 0;
+  for (std::size_t p = 0; p < panels; ++p) slack.v[p] = load(row.slack + p * lanes, Whole());
+  for (std::size_t step = 0; step < row.count; ++step) {
+    const SumStep& next = row.steps[step];
+    if (next.kind == SumStep::Kind::join) {
+      --depth;
+      for (std::size_t p = 0; p < panels; ++p) top.v[p] += below[depth].v[p];
+    } else {
+      const auto at = static_cast<std::size_t>(next.k);
+      const double* column = b + at * lanes;
+      const double factor = row.a[at];
+      if (next.kind == SumStep::Kind::start) {
+        below[depth++] = top;
+        for (std::size_t p = 0; p < panels; ++p) top.v[p] = factor * load(column + p * k * lanes, Whole());
+        if (!row.rounds_starts) continue;
+      } else {
+        for (std::size_t p = 0; p < panels; ++p) top.v[p] += factor * load(column + p * k * lanes, Whole());
+      }
+    }
+    for (std::size_t p = 0; p < panels; ++p) {
+      const Doubles size = magnitude(top.v[p]) + slack.v[p];
+      places.v[p] += reinterpret_cast<Doubles>(reinterpret_cast<Bits>(size) & 0x7ff0000000000000LL);
+    }
+  }
+  for (std::size_t p = 0; p < panels; ++p) store(result + p * lanes, places.v[p], Whole());
+}
+
+void first_places_row(const StepsOfRow& row, const double* b, std::size_t k, std::size_t panels, double* places) {
+#ifdef __AVX512F__
+  if (panels == panels_at_once) return first_places_of_panels<panels_at_once>(row, b, k, places);
+#endif
+  StepsOfRow one = row;
+  for (std::size_t p = 0; p < panels; ++p) {
+    one.slack = row.slack + p * lanes;
+    first_places_of_panels<1>(one, b + p * k * lanes, k, places + p * lanes);
+  }
+}
+
+constexpr SumKernels sum_kernels = {local_row, running_row, slack_row, in_order_row, first_places_row};
+
+}  // namespace
+}  // namespace driftbound::bounds

@@ -1,0 +1,180 @@
+#include "bounds/plain_sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bounds/adjoint/plain_rows.hpp"
+#include "bounds/adjoint/weights.hpp"
+#include "evaluate/product.hpp"
+#include "num/parallel.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+bool are_floats(std::span<const double> values) {
+  bool all = true;
+  for (const double x : values)
+    all &= static_cast<double>(static_cast<float>(x)) == x && std::abs(x) <= std::numeric_limits<float>::max();
+  return all;
+}
+
+/// Operands that are read as they are recorded, and nothing scaled.
+bool is_covered(const Product& product, const NodeView& view, const Setting& setting) {
+  if (setting.weights == nullptr || !is_plain(setting.machine) || setting.machine.accumulator->id != FormatId::fp32)
+    return false;
+  const bool adds = product.has_addend && product.beta != 0.0;
+  return !product.operands_are_bounds && std::abs(product.alpha) == 1.0 && (!adds || std::abs(product.beta) == 1.0) &&
+         is_rows_times_matrix(product.plan) && are_floats(view.input(0).values) && are_floats(view.input(1).values) &&
+         (!adds ||
+          (adds_one_row(view.input(2), static_cast<std::size_t>(product.plan.n)) && are_floats(view.input(2).values)));
+}
+
+class PlainSums {
+public:
+  PlainSums(const Product& product, const NodeView& view, const CoarseWeights& coarse, const Weights::Sizes& sizes,
+            const Setting& setting)
+      : plan_(product.plan),
+        view_(view),
+        coarse_(coarse),
+        sizes_(sizes),
+        setting_(setting),
+        rules_(*setting.rules),
+        format_(row_format(setting, plan_.k + 1)),
+        x_(view.input(0).values),
+        n_(coarse.n),
+        k_(coarse.k),
+        size_(view.output->size()) {
+    if (product.has_addend && product.beta != 0.0) addend_ = magnitudes(view.input(2).values);
+  }
+
+  std::optional<ProductBounds> bounds() {
+    const std::vector<double> magnitudes_of_x = magnitudes(x_);
+    total_ = product_up(magnitudes_of_x);
+    const bool order_is_known = setting_.machine.order.kind != SummationOrder::Kind::unknown;
+    if (order_is_known) paths_ = product_up(weighted_by_paths(plan_, magnitudes_of_x, addend_.empty(), setting_));
+    ProductBounds result = sized(order_is_known);
+    if (!follow_rows(result)) return std::nullopt;
+    if (order_is_known && setting_.wants_running) add_running(result);
+    if (setting_.tail_factor > 0.0) drop_patterns(result);
+    return result;
+  }
+
+private:
+  static constexpr std::size_t rows_at_once = 32;
+
+  /// T-08: numbers of float32, nothing underflows.
+  std::vector<double> product_up(std::span<const double> a) const {
+    std::vector<double> c = multiply<double>(plan_, a, sizes_.magnitudes, fused_chain, setting_.threads);
+    const double factor = rules_.outward(1.0, plan_.k, 0);
+    for (double& value : c) value *= factor;
+    return c;
+  }
+
+  ProductBounds sized(bool order_is_known) {
+    ProductBounds result;
+    const bool wants_running = order_is_known && setting_.wants_running;
+    for (std::vector<double>* values : {&result.any_order, &result.partial_sums, &result.kappa}) values->resize(size_);
+    if (order_is_known) result.order_aware.resize(size_);
+    if (wants_running) slack_.resize(size_);
+    if (setting_.tail_factor > 0.0) result.probabilistic.resize(size_);
+    return result;
+  }
+
+  /// False where a row cannot be scaled to single precision.
+  bool follow_rows(ProductBounds& result) {
+    const std::size_t count = x_.size() / k_;
+    std::vector<float> squares(rows_at_once * k_), sums(rows_at_once * n_);
+    std::vector<double> scales(rows_at_once);
+    for (std::size_t first = 0; first < count; first += rows_at_once) {
+      const std::size_t rows = std::min(rows_at_once, count - first);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const double* x = x_.data() + (first + r) * k_;
+        const std::optional<double> scale = coarse_scale(rules_.rows.largest(x, k_));
+        if (!scale) return false;
+        rules_.rows.coarse_squares(x, *scale, squares.data() + r * k_, k_);
+        scales[r] = 1.0 / (*scale * *scale);
+      }
+      multiply_coarse(squares, rows, coarse_, coarse_.squares, sums);
+      for (std::size_t r = 0; r < rows; ++r)
+        bound_row(first + r, {sums.data() + r * n_, scales[r], coarse_.squares.column_scales.data()}, result);
+    }
+    return true;
+  }
+
+  RecordedSums recorded(std::size_t row) const {
+    RecordedSums sums;
+    const std::size_t first = row * n_;
+    sums.y = view_.output->values.data() + first;
+    sums.addend = addend_.empty() ? nullptr : addend_.data();
+    sums.columns = coarse_.nonzero.data();
+    sums.nonzero = rules_.rows.count_nonzero(x_.data() + row * k_, k_);
+    sums.total = total_.data() + first;
+    sums.products_apart = !setting_.machine.order.fma;
+    return sums;
+  }
+
+  void bound_row(std::size_t row, const CoarseSums& squares, ProductBounds& result) {
+    const std::size_t first = row * n_;
+    RecordedSums sums = recorded(row);
+    sums.squares = squares;
+    sums.paths = at(paths_, first);
+    sums.slack_units = rules_.running_slack(plan_.k, 0.0, 0.0, 1.0);
+    sums.tail_factor = setting_.tail_factor;
+    const LocalErrors errors{at(result.any_order, first),
+                             at(result.partial_sums, first),
+                             at(result.order_aware, first),
+                             at(result.probabilistic, first),
+                             at(slack_, first),
+                             at(result.kappa, first)};
+    rules_.sums.local(sums, format_, errors, n_);
+  }
+
+  static double* at(std::vector<double>& values, std::size_t first) {
+    return values.empty() ? nullptr : values.data() + first;
+  }
+
+  /// T-69
+  void add_running(ProductBounds& result) const {
+    const Tensor<double>& b = view_.input(1);
+    const RunningTerms terms{x_, b.values, x_, slack_, &setting_.weights->forward_right(plan_, b).matrices};
+    result.running =
+        rules_.running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
+    for (std::size_t row = 0; row < size_ / n_; ++row)
+      rules_.sums.running(recorded(row), format_, result.running.data() + row * n_, n_);
+  }
+
+  /// T-75
+  void drop_patterns(ProductBounds& result) const {
+    result.patterns = patterns_of(plan_, x_, view_.input(1).values, &sizes_.columns);
+    for (std::size_t i = 0; i < size_; ++i)
+      if (result.patterns[i] != TermPattern::none) result.probabilistic[i] = infinity;
+  }
+
+  const ProductPlan& plan_;
+  const NodeView& view_;
+  const CoarseWeights& coarse_;
+  const Weights::Sizes& sizes_;
+  const Setting& setting_;
+  const Rules& rules_;
+  const RowFormat format_;
+  std::span<const double> x_;
+  const std::size_t n_, k_, size_;
+  std::vector<double> addend_;  ///< of one row
+  std::vector<double> total_, paths_, slack_;
+};
+
+}  // namespace
+
+std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view,
+                                                  const Setting& setting) {
+  if (!is_covered(product, view, setting)) return std::nullopt;
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
+  if (coarse == nullptr) return std::nullopt;
+  const Weights::Sizes& sizes = setting.weights->sizes_of_right(product.plan, view.input(1));
+  return PlainSums(product, view, *coarse, sizes, setting).bounds();
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include "bounds/product_node.hpp"
+
+namespace driftbound::bounds {
+
+/// What product_bounds() gives, in loops over rows, where nothing stands in their way: rows of recorded float32 numbers
+/// times one constant matrix, and perhaps a constant row, in float32 to nearest; empty where something does.
+/// Domain:    the setting has weights
+/// Source:    docs/theory.md T-10, T-11, T-19, T-68, T-69, T-74 by T-81
+std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view, const Setting& setting);
+
+}  // namespace driftbound::bounds

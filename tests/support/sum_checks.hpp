@@ -1,0 +1,277 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bounds/sum_kernels.hpp"
+#include "support/row_checks.hpp"
+
+/// Loops over sums of products against the same in 700 bits, one element after the other.
+namespace checks {
+
+/// The terms of one element, as T-68 and T-74 see them.
+struct TermsOfSum {
+  int products = 0;
+  bool has_addend = false;
+  Real of_products, addend, squares, exact;
+
+  Real total() const { return of_products + addend; }
+  int leaves() const { return products + (has_addend ? 1 : 0); }
+  Real underflow(const bounds::RowFormat& format) const { return Real(products) * Real(format.underflow); }
+  Real in_any_order(const bounds::RowFormat& format) const {
+    return Real(leaves() > 1 ? leaves() - 1 : 0) * Real(format.u) * total() + underflow(format);
+  }
+  /// sum_{k=2..N-1} ufp(min(c M, c sqrt(k) q) + h)^power
+  Real first_places(const bounds::RowFormat& format, int power) const {
+    const Real growth = Real(1.0) + Real(2.0 * leaves()) * Real(format.u);
+    const Real result = exact < total() ? exact : total(), most = growth * Real(0.5) * (total() + result);
+    const Real norm = (squares + addend * addend).apply(mpfr_sqrt);
+    Real sum;
+    for (int k = 2; k < leaves(); ++k) {
+      const Real reach = growth * Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm;
+      const Real place = place_below((most < reach ? most : reach) + underflow(format));
+      sum += power == 1 ? place : place * place;
+    }
+    return sum;
+  }
+  Real by_sizes(const bounds::RowFormat& format) const {
+    const Real here = Real(format.u) * (of_products + first_places(format, 1)) + underflow(format);
+    return here < in_any_order(format) ? here : in_any_order(format);
+  }
+  Real rounding_of(const Real& t, const bounds::RowFormat& format) const {
+    const Real rounding = Real(format.u) * place_below(t);
+    return products == 0 ? Real() : rounding < Real(format.eta) ? Real(format.eta) : rounding;
+  }
+
+private:
+  /// ufp, or half of it for what lies within a unit of a power of two.
+  static Real place_below(const Real& x) {
+    if (x <= Real()) return Real();
+    return Real(std::ldexp(1.0, std::ilogb(x.to_double() * (1.0 - 0x1p-50))));
+  }
+};
+
+/// Rows of random terms, and what the kernels are told of them.
+struct SumData {
+  std::size_t n = 0;
+  std::vector<TermsOfSum> terms;
+  Row y, addend, columns, total, paths, ones;
+  std::vector<float> squares;
+  double nonzero = 0.0;
+
+  explicit SumData(Generator& g) : n(row_size(g)) {
+    const std::size_t k = 1 + g() % 40;
+    nonzero = static_cast<double>(k);
+    for (std::size_t i = 0; i < n; ++i) {
+      TermsOfSum of;
+      double signed_sum = 0.0;
+      for (std::size_t j = 0; j < k; ++j) {
+        const double term = static_cast<double>(static_cast<float>(spread_number(g, 0)));
+        of.products += term != 0.0 ? 1 : 0;
+        of.of_products += abs(Real(term));
+        of.squares += Real(term) * Real(term);
+        signed_sum += term;
+      }
+      of.has_addend = g() % 2 == 0;
+      of.addend = Real(of.has_addend ? 0.75 : 0.0);
+      const auto up = [](const Real& x) { return std::nextafter(x.to_double(), INFINITY); };
+      const auto up_float = [](double x) { return std::nextafter(static_cast<float>(x), HUGE_VALF); };
+      y.push_back(static_cast<double>(static_cast<float>(signed_sum)) + of.addend.to_double());
+      addend.push_back(of.addend.to_double());
+      columns.push_back(of.products);
+      total.push_back(of.products == 0 ? 0.0 : up(of.of_products));
+      squares.push_back(of.products == 0 ? 0.0f : up_float(up(of.squares)));
+      paths.push_back(std::abs(spread_number(g, -20)));
+      ones.push_back(1.0);
+      terms.push_back(of);
+    }
+  }
+
+  bounds::RecordedSums recorded() const {
+    bounds::RecordedSums row;
+    row.y = y.data();
+    row.addend = addend.data();
+    row.columns = columns.data();
+    row.nonzero = nonzero;
+    row.total = total.data();
+    row.paths = paths.data();
+    row.squares = {squares.data(), 1.0, ones.data()};
+    row.slack_units = 0x1p-46;
+    row.tail_factor = 6.0;
+    return row;
+  }
+};
+
+inline void check_local_sums(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  SumData data(g);
+  const bounds::RowFormat format = float_rows();
+  const std::size_t n = data.n;
+  Row any_order(n), partial_sums(n), order_aware(n), probabilistic(n), slack(n), kappa(n);
+  sums.local(
+      data.recorded(), format,
+      {any_order.data(), partial_sums.data(), order_aware.data(), probabilistic.data(), slack.data(), kappa.data()}, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    TermsOfSum of = data.terms[i];
+    const Real size = abs(Real(data.y[i])), last = of.rounding_of(size, format);
+    of.exact = size + of.in_any_order(format) + last;
+    const Real before = of.by_sizes(format), classical = of.in_any_order(format) + last, h = of.underflow(format);
+    const Real known = Real(data.paths[i]) + h + last, u = Real(format.u);
+    const Real unrecorded = of.rounding_of((of.exact < of.total() ? of.exact : of.total()) + before, format);
+    const Real inner = of.leaves() < 2 ? Real() : of.squares + of.addend * of.addend + of.first_places(format, 2);
+    const Real chance = Real(6.0) * (u * u * inner + unrecorded * unrecorded).apply(mpfr_sqrt) + h;
+    tally.add(any_order[i], classical);
+    tally.add(partial_sums[i], before + last);
+    tally.add(order_aware[i], known < classical ? known : classical);
+    tally.add(probabilistic[i], chance < before + last ? chance : before + last);
+    tally.add(slack[i], before + Real(0x1p-46) * of.of_products);
+    const double ratio = of.total().to_double() / std::abs(data.y[i]);
+    const bool is_kappa = std::isfinite(ratio) ? std::abs(kappa[i] - ratio) <= 1e-9 * ratio : !(kappa[i] < 1.0);
+    if (!is_kappa) ++tally.violations;
+  }
+}
+
+inline void check_running_row(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  SumData data(g);
+  const bounds::RowFormat format = float_rows();
+  bounds::RecordedSums row = data.recorded();
+  row.products_apart = g() % 2 == 0;
+  Row running = data.paths;
+  sums.running(row, format, running.data(), data.n);
+  for (std::size_t i = 0; i < data.n; ++i) {
+    const TermsOfSum& of = data.terms[i];
+    const Real apart = row.products_apart ? of.of_products : Real();
+    tally.add(running[i], Real(format.u) * (apart + Real(data.paths[i])) + of.underflow(format) +
+                              of.rounding_of(abs(Real(data.y[i])), format));
+  }
+}
+
+/// A row of any run in a declared order; sums of magnitudes are exact here.
+struct OrderedData {
+  SumData data;
+  Row own, by_operands, added, moved;
+  std::vector<float> totals;
+
+  explicit OrderedData(Generator& g) : data(g) {
+    for (std::size_t i = 0; i < data.n; ++i) {
+      own.push_back(std::abs(spread_number(g, -30)));
+      by_operands.push_back(std::abs(spread_number(g, -20)));
+      added.push_back(std::abs(spread_number(g, 0)) + own[i]);
+      moved.push_back(added[i] + by_operands[i]);
+      totals.push_back(static_cast<float>(data.total[i]) * 1.0001f);
+    }
+  }
+  bounds::OrderedSums row(bool products_apart) const {
+    bounds::OrderedSums row;
+    row.sums.y = data.y.data();
+    row.sums.own = own.data();
+    row.sums.addend = data.addend.data();
+    row.sums.columns = data.columns.data();
+    row.sums.nonzero = data.nonzero;
+    row.sums.total = {totals.data(), 1.0, data.ones.data()};
+    row.by_operands = by_operands.data();
+    row.slack_units = 0x1p-46;
+    row.products_apart = products_apart;
+    return row;
+  }
+  Real total(std::size_t i) const { return Real(static_cast<double>(totals[i])); }
+};
+
+inline void check_slack_row(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  const OrderedData ordered(g);
+  Row slack(ordered.data.n);
+  sums.slack(ordered.row(true), ordered.added.data(), slack.data(), slack.size());
+  for (std::size_t i = 0; i < slack.size(); ++i)
+    tally.add(slack[i], Real(ordered.added[i]) + Real(ordered.by_operands[i]) + Real(0x1p-46) * ordered.total(i));
+}
+
+inline void check_in_order_row(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  const OrderedData ordered(g);
+  const SumData& data = ordered.data;
+  const bounds::RowFormat format = float_rows();
+  const bool products_apart = g() % 2 == 0;
+  Row added = ordered.added, moved = ordered.moved;
+  sums.in_order(ordered.row(products_apart), format, data.paths.data(), {moved.data(), added.data()}, data.n);
+  for (std::size_t i = 0; i < data.n; ++i) {
+    const TermsOfSum& of = data.terms[i];
+    const Real own(ordered.own[i]), by_operands(ordered.by_operands[i]), total = ordered.total(i) + of.addend;
+    const Real result = abs(Real(data.y[i])) + by_operands + own, exact = result < total ? result : total;
+    const Real before =
+        Real(format.u) * ((products_apart ? ordered.total(i) : Real()) + Real(data.paths[i])) + of.underflow(format);
+    const Real error = before + of.rounding_of(exact + before, format);
+    const auto smaller = [](double known, const Real& bound) { return bound < Real(known) ? bound : Real(known); };
+    tally.add(added[i], smaller(ordered.added[i], own + error));
+    tally.add(moved[i], smaller(ordered.moved[i], by_operands + own + error));
+  }
+}
+
+/// Chains of three products and their sums, in double as T-69 evaluates them.
+inline void check_first_places(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  using bounds::SumStep;
+  const std::size_t k = 1 + g() % 20, panels = 1 + g() % bounds::panels_at_once, width = bounds::columns_of_panel;
+  const Row a = spread_row(k, g, false), b = spread_row(panels * k * width, g, false);
+  const Row slack = spread_row(panels * width, g, true);
+  std::vector<SumStep> steps;
+  for (std::size_t i = 0; i < k; ++i) {
+    const bool starts = i % 3 == 0;
+    if (starts && i >= 6) steps.push_back({SumStep::Kind::join, 0});
+    steps.push_back({starts ? SumStep::Kind::start : SumStep::Kind::add, static_cast<std::int32_t>(i)});
+  }
+  const bool rounds_starts = g() % 2 == 0;
+  Row places(panels * width);
+  sums.first_places({steps.data(), steps.size(), a.data(), slack.data(), rounds_starts}, b.data(), k, panels,
+                    places.data());
+  for (std::size_t j = 0; j < places.size(); ++j) {
+    std::vector<double> stack;
+    Real expected;
+    for (const SumStep& step : steps) {
+      const auto at = static_cast<std::size_t>(step.k);
+      const double product = a[at] * b[(j / width * k + at) * width + j % width];
+      if (step.kind == SumStep::Kind::join) {
+        const double top = stack.back();
+        stack.pop_back();
+        stack.back() += top;
+      } else if (step.kind == SumStep::Kind::add) {
+        stack.back() += product;
+      } else {
+        stack.push_back(product);
+        if (!rounds_starts) continue;
+      }
+      const double size = std::abs(stack.back()) + slack[j];
+      if (size >= 0x1p-1022) expected += Real(std::ldexp(1.0, std::ilogb(size)));
+    }
+    tally.add(places[j] * (1.0 + 0x1p-45), expected);
+  }
+}
+
+struct SumCase {
+  std::string name;
+  std::function<void(const bounds::SumKernels&, Generator&, RowTally&)> check;
+};
+
+inline std::vector<SumCase> sum_cases() {
+  return {{"local", check_local_sums},
+          {"running", check_running_row},
+          {"slack", check_slack_row},
+          {"in order", check_in_order_row},
+          {"first places", check_first_places}};
+}
+
+inline RowTally check_sum_case(const bounds::SumKernels& sums, const SumCase& subject, int repetitions,
+                               std::uint64_t seed) {
+  Generator generator(seed);
+  RowTally tally;
+  for (int i = 0; i < repetitions; ++i) subject.check(sums, generator, tally);
+  return tally;
+}
+
+inline std::int64_t violations_of_sums(const bounds::SumKernels& sums, const std::string& name) {
+  std::int64_t violations = 0;
+  for (const SumCase& subject : sum_cases())
+    if (subject.name == name) violations += check_sum_case(sums, subject, 100, 27).violations;
+  return violations;
+}
+
+}  // namespace checks
