@@ -48,7 +48,7 @@ struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
     return {power_of_two(shifted), product(r, polynomial(r, expm1_series))};
   }
 
-  /// -745 < x <= 709
+  /// -621 < x <= 709
   static Pair exp_of(Pair x) {
     const Exponential e = reduced_exp(x);
     const Pair s = fast_two_sum(all(1.0), e.expm1.high);
