@@ -86,17 +86,13 @@ public:
     const Magnitude path = path_factor(rules_.sum_height(machine_.order, length) - 1);
     Errors errors;
     for (std::size_t g = 0; g < node_.view.output->size(); ++g) {
-      TermSizes terms;
-      Magnitude squares;
+      NumberTerms numbers;
       for (const std::size_t element : plan.elements) {
-        const Magnitude term = operand(0, plan.groups[g] + element);
-        if (term == Magnitude()) continue;
-        ++terms.leaves;
-        terms.total += term;
-        squares += term * term;
+        const std::size_t i = plan.groups[g] + element;
+        numbers.add(node_.view.input(0).values[i], radius_at(node_.operand_radii[0], i));
       }
+      TermSizes terms = numbers.sizes();
       terms.sum = std::min(result(g), terms.total);
-      terms.norm = sqrt_up(squares);
       errors.push_back(error_of_sum(terms, path).value());
     }
     return errors;

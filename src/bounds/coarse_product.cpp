@@ -30,8 +30,8 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
   constexpr std::size_t width = panel_width<float>;
   if (k >= std::size_t{1} << 21) return std::nullopt;
   const std::vector<float> nothing((n + width - 1) / width * width * k);
-  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {}, {}, {}};
-  const double outward = 1.0 + static_cast<double>(2 * k + 8) * 0x1p-24;
+  CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {nothing, {}}, {}, {}, {}};
+  const double outward = 1.0 + coarse_error(k);
   std::vector<double> column(k);
   std::vector<float> coarse(k);
   for (std::size_t j = 0; j < n; ++j) {
@@ -45,6 +45,9 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
     rows.coarse_squares(column.data(), *scale, coarse.data(), k);
     pack_column(coarse, j, weights.squares.packed);
     weights.squares.column_scales.push_back(outward / (*scale * *scale));
+    rows.coarse_sides(column.data(), *scale, coarse.data(), k);
+    pack_column(coarse, j, weights.sides.packed);
+    weights.sides.column_scales.push_back(1.0 / (*scale * *scale));
     weights.nonzero.push_back(rows.count_nonzero(column.data(), k));
     weights.norms.push_back(norm_of_vector(column).value());
   }

@@ -15,13 +15,19 @@ struct CoarseMatrix {
   std::vector<double> column_scales;  ///< back to what they were, and up past all roundings of a sum of products
 };
 
-/// The matrix whose rows are magnitudes, and that of their squares, next to how many of a column are not 0 and its
-/// norm.
+/// Magnitudes of a matrix, their squares, and these with the signs of the elements (only to nearest: sums of products
+/// are off by at most coarse_error() of those of the squares), next to how many of a column are not 0 and its norm.
 struct CoarseWeights {
   std::size_t k = 0, n = 0;
-  CoarseMatrix magnitudes, squares;
+  CoarseMatrix magnitudes, squares, sides;
   std::vector<double> nonzero, norms, largest;  ///< by column; norms: 2-norms
 };
+
+/// What sums of k products in single precision may be off, of the sum of their magnitudes.
+/// Source:    docs/theory.md T-81
+constexpr double coarse_error(std::size_t k) {
+  return static_cast<double>(2 * k + 8) * 0x1p-24;
+}
 
 /// Domain:    k < 2^21
 /// Guarantee: rounded up; empty where an element is not finite, or a column's largest is beyond 2^400 or below 2^-400

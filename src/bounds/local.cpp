@@ -311,18 +311,10 @@ void Rounded::operator()(const op::Softmax& softmax) {
   }
 }
 
-/// The terms of a sum of numbers that are not 0.
 TermSizes sizes_of(std::span<const double> terms) {
-  TermSizes sizes;
-  Magnitude squares;
-  for (const double x : terms) {
-    if (x == 0.0) continue;
-    ++sizes.leaves;
-    sizes.total += Magnitude(x);
-    squares += Magnitude(x) * Magnitude(x);
-  }
-  sizes.norm = sqrt_up(squares);
-  return sizes;
+  NumberTerms numbers;
+  for (const double x : terms) numbers.add(x);
+  return numbers.sizes();
 }
 
 /// T-69 without products: all roundings of a sum of numbers but its last one.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/one_sided.hpp"
 #include "bounds/plain_sums.hpp"
 #include "bounds/running_sums.hpp"
 #include "driftbound/num/directed.hpp"
@@ -23,6 +24,7 @@ struct Sums {
   std::vector<double> a_used, b_used;  ///< magnitudes
   std::vector<double> total;           ///< sum_k |a_ik b_kj| over the operands used
   std::vector<double> squares;         ///< sum_k (a_ik b_kj)^2; empty where T-68 does not hold
+  std::vector<double> one_sided;       ///< the larger of those of positive and of negative terms; empty like squares
   std::vector<double> operand;         ///< error of reading the operands; empty: none
   NonzeroCounts nonzero;
 };
@@ -48,8 +50,13 @@ Sums sums_of(const Product& product, const NodeView& view, const Setting& settin
   sums.a_used = magnitudes(sums.a.used);
   sums.b_used = magnitudes(sums.b.used);
   sums.total = product_up(plan, sums.a_used, sums.b_used, rules, setting.threads);
-  if (bounds_partial_sums(product, machine))
-    sums.squares = product_up(plan, squares_of(sums.a_used), squares_of(sums.b_used), rules, setting.threads);
+  if (bounds_partial_sums(product, machine)) {
+    std::vector<double> a = squares_of(sums.a_used), b = squares_of(sums.b_used);
+    sums.squares = product_up(plan, a, b, rules, setting.threads);
+    sums.one_sided =
+        rules.one_sided_squares(plan, signed_squares(sums.a.used, std::move(a)),
+                                signed_squares(sums.b.used, std::move(b)), sums.squares, rules, setting.threads);
+  }
   // Operands of a matrix unit may be read unrounded after all: what is 0 only by rounding counts.
   const bool may_be_unrounded = machine.tensor_core.has_value();
   sums.nonzero = may_be_unrounded ? count_nonzero(plan, view.input(0).values, view.input(1).values)
@@ -135,6 +142,7 @@ struct Element {
   std::int64_t products = 0;  ///< upper bound of those that are not 0
   Magnitude total;            ///< their magnitudes summed
   Magnitude squares;          ///< their squares summed
+  Magnitude one_sided;        ///< those of the positive or of the negative ones, whichever is larger
   Magnitude reach;            ///< of a matrix unit's zeros and subnormal numbers
   Magnitude operand;          ///< error of reading them
   Addend addend;
@@ -196,7 +204,9 @@ private:
     terms.total = e.total + e.addend.magnitude;
     terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
     terms.sum = Magnitude(e.y) + e.tree.before_last + last_rounding(e);
-    terms.norm = sqrt_up(e.squares + e.addend.magnitude * e.addend.magnitude);
+    const Magnitude addend = e.addend.magnitude * e.addend.magnitude;
+    terms.norm = sqrt_up(e.squares + addend);
+    terms.one_sided = sqrt_up(e.one_sided + addend);
     return terms;
   }
 
@@ -408,6 +418,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
                     std::min(sums.nonzero.rows[row], sums.nonzero.columns[column]),
                     Magnitude(sums.total[i]),
                     radius_at(sums.squares, i),
+                    radius_at(sums.one_sided, i),
                     Magnitude(),
                     radius_at(sums.operand, i),
                     addends.of(i),

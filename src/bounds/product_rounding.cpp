@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/one_sided.hpp"
 #include "bounds/running_sums.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -117,6 +118,7 @@ struct LargestSum {
   std::int64_t products = 0;  ///< those that may be other than 0
   double total = 0.0;         ///< their magnitudes summed
   double squares = 0.0;       ///< their squares summed
+  double one_sided = 0.0;     ///< those of the positive or of the negative ones, whichever is larger
   std::int64_t small = 0;     ///< of the products: set apart as small
   double small_total = 0.0;   ///< magnitudes of those summed
   double exact = 0.0;         ///< magnitude of the sum of all terms as read
@@ -124,7 +126,7 @@ struct LargestSum {
 };
 
 struct LargestSums {
-  std::vector<double> total, squares;
+  std::vector<double> total, squares, one_sided;
   NonzeroCounts nonzero;
   std::vector<double> small_total;      ///< of products with a small factor of A; empty: none is set apart
   std::vector<std::int64_t> not_small;  ///< by row of A: the others that may be other than 0
@@ -254,12 +256,16 @@ private:
   /// By how much the sum of the products as read may differ from the exact one.
   double misread(std::size_t i) const { return misread_.empty() ? 0.0 : misread_[i]; }
 
+  /// What is read has the sign of what it is read from, or is 0.
+  SignedSquares with_signs(std::size_t slot, std::vector<double> squares) const {
+    return signed_squares(node_.view.input(slot).values, node_.operand_radii[slot], std::move(squares));
+  }
+
   LargestSums largest_sums() const {
-    LargestSums sums{totals(),
-                     product(squares_of(a_.magnitude), squares_of(b_.magnitude)),
-                     count_nonzero(product_.plan, a_.magnitude, b_.magnitude),
-                     {},
-                     {}};
+    std::vector<double> a = squares_of(a_.magnitude), b = squares_of(b_.magnitude);
+    LargestSums sums{totals(), product(a, b), {}, count_nonzero(product_.plan, a_.magnitude, b_.magnitude), {}, {}};
+    sums.one_sided = rules_.one_sided_squares(product_.plan, with_signs(0, std::move(a)), with_signs(1, std::move(b)),
+                                              sums.squares, rules_, setting_.threads);
     SmallFactors small = small_factors();
     if (!small.worth_it) return sums;
     sums.small_total = product(small.magnitude, b_.magnitude);
@@ -278,6 +284,7 @@ private:
     sum.products = products_at(sums, i);
     sum.total = sums.total[i];
     sum.squares = sums.squares[i];
+    sum.one_sided = sums.one_sided[i];
     if (!sums.small_total.empty()) {
       sum.small = sum.products - std::min(sum.products, sums.not_small[i / at(product_.plan.n)]);
       sum.small_total = sums.small_total[i];
@@ -359,6 +366,7 @@ TermSizes ProductRounding::terms_of(const LargestSum& sum) const {
   terms.rounded = Magnitude(addends_.is_rounded() ? total : sum.total);
   terms.sum = Magnitude(std::min(sum.exact, total));
   terms.norm = Magnitude(up(std::sqrt(sum.squares + square)));
+  terms.one_sided = Magnitude(up(std::sqrt(sum.one_sided + square)));
   return terms;
 }
 

@@ -15,6 +15,7 @@
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
 #include "bounds/matrix.hpp"
+#include "bounds/one_sided.hpp"
 #include "bounds/propagate.hpp"
 #include "bounds/rounding.hpp"
 #include "bounds/row_kernels.hpp"
@@ -54,6 +55,7 @@ struct Rules {
   decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                          // T-11
   decltype(&bounds::path_factor) path_factor = bounds::path_factor;                             // T-11
   decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;        // T-68
+  decltype(&bounds::one_sided_squares) one_sided_squares = bounds::one_sided_squares;           // T-68
   decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
   decltype(&bounds::running_slack) running_slack = bounds::running_slack;                       // T-69
   decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;                    // T-12

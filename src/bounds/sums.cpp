@@ -44,6 +44,26 @@ Magnitude part_underflow(Magnitude factor, const Machine& machine) {
   return roundings * Magnitude(eta) * (Magnitude(1.0) + with_rounded_parts(factor, machine));
 }
 
+void NumberTerms::add(double x, Magnitude radius) {
+  const Magnitude largest = Magnitude(x) + radius;
+  if (largest == Magnitude()) return;
+  const Magnitude square = largest * largest;
+  ++count_;
+  total_ += largest;
+  squares_ += square;
+  if (!(x <= -radius.value())) positive_ += square;
+  if (!(x >= radius.value())) negative_ += square;
+}
+
+TermSizes NumberTerms::sizes() const {
+  TermSizes sizes;
+  sizes.leaves = count_;
+  sizes.total = total_;
+  sizes.norm = sqrt_up(squares_);
+  sizes.one_sided = sqrt_up(std::max(positive_, negative_));
+  return sizes;
+}
+
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
   const bool shows = machine.to_nearest() && !machine.tensor_core;
   return shows || stays_finite(sum, error, machine);

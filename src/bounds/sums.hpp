@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "bounds/machine.hpp"
@@ -47,25 +48,38 @@ constexpr double small_share(double u) {
 
 /// What is known of the terms of a sum: products and stored leaves, none of them 0.
 struct TermSizes {
-  std::int64_t leaves = 0;  ///< upper bound of their number
-  std::int64_t small = 0;   ///< all but so many are others than those set apart as small
-  Magnitude small_total;    ///< the magnitudes of those summed
-  Magnitude total;          ///< their magnitudes summed
-  Magnitude rounded;        ///< of the products alone
-  Magnitude sum;            ///< |exact sum|
-  Magnitude norm;           ///< their 2-norm
-  Magnitude underflow;      ///< what underflow adds (T-12)
+  std::int64_t leaves = 0;             ///< upper bound of their number
+  std::int64_t small = 0;              ///< all but so many are others than those set apart as small
+  Magnitude small_total;               ///< the magnitudes of those summed
+  Magnitude total;                     ///< their magnitudes summed
+  Magnitude rounded;                   ///< of the products alone
+  Magnitude sum;                       ///< |exact sum|
+  Magnitude norm;                      ///< their 2-norm
+  std::optional<Magnitude> one_sided;  ///< the larger of those of the positive and of the negative ones, where known
+  Magnitude underflow;                 ///< what underflow adds (T-12)
 };
 
-/// u (sum over products + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)) + h, M = (S + |s|) / 2: all roundings of a sum
-/// but the last, in whatever order. With t small terms, S_t in all: n - t for n - 1, sqrt(k) q + S_t, c S_t + h more.
-/// Domain: round to nearest, nothing flushed. Source: docs/theory.md T-68
+/// The terms of a sum of numbers, each within its radius of a number.
+class NumberTerms {
+public:
+  void add(double x, Magnitude radius = {});
+  /// All but `sum` and `underflow`.
+  TermSizes sizes() const;
+
+private:
+  std::int64_t count_ = 0;
+  Magnitude total_, squares_, positive_, negative_;  ///< the last two: squares of those that may have that sign
+};
+
+/// u (sum over products + sum_{k=2..n-2} g(k) + g) + h, g(k) = ufp(min(c M, c sqrt(k) q, s + c sqrt(n - k) q) + h) for
+/// a node with k terms, g = ufp(c M + h), M = (S + |s|) / 2, s = |sum| + (c - 1) M, q one-sided: all roundings of a sum
+/// but the last, in whatever order. With t small terms, S_t in all: n - t for n, sqrt(k) q + S_t, g once more, c S_t +
+/// h more. Domain: round to nearest, nothing flushed. Source: docs/theory.md T-68
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 
-/// u^2 (q^2 where products are rounded + sum_{k=2..n-1} ufp(min(c M, c sqrt(k) q) + h)^2): the squares of what every
-/// rounding of a sum but the last can be at most, in whatever order, underflow apart.
-/// Domain:    round to nearest
-/// Source:    docs/theory.md T-74
+/// u^2 (q^2 where products are rounded + sum_{k=2..n-2} g(k)^2 + g^2): the squares of what every rounding of a sum but
+/// the last can be at most, in whatever order, underflow apart. Domain:    round to nearest Source:    docs/theory.md
+/// T-74
 Magnitude partial_sums_squares(const TermSizes& terms, const Machine& machine);
 
 /// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.

@@ -17,6 +17,7 @@
 #include "sabotage/op_samples.hpp"
 #include "support/few_bits.hpp"
 #include "support/matrix_unit.hpp"
+#include "support/one_sided_checks.hpp"
 #include "support/reduced_reduction.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
@@ -449,6 +450,16 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_sequential},
+      {"terms taken for half of each sign",
+       [](auto& r) {
+         r.one_sided_squares = [](const ProductPlan&, const bounds::SignedSquares&, const bounds::SignedSquares&,
+                                  std::span<const double> squares, const bounds::Rules&, int) {
+           std::vector<double> half(squares.begin(), squares.end());
+           for (double& square : half) square *= 0.5;
+           return half;
+         };
+       },
+       [](const auto& r) { return check_one_sided(r, 100, 45).violations; }},
       {"half the running sums of a declared order",
        [](auto& r) {
          r.running_first_places = [](const ProductPlan& plan, const bounds::RunningTerms& terms,

@@ -528,6 +528,13 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("squares in single precision")},
+       {"signed squares in single precision lose their signs",
+        [](Rules& r) {
+          r.rows.coarse_sides = [](const double* x, double scale, float* result, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i] * scale * x[i] * scale);
+          };
+        },
+        row_rule("signed squares in single precision")},
        {"a row moves by what its operands do, and the shadow's error is forgotten",
         [](Rules& r) {
           r.rows.move = [](const SumRow& row, double* moved, std::size_t n) {
@@ -542,6 +549,15 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
             SumRow other = row;
             other.squares.scale = 0.0;
+            sound().any_order(other, f, result, n);
+          };
+        },
+        row_rule("any order")},
+       {"a row in any order takes its terms for half of each sign",
+        [](Rules& r) {
+          r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
+            SumRow other = row;
+            other.sides.scale = 0.0;
             sound().any_order(other, f, result, n);
           };
         },

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -59,8 +60,9 @@ struct RowTally {
 struct ExactSum {
   int products = 0;
   bool has_addend = false;
-  Real of_products, addend, squares, result;  ///< result: |y| and how far it moves
-  bool has_small = false;                     ///< set apart: all but `others` of the products, adding up to `small`
+  Real of_products, addend, result;  ///< result: |y| and how far it moves
+  Real norm;                         ///< one-sided, with the addend
+  bool has_small = false;            ///< set apart: all but `others` of the products, adding up to `small`
   int others = 0;
   Real small;
 
@@ -69,18 +71,19 @@ struct ExactSum {
     const Real u(format.u), h = Real(products) * Real(format.underflow), total = of_products + addend;
     const Real exact = result < total ? result : total;
     const Real growth = Real(1.0) + Real(2.0 * leaves) * u, most = growth * Real(0.5) * (total + exact);
-    const Real norm = (squares + addend * addend).apply(mpfr_sqrt);
-    const auto by_sizes_up_to = [&](int last, const Real& set_apart) {
-      Real sizes = of_products;
-      for (int k = 2; k <= last; ++k) {
-        const Real reach = growth * (Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm + set_apart);
-        sizes += first_place_down((most < reach ? most : reach) + h);
-      }
+    const Real offset = exact + (growth - Real(1.0)) * Real(0.5) * (total + exact);
+    const auto by_sizes_of = [&](int n, const Real& set_apart, int at_full_size) {
+      Real sizes = of_products + Real(at_full_size) * first_place_down(most + h);
+      const auto reach = [&](int k) {
+        return growth * (Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm + set_apart);
+      };
+      for (int k = 2; k <= n - 2; ++k) sizes += first_place_down(std::min({most, reach(k), offset + reach(n - k)}) + h);
       return u * sizes + h;
     };
-    Real by_sizes = by_sizes_up_to(leaves - 1, Real());
+    Real by_sizes = by_sizes_of(leaves, Real(), leaves > 2 ? 1 : 0);
     if (has_small) {
-      const Real other = by_sizes_up_to(others + (has_addend ? 1 : 0), small) + growth * small + h;
+      const int n = others + (has_addend ? 1 : 0);
+      const Real other = by_sizes_of(n, small, std::clamp(n - 1, 0, 2)) + growth * small + h;
       by_sizes = other < by_sizes ? other : by_sizes;
     }
     const Real classical = Real(leaves > 1 ? leaves - 1 : 0) * u * total + h;
@@ -119,13 +122,15 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   const double radius = uniform(generator, 0.2, 1.2) * bounds::norm_of_vector(e).value();
   const Row& sizes = moves_by_norm ? x : larger;
   const double scale = bounds::coarse_scale(rows.largest(sizes.data(), k)).value();
-  std::vector<float> e_row(k), row(k), squares(k), e_sums(n), sums(n), square_sums(n);
+  std::vector<float> e_row(k), row(k), squares(k), sides(k), e_sums(n), sums(n), square_sums(n), side_sums(n);
   rows.coarse(e.data(), e_scale, e_row.data(), k);
   rows.coarse(sizes.data(), scale, row.data(), k);
   rows.coarse_squares(sizes.data(), scale, squares.data(), k);
   bounds::multiply_coarse(e_row, 1, weights, weights.magnitudes, e_sums);
   bounds::multiply_coarse(row, 1, weights, weights.magnitudes, sums);
   bounds::multiply_coarse(squares, 1, weights, weights.squares, square_sums);
+  rows.coarse_sides(x.data(), scale, sides.data(), k);
+  bounds::multiply_coarse(sides, 1, weights, weights.sides, side_sums);
   for (std::size_t j = 0; j < n; ++j)
     y[j] = uniform(generator, -1.0, 1.0) * sums[j] / scale * weights.magnitudes.column_scales[j];
 
@@ -143,6 +148,9 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   sum.moves_by_norm = moves_by_norm;
   sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
   sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
+  sum.knows_sides = generator() % 4 != 0;
+  sum.sides = {side_sums.data(), 1.0 / (scale * scale), weights.sides.column_scales.data()};
+  sum.sides_error = bounds::coarse_error(k);
   Row small(k);
   rows.up_to(larger.data(), bounds::small_share(0x1p-24) * rows.largest(larger.data(), k), small.data(), k);
   const double set_apart = rows.count_nonzero(small.data(), k);
@@ -155,7 +163,7 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   rows.any_order(sum, format, {run_moved.data(), run_added.data()}, n);
   for (std::size_t j = 0; j < n; ++j) {
     ExactSum exact;
-    Real by_operands;
+    Real by_operands, all_squares, difference;
     Real column_squares, small_squares, largest_factor;
     int of_column = 0, of_row = 0;
     for (std::size_t i = 0; i < k; ++i) {
@@ -163,7 +171,9 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
       by_operands += factor * Real(e[i]);
       const Real counted = moves_by_norm ? abs(Real(x[i])) : size;
       exact.of_products += factor * counted;
-      exact.squares += factor * factor * counted * counted;
+      const Real term = Real(w[i * n + j]) * Real(x[i]);
+      all_squares += factor * factor * counted * counted;
+      difference += term * abs(term);
       largest_factor = largest_factor < factor ? factor : largest_factor;
       of_column += w[i * n + j] != 0.0 ? 1 : 0;
       of_row += larger[i] != 0.0 ? 1 : 0;
@@ -174,11 +184,11 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
     const Real by_norm = Real(radius) * column_squares.apply(mpfr_sqrt),
                addend_square = Real(addend[j]) * Real(addend[j]);
     by_operands = by_norm < by_operands ? by_norm : by_operands;
-    if (moves_by_norm) {
-      exact.of_products += by_norm;
-      const Real norm = (exact.squares + addend_square).apply(mpfr_sqrt) + Real(radius) * largest_factor;
-      exact.squares = norm * norm - addend_square;
-    }
+    const Real of_one_side = sum.knows_sides ? Real(0.5) * (all_squares + abs(difference)) : all_squares;
+    const Real moved_norm = (of_one_side + addend_square).apply(mpfr_sqrt) + Real(radius) * largest_factor;
+    if (moves_by_norm) exact.of_products += by_norm;
+    exact.norm = (all_squares + addend_square).apply(mpfr_sqrt);
+    if (moves_by_norm || (sum.knows_sides && moved_norm < exact.norm)) exact.norm = moved_norm;
     exact.has_small = set_apart > 0.0;
     exact.others = std::min(exact.products, of_row - static_cast<int>(set_apart));
     exact.small = (column_squares * small_squares).apply(mpfr_sqrt);
@@ -299,6 +309,19 @@ inline std::vector<RowCase> row_cases() {
          rows.coarse_squares(x.data(), 0x1p-21, squares.data(), n);
          for (std::size_t i = 0; i < n; ++i)
            tally.add(static_cast<double>(squares[i]), Real(x[i]) * Real(x[i]) * Real(0x1p-42));
+       }},
+      {"signed squares in single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const Row x = spread_row(n, g, false);
+         std::vector<float> sides(n);
+         rows.coarse_sides(x.data(), 0x1p-21, sides.data(), n);
+         for (std::size_t i = 0; i < n; ++i) {
+           const Real exact = Real(x[i]) * abs(Real(x[i])) * Real(0x1p-42);
+           const Real error = abs(Real(static_cast<double>(sides[i])) - exact);
+           tally.add(0x1p-23, error <= Real(0x1p-149) ? Real() : error / abs(exact));
+         }
+         tally.excess = 1.0;
        }},
       {"move",
        [](Rows rows, Generator& g, RowTally& tally) {

@@ -7,23 +7,16 @@
 namespace driftbound::bounds {
 namespace {
 
-Magnitude operand(const RoundingNode& node, std::size_t i) {
-  return Magnitude(node.view.input(0).values[i]) + radius_at(node.operand_radii[0], i);
-}
-
 UnrecordedSum sum_of_group(const RoundingNode& node, const GroupPlan& plan, std::size_t group, const Setting& setting) {
-  UnrecordedSum sum;
-  Magnitude squares;
+  NumberTerms numbers;
   for (const std::size_t element : plan.elements) {
-    const Magnitude term = operand(node, plan.groups[group] + element);
-    if (term == Magnitude()) continue;
-    ++sum.terms.leaves;
-    sum.terms.total += term;
-    squares += term * term;
+    const std::size_t i = plan.groups[group] + element;
+    numbers.add(node.view.input(0).values[i], radius_at(node.operand_radii[0], i));
   }
+  UnrecordedSum sum;
+  sum.terms = numbers.sizes();
   const Magnitude result = Magnitude(node.view.y(group)) + Magnitude(node.moved[group]);
   sum.terms.sum = std::min(result, sum.terms.total);
-  sum.terms.norm = sqrt_up(squares);
   const Rules& rules = *setting.rules;
   const Magnitude classical = rules.any_order_factor(sum.terms.leaves - 2, setting.machine) * sum.terms.total;
   sum.before = std::min(classical, rules.partial_sums_error(sum.terms, setting.machine));

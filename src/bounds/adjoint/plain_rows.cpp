@@ -83,12 +83,12 @@ private:
     bool moves_by_norm = false;
   };
   struct Scratch {
-    CoarseRows moved, total, squares;
+    CoarseRows moved, total, squares, sides;
     std::vector<double> larger, small;
     std::vector<RowCounts> counts;
     std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
     Scratch(std::size_t k, std::size_t n)
-        : moved(k, n), total(k, n), squares(k, n), larger(k), small(k), counts(rows_at_once) {}
+        : moved(k, n), total(k, n), squares(k, n), sides(k, n), larger(k), small(k), counts(rows_at_once) {}
   };
 
   bool follow(std::size_t first, std::size_t count, Scratch& scratch) {
@@ -98,6 +98,7 @@ private:
     if (any_moves_) multiply(scratch.moved, count, weights_.magnitudes);
     if (node_.rounds) multiply(scratch.total, count, weights_.magnitudes);
     if (node_.rounds) multiply(scratch.squares, count, weights_.squares);
+    if (node_.rounds) multiply(scratch.sides, count, weights_.sides);
     for (std::size_t row = 0; row < count; ++row) bound_row(first + row, row, scratch);
     if (node_.in_order) follow_order(first, count, scratch);
     return true;
@@ -117,8 +118,9 @@ private:
       rows_.coarse(e, *scale, scratch.moved.elements.data() + place * k_, k_);
       scratch.moved.scales[place] = 1.0 / *scale;
     }
-    if (any_moves_ && !node_.norms.empty())
-      scratch.counts[place].radius = node_.norms[row * node_.norms.size() / rows()];
+    double& radius = scratch.counts[place].radius;
+    radius = any_moves_ ? infinity : 0.0;
+    if (any_moves_ && !node_.norms.empty()) radius = node_.norms[row * node_.norms.size() / rows()];
     if (!node_.rounds) return true;
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
     if (node_.in_order)
@@ -129,8 +131,10 @@ private:
     if (!scale) return false;
     rows_.coarse(sizes, *scale, scratch.total.elements.data() + place * k_, k_);
     rows_.coarse_squares(sizes, *scale, scratch.squares.elements.data() + place * k_, k_);
+    rows_.coarse_sides(x, *scale, scratch.sides.elements.data() + place * k_, k_);
     scratch.total.scales[place] = 1.0 / *scale;
     scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
+    scratch.sides.scales[place] = scratch.squares.scales[place];
     return true;
   }
 
@@ -177,6 +181,9 @@ private:
     sums.small_norm = counts.small_norm.value_or(0.0);
     sums.total = sums_of(scratch.total, place, weights_.magnitudes);
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
+    sums.knows_sides = std::isfinite(sums.radius);
+    sums.sides = sums_of(scratch.sides, place, weights_.sides);
+    sums.sides_error = coarse_error(k_);
     return sums;
   }
 

@@ -89,7 +89,7 @@ public:
     for (std::size_t row = 0; row < rows; ++row) {
       if (!add_constants(y, row) || !read_row(x, row, scratch)) open[row] = 1;
     }
-    for (const std::size_t which : {moved, total, squares})
+    for (const std::size_t which : {moved, total, squares, sides})
       multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
     for (std::size_t row = 0; row < rows; ++row) bound_row(x, y, errors, row, scratch);
   }
@@ -104,9 +104,9 @@ public:
   }
 
 private:
-  enum Which { moved, total, squares };
+  enum Which { moved, total, squares, sides };
   const CoarseMatrix& matrix(std::size_t which) const {
-    return which == squares ? coarse_.squares : coarse_.magnitudes;
+    return which == squares ? coarse_.squares : which == sides ? coarse_.sides : coarse_.magnitudes;
   }
 
   void multiply(const std::vector<double>& a, const PackedFactor& factor, std::size_t m, std::size_t k, std::size_t n,
@@ -128,7 +128,7 @@ private:
   }
 
   void prepare(RunScratch& scratch, std::size_t rows) const {
-    for (const std::size_t which : {moved, total, squares}) {
+    for (const std::size_t which : {moved, total, squares, sides}) {
       scratch.coarse[which].resize(rows * k_);
       scratch.sums[which].resize(rows * n_);
       scratch.scales[which].assign(rows, 0.0);
@@ -148,15 +148,17 @@ private:
     const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
     const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
-      for (const Which which : {moved, total, squares}) std::fill_n(at(which), k_, 0.0F);
+      for (const Which which : {moved, total, squares, sides}) std::fill_n(at(which), k_, 0.0F);
       return false;
     }
     rows_.coarse(radius, *of_radius, at(moved), k_);
     rows_.coarse(sizes, *of_larger, at(total), k_);
     rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
+    rows_.coarse_sides(centre, *of_larger, at(sides), k_);
     scratch.scales[moved][row] = 1.0 / *of_radius;
     scratch.scales[total][row] = 1.0 / *of_larger;
     scratch.scales[squares][row] = scratch.scales[total][row] * scratch.scales[total][row];
+    scratch.scales[sides][row] = scratch.scales[squares][row];
     scratch.operands[row] = known;
     return true;
   }
@@ -204,6 +206,9 @@ private:
     sums.moved = sums_of(moved);
     sums.total = sums_of(total);
     sums.squares = sums_of(squares);
+    sums.knows_sides = true;
+    sums.sides = sums_of(sides);
+    sums.sides_error = coarse_error(k_);
     rows_.any_order(sums, format_, {y.radius.data() + first, errors.added.data() + first}, n_);
     const auto handed_on = [&](double norm) {
       return rules_.norms.constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);

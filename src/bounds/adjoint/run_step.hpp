@@ -44,9 +44,9 @@ struct RunOperands {
 
 /// Memory of one thread, kept from rows to rows.
 struct RunScratch {
-  std::vector<float> coarse[3], sums[3];
+  std::vector<float> coarse[4], sums[4];
   std::vector<double> own, larger, small, curvature;
-  std::vector<double> scales[3];
+  std::vector<double> scales[4];
   std::vector<RunOperands> operands;
 };
 

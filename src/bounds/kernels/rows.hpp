@@ -35,6 +35,9 @@ struct SumRow {
   bool moves_by_norm = false;       ///< whether the sums below leave out E, as `radius` takes its place
   CoarseSums total;                 ///< sum |w| (|x| + E)
   CoarseSums squares;               ///< sum w^2 (|x| + E)^2
+  bool knows_sides = false;         ///< whether `sides` is given, and `radius` with it
+  CoarseSums sides;                 ///< sum w |w| x |x|, which may be off by …
+  double sides_error = 0.0;         ///< … so much of `squares`
   bool sets_apart = false;          ///< whether small operands are set apart
   double not_small = 0.0;           ///< operands of `nonzero` that are not
   double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are
@@ -75,6 +78,7 @@ struct RowKernels {
   void (*up_to)(const double* x, double limit, double* result, std::size_t n);
   void (*coarse)(const double* x, double scale, float* result, std::size_t n);
   void (*coarse_squares)(const double* x, double scale, float* result, std::size_t n);
+  void (*coarse_sides)(const double* x, double scale, float* result, std::size_t n);
   void (*move)(const SumRow& row, double* moved, std::size_t n);
   void (*any_order)(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n);
   void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);

@@ -78,6 +78,14 @@ void coarse_squares_row(const double* x, double scale, float* result, std::size_
   });
 }
 
+/// x |x| with nothing raised.
+void coarse_sides_row(const double* x, double scale, float* result, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles scaled = load(x + i, count) * scale;
+    store(result + i, __builtin_convertvector(scaled * magnitude(scaled), Floats), count);
+  });
+}
+
 template <class Count>
 inline Doubles sums_at(const CoarseSums& row, std::size_t i, Count count) {
   const Doubles sums = __builtin_convertvector(load(row.sums + i, count), Doubles);
@@ -105,20 +113,36 @@ inline std::size_t binades_for(double leaves) {
   return binades;
 }
 
-/// sum_{k=2..last} ufp(min(most, reach sqrt(k))), last >= 1, reach given squared: terms below a binade are at most half
-/// of it.
-inline Doubles sum_of_first_places(const Doubles& most, const Doubles& reach, Doubles last, std::size_t binades) {
-  Doubles binade = first_place(most);
-  Doubles below_binade = smaller((binade / reach) * binade * (1.0 - 0x1p-40), all(0x1p50));
+/// Numbers below which partial sums of n terms stay: k terms below `most` and sqrt(k) times the root of `reach`, all
+/// but k below that and `offset`.
+struct PartialSums {
+  Doubles most, reach, offset;
+};
+
+/// sum_{k=2..n-2} of the first places of those, for n = last + 3 terms: terms below a binade are at most half of it.
+inline Doubles sum_of_first_places(const PartialSums& sums, Doubles last, std::size_t binades) {
+  Doubles binade = first_place(sums.most);
+  const Doubles inverse = (1.0 - 0x1p-40) / sums.reach;
+  Doubles from_left = smaller(binade * inverse * binade, all(0x1p50));
   Doubles sum = {};
   for (std::size_t j = 0; j < binades; ++j) {
-    const Doubles below = smaller(larger(integer_up_to(below_binade), all(1.0)), last);
+    const Doubles rest = larger(binade - sums.offset, all(0.0));
+    const Doubles from_right = smaller(rest * inverse * rest, all(0x1p50));
+    const Doubles left = larger(integer_up_to(from_left), all(1.0));
+    const Doubles right = larger(integer_up_to(from_right), all(1.0));
+    const Doubles below = smaller((left - 1.0) + (right - 1.0), last);
     sum += (last - below) * binade;
     last = below;
     binade *= 0.5;
-    below_binade *= 0.25;
+    from_left *= 0.25;
   }
-  return sum + (last - 1.0) * binade;
+  return sum + last * binade;
+}
+
+/// What `nodes` nodes add up, n - 3 of them as above and the others at most at full size.
+inline Doubles sum_over_nodes(const PartialSums& sums, const Doubles& n, const Doubles& others, std::size_t binades) {
+  const Doubles by_ends = sum_of_first_places(sums, larger(n - 3.0, all(0.0)), binades);
+  return by_ends + others * first_place(sums.most);
 }
 
 /// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
@@ -127,17 +151,24 @@ inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
   return t == 0.0 ? t : t <= format.largest ? rounding : all(infinity);
 }
 
-/// Magnitudes of products summed, and squares of them and of the addend c, at their largest.
+/// Magnitudes of products summed, and squares of those of one sign and of the addend c, at their largest.
 struct ProductSizes {
   Doubles total, squares;
 };
 
 inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
-  const Doubles total = sums_at(row.total, i, count), squares = sums_at(row.squares, i, count) + c * c;
-  if (!row.moves_by_norm) return {total, squares};
+  const Doubles all_squares = sums_at(row.squares, i, count);
+  Doubles total = sums_at(row.total, i, count), squares = all_squares;
+  if (row.knows_sides) {
+    const Doubles apart = magnitude(sums_at(row.sides, i, count)) + row.sides_error * squares;
+    squares = smaller(0.5 * (squares + apart), squares);  // in this order: the former may be no number
+  }
+  squares += c * c;
+  if (row.moves_by_norm) total = up(total + norm_up(row.radius, load(row.norms + i, count)));
+  if (!row.moves_by_norm && !row.knows_sides) return {total, squares};
   const Doubles further = norm_up(row.radius, load(row.largest + i, count));
-  return {up(total + norm_up(row.radius, load(row.norms + i, count))),
-          squares + (2.0 * further) * root_up(squares) + further * further};
+  const Doubles moved = squares + (2.0 * further) * root_up(squares) + further * further;
+  return {total, row.moves_by_norm ? moved : smaller(moved, all_squares + c * c)};
 }
 
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
@@ -158,15 +189,17 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
     const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
     const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
-    const Doubles additions = sum_of_first_places(most, reach, before_last, binades);
-    const Doubles added_up = leaves < 3.0 ? all(0.0) : additions;
+    const Doubles offset = (exact + (growth - 1.0) * (0.5 * (total + exact)) + h) * many_up + lost;
+    const Doubles one_at_most = leaves < 3.0 ? all(0.0) : all(1.0);
+    const Doubles added_up = sum_over_nodes({most, reach, offset}, leaves, one_at_most, binades);
     Doubles by_sizes = format.u * (of_products + added_up) + h;
     if (row.sets_apart) {
       const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
       const Doubles others = smaller(products, all(row.not_small)) + (leaves - products);
       const Doubles far =
           (growth * growth * squares * (1.0 + 0x1p-16) + (0x1p17 * (small + h)) * (small + h)) * many_up + lost;
-      const Doubles among_others = sum_of_first_places(most, far, larger(others, all(1.0)), binades);
+      const Doubles two_at_most = smaller(larger(others - 1.0, all(0.0)), all(2.0));
+      const Doubles among_others = sum_over_nodes({most, far, offset}, others, two_at_most, binades);
       by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
     }
     const Doubles classical = (before_last * format.u) * total + h;
@@ -281,10 +314,11 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-constexpr RowKernels row_kernels = {
-    largest_row, weighted_sum_row, count_nonzero_row, larger_operand_row, up_to_row, coarse_row, coarse_squares_row,
-    move_row,    any_order_row,    limit_row,         relu_row,           sum_row,   add_row,    add_constants_row,
-    outer_row,   scale_row,        smooth_row,        add_shares_row};
+constexpr RowKernels row_kernels = {largest_row, weighted_sum_row, count_nonzero_row,  larger_operand_row,
+                                    up_to_row,   coarse_row,       coarse_squares_row, coarse_sides_row,
+                                    move_row,    any_order_row,    limit_row,          relu_row,
+                                    sum_row,     add_row,          add_constants_row,  outer_row,
+                                    scale_row,   smooth_row,       add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds
