@@ -660,6 +660,16 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("smooth")},
+       {"a tail bends half as much",
+        [](Rules& r) {
+          r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,
+                             std::size_t n) {
+            bounds::SmoothRow straighter = row;
+            straighter.tail_factor *= 0.5;
+            sound().smooth(straighter, f, e, remainder, n);
+          };
+        },
+        row_rule("smooth")},
        {"a smooth function is as exact in a run as a sum",
         [](Rules& r) {
           r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,

@@ -223,8 +223,10 @@ inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smoot
                              RowTally& tally) {
   const std::size_t n = row_size(g);
   Row x(n), e(n), y(n), slopes(n), curvatures(n), moved(n), added(n), remainder(n);
-  for (double& v : x) v = uniform(g, -6.0, 6.0);
-  for (double& v : e) v = g() % 5 == 0 ? 0.0 : std::ldexp(uniform(g, 0.5, 1.0), 1 - static_cast<int>(g() % 50));
+  const bool is_tail = g() % 3 == 0;
+  for (double& v : x) v = is_tail ? uniform(g, -30.0, 30.0) : uniform(g, -6.0, 6.0);
+  const int largest = is_tail ? 5 : 1;
+  for (double& v : e) v = g() % 5 == 0 ? 0.0 : std::ldexp(uniform(g, 0.5, 1.0), largest - static_cast<int>(g() % 50));
   if (!bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(), n))
     ++tally.violations;
   bounds::SmoothRow row = f.numbers;

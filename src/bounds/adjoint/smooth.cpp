@@ -5,18 +5,27 @@
 namespace driftbound::bounds {
 
 // In units of 2^-53: what T-80 says of values. Curvatures, rounded up: 4 / (3 sqrt 3), 1/4; 1 / (6 sqrt 3).
-const Smooth smooth_tanh{
-    "tanh",
-    &ElementKernels::tanh,
-    nullptr,
-    Smooth::Curvature::value_times_slope,
-    {.relative = 0x6p-53, .curvature_factor = 2.0, .most_curvature = 0.769801, .third_derivative = 2.0}};
-const Smooth smooth_softplus{
-    "softplus",
-    &ElementKernels::softplus,
-    &ElementKernels::sigmoid,
-    Smooth::Curvature::slope_less_square,
-    {.relative = 0x9p-53, .curvature_factor = 1.0, .most_curvature = 0.25, .third_derivative = 0.096226}};
+const Smooth smooth_tanh{"tanh",
+                         &ElementKernels::tanh,
+                         nullptr,
+                         Smooth::Curvature::value_times_slope,
+                         {.relative = 0x6p-53,
+                          .curvature_factor = 2.0,
+                          .most_curvature = 0.769801,
+                          .third_derivative = 2.0,
+                          .tail_factor = 2.0,
+                          .tail_rate = 2.0,
+                          .tail_follows_slope = true}};
+const Smooth smooth_softplus{"softplus",
+                             &ElementKernels::softplus,
+                             &ElementKernels::sigmoid,
+                             Smooth::Curvature::slope_less_square,
+                             {.relative = 0x9p-53,
+                              .curvature_factor = 1.0,
+                              .most_curvature = 0.25,
+                              .third_derivative = 0.096226,
+                              .tail_factor = 1.0,
+                              .tail_rate = 1.0}};
 const Smooth smooth_sin{"sin",
                         &ElementKernels::sin,
                         &ElementKernels::cos,

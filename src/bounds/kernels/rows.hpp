@@ -45,10 +45,13 @@ struct SumRow {
 
 /// A row of a smooth function f at x, known as y with |y - f| <= relative |y| + absolute, and its slopes to 2^-49.
 /// curvature_factor |curvatures| is the second derivative's magnitude to 2^-47; the largest there is anywhere, and that
-/// of the third derivative, follow.
+/// of the third derivative, follow. At a distance s it is also at most the tail's factor times e^(rate s) times the
+/// slope or the number in `curvatures`.
 struct SmoothRow {
   double relative = 0.0, absolute = 0.0;
   double curvature_factor = 0.0, most_curvature = 0.0, third_derivative = 0.0;
+  double tail_factor = 0.0, tail_rate = 0.0;  ///< rate 0: there is no tail
+  bool tail_follows_slope = false;
   double units = 0.0, absolute_units = 0.0;  ///< of a run: T-16
   const double* y = nullptr;
   const double* e = nullptr;

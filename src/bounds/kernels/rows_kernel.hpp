@@ -283,6 +283,16 @@ void scale_row(const double* e, const double* constants, double* result, std::si
   });
 }
 
+/// e^x - 1 - x, divided by x^2, times x^2 / rate^2 for x = rate e: not above 2^63 that of e^x.
+inline Doubles exp_bend(const Doubles& e, double rate) {
+  const Doubles x = rate * e;
+  const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x/3 with e^x <= 1 + (e - 1) x up to 1
+  constexpr double integers_only = 0x1.8p52, bias = 1023.0;
+  const Doubles power = (smaller(x, all(64.0)) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
+  const Doubles far = reinterpret_cast<Doubles>(reinterpret_cast<Bits>(power) << 52) / (rate * rate);
+  return x <= 1.0 ? near : x <= 64.0 ? far : all(infinity);
+}
+
 void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
                 std::size_t n) {
   constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47, third = 0.33333333333333337;
@@ -290,7 +300,13 @@ void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& 
     const Doubles size = magnitude(load(row.y + i, count)), e = load(row.e + i, count);
     const Doubles at_x = row.curvature_factor * magnitude(load(row.curvatures + i, count)) + curvature_error;
     const Doubles curvature = smaller(at_x + (row.third_derivative * third) * e, all(row.most_curvature));
-    const Doubles bend = (slope_error * e + 0.5 * e * e * curvature) * many_up + lost;
+    Doubles of_curvature = 0.5 * e * e * curvature;
+    if (row.tail_rate > 0.0) {
+      const Doubles m = load((row.tail_follows_slope ? row.slopes : row.curvatures) + i, count);
+      const Doubles tail = row.tail_factor * (magnitude(m) + curvature_error);
+      of_curvature = smaller(tail * exp_bend(e, row.tail_rate), of_curvature);
+    }
+    const Doubles bend = (slope_error * e + of_curvature) * many_up + lost;
     const Doubles own = (row.relative * size + row.absolute) * many_up + lost;
     const Doubles moved = (magnitude(load(row.slopes + i, count)) * e + bend + own) * many_up + lost;
     const Doubles rounding =
