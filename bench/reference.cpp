@@ -58,7 +58,7 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
 int main(int argc, char** argv) {
   const std::string argument = argc > 1 ? argv[1] : "";
   if (argument == "--quick") return bench_graph("oscillator_d2_w16", bench::bundled("oscillator_d2_w16"), 4, 1), 0;
-  if (!argument.empty()) return bench_graph(argument, load_model(argument), 200, 5), 0;
+  if (!argument.empty()) return bench_graph(std::filesystem::path(argument).stem(), load_model(argument), 200, 5), 0;
   bench_graph("resnet8x512", bench::residual_network(8, 512), 256, 5);
   bench_graph("resnet8x1024", bench::residual_network(8, 1024), 256, 3);
   for (const char* name : {"oscillator_d8_w64", "torus_sdf_softplus", "siren"})

@@ -1,7 +1,6 @@
 #include "num/pair_product.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -37,15 +36,6 @@ double sum_of_squares(const double* row, std::size_t length) {
   double sum = 0.0;
   for (const double part : sums) sum += part;
   return sum;
-}
-
-/// The exponent of the last bit of x that is not 0; no_unit for 0.
-std::int32_t last_bit(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  const auto biased = static_cast<std::int32_t>((bits >> 52) & 0x7ff);
-  const std::uint64_t mantissa = (bits & 0xfffffffffffff) | (biased == 0 ? 0 : std::uint64_t{1} << 52);
-  if (mantissa == 0) return no_unit;
-  return std::max(biased, 1) - 1075 + std::countr_zero(mantissa);
 }
 
 /// A row of a matrix as neighbours: where it lies, or a copy.

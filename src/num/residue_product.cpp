@@ -59,6 +59,15 @@ ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<
   return {power_of_two(exponent + lowest), bits, 0.0, true};
 }
 
+/// Doubles without low parts as integers of at most `bits` bits, if they are so cut off.
+ResidueRow uncut(const ResidueRow& cut, const std::vector<double>& elements) {
+  if (!cut.fits) return cut;
+  std::int32_t lowest = no_unit;
+  for (const double x : elements) lowest = std::min(lowest, last_bit(x));
+  const int unit = std::ilogb(cut.scale);
+  return lowest < unit ? cut : ResidueRow{power_of_two(lowest), cut.bits - (lowest - unit), 0.0, true};
+}
+
 /// Numbers cut off `bits` below their norm.
 ResidueRow row_of_pairs(const double* high, std::size_t length, int bits) {
   constexpr std::size_t chains = 8;
@@ -118,9 +127,13 @@ struct PairSource {
   }
   ResidueRow measure(std::size_t row) {
     gather(first(rows.high, row), rows.step, rows.length, high.data());
-    if (has_low(row) || !are_floats()) return row_of_pairs(high.data(), rows.length, most_bits);
-    const ResidueRow exact = row_of_floats(elements.data(), rows.length, units);
-    return exact.fits && exact.bits <= most_bits ? exact : row_of_pairs(high.data(), rows.length, most_bits);
+    const bool plain = !has_low(row);
+    if (plain && are_floats()) {
+      const ResidueRow exact = row_of_floats(elements.data(), rows.length, units);
+      if (exact.fits && exact.bits <= most_bits) return exact;
+    }
+    const ResidueRow cut = row_of_pairs(high.data(), rows.length, most_bits);
+    return plain ? uncut(cut, high) : cut;
   }
   bool read(std::size_t row, double* target, double* low) const {
     gather(first(rows.high, row), rows.step, rows.length, target);
@@ -223,7 +236,9 @@ public:
         sums_(sums),
         kernels_(a.kernels()),
         root_(std::sqrt(static_cast<double>(a.length())) * upward),
-        is_exact_(a.is_exact() && b.is_exact()) {}
+        is_exact_(a.is_exact() && b.is_exact()),
+        norms_of_a_(norms_of(a)),
+        norms_of_b_(norms_of(b)) {}
 
   void run(int threads) const {
     // Right pairs whose residues stay in the second cache while left ones pass by, and lefts of one task.
@@ -278,9 +293,16 @@ private:
     const ResidueRow &a = a_.row(row), &b = b_.row(column);
     if (!a.fits || !b.fits) return std::numeric_limits<double>::infinity();
     if (is_exact_) return 0.0;
-    return root_ * (a.error * (norm_of(b) + root_ * b.error) + norm_of(a) * b.error);
+    return root_ * (a.error * (norms_of_b_[column] + root_ * b.error) + norms_of_a_[row] * b.error);
   }
-  static double norm_of(const ResidueRow& row) { return row.bits == 0 ? 0.0 : std::ldexp(row.scale, row.bits); }
+  static std::vector<double> norms_of(const ResidueOperand& operand) {
+    std::vector<double> norms;
+    for (std::size_t i = 0; i < operand.rows(); ++i) {
+      const ResidueRow& row = operand.row(i);
+      norms.push_back(row.bits == 0 ? 0.0 : std::ldexp(row.scale, row.bits));
+    }
+    return norms;
+  }
 
   const ResidueOperand& a_;
   const ResidueOperand& b_;
@@ -288,6 +310,7 @@ private:
   const ResidueKernels& kernels_;
   double root_;
   bool is_exact_;
+  std::vector<double> norms_of_a_, norms_of_b_;
 };
 
 }  // namespace

@@ -32,11 +32,10 @@ struct ResidueRow {
 };
 
 /// Rows of numbers as powers of two times integers, of which residues modulo small numbers are kept. Rows of float32
-/// numbers become integers as they are, those of other numbers are cut off behind `most_bits`. A matrix of weights is
-/// made ready once.
-/// A row does not fit where an element is not finite, where a float32 row has more than 122 bits, and where the 2-norm
-/// of another is not within 2^-400 and 2^400: zeros are kept of it. Throws:    InvalidArgument for rows longer than
-/// 2^16, or no thread; UnsoundEnvironment Source:    docs/theory.md T-100, T-101
+/// numbers, and of doubles of few enough bits, become integers as they are, others are cut off behind `most_bits`. A
+/// matrix of weights is made ready once. A row does not fit where an element is not finite, where a float32 row has
+/// more than 122 bits, and where the 2-norm of another is not within 2^-400 and 2^400: zeros are kept of it. Throws:
+/// InvalidArgument for rows longer than 2^16, or no thread; UnsoundEnvironment Source:    docs/theory.md T-100, T-101
 class ResidueOperand {
 public:
   /// `other_bits`: bits() of what it will be multiplied with, or more; as many moduli are kept as that takes.

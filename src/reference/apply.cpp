@@ -25,9 +25,9 @@ bool is_exact(const BallTensor& tensor) {
   return true;
 }
 
-// C = A B: float32 numbers exactly in double where that is certain; else with the rows of one operand and the columns of
-// the other as fixed-point vectors. The vectors of the exact operand (a constant, as a rule) have few limbs; they are
-// kept, the others pass by.
+// C = A B: float32 numbers exactly in double where that is certain; else with the rows of one operand and the columns
+// of the other as fixed-point vectors. The vectors of the exact operand (a constant, as a rule) have few limbs; they
+// are kept, the others pass by.
 void multiply(BallTensor& c, const BallTensor& a, const BallTensor& b, const ProductPlan& plan) {
   const bool keep_a = is_exact(a) && !is_exact(b);
   const auto size = [](std::int64_t extent) { return static_cast<std::size_t>(extent); };

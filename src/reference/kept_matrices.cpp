@@ -1,15 +1,14 @@
 #include "reference/kept_matrices.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
-#include "bounds/spectral_norm.hpp"
+#include "driftbound/num/directed.hpp"
+#include "reference/coarse_norm.hpp"
+#include "reference/pair_kernels.hpp"
 
 namespace driftbound {
-
-int left_bits_for(const num::ResidueOperand& right) {
-  return std::min(pair_bits, num::most_residue_bits() - num::spare_bits - right.bits());
-}
 
 num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place) {
   return {tensor.hi.data() + place.offset,
@@ -20,6 +19,21 @@ num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place
           place.step};
 }
 
+std::vector<double> row_norms(const PairTensor& tensor, const KeptMatrices::Place& place) {
+  constexpr double with_low_parts = 1.0 + 0x1p-50;
+  std::vector<double> norms, row(place.length);
+  for (std::size_t i = 0; i < place.rows; ++i) {
+    const double* const first = tensor.hi.data() + place.offset + static_cast<std::ptrdiff_t>(i) * place.row_step;
+    for (std::size_t l = 0; l < row.size(); ++l) row[l] = std::fabs(first[static_cast<std::ptrdiff_t>(l) * place.step]);
+    norms.push_back(mul_up(fastest_pair_kernels().norm(row.data(), row.size()), with_low_parts));
+  }
+  return norms;
+}
+
+int left_bits_for(const num::ResidueOperand& right) {
+  return std::min(num::most_row_bits, num::most_residue_bits() - num::spare_bits - right.bits());
+}
+
 namespace {
 
 /// Smaller matrices are multiplied faster without.
@@ -27,48 +41,56 @@ constexpr std::size_t fewest_rows = 16, shortest_row = 32;
 /// Left operands cut off any sooner would lose more than products of pairs do.
 constexpr int fewest_left_bits = 90;
 
-std::optional<num::ResidueOperand> residues_of(const PairTensor& tensor, const num::PairRows& rows,
-                                               const KeptMatrices::Place& place) {
+std::optional<num::ResidueOperand> residues_of(const PairTensor& tensor, const KeptMatrices::Place& place) {
   const num::ResidueKernels* const kernels = num::fastest_residue_kernels();
-  if (kernels == nullptr || place.side != num::Side::right || !tensor.is_exact() || rows.rows < fewest_rows ||
-      rows.length < shortest_row || rows.length > num::longest_residue_row)
+  if (kernels == nullptr || place.side != num::Side::right || !tensor.is_exact() || place.rows < fewest_rows ||
+      place.length < shortest_row || place.length > num::longest_residue_row)
     return std::nullopt;
-  std::optional<num::ResidueOperand> operand(std::in_place, rows, place.side, 1, num::most_residue_bits(),
-                                             num::most_row_bits, *kernels);
+  std::optional<num::ResidueOperand> operand(std::in_place, rows_at(tensor, place), place.side, 1,
+                                             num::most_residue_bits(), num::most_row_bits, *kernels);
   if (!operand->is_exact() || !operand->all_fit() || left_bits_for(*operand) < fewest_left_bits) return std::nullopt;
   return operand;
 }
 
 }  // namespace
 
-KeptMatrices::Kept& KeptMatrices::kept(const PairTensor& tensor, const Place& place) {
+KeptMatrices::Kept& KeptMatrices::kept(const Place& place) {
   const auto known =
       std::find_if(kept_.begin(), kept_.end(), [&](const Kept& candidate) { return candidate.place == place; });
-  if (known != kept_.end()) return *known;
-  const num::PairRows rows = rows_at(tensor, place);
-  return kept_.emplace_back(
-      Kept{place, num::PairOperand(rows, place.side), residues_of(tensor, rows, place), std::nullopt});
+  return known != kept_.end() ? *known : kept_.emplace_back(Kept{place, {}, {}, {}, false, {}});
 }
 
 const num::PairOperand& KeptMatrices::packed(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
-  return kept(tensor, place).operand;
+  Kept& matrix = kept(place);
+  if (!matrix.operand) matrix.operand.emplace(rows_at(tensor, place), place.side);
+  return *matrix.operand;
+}
+
+const std::vector<double>& KeptMatrices::norms(const PairTensor& tensor, const Place& place) {
+  const std::lock_guard lock(mutex_);
+  Kept& matrix = kept(place);
+  if (!matrix.norms) matrix.norms = row_norms(tensor, place);
+  return *matrix.norms;
 }
 
 const num::ResidueOperand* KeptMatrices::residues(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
-  const Kept& matrix = kept(tensor, place);
+  Kept& matrix = kept(place);
+  if (!matrix.residues_known) matrix.residues = residues_of(tensor, place);
+  matrix.residues_known = true;
   return matrix.residues ? &*matrix.residues : nullptr;
 }
 
 Magnitude KeptMatrices::spectral_norm(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
-  Kept& matrix = kept(tensor, place);
+  Kept& matrix = kept(place);
   if (!matrix.norm) {
-    const bool plain = tensor.is_exact() && !matrix.operand.has_low();
+    const bool plain =
+        tensor.is_exact() && std::all_of(tensor.lo.begin(), tensor.lo.end(), [](double x) { return x == 0.0; });
     const bounds::MatrixView view = {tensor.hi.data() + place.offset, static_cast<std::int64_t>(place.rows),
                                      static_cast<std::int64_t>(place.length), place.row_step, place.step};
-    matrix.norm = plain ? bounds::spectral_norm(view, 1) : Magnitude::infinite();
+    matrix.norm = plain ? coarse_spectral_norm(view) : Magnitude::infinite();
   }
   return *matrix.norm;
 }

@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "driftbound/num/magnitude.hpp"
 #include "num/pair_product.hpp"
@@ -28,6 +29,8 @@ public:
   /// Residues for products with left operands of left_bits_for() bits; null where the numbers are too wide for that,
   /// the tensor is not exact, or this processor has no fast products of bytes.
   const num::ResidueOperand* residues(const PairTensor& tensor, const Place& place);
+  /// Upper bounds of the 2-norms of the rows.
+  const std::vector<double>& norms(const PairTensor& tensor, const Place& place);
   /// Upper bound of the largest singular value, for a tensor of exact numbers; infinite for another.
   /// Source:    docs/theory.md T-63
   Magnitude spectral_norm(const PairTensor& tensor, const Place& place);
@@ -35,20 +38,25 @@ public:
 private:
   struct Kept {
     Place place;
-    num::PairOperand operand;
-    std::optional<num::ResidueOperand> residues;
+    std::optional<num::PairOperand> operand;
     std::optional<Magnitude> norm;
+    std::optional<std::vector<double>> norms;
+    bool residues_known = false;
+    std::optional<num::ResidueOperand> residues;
   };
-  Kept& kept(const PairTensor& tensor, const Place& place);
+  Kept& kept(const Place& place);
 
   std::mutex mutex_;
   std::list<Kept> kept_;
 };
 
-/// How many bits of a left operand there are moduli for: pair_bits or less.
+/// How many bits of a left operand there are moduli for.
 int left_bits_for(const num::ResidueOperand& right);
 
 /// Rows of a tensor at a place, as a product takes them.
 num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place);
+
+/// Upper bounds of the 2-norms of rows.
+std::vector<double> row_norms(const PairTensor& tensor, const KeptMatrices::Place& place);
 
 }  // namespace driftbound

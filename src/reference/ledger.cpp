@@ -1,7 +1,9 @@
 #include "reference/ledger.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 #include "reference/pair_kernels.hpp"
 
@@ -12,6 +14,11 @@ namespace {
 constexpr int open = 0;
 constexpr int hopeless = -1;
 
+/// What a ball consists of.
+struct Parts {
+  double hi, lo, radius;
+};
+
 // More bits shrink the radius of the ball, not what is lost where hi + lo cannot represent its midpoint.
 bool gains_from_more_bits(const MpBall& ball, const Ball& published) {
   if (ball.is_void() || !std::isfinite(published.hi)) return false;
@@ -21,12 +28,23 @@ bool gains_from_more_bits(const MpBall& ball, const Ball& published) {
 }  // namespace
 
 LayerLedger::LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, const PrecisionPolicy& policy)
-    : balls_(std::move(shape)),
+    : shape_(std::move(shape)),
+      size_(static_cast<std::size_t>(element_count(shape_))),
       rows_(rows),
-      width_(rows == 0 ? 0 : balls_.size() / rows),
+      width_(rows == 0 ? 0 : size_ / rows),
       computed_(computed),
       policy_(policy),
-      decided_at_(balls_.size(), open) {}
+      whole_rows_(rows, 0) {}
+
+void LayerLedger::make_room() {
+  const std::lock_guard lock(*mutex_);
+  if (balls_.size() < size_) balls_.resize(size_);
+}
+
+void LayerLedger::make_room_for_elements() {
+  const std::lock_guard lock(*mutex_);
+  if (decided_at_.empty()) decided_at_.resize(size_, open);
+}
 
 bool LayerLedger::is_precise(std::size_t element, const Ball& ball) const {
   if (!ball.is_finite()) return false;
@@ -39,14 +57,17 @@ bool LayerLedger::is_precise(std::size_t element, const Ball& ball) const {
 }
 
 void LayerLedger::record(std::span<const std::size_t> rows, const BallTensor& balls) {
+  make_room();
+  make_room_for_elements();
   BallTensor scratch({2}, balls.bits() + 64);
   for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (whole_rows_[rows[r]] != 0) continue;
     for (std::size_t i = 0; i < width_; ++i) {
       const std::size_t element = rows[r] * width_ + i;
       if (decided_at_[element] != open) continue;
       const MpBall& ball = balls[r * width_ + i];
       const Ball published = to_ball(ball, scratch);
-      balls_.values[element] = published;
+      balls_[element] = published;
       if (is_precise(element, published)) {
         decided_at_[element] = balls.bits();
       } else if (!gains_from_more_bits(ball, published)) {
@@ -56,43 +77,57 @@ void LayerLedger::record(std::span<const std::size_t> rows, const BallTensor& ba
   }
 }
 
+void LayerLedger::store(std::size_t first, ConstPairs row) {
+  const auto ball = [&](std::size_t i) { return std::bit_cast<Ball>(Parts{row.hi[i], row.lo[i], row.radius[i]}); };
+  const bool is_next = policy_.threads == 1 && first == balls_.size();
+  if (is_next && first == 0) balls_.reserve(size_);
+  if (is_next) {
+    for (std::size_t i = 0; i < width_; ++i) balls_.push_back(ball(i));
+  } else {
+    make_room();
+    for (std::size_t i = 0; i < width_; ++i) balls_[first + i] = ball(i);
+  }
+}
+
 void LayerLedger::record(std::span<const std::size_t> rows, const PairTensor& balls) {
   std::vector<unsigned char> precise(width_);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::size_t first = rows[r] * width_;
     const ConstPairs row = balls.view().from(r * width_);
-    fastest_pair_kernels().judge(row, computed_ == nullptr ? nullptr : computed_->values.data() + first,
-                                 policy_.error_ratio, policy_.relative_radius, width_, precise.data());
-    for (std::size_t i = 0; i < width_; ++i) {
-      if (decided_at_[first + i] != open) continue;
-      balls_.values[first + i] = {row.hi[i], row.lo[i], Magnitude(row.radius[i])};
-      if (precise[i] != 0) decided_at_[first + i] = pair_bits;
-    }
+    const std::size_t imprecise =
+        fastest_pair_kernels().judge(row, computed_ == nullptr ? nullptr : computed_->values.data() + first,
+                                     policy_.error_ratio, policy_.relative_radius, width_, precise.data());
+    store(first, row);
+    whole_rows_[rows[r]] = imprecise == 0 ? 1 : 0;
+    if (imprecise == 0) continue;
+    make_room_for_elements();
+    for (std::size_t i = 0; i < width_; ++i) decided_at_[first + i] = precise[i] != 0 ? pair_bits : open;
   }
 }
 
 bool LayerLedger::is_open(std::size_t row) const {
+  if (width_ == 0 || whole_rows_[row] != 0) return false;
+  if (decided_at_.empty()) return true;
   const auto first = decided_at_.begin() + static_cast<std::ptrdiff_t>(row * width_);
   return std::find(first, first + static_cast<std::ptrdiff_t>(width_), open) !=
          first + static_cast<std::ptrdiff_t>(width_);
 }
 
 void LayerLedger::close(Reference& reference) {
-  int bits = open;
-  std::int64_t run = 0;
-  const auto add_run = [&] {
-    if (run > 0) (bits > 0 ? reference.rungs[bits] : reference.undecided) += run;
+  make_room();
+  const auto count = [&](int bits, std::size_t elements) {
+    if (elements > 0) (bits > 0 ? reference.rungs[bits] : reference.undecided) += static_cast<std::int64_t>(elements);
   };
-  for (const int next : decided_at_) {
-    if (next != bits) {
-      add_run();
-      bits = next;
-      run = 0;
+  for (std::size_t row = 0; row < rows_; ++row) {
+    if (whole_rows_[row] != 0) {
+      count(pair_bits, width_);
+    } else if (decided_at_.empty()) {
+      count(open, width_);
+    } else {
+      for (std::size_t i = row * width_; i < (row + 1) * width_; ++i) count(decided_at_[i], 1);
     }
-    ++run;
   }
-  add_run();
-  reference.layers.push_back(std::move(balls_));
+  reference.layers.emplace_back(std::move(shape_), std::move(balls_));
 }
 
 }  // namespace driftbound

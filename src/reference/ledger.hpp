@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -28,14 +30,19 @@ public:
   void close(Reference& reference);
 
 private:
+  void make_room();
+  void make_room_for_elements();
+  void store(std::size_t first, ConstPairs row);
   bool is_precise(std::size_t element, const Ball& ball) const;
 
-  Tensor<Ball> balls_;
-  std::size_t rows_;
-  std::size_t width_;
+  Shape shape_;
+  std::size_t size_, rows_, width_;
   const Tensor<double>* computed_;
   const PrecisionPolicy& policy_;
-  std::vector<int> decided_at_;  ///< bits; or one of the states in the source
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  std::vector<Ball> balls_;                ///< those recorded so far, one row after the other, or all
+  std::vector<unsigned char> whole_rows_;  ///< decided in double-double, all of them
+  std::vector<int> decided_at_;            ///< of the other rows: bits, or one of the states in the source; made late
 };
 
 }  // namespace driftbound

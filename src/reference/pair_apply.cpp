@@ -221,6 +221,7 @@ private:
   void groups(Join join) {
     const PairTensor& x = input(0);
     const GroupPlan plan = plan_groups(op_, x.shape);
+    if (plan.elements.empty()) result_ = PairTensor(Tensor<double>(result_.shape));
     for (std::size_t g = 0; g < result_.size(); ++g) {
       const Pairs y = result_.view().from(g);
       const ConstPairs joined = std::as_const(result_).view().from(g);
@@ -247,6 +248,7 @@ private:
       for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i].is_fill()) {
           result_.hi[i] = fill_value(op_);
+          result_.lo[i] = result_.radius[i] = 0.0;
           continue;
         }
         const PairTensor& x = input(sources[i].input);

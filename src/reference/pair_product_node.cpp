@@ -31,33 +31,30 @@ ProductPlan folded(ProductPlan plan) {
   return plan;
 }
 
-/// One operand's matrix of one batch: packed, here or kept, with the norms of its rows' radii.
+/// One operand's matrix of one batch, with the norms of its rows' radii.
 class Matrix {
 public:
   Matrix(const PairInput& input, const KeptMatrices::Place& place) : input_(input), place_(place) {
-    const PairTensor& tensor = *input.tensor;
-    if (!tensor.is_exact()) find_norms();
+    if (!input.tensor->is_exact()) find_norms_of_radii();
   }
 
-  const num::PairOperand& operand() const {
-    if (input_.kept != nullptr) return input_.kept->packed(*input_.tensor, place_);
-    if (!own_) {
-      std::vector<unsigned char> certify;
-      for (const double norm : norms_) certify.push_back(norm == 0.0 ? 1 : 0);
-      own_.emplace(rows(), place_.side, certify.empty() ? nullptr : certify.data());
-    }
-    return *own_;
-  }
-  num::PairRows rows() const { return rows_at(*input_.tensor, place_); }
-  /// Null where products by residues are not possible.
-  const num::ResidueOperand* residues() const {
-    return input_.kept == nullptr ? nullptr : input_.kept->residues(*input_.tensor, place_);
-  }
-  bool is_exact() const { return norms_.empty(); }
-  double norm_of_radii(std::size_t row) const { return norms_.empty() ? 0.0 : norms_[row]; }
-  const std::vector<double>& norms_of_radii() const { return norms_; }
+  std::size_t rows() const { return place_.rows; }
+  std::size_t length() const { return place_.length; }
+  num::PairRows source() const { return rows_at(*input_.tensor, place_); }
   bool is_kept() const { return input_.kept != nullptr; }
+  const num::PairOperand& packed() const { return input_.kept->packed(*input_.tensor, place_); }
+  const num::ResidueOperand* residues() const {
+    return is_kept() ? input_.kept->residues(*input_.tensor, place_) : nullptr;
+  }
+  std::vector<double> norms() const {
+    return is_kept() ? input_.kept->norms(*input_.tensor, place_) : row_norms(*input_.tensor, place_);
+  }
   double spectral_norm() const { return input_.kept->spectral_norm(*input_.tensor, place_).value(); }
+
+  bool is_exact() const { return norms_of_radii_.empty(); }
+  bool is_exact(std::size_t row) const { return norm_of_radii(row) == 0.0; }
+  double norm_of_radii(std::size_t row) const { return is_exact() ? 0.0 : norms_of_radii_[row]; }
+  const std::vector<double>& norms_of_radii() const { return norms_of_radii_; }
 
   /// Whether rows are those of the tensor, one after the other.
   bool is_whole() const {
@@ -68,8 +65,8 @@ public:
   double norm_of_part(std::size_t part) const { return input_.tensor->norms[part]; }
 
 private:
-  void find_norms() {
-    const std::vector<double>& radius = input_.tensor->radius;
+  void find_norms_of_radii() {
+    const Doubles& radius = input_.tensor->radius;
     std::vector<double> row(place_.length);
     for (std::size_t i = 0; i < place_.rows; ++i) {
       const double* from = radius.data() + place_.offset + static_cast<std::ptrdiff_t>(i) * place_.row_step;
@@ -77,66 +74,104 @@ private:
         for (std::size_t l = 0; l < row.size(); ++l) row[l] = from[static_cast<std::ptrdiff_t>(l) * place_.step];
         from = row.data();
       }
-      norms_.push_back(fastest_pair_kernels().norm(from, place_.length));
+      norms_of_radii_.push_back(fastest_pair_kernels().norm(from, place_.length));
     }
   }
 
   const PairInput& input_;
   KeptMatrices::Place place_;
-  mutable std::optional<num::PairOperand> own_;  ///< packed where it is asked for
-  std::vector<double> norms_;
+  std::vector<double> norms_of_radii_;
 };
 
-/// Radii of the rows [first, first + rows) of C.
+std::vector<unsigned char> exact_rows(const Matrix& a) {
+  std::vector<unsigned char> exact(a.rows());
+  for (std::size_t row = 0; row < a.rows(); ++row) exact[row] = a.is_exact(row) ? 1 : 0;
+  return exact;
+}
+
+/// The products of midpoints by two accumulators (T-86).
+void multiply_by_pairs(const num::PairRows& rows, const unsigned char* certify, const Matrix& b, Pairs c) {
+  const num::PairOperand left(rows, num::Side::left, certify);
+  const num::PairSums sums = {c.hi, c.lo, c.radius};
+  if (b.is_kept()) return num::pair_product(left, b.packed(), sums);
+  num::pair_product(left, num::PairOperand(b.source(), num::Side::right, exact_rows(b).data()), sums);
+}
+
+/// Chosen rows of A by B^T, into rows of C.
+void multiply_some_by_pairs(const Matrix& a, const std::vector<std::size_t>& chosen, const Matrix& b, Pairs c) {
+  const num::PairRows source = a.source();
+  const std::size_t n = b.rows();
+  for (const std::size_t row : chosen) {
+    num::PairRows one = source;
+    one.high += static_cast<std::ptrdiff_t>(row) * source.row_step;
+    one.low += static_cast<std::ptrdiff_t>(row) * source.row_step;
+    one.rows = 1;
+    const unsigned char exact = a.is_exact(row) ? 1 : 0;
+    multiply_by_pairs(one, &exact, b, c.from(row * n));
+  }
+}
+
+/// The products of midpoints, and what rounding them is off by. Rows go through residues (T-101) where there are
+/// kernels for them, but for those that do not fit: each row by itself.
+void multiply_midpoints(const Matrix& a, const Matrix& b, Pairs c) {
+  const num::ResidueOperand* const weights = b.residues();
+  if (weights == nullptr) return multiply_by_pairs(a.source(), exact_rows(a).data(), b, c);
+  const num::ResidueOperand rows(a.source(), num::Side::left, 1, weights->bits(), left_bits_for(*weights),
+                                 weights->kernels());
+  num::residue_product(rows, *weights, {c.hi, c.lo, c.radius}, 1);
+  std::vector<std::size_t> others;
+  for (std::size_t row = 0; row < a.rows(); ++row)
+    if (!rows.row(row).fits) others.push_back(row);
+  multiply_some_by_pairs(a, others, b, c);
+}
+
+/// Radii of the rows of C = A B^T.
 class Radii {
 public:
-  Radii(const Matrix& a, const Matrix& b, Pairs c, std::size_t columns) : a_(a), b_(b), c_(c), columns_(columns) {
-    for (std::size_t j = 0; !b.is_exact() && j < columns; ++j)
-      reaches_of_b_.push_back(add_up(b.operand().norms()[j], b.norm_of_radii(j)));
+  Radii(const Matrix& a, const Matrix& b, Pairs c) : a_(a), b_(b), c_(c) {
+    if (!a.is_exact() || !b.is_exact()) norms_of_b_ = b.norms();
+    if (b.is_exact()) return;
+    norms_of_a_ = a.norms();
+    for (std::size_t j = 0; j < b.rows(); ++j) {
+      norms_of_b_[j] = add_up(norms_of_b_[j], b.norm_of_radii(j));
+      if (std::isinf(b.norm_of_radii(j))) unknown_.push_back(j);
+    }
   }
 
   /// |sum a b - sum a' b'| <= |a| |db| + |da| (|b| + |db|), `most` a bound of |da|.
   void spread(std::size_t row, double most) const {
-    double* const radius = c_.radius + row * columns_;
+    double* const radius = c_.radius + row * b_.rows();
     const PairKernels& kernels = fastest_pair_kernels();
     const double norm = std::min(a_.norm_of_radii(row), most);
-    if (b_.is_exact()) return kernels.spread(radius, norm, b_.operand().norms().data(), columns_);
-    kernels.spread(radius, norm, reaches_of_b_.data(), columns_);
-    kernels.spread(radius, a_.operand().norms()[row], b_.norms_of_radii().data(), columns_);
+    if (norm > 0.0) kernels.spread(radius, norm, norms_of_b_.data(), b_.rows());
+    if (!b_.is_exact()) kernels.spread(radius, norms_of_a_[row], b_.norms_of_radii().data(), b_.rows());
+    for (const std::size_t column : unknown_) radius[column] = infinity;
   }
 
 private:
   const Matrix& a_;
   const Matrix& b_;
   Pairs c_;
-  std::size_t columns_;
-  std::vector<double> reaches_of_b_;
+  std::vector<double> norms_of_a_, norms_of_b_;
+  std::vector<std::size_t> unknown_;
 };
 
-void multiply(const Matrix& a, const Matrix& b, const num::PairSums& sums) {
-  const num::ResidueOperand* const weights = b.residues();
-  if (weights == nullptr) return num::pair_product(a.operand(), b.operand(), sums);
-  const num::ResidueOperand left(a.rows(), num::Side::left, 1, weights->bits(), left_bits_for(*weights),
-                                 weights->kernels());
-  num::residue_product(left, *weights, sums, 1);
-}
-
-void multiply_one(const Matrix& a, const Matrix& b, Pairs c, std::size_t m, std::size_t n) {
-  multiply(a, b, {c.hi, c.lo, c.radius});
-  const Radii radii(a, b, c, n);
-  for (std::size_t row = 0; row < m; ++row) radii.spread(row, infinity);
+void multiply_one(const Matrix& a, const Matrix& b, Pairs c) {
+  multiply_midpoints(a, b, c);
+  const Radii radii(a, b, c);
+  for (std::size_t row = 0; row < a.rows(); ++row) radii.spread(row, infinity);
 }
 
 /// Rows in parts times a matrix that stays: a part's norm grows by the matrix's.
-bool multiply_parts(const Matrix& a, const Matrix& b, std::size_t m, std::size_t n, PairTensor& result) {
+bool multiply_parts(const Matrix& a, const Matrix& b, PairTensor& result) {
   const std::size_t parts = result.parts();
-  if (!b.is_kept() || !b.is_exact() || !a.is_whole() || a.parts() != parts || parts == 0 || m % parts != 0)
+  if (!b.is_kept() || !b.is_exact() || !a.is_whole() || a.parts() != parts || parts == 0 || a.rows() % parts != 0)
     return false;
-  multiply(a, b, {result.hi.data(), result.lo.data(), result.radius.data()});
-  const Radii radii(a, b, result.view(), n);
-  const std::size_t rows = m / parts;
+  multiply_midpoints(a, b, result.view());
+  const Radii radii(a, b, result.view());
+  const std::size_t rows = a.rows() / parts, size = rows * b.rows();
   for (std::size_t part = 0; part < parts; ++part) {
-    const double rounding = fastest_pair_kernels().norm(result.radius.data() + part * rows * n, rows * n);
+    const double rounding = fastest_pair_kernels().norm(result.radius.data() + part * size, size);
     const double before = a.norm_of_part(part);
     for (std::size_t row = part * rows; row < (part + 1) * rows; ++row) radii.spread(row, before);
     const double carried = before == 0.0 ? 0.0 : mul_up(b.spectral_norm(), before);
@@ -153,8 +188,8 @@ void multiply_matrices(const ProductPlan& given, const PairInput& a, const PairI
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const Matrix left(a, {k == 0 ? 0 : plan.a_index(batch, 0, 0), m, k, plan.a_row, plan.a_col, num::Side::left});
     const Matrix right(b, {k == 0 ? 0 : plan.b_index(batch, 0, 0), n, k, plan.b_col, plan.b_row, num::Side::right});
-    if (plan.batches == 1 && multiply_parts(left, right, m, n, result)) return;
-    multiply_one(left, right, result.view().from(size(batch) * m * n), m, n);
+    if (plan.batches == 1 && multiply_parts(left, right, result)) return;
+    multiply_one(left, right, result.view().from(size(batch) * m * n));
   }
   result.settle();
 }

@@ -19,7 +19,9 @@ Shape with_rows(Shape shape, std::size_t rows) {
 
 /// Copies exact numbers to places [first, first + count); what is none becomes the whole line.
 void assign(PairTensor& tensor, std::size_t part, std::size_t first, const double* values, std::size_t count) {
-  std::copy_n(values, count, tensor.hi.begin() + static_cast<std::ptrdiff_t>(first));
+  std::copy_n(values, count, tensor.hi.data() + first);
+  std::fill_n(tensor.lo.data() + first, count, 0.0);
+  std::fill_n(tensor.radius.data() + first, count, 0.0);
   for (std::size_t i = first; i < first + count; ++i) {
     if (std::isfinite(tensor.hi[i])) continue;
     tensor.hi[i] = 0.0;
@@ -67,6 +69,10 @@ BallTensor PairTensor::balls(int bits) const {
   BallTensor result(shape, bits);
   for (std::size_t i = 0; i < size(); ++i) {
     MpBall& ball = result[i];
+    if (std::isinf(radius[i])) {
+      make_void(ball);
+      continue;
+    }
     mpfr_set_d(ball.mid(), hi[i], MPFR_RNDN);
     driftbound::settle(ball, mpfr_add_d(ball.mid(), ball.mid(), lo[i], MPFR_RNDN), Scaled::of(radius[i]));
   }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "driftbound/model/tensor.hpp"
@@ -13,15 +16,33 @@ namespace driftbound {
 /// Bits that a midpoint hi + lo has at least.
 inline constexpr int pair_bits = 106;
 
+/// Memory whose numbers are whatever was there until they are written.
+template <class T>
+struct Unwritten : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unwritten<U>;
+  };
+  template <class U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class... Arguments>
+  void construct(U* place, Arguments&&... arguments) {
+    ::new (static_cast<void*>(place)) U(std::forward<Arguments>(arguments)...);
+  }
+};
+using Doubles = std::vector<double, Unwritten<double>>;
+
 /// A dense array of balls with midpoints hi + lo, in equal parts one after the other (one a sample, or all of it). Of
 /// each part one number more is known: the 2-norm of the distances of all its exact values from their midpoints.
 /// What has no value, or none that can be held here, is the whole line.
 struct PairTensor {
   Shape shape;
-  std::vector<double> hi, lo, radius;
+  Doubles hi, lo, radius;
   std::vector<double> norms;  ///< [parts]; infinite where an element is the whole line
 
-  /// All zeros.
+  /// Balls that are still to be written; norms are 0.
   PairTensor(Shape shape, std::size_t parts);
   /// Exact numbers.
   explicit PairTensor(const Tensor<double>& values);
@@ -36,6 +57,7 @@ struct PairTensor {
   ConstPairs view() const { return {hi.data(), lo.data(), radius.data()}; }
   Pairs view() { return {hi.data(), lo.data(), radius.data()}; }
 
+  /// What is the whole line has no value there.
   BallTensor balls(int bits) const;
 
   /// Takes a part's norm to be at most `norm`, finds what its radii make of it, and lowers each to the other.

@@ -45,7 +45,8 @@ struct PairKernels {
   /// radius[i] += norm_r norm_w[i], rounded up
   void (*spread)(double* radius, double norm_r, const double* norm_w, std::size_t n);
   /// precise[i]: radius <= error_ratio |computed - mid| where that is more than the radius, else radius <=
-  /// relative_radius |hi|; `computed` may be null. How many are not.
+  /// relative_radius |hi|; `computed` may be null. How many are not; where
+  /// none is, `precise` may stay as it was.
   std::size_t (*judge)(ConstPairs x, const double* computed, double error_ratio, double relative_radius, std::size_t n,
                        unsigned char* precise);
 };

@@ -253,18 +253,32 @@ struct PairLoops {
     });
   }
 
+  static typename L::I is_precise(const Balls& ball, const double* computed, std::size_t count, double error_ratio,
+                                  double relative_radius) {
+    typename L::I fine = ball.radius <= relative_radius * L::abs(ball.hi);
+    if (computed != nullptr) {
+      const typename L::Sum distance = L::two_sum(L::load(computed, count), -ball.hi);
+      const D error = L::abs(distance.value + (distance.error - ball.lo));
+      fine = error > ball.radius ? ball.radius <= error_ratio * error : fine;
+    }
+    return fine & (ball.radius < L::infinity);
+  }
+
   static std::size_t judge(ConstPairs x, const double* computed, double error_ratio, double relative_radius,
                            std::size_t n, unsigned char* precise) {
+    const auto at = [&](std::size_t i, std::size_t count) {
+      return is_precise(L::load(x, i, count), computed == nullptr ? nullptr : computed + i, count, error_ratio,
+                        relative_radius);
+    };
+    typename L::I all = ~typename L::I{};
+    const std::size_t whole = n / lanes * lanes;
+    for (std::size_t i = 0; i < whole; i += lanes) all = all & at(i, lanes);
+    bool any_open = whole < n;
+    for (std::size_t lane = 0; lane < lanes; ++lane) any_open = any_open || all[lane] == 0;
+    if (!any_open) return 0;
     std::size_t open = 0;
     pieces(n, [&](std::size_t i, std::size_t count) {
-      const Balls ball = L::load(x, i, count);
-      typename L::I fine = ball.radius <= relative_radius * L::abs(ball.hi);
-      if (computed != nullptr) {
-        const typename L::Sum distance = L::two_sum(L::load(computed + i, count), -ball.hi);
-        const D error = L::abs(distance.value + (distance.error - ball.lo));
-        fine = error > ball.radius ? ball.radius <= error_ratio * error : fine;
-      }
-      fine = fine & (ball.radius < L::infinity);
+      const typename L::I fine = at(i, count);
       for (std::size_t lane = 0; lane < count; ++lane) {
         precise[i + lane] = fine[lane] != 0 ? 1 : 0;
         open += fine[lane] != 0 ? 0 : 1;

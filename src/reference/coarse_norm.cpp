@@ -1,0 +1,123 @@
+#include "reference/coarse_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bounds/matrix.hpp"
+#include "driftbound/model/tensor.hpp"
+#include "evaluate/product.hpp"
+
+namespace driftbound {
+
+namespace {
+
+constexpr double unit = 0x1p-24, smallest = 0x1p-149;
+
+Magnitude count(std::int64_t n) {
+  return Magnitude(static_cast<double>(n));
+}
+
+Magnitude scaled_up(Magnitude x, int exponent) {
+  const int half = exponent / 2;
+  return x * Magnitude(std::ldexp(1.0, half)) * Magnitude(std::ldexp(1.0, exponent - half));
+}
+
+/// Squares of float32 numbers are doubles, and their sum is rounded once a term.
+Magnitude frobenius_up(const std::vector<float>& x) {
+  double sum = 0.0;
+  for (const float element : x) sum += static_cast<double>(element) * static_cast<double>(element);
+  const auto terms = static_cast<double>(x.size());
+  return sqrt_up(Magnitude(sum) * Magnitude(1.0 + (terms + 2.0) * 0x1p-52));
+}
+
+/// The largest sum of magnitudes in a row of n.
+Magnitude row_sum_up(const std::vector<float>& x, std::int64_t n) {
+  double largest = 0.0;
+  for (auto row = x.begin(); row != x.end(); row += n) {
+    double sum = 0.0;
+    for (auto element = row; element != row + n; ++element) sum += std::abs(static_cast<double>(*element));
+    largest = std::max(largest, sum);
+  }
+  return Magnitude(largest) * Magnitude(1.0 + static_cast<double>(n) * 0x1p-52);
+}
+
+/// X Y for a row-major X of n rows and n columns of Y, whose strides are given, in single precision.
+std::vector<float> square_product(const Tensor<float>& x, std::int64_t row, std::int64_t column) {
+  ProductPlan plan;
+  plan.m = plan.n = x.shape[0];
+  plan.k = x.shape[1];
+  plan.a_batch = plan.b_batch = {0};
+  plan.a_row = plan.k;
+  plan.a_col = 1;
+  plan.b_row = row;
+  plan.b_col = column;
+  PackedMatrices<float> packed;
+  pack_missing(plan, x, packed);
+  return multiply(plan, x, packed, bounds::fused_chain, 1);
+}
+
+/// 2^-exponent w in rows as long as the longer side of w, to nearest.
+Tensor<float> wide_copy(bounds::MatrixView w, int exponent) {
+  if (w.rows > w.columns) {
+    std::swap(w.rows, w.columns);
+    std::swap(w.row_stride, w.column_stride);
+  }
+  Tensor<float> copy({w.rows, w.columns});
+  auto next = copy.values.begin();
+  for (std::int64_t i = 0; i < w.rows; ++i) {
+    for (std::int64_t j = 0; j < w.columns; ++j)
+      *next++ = static_cast<float>(std::ldexp(w.data[i * w.row_stride + j * w.column_stride], -exponent));
+  }
+  return copy;
+}
+
+double largest_of(const bounds::MatrixView& w) {
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < w.rows; ++i) {
+    for (std::int64_t j = 0; j < w.columns; ++j)
+      largest = std::max(largest, Magnitude(w.data[i * w.row_stride + j * w.column_stride]).value());
+  }
+  return largest;
+}
+
+int exponent_of(double x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return exponent;
+}
+
+/// Of a matrix whose 2-norm of all elements is at most `frobenius`: T-63 with k = 1, w = 2^-24 and 2^-149 for 2^-1074.
+Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
+  const std::int64_t n = w.shape[0], m = w.shape[1];
+  Tensor<float> gram({n, n}, square_product(w, 1, m));
+  Magnitude error =
+      count(m) * Magnitude(unit) * frobenius * frobenius + count(m) * count(n) * count(n) * Magnitude(smallest);
+  const int exponent = exponent_of(frobenius_up(gram.values).value());
+  for (float& x : gram.values) x = std::ldexp(x, -exponent);
+  error = scaled_up(error, -exponent) + count(n) * Magnitude(smallest);
+  const Magnitude size = frobenius_up(gram.values);
+  const Magnitude rounding =
+      count(n) * Magnitude(unit) * size * size + count(n) * count(n) * count(n) * Magnitude(smallest);
+  const Magnitude error_of_square = rounding + Magnitude(2.0) * (size + error) * error + error * error;
+  const std::vector<float> square = square_product(gram, n, 1);
+  const Magnitude of_square =
+      std::min(frobenius_up(square) + error_of_square, row_sum_up(square, n) + sqrt_up(count(n)) * error_of_square);
+  return sqrt_up(scaled_up(sqrt_up(of_square), exponent));
+}
+
+}  // namespace
+
+Magnitude coarse_spectral_norm(const bounds::MatrixView& w) {
+  const double largest = largest_of(w);
+  if (largest == 0.0) return Magnitude();
+  if (!std::isfinite(largest)) return Magnitude::infinite();
+  const int exponent = exponent_of(largest);
+  const Tensor<float> copy = wide_copy(w, exponent);
+  const Magnitude rounding = Magnitude(unit) * Magnitude(1.0 + 2.0 * unit), elements = count(w.rows) * count(w.columns);
+  const Magnitude frobenius = frobenius_up(copy.values);
+  const Magnitude norm = copy.shape[0] > 1 ? std::min(frobenius, norm_by_squares(copy, frobenius)) : frobenius;
+  return scaled_up(norm + rounding * frobenius + sqrt_up(elements) * Magnitude(smallest), exponent);
+}
+
+}  // namespace driftbound
