@@ -14,6 +14,7 @@
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "reference/apply.hpp"
+#include "reference/pair_functions.hpp"
 #include "reference/pair_kernels.hpp"
 #include "reference/pair_product_node.hpp"
 
@@ -134,6 +135,13 @@ public:
   void operator()(const op::ReduceMin&) { groups(kernels_.minimum); }
   void operator()(const Selection auto& selection) { select(selection); }
   void operator()(const Composite auto&) { follow_body(); }
+  void operator()(const op::Softmax& softmax) {
+    const ReductionPlan plan = plan_reduction(softmax, input(0).shape);
+    if (result_.size() == 0) return;
+    for (std::int64_t o = 0; o < plan.outer; ++o)
+      for (std::int64_t i = 0; i < plan.inner; ++i) normalise_exponentials(plan, o, i);
+    result_.settle();
+  }
   void operator()(const auto&) { by_balls(); }
 
 private:
@@ -283,6 +291,33 @@ private:
     result_.settle();
   }
 
+  /// e^(x_i - c) / sum_j e^(x_j - c), c the largest high part: the quotient does not depend on c.
+  void normalise_exponentials(const ReductionPlan& plan, std::int64_t o, std::int64_t i) {
+    static const Op exponential = op::Exp{};
+    const PairTensor& x = input(0);
+    const auto length = static_cast<std::size_t>(plan.length);
+    PairTensor terms(Tensor<double>({plan.length})), sum(Tensor<double>(Shape{})), shares(terms);
+    double largest = -infinity;
+    for (std::size_t j = 0; j < length; ++j) {
+      const std::size_t at = plan.index(o, static_cast<std::int64_t>(j), i);
+      terms.hi[j] = x.hi[at], terms.lo[j] = x.lo[at], terms.radius[j] = x.radius[at];
+      largest = std::max(largest, x.hi[at]);
+    }
+    const PairTensor shift(Tensor<double>({plan.length}, std::vector<double>(length, largest)));
+    kernels_.subtract(terms.view(), std::as_const(terms).view(), shift.view(), length);
+    evaluate(*pair_function(exponential), exponential, terms, shares);
+    for (std::size_t j = 0; j < length; ++j)
+      kernels_.add(sum.view(), std::as_const(sum).view(), std::as_const(shares).view().from(j), 1);
+    PairTensor sums(Tensor<double>({plan.length}));
+    for (std::size_t j = 0; j < length; ++j)
+      sums.hi[j] = sum.hi[0], sums.lo[j] = sum.lo[0], sums.radius[j] = sum.radius[0];
+    kernels_.divide(shares.view(), std::as_const(shares).view(), std::as_const(sums).view(), length);
+    for (std::size_t j = 0; j < length; ++j) {
+      const std::size_t at = plan.index(o, static_cast<std::int64_t>(j), i);
+      result_.hi[at] = shares.hi[j], result_.lo[at] = shares.lo[j], result_.radius[at] = shares.radius[j];
+    }
+  }
+
   void by_balls() {
     std::deque<BallTensor> operands;
     std::vector<const BallTensor*> pointers;
@@ -300,6 +335,11 @@ private:
 }  // namespace
 
 PairTensor apply(const Op& op, std::span<const PairInput> inputs, const Shape& output, std::size_t parts) {
+  if (const PairFunction* const function = pair_function(op)) {
+    PairTensor result(output, parts);
+    evaluate(*function, op, *inputs[0].tensor, result);
+    return result;
+  }
   PairApplication application(op, inputs, output, parts);
   std::visit(application, op);
   return application.take();

@@ -72,6 +72,11 @@ struct Case {
   std::size_t operands;
 };
 
+/// log(1 + t) for 0 < t <= 1, also where 1 + t would be 1.
+Real400 soft(const Real400& t) {
+  return t > Real400("1e-300") ? Real400(boost::multiprecision::log1p(t)) : t;
+}
+
 const std::vector<Case>& cases() {
   using R = const Real400&;
   static const std::vector<Case> all = {
@@ -89,7 +94,17 @@ const std::vector<Case>& cases() {
       {"clip", op::Clip{-0.5, 0.75}, [](R a, R) { return a < -0.5   ? Real400(-0.5)
                                                          : a < 0.75 ? a
                                                                     : Real400(0.75); }, 1},
-      {"tanh, by balls", op::Tanh{}, [](R a, R) { return Real400(tanh(a)); }, 1}};
+      {"tanh", op::Tanh{}, [](R a, R) { return Real400(tanh(a)); }, 1},
+      {"sigmoid", op::Sigmoid{}, [](R a, R) { return Real400(1 / (1 + exp(-a))); }, 1},
+      {"softplus", op::Softplus{}, [](R a, R) { return a > 0 ? Real400(a + log(1 + exp(-a))) : soft(exp(a)); }, 1},
+      {"exp", op::Exp{}, [](R a, R) { return Real400(exp(a)); }, 1},
+      {"log", op::Log{}, [](R a, R) { return Real400(log(a)); }, 1},
+      {"sin", op::Sin{}, [](R a, R) { return Real400(sin(a)); }, 1},
+      {"cos", op::Cos{}, [](R a, R) { return Real400(cos(a)); }, 1},
+      {"erf", op::Erf{}, [](R a, R) { return Real400(boost::multiprecision::erf(a)); }, 1},
+      {"gelu", op::Gelu{},
+       [](R a, R) { return Real400(a * (1 + boost::multiprecision::erf(a / sqrt(Real400(2)))) / 2); }, 1},
+      {"atan, by balls", op::Atan{}, [](R a, R) { return Real400(atan(a)); }, 1}};
   return all;
 }
 
@@ -251,6 +266,18 @@ TEST_CASE("quotients, roots, kinks and extrema at the ends of their operands (T-
   CHECK_APPROACH("T-87", share(of(op::Sqrt{}, {&one}), 0, sqrt(1 - Real400(r))), 0.5);
   CHECK_APPROACH("T-87", share(of(op::Relu{}, {&zero}), 0, Real400(r)), 1.0);
   CHECK_APPROACH("T-87", share(of(op::Max{}, {&zero, &zero}), 0, Real400(r)), 1.0);
+  const Real400 end = 1 + Real400(r), start = 1 - Real400(r);
+  CHECK_APPROACH("T-87", share(of(op::Exp{}, {&one}), 0, exp(end)), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Log{}, {&one}), 0, log(start)), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Tanh{}, {&one}), 0, tanh(start)), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Sin{}, {&zero}), 0, sin(Real400(r))), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Erf{}, {&zero}), 0, boost::multiprecision::erf(Real400(r))), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Sigmoid{}, {&zero}), 0, 1 / (1 + exp(-Real400(r)))), 1.0);
+  const PairTensor low = ball(-20.0, r), nothing = ball(0.0, 0.0);
+  CHECK_APPROACH("T-87", share(of(op::Sigmoid{}, {&low}), 0, 1 / (1 + exp(20 - Real400(r)))), 1.0);
+  CHECK_APPROACH("T-87", share(of(op::Softplus{}, {&low}), 0, log(1 + exp(-20 + Real400(r)))), 1.0);
+  for (const Op& op : std::vector<Op>{op::Tanh{}, op::Sin{}, op::Erf{}, op::Gelu{}})
+    CHECK(of(op, {&nothing}).radius[0] == 0.0);
   const PairTensor exact_one = ball(1.0, 0.0), quotient = of(op::Div{}, {&exact_one, &third});
   CHECK(quotient.radius[0] <= 0x1p-106);  // 1/3 to more bits than two doubles are asked for
   const PairTensor root = of(op::Sqrt{}, {&third});
