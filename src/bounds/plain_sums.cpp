@@ -86,7 +86,7 @@ private:
   /// False where a row cannot be scaled to single precision.
   bool follow_rows(ProductBounds& result) {
     const std::size_t count = x_.size() / k_;
-    std::vector<float> squares(rows_at_once * k_), sums(rows_at_once * n_);
+    std::vector<float> squares(rows_at_once * k_), sides = squares, sums(rows_at_once * n_), side_sums = sums;
     std::vector<double> scales(rows_at_once);
     for (std::size_t first = 0; first < count; first += rows_at_once) {
       const std::size_t rows = std::min(rows_at_once, count - first);
@@ -95,11 +95,14 @@ private:
         const std::optional<double> scale = coarse_scale(rules_.rows.largest(x, k_));
         if (!scale) return false;
         rules_.rows.coarse_squares(x, *scale, squares.data() + r * k_, k_);
+        rules_.rows.coarse_sides(x, *scale, sides.data() + r * k_, k_);
         scales[r] = 1.0 / (*scale * *scale);
       }
       multiply_coarse(squares, rows, coarse_, coarse_.squares, sums);
+      multiply_coarse(sides, rows, coarse_, coarse_.sides, side_sums);
       for (std::size_t r = 0; r < rows; ++r)
-        bound_row(first + r, {sums.data() + r * n_, scales[r], coarse_.squares.column_scales.data()}, result);
+        bound_row(first + r, {sums.data() + r * n_, scales[r], coarse_.squares.column_scales.data()},
+                  {side_sums.data() + r * n_, scales[r], coarse_.sides.column_scales.data()}, result);
     }
     return true;
   }
@@ -116,10 +119,12 @@ private:
     return sums;
   }
 
-  void bound_row(std::size_t row, const CoarseSums& squares, ProductBounds& result) {
+  void bound_row(std::size_t row, const CoarseSums& squares, const CoarseSums& sides, ProductBounds& result) {
     const std::size_t first = row * n_;
     RecordedSums sums = recorded(row);
     sums.squares = squares;
+    sums.sides = sides;
+    sums.sides_error = coarse_error(k_);
     sums.paths = at(paths_, first);
     sums.slack_units = rules_.running_slack(plan_.k, 0.0, 0.0, 1.0);
     sums.tail_factor = setting_.tail_factor;

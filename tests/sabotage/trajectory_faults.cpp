@@ -448,6 +448,8 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
   using bounds::RowFormat;
   faults.insert(faults.end(), {{"local bounds of a row forget its norm",
                                 local_told([](RecordedSums& row) { row.squares.scale = 0.0; }), sum_rule("local")},
+                               {"local bounds of a row take terms for half of each sign",
+                                local_told([](RecordedSums& row) { row.sides.scale = 0.0; }), sum_rule("local")},
                                {"local bounds of a row forget a term",
                                 local_told([](RecordedSums& row) { row.nonzero -= 1.0; }), sum_rule("local")},
                                {"local bounds of a row forget the addend",

@@ -16,7 +16,7 @@ namespace checks {
 struct TermsOfSum {
   int products = 0;
   bool has_addend = false;
-  Real of_products, addend, squares, exact;
+  Real of_products, addend, squares, difference, exact;  ///< difference: squares with signs
 
   Real total() const { return of_products + addend; }
   int leaves() const { return products + (has_addend ? 1 : 0); }
@@ -24,17 +24,17 @@ struct TermsOfSum {
   Real in_any_order(const bounds::RowFormat& format) const {
     return Real(leaves() > 1 ? leaves() - 1 : 0) * Real(format.u) * total() + underflow(format);
   }
-  /// sum_{k=2..N-1} ufp(min(c M, c sqrt(k) q) + h)^power
+  /// sum_{k=2..N-2} g(k)^power and that of the largest
   Real first_places(const bounds::RowFormat& format, int power) const {
-    const Real growth = Real(1.0) + Real(2.0 * leaves()) * Real(format.u);
-    const Real result = exact < total() ? exact : total(), most = growth * Real(0.5) * (total() + result);
-    const Real norm = (squares + addend * addend).apply(mpfr_sqrt);
-    Real sum;
-    for (int k = 2; k < leaves(); ++k) {
-      const Real reach = growth * Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm;
-      const Real place = place_below((most < reach ? most : reach) + underflow(format));
-      sum += power == 1 ? place : place * place;
-    }
+    const Real growth = Real(1.0) + Real(2.0 * leaves()) * Real(format.u), h = underflow(format);
+    const Real result = exact < total() ? exact : total(), middle = Real(0.5) * (total() + result);
+    const Real most = growth * middle, offset = result + (growth - Real(1.0)) * middle;
+    const Real norm = (Real(0.5) * (squares + abs(difference)) + addend * addend).apply(mpfr_sqrt);
+    const auto reach = [&](int k) { return growth * Real(static_cast<double>(k)).apply(mpfr_sqrt) * norm; };
+    const auto power_of = [&](const Real& place) { return power == 1 ? place : place * place; };
+    Real sum = leaves() < 3 ? Real() : power_of(place_below(most + h));
+    for (int k = 2; k <= leaves() - 2; ++k)
+      sum += power_of(place_below(std::min({most, reach(k), offset + reach(leaves() - k)}) + h));
     return sum;
   }
   Real by_sizes(const bounds::RowFormat& format) const {
@@ -59,7 +59,7 @@ struct SumData {
   std::size_t n = 0;
   std::vector<TermsOfSum> terms;
   Row y, addend, columns, total, paths, ones;
-  std::vector<float> squares;
+  std::vector<float> squares, sides;
   double nonzero = 0.0;
 
   explicit SumData(Generator& g) : n(row_size(g)) {
@@ -73,6 +73,7 @@ struct SumData {
         of.products += term != 0.0 ? 1 : 0;
         of.of_products += abs(Real(term));
         of.squares += Real(term) * Real(term);
+        of.difference += Real(term) * abs(Real(term));
         signed_sum += term;
       }
       of.has_addend = g() % 2 == 0;
@@ -84,6 +85,7 @@ struct SumData {
       columns.push_back(of.products);
       total.push_back(of.products == 0 ? 0.0 : up(of.of_products));
       squares.push_back(of.products == 0 ? 0.0f : up_float(up(of.squares)));
+      sides.push_back(static_cast<float>(of.difference.to_double()));
       paths.push_back(std::abs(spread_number(g, -20)));
       ones.push_back(1.0);
       terms.push_back(of);
@@ -99,6 +101,8 @@ struct SumData {
     row.total = total.data();
     row.paths = paths.data();
     row.squares = {squares.data(), 1.0, ones.data()};
+    row.sides = {sides.data(), 1.0, ones.data()};
+    row.sides_error = 0x1p-23;
     row.slack_units = 0x1p-46;
     row.tail_factor = 6.0;
     return row;

@@ -5,6 +5,7 @@
 // of the program. Lanes are elements; every operation is one IEEE rounding to nearest.
 
 #include "bounds/kernels/doubles.hpp"
+#include "bounds/kernels/partial_sums.hpp"
 #include "bounds/kernels/rows.hpp"
 
 namespace driftbound::bounds {
@@ -106,45 +107,6 @@ void move_row(const SumRow& row, double* moved, std::size_t n) {
   });
 }
 
-/// Half the binary digits of the number of terms, and two: after as many binades next to nothing is left.
-inline std::size_t binades_for(double leaves) {
-  std::size_t binades = 2;
-  for (double n = 1.0; n < leaves; n *= 4.0) ++binades;
-  return binades;
-}
-
-/// Numbers below which partial sums of n terms stay: k terms below `most` and sqrt(k) times the root of `reach`, all
-/// but k below that and `offset`.
-struct PartialSums {
-  Doubles most, reach, offset;
-};
-
-/// sum_{k=2..n-2} of the first places of those, for n = last + 3 terms: terms below a binade are at most half of it.
-inline Doubles sum_of_first_places(const PartialSums& sums, Doubles last, std::size_t binades) {
-  Doubles binade = first_place(sums.most);
-  const Doubles inverse = (1.0 - 0x1p-40) / sums.reach;
-  Doubles from_left = smaller(binade * inverse * binade, all(0x1p50));
-  Doubles sum = {};
-  for (std::size_t j = 0; j < binades; ++j) {
-    const Doubles rest = larger(binade - sums.offset, all(0.0));
-    const Doubles from_right = smaller(rest * inverse * rest, all(0x1p50));
-    const Doubles left = larger(integer_up_to(from_left), all(1.0));
-    const Doubles right = larger(integer_up_to(from_right), all(1.0));
-    const Doubles below = smaller((left - 1.0) + (right - 1.0), last);
-    sum += (last - below) * binade;
-    last = below;
-    binade *= 0.5;
-    from_left *= 0.25;
-  }
-  return sum + last * binade;
-}
-
-/// What `nodes` nodes add up, n - 3 of them as above and the others at most at full size.
-inline Doubles sum_over_nodes(const PartialSums& sums, const Doubles& n, const Doubles& others, std::size_t binades) {
-  const Doubles by_ends = sum_of_first_places(sums, larger(n - 3.0, all(0.0)), binades);
-  return by_ends + others * first_place(sums.most);
-}
-
 /// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
 inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
   const Doubles rounding = larger(format.u * first_place(t), all(format.eta));
@@ -160,8 +122,7 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
   const Doubles all_squares = sums_at(row.squares, i, count);
   Doubles total = sums_at(row.total, i, count), squares = all_squares;
   if (row.knows_sides) {
-    const Doubles apart = magnitude(sums_at(row.sides, i, count)) + row.sides_error * squares;
-    squares = smaller(0.5 * (squares + apart), squares);  // in this order: the former may be no number
+    squares = squares_of_one_sign(squares, sums_at(row.sides, i, count), row.sides_error);
   }
   squares += c * c;
   if (row.moves_by_norm) total = up(total + norm_up(row.radius, load(row.norms + i, count)));
@@ -172,7 +133,7 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
 }
 
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
-  const std::size_t binades = binades_for(row.nonzero + 1.0);
+  const std::size_t binades = binades_of(row.nonzero + 1.0);
   each(n, [&](std::size_t i, auto count) {
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own);
@@ -190,8 +151,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
     const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
     const Doubles offset = (exact + (growth - 1.0) * (0.5 * (total + exact)) + h) * many_up + lost;
-    const Doubles one_at_most = leaves < 3.0 ? all(0.0) : all(1.0);
-    const Doubles added_up = sum_over_nodes({most, reach, offset}, leaves, one_at_most, binades);
+    const Doubles added_up = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades).sum;
     Doubles by_sizes = format.u * (of_products + added_up) + h;
     if (row.sets_apart) {
       const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
@@ -199,7 +159,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
       const Doubles far =
           (growth * growth * squares * (1.0 + 0x1p-16) + (0x1p17 * (small + h)) * (small + h)) * many_up + lost;
       const Doubles two_at_most = smaller(larger(others - 1.0, all(0.0)), all(2.0));
-      const Doubles among_others = sum_over_nodes({most, far, offset}, others, two_at_most, binades);
+      const Doubles among_others = first_places_of({most, far, offset}, others, two_at_most, binades).sum;
       by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
     }
     const Doubles classical = (before_last * format.u) * total + h;

@@ -36,6 +36,8 @@ struct RecordedSums {
   const double* total = nullptr;    ///< sum |x w|
   const double* paths = nullptr;    ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
   CoarseSums squares;               ///< sum (x w)^2
+  CoarseSums sides;                 ///< the same with the signs of the products, which may be off by …
+  double sides_error = 0.0;         ///< … so much of `squares`
   double slack_units = 0.0;         ///< of `total` in `slack` (T-69)
   double tail_factor = 0.0;         ///< lambda of T-74; 0: no bound is left to chance
   bool products_apart = false;      ///< whether products are rounded apart from additions

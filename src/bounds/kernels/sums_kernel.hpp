@@ -3,41 +3,11 @@
 // Loops over sums of products, written once and compiled once per instruction set (doubles.hpp).
 
 #include "bounds/kernels/doubles.hpp"
+#include "bounds/kernels/partial_sums.hpp"
 #include "bounds/kernels/sums.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-/// sum_{k=2..last} ufp(min(most, reach sqrt(k))) and of the squares of those, last >= 1, reach given squared.
-struct FirstPlaces {
-  Doubles sum = {}, squares = {};
-};
-
-inline FirstPlaces first_places_of(const Doubles& most, const Doubles& reach, Doubles last, std::size_t binades) {
-  Doubles binade = first_place(most);
-  Doubles below_binade = smaller((binade / reach) * binade * (1.0 - 0x1p-40), all(0x1p50));
-  FirstPlaces places;
-  const auto add = [&](const Doubles& count) {
-    places.sum += count * binade;
-    places.squares += count * (binade * binade);
-  };
-  for (std::size_t j = 0; j < binades; ++j) {
-    const Doubles below = smaller(larger(integer_up_to(below_binade), all(1.0)), last);
-    add(last - below);
-    last = below;
-    binade *= 0.5;
-    below_binade *= 0.25;
-  }
-  add(last - 1.0);
-  return places;
-}
-
-/// Half the binary digits of the number of terms, and two: after as many binades next to nothing is left.
-inline std::size_t binades_of(double leaves) {
-  std::size_t binades = 2;
-  for (double n = 1.0; n < leaves; n *= 4.0) ++binades;
-  return binades;
-}
 
 /// u ufp(t) or eta.
 inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
@@ -69,15 +39,18 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
     const Doubles classical = up_through_many((before_last * format.u) * total + h);
 
     const Doubles exact = smaller((size + classical + last) * many_up, total);
-    const Doubles column_scale = row.squares.scale * load(row.squares.column_scales + i, count);
-    const Doubles of_squares = __builtin_convertvector(load(row.squares.sums + i, count), Doubles) * column_scale;
-    const Doubles squares = of_squares + c * c;
+    const auto coarse = [&](const CoarseSums& of) {
+      const Doubles sums = __builtin_convertvector(load(of.sums + i, count), Doubles);
+      return sums * (of.scale * load(of.column_scales + i, count));
+    };
+    const Doubles of_squares = coarse(row.squares), squares = of_squares + c * c;
+    const Doubles one_sided = squares_of_one_sign(of_squares, coarse(row.sides), row.sides_error) + c * c;
     const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
     const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
-    const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
-    const FirstPlaces places = first_places_of(most, reach, larger(before_last, all(1.0)), binades);
-    const Bits adds = leaves >= 3.0;
-    const Doubles by_sizes = up_through_many(format.u * (of_products + (adds ? places.sum : all(0.0))) + h);
+    const Doubles reach = (growth * growth * one_sided * many_up + (0x1p41 * h) * h) * many_up + lost;
+    const Doubles offset = (exact + (growth - 1.0) * (0.5 * (total + exact)) + h) * many_up + lost;
+    const FirstPlaces places = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades);
+    const Doubles by_sizes = up_through_many(format.u * (of_products + places.sum) + h);
     const Doubles before = smaller(by_sizes, classical);
     const Doubles any_order = up(classical + last), partial_sums = up(before + last);
     store_bound(result.any_order, i, any_order, is_known, count);
@@ -89,7 +62,7 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
     }
     if (row.tail_factor > 0.0) {
       const Doubles unrecorded = products == 0.0 ? all(0.0) : rounding_at((exact + before) * many_up, format);
-      const Doubles inner = (leaves >= 2.0 ? squares : all(0.0)) + (adds ? places.squares : all(0.0));
+      const Doubles inner = (leaves >= 2.0 ? squares : all(0.0)) + places.squares;
       const Doubles root = root_up(((format.u * format.u) * inner + unrecorded * unrecorded) * many_up + lost);
       const Doubles by_chance = (row.tail_factor * root + h) * many_up;
       store_bound(result.probabilistic, i, smaller(by_chance, partial_sums), is_known, count);
