@@ -56,25 +56,42 @@ bool LayerLedger::is_precise(std::size_t element, const Ball& ball) const {
   return radius <= policy_.relative_radius * std::fabs(ball.hi);
 }
 
+void LayerLedger::record(std::size_t element, const MpBall& ball, int bits, BallTensor& scratch) {
+  if (decided_at_[element] != open) return;
+  const Ball published = to_ball(ball, scratch);
+  balls_[element] = published;
+  if (is_precise(element, published)) {
+    decided_at_[element] = bits;
+  } else if (!gains_from_more_bits(ball, published)) {
+    decided_at_[element] = hopeless;
+  }
+}
+
 void LayerLedger::record(std::span<const std::size_t> rows, const BallTensor& balls) {
   make_room();
   make_room_for_elements();
   BallTensor scratch({2}, balls.bits() + 64);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     if (whole_rows_[rows[r]] != 0) continue;
-    for (std::size_t i = 0; i < width_; ++i) {
-      const std::size_t element = rows[r] * width_ + i;
-      if (decided_at_[element] != open) continue;
-      const MpBall& ball = balls[r * width_ + i];
-      const Ball published = to_ball(ball, scratch);
-      balls_[element] = published;
-      if (is_precise(element, published)) {
-        decided_at_[element] = balls.bits();
-      } else if (!gains_from_more_bits(ball, published)) {
-        decided_at_[element] = hopeless;
-      }
-    }
+    for (std::size_t i = 0; i < width_; ++i) record(rows[r] * width_ + i, balls[r * width_ + i], balls.bits(), scratch);
   }
+}
+
+void LayerLedger::record_elements(std::span<const std::size_t> elements, const BallTensor& balls) {
+  make_room();
+  make_room_for_elements();
+  BallTensor scratch({2}, balls.bits() + 64);
+  for (std::size_t i = 0; i < elements.size(); ++i) record(elements[i], balls[i], balls.bits(), scratch);
+}
+
+std::vector<std::size_t> LayerLedger::open_elements(std::span<const std::size_t> rows) const {
+  std::vector<std::size_t> elements;
+  for (const std::size_t row : rows) {
+    if (whole_rows_[row] != 0) continue;
+    for (std::size_t i = row * width_; i < (row + 1) * width_; ++i)
+      if (decided_at_.empty() || decided_at_[i] == open) elements.push_back(i);
+  }
+  return elements;
 }
 
 void LayerLedger::store(std::size_t first, ConstPairs row) {

@@ -24,8 +24,12 @@ public:
   void record(std::span<const std::size_t> rows, const BallTensor& balls);
   /// The same in double-double: what is not precise enough stays open, as it may gain from more bits.
   void record(std::span<const std::size_t> rows, const PairTensor& balls);
+  /// The same for single elements; threads may record different rows at a time.
+  void record_elements(std::span<const std::size_t> elements, const BallTensor& balls);
   std::size_t rows() const { return rows_; }
   bool is_open(std::size_t row) const;
+  /// Open elements of rows.
+  std::vector<std::size_t> open_elements(std::span<const std::size_t> rows) const;
   /// Adds the counts of this layer to the reference and moves its balls there.
   void close(Reference& reference);
 
@@ -33,6 +37,7 @@ private:
   void make_room();
   void make_room_for_elements();
   void store(std::size_t first, ConstPairs row);
+  void record(std::size_t element, const MpBall& ball, int bits, BallTensor& scratch);
   bool is_precise(std::size_t element, const Ball& ball) const;
 
   Shape shape_;

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
 #include "reference/apply.hpp"
@@ -328,6 +330,7 @@ public:
   }
 
   void evaluate(std::span<const std::size_t> samples, int bits, LayerLedger& ledger) const {
+    if (is_function_of_one_element()) return evaluate_elements(ledger.open_elements(samples), bits, ledger);
     std::vector<BallTensor> operands;
     for (const ValueId input : node_.inputs) {
       if (rows_.are_samples(input)) {
@@ -342,6 +345,19 @@ public:
   }
 
 private:
+  bool is_function_of_one_element() const {
+    return std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node_.op);
+  }
+
+  void evaluate_elements(const std::vector<std::size_t>& elements, int bits, LayerLedger& ledger) const {
+    const Tensor<double>& x = *known_[node_.inputs[0]];
+    Tensor<double> chosen({static_cast<std::int64_t>(elements.size())});
+    for (std::size_t i = 0; i < elements.size(); ++i) chosen.values[i] = x.values[elements[i]];
+    const BallTensor operand(chosen, bits);
+    const BallTensor* const operands[] = {&operand};
+    ledger.record_elements(elements, apply(node_.op, operands, chosen.shape, bits));
+  }
+
   Shape shape_for(std::span<const std::size_t> samples) const {
     Shape shape = known_[node_.output]->shape;
     if (rows_.are_samples(node_.output)) shape.at(0) = static_cast<std::int64_t>(samples.size());
