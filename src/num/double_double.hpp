@@ -37,7 +37,7 @@ inline double error_bound(DoubleDoubleError error, double x_high, double y_high)
 /// y_high + y_low = f(x_high + x_low) within error_of(f), element by element, |y_low| <= 2^-53 |y_high|. y may be x.
 /// Domain:    |x_low| <= 2^-53 |x_high|; x = 0 or |x| >= 2^-900; and
 ///              exp, expm1            x_high <= 709
-///              log, sqrt             0 < x_high <= 2^1000 (sqrt: 0 too)
+///              log, sqrt             0 < x_high <= 2^1000 (sqrt: 0 too); log: x_low = 0 or |x_low| >= 2^-900 if x_high = 1
 ///              log1p                 -1 < x_high <= 2^1000
 ///              tanh, erf, sigmoid    any finite number
 ///              softplus              x_high <= 2^1000

@@ -111,11 +111,19 @@ struct PairSource {
   const double* first(const double* data, std::size_t row) const {
     return data + static_cast<std::ptrdiff_t>(row) * rows.row_step;
   }
-  bool has_low(std::size_t row) const {
+  /// What is known of the low parts of a row: whether all are 0, and whether each is one, next to its high part.
+  struct Lows {
+    bool are_zero = true, fit = true;
+  };
+  Lows lows_of(std::size_t row) const {
+    Lows lows;
     const double* const low = rows.low == nullptr ? nullptr : first(rows.low, row);
-    for (std::size_t l = 0; low != nullptr && l < rows.length; ++l)
-      if (low[static_cast<std::ptrdiff_t>(l) * rows.step] != 0.0) return true;
-    return false;
+    for (std::size_t l = 0; low != nullptr && l < rows.length; ++l) {
+      const double part = std::fabs(low[static_cast<std::ptrdiff_t>(l) * rows.step]);
+      lows.are_zero = lows.are_zero && part == 0.0;
+      lows.fit = lows.fit && part <= 0x1p-52 * std::fabs(high[l]);
+    }
+    return lows;
   }
   bool are_floats() {
     bool all = true;
@@ -127,13 +135,14 @@ struct PairSource {
   }
   ResidueRow measure(std::size_t row) {
     gather(first(rows.high, row), rows.step, rows.length, high.data());
-    const bool plain = !has_low(row);
-    if (plain && are_floats()) {
+    const Lows lows = lows_of(row);
+    if (!lows.fit) return no_row;
+    if (lows.are_zero && are_floats()) {
       const ResidueRow exact = row_of_floats(elements.data(), rows.length, units);
       if (exact.fits && exact.bits <= most_bits) return exact;
     }
     const ResidueRow cut = row_of_pairs(high.data(), rows.length, most_bits);
-    return plain ? uncut(cut, high) : cut;
+    return lows.are_zero ? uncut(cut, high) : cut;
   }
   bool read(std::size_t row, double* target, double* low) const {
     gather(first(rows.high, row), rows.step, rows.length, target);

@@ -33,9 +33,11 @@ struct ResidueRow {
 
 /// Rows of numbers as powers of two times integers, of which residues modulo small numbers are kept. Rows of float32
 /// numbers, and of doubles of few enough bits, become integers as they are, others are cut off behind `most_bits`. A
-/// matrix of weights is made ready once. A row does not fit where an element is not finite, where a float32 row has
-/// more than 122 bits, and where the 2-norm of another is not within 2^-400 and 2^400: zeros are kept of it. Throws:
-/// InvalidArgument for rows longer than 2^16, or no thread; UnsoundEnvironment Source:    docs/theory.md T-100, T-101
+/// matrix of weights is made ready once. A row does not fit, and zeros are kept of it, where an element is not finite,
+/// a low part is above a unit in the last place of its high part, a float32 row has more than 122 bits, or the 2-norm
+/// of another is not within 2^-400 and 2^400.
+/// Throws:    InvalidArgument for rows longer than 2^16, or no thread; UnsoundEnvironment
+/// Source:    docs/theory.md T-100, T-101
 class ResidueOperand {
 public:
   /// `other_bits`: bits() of what it will be multiplied with, or more; as many moduli are kept as that takes.

@@ -97,6 +97,10 @@ TEST_CASE("functions in double-double have values up to the ends of their domain
     CHECK(is_nan(c.f, 0.0, 0.0) != has_0);
     CHECK(is_nan(c.f, -0.0, -0.0) != has_0);
   }
+  CHECK(is_nan(F::log, 1.0, 0x1p-1074));  // its logarithm, which halves to 0
+  CHECK(is_nan(F::log, 1.0, -0x1.fp-901));
+  CHECK(!is_nan(F::log, 1.0, 0x1p-900));
+  CHECK(!is_nan(F::log1p, 1.0, 0x1p-1074));
 }
 
 TEST_CASE("functions in double-double that are 0 or 1 at 0 are that exactly") {

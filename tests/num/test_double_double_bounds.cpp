@@ -285,9 +285,9 @@ struct Taylor {
     coefficients = {Real(c).apply(mpfr_erf)};
     for (std::size_t n = 0; n < count; ++n) coefficients.push_back(b[n] / Real(static_cast<double>(n + 1)));
     const Magnitude last = std::max(up(b[count]), up(b[count - 1]));
-    beyond = geometric(last * up(std::pow(t, count + 1)) * up(1.0 + 0x1p-40), t);
+    beyond = geometric(last * up(std::pow(t, count + 1)) * up(1.0 + 0x1p-38), t);
     for (std::size_t n = first_left_out; n <= count; ++n) {
-      beyond += up(coefficients[n]) * up(std::pow(t, n)) * up(1.0 + 0x1p-40);
+      beyond += up(coefficients[n]) * up(std::pow(t, n)) * up(1.0 + 0x1p-38);
     }
   }
 };

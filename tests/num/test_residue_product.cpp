@@ -369,6 +369,13 @@ TEST_CASE("pairs that are not finite, or far from 1, have no residues") {
     CHECK(high[1] == 6.0);
     CHECK(radius[1] == 0.0);
   }
+  for (const double bad :
+       {0x1p-51, 1.0, -0x1p200, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    PairMatrix a(1, 3);
+    a.high = {1.25, 0.5, 0.25};
+    a.low = {0x1p-60, bad, 0.0};
+    CHECK_FALSE(ResidueOperand(a.view(), Side::left, 1, 60, 80, kernels).all_fit());
+  }
   const PairMatrix zeros(2, 3);
   CHECK(ResidueOperand(zeros.view(), Side::left, 1, 60, 80, kernels).all_fit());
   CHECK_THROWS_AS(ResidueOperand(zeros.view(), Side::left, 1, 60, 123, kernels), InvalidArgument);

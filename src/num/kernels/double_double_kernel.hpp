@@ -84,7 +84,11 @@ struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
   }
   static Pair log1p_of(Pair x) { return log_of(sum(all(1.0), x), x, ~I{}); }
 
-  static Pair log(Pair x) { return certified(log_of(x, x, I{}), x, (x.high > 0.0) & (x.high <= 0x1p1000)); }
+  static Pair log(Pair x) {
+    // log(1 + low) is low, which may be halved on the way.
+    const I loses_low = (x.high == 1.0) & (x.low != 0.0) & (x.low < 0x1p-900) & (x.low > -0x1p-900);
+    return certified(log_of(x, x, I{}), x, (x.high > 0.0) & (x.high <= 0x1p1000) & ~loses_low);
+  }
   static Pair log1p(Pair x) { return certified(log1p_of(x), x, (x.high > -1.0) & (x.high <= 0x1p1000)); }
 
   static Pair tanh(Pair x) {

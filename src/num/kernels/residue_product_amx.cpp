@@ -34,7 +34,7 @@ void multiply_pairs(const std::uint8_t* left, const std::uint8_t* right, std::si
 
 void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks, std::size_t count,
               std::size_t pairs, std::int32_t* sums) {
-  const TileShapes shapes;
+  static constexpr TileShapes shapes;  // GCC 12 does not know that the instruction reads all of it
   _tile_loadconfig(&shapes);
   const std::size_t both = 2 * chunks * chunk_size;
   for (std::size_t s = 0; s < count; ++s) {
