@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "bounds/matrix.hpp"
@@ -23,23 +24,32 @@ Magnitude scaled_up(Magnitude x, int exponent) {
   return x * Magnitude(std::ldexp(1.0, half)) * Magnitude(std::ldexp(1.0, exponent - half));
 }
 
+/// The sum of f(x) over n numbers, in chains that a compiler keeps in a register or two.
+template <class F>
+double sum_of(const float* x, std::size_t n, F f) {
+  constexpr std::size_t chains = 8;
+  double sums[chains] = {}, sum = 0.0;
+  const std::size_t whole = n / chains * chains;
+  for (std::size_t i = 0; i < whole; i += chains) {
+    for (std::size_t c = 0; c < chains; ++c) sums[c] += f(static_cast<double>(x[i + c]));
+  }
+  for (std::size_t i = whole; i < n; ++i) sum += f(static_cast<double>(x[i]));
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
 /// Squares of float32 numbers are doubles, and their sum is rounded once a term.
 Magnitude frobenius_up(const std::vector<float>& x) {
-  double sum = 0.0;
-  for (const float element : x) sum += static_cast<double>(element) * static_cast<double>(element);
-  const auto terms = static_cast<double>(x.size());
-  return sqrt_up(Magnitude(sum) * Magnitude(1.0 + (terms + 2.0) * 0x1p-52));
+  const double sum = sum_of(x.data(), x.size(), [](double t) { return t * t; });
+  return sqrt_up(Magnitude(sum) * Magnitude(1.0 + (static_cast<double>(x.size()) + 10.0) * 0x1p-52));
 }
 
 /// The largest sum of magnitudes in a row of n.
-Magnitude row_sum_up(const std::vector<float>& x, std::int64_t n) {
+Magnitude row_sum_up(const std::vector<float>& x, std::size_t n) {
   double largest = 0.0;
-  for (auto row = x.begin(); row != x.end(); row += n) {
-    double sum = 0.0;
-    for (auto element = row; element != row + n; ++element) sum += std::abs(static_cast<double>(*element));
-    largest = std::max(largest, sum);
-  }
-  return Magnitude(largest) * Magnitude(1.0 + static_cast<double>(n) * 0x1p-52);
+  for (std::size_t row = 0; row < x.size(); row += n)
+    largest = std::max(largest, sum_of(x.data() + row, n, [](double t) { return std::fabs(t); }));
+  return Magnitude(largest) * Magnitude(1.0 + (static_cast<double>(n) + 10.0) * 0x1p-52);
 }
 
 /// X Y for a row-major X of n rows and n columns of Y, whose strides are given, in single precision.
@@ -63,20 +73,25 @@ Tensor<float> wide_copy(bounds::MatrixView w, int exponent) {
     std::swap(w.rows, w.columns);
     std::swap(w.row_stride, w.column_stride);
   }
+  const double half = std::ldexp(1.0, -(exponent / 2)), rest = std::ldexp(1.0, -(exponent - exponent / 2));
   Tensor<float> copy({w.rows, w.columns});
   auto next = copy.values.begin();
   for (std::int64_t i = 0; i < w.rows; ++i) {
     for (std::int64_t j = 0; j < w.columns; ++j)
-      *next++ = static_cast<float>(std::ldexp(w.data[i * w.row_stride + j * w.column_stride], -exponent));
+      *next++ = static_cast<float>(w.data[i * w.row_stride + j * w.column_stride] * half * rest);
   }
   return copy;
 }
 
+/// The largest magnitude; NaN where an element is.
 double largest_of(const bounds::MatrixView& w) {
   double largest = 0.0;
   for (std::int64_t i = 0; i < w.rows; ++i) {
-    for (std::int64_t j = 0; j < w.columns; ++j)
-      largest = std::max(largest, Magnitude(w.data[i * w.row_stride + j * w.column_stride]).value());
+    for (std::int64_t j = 0; j < w.columns; ++j) {
+      const double x = std::fabs(w.data[i * w.row_stride + j * w.column_stride]);
+      if (!(x <= largest)) largest = x;
+      if (std::isnan(largest)) return largest;
+    }
   }
   return largest;
 }
@@ -94,7 +109,8 @@ Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
   Magnitude error =
       count(m) * Magnitude(unit) * frobenius * frobenius + count(m) * count(n) * count(n) * Magnitude(smallest);
   const int exponent = exponent_of(frobenius_up(gram.values).value());
-  for (float& x : gram.values) x = std::ldexp(x, -exponent);
+  const auto factor = static_cast<float>(std::ldexp(1.0, -exponent));
+  for (float& x : gram.values) x *= factor;
   error = scaled_up(error, -exponent) + count(n) * Magnitude(smallest);
   const Magnitude size = frobenius_up(gram.values);
   const Magnitude rounding =
@@ -102,7 +118,8 @@ Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
   const Magnitude error_of_square = rounding + Magnitude(2.0) * (size + error) * error + error * error;
   const std::vector<float> square = square_product(gram, n, 1);
   const Magnitude of_square =
-      std::min(frobenius_up(square) + error_of_square, row_sum_up(square, n) + sqrt_up(count(n)) * error_of_square);
+      std::min(frobenius_up(square) + error_of_square,
+               row_sum_up(square, static_cast<std::size_t>(n)) + sqrt_up(count(n)) * error_of_square);
   return sqrt_up(scaled_up(sqrt_up(of_square), exponent));
 }
 
