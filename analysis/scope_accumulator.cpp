@@ -10,6 +10,23 @@
 namespace driftbound::analysis {
 namespace {
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Whether x is rounded to y; quickly for float32.
+bool rounds_to(double x, double y, const Format& format) {
+  if (format.id == FormatId::fp32) return static_cast<double>(static_cast<float>(x)) == y;
+  return round_to(x, format, Rounding::nearest_even) == y;
+}
+
+/// At least |computed - mid| + radius: sums of two numbers lose no more than 2^-53 of what they come to.
+double upper_error_of(double computed, const Ball& exact) {
+  const double value = computed - exact.hi, part = value - computed;
+  const double rest = (computed - (value - part)) - (exact.hi + part);
+  const double low = rest - exact.lo;
+  const double sum = std::abs(value + low) + 0x1p-52 * std::abs(low) + exact.radius.value();
+  return sum == 0.0 ? 0.0 : sum * (1.0 + 0x1p-50) + 0x1p-1060;
+}
+
 double utilisation_of(double error, double bound) {
   if (error == 0.0) return 0.0;
   return error / bound;
@@ -19,8 +36,7 @@ double utilisation_of(double error, double bound) {
 
 double quantile(std::vector<double>& values, double p) {
   std::replace_if(
-      values.begin(), values.end(), [](double value) { return std::isnan(value); },
-      std::numeric_limits<double>::infinity());
+      values.begin(), values.end(), [](double value) { return std::isnan(value); }, infinity);
   const auto last = static_cast<double>(values.size() - 1);
   const auto rank = static_cast<std::ptrdiff_t>(std::ceil(p * last));
   std::nth_element(values.begin(), values.begin() + rank, values.end());
@@ -64,70 +80,105 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
 }
 
-void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::size_t i, const Interval& error,
-                             const WorstCase& element) {
-  BoundSummary& summary = state.summary;
-  const double bound = values.values[i];
-  if (!values.description->not_applicable.empty() && !(bound < std::numeric_limits<double>::infinity())) {
-    ++summary.without_statement;
-    return;
-  }
-  ++summary.checked;
+/// The exact comparison is that of intervals; an upper bound of the error settles nearly all of them.
+void ScopeAccumulator::decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound) {
+  const bool is_finite = bound < infinity;
+  if (element.at_most <= bound && is_finite) return;
+  const Interval error = error_of(element.computed, exact);
   if (error.lower() > bound) {
     ++summary.violations;
-  } else if (summary.question == Question::any_run && !(bound < std::numeric_limits<double>::infinity())) {
+  } else if (summary.question == Question::any_run && !is_finite) {
     ++summary.not_certifiable;
-  } else if (!(error.upper() <= bound) || !(bound < std::numeric_limits<double>::infinity())) {
+  } else if (!(error.upper() <= bound) || !is_finite) {
     ++summary.undecided;
-  }
-  summary.max_bound = std::max(summary.max_bound, bound);
-  const double utilisation = utilisation_of(element.error, bound);
-  summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
-  if (!summary.is_measurement() && bound > ulp(element.computed, format(output_format_)))
-    summary.approach = std::max(summary.approach, utilisation);
-  if (!values.remainder.empty() && std::isfinite(bound)) {
-    const double share = bound > 0.0 ? values.remainder[i] / bound : 0.0;
-    summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
-  }
-  if (element.error > 0.0) state.bound_over_error.push_back(bound / element.error);
-  if (utilisation > state.worst_utilisation) {
-    state.worst_utilisation = utilisation;
-    state.worst = element;
-    state.worst.bound = bound;
-    state.worst.bound_name = summary.name;
   }
 }
 
-void ScopeAccumulator::add(std::span<const double> computed, std::span<const Ball> exact,
-                           const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample) {
-  add_bounds(bounds);
+void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::span<const Ball> exact) {
+  BoundSummary& summary = state.summary;
+  const bool may_say_nothing = !values.description->not_applicable.empty();
+  const bool is_measurement = summary.is_measurement();
+  state.bound_over_error.reserve(state.bound_over_error.size() + measured_.size());
+  for (std::size_t at = 0; at < measured_.size(); ++at) {
+    const Measured& element = measured_[at];
+    const double bound = values.values[element.index];
+    if (may_say_nothing && !(bound < infinity)) {
+      ++summary.without_statement;
+      continue;
+    }
+    ++summary.checked;
+    decide(summary, element, exact[element.index], bound);
+    summary.max_bound = std::max(summary.max_bound, bound);
+    const double utilisation = utilisation_of(element.error, bound);
+    summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
+    if (!is_measurement && bound > element.one_unit) summary.approach = std::max(summary.approach, utilisation);
+    if (!values.remainder.empty() && std::isfinite(bound)) {
+      const double share = bound > 0.0 ? values.remainder[element.index] / bound : 0.0;
+      summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
+    }
+    if (element.error > 0.0) state.bound_over_error.push_back(bound / element.error);
+    if (utilisation > state.worst_utilisation) {
+      state.worst_utilisation = utilisation;
+      state.worst.bound = bound;
+      state.new_worst = at;
+    }
+  }
+}
+
+void ScopeAccumulator::measure(std::span<const double> computed, std::span<const Ball> exact, std::int64_t first_sample,
+                               std::int64_t per_sample) {
   const Format& output = format(output_format_);
+  measured_.clear();
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (!std::isfinite(computed[i])) {
       ++summary_.non_finite;
       continue;
     }
     ++summary_.elements;
-    WorstCase element;
-    element.sample = first_sample + static_cast<std::int64_t>(i) / per_sample;
-    element.element = static_cast<std::int64_t>(i) % per_sample;
-    element.computed = computed[i];
-    element.reference = exact[i].hi;
-    const Interval error = error_of(computed[i], exact[i]);
+    Measured element{i, computed[i], 0.0, infinity, ulp(computed[i], output)};
     if (exact[i].is_finite()) {
       element.error = approx_error_of(computed[i], exact[i]);
+      element.at_most = upper_error_of(computed[i], exact[i]);
       summary_.reference_radius = std::max(summary_.reference_radius, exact[i].radius.value());
       summary_.max_ulps = std::max(summary_.max_ulps, element.error / ulp(exact[i].hi, output));
       sum_of_squares_ += element.error * element.error;
       if (element.error > summary_.max_error || !summary_.worst) {
         summary_.max_error = std::max(summary_.max_error, element.error);
-        summary_.worst = element;
+        summary_.worst = worst_case(element, exact, first_sample, per_sample);
       }
-      if (round_to(exact[i].hi, output, Rounding::nearest_even) == computed[i]) ++bit_exact_;
+      if (rounds_to(exact[i].hi, computed[i], output)) ++bit_exact_;
     } else {
-      summary_.reference_radius = std::numeric_limits<double>::infinity();
+      summary_.reference_radius = infinity;
     }
-    for (std::size_t b = 0; b < bounds.size(); ++b) judge(bounds_[b], bounds[b], i, error, element);
+    measured_.push_back(element);
+  }
+}
+
+WorstCase ScopeAccumulator::worst_case(const Measured& element, std::span<const Ball> exact, std::int64_t first_sample,
+                                       std::int64_t per_sample) const {
+  WorstCase worst;
+  const auto index = static_cast<std::int64_t>(element.index);
+  worst.sample = first_sample + index / per_sample;
+  worst.element = index % per_sample;
+  worst.computed = element.computed;
+  worst.reference = exact[element.index].hi;
+  worst.error = element.error;
+  return worst;
+}
+
+void ScopeAccumulator::add(std::span<const double> computed, std::span<const Ball> exact,
+                           const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample) {
+  add_bounds(bounds);
+  measure(computed, exact, first_sample, per_sample);
+  for (std::size_t b = 0; b < bounds.size(); ++b) {
+    BoundState& state = bounds_[b];
+    judge(state, bounds[b], exact);
+    if (!state.new_worst) continue;
+    const double bound = state.worst.bound;
+    state.worst = worst_case(measured_[*state.new_worst], exact, first_sample, per_sample);
+    state.worst.bound = bound;
+    state.worst.bound_name = state.summary.name;
+    state.new_worst.reset();
   }
 }
 

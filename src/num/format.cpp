@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+
+#include "num/power_of_two.hpp"
 
 namespace driftbound {
 namespace {
@@ -62,7 +66,7 @@ bool representable(double x, const Format& f) {
 double ulp(double x, const Format& f) {
   if (!std::isfinite(x)) return std::abs(x);
   if (std::abs(x) < f.smallest_normal) return f.smallest_subnormal;
-  return std::ldexp(1.0, std::ilogb(x) - f.precision + 1);
+  return num::power_of_two_in(x) * std::bit_cast<double>(static_cast<std::uint64_t>(1024 - f.precision) << 52);
 }
 
 }  // namespace driftbound
