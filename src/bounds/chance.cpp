@@ -1,14 +1,24 @@
 #include "bounds/chance.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 #include "bounds/elementary.hpp"
 #include "bounds/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
+namespace {
+
+/// The same for 0 and -0.
+std::size_t hash_of(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);
+  return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15u) >> 20);
+}
+
+}  // namespace
 
 double tail_factor(double failure_probability, std::int64_t statements) {
   const double log_ratio = std::log(2.0 * static_cast<double>(statements)) - std::log(failure_probability);
@@ -26,8 +36,9 @@ Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor) {
 
 Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
                            std::span<const std::uint32_t> alike) {
-  std::vector<double> weights(d.size());
-  for (std::size_t i = 0; i < d.size(); ++i) weights[alike.empty() ? i : alike[i]] += std::abs(d[i]);
+  std::vector<double> of_sets(alike.empty() ? 0 : d.size());
+  for (std::size_t i = 0; i < alike.size(); ++i) of_sets[alike[i]] += std::abs(d[i]);
+  const double* weights = alike.empty() ? d.data() : of_sets.data();
   double sum = 0.0;
   bool any = false;
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -43,20 +54,20 @@ Magnitude weighted_squares(std::span<const double> d, std::span<const double> am
 }
 
 std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes) {
-  std::vector<std::uint32_t> order(values.size()), alike(values.size());
-  std::iota(order.begin(), order.end(), 0u);
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  const std::size_t places = std::bit_ceil(2 * values.size() + 1);
+  std::vector<std::uint32_t> first_at(places, none), alike(values.size());
   const auto same = [&](std::uint32_t i, std::uint32_t j) {
     return values[i] == values[j] && amplitudes[i] == amplitudes[j];
   };
-  std::sort(order.begin(), order.end(), [&](std::uint32_t i, std::uint32_t j) {
-    if (values[i] != values[j]) return values[i] < values[j];
-    return amplitudes[i] != amplitudes[j] ? amplitudes[i] < amplitudes[j] : i < j;
-  });
   bool any = false;
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const bool joins = k > 0 && same(order[k - 1], order[k]);
-    alike[order[k]] = joins ? alike[order[k - 1]] : order[k];
-    any = any || (joins && amplitudes[order[k]] != 0.0);
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    std::size_t place = hash_of(values[i]) & (places - 1);
+    while (first_at[place] != none && !same(first_at[place], i)) place = (place + 1) & (places - 1);
+    const bool joins = first_at[place] != none;
+    if (!joins) first_at[place] = i;
+    alike[i] = first_at[place];
+    any = any || (joins && amplitudes[i] != 0.0);
   }
   return any ? alike : std::vector<std::uint32_t>();
 }

@@ -150,10 +150,10 @@ std::vector<FactorSizes> right_columns(const ProductPlan& plan, std::int64_t off
 }
 
 std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
-                                     const std::map<std::int64_t, std::vector<FactorSizes>>* columns) {
+                                     const RightColumns* columns) {
   const auto m = static_cast<std::size_t>(plan.m), n = static_cast<std::size_t>(plan.n);
   std::vector<TermPattern> patterns(static_cast<std::size_t>(plan.batches) * m * n, TermPattern::none);
-  std::map<std::int64_t, std::vector<FactorSizes>> found;
+  RightColumns found;
   Patterns sums(plan, a, b);
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const auto at = static_cast<std::size_t>(batch);

@@ -37,11 +37,14 @@ bool cannot_stagnate(const FactorSizes& left, const FactorSizes& right, std::int
 /// Shapes:    b magnitudes as the right operand of the plan; result [n]
 std::vector<FactorSizes> right_columns(const ProductPlan& plan, std::int64_t offset, std::span<const double> b);
 
+/// Those of all matrices of a right operand, by offset.
+using RightColumns = std::map<std::int64_t, std::vector<FactorSizes>>;
+
 /// pattern_of() for every sum of a product; its terms are looked at where few of them and T-95 leave a doubt.
 /// Shapes:    a, b as the operands of the plan; `columns` by offset, as right_columns() gives them, or null; result
 ///            [batches * m * n]
 /// Source:    docs/theory.md T-75
 std::vector<TermPattern> patterns_of(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
-                                     const std::map<std::int64_t, std::vector<FactorSizes>>* columns = nullptr);
+                                     const RightColumns* columns = nullptr);
 
 }  // namespace driftbound::bounds

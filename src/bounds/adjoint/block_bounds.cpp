@@ -154,7 +154,7 @@ private:
     bool any = false;
     for (std::size_t which = 1; which < trajectories.size(); ++which) {
       if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
-      if (!network_.with_rows(2)) return;
+      if (!weights.with_rows(network_, 2)) return;
       any = true;
       const Refinement refinement = refinement_for(which, radii_a_row * network_.rows());
       deviations_[which] =

@@ -6,6 +6,7 @@
 
 #include "bounds/adjoint/probabilistic.hpp"
 #include "bounds/adjoint/statistical.hpp"
+#include "bounds/adjoint/weights.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -65,7 +66,7 @@ private:
     rounding.moved = moved(id);
     if (is_plain_sum(rounding.view)) {
       rounding.sums = sums_of(rounding, setting_);
-      patterns_[id] = patterns_of(rounding);
+      patterns_[id] = patterns_of(rounding, columns_behind(node));
     }
     for (std::size_t m = 0; m < models_.size(); ++m) {
       Model& model = models_[m];
@@ -74,6 +75,14 @@ private:
       if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
     }
+  }
+
+  /// Of a product with a constant matrix, packed before; null: there is none.
+  const RightColumns* columns_behind(const Node& node) const {
+    const NodeView view = shadow_.view_of(node);
+    const std::optional<Product> product = product_of(view);
+    if (!product || network_.varies(node.inputs[1]) || setting_.weights == nullptr) return nullptr;
+    return &setting_.weights->sizes_of_right(product->plan, view.input(1)).columns;
   }
 
   /// The run's value lies within its radius of the shadow's, and f(its operands) within a local error of that.

@@ -41,10 +41,10 @@ std::vector<UnrecordedSum> sums_of(const RoundingNode& node, const Setting& sett
   return sums;
 }
 
-std::vector<TermPattern> patterns_of(const RoundingNode& node) {
+std::vector<TermPattern> patterns_of(const RoundingNode& node, const RightColumns* columns) {
   std::vector<TermPattern> patterns;
   if (const std::optional<Product> product = product_of(node.view)) {
-    patterns = patterns_of(product->plan, node.view.input(0).values, node.view.input(1).values);
+    patterns = patterns_of(product->plan, node.view.input(0).values, node.view.input(1).values, columns);
   } else {
     const GroupPlan plan = plan_groups(node.view.node->op, node.view.input(0).shape);
     for (std::size_t group = 0; group < node.sums.size(); ++group) {

@@ -33,7 +33,7 @@ std::vector<UnrecordedSum> sums_of(const RoundingNode& node, const Setting& sett
 
 /// The patterns that the terms of such a node's sums have; empty where none has one.
 /// Source:    docs/theory.md T-75
-std::vector<TermPattern> patterns_of(const RoundingNode& node);
+std::vector<TermPattern> patterns_of(const RoundingNode& node, const RightColumns* columns);
 
 /// What is never left to chance: the shadow's own errors, underflow, flushing, and reading operands; infinite where a
 /// sum may overflow.

@@ -1,15 +1,18 @@
 #include "bounds/adjoint/recursion.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
 
+#include "bounds/adjoint/weights.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t rows_at_once = 256;
+constexpr std::size_t rows_at_once = 256, fewest_rows = 16;
 
 /// Puts rows of tensors one after the other into memory that is kept; what is the same for all rows stays as it is.
 class Picked {
@@ -72,6 +75,13 @@ double cost_of(double weight, double remainder) {
   return weight == 0.0 || remainder == 0.0 ? 0.0 : weight * remainder;
 }
 
+/// Network::with_rows(), kept where something is.
+std::shared_ptr<const Network> network_with_rows(const Network& network, std::int64_t rows, const Setting& setting) {
+  if (setting.weights != nullptr) return setting.weights->with_rows(network, rows);
+  std::optional<Network> other = network.with_rows(rows);
+  return other ? std::make_shared<const Network>(std::move(*other)) : nullptr;
+}
+
 }  // namespace
 
 bool may_be_refined(const Network& network, const Node& node) {
@@ -128,15 +138,17 @@ double least_worth_refining(const std::vector<std::vector<double>>& remainders, 
 AdjointRadii::OneRowEach* AdjointRadii::with_rows(std::size_t rows) {
   const auto [known, is_new] = by_rows_.try_emplace(rows);
   if (is_new) {
-    std::optional<Network> network = network_.with_rows(static_cast<std::int64_t>(rows));
+    std::shared_ptr<const Network> network = network_with_rows(network_, static_cast<std::int64_t>(rows), setting_);
     if (network) {
       Shadow shadow;
+      shadow.values.resize(network->size());
       for (ValueId id = 0; id < network->size(); ++id) {
-        shadow.values.emplace_back(network->shape(id));
-        if (!network->varies(id)) shadow.values.back().values = shadow_.values[id].values;
-        shadow.error.push_back(network->varies(id) ? std::vector<double>() : shadow_.error[id]);
+        const bool varies = network->varies(id);
+        if (varies) shadow.values[id].shape = network->shape(id);
+        shadow.kept_elsewhere.push_back(varies ? nullptr : &shadow_.values[id]);
+        shadow.error.push_back(varies ? std::vector<double>() : shadow_.error[id]);
       }
-      known->second.emplace(OneRowEach{std::move(*network), std::move(shadow), std::vector<Deviation>(1)});
+      known->second.emplace(OneRowEach{std::move(network), std::move(shadow), std::vector<Deviation>(1)});
     }
   }
   return known->second ? &*known->second : nullptr;
@@ -150,19 +162,22 @@ std::vector<double> AdjointRadii::of_part(OneRowEach& rows, const Deviation& dev
   std::vector<double> c(rows.shadow.values[value].size(), 0.0);
   const std::size_t size = c.size() / part.size();
   for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
-  return sweep(rows.network, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;
+  return sweep(*rows.network, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;
 }
 
 std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId value,
                                              const std::vector<RowElement>& elements) {
   std::vector<double> radii;
   for (std::size_t first = 0; first < elements.size(); first += rows_at_once) {
-    const std::span<const RowElement> part =
-        std::span(elements).subspan(first, std::min(rows_at_once, elements.size() - first));
+    const std::size_t count = std::min(rows_at_once, elements.size() - first);
+    std::vector<RowElement> part(elements.begin() + static_cast<std::ptrdiff_t>(first),
+                                 elements.begin() + static_cast<std::ptrdiff_t>(first + count));
+    part.resize(std::max(fewest_rows, std::bit_ceil(count)), part.back());  // few networks serve all
     OneRowEach* rows = with_rows(part.size());
-    const std::vector<double> of_these =
-        rows != nullptr ? of_part(*rows, deviation, value, part)
-                        : std::vector<double>(part.size(), std::numeric_limits<double>::infinity());
+    std::vector<double> of_these = rows != nullptr
+                                       ? of_part(*rows, deviation, value, part)
+                                       : std::vector<double>(part.size(), std::numeric_limits<double>::infinity());
+    of_these.resize(count);
     radii.insert(radii.end(), of_these.begin(), of_these.end());
   }
   return radii;

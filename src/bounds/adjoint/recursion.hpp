@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -54,9 +55,9 @@ public:
   std::vector<double> operator()(const Deviation& deviation, ValueId value, const std::vector<RowElement>& elements);
 
 private:
-  /// The network with as many rows as elements, its constants, and memory for what varies.
+  /// The network with as many rows as elements, and memory for what varies.
   struct OneRowEach {
-    Network network;
+    std::shared_ptr<const Network> network;
     Shadow shadow;
     std::vector<Deviation> deviation;  ///< one
   };

@@ -20,9 +20,13 @@ bool is_product_with_constant(const Network& network, const Node& node) {
 
 NodeView Shadow::view_of(const Node& node) const {
   NodeView view;
+  const auto value = [&](ValueId id) {
+    const bool is_elsewhere = !kept_elsewhere.empty() && kept_elsewhere[id] != nullptr;
+    return is_elsewhere ? kept_elsewhere[id] : &values[id];
+  };
   view.node = &node;
-  for (const ValueId id : node.inputs) view.inputs.push_back(&values[id]);
-  view.output = &values[node.output];
+  for (const ValueId id : node.inputs) view.inputs.push_back(value(id));
+  view.output = value(node.output);
   return view;
 }
 

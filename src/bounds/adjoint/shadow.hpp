@@ -10,6 +10,7 @@ namespace driftbound::bounds {
 struct Shadow {
   std::vector<Tensor<double>> values;      ///< of every value of the flat graph
   std::vector<std::vector<double>> error;  ///< upper bounds of |value - f(values of the operands)|; empty: all 0
+  std::vector<const Tensor<double>*> kept_elsewhere;  ///< values in place of those above; empty, or null: none
 
   NodeView view_of(const Node& node) const;
 };

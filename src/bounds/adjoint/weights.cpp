@@ -123,6 +123,17 @@ std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::v
   return networks_.back().network;
 }
 
+std::shared_ptr<const Network> Weights::with_rows(const Network& network, std::int64_t rows) {
+  const std::lock_guard lock(networks_mutex_);
+  for (const KnownRows& known : with_rows_)
+    if (known.network == network.identity() && known.rows == rows) return known.with_rows;
+  std::optional<Network> other = network.with_rows(rows);
+  if (with_rows_.size() == most_kept) with_rows_.erase(with_rows_.begin());
+  with_rows_.push_back(
+      {network.identity(), rows, other ? std::make_shared<const Network>(std::move(*other)) : nullptr});
+  return with_rows_.back().with_rows;
+}
+
 template <class Walk>
 std::shared_ptr<const Walk> Weights::walk_of(const Network& network, const std::string& run, const Setting& setting,
                                              std::vector<KnownWalk<Walk>>& known) {

@@ -37,7 +37,7 @@ public:
   /// Magnitudes of right matrices, packed in double, and the sizes of their columns (T-95) by offset.
   struct Sizes {
     PackedMatrices<double> magnitudes;
-    std::map<std::int64_t, std::vector<FactorSizes>> columns;
+    RightColumns columns;
   };
   const Sizes& sizes_of_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Right matrices packed in double, and as reverse mode multiplies with them.
@@ -48,6 +48,8 @@ public:
   /// The graph for these inputs, as Network's constructor makes it; always of the same graph.
   std::shared_ptr<const Network> network(const Graph& graph, const std::vector<Shape>& input_shapes,
                                          std::optional<std::int64_t> rows);
+  /// Network::with_rows(); null where that is empty.
+  std::shared_ptr<const Network> with_rows(const Network& network, std::int64_t rows);
   /// RowWalk::of(), always with the same rules.
   std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
   /// RunWalk::of() for the setting's arithmetic, always with the same rules.
@@ -71,6 +73,11 @@ private:
     std::optional<std::int64_t> rows;
     std::shared_ptr<const Network> network;
   };
+  struct KnownRows {
+    std::shared_ptr<const int> network;  ///< its identity
+    std::int64_t rows = 0;
+    std::shared_ptr<const Network> with_rows;
+  };
   template <class Walk>
   struct KnownWalk {
     std::shared_ptr<const int> network;  ///< its identity
@@ -93,6 +100,7 @@ private:
   std::list<Right> rights_;
   std::mutex networks_mutex_;
   std::vector<KnownNetwork> networks_;
+  std::vector<KnownRows> with_rows_;
   std::vector<KnownWalk<RowWalk>> row_walks_;
   std::vector<KnownWalk<RunWalk>> run_walks_;
 };
