@@ -165,12 +165,11 @@ private:
   }
 
   bool has_large_remainder(std::size_t which) const {
-    constexpr double large = 0.05;
     return std::any_of(certificates_.begin(), certificates_.end(), [&](const std::vector<Certificate>& of_target) {
       const Certificate& certificate = of_target[which];
       for (std::size_t row = 0; row < certificate.total.size(); ++row) {
         const double total = certificate.total[row];
-        if (!(certificate.remainder[row] <= large * total) || !std::isfinite(total)) return true;
+        if (!(certificate.remainder[row] <= large_remainder * total) || !std::isfinite(total)) return true;
       }
       return false;
     });
@@ -178,7 +177,6 @@ private:
 
   /// What is left over may add a few percent to what local errors make up.
   Refinement refinement_for(std::size_t which, std::int64_t most) const {
-    constexpr double share_left = 0.03;
     Refinement refinement;
     refinement.weight.resize(network_.size());
     std::size_t nodes = 0;
@@ -187,8 +185,8 @@ private:
       for (std::size_t i = 0; i < seeds_.size(); ++i)
         add_weight(node.output, adjoints_[i], certificates_[i][which], refinement);
     }
-    refinement.allowance = share_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
-    refinement.most_elements = 256;
+    refinement.allowance = remainder_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement.most_elements = most_refined_elements;
     refinement.least = least_worth_refining(refinable_remainders(which), network_.rows(), refinement, most);
     return refinement;
   }

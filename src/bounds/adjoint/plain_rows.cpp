@@ -16,8 +16,6 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t rows_at_once = 32;
 constexpr std::size_t work_worth_a_thread = 1 << 16;
-constexpr double norm_not_elements = 0.5;           ///< a norm below so much of that of the radii takes their place
-constexpr double worth_setting_apart = 1.0 / 16.0;  ///< so many of a row are small
 
 const double* data_of(Radii values, std::size_t first = 0) {
   return values.empty() ? nullptr : values.data() + first;
@@ -75,17 +73,10 @@ public:
   }
 
 private:
-  /// Of the operands of one row.
-  struct RowCounts {
-    double nonzero = 0.0, not_small = 0.0;
-    std::optional<double> small_norm;
-    double radius = infinity;  ///< 2-norm of what they move by
-    bool moves_by_norm = false;
-  };
   struct Scratch {
     CoarseRows moved, total, squares, sides;
     std::vector<double> larger, small;
-    std::vector<RowCounts> counts;
+    std::vector<RowOperands> counts;
     std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
     Scratch(std::size_t k, std::size_t n)
         : moved(k, n), total(k, n), squares(k, n), sides(k, n), larger(k), small(k), counts(rows_at_once) {}
@@ -125,7 +116,7 @@ private:
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
     if (node_.in_order)
       scratch.all_larger.insert(scratch.all_larger.end(), scratch.larger.begin(), scratch.larger.end());
-    scratch.counts[place] = counts_of(scratch.larger, scratch.counts[place].radius, e, scratch.small);
+    scratch.counts[place] = row_operands(scratch.larger, e, radius, format_, *setting_.rules, scratch.small);
     const double* sizes = scratch.counts[place].moves_by_norm ? x : scratch.larger.data();
     const std::optional<double> scale = coarse_scale(rows_.largest(sizes, k_));
     if (!scale) return false;
@@ -136,22 +127,6 @@ private:
     scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
     scratch.sides.scales[place] = scratch.squares.scales[place];
     return true;
-  }
-
-  /// T-68: operands that are so much smaller than the largest are set apart.
-  RowCounts counts_of(const std::vector<double>& larger, double radius, const double* e,
-                      std::vector<double>& small) const {
-    RowCounts counts;
-    counts.radius = radius;
-    counts.moves_by_norm =
-        e != nullptr && radius <= norm_not_elements * setting_.rules->norms.vector(std::span(e, k_)).value();
-    counts.nonzero = rows_.count_nonzero(larger.data(), k_);
-    rows_.up_to(larger.data(), small_share(format_.u) * rows_.largest(larger.data(), k_), small.data(), k_);
-    const double set_apart = rows_.count_nonzero(small.data(), k_);
-    counts.not_small = counts.nonzero - set_apart;
-    if (set_apart > worth_setting_apart * static_cast<double>(k_))
-      counts.small_norm = setting_.rules->norms.vector(small).value();
-    return counts;
   }
 
   std::size_t rows() const { return x_.size() / k_; }
@@ -169,7 +144,7 @@ private:
     sums.columns = weights_.nonzero.data();
     sums.is_moved = any_moves_;
     sums.moved = sums_of(scratch.moved, place, weights_.magnitudes);
-    const RowCounts& counts = scratch.counts[place];
+    const RowOperands& counts = scratch.counts[place];
     sums.norms = weights_.norms.data();
     sums.largest = weights_.largest.data();
     sums.radius = counts.radius;
@@ -249,6 +224,24 @@ bool is_rows_times_matrix(const ProductPlan& plan) {
 
 bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
   return addend.size() == n && !addend.shape.empty() && addend.shape.back() == static_cast<std::int64_t>(n);
+}
+
+RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
+                         const Rules& rules, std::vector<double>& small) {
+  constexpr double norm_not_elements = 0.5;           // a norm below so much of that of the radii takes their place
+  constexpr double worth_setting_apart = 1.0 / 16.0;  // so many of a row are small
+  const std::size_t k = larger.size();
+  RowOperands known;
+  known.radius = radius;
+  known.moves_by_norm =
+      radii != nullptr && radius <= norm_not_elements * rules.norms.vector(std::span(radii, k)).value();
+  known.nonzero = rules.rows.count_nonzero(larger.data(), k);
+  small.resize(k);
+  rules.rows.up_to(larger.data(), small_share(format.u) * rules.rows.largest(larger.data(), k), small.data(), k);
+  const double set_apart = rules.rows.count_nonzero(small.data(), k);
+  known.not_small = known.nonzero - set_apart;
+  if (set_apart > worth_setting_apart * static_cast<double>(k)) known.small_norm = rules.norms.vector(small).value();
+  return known;
 }
 
 RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {

@@ -40,6 +40,19 @@ bool adds_one_row(const Tensor<double>& addend, std::size_t n);
 /// Whether runs round to nearest, flush nothing and store what they compute: what the loops below know of arithmetic.
 bool is_plain(const Machine& machine);
 
+/// What is known of the operands of one row of a product.
+struct RowOperands {
+  double nonzero = 0.0, not_small = 0.0;  ///< how many may be other than 0, and than small
+  std::optional<double> small_norm;       ///< of those that are, where they are worth setting apart
+  double radius = 0.0;                    ///< 2-norm of what they move by
+  bool moves_by_norm = false;             ///< whether that takes the place of radii that say less
+};
+
+/// Shapes:    larger [k], magnitudes with their radii; radii [k], null where nothing moves; `small`: memory
+/// Source:    docs/theory.md T-68
+RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
+                         const Rules& rules, std::vector<double>& small);
+
 /// The arithmetic as loops over rows take it, for sums of up to so many terms.
 RowFormat row_format(const Setting& setting, std::int64_t most_leaves);
 

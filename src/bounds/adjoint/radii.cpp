@@ -89,7 +89,7 @@ public:
 
   /// T-13: a constant as the accumulator holds it.
   void start_constant(ValueId id) {
-    if (!rounds() || holds_as_they_are(shadow_.values[id].values)) return;
+    if (!rounds()) return;
     Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
@@ -195,13 +195,6 @@ private:
     const std::vector<double> norms = norms_of_rows(known.element, rows);
     for (std::size_t row = 0; row < norms.size(); ++row)
       known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
-  }
-
-  /// Whether the accumulator is float32 and holds these numbers: what round_operand() would find, at once.
-  bool holds_as_they_are(const std::vector<double>& values) const {
-    if (setting_.machine.accumulator->id != FormatId::fp32 || setting_.machine.flushes) return false;
-    return std::all_of(values.begin(), values.end(),
-                       [](double x) { return std::isfinite(x) && static_cast<double>(static_cast<float>(x)) == x; });
   }
 
   bool rounds() const { return trajectory_ == Trajectory::any_order || trajectory_ == Trajectory::declared_order; }

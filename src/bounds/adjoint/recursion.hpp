@@ -12,6 +12,13 @@
 
 namespace driftbound::bounds {
 
+/// T-72: remainders of a larger share of a bound call for radii by adjoints of their own …
+inline constexpr double large_remainder = 0.05;
+/// … until no more than this is left of them at all nodes together, next to what local errors make up …
+inline constexpr double remainder_left = 0.03;
+/// … and of no more elements of one row at one node.
+inline constexpr std::int64_t most_refined_elements = 256;
+
 /// One element of one row of a value.
 struct RowElement {
   std::int64_t row = 0;

@@ -303,7 +303,7 @@ public:
 
   StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     if (!node_.varies(0) || node_.varies(1)) return nullptr;
-    const Product product = planned();
+    const Product product = node_.product();
     auto addend = addend_of(product);
     if (!addend || product.plan.k == 0) return nullptr;
     return std::make_unique<ProductStep>(node_, product, std::move(*addend), setting_, weights_);
@@ -347,25 +347,9 @@ private:
 
   std::optional<PairOperand> operand(std::size_t slot) const {
     if (node_.varies(slot)) return elements(slot) == elements() ? std::optional(PairOperand()) : std::nullopt;
-    const BroadcastIndex index(node_.shape(slot), node_.shape());
-    const std::size_t size = elements() / static_cast<std::size_t>(node_.rows());
-    std::vector<double> row;
-    for (std::size_t i = 0; i < elements(); ++i) {
-      if (i < size) row.push_back(node_.constants[slot]->values[index(i)]);
-      if (index(i) != index(i % size)) return std::nullopt;
-    }
-    return PairOperand{repeated(row, static_cast<std::size_t>(node_.rows()))};
-  }
-
-  Product planned() const {
-    std::vector<Tensor<double>> shapes(node_.constants.size());
-    NodeView view;
-    view.node = &node_.node;
-    for (std::size_t slot = 0; slot < shapes.size(); ++slot) {
-      shapes[slot].shape = node_.shape(slot);
-      view.inputs.push_back(&shapes[slot]);
-    }
-    return product_of(view).value();
+    const auto row = node_.constant_row(slot);
+    if (!row) return std::nullopt;
+    return PairOperand{repeated(*row, static_cast<std::size_t>(node_.rows()))};
   }
 
   /// One row of the addend; zeros where there is none.
@@ -390,6 +374,29 @@ private:
 
 bool RowStep::is_constant_near(std::span<const double>, double, const Setting&) const {
   return false;
+}
+
+std::optional<std::vector<double>> RowNode::constant_row(std::size_t slot) const {
+  const BroadcastIndex index(shape(slot), shape());
+  const auto elements = static_cast<std::size_t>(element_count(shape()));
+  const std::size_t size = elements / static_cast<std::size_t>(rows());
+  std::vector<double> row;
+  for (std::size_t i = 0; i < elements; ++i) {
+    if (i < size) row.push_back(constants[slot]->values[index(i)]);
+    if (index(i) != index(i % size)) return std::nullopt;
+  }
+  return row;
+}
+
+Product RowNode::product() const {
+  std::vector<Tensor<double>> shapes(constants.size());
+  NodeView view;
+  view.node = &node;
+  for (std::size_t slot = 0; slot < shapes.size(); ++slot) {
+    shapes[slot].shape = shape(slot);
+    view.inputs.push_back(&shapes[slot]);
+  }
+  return product_of(view).value();
 }
 
 StepPointer row_step_of(const RowNode& node, const Setting& setting, Weights& weights) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bounds/adjoint/network.hpp"
+#include "bounds/product_node.hpp"
 
 namespace driftbound::bounds {
 
@@ -46,6 +47,10 @@ struct RowNode {
   const Shape& shape(std::size_t slot) const { return network.shape(node.inputs[slot]); }
   const Shape& shape() const { return network.shape(node.output); }
   std::int64_t rows() const { return network.rows(node.output); }
+  /// A constant operand as every row reads it; empty where rows do not read the same.
+  std::optional<std::vector<double>> constant_row(std::size_t slot) const;
+  /// Of a node that is a product.
+  Product product() const;
 };
 
 /// Null where the op has no line in the table.

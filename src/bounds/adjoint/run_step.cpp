@@ -133,7 +133,7 @@ private:
       scratch.sums[which].resize(rows * n_);
       scratch.scales[which].assign(rows, 0.0);
     }
-    scratch.operands.assign(rows, RunOperands());
+    scratch.operands.assign(rows, RowOperands());
     scratch.larger.resize(k_);
     scratch.own.resize(n_);
   }
@@ -144,7 +144,7 @@ private:
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
     rows_.larger_operand(centre, radius, scratch.larger.data(), k_);
     const std::optional<double> of_radius = coarse_scale(rows_.largest(radius, k_));
-    const RunOperands known = operands_of(x, row, scratch);
+    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, rules_, scratch.small);
     const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
     const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
@@ -163,22 +163,6 @@ private:
     return true;
   }
 
-  /// T-68: a norm in place of radii that say less, and operands much smaller than the largest apart.
-  RunOperands operands_of(const RunRows& x, std::size_t row, RunScratch& scratch) const {
-    constexpr double norm_not_elements = 0.5, worth_setting_apart = 1.0 / 16.0;
-    RunOperands known;
-    known.moves_by_norm = x.norm[row] <= norm_not_elements * norm_of(x.radius, row, k_).value();
-    known.nonzero = rows_.count_nonzero(scratch.larger.data(), k_);
-    scratch.small.resize(k_);
-    const double limit = small_share(format_.u) * rows_.largest(scratch.larger.data(), k_);
-    rows_.up_to(scratch.larger.data(), limit, scratch.small.data(), k_);
-    const double set_apart = rows_.count_nonzero(scratch.small.data(), k_);
-    known.not_small = known.nonzero - set_apart;
-    if (set_apart > worth_setting_apart * static_cast<double>(k_))
-      known.small_norm = rules_.norms.vector(scratch.small).value();
-    return known;
-  }
-
   void bound_row(const RunRows& x, RunRows& y, RunErrors& errors, std::size_t row, RunScratch& scratch) const {
     const std::size_t first = row * n_;
     const Magnitude of_sums = sum_error(norm_of(x.centre, row, k_), static_cast<std::int64_t>(k_), forward_);
@@ -193,10 +177,10 @@ private:
     sums.own = scratch.own.data();
     sums.addend = addend_sizes_.data();
     sums.columns = coarse_.nonzero.data();
-    const RunOperands& known = scratch.operands[row];
+    const RowOperands& known = scratch.operands[row];
     sums.norms = coarse_.norms.data();
     sums.largest = coarse_.largest.data();
-    sums.radius = x.norm[row];
+    sums.radius = known.radius;
     sums.moves_by_norm = known.moves_by_norm;
     sums.nonzero = known.nonzero;
     sums.sets_apart = known.small_norm.has_value();
@@ -405,14 +389,14 @@ public:
 
   StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     if (!node_.varies(0) || node_.varies(1)) return nullptr;
-    const Product product = planned();
+    const Product product = node_.product();
     const ProductPlan& plan = product.plan;
     const bool is_rows_times_matrix = plan.batches == 1 && plan.m == node_.rows() && plan.k > 0 && plan.a_col == 1 &&
                                       plan.a_row == plan.k && plan.a_batch[0] == 0;
     const bool adds = product.has_addend && product.beta != 0.0;
     if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
       return nullptr;
-    const auto addend = adds ? row_of(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
+    const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
     const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1]);
     if (!addend || coarse == nullptr) return nullptr;
     return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, weights_);
@@ -427,7 +411,7 @@ public:
   StepPointer operator()(const op::Mul&) const {
     if (node_.varies(0) == node_.varies(1)) return nullptr;
     const std::size_t varying = node_.varies(0) ? 0 : 1;
-    auto constants = row_of(1 - varying);
+    auto constants = node_.constant_row(1 - varying);
     if (!constants || elements(varying) != elements()) return nullptr;
     return std::make_unique<ScaleStep>(setting_, varying, std::move(*constants));
   }
@@ -446,34 +430,11 @@ private:
     for (std::size_t slot = 0; slot < 2; ++slot) {
       if (node_.varies(slot) && elements(slot) != elements()) return nullptr;
       if (node_.varies(slot)) continue;
-      auto row = row_of(slot);
+      auto row = node_.constant_row(slot);
       if (!row) return nullptr;
       constants = std::move(*row);
     }
     return std::make_unique<SumStep>(setting_, f, subtracts, std::move(constants));
-  }
-
-  /// A constant operand as every row reads it; empty where rows do not read the same.
-  std::optional<std::vector<double>> row_of(std::size_t slot) const {
-    const BroadcastIndex index(node_.shape(slot), node_.shape());
-    const std::size_t size = elements() / static_cast<std::size_t>(node_.rows());
-    std::vector<double> row;
-    for (std::size_t i = 0; i < elements(); ++i) {
-      if (i < size) row.push_back(node_.constants[slot]->values[index(i)]);
-      if (index(i) != index(i % size)) return std::nullopt;
-    }
-    return row;
-  }
-
-  Product planned() const {
-    std::vector<Tensor<double>> shapes(node_.constants.size());
-    NodeView view;
-    view.node = &node_.node;
-    for (std::size_t slot = 0; slot < shapes.size(); ++slot) {
-      shapes[slot].shape = node_.shape(slot);
-      view.inputs.push_back(&shapes[slot]);
-    }
-    return product_of(view).value();
   }
 
   const RowNode& node_;

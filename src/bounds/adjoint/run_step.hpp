@@ -35,19 +35,12 @@ struct RunAdjoint {
   std::vector<double> defect;
 };
 
-/// What is known of the operands of one row of a product.
-struct RunOperands {
-  double nonzero = 0.0, not_small = 0.0;
-  std::optional<double> small_norm;
-  bool moves_by_norm = false;
-};
-
 /// Memory of one thread, kept from rows to rows.
 struct RunScratch {
   std::vector<float> coarse[4], sums[4];
   std::vector<double> own, larger, small, curvature;
   std::vector<double> scales[4];
-  std::vector<RunOperands> operands;
+  std::vector<RowOperands> operands;
 };
 
 /// One node of a RunWalk. Rows of which nothing is known become open.

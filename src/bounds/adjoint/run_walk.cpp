@@ -18,11 +18,6 @@ namespace {
 constexpr std::size_t rows_at_once = 64;
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
-/// Remainders of a larger share call for T-72.
-constexpr double large_remainder = 0.05;
-/// What is left of them at all nodes together, next to what local errors make up.
-constexpr double share_left = 0.03;
-constexpr std::int64_t most_refined_elements = 256;  // of one row at one node
 constexpr std::size_t radii_at_once = 256;
 
 std::size_t at(std::int64_t i) {
@@ -116,7 +111,7 @@ public:
       ++nodes;
     }
     const auto rows = static_cast<std::int64_t>(count_);
-    refinement_.allowance = share_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement_.allowance = remainder_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
     refinement_.most_elements = most_refined_elements;
     refinement_.least = least_worth_refining(remainders, rows, refinement_, radii_a_row * rows);
     chosen_.resize(graph_.nodes.size());
