@@ -35,22 +35,22 @@ struct RunWalk::Memory {
   std::vector<char> open;
 };
 
-/// Some rows, all the way.
+/// Some rows of a block, all the way.
 class RunPart {
 public:
   RunPart(const RunWalk& walk, const Network& network, const Setting& setting, RunWalk::Memory& memory,
-          std::size_t first, std::size_t count)
+          std::span<const std::size_t> rows)
       : walk_(walk),
         network_(network),
         graph_(network.flat().graph),
         rules_(*setting.rules),
         memory_(memory),
-        first_(first),
-        count_(count),
-        all_rows_(count),
-        needs_refining_(count, 0) {
+        of_block_(rows),
+        count_(rows.size()),
+        all_rows_(rows.size()),
+        needs_refining_(rows.size(), 0) {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
-    memory_.open.assign(count, 0);
+    memory_.open.assign(count_, 0);
     refinement_.weight.resize(network.size());
   }
 
@@ -75,7 +75,7 @@ public:
     Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate};
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
     for (std::vector<double>& layer : certificate.layers)
-      std::fill_n(layer.begin() + static_cast<std::ptrdiff_t>(first_), count_, 0.0);
+      for (const std::size_t row : of_block_) layer[row] = 0.0;
     for (const Seed& seed : seeds) plant(seed);
     pull_back_from(graph_.nodes.size(), sweep);
     for (std::size_t row = 0; row < count_; ++row) conclude(seeds, row, sweep.sums[row], certificate);
@@ -91,7 +91,7 @@ public:
       std::vector<double>& weight = refinement_.weight[id];
       weight.resize(count_ * size, 0.0);
       for (std::size_t row = 0; row < count_; ++row) {
-        const double local = certificate.local[first_ + row];
+        const double local = certificate.local[of_block_[row]];
         if (needs_refining_[row] == 0 || !(local > 0.0)) continue;
         for (std::size_t i = row * size; i < (row + 1) * size; ++i)
           weight[i] = std::max(weight[i], std::abs(memory_.adjoints[id].d[i]) / local);
@@ -99,9 +99,16 @@ public:
     }
   }
 
-  /// Whether there are radii to be found by adjoints of their own, which ones, and that forward() is to do so.
-  bool choose_radii(std::int64_t radii_a_row) {
-    if (radii_a_row <= 0 || std::count(needs_refining_.begin(), needs_refining_.end(), 1) == 0) return false;
+  /// Rows of the block with large remainders.
+  std::vector<std::size_t> large_remainders() const {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < count_; ++row)
+      if (needs_refining_[row] != 0) rows.push_back(of_block_[row]);
+    return rows;
+  }
+
+  /// Which radii forward() is to find by adjoints of their own, at most so many.
+  void choose_radii(std::int64_t most) {
     std::vector<std::vector<double>> remainders(network_.size());
     std::size_t nodes = 0;
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
@@ -113,17 +120,16 @@ public:
     const auto rows = static_cast<std::int64_t>(count_);
     refinement_.allowance = remainder_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
     refinement_.most_elements = most_refined_elements;
-    refinement_.least = least_worth_refining(remainders, rows, refinement_, radii_a_row * rows);
+    refinement_.least = least_worth_refining(remainders, rows, refinement_, most);
     chosen_.resize(graph_.nodes.size());
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       const ValueId id = graph_.nodes[node].output;
       if (!remainders[id].empty())
         chosen_[node] = worth_refining(refinement_.weight[id], remainders[id], rows, refinement_);
     }
-    return true;
   }
 
-  const std::vector<char>& open() const { return memory_.open; }
+  bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
 
 private:
   struct Sums {
@@ -141,11 +147,12 @@ private:
     const std::size_t size = walk_.sizes_[id];
     RunRows& rows = memory_.rows[id];
     rows.resize(count_, size);
-    const auto from = static_cast<std::ptrdiff_t>(first_ * size),
-               to = from + static_cast<std::ptrdiff_t>(count_ * size);
-    std::copy(values.begin() + from, values.begin() + to, rows.centre.begin());
     std::fill(rows.radius.begin(), rows.radius.end(), 0.0);
-    if (!error.empty()) std::copy(error.begin() + from, error.begin() + to, rows.radius.begin());
+    for (std::size_t row = 0; row < count_; ++row) {
+      const std::size_t from = of_block_[row] * size;
+      std::copy_n(values.data() + from, size, rows.centre.data() + row * size);
+      if (!error.empty()) std::copy_n(error.data() + from, size, rows.radius.data() + row * size);
+    }
     for (std::size_t row = 0; row < count_; ++row) {
       rows.norm[row] = norm_of_radii(rows, row);
       if (!std::isfinite(rules_.rows.largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
@@ -230,7 +237,7 @@ private:
       sums.local += local;
       sums.remainder += remainder;
       if (layer == nullptr) continue;
-      double& of_layer = (*layer)[first_ + row];
+      double& of_layer = (*layer)[of_block_[row]];
       of_layer = (Magnitude(of_layer) + local + remainder).value();
     }
   }
@@ -268,9 +275,9 @@ private:
     const bool is_known = std::isfinite(total) && of_shadow.value() <= negligible * total;
     if (!is_known) memory_.open[row] = 1;
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
-    certificate.total[first_ + row] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
-    certificate.local[first_ + row] = sums.local.value();
-    certificate.remainder[first_ + row] = remainder;
+    certificate.total[of_block_[row]] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
+    certificate.local[of_block_[row]] = sums.local.value();
+    certificate.remainder[of_block_[row]] = remainder;
   }
 
   const RunWalk& walk_;
@@ -278,7 +285,8 @@ private:
   const Graph& graph_;
   const Rules& rules_;
   RunWalk::Memory& memory_;
-  const std::size_t first_, count_;
+  const std::span<const std::size_t> of_block_;
+  const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
   Refinement refinement_;
@@ -320,47 +328,76 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
                              const std::vector<std::vector<double>>& input_error,
                              const std::vector<std::vector<Seed>>& targets, std::int64_t refined_radii,
                              const Setting& setting) const {
-  const std::size_t rows = at(network.rows()), parts = (rows + rows_at_once - 1) / rows_at_once;
+  const std::size_t rows = at(network.rows());
   const std::size_t layers = network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1;
   Certificate empty{std::vector<double>(rows), std::vector<double>(rows), std::vector<double>(rows), {}};
   empty.layers.assign(layers, std::vector<double>(rows, 0.0));
   RunCertificates result{std::vector<Certificate>(targets.size(), empty), {}, conditions_};
-  std::vector<char> open(rows, 0);
-  parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
-    std::unique_ptr<Memory> memory;
-    {
+  std::vector<char> open(rows, 0), is_large(rows, 0);
+  const auto follow = [&](RunPart& part) {
+    part.forward();
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      part.certify(targets[i], result.targets[i]);
+      part.weigh(result.targets[i]);
+    }
+  };
+  const auto refine = [&](RunPart& part, std::int64_t most) {
+    part.choose_radii(most);
+    part.forward();
+    for (std::size_t i = 0; i < targets.size(); ++i) part.certify(targets[i], result.targets[i]);
+  };
+  const auto in_parts = [&](const std::vector<std::size_t>& of_block, const auto& body) {
+    const std::size_t parts = (of_block.size() + rows_at_once - 1) / rows_at_once;
+    parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
+      std::unique_ptr<Memory> memory = take_memory(network);
+      for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, of_block.size());
+           first += rows_at_once) {
+        const auto some = std::span(of_block).subspan(first, std::min(rows_at_once, of_block.size() - first));
+        RunPart part(*this, network, setting, *memory, some);
+        part.start(inputs, input_error);
+        follow(part);
+        body(part, some);
+        for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
+      }
       const std::lock_guard lock(mutex_);
-      if (!memories_.empty()) {
-        memory = std::move(memories_.back());
-        memories_.pop_back();
-      }
-    }
-    if (memory == nullptr) memory = std::make_unique<Memory>();
-    memory->rows.resize(network.size());
-    memory->adjoints.resize(network.size());
-    memory->refined.resize(network.size());
-    memory->errors.resize(network.nodes().size());
-    for (std::size_t part = at(from); part < at(to); ++part) {
-      const std::size_t first = part * rows_at_once;
-      RunPart some(*this, network, setting, *memory, first, std::min(rows_at_once, rows - first));
-      some.start(inputs, input_error);
-      some.forward();
-      for (std::size_t i = 0; i < targets.size(); ++i) {
-        some.certify(targets[i], result.targets[i]);
-        some.weigh(result.targets[i]);
-      }
-      if (some.choose_radii(refined_radii)) {
-        some.forward();
-        for (std::size_t i = 0; i < targets.size(); ++i) some.certify(targets[i], result.targets[i]);
-      }
-      std::copy(some.open().begin(), some.open().end(), open.begin() + static_cast<std::ptrdiff_t>(first));
-    }
-    const std::lock_guard lock(mutex_);
-    memories_.push_back(std::move(memory));
+      memories_.push_back(std::move(memory));
+    });
+  };
+  std::vector<std::size_t> all(rows), large;
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  in_parts(all, [&](RunPart& part, std::span<const std::size_t> some) {
+    if (refined_radii <= 0) return;
+    const std::vector<std::size_t> here = part.large_remainders();
+    const bool are_many = 2 * here.size() > some.size();
+    if (are_many) return refine(part, refined_radii * static_cast<std::int64_t>(some.size()));
+    for (const std::size_t row : here) is_large[row] = 1;
+  });
+  for (std::size_t row = 0; row < rows; ++row)
+    if (is_large[row] != 0) large.push_back(row);
+  // twice as many each, as at most half of the rows are here
+  in_parts(large, [&](RunPart& part, std::span<const std::size_t> some) {
+    refine(part, 2 * refined_radii * static_cast<std::int64_t>(some.size()));
   });
   for (std::size_t row = 0; row < rows; ++row)
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
   return result;
+}
+
+std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) const {
+  std::unique_ptr<Memory> memory;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!memories_.empty()) {
+      memory = std::move(memories_.back());
+      memories_.pop_back();
+    }
+  }
+  if (memory == nullptr) memory = std::make_unique<Memory>();
+  memory->rows.resize(network.size());
+  memory->adjoints.resize(network.size());
+  memory->refined.resize(network.size());
+  memory->errors.resize(network.nodes().size());
+  return memory;
 }
 
 }  // namespace driftbound::bounds

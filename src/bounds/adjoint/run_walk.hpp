@@ -44,6 +44,7 @@ public:
 private:
   friend class RunPart;
   struct Memory;
+  std::unique_ptr<Memory> take_memory(const Network& network) const;
 
   std::vector<std::size_t> sizes_;                     ///< elements a row, by value
   std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
