@@ -259,7 +259,8 @@ struct PairLoops {
     if (computed != nullptr) {
       const typename L::Sum distance = L::two_sum(L::load(computed, count), -ball.hi);
       const D error = L::abs(distance.value + (distance.error - ball.lo));
-      fine = error > ball.radius ? ball.radius <= error_ratio * error : fine;
+      const typename L::I is_error = error > ball.radius, measures_it = ball.radius <= error_ratio * error;
+      fine = (is_error & measures_it) | (~is_error & fine);
     }
     return fine & (ball.radius < L::infinity);
   }
