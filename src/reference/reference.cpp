@@ -134,18 +134,29 @@ void add_layers(KnownValues& values, const Graph& graph, const Trace& trace, con
   }
 }
 
-std::vector<LayerLedger> open_ledgers(const Graph& graph, const std::vector<Shape>& shapes, const Rows& rows,
-                                      const KnownValues* computed, const PrecisionPolicy& policy) {
-  std::vector<LayerLedger> ledgers;
-  for (const Node& node : graph.nodes)
-    ledgers.emplace_back(shapes[node.output], rows.of(node.output),
-                         computed == nullptr ? nullptr : (*computed)[node.output], policy);
+using Ledgers = std::vector<std::optional<LayerLedger>>;  // by node; empty: nobody asks for the layer
+
+Ledgers open_ledgers(const Graph& graph, const std::vector<Shape>& shapes, const Rows& rows,
+                     const KnownValues* computed, const PrecisionPolicy& policy) {
+  Ledgers ledgers(graph.nodes.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ValueId id = graph.nodes[i].output;
+    if (policy.outputs_only && std::find(graph.outputs.begin(), graph.outputs.end(), id) == graph.outputs.end())
+      continue;
+    ledgers[i].emplace(shapes[id], rows.of(id), computed == nullptr ? nullptr : (*computed)[id], policy);
+  }
   return ledgers;
 }
 
-Reference close_ledgers(std::vector<LayerLedger>& ledgers, int bits) {
+Reference close_ledgers(Ledgers& ledgers, int bits) {
   Reference reference;
-  for (LayerLedger& ledger : ledgers) ledger.close(reference);
+  for (std::optional<LayerLedger>& ledger : ledgers) {
+    if (ledger) {
+      ledger->close(reference);
+    } else {
+      reference.layers.emplace_back().shape = {0};
+    }
+  }
   reference.max_bits_used = bits;
   return reference;
 }
@@ -162,17 +173,17 @@ public:
   }
 
   // Nodes that are the same for every sample; to be called once and first.
-  void evaluate_constants(const std::vector<Shape>& shapes, std::vector<LayerLedger>& ledgers) {
+  void evaluate_constants(const std::vector<Shape>& shapes, Ledgers& ledgers) {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (rows_.varies(node.output)) continue;
       fixed_[node.output].emplace(result_of(node, shapes, {}));
-      ledgers[i].record(the_only_row, *fixed_[node.output]);
+      if (ledgers[i]) ledgers[i]->record(the_only_row, *fixed_[node.output]);
     }
   }
 
   // Nodes that depend on the inputs, for some samples.
-  void evaluate(std::span<const std::size_t> samples, std::vector<LayerLedger>& ledgers) const {
+  void evaluate(std::span<const std::size_t> samples, Ledgers& ledgers) const {
     const std::vector<Shape> shapes =
         shapes_of(graph_, known_, rows_.batched() ? std::optional(samples.size()) : std::nullopt);
     std::vector<std::optional<BallTensor>> values(graph_.values.size());
@@ -187,7 +198,7 @@ public:
       const Node& node = graph_.nodes[i];
       if (!rows_.varies(node.output)) continue;
       values[node.output].emplace(result_of(node, shapes, values));
-      ledgers[i].record(samples, *values[node.output]);
+      if (ledgers[i]) ledgers[i]->record(samples, *values[node.output]);
     }
   }
 
@@ -228,17 +239,17 @@ public:
         fixed_(graph.values.size()) {}
 
   // Nodes that are the same for every sample; to be called once and first.
-  void evaluate_constants(const std::vector<Shape>& shapes, std::vector<LayerLedger>& ledgers) {
+  void evaluate_constants(const std::vector<Shape>& shapes, Ledgers& ledgers) {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (rows_.varies(node.output)) continue;
       fixed_[node.output].emplace(apply(node.op, operands_of(node, {}), shapes[node.output], 1));
-      ledgers[i].record(the_only_row, *fixed_[node.output]);
+      if (ledgers[i]) ledgers[i]->record(the_only_row, *fixed_[node.output]);
     }
   }
 
   // Nodes that depend on the inputs, for some samples.
-  void evaluate(std::span<const std::size_t> samples, std::vector<LayerLedger>& ledgers) const {
+  void evaluate(std::span<const std::size_t> samples, Ledgers& ledgers) const {
     const std::vector<Shape> shapes =
         shapes_of(graph_, known_, rows_.batched() ? std::optional(samples.size()) : std::nullopt);
     Values values(graph_.values.size());
@@ -254,7 +265,7 @@ public:
       if (!rows_.varies(node.output)) continue;
       const std::size_t parts = rows_.are_samples(node.output) ? samples.size() : 1;
       values[node.output].emplace(apply(node.op, operands_of(node, values), shapes[node.output], parts));
-      ledgers[i].record(samples, *values[node.output]);
+      if (ledgers[i]) ledgers[i]->record(samples, *values[node.output]);
       for (const ValueId input : node.inputs)
         if (last_uses_[input] == i) values[input].reset();
     }
@@ -291,20 +302,20 @@ std::vector<std::size_t> open_rows(const LayerLedger& ledger) {
 }
 
 // Samples of which some element of some layer is open.
-std::vector<std::size_t> open_samples(const Graph& graph, const std::vector<LayerLedger>& ledgers, const Rows& rows) {
+std::vector<std::size_t> open_samples(const Graph& graph, const Ledgers& ledgers, const Rows& rows) {
   std::vector<bool> is_open(rows.samples(), false);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    if (rows.varies(graph.nodes[i].output))
-      for (const std::size_t row : open_rows(ledgers[i])) is_open[row] = true;
+    if (ledgers[i] && rows.varies(graph.nodes[i].output))
+      for (const std::size_t row : open_rows(*ledgers[i])) is_open[row] = true;
   std::vector<std::size_t> samples;
   for (std::size_t sample = 0; sample < is_open.size(); ++sample)
     if (is_open[sample]) samples.push_back(sample);
   return samples;
 }
 
-bool constants_are_open(const Graph& graph, const std::vector<LayerLedger>& ledgers, const Rows& rows) {
+bool constants_are_open(const Graph& graph, const Ledgers& ledgers, const Rows& rows) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-    if (!rows.varies(graph.nodes[i].output) && !open_rows(ledgers[i]).empty()) return true;
+    if (ledgers[i] && !rows.varies(graph.nodes[i].output) && !open_rows(*ledgers[i]).empty()) return true;
   return false;
 }
 
@@ -406,7 +417,7 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
   if (computed != nullptr) add_layers(known, graph, *computed, shapes);
-  std::vector<LayerLedger> ledgers = open_ledgers(graph, shapes, rows, computed == nullptr ? nullptr : &known, policy);
+  Ledgers ledgers = open_ledgers(graph, shapes, rows, computed == nullptr ? nullptr : &known, policy);
 
   std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
   if (starts_with_pairs(policy)) {
@@ -415,7 +426,8 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
     for_blocks(open, policy.threads, pair_block,
                [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
     open = open_samples(graph, ledgers, rows);
-    if (open.empty() && !constants_are_open(graph, ledgers, rows)) return close_ledgers(ledgers, pair_bits);
+    const bool is_done = open.empty() && !constants_are_open(graph, ledgers, rows);
+    if (is_done || policy.max_bits == pair_bits) return close_ledgers(ledgers, pair_bits);
   }
   const int bits = climb(policy, starting_bits_of(graph), [&](int rung) {
     Evaluation evaluation(graph, known, rows, rung);
@@ -438,23 +450,26 @@ Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& polic
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
   add_layers(known, graph, trace, shapes);
-  std::vector<LayerLedger> ledgers = open_ledgers(graph, shapes, rows, &known, policy);
+  PrecisionPolicy of_all = policy;
+  of_all.outputs_only = false;
+  Ledgers ledgers = open_ledgers(graph, shapes, rows, &known, of_all);
 
   int most_bits = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const LocalNode node(graph.nodes[i], known, rows);
-    std::vector<std::size_t> open = open_rows(ledgers[i]);
+    std::vector<std::size_t> open = open_rows(*ledgers[i]);
     if (starts_with_pairs(policy)) {
-      for_blocks(open, policy.threads, pair_block,
-                 [&](std::span<const std::size_t> block) { node.evaluate_pairs(block, kept_->constants, ledgers[i]); });
-      open = open_rows(ledgers[i]);
+      for_blocks(open, policy.threads, pair_block, [&](std::span<const std::size_t> block) {
+        node.evaluate_pairs(block, kept_->constants, *ledgers[i]);
+      });
+      open = open_rows(*ledgers[i]);
       most_bits = std::max(most_bits, pair_bits);
       if (open.empty()) continue;
     }
     const int bits = climb(policy, starting_bits, [&](int rung) {
       for_blocks(open, policy.threads, ball_block,
-                 [&](std::span<const std::size_t> block) { node.evaluate(block, rung, ledgers[i]); });
-      open = open_rows(ledgers[i]);
+                 [&](std::span<const std::size_t> block) { node.evaluate(block, rung, *ledgers[i]); });
+      open = open_rows(*ledgers[i]);
       return !open.empty();
     });
     most_bits = std::max(most_bits, bits);

@@ -306,3 +306,31 @@ TEST_CASE("policies and traces that make no sense are refused") {
   trace.layers[1].output = StoredTensor::from(Tensor<double>({1}, {0.0}));
   CHECK_THROWS_AS(local_reference(network.graph, trace), ShapeMismatch);
 }
+
+TEST_CASE("where outputs alone are asked for, they are as precise as asked, and nothing else is kept") {
+  const networks::Network network = one_input(ElementType::f64, Tensor<double>({2, 1}, {0x1p-52, 1.0 / 3.0}));
+  Graph graph = network.graph;
+  const ValueId one = graph.add_constant("one", StoredTensor::from(Tensor<double>({1}, {1.0})));
+  const ValueId tanh = graph.add_node("hidden", op::Tanh{}, {graph.inputs[0]});
+  graph.outputs = {graph.add_node("out", op::Add{}, {tanh, one})};
+  PrecisionPolicy policy;
+  policy.outputs_only = true;
+  const Reference reference = certified_reference(graph, network.inputs, policy);
+  REQUIRE(reference.layers.size() == graph.nodes.size());
+  for (std::size_t i = 0; i + 1 < graph.nodes.size(); ++i) CHECK(reference.layers[i].size() == 0);
+  CHECK(same_bits(Reference{{reference.layers.back()}, {}, 0, 0},
+                  Reference{{certified_reference(graph, network.inputs).layers.back()}, {}, 0, 0}));
+  CHECK(decided(reference) == 2);
+}
+
+TEST_CASE("double-double alone stops there") {
+  const networks::Network network = one_input(ElementType::f64, Tensor<double>({1, 1}, {1.0 / 3.0}));
+  Graph graph = network.graph;
+  graph.outputs = {graph.add_node("out", op::Tanh{}, {graph.inputs[0]})};
+  PrecisionPolicy policy;
+  policy.max_bits = 106;
+  policy.relative_radius = 0x1p-200;
+  const Reference reference = certified_reference(graph, network.inputs, policy);
+  CHECK(reference.undecided == 1);
+  CHECK(reference.max_bits_used == 106);
+}

@@ -15,10 +15,12 @@ namespace driftbound {
 /// How precise the reference must be, and how far it may climb.
 struct PrecisionPolicy {
   int initial_bits = 0;              ///< 0: double-double, then chosen from the depth of the graph; else at least 64
-  int max_bits = 4096;               ///< at least 64
+  int max_bits = 4096;               ///< at least 64; 106 with initial_bits = 0: double-double alone
   double error_ratio = 0x1p-30;      ///< radius <= error_ratio * |computed - mid| ...
   double relative_radius = 0x1p-60;  ///< ... or <= relative_radius * |mid| where there is no error (or no trace)
   int threads = 1;
+  /// Accumulated references alone: graph outputs decide how far to climb and are kept; layers that are none are empty.
+  bool outputs_only = false;
 };
 
 /// Certified values of one evaluation: the exact value of every element lies in its ball. Elements whose

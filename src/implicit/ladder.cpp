@@ -1,0 +1,75 @@
+#include "implicit/ladder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+namespace driftbound::implicit {
+namespace {
+
+/// Points that are left, gathered row by row, and where their signs go.
+struct Open {
+  std::vector<std::size_t> rows;
+  std::vector<double> points;
+};
+
+Open open_rows(std::span<const double> points, std::span<const PointSign> signs) {
+  Open open;
+  const std::size_t dimension = signs.empty() ? 0 : points.size() / signs.size();
+  for (std::size_t row = 0; row < signs.size(); ++row) {
+    if (signs[row].sign != Sign::undecided) continue;
+    open.rows.push_back(row);
+    const auto point = points.begin() + static_cast<std::ptrdiff_t>(row * dimension);
+    open.points.insert(open.points.end(), point, point + static_cast<std::ptrdiff_t>(dimension));
+  }
+  return open;
+}
+
+/// Runs a stage over rows that are left, and counts what it decides and how long it takes.
+template <class Stage>
+void run(SignStage name, std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics,
+         const Stage& stage) {
+  const Open open = open_rows(points, out);
+  if (open.rows.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<PointSign> signs(open.rows.size());
+  stage(std::span<const double>(open.points), std::span<PointSign>(signs));
+  SignStatistics::Stage& counts = statistics.stages[static_cast<std::size_t>(name)];
+  for (std::size_t i = 0; i < signs.size(); ++i) {
+    out[open.rows[i]] = signs[i];
+    if (signs[i].sign != Sign::undecided) ++counts.decided;
+  }
+  counts.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void settle(PointSign& point, double value, double bound, SignStage stage) {
+  point = {Sign::undecided, SignStage::none, 53, value, bound};
+  if (!(std::fabs(value) > bound) || !std::isfinite(value)) return;
+  point.sign = value > 0.0 ? Sign::positive : Sign::negative;
+  point.stage = stage;
+}
+
+void evaluate_points(const PointStage& stage, std::span<const double> points, std::span<PointSign> out) {
+  std::vector<double> values(out.size()), bounds(out.size());
+  stage.evaluate(points, values, bounds);
+  for (std::size_t i = 0; i < out.size(); ++i) settle(out[i], values[i], bounds[i], SignStage::float64_point);
+}
+
+}  // namespace
+
+Ladder::Ladder(const Graph& graph, const SignOptions& options)
+    : options_(options), point_stage_(PointStage::of(graph)), reference_stage_(graph) {}
+
+void Ladder::decide(std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics) const {
+  std::fill(out.begin(), out.end(), PointSign{});
+  if (point_stage_ != nullptr)
+    run(SignStage::float64_point, points, out, statistics,
+        [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); });
+  run(SignStage::double_double, points, out, statistics,
+      [&](auto open, auto signs) { reference_stage_.decide_in_pairs(open, signs); });
+  run(SignStage::multiprecision, points, out, statistics,
+      [&](auto open, auto signs) { reference_stage_.decide(open, options_.max_bits, signs); });
+}
+
+}  // namespace driftbound::implicit

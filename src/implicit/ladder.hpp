@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/model/graph.hpp"
+#include "implicit/point_stage.hpp"
+#include "implicit/reference_stage.hpp"
+
+namespace driftbound::implicit {
+
+/// Decides the signs of one scalar stage by stage; each takes what earlier ones left. Thread-safe when const.
+/// Source:    docs/theory.md T-110
+class Ladder {
+public:
+  /// The graph, of one output element a sample, must outlive it.
+  Ladder(const Graph& graph, const SignOptions& options);
+
+  /// Shapes:    `points` row by row, `out` one entry a row
+  void decide(std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics) const;
+
+private:
+  const SignOptions& options_;
+  std::unique_ptr<const PointStage> point_stage_;  ///< may be null
+  ReferenceStage reference_stage_;
+};
+
+}  // namespace driftbound::implicit

@@ -1,0 +1,238 @@
+#include <doctest/doctest.h>
+
+#include <cfenv>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "driftbound/implicit/sign_field.hpp"
+#include "implicit_networks.hpp"
+#include "support/approach.hpp"
+
+using namespace driftbound;
+using namespace implicit_networks;
+
+namespace {
+
+std::vector<PointSign> signs_of(const SignField& field, const std::vector<double>& points) {
+  std::vector<PointSign> signs(points.size() / field.dimension());
+  field.signs(points.data(), static_cast<std::int64_t>(signs.size()), static_cast<std::ptrdiff_t>(field.dimension()), 1,
+              signs);
+  return signs;
+}
+
+template <class Real>
+void check_point(const SignField& field, std::span<const double> point, const PointSign& found) {
+  const Real exact = exact_scalar<Real>(field.graph(), field.target(), field.options().iso, point);
+  REQUIRE(found.sign != Sign::undecided);
+  CHECK(static_cast<int>(found.sign) == oracle::sign(exact));
+  const Real error = oracle::magnitude(exact - Real(found.value));
+  CHECK(error <= Real(found.bound));
+}
+
+void check_points(const SignField& field, const std::vector<double>& points) {
+  const std::vector<PointSign> signs = signs_of(field, points);
+  const bool is_exact = is_piecewise_linear(field.graph());
+  for (std::size_t row = 0; row < signs.size(); ++row) {
+    const auto point = std::span(points).subspan(row * field.dimension(), field.dimension());
+    is_exact ? check_point<oracle::Dyadic>(field, point, signs[row])
+             : check_point<oracle::Real400>(field, point, signs[row]);
+  }
+}
+
+/// Next to the surface, as near as doubles go: bisected between points of different sign.
+std::vector<double> bisected_points(const SignField& field, std::size_t rows, std::uint64_t seed) {
+  std::vector<double> a = uniform_points(rows, field.dimension(), seed);
+  std::vector<double> b = uniform_points(rows, field.dimension(), seed + 1);
+  const std::vector<PointSign> of_a = signs_of(field, a);
+  for (int step = 0; step < 60; ++step) {
+    std::vector<double> middle(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) middle[i] = 0.5 * a[i] + 0.5 * b[i];
+    const std::vector<PointSign> signs = signs_of(field, middle);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::size_t row = i / field.dimension();
+      (signs[row].sign == of_a[row].sign ? a : b)[i] = middle[i];
+    }
+  }
+  return a;
+}
+
+/// tanh(x) - tanh(x), by two outputs that are the same: a zero that no precision proves.
+Graph unprovable_zero() {
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {1, ""}});
+  const auto w = graph.add_constant("w", StoredTensor::from(Tensor<float>({1, 2}, {1.0F, 1.0F})));
+  const auto y = graph.add_node("tanh", op::Tanh{}, {x});
+  graph.outputs = {graph.add_node("twice", op::Gemm{}, {y, w})};
+  return graph;
+}
+
+const Target difference{{0, 0}, OutputElement{0, 1}};
+
+}  // namespace
+
+TEST_CASE("signs, values and bounds hold against exact arithmetic, also where points are bisected onto the surface") {
+  for (const std::string name :
+       {"sphere_cut_sdf_relu", "torus_sdf_softplus", "siren", "mlp_2_10_10_2", "oscillator_d2_w16"}) {
+    CAPTURE(name);
+    const SignField field(bundled(name), scalar_of(name));
+    check_points(field, uniform_points(12, field.dimension(), 1));
+    check_points(field, bisected_points(field, 12, 2));
+  }
+}
+
+TEST_CASE("an exact zero of a network of rectifiers is proven") {
+  const SignField field(octahedron());
+  const PointSign zero = field.at(std::vector<double>{0.5, -0.25, 0.25});
+  CHECK_EXACT("T-110", zero.sign == Sign::zero);
+  CHECK(zero.value == 0.0);
+  CHECK(zero.bound == 0.0);
+  const double eps = 0x1p-54;
+  CHECK(field.at(std::vector<double>{0.5, -0.25, 0.25 + eps}).sign == Sign::positive);
+  CHECK(field.at(std::vector<double>{0.5, -0.25, 0.25 - eps}).sign == Sign::negative);
+  CHECK(field.at(std::vector<double>{1.0, 0x1p-200, 0.0}).sign == Sign::positive);
+  SignOptions options;
+  options.iso = -0x1p-60;
+  CHECK(SignField(octahedron(), options).at(std::vector<double>{0.5, -0.25, 0.25}).sign == Sign::positive);
+}
+
+TEST_CASE("the level set through a point, but for the last bits of the level, is on the right side of it") {
+  const Graph graph = bundled("sphere_cut_sdf_relu");
+  const std::vector<double> point = {0.5, 0.25, -0.75};
+  const auto exact = exact_scalar<oracle::Dyadic>(graph, {}, 0.0, point);
+  SignOptions options;
+  options.iso = SignField(graph).at(point).value;
+  const auto left = exact - oracle::Dyadic(options.iso);
+  CHECK(static_cast<int>(SignField(graph, options).at(point).sign) == oracle::sign(left));
+}
+
+TEST_CASE("a double is not rounded to the input's type") {
+  // 1/3 in float32 is larger than in float64.
+  const SignField field(octahedron());
+  const double third = 1.0 / 3.0;
+  const auto rounded = static_cast<double>(static_cast<float>(third));
+  CHECK(field.at(std::vector<double>{third, third, third}).sign == Sign::negative);
+  CHECK(field.at(std::vector<double>{rounded, rounded, rounded}).sign == Sign::positive);
+}
+
+TEST_CASE("what no precision decides is reported, refused or treated as asked, and never certified") {
+  SignOptions options;
+  options.max_bits = 256;
+  const std::vector<double> point = {0.5};
+  {
+    const SignField field(unprovable_zero(), difference, options);
+    const PointSign sign = field.at(point);
+    CHECK(sign.sign == Sign::undecided);
+    CHECK(sign.stage == SignStage::none);
+    CHECK(sign.bits == 256);
+    CHECK(sign.bound < 1e-60);
+    CHECK(field.statistics().undecided == 1);
+  }
+  options.at_limit = AtLimit::fail;
+  CHECK_THROWS_AS(SignField(unprovable_zero(), difference, options).at(point), UndecidedSign);
+  options.at_limit = AtLimit::treat_as_negative;
+  CHECK(SignField(unprovable_zero(), difference, options).at(point).sign == Sign::negative);
+  options.at_limit = AtLimit::treat_as_positive;
+  const PointSign treated = SignField(unprovable_zero(), difference, options).at(point);
+  CHECK(treated.sign == Sign::positive);
+  CHECK(treated.stage == SignStage::treated);
+}
+
+TEST_CASE("points come in any stride, as float or double, by one thread or several") {
+  const SignField field(bundled("mlp_2_10_10_2"), scalar_of("mlp_2_10_10_2"));
+  const std::size_t rows = 9000;
+  std::vector<double> points = uniform_points(rows, 2, 5);
+  for (double& x : points) x = static_cast<double>(static_cast<float>(x));
+  const std::vector<PointSign> expected = signs_of(field, points);
+
+  const auto agree = [&](const std::vector<PointSign>& signs) {
+    for (std::size_t row = 0; row < rows; ++row)
+      if (signs[row].sign != expected[row].sign) return false;
+    return true;
+  };
+  std::vector<PointSign> signs(rows);
+  std::vector<double> columns(points.size());
+  std::vector<float> floats(points.begin(), points.end());
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t c = 0; c < 2; ++c) columns[c * rows + row] = points[2 * row + c];
+  field.signs(columns.data(), static_cast<std::int64_t>(rows), 1, static_cast<std::ptrdiff_t>(rows), signs);
+  CHECK(agree(signs));
+  field.signs(floats.data(), static_cast<std::int64_t>(rows), 2, 1, signs);
+  CHECK(agree(signs));
+  SignOptions options;
+  options.threads = 3;
+  const SignField threaded(field.graph(), field.target(), options);
+  CHECK(agree(signs_of(threaded, points)));
+  for (std::size_t row = 0; row < 50; ++row)
+    CHECK(field.at(std::span(points).subspan(2 * row, 2)).sign == expected[row].sign);
+
+  const SignStatistics counts = threaded.statistics();
+  CHECK(counts.points == static_cast<std::int64_t>(rows));
+  CHECK(counts.negative + counts.zero + counts.positive + counts.undecided == counts.points);
+  std::int64_t decided = 0;
+  for (const SignStatistics::Stage& stage : counts.stages) decided += stage.decided;
+  CHECK(decided + counts.undecided == counts.points);
+}
+
+TEST_CASE("networks of one sample at a time, and ops without a bound of float64, are decided too") {
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f32, {{3, ""}});
+  const auto y = graph.add_node("cubes", op::Pow{3.0}, {x});
+  graph.outputs = {graph.add_node("sum", op::ReduceSum{{}, false}, {y})};
+  const SignField field(graph);
+  CHECK(field.dimension() == 3);
+  CHECK(field.at(std::vector<double>{0.5, 0.5, -0.5}).sign == Sign::positive);
+  CHECK(field.at(std::vector<double>{0.5, -0.5, -0.5}).sign == Sign::negative);
+  CHECK(field.at(std::vector<double>{0.75, -0.75, -0x1p-300}).sign == Sign::negative);
+}
+
+TEST_CASE("bad points, networks, targets and options are refused") {
+  const SignField field(octahedron());
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double bad : {inf, -inf, nan, 1e39})
+    for (std::size_t place = 0; place < 3; ++place) {
+      std::vector<double> point(3, 0.5);
+      point[place] = bad;
+      CHECK_THROWS_AS(field.at(point), InvalidArgument);
+      std::vector<double> many(3 * 5000, 0.25);
+      many[3 * 4500 + place] = bad;
+      CHECK_THROWS_AS(signs_of(field, many), InvalidArgument);
+    }
+  CHECK(field.at(std::vector<double>{3e38, 0.0, -1.0}).sign == Sign::positive);
+  CHECK(SignField(octahedron(ElementType::f64)).at(std::vector<double>{1e300, 0.0, 0.0}).sign == Sign::positive);
+  CHECK_THROWS_AS(field.at(std::vector<double>{0.5, 0.5}), InvalidArgument);
+  std::vector<PointSign> room(2);
+  const std::vector<double> three(9, 0.5);
+  CHECK_THROWS_AS(field.signs(three.data(), 3, 3, 1, room), InvalidArgument);
+
+  CHECK_THROWS_AS(SignField(bundled("mlp_2_10_10_2")), InvalidArgument);
+  CHECK_THROWS_AS(SignField(octahedron(), Target{{1, 0}, {}}), InvalidArgument);
+  CHECK_THROWS_AS(SignField(octahedron(), Target{{0, 1}, {}}), InvalidArgument);
+  CHECK_THROWS_AS(SignField(octahedron(), Target{{0, 0}, OutputElement{0, -1}}), InvalidArgument);
+  Graph two = octahedron();
+  two.add_input("y", ElementType::f32, {{-1, "batch"}, {3, ""}});
+  CHECK_THROWS_AS(SignField{two}, InvalidArgument);
+  Graph none = octahedron();
+  none.outputs.clear();
+  CHECK_THROWS_AS(SignField{none}, InvalidArgument);
+
+  const auto refuses = [](auto change) {
+    SignOptions options;
+    change(options);
+    CHECK_THROWS_AS(SignField(octahedron(), options), InvalidArgument);
+  };
+  refuses([](SignOptions& options) { options.max_bits = 64; });
+  refuses([](SignOptions& options) { options.threads = 0; });
+  refuses([&](SignOptions& options) { options.iso = nan; });
+  refuses([](SignOptions& options) { options.domain = Box{{0.0}, {1.0}}; });
+  refuses([](SignOptions& options) { options.domain = Box{{0.0, 0.0, 2.0}, {1.0, 1.0, 1.0}}; });
+  refuses([&](SignOptions& options) { options.domain = Box{{0.0, 0.0, 0.0}, {1.0, inf, 1.0}}; });
+}
+
+TEST_CASE("nothing is certified where rounding is not to nearest") {
+  const SignField field(octahedron());
+  std::fesetround(FE_UPWARD);
+  CHECK_THROWS_AS(field.at(std::vector<double>{0.5, 0.5, 0.5}), UnsoundEnvironment);
+  std::fesetround(FE_TONEAREST);
+  CHECK(field.at(std::vector<double>{0.5, 0.5, 0.5}).sign == Sign::positive);
+}
