@@ -253,10 +253,12 @@ private:
       std::vector<Shape> shapes;
       for (const PairInput& operand : inputs_) shapes.push_back(operand.tensor->shape);
       const std::vector<ElementSource> sources = plan_selection(op_, shapes, result_.shape);
+      const PairTensor fill(Tensor<double>({1}, {fill_value(op_)}));
       for (std::size_t i = 0; i < sources.size(); ++i) {
         if (sources[i].is_fill()) {
-          result_.hi[i] = fill_value(op_);
-          result_.lo[i] = result_.radius[i] = 0.0;
+          result_.hi[i] = fill.hi[0];
+          result_.lo[i] = fill.lo[0];
+          result_.radius[i] = fill.radius[0];
           continue;
         }
         const PairTensor& x = input(sources[i].input);

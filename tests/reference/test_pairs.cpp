@@ -232,6 +232,20 @@ TEST_CASE("numbers that are none are the whole line") {
   CHECK(applied(op::Mul{}, twice, {1}, 1).radius[0] == infinity);
 }
 
+TEST_CASE("what a selection fills in is the whole line where it is no number") {
+  const PairTensor x = PairTensor(Tensor<double>({2}, {0.5, -2.0}));
+  const PairTensor* operands[] = {&x};
+  for (const double fill : {infinity, -infinity, std::nan("")}) {
+    const PairTensor y = applied(op::Pad{op::Pad::Mode::constant, {0}, {1}, fill}, operands, {3}, 1);
+    CHECK(y.hi == Doubles{0.5, -2.0, 0.0});
+    CHECK(y.radius == Doubles{0.0, 0.0, infinity});
+    CHECK(y.norms == std::vector<double>{infinity});
+    const double computed[] = {0.5, -2.0, fill};
+    unsigned char precise[3] = {};
+    CHECK(fastest_pair_kernels().judge(y.view(), computed, 0x1p-30, 0x1p-60, 3, precise) == 1);
+  }
+}
+
 TEST_CASE("where an operand has no value no result has one") {
   const MpfrRange range;
   PairTensor x(Tensor<double>({2, 3}, {1.0, std::nan(""), 0.5, 0.25, 0.75, 1.0}));
