@@ -246,6 +246,22 @@ TEST_CASE("what a selection fills in is the whole line where it is no number") {
   }
 }
 
+TEST_CASE("norms of radii are norms' upper bounds, among the smallest numbers too") {
+  for (const PairKernels* kernels : usable_pair_kernels()) {
+    CAPTURE(kernels->name);
+    for (std::size_t n = 0; n <= 40; ++n) {
+      for (const double radius : {0.0, 0x1p-1074, 0x1p-1073, 0x1p-1070, 0x1p-1060, 0x1p-400, 0x1p-399, 1.0, 0x1p900}) {
+        const Doubles radii(n, radius);
+        const double norm = kernels->norm(radii.data(), n);
+        const Real400 squares = Real400(radius) * Real400(radius) * static_cast<double>(n);
+        CHECK(Real400(norm) * Real400(norm) >= squares);
+        CHECK((norm == 0.0) == (n == 0 || radius == 0.0));
+        CHECK(Real400(norm) <= sqrt(squares) * Real400(1.0 + 0x1p-46) + Real400(0x1p-1069));
+      }
+    }
+  }
+}
+
 TEST_CASE("where an operand has no value no result has one") {
   const MpfrRange range;
   PairTensor x(Tensor<double>({2, 3}, {1.0, std::nan(""), 0.5, 0.25, 0.75, 1.0}));

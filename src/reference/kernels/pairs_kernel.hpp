@@ -233,7 +233,8 @@ struct PairLoops {
     for (std::size_t c = 0; c < chains; ++c) sum += squares[c / lanes][c % lanes];
     const double largest = L::largest(most), count = static_cast<double>(n), upward = 1.0 + (count + 16.0) * 0x1p-52;
     const bool plain = largest > 0x1p-400 && largest < 0x1p500;
-    return __builtin_sqrt(plain ? sum : count) * upward * (plain ? 1.0 : largest);
+    if (plain || largest == 0.0) return __builtin_sqrt(sum) * upward;
+    return __builtin_sqrt(count) * upward * largest + L::underflow;
   }
 
   static void cap(double* radius, double most, std::size_t n) {
