@@ -129,8 +129,8 @@ FactorSizes right_sizes(std::span<const double> magnitudes) {
 bool cannot_stagnate(const FactorSizes& left, const FactorSizes& right, std::int64_t length) {
   constexpr auto too_few = static_cast<std::int64_t>(fewest_stagnant) - 1;
   if (left.nonzero <= too_few || right.nonzero <= too_few) return true;
-  const double largest = left.largest * right.largest;
-  if (!(largest >= 0x1p-1000 && largest <= 0x1p1000)) return false;
+  const double largest = left.largest * right.largest, smaller = std::min(left.largest, right.largest);
+  if (!(smaller >= 0x1p-1000 && largest >= 0x1p-1000 && largest <= 0x1p1000)) return false;
   const std::int64_t fewest_terms = left.nonzero + right.nonzero - length;
   for (int s = 0; s < FactorSizes::splits; ++s)
     if (2 * (left.below[s] + right.below[s]) <= fewest_terms - 1) return true;

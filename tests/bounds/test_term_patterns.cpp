@@ -106,3 +106,15 @@ TEST_CASE("numbers whose products leave the range of doubles are looked at") {
   with_nan[7] = std::nan("");
   CHECK_FALSE(bounds::cannot_stagnate(bounds::left_sizes(with_nan), bounds::right_sizes(huge), 400));
 }
+
+TEST_CASE("factors so small that shares of them are rounded are looked at (T-95)") {
+  constexpr double least = 0x1p-1074;
+  std::vector<double> x(400, least), w(400, 0x1p92);
+  x[0] = 20.0 * least;  // a sixteenth of it rounds to `least`, which is below
+  w[0] = 0x1p100;
+  std::vector<double> terms;
+  for (std::size_t k = 0; k < x.size(); ++k) terms.push_back(x[k] * w[k]);
+  REQUIRE(pattern_by_sorting(terms) == TermPattern::stagnant);
+  CHECK_FALSE(bounds::cannot_stagnate(bounds::left_sizes(x), bounds::right_sizes(w), 400));
+  CHECK(bounds::patterns_of(plan_of(1, 1, 400, false), x, w) == std::vector{TermPattern::stagnant});
+}
