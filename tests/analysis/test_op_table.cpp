@@ -240,8 +240,11 @@ TEST_CASE("formulas keep the order of operations and name what is used twice") {
 std::vector<std::string> formulas_of(const Op& op, const std::vector<Shape>& operands) {
   Graph graph;
   std::vector<ValueId> ids;
-  for (const Shape& shape : operands)
-    ids.push_back(graph.add_input("", ElementType::f64, {shape.begin(), shape.end()}));
+  for (const Shape& shape : operands) {
+    std::vector<DeclaredDimension> dimensions;
+    for (const std::int64_t extent : shape) dimensions.push_back({extent, {}});
+    ids.push_back(graph.add_input("", ElementType::f64, dimensions));
+  }
   graph.outputs = {graph.add_node("y", op, ids)};
   return analysis::formulas_of(graph, {"x", "z"});
 }

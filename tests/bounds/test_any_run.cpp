@@ -224,7 +224,9 @@ const std::map<std::string, double> recorded_approach = {
 TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the operands' radii (T-22)") {
   std::map<std::string, double> closest;
   for (const std::string arithmetic : {"fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp64"}) {
-    for (const auto& [name, used] : check_every_op(arithmetic, 221)) {
+    for (const auto& entry : check_every_op(arithmetic, 221)) {
+      const auto& name = entry.first;
+      const auto& used = entry.second;
       CAPTURE(arithmetic);
       CAPTURE(name);
       INFO(used.first_violation);
@@ -233,7 +235,9 @@ TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the 
       closest[name] = std::max(closest[name], used.utilisation);
     }
   }
-  for (const auto& [name, approach] : closest) {
+  for (const auto& entry : closest) {
+    const std::string& name = entry.first;
+    const double approach = entry.second;
     CAPTURE(name);
     const auto found = recorded_approach.find(name);
     CHECK((found == recorded_approach.end()) == (approach == 0.0));

@@ -147,10 +147,11 @@ TEST_CASE("a run reads every point of a box rounded, and the bound counts it") {
 
 TEST_CASE("what reading a point loses depends on the types of input and accumulator (T-77)") {
   const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
-  for (const auto& [type, tie] : std::vector<std::pair<ElementType, double>>{
+  for (const auto& type_and_tie : std::vector<std::pair<ElementType, double>>{
            {ElementType::f64, 1.0 + 0x1p-24}, {ElementType::f32, 1.0 + 0x1p-24}, {ElementType::f16, 1.0 + 0x1p-11}}) {
+    const double tie = type_and_tie.second;
     Graph graph;
-    const ValueId x = add_fixed_input(graph, "x", type, {1});
+    const ValueId x = add_fixed_input(graph, "x", type_and_tie.first, {1});
     graph.outputs = {graph.add_node("y", op::Neg{}, {x})};
     for (const double upper : {tie, 1.5}) {
       const BoxBound bound = forward_error_bound(graph, arithmetic, {{std::min(tie, upper)}, {upper}});

@@ -93,7 +93,8 @@ TEST_CASE("no order of a short sum exceeds the bound by partial sums, and some c
     for (const double term : terms) exact += term;
     const double bound = bounds::partial_sums_error(sizes_of(terms), machine).value();
     const AllOrders orders(terms);
-    for (const auto& [unrounded, result] : orders.of_all()) {
+    for (const auto& of_order : orders.of_all()) {
+      const double unrounded = of_order.first;
       const double error = std::abs(unrounded - exact);
       if (!(error <= bound)) {
         CAPTURE(exact);

@@ -62,7 +62,9 @@ TEST_CASE("every NumPy type that has a tensor type keeps it") {
                                                                       {"<u2", ElementType::u16},
                                                                       {"|u1", ElementType::u8},
                                                                       {"|b1", ElementType::boolean}}};
-  for (const auto& [descr, type] : types) {
+  for (const auto& entry : types) {
+    const auto& descr = entry.first;
+    const ElementType type = entry.second;
     CAPTURE(descr);
     const StoredTensor tensor =
         parsed(npy_with_header(npy_header(descr, {3}), std::string(3 * bytes_per_element(type), '\1')));

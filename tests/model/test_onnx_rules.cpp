@@ -413,9 +413,9 @@ TEST_CASE("an op is read from the opset on that introduced it") {
                                                                        {"ThresholdedRelu", 10},
                                                                        {"RMSNormalization", 23},
                                                                        {"RotaryEmbedding", 23}};
-  for (const auto& [name, opset] : introduced) {
-    CAPTURE(name);
-    CHECK(since.at(name) == opset);
+  for (const auto& entry : introduced) {
+    CAPTURE(entry.first);
+    CHECK(since.at(entry.first) == entry.second);
   }
   CHECK(says(reason(19, "Gelu", {"x"}), "opset 19 is older than 20, the first that has this op"));
   only_op<op::Gelu>(20, "Gelu", {"x"});

@@ -93,8 +93,9 @@ TEST_CASE("operations on two balls: the value at every pair of points lies in th
       {"Sub", {op::Sub{}, [](const Real400& a, const Real400& b) { return Real400(a - b); }}},
       {"Mul", {op::Mul{}, [](const Real400& a, const Real400& b) { return Real400(a * b); }}},
       {"Div", {op::Div{}, [](const Real400& a, const Real400& b) { return Real400(a / b); }}}};
-  for (const auto& [name, operation] : operations) {
-    CAPTURE(name);
+  for (const auto& entry : operations) {
+    const auto& operation = entry.second;
+    CAPTURE(entry.first);
     const BallTensor a = random_balls(make, static_cast<std::size_t>(2000 * networks::multiplier()));
     const BallTensor b = random_balls(make, a.size());
     const BallTensor* inputs[] = {&a, &b};

@@ -424,8 +424,9 @@ TEST_CASE("norms grow by a matrix's norm, not by its rows' sums") {
 
 TEST_CASE("coarse norms are norms' upper bounds, half as much again at most (T-63)") {
   Maker make(15, Scale::ordinary);
-  for (const auto& [rows, columns] :
+  for (const auto& extents :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 9}, {30, 7}, {96, 96}, {20, 200}}) {
+    const std::int64_t rows = extents.first, columns = extents.second;
     for (const double scale : {1.0, 0x1p-140, 0x1p-700, 0x1p500}) {
       Tensor<double> w = make.tensor({rows, columns});
       for (double& x : w.values) x *= scale;

@@ -66,5 +66,5 @@ TEST_CASE("every theorem has a test that holds its bound against the closest app
 TEST_CASE("a test names no theorem that there is not, and nothing is excepted that there is not") {
   const std::set<std::string> known = theorems();
   for (const std::string& theorem : approached()) CHECK_MESSAGE(known.contains(theorem), theorem);
-  for (const auto& [theorem, reason] : without_a_bound) CHECK_MESSAGE(known.contains(theorem), theorem);
+  for (const auto& entry : without_a_bound) CHECK_MESSAGE(known.contains(entry.first), entry.first);
 }
