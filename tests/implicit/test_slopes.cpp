@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "driftbound/model/composite_examples.hpp"
+#include "driftbound/model/op_kinds.hpp"
+#include "implicit/point_values.hpp"
 #include "reference/oracle.hpp"
 #include "slope_checks.hpp"
 #include "support/approach.hpp"
@@ -114,6 +117,46 @@ SlopeTallies check_long_sum(const implicit::SlopeRules& rules) {
   return held(0.25, 0.5, generator);
 }
 
+/// One element of what a composite computes of operands that all lie on a segment.
+class OnSegment {
+public:
+  OnSegment(const CompositeExample& example, Generator& generator) {
+    Graph graph;
+    std::vector<ValueId> operands;
+    std::vector<double> a, b;
+    std::vector<Shape> shapes;
+    for (const auto& [name, shape] : example.operands) {
+      std::vector<DeclaredDimension> declared;
+      for (const std::int64_t extent : shape) declared.push_back({extent, ""});
+      operands.push_back(graph.add_input(name, ElementType::f64, declared));
+      shapes.push_back(shape);
+      for (std::int64_t i = 0; i < element_count(shape); ++i) {
+        a.push_back(checks::uniform(generator, 0.25, 1.25));
+        b.push_back(checks::uniform(generator, 0.25, 1.25));
+      }
+    }
+    graph.outputs = {graph.add_node("composite", example.op, operands)};
+    const std::int64_t elements = element_count(infer_shapes(graph, shapes)[graph.outputs[0]]);
+    const Target target{{0, static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(elements))}, {}};
+    line_ = implicit::line_graph(graph, target, 0.0, a, b);
+  }
+
+  implicit::PieceEnclosure enclosure(double lower, double upper) const {
+    const implicit::Piece piece{lower, upper};
+    return implicit::PieceEvaluator(line_)({&piece, 1}, 1).front();
+  }
+  std::vector<Interval> exact(const std::vector<double>& t) const {
+    return implicit::PointValues(line_, 512, 1).precise(t);
+  }
+
+private:
+  Graph line_;
+};
+
+bool meet(const Interval& a, const Interval& b) {
+  return a.lower() <= b.upper() && b.lower() <= a.upper();
+}
+
 const std::vector<std::vector<std::string>> networks = {
     {"gemm", "relu", "gemm-scaled", "leaky-relu", "matmul"},
     {"gemm", "tanh", "gemm", "sigmoid", "matmul", "softplus", "gemm"},
@@ -145,6 +188,29 @@ TEST_CASE("so do those of ops that no random network has") {
   const SlopeTallies tallies = check_other_ops(implicit::default_slope_rules(), 10 * test_multiplier(), 1);
   CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
   CHECK(tallies.checked() > 20'000);
+}
+
+TEST_CASE("so do those of composites, operands and all, against certified references") {
+  Generator generator(7);
+  for (const Op& kind : every_kind()) {
+    for (const CompositeExample& example : composite_examples(kind)) {
+      CAPTURE(name_of(kind));
+      const OnSegment composite(example, generator);
+      for (const double width : {1e-6, 1e-3, 0.03}) {
+        const double lower = checks::uniform(generator, 0.0, 1.0 - width);
+        const implicit::PieceEnclosure piece = composite.enclosure(lower, lower + width);
+        CHECK(piece.range.is_finite());
+        std::vector<double> t = {lower, lower + width};
+        while (t.size() < 5) t.push_back(checks::uniform(generator, lower, lower + width));
+        const std::vector<Interval> exact = composite.exact(t);
+        for (std::size_t i = 0; i < t.size(); ++i) {
+          CHECK(meet(exact[i], piece.range));
+          for (std::size_t j = 0; j < i; ++j)
+            CHECK(meet(exact[i] - exact[j], piece.slope * (Interval(t[i]) - Interval(t[j]))));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("slopes by functions in double enclose every difference quotient, and reach their ends") {
