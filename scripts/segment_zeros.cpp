@@ -77,6 +77,18 @@ std::string counts(const SegmentZeros& zeros, const Samples& samples, double wit
   return fmt::format("{} | {} | {}", found.matched, found.spurious, found.missed);
 }
 
+/// The largest distance of a computed change of sign from the nearest exact zero.
+double farthest(const SegmentZeros& zeros, const Samples& samples) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i + 1 < samples.t.size(); ++i) {
+    if ((samples.values[i] < 0.0) == (samples.values[i + 1] < 0.0)) continue;
+    double nearest = 1.0;
+    for (const SegmentZero& zero : zeros.zeros) nearest = std::min(nearest, std::abs(samples.t[i] - zero.t.midpoint()));
+    largest = std::max(largest, nearest);
+  }
+  return largest;
+}
+
 bool report(const std::string& file, std::int64_t count) {
   const Graph graph = load_model(file);
   const auto start = std::chrono::steady_clock::now();
@@ -91,7 +103,8 @@ bool report(const std::string& file, std::int64_t count) {
     const Samples samples = sample(graph, arithmetic, count);
     if (arithmetic == arithmetics.front()) agrees = agrees_with_signs(graph, zeros, samples, count);
     const std::int64_t computed = compare_with_sampled(zeros, samples.t, samples.values).computed;
-    row += fmt::format(" {} | {} | {} |", computed, counts(zeros, samples, 0.0), counts(zeros, samples, displaced));
+    row += fmt::format(" {} | {} | {} | {:.1e} |", computed, counts(zeros, samples, 0.0),
+                       counts(zeros, samples, displaced), farthest(zeros, samples));
   }
   fmt::print("{}\n", row);
   std::fflush(stdout);
@@ -109,8 +122,8 @@ int main(int argc, char** argv) {
   }
   std::string head = "| model | zeros | widest | pieces | s |", rule = "|---|--:|--:|--:|--:|";
   for (const std::string& arithmetic : arithmetics) {
-    head += fmt::format(" {} computed | true | false | missed | true* | false* | missed* |", arithmetic);
-    rule += "--:|--:|--:|--:|--:|--:|--:|";
+    head += fmt::format(" {} computed | true | false | missed | true* | false* | missed* | farthest |", arithmetic);
+    rule += "--:|--:|--:|--:|--:|--:|--:|--:|";
   }
   fmt::print("{}\n{}\n", head, rule);
   try {
