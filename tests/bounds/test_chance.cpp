@@ -256,13 +256,13 @@ TEST_CASE("an estimate takes radii for three times its own share of the worst ca
   using bounds::ChanceBound;
   const double infinity = std::numeric_limits<double>::infinity();
   ChanceBound estimate{{10.0, 10.0, infinity}, {8.0, 8.0, infinity}, {1.0, 12.0, 1.0}, {}};
-  bounds::estimate_remainder({30.0, 30.0, 30.0}, estimate);
+  bounds::estimate_remainder(bounds::shares_of_radii({30.0, 30.0, 30.0}, estimate), estimate);
   CHECK(estimate.total[0] == doctest::Approx(2.8));
   CHECK(estimate.remainder[0] == doctest::Approx(0.8));
   CHECK(estimate.total[1] == 10.0);
   CHECK(std::isinf(estimate.total[2]));
   ChanceBound with_fixed_operands{{10.0}, {8.0}, {}, {}};
-  bounds::estimate_remainder({30.0}, with_fixed_operands);
+  bounds::estimate_remainder(bounds::shares_of_radii({30.0}, with_fixed_operands), with_fixed_operands);
   CHECK(with_fixed_operands.total[0] == 10.0);
 }
 

@@ -617,6 +617,32 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("relu")},
+       {"the remainders of chords are those of kinks at the centre",
+        [](Rules& r) {
+          r.rows.relu_chords = [](const double* x, const double* e, double* s, double* q, std::size_t n) {
+            const bool any = sound().relu_chords(x, e, s, q, n);
+            for (std::size_t i = 0; i < n; ++i) q[i] = std::min(q[i], 0.25 * e[i]);
+            return any;
+          };
+        },
+        row_rule("relu chords")},
+       {"chords are steeper than their remainders say",
+        [](Rules& r) {
+          r.rows.relu_chords = [](const double* x, const double* e, double* s, double* q, std::size_t n) {
+            const bool any = sound().relu_chords(x, e, s, q, n);
+            for (std::size_t i = 0; i < n; ++i) s[i] = std::min(1.0, 1.01 * s[i]);
+            return any;
+          };
+        },
+        row_rule("relu chords")},
+       {"the adjoint goes by slopes at the centre where remainders are those of chords",
+        [](Rules& r) {
+          r.rows.relu_chords = [](const double* x, const double* e, double* s, double* q, std::size_t n) {
+            std::vector<double> slopes(s, s + n);
+            return sound().relu_chords(x, e, slopes.data(), q, n);
+          };
+        },
+        refined({"gemm", "relu", "gemm", "relu"})},
        {"a sum of two does not round",
         [](Rules& r) {
           r.rows.sum = [](const double* y, const double* own, const RowFormat*, const RowErrors& e, std::size_t n) {

@@ -368,6 +368,27 @@ inline std::vector<RowCase> row_cases() {
          }
          tally.excess = 1.0;
        }},
+      {"relu chords",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         Row x(n), e(n), slopes(n), remainder(n), moved(n);
+         for (double& v : x) v = spread_number(g);
+         for (std::size_t i = 0; i < n; ++i) e[i] = std::abs(i % 2 == 0 ? spread_number(g) : x[i] * (1.0 + 1e-3));
+         rows.relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), n);
+         const Row before = remainder;
+         rows.relu_chords(x.data(), e.data(), slopes.data(), remainder.data(), n);
+         const auto relu = [](const Real& t) { return t < Real() ? Real() : t; };
+         for (std::size_t i = 0; i < n; ++i) {
+           if (!(slopes[i] >= 0.0 && slopes[i] <= 1.0)) ++tally.violations;
+           if (before[i] > 0.0) tally.add(0.5 * before[i] * (1.0 + 0x1p-48) + 0x1p-48 * e[i], Real(remainder[i]));
+           for (const Real& step : {Real(-e[i]), Real(-x[i]), Real(e[i])}) {
+             if (!(abs(step) <= Real(e[i]))) continue;
+             const Real change = relu(Real(x[i]) + step) - relu(Real(x[i]));
+             tally.add(remainder[i], abs(change - Real(slopes[i]) * step));
+           }
+         }
+         tally.excess = 1.0;
+       }},
       {"sum",
        [](Rows rows, Generator& g, RowTally& tally) {
          const std::size_t n = row_size(g);

@@ -31,7 +31,7 @@ inline ArithmeticModel double_arithmetic() {
 
 struct HeldTallies {
   Tally radii, norms, certificates;
-  std::int64_t foreign_slopes = 0;  ///< certificates that stand on an adjoint with other slopes
+  std::int64_t foreign_slopes = 0;  ///< certificates that are not those of a trajectory's own adjoint
 
   std::int64_t violations() const {
     return radii.violations + norms.violations + certificates.violations + foreign_slopes;
@@ -95,9 +95,11 @@ public:
   const bounds::Certificate& certificate(std::size_t element) const { return certificates_[element][0]; }
   std::size_t elements() const { return certificates_.size(); }
 
-  /// Slopes that depend on the radii belong to another adjoint, and their remainders too.
+  /// Where slopes depend on the radii, remainders belong to an adjoint of the trajectory's own.
   bool stands_on_foreign_slopes() const {
-    return deviations_[0].slopes != deviations_[1].slopes && std::isfinite(certificates_[0][1].total[0]);
+    const bounds::Direction c = bounds::direction_of(network_, shadow_, {{network_.flat().graph.outputs[0], 0, 1.0}});
+    const auto alone = bounds::sweep(network_, shadow_, {&deviations_[1], 1}, c, setting_);
+    return alone[0].total != certificates_[0][1].total;
   }
 
   /// The signs with which inputs move an element of the output most, as far as they do so one by one.

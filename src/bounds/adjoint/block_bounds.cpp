@@ -70,7 +70,7 @@ public:
         bounds.targets[i].attribution = run.attribute(direction_of(network_, shadow_, seeds_[i]));
     }
     if (question.conditioned > 0) add_conditions(question.conditioned, bounds);
-    if (question.chance.any()) add_chance(question.chance, bounds);
+    if (question.chance.any()) add_chance(targets, question.chance, weights, bounds);
     if (question.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
     if (question.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
     return bounds;
@@ -222,13 +222,17 @@ private:
   }
 
   /// T-74, T-75; what holds in any case holds here.
-  void add_chance(const ChanceFactors& factors, BlockBounds& bounds) const {
+  void add_chance(const std::vector<Target>& targets, const ChanceFactors& factors, Weights& weights,
+                  BlockBounds& bounds) const {
     std::vector<Direction> directions;
+    std::vector<std::vector<double>> local;
     for (const std::vector<Seed>& seeds : seeds_) directions.push_back(direction_of(network_, shadow_, seeds));
-    std::vector<ChanceBounds> all = chance_bounds(network_, shadow_, deviations_[1], directions, factors, setting_);
+    for (const std::vector<Certificate>& certificates : certificates_) local.push_back(certificates[1].local);
+    std::vector<ChanceBounds> all =
+        chance_bounds(network_, shadow_, deviations_[1], directions, local, factors, setting_);
+    if (factors.random_order > 0.0) estimate_narrow_roundings(targets, factors.random_order, weights, all);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::vector<Certificate>& certificates = certificates_[i];
-      if (all[i].random_order) estimate_remainder(certificates[1].local, *all[i].random_order);
       for (std::optional<ChanceBound>* bound : {&all[i].martingale, &all[i].random_order}) {
         for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row) {
           double& total = (*bound)->total[row];
@@ -237,6 +241,37 @@ private:
         }
       }
       bounds.targets[i].chance = std::move(all[i]);
+    }
+  }
+
+  /// T-75, narrow formats: what rounding the weights changes is known, and the roundings of other numbers are spread
+  /// evenly. The smaller one is kept.
+  void estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, Weights& weights,
+                                 std::vector<ChanceBounds>& all) const {
+    const std::optional<Network> narrowed = network_.narrowed(setting_.machine);
+    if (!narrowed) return;
+    const RoundedShadow rounded = rounded_constants_of(*narrowed, block_.given, block_.input_error, setting_, weights);
+    std::vector<std::vector<Seed>> seeds;
+    std::vector<Direction> directions;
+    std::vector<std::vector<double>> local;
+    for (const Target& target : targets) {
+      seeds.push_back(seeds_of(*narrowed, target));
+      directions.push_back(direction_of(*narrowed, rounded.shadow, seeds.back()));
+      local.push_back(
+          sweep(*narrowed, rounded.shadow, {&rounded.deviation, 1}, directions.back(), setting_).front().local);
+    }
+    std::vector<ChanceBounds> estimates =
+        chance_bounds(*narrowed, rounded.shadow, rounded.deviation, directions, local, {0.0, sigmas}, setting_);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const ChanceBound& estimate = *estimates[i].random_order;
+      for (std::size_t row = 0; row < estimate.total.size(); ++row) {
+        const Interval moved =
+            combined(*narrowed, rounded.shadow, seeds[i], row) - combined(network_, shadow_, seeds_[i], row);
+        const double total = (Magnitude(estimate.total[row]) + moved.magnitude()).value();
+        if (!(total < all[i].random_order->total[row])) continue;
+        all[i].random_order->total[row] = total;
+        all[i].random_order->remainder[row] = estimate.remainder[row];
+      }
     }
   }
 

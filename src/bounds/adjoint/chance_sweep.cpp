@@ -1,10 +1,15 @@
 #include "bounds/adjoint/chance_sweep.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <utility>
 
+#include "bounds/adjoint/linear.hpp"
 #include "bounds/adjoint/probabilistic.hpp"
+#include "bounds/adjoint/push.hpp"
+#include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/statistical.hpp"
 #include "bounds/adjoint/weights.hpp"
 
@@ -31,8 +36,8 @@ public:
       fixed_are_exact_ = fixed_are_exact_ && (network.varies(id) || any_order.radii[id].element.empty());
   }
 
-  /// One bound a model, in the order of ChanceFactors.
-  std::vector<ChanceBound> bounds_of(const Direction& direction) const {
+  /// One bound a model, in the order of ChanceFactors. `local`: the worst case of local errors.
+  std::vector<ChanceBound> bounds_of(const Direction& direction, const std::vector<double>& local) {
     std::vector<std::vector<double>> adjoints;
     const std::vector<Certificate> certificates = sweep(network_, shadow_, rests_, direction, setting_, &adjoints);
     const std::vector<TermPattern> patterns = patterns_behind(adjoints);
@@ -46,6 +51,7 @@ public:
         const bool applies = patterns[row] == TermPattern::none;
         bound.total[row] = applies ? total.value() : std::numeric_limits<double>::infinity();
       }
+      if (models_[m].roundings == estimate_roundings) estimate_remainder_of(models_[m], direction, local, bound);
       bounds.push_back(std::move(bound));
     }
     return bounds;
@@ -64,17 +70,28 @@ private:
     RoundingNode rounding{shadow_.view_of(node), {}, {}, any_order_.added[id], shadow_.error[id]};
     for (const ValueId input : node.inputs) rounding.operand_radii.emplace_back(any_order_.radii[input].element);
     rounding.moved = moved(id);
+    const Setting setting = setting_at(static_cast<std::size_t>(&node - network_.nodes().data()));
     if (is_plain_sum(rounding.view)) {
-      rounding.sums = sums_of(rounding, setting_);
+      rounding.sums = sums_of(rounding, setting);
       patterns_[id] = patterns_of(rounding, columns_behind(node));
     }
     for (std::size_t m = 0; m < models_.size(); ++m) {
       Model& model = models_[m];
-      NodeChance chance = model.roundings(rounding, setting_);
+      NodeChance chance = model.roundings(rounding, setting);
       rests_[m].added[id] = std::move(chance.rest);
       if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
     }
+  }
+
+  /// Narrow roundings that are nodes of their own are made there.
+  Setting setting_at(std::size_t node) const {
+    Setting setting = setting_;
+    const NarrowSteps& steps = network_.steps();
+    if (steps.rounding.empty()) return setting;
+    setting.machine.input = setting.machine.accumulator;
+    if (steps.keeps[node]) setting.machine.output = setting.machine.accumulator;
+    return setting;
   }
 
   /// Of a product with a constant matrix, packed before; null: there is none.
@@ -99,6 +116,88 @@ private:
       alike.push_back(
           setting_.rules->elements_alike(row_of(id, shadow_.values[id].values, row), row_of(id, amplitudes, row)));
     return alike;
+  }
+
+  /// By the share that chance has of the worst case and, where that leaves much, at radii by random directions.
+  void estimate_remainder_of(const Model& model, const Direction& direction, const std::vector<double>& local,
+                             ChanceBound& estimate) {
+    const std::vector<double> shares = shares_of_radii(local, estimate);
+    estimate_remainder(shares, estimate);
+    const auto is_large = [&](std::size_t row) {
+      const bool applies = estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
+      return applies && !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
+    };
+    bool any = false;
+    for (std::size_t row = 0; row < shares.size(); ++row) any = any || is_large(row);
+    if (!any) return;
+    if (!shrunk_) shrunk_ = within(estimated_radii(model));
+    const Certificate known = sweep(network_, shadow_, {&*shrunk_, 1}, direction, setting_).front();
+    for (std::size_t row = 0; row < shares.size(); ++row) {
+      if (!is_large(row) || !(known.remainder[row] < estimate.remainder[row])) continue;
+      estimate.total[row] -= estimate.remainder[row] - known.remainder[row];
+      estimate.remainder[row] = known.remainder[row];
+    }
+  }
+
+  /// Six root mean squares of what coin flips of these amplitudes move values, over 16 tosses.
+  std::vector<std::vector<double>> estimated_radii(const Model& model) const {
+    constexpr int tosses = 16;
+    constexpr double radius = 6.0;
+    std::vector<std::vector<double>> squares(network_.size());
+    std::mt19937_64 coins(1);
+    for (int toss = 0; toss < tosses; ++toss) {
+      std::vector<std::vector<double>> moved(network_.size());
+      for (const ValueId id : network_.flat().graph.inputs) toss_coins(id, any_order_.added[id], coins, moved[id]);
+      for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
+        const Node& node = network_.nodes()[index];
+        if (!network_.varies(node.output)) continue;
+        std::vector<std::span<const double>> operands;
+        for (const ValueId id : node.inputs) operands.emplace_back(moved[id]);
+        moved[node.output] =
+            pushed(shadow_.view_of(node), any_order_.slopes[index], operands, 1, Jacobian::as_stored, setting_).values;
+        toss_coins(node.output, model.amplitudes[node.output], coins, moved[node.output]);
+      }
+      for (ValueId id = 0; id < network_.size(); ++id) {
+        squares[id].resize(moved[id].size());
+        for (std::size_t i = 0; i < moved[id].size(); ++i) squares[id][i] += moved[id][i] * moved[id][i];
+      }
+    }
+    for (std::vector<double>& of_value : squares)
+      for (double& sum : of_value) sum = radius * std::sqrt(sum / tosses);
+    return squares;
+  }
+
+  void toss_coins(ValueId id, const std::vector<double>& amplitudes, std::mt19937_64& coins,
+                  std::vector<double>& moved) const {
+    if (amplitudes.empty()) return;
+    moved.resize(shadow_.values[id].size(), 0.0);
+    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += coins() % 2 == 0 ? amplitudes[i] : -amplitudes[i];
+  }
+
+  bool reads_inexact_constants(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return !network_.varies(id) && !any_order_.radii[id].element.empty(); });
+  }
+
+  /// Remainders at these radii, and the slopes that they belong to. What constants are off stays.
+  Deviation within(const std::vector<std::vector<double>>& radii) const {
+    Deviation shrunk = any_order_;
+    for (ValueId id = 0; id < network_.size(); ++id) {
+      std::vector<double>& element = shrunk.radii[id].element;
+      for (std::size_t i = 0; network_.varies(id) && i < element.size(); ++i)
+        element[i] = std::min(element[i], radii[id].empty() ? 0.0 : radii[id][i]);
+    }
+    for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
+      const Node& node = network_.nodes()[index];
+      if (!network_.varies(node.output) || shrunk.remainder[node.output].empty()) continue;
+      if (reads_inexact_constants(node)) continue;
+      std::vector<Radii> operands;
+      for (const ValueId id : node.inputs) operands.emplace_back(shrunk.radii[id].element);
+      Linearised linear = linearise(shadow_.view_of(node), operands, shadow_.error[node.output], setting_);
+      shrunk.remainder[node.output] = std::move(linear.remainder);
+      shrunk.slopes[index] = std::move(linear.slopes);
+    }
+    return shrunk;
   }
 
   Magnitude squares_of(const Model& model, const std::vector<std::vector<double>>& adjoints, std::size_t row) const {
@@ -138,27 +237,37 @@ private:
   std::vector<Model> models_;
   std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
+  std::optional<Deviation> shrunk_;                 ///< at radii that chance gives, once it is needed
 };
 
 }  // namespace
 
-void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate) {
+std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate) {
   constexpr double slack = 3.0;
+  std::vector<double> shares(local.size(), 1.0);
   for (std::size_t row = 0; row < estimate.spread.size(); ++row) {
     const double share = slack * estimate.spread[row] / local[row];
-    if (!(share < 1.0) || !std::isfinite(estimate.total[row])) continue;
-    estimate.total[row] -= (1.0 - share) * estimate.remainder[row];
-    estimate.remainder[row] *= share;
+    if (share < 1.0 && std::isfinite(estimate.total[row])) shares[row] = share;
+  }
+  return shares;
+}
+
+void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate) {
+  for (std::size_t row = 0; row < shares.size(); ++row) {
+    if (!(shares[row] < 1.0)) continue;
+    estimate.total[row] -= (1.0 - shares[row]) * estimate.remainder[row];
+    estimate.remainder[row] *= shares[row];
   }
 }
 
 std::vector<ChanceBounds> chance_bounds(const Network& network, const Shadow& shadow, const Deviation& any_order,
-                                        std::span<const Direction> directions, const ChanceFactors& factors,
+                                        std::span<const Direction> directions,
+                                        std::span<const std::vector<double>> local, const ChanceFactors& factors,
                                         const Setting& setting) {
-  const ChanceSweep chance(network, shadow, any_order, factors, setting);
+  ChanceSweep chance(network, shadow, any_order, factors, setting);
   std::vector<ChanceBounds> all;
-  for (const Direction& direction : directions) {
-    std::vector<ChanceBound> of_models = chance.bounds_of(direction);
+  for (std::size_t i = 0; i < directions.size(); ++i) {
+    std::vector<ChanceBound> of_models = chance.bounds_of(directions[i], local[i]);
     ChanceBounds bounds;
     if (factors.random_order > 0.0) bounds.random_order = std::move(of_models.back());
     if (factors.martingale > 0.0) bounds.martingale = std::move(of_models.front());

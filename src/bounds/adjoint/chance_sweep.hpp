@@ -25,20 +25,26 @@ struct ChanceBound {
   std::vector<TermPattern> patterns;  ///< of sums that the target depends on
 };
 
-/// Takes radii, in the remainder of an estimate, for no more than three times the share of the worst case that it has
-/// in local errors. Shapes:    `local` of any order, one entry a sample Source:    docs/theory.md T-75
-void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate);
+/// By how much radii are taken for smaller in the remainder of an estimate: three times the share of the worst case
+/// that it has in local errors, or 1. Shapes:    `local` of any order, one entry a sample Source:    docs/theory.md
+/// T-75
+std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate);
+
+/// Takes these shares of the remainder of an estimate.
+/// Source:    docs/theory.md T-75
+void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate);
 
 struct ChanceBounds {
   std::optional<ChanceBound> martingale, random_order;
 };
 
 /// Any run against the shadow. The rounding errors of the model add up by their squares; all else is charged as T-71
-/// has it.
-/// Shapes:    one entry a direction
+/// has it, but for remainders of estimates.
+/// Shapes:    one entry a direction; `local`: what local errors make up of the worst case, one entry a sample
 /// Source:    docs/theory.md T-74, T-75
 std::vector<ChanceBounds> chance_bounds(const Network& network, const Shadow& shadow, const Deviation& any_order,
-                                        std::span<const Direction> directions, const ChanceFactors& factors,
+                                        std::span<const Direction> directions,
+                                        std::span<const std::vector<double>> local, const ChanceFactors& factors,
                                         const Setting& setting);
 
 }  // namespace driftbound::bounds

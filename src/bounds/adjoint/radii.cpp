@@ -74,6 +74,7 @@ public:
         refinement_(refinement),
         centres_(centres),
         known_(known),
+        takes_chords_(refinement != nullptr || (centres != nullptr && centres->takes_chords())),
         radii_by_adjoints_(network, shadow, setting) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
@@ -107,6 +108,8 @@ public:
     if (visit_plain(index, {view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms, in_order}))
       return;
     Linearised linear = linearise(view, radii, own, setting_);
+    if (std::holds_alternative<op::Relu>(node.op) && !linear.remainder.empty())
+      take_chords(view, radii[0], linear.slopes[0], linear.remainder);
 
     std::vector<double> moved = propagate(view, radii, own, setting_);
     add_to(moved, own);  // of every run before it rounds
@@ -167,9 +170,18 @@ private:
     const ValueId output = node.view.node->output;
     result_.slopes[index] = {std::move(relu->slopes)};
     if (relu->moved.empty()) return true;
+    if (!relu->remainder.empty()) take_chords(node.view, node.radii[0], result_.slopes[index][0], relu->remainder);
     result_.remainder[output] = std::move(relu->remainder);
     set_radii(output, std::move(relu->moved), norms_of(node.view, Magnitude(1.0), {}));
     return true;
+  }
+
+  /// Relu bends less against a chord (T-65), which costs a sweep of its own: only where remainders weigh much.
+  void take_chords(const NodeView& view, Radii radii, std::vector<double>& slopes,
+                   std::vector<double>& remainder) const {
+    if (!takes_chords_) return;
+    setting_.rules->rows.relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
+                                     remainder.size());
   }
 
   /// T-72 for the operands of a function of one element whose remainders weigh most.
@@ -287,6 +299,7 @@ private:
   const Refinement* refinement_;
   CentreMaker* centres_;
   const std::vector<std::vector<double>>* known_;
+  const bool takes_chords_;
   AdjointRadii radii_by_adjoints_;
   Deviation result_;
 };

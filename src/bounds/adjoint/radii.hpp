@@ -39,6 +39,8 @@ public:
   virtual bool make(std::size_t node, Deviation& known) = 0;
   /// What the node's own roundings in a run follow; factors of products are read already.
   virtual const Setting& rounding_setting(std::size_t node) const = 0;
+  /// Whether kinks within reach take a chord for their slope (T-65).
+  virtual bool takes_chords() const = 0;
 };
 
 /// Radii by elements and by norms, in the order of the graph; with a refinement, those that matter by adjoints too.

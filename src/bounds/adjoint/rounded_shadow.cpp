@@ -1,15 +1,22 @@
 #include "bounds/adjoint/rounded_shadow.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "bounds/adjoint/norms.hpp"
+#include "bounds/adjoint/recursion.hpp"
 #include "bounds/centre.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
 
 namespace driftbound::bounds {
 namespace {
+
+/// Radii that may settle a rounding: how far its boundary is at least, in radii, and how many a row and node.
+constexpr double least_part = 0.7;
+constexpr std::size_t most_settled = 16;
 
 bool is_zero(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
@@ -21,20 +28,27 @@ Setting without_storing(Setting setting) {
   return setting;
 }
 
+/// Which roundings to a narrow format the centre makes: all, or those of values that do not depend on the inputs, where
+/// others are local errors of a run.
+enum class Made { all, of_constants };
+
 class RoundedCentres : public CentreMaker {
 public:
-  RoundedCentres(const Network& network, const Setting& setting, Shadow& shadow)
-      : network_(network),
+  RoundedCentres(Made made, const Network& network, const Setting& setting, Shadow& shadow)
+      : made_(made),
+        network_(network),
         setting_(setting),
         keeping_(without_storing(setting)),
         rules_(setting.rules->narrow),
         shadow_(shadow),
+        radii_by_adjoints_(network, shadow, setting),
         ambiguous_(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1, 0) {}
 
   bool make(std::size_t index, Deviation& known) override {
     const Node& node = network_.nodes()[index];
     if (network_.steps().rounding[index]) {
-      round(index, known);
+      const bool is_made = made_ == Made::all || !network_.varies(node.output);
+      is_made ? round(index, known) : pass_on(index, known);
       return true;
     }
     Centre centre = centre_of_node(shadow_.view_of(node), network_.shape(node.output), setting_);
@@ -47,10 +61,54 @@ public:
     return network_.steps().keeps[index] ? keeping_ : setting_;
   }
 
+  bool takes_chords() const override { return made_ == Made::all; }
+
   std::vector<std::int64_t> ambiguous() && { return std::move(ambiguous_); }
 
 private:
+  /// Operands whose radius reaches one boundary, where a smaller radius may settle which side they are on: the farthest
+  /// from theirs first.
+  std::vector<RowElement> worth_settling(ValueId operand, const std::vector<double>& radii,
+                                         const NarrowRounding& rounding) const {
+    const Tensor<double>& x = shadow_.values[operand];
+    const std::size_t rows = static_cast<std::size_t>(network_.rows(operand)), size = x.size() / rows;
+    std::vector<RowElement> chosen;
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<std::pair<double, std::size_t>> open;
+      for (std::size_t i = 0; i < size; ++i) {
+        const double value = x.values[row * size + i], radius = radii[row * size + i];
+        const Hull hull = rules_.hull_rounded(value, radius, rounding);
+        if (hull.lower == hull.upper || !std::isfinite(hull.lower) || !std::isfinite(hull.upper)) continue;
+        const double part = std::abs(value - (0.5 * hull.lower + 0.5 * hull.upper)) / radius;
+        if (part >= least_part) open.emplace_back(part, i);
+      }
+      std::sort(open.begin(), open.end(), std::greater<>());
+      for (std::size_t k = 0; k < std::min(open.size(), most_settled); ++k)
+        chosen.push_back({static_cast<std::int64_t>(row), open[k].second});
+    }
+    return chosen;
+  }
+
+  /// T-72 for roundings: what is not ambiguous is known exactly.
+  void settle(ValueId operand, const NarrowRounding& rounding, Deviation& known) {
+    ValueRadii& radii = known.radii[operand];
+    if (!network_.varies(operand) || radii.element.empty()) return;
+    const std::vector<RowElement> chosen = worth_settling(operand, radii.element, rounding);
+    if (chosen.empty()) return;
+    const std::vector<double> refined = radii_by_adjoints_(known, operand, chosen);
+    const std::int64_t rows = network_.rows(operand);
+    const std::size_t size = radii.element.size() / static_cast<std::size_t>(rows);
+    for (std::size_t k = 0; k < chosen.size(); ++k) {
+      double& element = radii.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
+      element = setting_.rules->trajectory.refined_radius(element, refined[k]);
+    }
+    const std::vector<double> norms = row_norms(radii.element, rows, setting_.rules->norms);
+    for (std::size_t row = 0; row < norms.size(); ++row)
+      radii.norm[row] = setting_.rules->trajectory.norm_of_row(norms[row], radii.norm[row]);
+  }
+
   void round(std::size_t index, Deviation& known) {
+    settle(network_.nodes()[index].inputs[0], *network_.steps().rounding[index], known);
     const Node& node = network_.nodes()[index];
     const NarrowRounding& rounding = *network_.steps().rounding[index];
     const ValueId operand = node.inputs[0];
@@ -79,6 +137,27 @@ private:
     known.slopes[index] = {std::move(slope)};
   }
 
+  /// The centre stays as it is, and the rounding is an error of the run.
+  void pass_on(std::size_t index, Deviation& known) {
+    const Node& node = network_.nodes()[index];
+    const NarrowRounding& rounding = *network_.steps().rounding[index];
+    const ValueId operand = node.inputs[0];
+    const Tensor<double>& x = shadow_.values[operand];
+    const std::vector<double>& radii = known.radii[operand].element;
+    std::vector<double> radius(x.size()), added(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Magnitude off(radii.empty() ? 0.0 : radii[i]);
+      const Magnitude error = rules_.largest_rounding((Magnitude(x.values[i]) + off).value(), rounding);
+      added[i] = error.value();
+      radius[i] = (off + error).value();
+    }
+    shadow_.values[node.output] = x;
+    known.slopes[index] = {std::vector<double>(x.size(), 1.0)};
+    std::vector<double> norm = norms_of(operand, known.radii[operand], radius, known.slopes[index][0], added);
+    known.radii[node.output] = {std::move(radius), std::move(norm)};
+    known.added[node.output] = std::move(added);
+  }
+
   std::vector<double> norms_of(ValueId operand, const ValueRadii& handed_on, const std::vector<double>& radius,
                                const std::vector<double>& slope, const std::vector<double>& remainder) const {
     const std::int64_t rows = network_.rows(operand);
@@ -92,11 +171,13 @@ private:
     return norms;
   }
 
+  const Made made_;
   const Network& network_;
   const Setting& setting_;
   const Setting keeping_;
   const NarrowRules& rules_;
   Shadow& shadow_;
+  AdjointRadii radii_by_adjoints_;
   std::vector<std::int64_t> ambiguous_;
 };
 
@@ -112,11 +193,8 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
   return sum;
 }
 
-}  // namespace
-
-RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
-                                const std::vector<std::vector<double>>& input_error, const Setting& setting,
-                                Weights& weights) {
+RoundedShadow follow(Made made, const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                     const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights) {
   RoundedShadow result{narrowed, {}, {}, {}};
   const Graph& graph = result.network.flat().graph;
   Shadow& shadow = result.shadow;
@@ -126,7 +204,7 @@ RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tenso
   for (ValueId id = 0; id < result.network.size(); ++id) {
     if (graph.is_constant(id)) shadow.values[id] = graph.value(id).constant.to_double();
   }
-  RoundedCentres centres(result.network, setting, shadow);
+  RoundedCentres centres(made, result.network, setting, shadow);
   result.deviation =
       deviation_of(Trajectory::any_order, result.network, shadow, input_error, setting, weights, nullptr, &centres);
   result.ambiguous = std::move(centres).ambiguous();
@@ -135,6 +213,20 @@ RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tenso
     result.deviation.conditions.insert("products read their operands rounded to nearest in " +
                                        std::string(machine.input->name) + ", all of them (A-07)");
   return result;
+}
+
+}  // namespace
+
+RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                                const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                                Weights& weights) {
+  return follow(Made::all, narrowed, inputs, input_error, setting, weights);
+}
+
+RoundedShadow rounded_constants_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                                   const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                                   Weights& weights) {
+  return follow(Made::of_constants, narrowed, inputs, input_error, setting, weights);
 }
 
 Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting) {

@@ -22,6 +22,13 @@ RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tenso
                                 const std::vector<std::vector<double>>& input_error, const Setting& setting,
                                 Weights& weights);
 
+/// The same where only what does not depend on the inputs is rounded: weights. Roundings of other numbers are local
+/// errors of a run, its `added`, and not `ambiguous`.
+/// Source:    docs/theory.md T-61, T-75
+RoundedShadow rounded_constants_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
+                                   const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                                   Weights& weights);
+
 /// An upper bound of |c.(run - rounded shadow)| for every row, c one element or the difference of two: by the adjoint,
 /// or by the radii where they are smaller. Source:    docs/theory.md T-60, T-76
 Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting);

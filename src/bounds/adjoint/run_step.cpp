@@ -320,16 +320,20 @@ public:
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
       rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
                  errors.remainder.data() + first, y.radius.data() + first, n);
+      if (errors.takes_chords)
+        rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+                          errors.remainder.data() + first, n);
       const Magnitude norm = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
       y.norm[row] = rules_.trajectory.norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
       y.exact[row] = rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])).value();
     }
   }
 
-  /// Slopes 0 and 1: nothing rounds.
+  /// Nothing rounds where slopes are 0 and 1.
   void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
                  RunAdjoint& share) const override {
     multiply_by_slopes(errors, rows, y, share);
+    if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
   }
 };

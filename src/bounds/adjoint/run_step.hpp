@@ -27,6 +27,7 @@ struct RunRows {
 /// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
+  bool takes_chords = false;  ///< set before: kinks within reach take a chord for their slope (T-65)
 };
 
 /// d of T-60 for some rows of a value, and for every row a bound of all of its defects.

@@ -67,6 +67,7 @@ public:
       for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
       RunRows& result = memory_.rows[of.output];
       result.resize(count_, walk_.sizes_[of.output]);
+      memory_.errors[node].takes_chords = !chosen_.empty();
       walk_.steps_[node]->forward(operands, result, memory_.errors[node], memory_.open, memory_.scratch);
     }
   }

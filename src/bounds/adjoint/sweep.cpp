@@ -1,5 +1,6 @@
 #include "bounds/adjoint/sweep.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -29,8 +30,9 @@ struct Adjoint {
 
 class Sweep {
 public:
-  Sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations, const Setting& setting,
-        std::vector<std::vector<double>>* kept)
+  /// Deviations of the same slopes.
+  Sweep(const Network& network, const Shadow& shadow, std::span<const Deviation* const> deviations,
+        const Setting& setting, std::vector<std::vector<double>>* kept)
       : network_(network),
         shadow_(shadow),
         deviations_(deviations),
@@ -55,12 +57,11 @@ public:
     const Node& node = network_.nodes()[index];
     if (!adjoints_[node.output].is_present()) return;
     charge(node.output, network_.flat().of_node[index]);
-    lose_other_slopes(index);
     std::vector<bool> wanted;
     for (const ValueId id : node.inputs) wanted.push_back(network_.varies(id));
     const NodeView view = shadow_.view_of(node);
     std::vector<Transposed> shares =
-        transposed(view, deviations_.front().slopes[index], adjoints_[node.output].d, wanted, setting_);
+        transposed(view, deviations_.front()->slopes[index], adjoints_[node.output].d, wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {
       if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), setting_.rules->rows);
     }
@@ -79,7 +80,7 @@ private:
   void charge(ValueId id, std::optional<std::size_t> layer) {
     const Adjoint& adjoint = adjoints_[id];
     for (std::size_t which = 0; which < deviations_.size(); ++which) {
-      const Deviation& deviation = deviations_[which];
+      const Deviation& deviation = *deviations_[which];
       Certificate& certificate = certificates_[which];
       for (std::size_t row = 0; row < certificate.total.size(); ++row) {
         const std::span<const double> d = row_of(id, adjoint.d, row);
@@ -91,14 +92,6 @@ private:
         add(certificate.remainder[row], remainder);
         if (layer) add(certificate.layers[*layer][row], local + remainder);
       }
-    }
-  }
-
-  /// A remainder is that of its own slopes: a deviation that takes others than the adjoint does has none.
-  void lose_other_slopes(std::size_t node) {
-    for (std::size_t which = 1; which < deviations_.size(); ++which) {
-      if (rules_.same_slopes(deviations_[which].slopes[node], deviations_.front().slopes[node])) continue;
-      for (double& total : certificates_[which].total) total = Magnitude::infinite().value();
     }
   }
 
@@ -120,13 +113,35 @@ private:
 
   const Network& network_;
   const Shadow& shadow_;
-  std::span<const Deviation> deviations_;
+  std::span<const Deviation* const> deviations_;
   const Setting& setting_;
   const TrajectoryRules& rules_;
   std::vector<Adjoint> adjoints_;
   std::vector<std::vector<double>>* kept_;
   std::vector<Certificate> certificates_;
 };
+
+bool have_same_slopes(const Deviation& a, const Deviation& b, const TrajectoryRules& rules) {
+  for (std::size_t node = 0; node < a.slopes.size(); ++node)
+    if (!rules.same_slopes(a.slopes[node], b.slopes[node])) return false;
+  return true;
+}
+
+/// A remainder is that of its own slopes: positions of deviations, together where one adjoint serves them.
+std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> deviations, const TrajectoryRules& rules) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t which = 0; which < deviations.size(); ++which) {
+    const auto alike = std::find_if(groups.begin(), groups.end(), [&](const std::vector<std::size_t>& group) {
+      return have_same_slopes(deviations[which], deviations[group.front()], rules);
+    });
+    if (alike != groups.end()) {
+      alike->push_back(which);
+    } else {
+      groups.push_back({which});
+    }
+  }
+  return groups;
+}
 
 }  // namespace
 
@@ -144,11 +159,18 @@ Direction direction_of(const Network& network, const Shadow& shadow, const std::
 
 std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,
                                const Direction& c, const Setting& setting, std::vector<std::vector<double>>* adjoints) {
-  Sweep sweep(network, shadow, deviations, setting, adjoints);
-  for (const auto& [value, tensor] : c) sweep.start(value, tensor);
-  for (std::size_t node = network.nodes().size(); node-- > 0;) sweep.pull_back(node);
-  for (const ValueId input : network.flat().graph.inputs) sweep.charge_input(input);
-  return std::move(sweep).result();
+  std::vector<Certificate> certificates(deviations.size());
+  for (std::vector<std::size_t>& alike : by_slopes(deviations, setting.rules->trajectory)) {
+    std::vector<const Deviation*> of_these;
+    for (const std::size_t which : alike) of_these.push_back(&deviations[which]);
+    Sweep sweep(network, shadow, of_these, setting, alike.front() == 0 ? adjoints : nullptr);
+    for (const auto& [value, tensor] : c) sweep.start(value, tensor);
+    for (std::size_t node = network.nodes().size(); node-- > 0;) sweep.pull_back(node);
+    for (const ValueId input : network.flat().graph.inputs) sweep.charge_input(input);
+    std::vector<Certificate> of_alike = std::move(sweep).result();
+    for (std::size_t i = 0; i < alike.size(); ++i) certificates[alike[i]] = std::move(of_alike[i]);
+  }
+  return certificates;
 }
 
 }  // namespace driftbound::bounds

@@ -28,9 +28,10 @@ struct Certificate {
   std::vector<std::vector<double>> layers;  ///< [node of the original graph][row]: |d|.(sigma + kappa)
 };
 
-/// One adjoint for several trajectories, with the slopes of the first; infinite for one whose slopes differ (its
-/// operands may leave a function's domain).
-/// Shapes:    one certificate a deviation; `adjoints` (where asked for) by value, empty where c does not depend on it
+/// One adjoint for all trajectories of the same slopes.
+/// Shapes:    one certificate a deviation; `adjoints` (where asked for) those of the first, by value, empty where c
+/// does
+///            not depend on it
 /// Guarantee: as the deviations
 /// Source:    docs/theory.md T-60, T-64
 std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,

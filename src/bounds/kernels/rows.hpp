@@ -86,6 +86,7 @@ struct RowKernels {
   void (*any_order)(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n);
   void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);
   ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);
+  bool (*relu_chords)(const double* x, const double* e, double* slopes, double* remainder, std::size_t n);
   void (*sum)(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n);
   void (*add)(double* sum, const double* more, std::size_t n);
   void (*add_constants)(double* y, double* error, const double* constants, std::size_t n);

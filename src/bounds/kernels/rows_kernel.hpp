@@ -203,6 +203,26 @@ ReluFlags relu_row(const double* x, const double* e, double* slopes, double* rem
   return flags;
 }
 
+/// Sizes at which (1 - s) e does not underflow.
+constexpr double least_for_chord = 0x1p-900, most_for_chord = 0x1p900;
+
+bool relu_chords_row(const double* x, const double* e, double* slopes, double* remainder, std::size_t n) {
+  Bits any = {};
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles value = load(x + i, count), radius = load(e + i, count);
+    const Bits is_open = (radius > magnitude(value)) & (radius >= least_for_chord) & (radius <= most_for_chord);
+    any |= is_open;
+    const Doubles chord = (radius + value) / (2.0 * radius), other = up(1.0 - chord);
+    const Doubles near = up((value > 0.0 ? other : chord) * radius);
+    const Doubles far = up(up((value > 0.0 ? chord : other) * radius) - magnitude(value));
+    store(slopes + i, is_open ? chord : load(slopes + i, count), count);
+    store(remainder + i, is_open ? larger(near, far) : load(remainder + i, count), count);
+  });
+  for (std::size_t j = 0; j < lanes; ++j)
+    if (any[j] != 0) return true;
+  return false;
+}
+
 void sum_row(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles of_shadow = load_or_zero(own, i, count);
@@ -290,11 +310,11 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-constexpr RowKernels row_kernels = {largest_row, weighted_sum_row, count_nonzero_row,  larger_operand_row,
-                                    up_to_row,   coarse_row,       coarse_squares_row, coarse_sides_row,
-                                    move_row,    any_order_row,    limit_row,          relu_row,
-                                    sum_row,     add_row,          add_constants_row,  outer_row,
-                                    scale_row,   smooth_row,       add_shares_row};
+constexpr RowKernels row_kernels = {
+    largest_row,        weighted_sum_row, count_nonzero_row, larger_operand_row, up_to_row, coarse_row,
+    coarse_squares_row, coarse_sides_row, move_row,          any_order_row,      limit_row, relu_row,
+    relu_chords_row,    sum_row,          add_row,           add_constants_row,  outer_row, scale_row,
+    smooth_row,         add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds
