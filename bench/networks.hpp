@@ -68,6 +68,11 @@ private:
     } else if (std::holds_alternative<op::Mul>(node.op)) {
       const Matrix<Real>& b = values_[node.inputs[1]];
       y = b.size() == 1 ? Matrix<Real>(x * b(0, 0)) : Matrix<Real>(b * x(0, 0));
+    } else if (const auto* elu = std::get_if<op::Elu>(&node.op)) {
+      const Real alpha = static_cast<Real>(elu->alpha);
+      y = (x.array() >= Real(0)).select(x.array(), alpha * (x.array().exp() - Real(1)));
+    } else if (std::holds_alternative<op::Squeeze>(node.op)) {
+      y = x;
     } else {
       throw std::invalid_argument("bench: no Eigen for " + std::string(name_of(node.op)));
     }

@@ -26,21 +26,32 @@ Open open_rows(std::span<const double> points, std::span<const PointSign> signs)
   return open;
 }
 
+/// Counts what a stage decides and how long it takes.
+class Timer {
+public:
+  Timer(SignStage stage, SignStatistics& statistics) : counts_(statistics.stages[static_cast<std::size_t>(stage)]) {}
+  void stop(std::span<const PointSign> signs) {
+    counts_.decided +=
+        std::count_if(signs.begin(), signs.end(), [](const PointSign& s) { return s.sign != Sign::undecided; });
+    counts_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+private:
+  SignStatistics::Stage& counts_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 /// Runs a stage over rows that are left, and counts what it decides and how long it takes.
 template <class Stage>
 void run(SignStage name, std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics,
          const Stage& stage) {
   const Open open = open_rows(points, out);
   if (open.rows.empty()) return;
-  const auto start = std::chrono::steady_clock::now();
+  Timer timer(name, statistics);
   std::vector<PointSign> signs(open.rows.size());
   stage(std::span<const double>(open.points), std::span<PointSign>(signs));
-  SignStatistics::Stage& counts = statistics.stages[static_cast<std::size_t>(name)];
-  for (std::size_t i = 0; i < signs.size(); ++i) {
-    out[open.rows[i]] = signs[i];
-    if (signs[i].sign != Sign::undecided) ++counts.decided;
-  }
-  counts.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (std::size_t i = 0; i < signs.size(); ++i) out[open.rows[i]] = signs[i];
+  timer.stop(signs);
 }
 
 void settle(PointSign& point, double value, double bound, SignStage stage) {
@@ -59,10 +70,20 @@ void evaluate_points(const PointStage& stage, std::span<const double> points, st
 }  // namespace
 
 Ladder::Ladder(const Graph& graph, const SignOptions& options)
-    : options_(options), point_stage_(PointStage::of(graph)), reference_stage_(graph) {}
+    : options_(options),
+      domain_stage_(DomainStage::of(graph, options.domain.value())),
+      point_stage_(PointStage::of(graph)),
+      reference_stage_(graph) {}
 
-void Ladder::decide(std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics) const {
-  std::fill(out.begin(), out.end(), PointSign{});
+void Ladder::decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
+                    SignStatistics& statistics) const {
+  if (are_many && domain_stage_ != nullptr) {
+    Timer timer(SignStage::float64_domain, statistics);
+    domain_stage_->decide(points, out);
+    timer.stop(out);
+  } else {
+    std::fill(out.begin(), out.end(), PointSign{});
+  }
   if (point_stage_ != nullptr)
     run(SignStage::float64_point, points, out, statistics,
         [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); });

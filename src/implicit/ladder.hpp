@@ -5,6 +5,7 @@
 
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/graph.hpp"
+#include "implicit/domain_stage.hpp"
 #include "implicit/point_stage.hpp"
 #include "implicit/reference_stage.hpp"
 
@@ -17,12 +18,14 @@ public:
   /// The graph, of one output element a sample, must outlive it.
   Ladder(const Graph& graph, const SignOptions& options);
 
-  /// Shapes:    `points` row by row, `out` one entry a row
-  void decide(std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics) const;
+  /// Shapes:    `points` row by row, `out` one entry a row; `are_many`: what costs much once pays for them
+  void decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
+              SignStatistics& statistics) const;
 
 private:
   const SignOptions& options_;
-  std::unique_ptr<const PointStage> point_stage_;  ///< may be null
+  std::unique_ptr<const DomainStage> domain_stage_;  ///< may be null
+  std::unique_ptr<const PointStage> point_stage_;    ///< may be null
   ReferenceStage reference_stage_;
 };
 

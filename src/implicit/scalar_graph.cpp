@@ -28,7 +28,9 @@ void require_element(const Graph& graph, const std::vector<Shape>& outputs, cons
 class Extension {
 public:
   explicit Extension(const Graph& graph)
-      : graph_(graph), batched_(batch_layout(graph).batched), outputs_(sample_output_shapes(graph)) {}
+      : graph_(graph), batched_(batch_layout(graph).batched), outputs_(sample_output_shapes(graph)) {
+    graph_.values[graph_.inputs.front()].type = ElementType::f64;
+  }
 
   ValueId element(const OutputElement& element, const std::string& name) {
     const std::vector<std::int64_t> rows = {batched_ ? 0 : 1, element_count(outputs_[element.output])};

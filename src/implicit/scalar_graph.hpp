@@ -10,7 +10,8 @@ namespace driftbound::implicit {
 ///            target does not exist, or the input holds no floats
 Target checked_target(const Graph& graph, const Target* target);
 
-/// The graph with target - iso as its one output, of one element a sample. What is added moves elements and subtracts.
+/// The graph with target - iso as its one output, of one element a sample, and an input that holds doubles. What is
+/// added moves elements and subtracts.
 Graph scalar_graph(const Graph& graph, const Target& target, double iso);
 
 }  // namespace driftbound::implicit

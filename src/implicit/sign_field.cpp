@@ -23,6 +23,8 @@ using implicit::PointView;
 /// Points that go through the ladder together.
 constexpr std::int64_t chunk = 4096;
 constexpr int least_bits = 106;
+/// From so many points on it pays to find bounds that hold for all of them.
+constexpr std::int64_t many_points = 8192;
 
 double largest_coordinate(const Graph& graph) {
   return format(float_format(graph.value(graph.inputs.front()).type).value()).largest;
@@ -84,22 +86,21 @@ public:
     if (rows < 0 || out.size() != static_cast<std::size_t>(rows))
       throw InvalidArgument("signs: " + std::to_string(rows) + " points, and room for " + std::to_string(out.size()) +
                             " signs");
+    const bool are_many = add_asked(rows) >= many_points;
+    const std::int64_t chunks = (rows + chunk - 1) / chunk;
     SignStatistics counts;
-    std::mutex mutex;
-    parallel_for((rows + chunk - 1) / chunk, options_.threads, [&](std::int64_t first, std::int64_t last) {
-      SignStatistics own;
-      std::vector<double> coordinates;
-      for (std::int64_t part = first; part < last; ++part) {
-        const std::int64_t begin = part * chunk;
-        const auto count = static_cast<std::size_t>(std::min(chunk, rows - begin));
-        coordinates.resize(count * dimension());
-        reader_.read(points, begin, count, coordinates.data());
-        decide(coordinates, out.subspan(static_cast<std::size_t>(begin), count), begin, own);
-      }
-      const std::lock_guard lock(mutex);
-      counts += own;
-    });
-    add(counts);
+    if (options_.threads == 1 || chunks <= 1) {
+      counts = signs_of_chunks(points, rows, 0, chunks, are_many, out);
+    } else {
+      std::mutex mutex;
+      parallel_for(chunks, options_.threads, [&](std::int64_t first, std::int64_t last) {
+        const SignStatistics own = signs_of_chunks(points, rows, first, last, are_many, out);
+        const std::lock_guard lock(mutex);
+        counts += own;
+      });
+    }
+    const std::lock_guard lock(mutex_);
+    total_ += counts;
     return counts;
   }
 
@@ -118,9 +119,40 @@ public:
   }
 
 private:
-  void decide(std::span<const double> points, std::span<PointSign> out, std::int64_t first,
+  template <class Real>
+  SignStatistics signs_of_chunks(const PointView<Real>& points, std::int64_t rows, std::int64_t first,
+                                 std::int64_t last, bool are_many, std::span<PointSign> out) const {
+    SignStatistics counts;
+    std::unique_ptr<std::vector<double>> coordinates = scratch();
+    for (std::int64_t part = first; part < last; ++part) {
+      const std::int64_t begin = part * chunk;
+      const auto count = static_cast<std::size_t>(std::min(chunk, rows - begin));
+      coordinates->resize(count * dimension());
+      reader_.read(points, begin, count, coordinates->data());
+      decide(*coordinates, are_many, out.subspan(static_cast<std::size_t>(begin), count), begin, counts);
+    }
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(coordinates));
+    return counts;
+  }
+
+  /// Points asked for so far, these included.
+  std::int64_t add_asked(std::int64_t rows) const {
+    const std::lock_guard lock(mutex_);
+    return asked_ += rows;
+  }
+
+  std::unique_ptr<std::vector<double>> scratch() const {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return std::make_unique<std::vector<double>>();
+    std::unique_ptr<std::vector<double>> taken = std::move(spare_.back());
+    spare_.pop_back();
+    return taken;
+  }
+
+  void decide(std::span<const double> points, bool are_many, std::span<PointSign> out, std::int64_t first,
               SignStatistics& statistics) const {
-    ladder_.decide(points, out, statistics);
+    ladder_.decide(points, are_many, out, statistics);
     for (std::size_t row = 0; row < out.size(); ++row) {
       if (out[row].sign == Sign::undecided)
         treat(out[row], points.subspan(row * dimension(), dimension()), first + static_cast<std::int64_t>(row));
@@ -165,11 +197,6 @@ private:
     }
   }
 
-  void add(const SignStatistics& counts) const {
-    const std::lock_guard lock(mutex_);
-    total_ += counts;
-  }
-
   Graph graph_;
   Target target_;
   implicit::PointReader reader_;
@@ -178,6 +205,8 @@ private:
   implicit::Ladder ladder_;
   mutable std::mutex mutex_;
   mutable SignStatistics total_;
+  mutable std::int64_t asked_ = 0;
+  mutable std::vector<std::unique_ptr<std::vector<double>>> spare_;  ///< memory of coordinates, kept from call to call
 };
 
 std::string_view name_of(Sign sign) {

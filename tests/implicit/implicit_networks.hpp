@@ -1,10 +1,7 @@
 #pragma once
 
-#include <array>
-#include <cmath>
-#include <cstdint>
+#include <algorithm>
 #include <filesystem>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,14 +55,6 @@ inline Graph octahedron(driftbound::ElementType type = driftbound::ElementType::
   return graph;
 }
 
-/// Points one after the other, uniform in [-1, 1].
-inline std::vector<double> uniform_points(std::size_t rows, std::size_t dimension, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::vector<double> points(rows * dimension);
-  for (double& x : points) x = std::ldexp(static_cast<double>(generator() >> 11U), -52) - 1.0;
-  return points;
-}
-
 /// The exact scalar at a point: the oracle's loops, over integers times powers of two or 400 digits.
 template <class Real>
 Real exact_scalar(const Graph& graph, const Target& target, double iso, std::span<const double> point) {
@@ -89,13 +78,6 @@ inline bool is_piecewise_linear(const Graph& graph) {
         !std::holds_alternative<driftbound::op::Relu>(node.op) && !std::holds_alternative<driftbound::op::Add>(node.op))
       return false;
   return true;
-}
-
-inline int sign_of(const oracle::Dyadic& x) {
-  return oracle::sign(x);
-}
-inline int sign_of(const oracle::Real400& x) {
-  return oracle::sign(x);
 }
 
 }  // namespace implicit_networks

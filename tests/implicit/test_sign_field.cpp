@@ -1,25 +1,24 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "allocations.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "implicit_networks.hpp"
 #include "support/approach.hpp"
+#include "support/sign_points.hpp"
 
 using namespace driftbound;
 using namespace implicit_networks;
 
 namespace {
 
-std::vector<PointSign> signs_of(const SignField& field, const std::vector<double>& points) {
-  std::vector<PointSign> signs(points.size() / field.dimension());
-  field.signs(points.data(), static_cast<std::int64_t>(signs.size()), static_cast<std::ptrdiff_t>(field.dimension()), 1,
-              signs);
-  return signs;
-}
+using sign_points::bisected;
+using sign_points::signs_of;
 
 template <class Real>
 void check_point(const SignField& field, std::span<const double> point, const PointSign& found) {
@@ -38,23 +37,6 @@ void check_points(const SignField& field, const std::vector<double>& points) {
     is_exact ? check_point<oracle::Dyadic>(field, point, signs[row])
              : check_point<oracle::Real400>(field, point, signs[row]);
   }
-}
-
-/// Next to the surface, as near as doubles go: bisected between points of different sign.
-std::vector<double> bisected_points(const SignField& field, std::size_t rows, std::uint64_t seed) {
-  std::vector<double> a = uniform_points(rows, field.dimension(), seed);
-  std::vector<double> b = uniform_points(rows, field.dimension(), seed + 1);
-  const std::vector<PointSign> of_a = signs_of(field, a);
-  for (int step = 0; step < 60; ++step) {
-    std::vector<double> middle(a.size());
-    for (std::size_t i = 0; i < a.size(); ++i) middle[i] = 0.5 * a[i] + 0.5 * b[i];
-    const std::vector<PointSign> signs = signs_of(field, middle);
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const std::size_t row = i / field.dimension();
-      (signs[row].sign == of_a[row].sign ? a : b)[i] = middle[i];
-    }
-  }
-  return a;
 }
 
 /// tanh(x) - tanh(x), by two outputs that are the same: a zero that no precision proves.
@@ -76,8 +58,8 @@ TEST_CASE("signs, values and bounds hold against exact arithmetic, also where po
        {"sphere_cut_sdf_relu", "torus_sdf_softplus", "siren", "mlp_2_10_10_2", "oscillator_d2_w16"}) {
     CAPTURE(name);
     const SignField field(bundled(name), scalar_of(name));
-    check_points(field, uniform_points(12, field.dimension(), 1));
-    check_points(field, bisected_points(field, 12, 2));
+    check_points(field, sign_points::uniform(12, field.dimension(), 1));
+    check_points(field, bisected(field, 12, 2));
   }
 }
 
@@ -141,7 +123,7 @@ TEST_CASE("what no precision decides is reported, refused or treated as asked, a
 TEST_CASE("points come in any stride, as float or double, by one thread or several") {
   const SignField field(bundled("mlp_2_10_10_2"), scalar_of("mlp_2_10_10_2"));
   const std::size_t rows = 9000;
-  std::vector<double> points = uniform_points(rows, 2, 5);
+  std::vector<double> points = sign_points::uniform(rows, 2, 5);
   for (double& x : points) x = static_cast<double>(static_cast<float>(x));
   const std::vector<PointSign> expected = signs_of(field, points);
 
@@ -235,4 +217,38 @@ TEST_CASE("nothing is certified where rounding is not to nearest") {
   CHECK_THROWS_AS(field.at(std::vector<double>{0.5, 0.5, 0.5}), UnsoundEnvironment);
   std::fesetround(FE_TONEAREST);
   CHECK(field.at(std::vector<double>{0.5, 0.5, 0.5}).sign == Sign::positive);
+}
+
+TEST_CASE("many points share one bound for the domain; those outside are decided all the same") {
+  SignOptions options;
+  options.domain = Box{{-0.5, -0.5, -0.5}, {0.5, 0.5, 0.5}};
+  const SignField field(bundled("torus_sdf_softplus"), options);
+  const std::vector<double> points = sign_points::uniform(8192, 3, 3);
+  const std::vector<PointSign> signs = signs_of(field, points);
+  double bound = 0.0;
+  std::size_t within = 0;
+  for (std::size_t row = 0; row < signs.size(); ++row) {
+    const bool inside = std::all_of(points.begin() + static_cast<std::ptrdiff_t>(3 * row),
+                                    points.begin() + static_cast<std::ptrdiff_t>(3 * row + 3),
+                                    [](double x) { return std::fabs(x) <= 0.5; });
+    CHECK((signs[row].stage == SignStage::float64_domain) == inside);
+    if (!inside) continue;
+    ++within;
+    bound = signs[row].bound;
+  }
+  CHECK(within > 800);
+  CHECK(bound < 1e-9);
+  for (std::size_t row = 0; row < 40; ++row)
+    check_point<oracle::Real400>(field, std::span(points).subspan(3 * row, 3), signs[row]);
+}
+
+TEST_CASE("points that the domain's bound decides take no memory") {
+  const SignField field(bundled("sphere_cut_sdf_relu"));
+  const std::vector<double> points = sign_points::uniform(20000, 3, 3);
+  std::vector<PointSign> signs(20000);
+  field.signs(points.data(), 20000, 3, 1, signs);
+  CHECK(field.statistics().stages[static_cast<std::size_t>(SignStage::float64_domain)].decided == 20000);
+  const std::size_t before = allocations();
+  field.signs(points.data(), 20000, 3, 1, signs);
+  CHECK(allocations() == before);
 }

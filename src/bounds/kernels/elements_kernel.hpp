@@ -12,7 +12,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Set: Doubles and Integers, vectors of Set::lanes elements.
+/// Set: Doubles and Integers, vectors of Set::lanes elements; and, where products are to be rounded together with the
+/// sums they go into, fma(a, b, c). Then the bits are others, and T-80 holds as well.
 template <class Set>
 struct Lanes {
   using D = typename Set::Doubles;
@@ -37,11 +38,20 @@ struct Lanes {
     return all;
   }
 
+  /// c + a b
+  static D add_product(D c, D a, D b) {
+    if constexpr (requires { Set::fma(a, b, c); }) {
+      return Set::fma(a, b, c);
+    } else {
+      return c + a * b;
+    }
+  }
+
   /// c0 + c1 x + c2 x^2 + ... by Horner's rule.
   static D polynomial(D, double c0) { return all(c0); }
   template <class... Rest>
   static D polynomial(D x, double c0, Rest... rest) {
-    return c0 + x * polynomial(x, rest...);
+    return add_product(all(c0), x, polynomial(x, rest...));
   }
 
   struct Exponential {
@@ -51,12 +61,12 @@ struct Lanes {
   static Exponential reduced_exp(D x) {
     constexpr double log2_e = 0x1.71547652b82fep+0, to_integer = 0x1.8p52;
     constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-    const D shifted = x * log2_e + to_integer;  // n in its last bits
+    const D shifted = add_product(all(to_integer), x, all(log2_e));  // n in its last bits
     const D n = shifted - to_integer;
-    const D r = (x - n * ln2_high) - n * ln2_low;
+    const D r = add_product(add_product(x, n, all(-ln2_high)), n, all(-ln2_low));
     const D tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
                               1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
-    return {from_bits((bits(shifted) + std::int64_t{1023}) << 52), r + r * r * tail};
+    return {from_bits((bits(shifted) + std::int64_t{1023}) << 52), add_product(r, r * r, tail)};
   }
 
   static D exp(D x) {
@@ -66,14 +76,14 @@ struct Lanes {
 
   static D expm1(D x) {
     const Exponential e = reduced_exp(x);
-    return e.scale * e.expm1 + (e.scale - 1.0);
+    return add_product(e.scale - 1.0, e.scale, e.expm1);
   }
 
   static D log1p(D x) {
     const D s = x / (2.0 + x), z = s * s, twice = 2.0 * s;
-    return twice + twice * z *
+    return add_product(twice, twice * z,
                        polynomial(z, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17,
-                                  1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31, 1.0 / 33);
+                                  1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31, 1.0 / 33));
   }
 
   static D tanh(D x) {
@@ -95,15 +105,16 @@ struct Lanes {
   static D sine(D x, std::int64_t more) {
     constexpr double two_over_pi = 0x1.45f306dc9c883p-1, to_integer = 0x1.8p52;
     constexpr double high = 0x1.921fb544p+0, middle = 0x1.0b4611a6p-34, low = 0x1.3198a2e037073p-69;
-    const D shifted = x * two_over_pi + to_integer;  // quarter turns in its last bits
+    const D shifted = add_product(all(to_integer), x, all(two_over_pi));  // quarter turns in its last bits
     const D n = shifted - to_integer;
-    const D r = ((x - n * high) - n * middle) - n * low, z = r * r;
-    const D sin = r + r * z *
-                          polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
-                                     1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000);
-    const D cos = (1.0 - 0.5 * z) + z * z *
-                                        polynomial(z, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800,
-                                                   1.0 / 479001600, -1.0 / 87178291200, 1.0 / 20922789888000);
+    const D r = add_product(add_product(add_product(x, n, all(-high)), n, all(-middle)), n, all(-low));
+    const D z = r * r;
+    const D sin = add_product(r, r * z,
+                              polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
+                                         1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000));
+    const D cos = add_product(1.0 - 0.5 * z, z * z,
+                              polynomial(z, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600,
+                                         -1.0 / 87178291200, 1.0 / 20922789888000));
     const I turns = bits(shifted) + more;
     const D value = (turns & std::int64_t{1}) != 0 ? cos : sin;
     return from_bits(bits(value) ^ ((turns & std::int64_t{2}) << 62));
@@ -116,6 +127,13 @@ struct Exp {
   template <class L, class D>
   static D at(D x) {
     return L::exp(x);
+  }
+};
+struct Expm1 {
+  static constexpr double lowest = -708.0, highest = 709.0;
+  template <class L, class D>
+  static D at(D x) {
+    return L::expm1(x);
   }
 };
 struct Tanh {

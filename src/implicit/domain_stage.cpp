@@ -1,0 +1,58 @@
+#include "implicit/domain_stage.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace driftbound::implicit {
+
+std::unique_ptr<const DomainStage> DomainStage::of(const Graph& graph, const Box& domain) {
+  std::unique_ptr<const PackedNetwork> network = PackedNetwork::of(graph);
+  if (network == nullptr) return nullptr;
+  return std::unique_ptr<const DomainStage>(new DomainStage(graph, domain, std::move(network)));
+}
+
+DomainStage::DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network)
+    : graph_(graph), domain_(domain), network_(std::move(network)) {}
+
+double DomainStage::bound() const {
+  std::call_once(is_bounded_,
+                 [&] { bound_ = forward_error_bound(graph_, PackedNetwork::arithmetic(), domain_).error.value(); });
+  return bound_;
+}
+
+bool DomainStage::is_inside(std::span<const double> point) const {
+  bool inside = true;
+  for (std::size_t c = 0; c < point.size(); ++c)
+    inside = inside && domain_.lower[c] <= point[c] && point[c] <= domain_.upper[c];
+  return inside;
+}
+
+void DomainStage::decide(std::span<const double> points, std::span<PointSign> out) const {
+  const double bound = this->bound();
+  const std::size_t dimension = network_->dimension();
+  std::unique_ptr<PackedNetwork::Workspace> workspace = network_->workspace();
+  std::array<double, block_rows> values{};
+  for (std::size_t first = 0; first < out.size(); first += block_rows) {
+    const std::size_t count = std::min(block_rows, out.size() - first);
+    network_->evaluate(points.subspan(first * dimension, count * dimension), *workspace,
+                       std::span(values).first(count));
+    for (std::size_t row = 0; row < count; ++row) {
+      const double value = values[row];
+      PointSign& sign = out[first + row];
+      sign = {Sign::undecided, SignStage::none, 53, value, bound};
+      const bool inside = is_inside(points.subspan((first + row) * dimension, dimension));
+      if (inside && std::fabs(value) > bound) {
+        sign.sign = value > 0.0 ? Sign::positive : Sign::negative;
+        sign.stage = SignStage::float64_domain;
+      } else if (!inside || !std::isfinite(value)) {
+        sign.bound = std::numeric_limits<double>::infinity();
+      }
+    }
+  }
+  network_->give_back(std::move(workspace));
+}
+
+}  // namespace driftbound::implicit

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "driftbound/bounds/box.hpp"
+#include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/model/graph.hpp"
+#include "implicit/packed_network.hpp"
+
+namespace driftbound::implicit {
+
+/// Signs from float64 with one bound for a whole box. Thread-safe when const.
+/// Guarantee: proven
+/// Source:    docs/theory.md T-110, T-111
+class DomainStage {
+public:
+  /// Null where PackedNetwork::of() is. The graph must outlive it.
+  static std::unique_ptr<const DomainStage> of(const Graph& graph, const Box& domain);
+
+  /// Shapes:    `points` row by row, `out` one entry a row, whose earlier contents are lost
+  void decide(std::span<const double> points, std::span<PointSign> out) const;
+
+  /// Of |value - f| everywhere in the box; found when it is first asked for.
+  double bound() const;
+
+private:
+  DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network);
+
+  bool is_inside(std::span<const double> point) const;
+
+  const Graph& graph_;
+  Box domain_;
+  std::unique_ptr<const PackedNetwork> network_;
+  mutable std::once_flag is_bounded_;
+  mutable double bound_ = 0.0;
+};
+
+}  // namespace driftbound::implicit

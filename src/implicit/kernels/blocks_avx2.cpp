@@ -1,0 +1,41 @@
+#include <immintrin.h>
+
+#include "implicit/kernels/blocks_kernel.hpp"
+
+namespace driftbound::implicit {
+namespace {
+
+struct Doubles {
+  static constexpr std::size_t lanes = 4;
+  static constexpr std::size_t outputs = 4;  ///< of a tile, computed together
+  __m256d v;
+
+  static Doubles load(const double* p) { return {_mm256_loadu_pd(p)}; }
+  static Doubles all(double x) { return {_mm256_set1_pd(x)}; }
+  void store(double* p) const { _mm256_storeu_pd(p, v); }
+  friend Doubles add(Doubles x, Doubles y) { return {_mm256_add_pd(x.v, y.v)}; }
+  friend Doubles subtract(Doubles x, Doubles y) { return {_mm256_sub_pd(x.v, y.v)}; }
+  friend Doubles multiply(Doubles x, Doubles y) { return {_mm256_mul_pd(x.v, y.v)}; }
+  friend Doubles multiply_add(Doubles x, Doubles y, Doubles z) { return {_mm256_fmadd_pd(x.v, y.v, z.v)}; }
+  /// max(x, 0); the second operand where one is NaN, so that NaN stays
+  friend Doubles rectified_of(Doubles x) { return {_mm256_max_pd(_mm256_setzero_pd(), x.v)}; }
+  friend Doubles negative_of(Doubles x) { return {_mm256_min_pd(_mm256_setzero_pd(), x.v)}; }
+  /// y where x < 0, else x
+  friend Doubles where_negative(Doubles x, Doubles y) {
+    return {_mm256_blendv_pd(x.v, y.v, _mm256_cmp_pd(x.v, _mm256_setzero_pd(), _CMP_LT_OQ))};
+  }
+};
+
+struct Vectors {
+  static constexpr std::size_t lanes = 4;
+  typedef double Doubles __attribute__((vector_size(32)));
+  typedef std::int64_t Integers __attribute__((vector_size(32)));
+
+  static Doubles fma(Doubles a, Doubles b, Doubles c) { return _mm256_fmadd_pd(a, b, c); }
+};
+
+}  // namespace
+
+const BlockKernels blocks_avx2 = block_kernels<Doubles, Vectors>("avx2");
+
+}  // namespace driftbound::implicit

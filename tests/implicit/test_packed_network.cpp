@@ -1,0 +1,240 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "driftbound/bounds/box.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "implicit/packed_network.hpp"
+#include "implicit/scalar_graph.hpp"
+#include "implicit_networks.hpp"
+#include "support/approach.hpp"
+#include "support/real.hpp"
+#include "support/sign_points.hpp"
+
+using namespace driftbound;
+using namespace implicit_networks;
+using implicit::block_rows;
+using implicit::BlockKernels;
+using implicit::PackedNetwork;
+
+namespace {
+
+std::vector<double> values_of(const PackedNetwork& network, const std::vector<double>& points) {
+  std::vector<double> values(points.size() / network.dimension());
+  const auto workspace = network.workspace();
+  for (std::size_t first = 0; first < values.size(); first += block_rows) {
+    const std::size_t count = std::min(block_rows, values.size() - first);
+    network.evaluate(std::span(points).subspan(first * network.dimension(), count * network.dimension()), *workspace,
+                     std::span(values).subspan(first, count));
+  }
+  return values;
+}
+
+Box unit_box(std::size_t dimension) {
+  return {std::vector<double>(dimension, -1.0), std::vector<double>(dimension, 1.0)};
+}
+
+/// The largest error / bound of the network over the box.
+double approach(const Graph& graph, const std::vector<double>& points, const BlockKernels& kernels) {
+  const auto network = PackedNetwork::of(graph, kernels);
+  REQUIRE(network != nullptr);
+  const double bound =
+      forward_error_bound(graph, PackedNetwork::arithmetic(), unit_box(network->dimension())).error.value();
+  REQUIRE(std::isfinite(bound));
+  const std::vector<double> values = values_of(*network, points);
+  double largest = 0.0;
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    const auto exact = exact_scalar<oracle::Real400>(
+        graph, {}, 0.0, std::span(points).subspan(row * network->dimension(), network->dimension()));
+    const oracle::Real400 error = oracle::magnitude(exact - oracle::Real400(values[row]));
+    largest =
+        std::fmax(largest, bound == 0.0 && error == 0 ? 0.0 : (error / oracle::Real400(bound)).convert_to<double>());
+  }
+  return largest;
+}
+
+Tensor<float> random_tensor(Shape shape, double scale, std::mt19937_64& generator) {
+  std::normal_distribution<double> normal(0.0, scale);
+  Tensor<float> tensor(std::move(shape));
+  for (float& x : tensor.values) x = static_cast<float>(normal(generator));
+  return tensor;
+}
+
+/// One hidden layer of `width`, then `middle`, then a sum.
+template <class Middle>
+Graph small_network(std::int64_t width, std::uint64_t seed, const Middle& middle) {
+  std::mt19937_64 generator(seed);
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {3, ""}});
+  const auto constant = [&](const char* name, Shape shape, double scale) {
+    return graph.add_constant(name, StoredTensor::from(random_tensor(std::move(shape), scale, generator)));
+  };
+  const auto w = constant("w", {3, width}, 0.8), b = constant("b", {width}, 0.3), v = constant("v", {width, 1}, 0.5);
+  const auto hidden = graph.add_node("hidden", op::Gemm{}, {x, w, b});
+  const ValueId result = middle(graph, hidden, constant);
+  graph.outputs = {graph.add_node("sum", op::MatMul{}, {result, v})};
+  return graph;
+}
+
+template <class Op>
+auto function(Op op) {
+  return [op](Graph& graph, ValueId x, const auto&) { return graph.add_node("function", op, {x}); };
+}
+
+std::string name_of_kernels(const BlockKernels* kernels) {
+  return kernels->name;
+}
+
+}  // namespace
+
+TEST_CASE("functions of blocks, also fused, are within their bounds of MPFR, and approach them as far as they did") {
+  struct Case {
+    BlockKernels::Function BlockKernels::*f;
+    int (*exact)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
+    double units, absolute_units, range, recorded;
+  };
+  const auto sigmoid = [](mpfr_t y, mpfr_srcptr x, mpfr_rnd_t rounding) {
+    mpfr_neg(y, x, rounding);
+    mpfr_exp(y, y, rounding);
+    mpfr_add_ui(y, y, 1, rounding);
+    return mpfr_ui_div(y, 1, y, rounding);
+  };
+  const auto softplus = [](mpfr_t y, mpfr_srcptr x, mpfr_rnd_t rounding) {
+    mpfr_exp(y, x, rounding);
+    return mpfr_log1p(y, y, rounding);
+  };
+  const Case cases[] = {{&BlockKernels::exp, mpfr_exp, 2.0, 0.0, 30.0, 0.59},
+                        {&BlockKernels::expm1, mpfr_expm1, 8.0, 0.0, 30.0, 0.23},
+                        {&BlockKernels::tanh, mpfr_tanh, 6.0, 0.0, 10.0, 0.41},
+                        {&BlockKernels::sigmoid, sigmoid, 4.0, 0.0, 30.0, 0.55},
+                        {&BlockKernels::softplus, softplus, 9.0, 0.0, 30.0, 0.34},
+                        {&BlockKernels::sin, mpfr_sin, 0.0, 2.5, 100.0, 0.53},
+                        {&BlockKernels::cos, mpfr_cos, 0.0, 2.5, 100.0, 0.42}};
+  constexpr double w = 0x1p-53;
+  constexpr std::size_t n = 100 * block_rows;
+  for (const BlockKernels* kernels : implicit::usable_block_kernels())
+    for (const Case& one : cases) {
+      CAPTURE(name_of_kernels(kernels));
+      CAPTURE(one.range);
+      std::mt19937_64 generator(7);
+      std::vector<double> x(n), y(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double size = i % 3 == 0 ? one.range : std::ldexp(1.0, -static_cast<int>(generator() % 40));
+        x[i] = std::uniform_real_distribution<double>(-size, size)(generator);
+      }
+      REQUIRE((kernels->*one.f)(x.data(), y.data(), n));
+      double largest = 0.0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const Real exact = Real(x[i]).apply(one.exact);
+        const double error = abs(Real(y[i]) - exact).to_double(), size = abs(exact).to_double();
+        largest = std::fmax(largest, error / (one.units * w * size + one.absolute_units * w));
+      }
+      CHECK_APPROACH("T-80", largest, one.recorded);
+      x[5] = std::nan("");
+      CHECK_FALSE((kernels->*one.f)(x.data(), y.data(), n));
+    }
+}
+
+TEST_CASE("networks of rectifiers have the bits of the evaluator that adds up in the same order") {
+  for (const std::string& name : bundled_names()) {
+    const Graph graph = implicit::scalar_graph(bundled(name), scalar_of(name), 0.0);
+    if (!is_piecewise_linear(bundled(name))) continue;
+    CAPTURE(name);
+    for (const BlockKernels* kernels : implicit::usable_block_kernels()) {
+      const bool fused = kernels != &implicit::blocks_baseline;
+      const auto network = PackedNetwork::of(graph, *kernels);
+      REQUIRE(network != nullptr);
+      const std::vector<double> points = sign_points::uniform(70, 3, 11);
+      const Inputs inputs{{{"x", StoredTensor::from(Tensor<double>({70, 3}, points))}}};
+      const Trace trace =
+          cpu_evaluator(cpu_arithmetic("fp64", {SummationOrder::Kind::sequential, 0, fused})).run(graph, inputs);
+      CHECK(values_of(*network, points) == trace.layers.back().output.to_double().values);
+    }
+  }
+}
+
+TEST_CASE("every step is within the bound over the box, by every build, and approaches it as far as it did") {
+  std::vector<std::pair<double, Graph>> cases;
+  const auto add = [&](double recorded, std::int64_t width, const auto& middle) {
+    cases.emplace_back(recorded, small_network(width, 100 + cases.size(), middle));
+  };
+  add(0.021, 13, function(op::Relu{}));
+  add(0.037, 8, function(op::Tanh{}));
+  add(0.122, 3, function(op::Sigmoid{}));
+  add(0.0117, 17, function(op::Softplus{}));
+  add(0.066, 5, function(op::Sin{}));
+  add(0.053, 6, function(op::Cos{}));
+  add(0.091, 2, function(op::Exp{}));
+  add(0.016, 11, function(op::Elu{0.75}));
+  add(0.0258, 9, function(op::LeakyRelu{0.01}));
+  add(0.091, 10, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto shifted = graph.add_node("shifted", op::Add{}, {constant("c", {10}, 1.0), x});
+    const auto scaled = graph.add_node("scaled", op::Mul{}, {constant("d", {1}, 1.0), shifted});
+    return graph.add_node("lowered", op::Sub{}, {scaled, constant("e", {10}, 1.0)});
+  });
+  add(0.0037, 12, [](Graph& graph, ValueId x, const auto&) {
+    const auto y = graph.add_node("y", op::Relu{}, {x});
+    const auto sum = graph.add_node("sum of two", op::Add{}, {y, x});
+    const auto difference = graph.add_node("difference", op::Sub{}, {sum, y});
+    return graph.add_node("product", op::Mul{}, {difference, y});
+  });
+  add(0.06, 12, [](Graph& graph, ValueId x, const auto&) {
+    const auto last = graph.add_node("last", op::Slice{{5}, {12}, {1}, {1}}, {x});
+    const auto first = graph.add_node("first", op::Slice{{0}, {5}, {1}, {1}}, {x});
+    return graph.add_node("turned", op::Concat{1}, {last, first});
+  });
+  for (const BlockKernels* kernels : implicit::usable_block_kernels())
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      CAPTURE(name_of_kernels(kernels));
+      CAPTURE(i);
+      CHECK_APPROACH("T-111", approach(cases[i].second, sign_points::uniform(60, 3, i), *kernels), cases[i].first);
+    }
+}
+
+TEST_CASE("the bundled networks are packed, and within the bound over the box") {
+  for (const std::string name : {"siren", "torus_sdf_softplus", "mlp_2_10_10_2", "oscillator_d4_w16"}) {
+    CAPTURE(name);
+    const Graph graph = implicit::scalar_graph(bundled(name), scalar_of(name), 0.125);
+    CHECK(approach(graph, sign_points::uniform(5, graph.value(graph.inputs[0]).declared.back().extent == 2 ? 2 : 3, 1),
+                   implicit::fastest_block_kernels()) <= 1.0);
+  }
+}
+
+TEST_CASE("a number that is not finite on the way leaves no value, even where a rectifier hides it") {
+  for (const double huge : {1e300, -1e300}) {
+    Graph graph;
+    const auto x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {1, ""}});
+    const auto w = graph.add_constant("w", StoredTensor::from(Tensor<double>({1, 9}, std::vector(9, huge))));
+    const auto v = graph.add_constant("v", StoredTensor::from(Tensor<double>({9, 1}, std::vector(9, 1.0))));
+    const auto hidden = graph.add_node("hidden", op::MatMul{}, {x, w});
+    const auto larger = graph.add_node("larger", op::Mul{}, {hidden, hidden});
+    const auto lower = graph.add_node("lower", op::Mul{}, {larger, hidden});
+    const auto rectified = graph.add_node("rectified", op::Relu{}, {lower});
+    graph.outputs = {graph.add_node("sum", op::MatMul{}, {rectified, v})};
+    for (const BlockKernels* kernels : implicit::usable_block_kernels()) {
+      const auto network = PackedNetwork::of(graph, *kernels);
+      REQUIRE(network != nullptr);
+      const std::vector<double> values = values_of(*network, {1.0, 0.0, -1.0, 0x1p-1000});
+      CHECK(std::isnan(values[0]));
+      CHECK(values[1] == 0.0);
+      CHECK(std::isnan(values[2]));
+      CHECK(std::isfinite(values[3]));
+    }
+  }
+}
+
+TEST_CASE("what is no network of these steps is not packed") {
+  const auto packs = [](const auto& middle) { return PackedNetwork::of(small_network(4, 1, middle)) != nullptr; };
+  CHECK(packs(function(op::Relu{})));
+  CHECK_FALSE(packs(function(op::Erf{})));
+  CHECK_FALSE(packs(function(op::Softmax{})));
+  CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
+    return graph.add_node("scaled", op::Gemm{2.0, 1.0, false, false}, {x, constant("c", {4, 4}, 1.0)});
+  }));
+  CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
+    return graph.add_node("from a constant", op::Sub{}, {constant("c", {4}, 1.0), x});
+  }));
+}
