@@ -16,6 +16,7 @@
 #include "implicit_networks.hpp"
 #include "support/approach.hpp"
 #include "support/real.hpp"
+#include "support/small_networks.hpp"
 
 using namespace driftbound;
 using namespace implicit_networks;
@@ -336,6 +337,48 @@ TEST_CASE("on the bundled networks every change of sign of a fine grid belongs t
     CHECK(compared.matched == compared.computed);
     CHECK(compared.missed % 2 == 0);
   }
+}
+
+TEST_CASE("random networks of every op: certified signs change where zeros are, once each, and nowhere else") {
+  checks::Generator generator(5);
+  std::int64_t zeros = 0, complete = 0;
+  const int repetitions = 60 * test_multiplier();
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    checks::NetworkBuilder builder(generator, true);
+    std::string blocks;
+    for (int i = 0; i < 6; ++i) {
+      const std::vector<std::string>& all = checks::NetworkBuilder::blocks();
+      const std::string& block = i % 2 == 0 ? "gemm" : all[generator() % all.size()];
+      if (block == "attention" || block == "reshape") continue;
+      builder.add(block);
+      blocks += block + " ";
+    }
+    CAPTURE(blocks);
+    const Target target{{0, 0}, OutputElement{0, 1}};
+    SignOptions options;
+    options.max_bits = 512;
+    const SignField field(builder.finish(), target, options);
+    std::vector<double> a(4), b(4), t, points;
+    for (double& x : a) x = checks::uniform(generator, -4.0, 4.0);
+    for (double& x : b) x = checks::uniform(generator, -4.0, 4.0);
+    const SegmentZeros found = zeros_on_segment(field, a, b, {.most_pieces = 5000});
+    zeros += static_cast<std::int64_t>(found.zeros.size());
+    complete += found.is_complete() ? 1 : 0;
+    constexpr std::int64_t samples = 400;
+    for (std::int64_t i = 0; i <= samples; ++i) {
+      t.push_back(static_cast<double>(i) / static_cast<double>(samples));
+      for (std::size_t c = 0; c < a.size(); ++c) points.push_back(a[c] + t.back() * (b[c] - a[c]));
+    }
+    std::vector<PointSign> decided(samples + 1);
+    field.signs(points.data(), samples + 1, 4, 1, decided);
+    std::vector<double> signs;
+    for (const PointSign& sign : decided) signs.push_back(static_cast<double>(static_cast<int>(sign.sign)));
+    const SampledZeros compared = compare_with_sampled(found, t, signs);
+    CHECK(compared.spurious == 0);
+    if (found.is_complete()) CHECK(compared.missed % 2 == 0);
+  }
+  CHECK(zeros > repetitions / 4);
+  CHECK(complete > repetitions * 9 / 10);
 }
 
 TEST_CASE("threads, pieces of any number, shapes, several inputs and iso values") {
