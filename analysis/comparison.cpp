@@ -19,14 +19,28 @@ std::vector<BoundValues> all_values(const std::vector<BoundResult>& bounds) {
   return values;
 }
 
-std::optional<KappaSummary> summarise_kappa(std::vector<double>& kappa) {
-  if (kappa.empty()) return std::nullopt;
-  KappaSummary summary;
-  summary.median = median(kappa);
-  summary.p99 = quantile(kappa, 0.99);
-  summary.max = *std::max_element(kappa.begin(), kappa.end());
-  return summary;
-}
+/// Condition numbers.
+struct KappaValues {
+  SampledValues sampled;
+  double largest = 0.0;
+
+  void add(double kappa) {
+    sampled.add([&] { return kappa; });
+    if (!(kappa <= largest)) largest = std::isnan(kappa) ? std::numeric_limits<double>::infinity() : kappa;
+  }
+  void add(const std::vector<double>& kappas) {
+    for (const double kappa : kappas) add(kappa);
+  }
+  std::optional<KappaSummary> summary() {
+    std::vector<double>& values = sampled.values();
+    if (values.empty()) return std::nullopt;
+    KappaSummary summary;
+    summary.median = median(values);
+    summary.p99 = quantile(values, 0.99);
+    summary.max = largest;
+    return summary;
+  }
+};
 
 Status worse(Status a, Status b) {
   return std::max(a, b);
@@ -66,13 +80,13 @@ FormatId stored_format(const StoredTensor& tensor) {
 struct LayerState {
   LayerSummary summary;
   ScopeAccumulator local, accumulated;
-  std::vector<double> kappa;
+  KappaValues kappa;
 };
 
 struct OutputState {
   OutputSummary summary;
   ScopeAccumulator scope;
-  std::vector<double> kappa, conditions;
+  KappaValues kappa, conditions;
   BreakdownKeeper breakdown;
 
   void add_target(const std::vector<double>& computed, const std::vector<Ball>& exact, const TargetBounds& target,
@@ -82,7 +96,7 @@ struct OutputState {
     for (std::size_t sample = 0; sample < computed.size(); ++sample) {
       double sum = 0.0;
       for (const std::vector<double>& layer : target.condition->layers) sum += layer[sample];
-      conditions.push_back(sum);
+      conditions.add(sum);
     }
   }
 };
@@ -269,7 +283,7 @@ void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed
   layer.summary.fan_in = bounds.fan_in;
   layer.summary.gamma_n = bounds.gamma_n;
   if (bounds.ambiguous) layer.summary.ambiguous = layer.summary.ambiguous.value_or(0) + *bounds.ambiguous;
-  layer.kappa.insert(layer.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
+  layer.kappa.add(bounds.kappa.values);
   if (per_sample == 0) return;
   layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample);
   layer.accumulated.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
@@ -282,7 +296,7 @@ void Comparer::State::add_output(std::size_t output, const Tensor<double>& compu
   const std::size_t node = *graph.producer(graph.outputs[output]);
   const auto per_sample = static_cast<std::int64_t>(computed.size()) / samples;
   if (per_sample == 0) return;
-  state.kappa.insert(state.kappa.end(), bounds.kappa.values.begin(), bounds.kappa.values.end());
+  state.kappa.add(bounds.kappa.values);
   state.scope.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
                   per_sample);
 }
@@ -336,7 +350,7 @@ void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<dou
     }
     series.computed.push_back(value);
     series.exact.push_back(exact);
-    if (kappa_weight > 0.0) scalar_states[index].kappa.push_back(kappa_weight / std::abs(value));
+    if (kappa_weight > 0.0) scalar_states[index].kappa.add(kappa_weight / std::abs(value));
     for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
   }
   combined.insert(combined.end(), own.begin(), own.end());
@@ -417,7 +431,7 @@ Comparison Comparer::finish() {
   for (LayerState& layer : s.layers) {
     layer.summary.local = layer.local.finish();
     layer.summary.accumulated = layer.accumulated.finish();
-    layer.summary.kappa = summarise_kappa(layer.kappa);
+    layer.summary.kappa = layer.kappa.summary();
     layer.summary.non_finite = layer.summary.local.non_finite;
     layer.summary.status =
         worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
@@ -428,8 +442,8 @@ Comparison Comparer::finish() {
     for (OutputState& output : *states) {
       output.summary.scope = output.scope.finish();
       mark_smallest(output.summary.scope);
-      output.summary.kappa = summarise_kappa(output.kappa);
-      output.summary.condition = summarise_kappa(output.conditions);
+      output.summary.kappa = output.kappa.summary();
+      output.summary.condition = output.conditions.summary();
       output.summary.breakdown = output.breakdown.finish(s.graph);
       output.summary.status = status_of(output.summary.scope, s.threshold);
       s.result.verdict = worse(s.result.verdict, output.summary.status);

@@ -78,7 +78,7 @@ struct References {
 
 /// Whether a radius alone keeps a verdict open: the bound lies between the two ends of the error's enclosure.
 bool is_open(double computed, const Ball& exact, double bound) {
-  if (!exact.is_finite() || !(bound > 0.0) || !std::isfinite(bound) || !(4.0 * exact.radius.value() > bound))
+  if (!(4.0 * exact.radius.value() > bound) || !(bound > 0.0) || !std::isfinite(bound) || !exact.is_finite())
     return false;
   const Interval error = error_of(computed, exact);
   return error.lower() <= bound && !(error.upper() <= bound);

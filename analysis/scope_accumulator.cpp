@@ -1,7 +1,9 @@
 #include "analysis/scope_accumulator.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "driftbound/num/directed.hpp"
@@ -18,19 +20,44 @@ bool rounds_to(double x, double y, const Format& format) {
   return round_to(x, format, Rounding::nearest_even) == y;
 }
 
-/// At least |computed - mid| + radius: sums of two numbers lose no more than 2^-53 of what they come to.
-double upper_error_of(double computed, const Ball& exact) {
+/// computed - mid to nearest, and at least its magnitude with the radius.
+struct ErrorParts {
+  double to_nearest = 0.0, at_most = infinity;
+};
+
+/// Sums of two numbers lose no more than 2^-53 of what they come to. Not finite where the ball is not.
+ErrorParts error_parts(double computed, const Ball& exact) {
   const double value = computed - exact.hi, part = value - computed;
   const double rest = (computed - (value - part)) - (exact.hi + part);
   const double low = rest - exact.lo;
   const double sum = std::abs(value + low) + 0x1p-52 * std::abs(low) + exact.radius.value();
-  return sum == 0.0 ? 0.0 : sum * (1.0 + 0x1p-50) + 0x1p-1060;
+  return {std::abs(value + low), sum == 0.0 ? 0.0 : sum * (1.0 + 0x1p-50) + 0x1p-1060};
 }
 
 double utilisation_of(double error, double bound) {
   if (error == 0.0) return 0.0;
   return error / bound;
 }
+
+/// A little less, so that rounding a quotient does not matter.
+double nearly(double x) {
+  return x * (1.0 - 0x1p-40);
+}
+
+/// ulp() of finite numbers, without a call where the format is narrower than double.
+class UnitsInLastPlace {
+public:
+  explicit UnitsInLastPlace(const Format& format) : format_(format) {}
+  double operator()(double x) const {
+    if (format_.id == FormatId::fp64) return ulp(x, format_);
+    const std::uint64_t power = std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u;
+    return std::max(std::bit_cast<double>(power) * to_last_place_, format_.smallest_subnormal);
+  }
+
+private:
+  const Format& format_;
+  const double to_last_place_ = std::ldexp(1.0, 1 - format_.precision);
+};
 
 }  // namespace
 
@@ -45,6 +72,12 @@ double quantile(std::vector<double>& values, double p) {
 
 double median(std::vector<double>& values) {
   return quantile(values, 0.5);
+}
+
+void SampledValues::halve() {
+  for (std::size_t i = 0; 2 * i + 1 < values_.size(); ++i) values_[i] = values_[2 * i + 1];
+  values_.resize(values_.size() / 2);
+  stride_ *= 2;
 }
 
 void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
@@ -80,10 +113,9 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
 }
 
-/// The exact comparison is that of intervals; an upper bound of the error settles nearly all of them.
+/// Where an upper bound of the error does not settle it.
 void ScopeAccumulator::decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound) {
   const bool is_finite = bound < infinity;
-  if (element.at_most <= bound && is_finite) return;
   const Interval error = error_of(element.computed, exact);
   if (error.lower() > bound) {
     ++summary.violations;
@@ -98,36 +130,55 @@ void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::
   BoundSummary& summary = state.summary;
   const bool may_say_nothing = !values.description->not_applicable.empty();
   const bool is_measurement = summary.is_measurement();
-  state.bound_over_error.reserve(state.bound_over_error.size() + measured_.size());
+  double largest = summary.max_bound;
+  std::int64_t silent = 0;
   for (std::size_t at = 0; at < measured_.size(); ++at) {
     const Measured& element = measured_[at];
     const double bound = values.values[element.index];
     if (may_say_nothing && !(bound < infinity)) {
-      ++summary.without_statement;
+      ++silent;
       continue;
     }
-    ++summary.checked;
-    decide(summary, element, exact[element.index], bound);
-    summary.max_bound = std::max(summary.max_bound, bound);
-    const double utilisation = utilisation_of(element.error, bound);
-    summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
-    if (!is_measurement && bound > element.one_unit) summary.approach = std::max(summary.approach, utilisation);
-    if (!values.remainder.empty() && std::isfinite(bound)) {
-      const double share = bound > 0.0 ? values.remainder[element.index] / bound : 0.0;
-      summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
-    }
-    if (element.error > 0.0) state.bound_over_error.push_back(bound / element.error);
-    if (utilisation > state.worst_utilisation) {
-      state.worst_utilisation = utilisation;
-      state.worst.bound = bound;
-      state.new_worst = at;
-    }
+    if (!(element.at_most <= bound && bound < infinity)) decide(summary, element, exact[element.index], bound);
+    largest = largest < bound ? bound : largest;
+    const bool is_wide = !is_measurement && bound > element.one_unit;
+    // no quotient where it changes nothing
+    if (!(element.error <= bound * nearly(is_wide ? summary.approach : state.worst_utilisation)))
+      note_utilisation(state, at, bound);
+    if (element.error > 0.0) state.bound_over_error.add([&] { return bound / element.error; });
+  }
+  summary.max_bound = largest;
+  summary.without_statement += silent;
+  summary.checked += static_cast<std::int64_t>(measured_.size()) - silent;
+  if (!values.remainder.empty()) note_remainders(summary, values);
+}
+
+void ScopeAccumulator::note_remainders(BoundSummary& summary, const BoundValues& values) const {
+  for (const Measured& element : measured_) {
+    const double bound = values.values[element.index];
+    if (!std::isfinite(bound)) continue;
+    const double share = bound > 0.0 ? values.remainder[element.index] / bound : 0.0;
+    summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
+  }
+}
+
+void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, double bound) const {
+  const Measured& element = measured_[at];
+  BoundSummary& summary = state.summary;
+  const double utilisation = utilisation_of(element.error, bound);
+  summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
+  if (!summary.is_measurement() && bound > element.one_unit) summary.approach = std::max(summary.approach, utilisation);
+  if (utilisation > state.worst_utilisation) {
+    state.worst_utilisation = utilisation;
+    state.worst.bound = bound;
+    state.new_worst = at;
   }
 }
 
 void ScopeAccumulator::measure(std::span<const double> computed, std::span<const Ball> exact, std::int64_t first_sample,
                                std::int64_t per_sample) {
   const Format& output = format(output_format_);
+  const UnitsInLastPlace unit_at(output);
   measured_.clear();
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (!std::isfinite(computed[i])) {
@@ -135,12 +186,15 @@ void ScopeAccumulator::measure(std::span<const double> computed, std::span<const
       continue;
     }
     ++summary_.elements;
-    Measured element{i, computed[i], 0.0, infinity, ulp(computed[i], output)};
-    if (exact[i].is_finite()) {
-      element.error = approx_error_of(computed[i], exact[i]);
-      element.at_most = upper_error_of(computed[i], exact[i]);
+    Measured element{i, computed[i], 0.0, infinity, unit_at(computed[i])};
+    const ErrorParts parts = error_parts(computed[i], exact[i]);
+    const bool is_plain = parts.at_most < infinity;
+    if (is_plain || exact[i].is_finite()) {
+      element.error = is_plain ? parts.to_nearest : approx_error_of(computed[i], exact[i]);
+      element.at_most = is_plain ? parts.at_most : infinity;
       summary_.reference_radius = std::max(summary_.reference_radius, exact[i].radius.value());
-      summary_.max_ulps = std::max(summary_.max_ulps, element.error / ulp(exact[i].hi, output));
+      const double unit = unit_at(exact[i].hi);
+      if (element.error > summary_.max_ulps * unit) summary_.max_ulps = element.error / unit;
       sum_of_squares_ += element.error * element.error;
       if (element.error > summary_.max_error || !summary_.worst) {
         summary_.max_error = std::max(summary_.max_error, element.error);
@@ -190,7 +244,8 @@ ScopeSummary ScopeAccumulator::finish() {
   }
   double highest = -1.0;
   for (BoundState& state : bounds_) {
-    if (!state.bound_over_error.empty()) state.summary.median_bound_over_error = median(state.bound_over_error);
+    std::vector<double>& ratios = state.bound_over_error.values();
+    if (!ratios.empty()) state.summary.median_bound_over_error = median(ratios);
     if (state.summary.gives_verdict() && !state.summary.is_measurement() && state.worst_utilisation > highest) {
       highest = state.worst_utilisation;
       if (highest > 0.0) summary_.worst = state.worst;

@@ -18,6 +18,25 @@ struct BoundValues {
   std::span<const double> remainder;  ///< part of the values; may be empty
 };
 
+/// Numbers for a median: all of them, or beyond 2^16 those at every 2nd, 4th, ... place.
+class SampledValues {
+public:
+  template <class Number>
+  void add(const Number& number) {
+    if (++skipped_ < stride_) return;
+    skipped_ = 0;
+    values_.push_back(number());
+    if (values_.size() == most) halve();
+  }
+  std::vector<double>& values() { return values_; }
+
+private:
+  static constexpr std::size_t most = std::size_t{1} << 17;
+  void halve();
+  std::vector<double> values_;
+  std::size_t stride_ = 1, skipped_ = 0;
+};
+
 /// Sums up one tensor in one scope (local or accumulated) over blocks of samples.
 class ScopeAccumulator {
 public:
@@ -32,7 +51,7 @@ public:
 private:
   struct BoundState {
     BoundSummary summary;
-    std::vector<double> bound_over_error;
+    SampledValues bound_over_error;
     double worst_utilisation = -1.0;
     std::optional<std::size_t> new_worst;  ///< of the block, among its measured elements
     WorstCase worst;
@@ -49,6 +68,8 @@ private:
   void measure(std::span<const double> computed, std::span<const Ball> exact, std::int64_t first_sample,
                std::int64_t per_sample);
   void judge(BoundState& state, const BoundValues& bound, std::span<const Ball> exact);
+  void note_utilisation(BoundState& state, std::size_t at, double bound) const;
+  void note_remainders(BoundSummary& summary, const BoundValues& values) const;
   static void decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound);
   WorstCase worst_case(const Measured& element, std::span<const Ball> exact, std::int64_t first_sample,
                        std::int64_t per_sample) const;

@@ -4,11 +4,13 @@
 //   bounds/*     every bound alone
 #include "analysis/report.hpp"
 
+#include <filesystem>
 #include <string>
 
 #include "analysis/judge.hpp"
 #include "bench/networks.hpp"
 #include "bench/timing.hpp"
+#include "cli/keep_memory.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 
@@ -52,7 +54,9 @@ void bench_report(const std::string& name, const Graph& graph, std::int64_t samp
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
-  if (quick) return bench_report("oscillator_d2_w16", bench::bundled("oscillator_d2_w16"), 4, 1), 0;
+  cli::keep_memory();
+  const std::string argument = argc > 1 ? argv[1] : "";
+  if (argument == "--quick") return bench_report("oscillator_d2_w16", bench::bundled("oscillator_d2_w16"), 4, 1), 0;
+  if (!argument.empty()) return bench_report(std::filesystem::path(argument).stem(), load_model(argument), 1000, 3), 0;
   bench_report("resnet8x512", bench::residual_network(8, 512), 1000, 3);
 }

@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "cli/common.hpp"
+#include "cli/keep_memory.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 namespace {
 
@@ -58,16 +55,6 @@ int run_guarded(const cli::Verb& verb) {
   }
 }
 
-/// Every block of samples needs the memory of the one before: it is not given back in between.
-void keep_memory() {
-#ifdef __GLIBC__
-  constexpr int most = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, most);
-  mallopt(M_TRIM_THRESHOLD, most);
-  mallopt(M_TOP_PAD, 1 << 24);
-#endif
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,7 +81,7 @@ int main(int argc, char** argv) {
     return program.exit(error) == 0 ? cli::exit_ok : cli::exit_bad_input;
   }
   cli::catch_interrupts();
-  keep_memory();
+  cli::keep_memory();
   for (const auto& [name, verb] : verbs)
     if (program.got_subcommand(name)) return run_guarded(verb);
   return cli::exit_bad_input;

@@ -66,7 +66,8 @@ private:
 /// conditions, and the fan-ins of the products behind it.
 struct ValueState {
   Tensor<double> used;
-  std::vector<double> error;  ///< empty: all 0
+  const Tensor<double>* kept = nullptr;  ///< a constant: in place of the above
+  std::vector<double> error;             ///< empty: all 0
   std::set<std::string> conditions;
   std::set<std::size_t> products;  ///< nodes
 };
@@ -133,7 +134,7 @@ private:
                           "; read it with read_trace, which fits it to the graph");
     }
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      if (graph_.is_constant(id)) states_[id].used = graph_.value(id).constant.to_double();
+      if (graph_.is_constant(id)) states_[id].kept = &weights_.constant(graph_, id);
     }
     const Inputs used = used_inputs(graph_, trace_);
     std::vector<Shape> input_shapes;
@@ -172,7 +173,8 @@ private:
   NodeView view_of(const Node& node) const {
     NodeView view;
     view.node = &node;
-    for (const ValueId id : node.inputs) view.inputs.push_back(&states_[id].used);
+    for (const ValueId id : node.inputs)
+      view.inputs.push_back(states_[id].kept != nullptr ? states_[id].kept : &states_[id].used);
     view.output = &states_[node.output].used;
     return view;
   }
@@ -244,7 +246,7 @@ private:
     state.conditions.insert(local.conditions.begin(), local.conditions.end());
     if (!local.kappa.empty()) state.products.insert(index);
     const std::vector<double> own = local.best();
-    state.error = propagate(view, radii, own, setting_);
+    state.error = propagate(view, radii, own, setting_of(node));
     for (std::size_t i = 0; i < state.error.size(); ++i) {
       state.error[i] = setting_.rules->forward_error(state.error[i], own[i]);
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();

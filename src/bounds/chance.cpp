@@ -72,6 +72,20 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
   return any ? alike : std::vector<std::uint32_t>();
 }
 
+bool has_equals(std::span<const double> values) {
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  thread_local std::vector<std::uint32_t> first_at;
+  const std::size_t places = std::bit_ceil(2 * values.size() + 1);
+  first_at.assign(places, none);
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    std::size_t place = hash_of(values[i]) & (places - 1);
+    for (; first_at[place] != none; place = (place + 1) & (places - 1))
+      if (!(values[first_at[place]] < values[i] || values[first_at[place]] > values[i])) return true;
+    first_at[place] = i;
+  }
+  return false;
+}
+
 std::string refused_by(const Machine& machine) {
   if (machine.tensor_core) return "a matrix unit cuts what it adds off: its errors have a direction";
   if (!machine.to_nearest()) return "the accumulator does not round to nearest: its errors have a direction";

@@ -37,6 +37,9 @@ Magnitude weighted_squares(std::span<const double> d, std::span<const double> am
 /// Source:    docs/theory.md T-74
 std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
 
+/// Whether two of these numbers are the same, or one is no number.
+bool has_equals(std::span<const double> values);
+
 /// What T-74 takes for granted of rounding errors.
 inline constexpr const char* chance_condition =
     "the error of every rounding to nearest has mean 0 whatever the errors before it were, and orders of summation are "

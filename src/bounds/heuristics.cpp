@@ -15,9 +15,12 @@ Tensor<double> estimate_seed_gamma(std::span<const std::int64_t> fan_ins, double
                                    const Tensor<double>& y) {
   Magnitude factor;
   for (const std::int64_t n : fan_ins) factor += gamma(n, unit_roundoff);
+  constexpr double up = 1.0 + 0x1p-52, infinity = std::numeric_limits<double>::infinity();
+  const double f = factor.value() * up;
   Tensor<double> result = y;
   for (double& value : result.values) {
-    value = std::isfinite(value) ? (factor * Magnitude(value)).value() : std::numeric_limits<double>::infinity();
+    const double size = std::abs(value);
+    value = size < infinity ? f * size : infinity;
   }
   return result;
 }

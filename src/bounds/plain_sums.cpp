@@ -182,4 +182,39 @@ std::optional<ProductBounds> plain_product_bounds(const Product& product, const 
   return PlainSums(product, view, *coarse, sizes, setting).bounds();
 }
 
+std::optional<std::vector<double>> plain_propagation(const Product& product, const NodeView& view,
+                                                     std::span<const Radii> radii, const Setting& setting) {
+  const bool only_rows_move = !radii[0].empty() && radii[1].empty() && (radii.size() < 3 || radii[2].empty());
+  if (setting.weights == nullptr || !only_rows_move || !is_rows_times_matrix(product.plan)) return std::nullopt;
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
+  if (coarse == nullptr) return std::nullopt;
+  constexpr std::size_t rows_at_once = 32;
+  const RowKernels& rows = setting.rules->rows;
+  const std::size_t k = coarse->k, n = coarse->n, count = radii[0].size() / k;
+  const Magnitude alpha = Magnitude(product.alpha) * Magnitude(setting.rules->product_weight(1.0));
+  std::vector<double> moved(count * n);
+  std::vector<float> elements(rows_at_once * k), sums(rows_at_once * n);
+  std::vector<double> scales(rows_at_once);
+  for (std::size_t first = 0; first < count; first += rows_at_once) {
+    const std::size_t some = std::min(rows_at_once, count - first);
+    for (std::size_t r = 0; r < some; ++r) {
+      const double* e = radii[0].data() + (first + r) * k;
+      const std::optional<double> scale = coarse_scale(rows.largest(e, k));
+      if (!scale) return std::nullopt;
+      rows.coarse(e, *scale, elements.data() + r * k, k);
+      scales[r] = (Magnitude(1.0 / *scale) * alpha).value();
+    }
+    multiply_coarse(elements, some, *coarse, coarse->magnitudes, sums);
+    for (std::size_t r = 0; r < some; ++r) {
+      SumRow row;
+      row.is_moved = true;
+      row.moved = {sums.data() + r * n, scales[r], coarse->magnitudes.column_scales.data()};
+      row.norms = coarse->norms.data();
+      row.radius = infinity;
+      rows.move(row, moved.data() + (first + r) * n, n);
+    }
+  }
+  return moved;
+}
+
 }  // namespace driftbound::bounds

@@ -12,4 +12,10 @@ namespace driftbound::bounds {
 /// Source:    docs/theory.md T-10, T-11, T-19, T-68, T-69, T-74 by T-81
 std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
+/// propagate_product_node() for rows that move under one constant matrix, in single precision rounded up; empty for
+/// other operands, or where a row cannot be scaled.
+/// Source:    docs/theory.md T-40 by T-81
+std::optional<std::vector<double>> plain_propagation(const Product& product, const NodeView& view,
+                                                     std::span<const Radii> radii, const Setting& setting);
+
 }  // namespace driftbound::bounds

@@ -447,6 +447,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
 
 std::vector<double> propagate_product_node(const Product& product, const NodeView& view, std::span<const Radii> radii,
                                            const Setting& setting) {
+  if (std::optional<std::vector<double>> quick = plain_propagation(product, view, radii, setting))
+    return std::move(*quick);
   const ProductPlan& plan = product.plan;
   const Rules& rules = *setting.rules;
   const auto weights = [&](std::size_t slot) {

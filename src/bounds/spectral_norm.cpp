@@ -12,8 +12,9 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr int squarings = 4;
-constexpr double unit = 0x1p-53;
-constexpr double smallest = std::numeric_limits<double>::denorm_min();
+constexpr double unit = 0x1p-53, coarse_unit = 0x1p-24;
+constexpr double smallest = std::numeric_limits<double>::denorm_min(), coarse_smallest = 0x1p-149;
+constexpr std::int64_t worth_single_precision = 384;
 
 /// A matrix X in double within `error`, in the Frobenius norm, of a symmetric matrix Y without negative eigenvalues.
 struct Near {
@@ -74,7 +75,8 @@ int exponent_of(double x) {
 }
 
 /// a b for a row-major a of [n, m] and n columns of b, whose strides are given.
-std::vector<double> square_product(const Tensor<double>& a, std::int64_t b_row, std::int64_t b_col, int threads) {
+template <class Number>
+std::vector<Number> square_product(const Tensor<Number>& a, std::int64_t b_row, std::int64_t b_col, int threads) {
   ProductPlan plan;
   plan.m = plan.n = a.shape[0];
   plan.k = a.shape[1];
@@ -83,13 +85,51 @@ std::vector<double> square_product(const Tensor<double>& a, std::int64_t b_row, 
   plan.a_col = 1;
   plan.b_row = b_row;
   plan.b_col = b_col;
-  PackedMatrices<double> packed;
+  PackedMatrices<Number> packed;
   pack_missing(plan, a, packed);
   return multiply(plan, a, packed, fused_chain, threads);
 }
 
+/// A matrix in single precision, and how far it is from the one in double in the Frobenius norm.
+struct Coarse {
+  Tensor<float> x;
+  Magnitude error, size;  ///< size: of x, in the same norm
+};
+
+Coarse coarse_copy(const Tensor<double>& w, Magnitude norm) {
+  Coarse copy{Tensor<float>(w.shape), {}, norm};
+  bool is_exact = true;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    copy.x.values[i] = static_cast<float>(w.values[i]);
+    is_exact = is_exact && static_cast<double>(copy.x.values[i]) == w.values[i];
+  }
+  if (is_exact) return copy;
+  copy.error =
+      Magnitude(coarse_unit) * norm + sqrt_up(count(w.shape[0]) * count(w.shape[1])) * Magnitude(coarse_smallest);
+  copy.size = norm + copy.error;
+  return copy;
+}
+
+/// What sums of m products in single precision are off, in a matrix of n columns.
+Magnitude coarse_rounding(Magnitude size, std::int64_t m, std::int64_t n) {
+  return count(m) * Magnitude(coarse_unit) * size * size + count(m) * count(n) * count(n) * Magnitude(coarse_smallest);
+}
+
+Tensor<double> in_double(const std::vector<float>& x, std::int64_t n) {
+  return Tensor<double>({n, n}, std::vector<double>(x.begin(), x.end()));
+}
+
+Near coarse_gram(const Tensor<double>& w, Magnitude norm, int threads) {
+  const std::int64_t n = w.shape[0], m = w.shape[1];
+  const Coarse copy = coarse_copy(w, norm);
+  const Magnitude e = copy.error;
+  return {in_double(square_product(copy.x, 1, m, threads), n),
+          coarse_rounding(copy.size, m, n) + Magnitude(2.0) * copy.size * e + e * e};
+}
+
 Near gram(const Tensor<double>& w, Magnitude norm, int threads) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
+  if (n >= worth_single_precision) return coarse_gram(w, norm, threads);
   const Magnitude underflow = count(m) * count(n) * count(n) * Magnitude(smallest);
   return {Tensor<double>({n, n}, square_product(w, 1, m, threads)),
           count(m) * Magnitude(unit) * norm * norm + underflow};
@@ -101,8 +141,18 @@ Magnitude direct_norm(const Near& near, Magnitude frobenius) {
   return std::min(frobenius + near.error, by_rows);
 }
 
+Near squared_coarsely(const Near& near, int threads) {
+  const std::int64_t n = near.x.shape[0];
+  const Magnitude frobenius = frobenius_up(near.x.values);
+  const Coarse copy = coarse_copy(near.x, frobenius);
+  const Magnitude e = near.error + copy.error;
+  return {in_double(square_product(copy.x, n, 1, threads), n),
+          coarse_rounding(copy.size, n, n) + Magnitude(2.0) * direct_norm(near, frobenius) * e + e * e};
+}
+
 Near squared(const Near& near, int threads) {
   const std::int64_t n = near.x.shape[0];
+  if (n >= worth_single_precision) return squared_coarsely(near, threads);
   const Magnitude frobenius = frobenius_up(near.x.values), e = near.error;
   const Magnitude rounding = count(n) * Magnitude(unit) * frobenius * frobenius;
   const Magnitude underflow = count(n) * count(n) * count(n) * Magnitude(smallest);
@@ -111,7 +161,9 @@ Near squared(const Near& near, int threads) {
 }
 
 Near scaled(Near near, int exponent) {
-  for (double& x : near.x.values) x = std::ldexp(x, exponent);
+  const double factor = std::ldexp(1.0, exponent);
+  const bool is_number = factor > 0x1p-1000 && factor < 0x1p1000;
+  for (double& x : near.x.values) x = is_number ? x * factor : std::ldexp(x, exponent);
   near.error = scaled_up(near.error, exponent) + count(near.x.shape[0]) * Magnitude(smallest);
   return near;
 }

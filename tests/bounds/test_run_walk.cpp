@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "bounds/adjoint/block_bounds.hpp"
+#include "bounds/row_kernels.hpp"
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
+#include "support/two_ways.hpp"
 
 // Any run by loops over rows (T-88).
 
@@ -17,36 +19,10 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// One block of a network, with and without the loops over rows.
-struct TwoWays {
-  bounds::Certificate by_rows, in_full;
-
-  TwoWays(const Graph& graph, const Tensor<double>& x, double radius, std::int64_t refined_radii = 32) {
-    const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
-    const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
-    const bounds::Network network(graph, {x.shape}, x.shape.front());
-    Inputs inputs;
-    inputs.tensors.emplace_back("x", StoredTensor::from(x));
-    const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
-    std::vector<Tensor<double>> layers;
-    for (const LayerTrace& layer : trace.layers) layers.push_back(layer.output.to_double());
-    bounds::RecordedBlock block;
-    for (const Tensor<double>& layer : layers) block.layers.push_back(&layer);
-    block.given = block.used = {x};
-    block.input_error = {std::vector<double>(x.size(), radius)};
-    const std::vector<Target> targets = {{{0, 1}, OutputElement{0, 0}}};
-    bounds::Weights weights;
-    const auto certificate = [&](bool with_this_run) {
-      bounds::AdjointQuestion question;
-      question.this_run = with_this_run;
-      question.declared_order = question.rounded = false;
-      question.refined_radii = refined_radii;
-      return bounds::block_bounds(network, block, targets, question, setting, weights).targets[0].any_order;
-    };
-    by_rows = certificate(false);
-    in_full = certificate(true);
-  }
-};
+void check_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t row = 0; row < a.size(); ++row) CHECK(a[row] == doctest::Approx(b[row]).epsilon(tolerance));
+}
 
 double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
   double sum = 0.0;
@@ -79,14 +55,55 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
       for (const double radius : {0.0, 1e-6, 1e-3}) {
         CAPTURE(radius);
         const TwoWays ways(graph, network_inputs(1.0, false, generator), radius);
-        for (std::size_t row = 0; row < ways.in_full.total.size(); ++row) {
-          CHECK(ways.by_rows.total[row] == doctest::Approx(ways.in_full.total[row]).epsilon(0.01));
-          CHECK(ways.by_rows.local[row] == doctest::Approx(ways.in_full.local[row]).epsilon(0.01));
-          CHECK(sum_of(ways.by_rows.layers, row) == doctest::Approx(sum_of(ways.in_full.layers, row)).epsilon(0.01));
+        const bounds::Certificate &any = ways.by_rows.any_order, &any_in_full = ways.in_full.any_order;
+        check_near(any.total, any_in_full.total, 0.01);
+        check_near(any.local, any_in_full.local, 0.01);
+        for (std::size_t row = 0; row < any.total.size(); ++row)
+          CHECK(sum_of(any.layers, row) == doctest::Approx(sum_of(any_in_full.layers, row)).epsilon(0.01));
+        check_near(ways.by_rows.declared_order.total, ways.in_full.declared_order.total, 0.01);
+        check_near(ways.by_rows.declared_order.local, ways.in_full.declared_order.local, 0.01);
+        check_near(ways.by_rows.chance.martingale->total, ways.in_full.chance.martingale->total, 0.03);
+        check_near(ways.by_rows.chance.random_order->total, ways.in_full.chance.random_order->total, 0.03);
+        CHECK(ways.by_rows.chance.martingale->patterns == ways.in_full.chance.martingale->patterns);
+        for (std::size_t layer = 0; layer < any.layers.size(); ++layer) {
+          check_near(ways.by_rows.condition->layers[layer], ways.in_full.condition->layers[layer],
+                     1e-3 + 40.0 * radius);
+          check_near(ways.by_rows.attribution->layers[layer], ways.in_full.attribution->layers[layer], 1e-6);
         }
+        check_near(ways.by_rows.this_run, ways.in_full.this_run, 0.01);
       }
     }
   }
+}
+
+TEST_CASE("loops over rows that say too little of roundings left to chance are noticed (T-74, T-75)") {
+  Generator generator(76);
+  const Graph graph = network_of_rows("relu", generator);
+  const Tensor<double> x = network_inputs(1.0, false, generator);
+  static const bounds::RowKernels* fastest = &bounds::fastest_row_kernels();
+  bounds::Rules amplitudes, estimates, squares;
+  amplitudes.rows.chances = [](const bounds::SumRow& row, const bounds::RowFormat& format, const double* added,
+                               const bounds::RowChances& result, std::size_t n) {
+    fastest->chances(row, format, added, result, n);
+    for (std::size_t i = 0; i < n; ++i) result.amplitudes[i] *= 0.5;
+  };
+  estimates.rows.chances = [](const bounds::SumRow& row, const bounds::RowFormat& format, const double* added,
+                              const bounds::RowChances& result, std::size_t n) {
+    fastest->chances(row, format, added, result, n);
+    for (std::size_t i = 0; i < n; ++i) result.estimates[i] *= 0.5;
+  };
+  squares.rows.weighted_squares = [](const double* d, const double* a, std::size_t n) {
+    return 0.5 * fastest->weighted_squares(d, a, n);
+  };
+  const TwoWays of_amplitudes(graph, x, 0.0, 0, amplitudes), of_estimates(graph, x, 0.0, 0, estimates),
+      of_squares(graph, x, 0.0, 0, squares);
+  const auto is_less = [](const TwoWays& ways, auto which) {
+    return (ways.by_rows.chance.*which)->total[0] < 0.95 * (ways.in_full.chance.*which)->total[0];
+  };
+  CHECK(is_less(of_amplitudes, &bounds::ChanceBounds::martingale));
+  CHECK(is_less(of_estimates, &bounds::ChanceBounds::random_order));
+  CHECK(is_less(of_squares, &bounds::ChanceBounds::martingale));
+  CHECK(is_less(of_squares, &bounds::ChanceBounds::random_order));
 }
 
 TEST_CASE("rows with large remainders are refined, as many radii as may be, and the bound only falls (T-72)") {
@@ -95,8 +112,9 @@ TEST_CASE("rows with large remainders are refined, as many radii as may be, and 
   for (int repetition = 0; repetition < 10 * test_multiplier(); ++repetition) {
     const Graph graph = network_of_rows("relu", generator);
     const Tensor<double> x = network_inputs(1.0, false, generator);
-    const bounds::Certificate none = TwoWays(graph, x, 0.1, 0).by_rows, few = TwoWays(graph, x, 0.1, 2).by_rows,
-                              all = TwoWays(graph, x, 0.1, 1000).by_rows;
+    const bounds::Certificate none = TwoWays(graph, x, 0.1, 0).by_rows.any_order,
+                              few = TwoWays(graph, x, 0.1, 2).by_rows.any_order,
+                              all = TwoWays(graph, x, 0.1, 1000).by_rows.any_order;
     for (std::size_t row = 0; row < none.total.size(); ++row) {
       CHECK(few.total[row] <= none.total[row]);
       CHECK(all.total[row] <= few.total[row] * (1.0 + 1e-12));

@@ -3,8 +3,10 @@
 #include <span>
 #include <vector>
 
+#include "bounds/row_kernels.hpp"
 #include "sabotage/faults.hpp"
 #include "support/chance_checks.hpp"
+#include "support/two_ways.hpp"
 
 // Faults in the bounds that leave rounding errors to chance (T-74).
 
@@ -17,10 +19,34 @@ std::int64_t squares(const Rules& rules) {
   return check_squares(rules, 2000, 745).violations;
 }
 
+std::int64_t by_rows(const Rules& rules) {
+  return check_chance_by_rows(rules, 3, 746).violations;
+}
+
+const bounds::RowKernels& sound() {
+  return bounds::fastest_row_kernels();
+}
+
 }  // namespace
 
 std::vector<BoundFault> chance_faults() {
   return {
+      {"amplitudes of a row of sums halve",
+       [](Rules& r) {
+         r.rows.chances = [](const bounds::SumRow& row, const bounds::RowFormat& format, const double* added,
+                             const bounds::RowChances& result, std::size_t n) {
+           sound().chances(row, format, added, result, n);
+           for (std::size_t i = 0; i < n; ++i) result.amplitudes[i] *= 0.5;
+         };
+       },
+       by_rows},
+      {"half of the squares of a row are forgotten",
+       [](Rules& r) {
+         r.rows.weighted_squares = [](const double* d, const double* a, std::size_t n) {
+           return sound().weighted_squares(d, a, n / 2);
+         };
+       },
+       by_rows},
       {"lambda halves",
        [](Rules& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * bounds::tail_factor(p, n); }; },
        check_tails},

@@ -58,7 +58,9 @@ public:
     std::vector<std::vector<bounds::Seed>> seeds;
     for (std::int64_t element = 0; element < network_.shape(output).back(); ++element)
       seeds.push_back({{output, element, 1.0}});
-    found_ = walk->run(network_, {x}, {std::vector<double>(x.size(), radius)}, seeds, refined_radii, setting_);
+    bounds::RunQuestion question;
+    question.refined_radii = refined_radii;
+    found_ = walk->run(network_, {x}, {std::vector<double>(x.size(), radius)}, seeds, question, setting_);
   }
 
   bool is_known() const { return found_.has_value(); }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bounds/adjoint/condition.hpp"
+#include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
@@ -390,31 +391,103 @@ std::vector<double> RecordedBlock::largest_values() const {
   return largest;
 }
 
+namespace {
+
+/// Whether something is rounded to a narrow format, for a rounded shadow.
+bool has_narrow_steps(const Network& network, const Machine& machine) {
+  const bool has_casts = std::any_of(network.nodes().begin(), network.nodes().end(),
+                                     [](const Node& node) { return std::holds_alternative<op::Cast>(node.op); });
+  if (is_plain(machine) && machine.accumulator->id == FormatId::fp32 && !has_casts) return false;
+  return network.narrowed(machine).has_value();
+}
+
+/// Bounds of one block by loops over rows, and in full for rows where those leave something open.
+class QuickBlock {
+public:
+  QuickBlock(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+             const AdjointQuestion& question, const Setting& setting, Weights& weights)
+      : network_(network),
+        block_(block),
+        targets_(targets),
+        question_(question),
+        setting_(setting),
+        weights_(weights) {}
+
+  /// Empty where something has no loops over rows.
+  std::optional<BlockBounds> run() {
+    if (question_.rounded && has_narrow_steps(network_, setting_.machine)) return std::nullopt;
+    BlockBounds bounds;
+    bounds.targets.resize(targets_.size());
+    if (question_.this_run && !add_this_run(bounds)) return std::nullopt;
+    const bool of_runs = question_.follows_any_order() || question_.declared_order || question_.conditioned > 0 ||
+                         question_.attributed > 0;
+    if (of_runs && !add_runs(bounds)) return std::nullopt;
+    return bounds;
+  }
+
+private:
+  bool add_this_run(BlockBounds& bounds) {
+    std::optional<RowBounds> quick = row_bounds(network_, block_, targets_, setting_, weights_);
+    AdjointQuestion alone;
+    alone.any_order = alone.declared_order = alone.rounded = false;
+    if (!quick || !close(alone, *quick)) return false;
+    bounds.this_run = std::move(quick->bounds.this_run);
+    bounds.is_sketched = std::move(quick->bounds.is_sketched);
+    bounds.this_run_theorem = quick->bounds.this_run_theorem;
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+      bounds.targets[i].this_run = std::move(quick->bounds.targets[i].this_run);
+    return true;
+  }
+
+  bool add_runs(BlockBounds& bounds) {
+    std::optional<RowBounds> quick = any_run_bounds(network_, block_, targets_, question_, setting_, weights_);
+    AdjointQuestion of_runs = question_;
+    of_runs.this_run = of_runs.rounded = false;
+    of_runs.attributed = 0;
+    if (!quick || !close(of_runs, *quick)) return false;
+    bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
+    bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      quick->bounds.targets[i].this_run = std::move(bounds.targets[i].this_run);
+      bounds.targets[i] = std::move(quick->bounds.targets[i]);
+    }
+    return true;
+  }
+
+  /// Rows that are open in full; false where that takes the whole block, or is not known well either.
+  bool close(AdjointQuestion question, RowBounds& quick) const {
+    if (quick.open.empty()) return true;
+    const auto rows = static_cast<std::int64_t>(quick.open.size());
+    const auto part = rows < network_.rows() ? weights_.with_rows(network_, rows) : nullptr;
+    if (part == nullptr) return false;
+    question.failure_probability = 0.0;
+    const PickedRows picked(network_, block_, quick.open);
+    const BlockBounds of_rows =
+        Block(*part, picked.block(), block_.largest_values(), setting_, weights_).run(targets_, question, weights_);
+    if (!of_rows.is_shadow_known) return false;
+    replace_rows(network_, quick.open, of_rows, quick.bounds);
+    return true;
+  }
+
+  const Network& network_;
+  const RecordedBlock& block_;
+  const std::vector<Target>& targets_;
+  const AdjointQuestion& question_;
+  const Setting& setting_;
+  Weights& weights_;
+};
+
+}  // namespace
+
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights) {
-  const auto in_full = [&] {
-    return Block(network, block, block.largest_values(), setting, weights).run(targets, question, weights);
-  };
-  const bool is_split = question.attributed > 0 || question.conditioned > 0;
-  const bool other_runs = question.declared_order || question.chance.any();
-  const bool only_this_run = question.this_run && !question.any_order && !question.rounded && !other_runs && !is_split;
-  const bool only_any_order = question.any_order && !question.this_run && !other_runs && !is_split;
-  std::optional<RowBounds> quick;
-  if (only_this_run) quick = row_bounds(network, block, targets, setting, weights);
-  if (only_any_order) quick = any_order_bounds(network, block, targets, question.refined_radii, setting, weights);
-  if (!quick) return in_full();
-  if (quick->open.empty()) return std::move(quick->bounds);
-  const auto rows = static_cast<std::int64_t>(quick->open.size());
-  const auto part = rows < network.rows() ? network.with_rows(rows) : std::nullopt;
-  if (!part) return in_full();
-  AdjointQuestion proven = question;
-  proven.failure_probability = 0.0;
-  const PickedRows picked(network, block, quick->open);
-  const BlockBounds of_rows =
-      Block(*part, picked.block(), block.largest_values(), setting, weights).run(targets, proven, weights);
-  if (!of_rows.is_shadow_known) return in_full();
-  replace_rows(network, quick->open, of_rows, quick->bounds);
-  return std::move(quick->bounds);
+  std::optional<BlockBounds> quick = QuickBlock(network, block, targets, question, setting, weights).run();
+  return quick ? std::move(*quick) : block_bounds_in_full(network, block, targets, question, setting, weights);
+}
+
+BlockBounds block_bounds_in_full(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+                                 const AdjointQuestion& question, const Setting& setting, Weights& weights) {
+  return Block(network, block, block.largest_values(), setting, weights).run(targets, question, weights);
 }
 
 }  // namespace driftbound::bounds

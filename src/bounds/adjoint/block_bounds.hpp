@@ -60,11 +60,15 @@ struct BlockBounds {
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
 };
 
-/// Shadow, radii and one sweep a target; where only this run is asked for, one number a row instead of radii, and the
-/// rest for rows only where that is not negligible.
+/// Shadow, radii and one sweep a target; by loops over rows where there are such (T-82, T-88), and element by element
+/// for the rows that those leave open, or for all.
 /// Guarantee: this run: proven, whatever made the run, but for what is sketched; any run: as body_rounding()
-/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82
+/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82, T-88
 BlockBounds block_bounds(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, Weights& weights);
+
+/// The same element by element for all rows.
+BlockBounds block_bounds_in_full(const Network& network, const RecordedBlock& block, const std::vector<Target>& targets,
+                                 const AdjointQuestion& question, const Setting& setting, Weights& weights);
 
 }  // namespace driftbound::bounds

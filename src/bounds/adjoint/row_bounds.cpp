@@ -11,7 +11,7 @@ namespace driftbound::bounds {
 namespace {
 
 /// Next to what may be a rounding error of the run this much of it does not show.
-constexpr double negligible = 0x1p-8;
+constexpr double negligible = 0x1p-7;
 
 class RowBlock {
 public:
@@ -161,9 +161,9 @@ std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock&
   return walk == nullptr ? std::nullopt : RowBlock(network, block, targets, setting).run(*walk);
 }
 
-std::optional<RowBounds> any_order_bounds(const Network& network, const RecordedBlock& block,
-                                          const std::vector<Target>& targets, std::int64_t refined_radii,
-                                          const Setting& setting, Weights& weights) {
+std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
+                                        const std::vector<Target>& targets, const AdjointQuestion& question,
+                                        const Setting& setting, Weights& weights) {
   const auto walk = weights.run_walk(network, setting);
   if (walk == nullptr) return std::nullopt;
   std::vector<std::vector<Seed>> seeds;
@@ -172,10 +172,19 @@ std::optional<RowBounds> any_order_bounds(const Network& network, const Recorded
     for (const Seed& seed : seeds.back())
       if (!network.varies(seed.value)) return std::nullopt;
   }
-  RunCertificates found = walk->run(network, block.given, block.input_error, seeds, refined_radii, setting);
+  const RunQuestion of_runs{question.declared_order, question.chance, question.conditioned,
+                            question.attributed,     &block,          question.refined_radii};
+  RunCertificates found = walk->run(network, block.given, block.input_error, seeds, of_runs, setting);
   RowBounds result;
-  for (Certificate& certificate : found.targets)
-    result.bounds.targets.emplace_back().any_order = std::move(certificate);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    TargetCertificate& target = result.bounds.targets.emplace_back();
+    target.any_order = std::move(found.targets[i]);
+    if (question.declared_order) target.declared_order = std::move(found.in_order[i]);
+    target.chance = std::move(found.chance[i]);
+    if (i < found.condition.size()) target.condition = std::move(found.condition[i]);
+    if (i < found.attribution.size()) target.attribution = std::move(found.attribution[i]);
+  }
+  if (question.declared_order) result.bounds.declared_order_conditions = found.conditions;
   result.bounds.any_order_conditions = std::move(found.conditions);
   result.open = std::move(found.open);
   return result;
@@ -195,7 +204,7 @@ PickedRows::PickedRows(const Network& network, const RecordedBlock& block, const
 
 void replace_rows(const Network& network, const std::vector<std::int64_t>& rows, const BlockBounds& of_rows,
                   BlockBounds& all) {
-  const auto put = [&](const std::vector<double>& from, std::vector<double>& to, std::int64_t rows_of_all) {
+  const auto put = [&](const auto& from, auto& to, std::int64_t rows_of_all) {
     if (rows_of_all == 1 || to.empty()) return;
     const std::size_t size = to.size() / static_cast<std::size_t>(rows_of_all);
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -206,14 +215,27 @@ void replace_rows(const Network& network, const std::vector<std::int64_t>& rows,
     put(of_rows.this_run[node], all.this_run[node], network.rows(network.value_of_node(node)));
   for (std::size_t i = 0; i < all.targets.size(); ++i) {
     put(of_rows.targets[i].this_run, all.targets[i].this_run, network.rows());
-    const Certificate& from = of_rows.targets[i].any_order;
-    Certificate& to = all.targets[i].any_order;
-    for (const auto part : {&Certificate::total, &Certificate::local, &Certificate::remainder})
-      put(from.*part, to.*part, network.rows());
-    for (std::size_t layer = 0; layer < to.layers.size(); ++layer)
-      put(from.layers[layer], to.layers[layer], network.rows());
+    const TargetCertificate& from = of_rows.targets[i];
+    TargetCertificate& to = all.targets[i];
+    for (const auto which : {&TargetCertificate::any_order, &TargetCertificate::declared_order}) {
+      for (const auto part : {&Certificate::total, &Certificate::local, &Certificate::remainder})
+        put((from.*which).*part, (to.*which).*part, network.rows());
+      for (std::size_t layer = 0; layer < (to.*which).layers.size(); ++layer)
+        put((from.*which).layers[layer], (to.*which).layers[layer], network.rows());
+    }
+    for (const auto which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
+      if (!(to.chance.*which)) continue;
+      put((from.chance.*which)->total, (to.chance.*which)->total, network.rows());
+      put((from.chance.*which)->remainder, (to.chance.*which)->remainder, network.rows());
+      put((from.chance.*which)->patterns, (to.chance.*which)->patterns, network.rows());
+    }
+    if (!to.condition) continue;
+    put(from.condition->target, to.condition->target, network.rows());
+    for (std::size_t layer = 0; layer < to.condition->layers.size(); ++layer)
+      put(from.condition->layers[layer], to.condition->layers[layer], network.rows());
   }
-  all.any_order_conditions.insert(of_rows.any_order_conditions.begin(), of_rows.any_order_conditions.end());
+  for (const auto which : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions})
+    (all.*which).insert((of_rows.*which).begin(), (of_rows.*which).end());
 }
 
 }  // namespace driftbound::bounds

@@ -28,12 +28,12 @@ struct RowBounds {
 std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock& block,
                                     const std::vector<Target>& targets, const Setting& setting, Weights& weights);
 
-/// Bounds of every run in any order by loops over rows; this run's are not among them.
+/// Bounds of every run by loops over rows; this run's and the rounded shadow's are not among them.
 /// Guarantee: as body_rounding(); empty where RunWalk::of() is
-/// Source:    docs/theory.md T-71, T-88
-std::optional<RowBounds> any_order_bounds(const Network& network, const RecordedBlock& block,
-                                          const std::vector<Target>& targets, std::int64_t refined_radii,
-                                          const Setting& setting, Weights& weights);
+/// Source:    docs/theory.md T-71, T-74, T-75, T-79, T-88
+std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
+                                        const std::vector<Target>& targets, const AdjointQuestion& question,
+                                        const Setting& setting, Weights& weights);
 
 /// Some rows of a block; what is the same for all rows stays as it is.
 class PickedRows {

@@ -33,9 +33,16 @@ public:
 protected:
   /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
   void finish(RunRows& result, std::size_t row, Magnitude norm) const {
-    const std::size_t n = result.size(), first = row * n;
-    rows_.limit(result.centre.data() + first, norm.value(), format_.largest, result.radius.data() + first, n);
-    result.norm[row] = rules_.trajectory.norm_of_row(norm_of(result.radius, row, n).value(), norm.value());
+    finish(result.centre, row, norm, result.radius, result.norm);
+  }
+  void finish_in_order(RunRows& result, std::size_t row, Magnitude norm) const {
+    finish(result.centre, row, norm, result.in_order.radius, result.in_order.norm);
+  }
+  void finish(const std::vector<double>& centre, std::size_t row, Magnitude norm, std::vector<double>& radius,
+              std::vector<double>& norms) const {
+    const std::size_t n = centre.size() / norms.size(), first = row * n;
+    rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
+    norms[row] = rules_.trajectory.norm_of_row(norm_of(radius, row, n).value(), norm.value());
   }
   Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
     return rules_.norms.vector(std::span(values).subspan(row * n, n));
@@ -69,21 +76,26 @@ public:
   ProductStep(const Product& product, const Tensor<double>& b, std::vector<double> addend, const CoarseWeights& coarse,
               const Setting& setting, Weights& weights)
       : Step(setting, product.plan.k + 1),
+        plan_(product.plan),
         k_(static_cast<std::size_t>(product.plan.k)),
         n_(static_cast<std::size_t>(product.plan.n)),
         offset_(product.plan.b_batch[0]),
         forward_(weights.forward_right(product.plan, b)),
         transposed_(weights.transposed_right(product.plan, b)),
         coarse_(coarse),
+        b_(weights.elements_of_right(product.plan, b)),
+        columns_(&weights.sizes_of_right(product.plan, b).columns),
+        order_(setting.machine.order),
+        has_addend_(product.has_addend && product.beta != 0.0),
         addend_(std::move(addend)),
         addend_sizes_(magnitudes(addend_)),
         spectral_(weights.norm_of_right(product.plan, b, setting.threads)) {}
 
-  void forward(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::vector<char>& open,
-               RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = x.rows();
-    multiply(x.centre, forward_, rows, k_, n_, y.centre);
+    multiply(x.centre.data(), forward_, rows, k_, n_, y.centre);
     errors.added.resize(rows * n_);
     prepare(scratch, rows);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -91,27 +103,36 @@ public:
     }
     for (const std::size_t which : {moved, total, squares, sides})
       multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
-    for (std::size_t row = 0; row < rows; ++row) bound_row(x, y, errors, row, scratch);
+    if (question.of_terms()) prepare_terms(errors, rows);
+    for (std::size_t row = 0; row < rows; ++row) bound_row(x, question, y, errors, row, scratch);
+    if (question.chance.any()) errors.patterns = patterns(x.centre, rows);
+    if (question.in_order) follow_order(x, y, errors, open, scratch);
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    multiply(operands[0], forward_, rows, k_, n_, result);
+    for (std::size_t row = 0; row < rows; ++row)
+      elements_.add(result.data() + row * n_, addend_.data(), result.data() + row * n_, n_);
   }
 
   void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
                  RunAdjoint& share) const override {
     const std::size_t rows = y.defect.size();
     const auto terms = static_cast<std::int64_t>(n_);
-    multiply(y.d, transposed_, rows, n_, k_, share.d);
+    multiply(y.d.data(), transposed_, rows, n_, k_, share.d);
     for (std::size_t row = 0; row < rows; ++row)
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
 
 private:
-  enum Which { moved, total, squares, sides };
+  enum Which { moved, total, squares, sides, moved_in_order };
   const CoarseMatrix& matrix(std::size_t which) const {
     return which == squares ? coarse_.squares : which == sides ? coarse_.sides : coarse_.magnitudes;
   }
 
-  void multiply(const std::vector<double>& a, const PackedFactor& factor, std::size_t m, std::size_t k, std::size_t n,
+  void multiply(const double* a, const PackedFactor& factor, std::size_t m, std::size_t k, std::size_t n,
                 std::vector<double>& c) const {
-    const PackedProduct<double> product{a.data(), factor.matrices.at(offset_).data(), c.data(), m, n, k, k, true};
+    const PackedProduct<double> product{a, factor.matrices.at(offset_).data(), c.data(), m, n, k, k, true};
     fastest_product_kernels().multiply(product, 0, m);
   }
 
@@ -128,7 +149,7 @@ private:
   }
 
   void prepare(RunScratch& scratch, std::size_t rows) const {
-    for (const std::size_t which : {moved, total, squares, sides}) {
+    for (const std::size_t which : {moved, total, squares, sides, moved_in_order}) {
       scratch.coarse[which].resize(rows * k_);
       scratch.sums[which].resize(rows * n_);
       scratch.scales[which].assign(rows, 0.0);
@@ -163,19 +184,23 @@ private:
     return true;
   }
 
-  void bound_row(const RunRows& x, RunRows& y, RunErrors& errors, std::size_t row, RunScratch& scratch) const {
-    const std::size_t first = row * n_;
+  CoarseSums coarse_sums(Which which, std::size_t row, const RunScratch& scratch) const {
+    return {scratch.sums[which].data() + row * n_, scratch.scales[which][row], matrix(which).column_scales.data()};
+  }
+
+  /// How far every sum in double is from the exact one, as numbers of a row.
+  Magnitude own_of(const RunRows& x, const RunRows& y, std::size_t row) const {
     const Magnitude of_sums = sum_error(norm_of(x.centre, row, k_), static_cast<std::int64_t>(k_), forward_);
-    const Magnitude own = of_sums + half_ulp * largest_of(y.centre, row, n_);
+    return of_sums + half_ulp * largest_of(y.centre, row, n_);
+  }
+
+  SumRow sums_of_row(const RunRows& y, std::size_t row, Magnitude own, RunScratch& scratch) const {
     std::fill(scratch.own.begin(), scratch.own.end(), own.value());
-    const auto sums_of = [&](Which which) {
-      return CoarseSums{scratch.sums[which].data() + first, scratch.scales[which][row],
-                        matrix(which).column_scales.data()};
-    };
     SumRow sums;
-    sums.y = y.centre.data() + first;
+    sums.y = y.centre.data() + row * n_;
     sums.own = scratch.own.data();
     sums.addend = addend_sizes_.data();
+    sums.constants = addend_.data();
     sums.columns = coarse_.nonzero.data();
     const RowOperands& known = scratch.operands[row];
     sums.norms = coarse_.norms.data();
@@ -187,24 +212,109 @@ private:
     sums.not_small = known.not_small;
     sums.small_norm = known.small_norm.value_or(0.0);
     sums.is_moved = true;
-    sums.moved = sums_of(moved);
-    sums.total = sums_of(total);
-    sums.squares = sums_of(squares);
+    sums.moved = coarse_sums(moved, row, scratch);
+    sums.total = coarse_sums(total, row, scratch);
+    sums.squares = coarse_sums(squares, row, scratch);
     sums.knows_sides = true;
-    sums.sides = sums_of(sides);
+    sums.sides = coarse_sums(sides, row, scratch);
     sums.sides_error = coarse_error(k_);
+    return sums;
+  }
+
+  void bound_row(const RunRows& x, const RunQuestion& question, RunRows& y, RunErrors& errors, std::size_t row,
+                 RunScratch& scratch) const {
+    const std::size_t first = row * n_;
+    const Magnitude own = own_of(x, y, row);
+    const SumRow sums = sums_of_row(y, row, own, scratch);
     rows_.any_order(sums, format_, {y.radius.data() + first, errors.added.data() + first}, n_);
-    const auto handed_on = [&](double norm) {
-      return rules_.norms.constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
-    };
+    if (question.of_terms())
+      rows_.chances(sums, format_, errors.added.data() + first,
+                    {errors.amplitudes.data() + first, errors.rests.data() + first, errors.estimates.data() + first,
+                     errors.sizes.data() + first},
+                    n_);
     y.exact[row] = (handed_on(x.exact[row]) + root_of(n_) * own).value();
     finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n_));
   }
 
+  Magnitude handed_on(double norm) const {
+    return rules_.norms.constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
+  }
+
+  void prepare_terms(RunErrors& errors, std::size_t rows) const {
+    for (std::vector<double>* values : {&errors.amplitudes, &errors.rests, &errors.estimates, &errors.sizes})
+      values->resize(rows * n_);
+  }
+
+  ProductPlan plan_of(std::size_t rows) const {
+    ProductPlan plan = plan_;
+    plan.m = static_cast<std::int64_t>(rows);
+    return plan;
+  }
+
+  std::vector<TermPattern> patterns(const std::vector<double>& x, std::size_t rows) const {
+    std::vector<TermPattern> found = patterns_of(plan_of(rows), x, b_, columns_);
+    const bool any = std::any_of(found.begin(), found.end(), [](TermPattern p) { return p != TermPattern::none; });
+    return any ? found : std::vector<TermPattern>();
+  }
+
+  /// T-69 for rows that have their bounds in any order, which hold for a declared one too.
+  void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& open,
+                    RunScratch& scratch) const {
+    const std::size_t rows = x.rows();
+    errors.added_in_order = errors.added;
+    y.in_order.radius = y.radius;
+    scratch.all_larger.resize(rows * k_);
+    scratch.by_operands.resize(rows * n_);
+    scratch.slack.resize(rows * n_);
+    for (std::size_t row = 0; row < rows; ++row)
+      if (!read_row_in_order(x, row, scratch)) open[row] = 1;
+    multiply_coarse(scratch.coarse[moved_in_order], rows, coarse_, matrix(moved_in_order),
+                    scratch.sums[moved_in_order]);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const OrderedSums sums = ordered_row(x, y, row, scratch);
+      SumRow operands_alone = sums.sums;
+      operands_alone.moved = coarse_sums(moved_in_order, row, scratch);
+      operands_alone.radius = x.in_order.norm[row];
+      operands_alone.own = nullptr;
+      rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
+      rules_.sums.slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
+    }
+    const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices};
+    const std::vector<double> places = rules_.running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n_;
+      rules_.sums.in_order(ordered_row(x, y, row, scratch), format_, places.data() + first,
+                           {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
+      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
+    }
+  }
+
+  OrderedSums ordered_row(const RunRows& x, const RunRows& y, std::size_t row, RunScratch& scratch) const {
+    return {sums_of_row(y, row, own_of(x, y, row), scratch), scratch.by_operands.data() + row * n_,
+            rules_.running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0), !order_.fma};
+  }
+
+  bool read_row_in_order(const RunRows& x, std::size_t row, RunScratch& scratch) const {
+    const double* radius = x.in_order.radius.data() + row * k_;
+    float* coarse = scratch.coarse[moved_in_order].data() + row * k_;
+    rows_.larger_operand(x.centre.data() + row * k_, x.radius.data() + row * k_, scratch.all_larger.data() + row * k_,
+                         k_);
+    const std::optional<double> scale = coarse_scale(rows_.largest(radius, k_));
+    if (!scale) return std::fill_n(coarse, k_, 0.0F), false;
+    rows_.coarse(radius, *scale, coarse, k_);
+    scratch.scales[moved_in_order][row] = 1.0 / *scale;
+    return true;
+  }
+
+  const ProductPlan plan_;
   const std::size_t k_, n_;
   const std::int64_t offset_;
   const PackedFactor &forward_, &transposed_;
   const CoarseWeights& coarse_;
+  const std::span<const double> b_;
+  const RightColumns* columns_;
+  const SummationOrder order_;
+  const bool has_addend_;
   const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
   const Magnitude spectral_;
 };
@@ -215,10 +325,13 @@ public:
   SumStep(const Setting& setting, ElementKernels::Pair f, bool subtracts, std::vector<double> constants)
       : Step(setting, 2), f_(f), subtracts_(subtracts), constants_(std::move(constants)) {}
 
-  void forward(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::vector<char>& open,
-               RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
     const std::size_t rows = y.rows(), n = y.size();
+    errors.rounds_once = true;
     errors.added.resize(rows * n);
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.chance.any()) errors.rests.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
@@ -240,6 +353,18 @@ public:
                 {y.radius.data() + first, errors.added.data() + first}, n);
       y.exact[row] = (exact + root_of(n) * own).value();
       finish(y, row, norm + norm_of(errors.added, row, n));
+      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
+      if (question.in_order) add_in_order(operands, y, errors, row, scratch);
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    const std::size_t n = result.size() / rows;
+    for (std::size_t first = 0; first < result.size(); first += n) {
+      const auto at = [&](std::size_t slot) {
+        return operands[slot] == nullptr ? constants_.data() : operands[slot] + first;
+      };
+      f_(at(0), at(1), result.data() + first, n);
     }
   }
 
@@ -252,6 +377,21 @@ public:
   }
 
 private:
+  void add_in_order(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::size_t row,
+                    const RunScratch& scratch) const {
+    const std::size_t n = y.size(), first = row * n;
+    double* radius = y.in_order.radius.data() + first;
+    std::fill_n(radius, n, 0.0);
+    Magnitude norm;
+    for (const RunRows* operand : operands) {
+      if (operand == nullptr) continue;
+      rows_.add(radius, operand->in_order.radius.data() + first, n);
+      norm = rules_.norms.sum(norm, Magnitude(operand->in_order.norm[row]));
+    }
+    rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first}, n);
+    finish_in_order(y, row, norm + norm_of(errors.added_in_order, row, n));
+  }
+
   const ElementKernels::Pair f_;
   const bool subtracts_;
   const std::vector<double> constants_;  ///< the operand that does not vary, one row of it
@@ -265,11 +405,14 @@ public:
     for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
   }
 
-  void forward(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::vector<char>& open,
-               RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[varying_];
     const std::size_t rows = y.rows(), n = y.size();
+    errors.rounds_once = true;
     errors.added.resize(rows * n);
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.chance.any()) errors.rests.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
@@ -288,7 +431,20 @@ public:
       };
       y.exact[row] = (handed_on(x.exact[row]) + root_of(n) * own).value();
       finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n));
+      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
+      if (!question.in_order) continue;
+      double* radius = y.in_order.radius.data() + first;
+      rows_.scale(x.in_order.radius.data() + first, constants_.data(), radius, n);
+      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first},
+                n);
+      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
     }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    const std::size_t n = constants_.size();
+    for (std::size_t first = 0; first < result.size(); first += n)
+      elements_.mul(operands[varying_] + first, constants_.data(), result.data() + first, n);
   }
 
   void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
@@ -309,12 +465,14 @@ class ReluStep : public Step {
 public:
   explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
 
-  void forward(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::vector<char>& open,
-               RunScratch&) const override {
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
     errors.slopes.resize(rows * n);
     errors.remainder.resize(rows * n);
+    scratch.own.resize(n);
+    if (question.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
@@ -326,7 +484,18 @@ public:
       const Magnitude norm = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
       y.norm[row] = rules_.trajectory.norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
       y.exact[row] = rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])).value();
+      if (!question.in_order) continue;
+      rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
+                 errors.remainder_in_order.data() + first, y.in_order.radius.data() + first, n);
+      if (errors.takes_chords) bend_in_order(x, errors, row);
+      const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      y.in_order.norm[row] =
+          rules_.trajectory.norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
     }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    elements_.relu(operands[0], result.data(), result.size());
   }
 
   /// Nothing rounds where slopes are 0 and 1.
@@ -335,6 +504,20 @@ public:
     multiply_by_slopes(errors, rows, y, share);
     if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
+  }
+
+private:
+  /// Against slopes s from 0 to 1 that runs in any order ask for: max(t E, (1 - t) E - |x|), t = 1 - s for x > 0 and s
+  /// below (T-65).
+  static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
+    const std::size_t n = x.size();
+    for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
+      const Magnitude e(x.in_order.radius[i]), slope(errors.slopes[i]);
+      const Magnitude rest = subtract_up(Magnitude(1.0), errors.slopes[i]);
+      const bool is_active = x.centre[i] > 0.0;
+      const Magnitude near = (is_active ? rest : slope) * e, far = (is_active ? slope : rest) * e;
+      errors.remainder_in_order[i] = std::max(near, subtract_up(far, std::abs(x.centre[i]))).value();
+    }
   }
 };
 
@@ -346,10 +529,12 @@ public:
     numbers_.absolute_units = accuracy.absolute_units;
   }
 
-  void forward(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::vector<char>& open,
-               RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder}) values->resize(rows * n);
     scratch.curvature.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -359,8 +544,8 @@ public:
       numbers.e = x.radius.data() + first;
       numbers.slopes = errors.slopes.data() + first;
       numbers.curvatures = scratch.curvature.data();
-      if (!evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first, errors.slopes.data() + first,
-                    scratch.curvature.data(), n))
+      if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
+                            errors.slopes.data() + first, scratch.curvature.data(), n))
         open[row] = 1;
       rows_.smooth(numbers, format_, {y.radius.data() + first, errors.added.data() + first},
                    errors.remainder.data() + first, n);
@@ -369,7 +554,18 @@ public:
       y.exact[row] = (rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])) + own).value();
       const Magnitude handed_on = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
       finish(y, row, handed_on + norm_of(errors.added, row, n));
+      if (!question.in_order) continue;
+      numbers.e = x.in_order.radius.data() + first;
+      rows_.smooth(numbers, format_, {y.in_order.radius.data() + first, errors.added_in_order.data() + first},
+                   errors.remainder_in_order.data() + first, n);
+      const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    std::vector<double> slopes(result.size()), curvatures(result.size());
+    bounds::evaluate(f_, elements_, operands[0], result.data(), slopes.data(), curvatures.data(), result.size());
   }
 
   void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
@@ -449,11 +645,14 @@ private:
 
 }  // namespace
 
-void RunRows::resize(std::size_t rows, std::size_t size) {
+void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {
   centre.resize(rows * size);
   radius.resize(rows * size);
   norm.assign(rows, 0.0);
   exact.assign(rows, 0.0);
+  if (!with_order) return;
+  in_order.radius.resize(rows * size);
+  in_order.norm.assign(rows, 0.0);
 }
 
 StepPointer run_step_of(const RowNode& node, const Setting& setting, Weights& weights,

@@ -8,18 +8,48 @@
 #include <string>
 #include <vector>
 
+#include "bounds/adjoint/chance_sweep.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_step.hpp"
 
 namespace driftbound::bounds {
+
+struct RecordedBlock;  // block_bounds.hpp
+
+/// What is asked of any run besides its errors in any order.
+struct RunQuestion {
+  bool in_order = false;                    ///< errors of runs in the declared order
+  ChanceFactors chance;                     ///< roundings left to chance
+  std::size_t conditioned = 0;              ///< targets with condition numbers, from the first on
+  std::size_t attributed = 0;               ///< targets whose error is split up, from the first on …
+  const RecordedBlock* recorded = nullptr;  ///< … for this run
+  std::int64_t refined_radii = 0;           ///< as in BoundOptions, on average over the rows that go together
+
+  /// What is known of the terms of sums beside what bounds in any order need.
+  bool of_terms() const { return chance.any() || conditioned > 0; }
+};
+
+/// Some rows of a recorded run next to the shadow.
+struct RecordedRows {
+  std::vector<double> values;    ///< of the run; where it recorded none, of its operands in double
+  std::vector<double> rounding;  ///< recorded - f(recorded operands); empty: 0
+  std::vector<double> secants;   ///< slopes between shadow and run; empty: 1, or a matrix
+};
+
+/// How far runs can be from some rows of one value.
+struct RunRadii {
+  std::vector<double> radius;  ///< [rows, size]
+  std::vector<double> norm;    ///< by row, of all of it
+};
 
 /// Some rows of one value in double, and how far any run can be from them.
 struct RunRows {
   std::vector<double> centre, radius;  ///< [rows, size]
   std::vector<double> norm;            ///< by row: of what any run is off …
   std::vector<double> exact;           ///< … and of what the exact network is
+  RunRadii in_order;                   ///< runs in the declared order, where they are asked for
 
-  void resize(std::size_t rows, std::size_t size);
+  void resize(std::size_t rows, std::size_t size, bool with_order);
   std::size_t rows() const { return norm.size(); }
   std::size_t size() const { return centre.size() / rows(); }
 };
@@ -28,6 +58,13 @@ struct RunRows {
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
   bool takes_chords = false;  ///< set before: kinks within reach take a chord for their slope (T-65)
+  std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
+  bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
+  std::vector<double> rests;                               ///< what chance does not rule; empty where it rules nothing
+  std::vector<double> amplitudes;                          ///< of sums: T-74 …
+  std::vector<double> estimates;                           ///< … and T-75
+  std::vector<double> sizes;                               ///< of sums: magnitudes of their terms added up
+  std::vector<TermPattern> patterns;                       ///< of sums; empty: none
 };
 
 /// d of T-60 for some rows of a value, and for every row a bound of all of its defects.
@@ -38,10 +75,11 @@ struct RunAdjoint {
 
 /// Memory of one thread, kept from rows to rows.
 struct RunScratch {
-  std::vector<float> coarse[4], sums[4];
+  std::vector<float> coarse[5], sums[5];
   std::vector<double> own, larger, small, curvature;
-  std::vector<double> scales[4];
+  std::vector<double> scales[5];
   std::vector<RowOperands> operands;
+  std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
 };
 
 /// One node of a RunWalk. Rows of which nothing is known become open.
@@ -50,8 +88,11 @@ class RunStep {
 public:
   virtual ~RunStep() = default;
   /// Everything of the node's output. Operands that are constants are null.
-  virtual void forward(std::span<const RunRows* const> operands, RunRows& result, RunErrors& errors,
-                       std::vector<char>& open, RunScratch& scratch) const = 0;
+  virtual void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& result,
+                       RunErrors& errors, std::vector<char>& open, RunScratch& scratch) const = 0;
+  /// f of some rows in double. Operands that are constants are null.
+  virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
+                        std::vector<double>& result) const = 0;
   /// An operand's share of the adjoint, and what it is off.
   /// Shapes:    share [rows of the adjoint, size of the operand]; `rows`: the row of `errors` that each of them stands
   /// for

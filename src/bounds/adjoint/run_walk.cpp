@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/chance.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/rules.hpp"
 #include "num/parallel.hpp"
@@ -27,8 +30,10 @@ std::size_t at(std::int64_t i) {
 }  // namespace
 
 struct RunWalk::Memory {
-  std::vector<RunRows> rows;                  ///< by value
-  std::vector<RunErrors> errors;              ///< by node
+  std::vector<RunRows> rows;           ///< by value
+  std::vector<RunErrors> errors;       ///< by node
+  std::vector<RecordedRows> recorded;  ///< by value
+  RunErrors secants;
   std::vector<RunAdjoint> adjoints, refined;  ///< by value: of targets, and of radii (T-72)
   RunAdjoint share;
   RunScratch scratch;
@@ -38,12 +43,13 @@ struct RunWalk::Memory {
 /// Some rows of a block, all the way.
 class RunPart {
 public:
-  RunPart(const RunWalk& walk, const Network& network, const Setting& setting, RunWalk::Memory& memory,
-          std::span<const std::size_t> rows)
+  RunPart(const RunWalk& walk, const Network& network, const RunQuestion& question, const Setting& setting,
+          RunWalk::Memory& memory, std::span<const std::size_t> rows)
       : walk_(walk),
         network_(network),
         graph_(network.flat().graph),
         rules_(*setting.rules),
+        question_(question),
         memory_(memory),
         of_block_(rows),
         count_(rows.size()),
@@ -66,20 +72,66 @@ public:
       std::vector<const RunRows*> operands;
       for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
       RunRows& result = memory_.rows[of.output];
-      result.resize(count_, walk_.sizes_[of.output]);
+      result.resize(count_, walk_.sizes_[of.output], question_.in_order);
       memory_.errors[node].takes_chords = !chosen_.empty();
-      walk_.steps_[node]->forward(operands, result, memory_.errors[node], memory_.open, memory_.scratch);
+      walk_.steps_[node]->forward(operands, question_, result, memory_.errors[node], memory_.open, memory_.scratch);
     }
+    find_alike();
   }
 
-  void certify(const std::vector<Seed>& seeds, Certificate& certificate) {
-    Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate};
+  void certify(const std::vector<Seed>& seeds, std::size_t target, RunCertificates& certificates) {
+    Certificate& certificate = certificates.targets[target];
+    const bool is_first = chosen_.empty();
+    Condition* condition =
+        is_first && target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
+    Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate, condition};
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
     for (std::vector<double>& layer : certificate.layers)
       for (const std::size_t row : of_block_) layer[row] = 0.0;
+    if (condition != nullptr)
+      for (std::vector<double>& layer : condition->layers)
+        for (const std::size_t row : of_block_) layer[row] = 0.0;
     for (const Seed& seed : seeds) plant(seed);
     pull_back_from(graph_.nodes.size(), sweep);
-    for (std::size_t row = 0; row < count_; ++row) conclude(seeds, row, sweep.sums[row], certificate);
+    for (std::size_t row = 0; row < count_; ++row) {
+      const Magnitude of_shadow = conclude(seeds, row, sweep.sums[row], certificate);
+      if (question_.in_order)
+        conclude_in_order(row, sweep.sums[row], of_shadow, is_first, certificates.in_order[target]);
+      conclude_by_chance(row, sweep.sums[row], of_shadow, certificates.chance[target]);
+      if (condition != nullptr) conclude(seeds, row, *condition);
+    }
+  }
+
+  /// T-73: what a recorded run's own roundings make of a target.
+  void attribute(const std::vector<Seed>& seeds, Attribution& parts) {
+    Sweep sweep{memory_.adjoints, all_rows_, {}, nullptr, nullptr};
+    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
+    for (const Seed& seed : seeds) plant(seed);
+    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
+      const ValueId id = graph_.nodes[node].output;
+      if (sweep.adjoints[id].defect.empty()) continue;
+      add_products(id, parts.layers[network_.flat().of_node[node]]);
+      memory_.secants.slopes.swap(memory_.recorded[id].secants);
+      pull_back(node, memory_.secants, sweep);
+      memory_.secants.slopes.swap(memory_.recorded[id].secants);
+    }
+    for (const ValueId id : graph_.inputs)
+      if (!sweep.adjoints[id].defect.empty()) add_products(id, parts.inputs);
+  }
+
+  /// The recorded run, once forward() has gone through.
+  void record(const RecordedBlock& block) {
+    for (RecordedRows& rows : memory_.recorded) rows = {};
+    std::vector<const std::vector<double>*> known(network_.size(), nullptr);
+    for (std::size_t node = 0; node < block.layers.size(); ++node)
+      known[network_.value_of_node(node)] = &block.layers[node]->values;
+    for (std::size_t i = 0; i < block.used.size(); ++i) {
+      const ValueId id = graph_.inputs[i];
+      memory_.recorded[id].values = rows_of(block.used[i].values, id);
+      memory_.recorded[id].rounding = difference(memory_.recorded[id].values, memory_.rows[id].centre);
+    }
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
+      if (walk_.steps_[node] != nullptr) record(node, known[graph_.nodes[node].output]);
   }
 
   /// What each element's remainder weighs in the target that was certified last, in rows where remainders are large.
@@ -135,19 +187,24 @@ public:
 private:
   struct Sums {
     Magnitude total, local, remainder;
+    Magnitude total_in_order, local_in_order, remainder_in_order;
+    Magnitude rest, squares;                      ///< of T-74
+    Magnitude estimated_rest, estimated_squares;  ///< of T-75
+    TermPattern pattern = TermPattern::none;
   };
   /// Adjoints on their way back, one row each for a row of the values.
   struct Sweep {
     std::vector<RunAdjoint>& adjoints;
     std::span<const std::size_t> rows;
     std::vector<Sums> sums;
-    Certificate* certificate = nullptr;  ///< where parts of layers go
+    Certificate* certificate = nullptr;  ///< where parts of layers go; null: of radii (T-72)
+    Condition* condition = nullptr;
   };
 
   void start(ValueId id, const std::vector<double>& values, const std::vector<double>& error) {
     const std::size_t size = walk_.sizes_[id];
     RunRows& rows = memory_.rows[id];
-    rows.resize(count_, size);
+    rows.resize(count_, size, question_.in_order);
     std::fill(rows.radius.begin(), rows.radius.end(), 0.0);
     for (std::size_t row = 0; row < count_; ++row) {
       const std::size_t from = of_block_[row] * size;
@@ -157,6 +214,29 @@ private:
     for (std::size_t row = 0; row < count_; ++row) {
       rows.norm[row] = norm_of_radii(rows, row);
       if (!std::isfinite(rules_.rows.largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
+    }
+    if (question_.in_order) rows.in_order = {rows.radius, rows.norm};
+  }
+
+  /// Rows with sums that may err alike.
+  void find_alike() {
+    if (!question_.chance.any()) return;
+    alike_.assign(graph_.nodes.size(), {});
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (walk_.steps_[node] == nullptr || memory_.errors[node].added.empty()) continue;
+      const RunRows& rows = memory_.rows[graph_.nodes[node].output];
+      const RunErrors& errors = memory_.errors[node];
+      alike_[node].resize(count_);
+      for (std::size_t row = 0; row < count_; ++row) {
+        const auto of_row = [&](const std::vector<double>& values) {
+          return std::span(values).subspan(row * rows.size(), rows.size());
+        };
+        const std::span<const double> values = of_row(rows.centre);
+        if (!has_equals(values)) continue;
+        const bool is_sum = !errors.amplitudes.empty();
+        alike_[node][row] = {rules_.elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
+                             is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
+      }
     }
   }
 
@@ -182,6 +262,12 @@ private:
     RunRows& rows = memory_.rows[id];
     for (std::size_t row = 0; row < count_; ++row)
       rows.norm[row] = rules_.trajectory.norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
+    if (!question_.in_order) return;
+    for (std::size_t row = 0; row < count_; ++row) {
+      const Magnitude norm =
+          rules_.norms.vector(std::span(rows.in_order.radius).subspan(row * rows.size(), rows.size()));
+      rows.in_order.norm[row] = rules_.trajectory.norm_of_row(norm.value(), rows.in_order.norm[row]);
+    }
   }
 
   void refine(ValueId id, std::size_t node, std::span<const RowElement> chosen) {
@@ -196,8 +282,12 @@ private:
     for (std::size_t i = 0; i < chosen.size(); ++i) adjoint.d[i * size + chosen[i].element] = 1.0;
     pull_back_from(node, sweep);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      double& radius = memory_.rows[id].radius[rows[i] * size + chosen[i].element];
+      const std::size_t element = rows[i] * size + chosen[i].element;
+      double& radius = memory_.rows[id].radius[element];
       radius = rules_.trajectory.refined_radius(radius, sweep.sums[i].total.value());
+      if (!question_.in_order) continue;
+      double& in_order = memory_.rows[id].in_order.radius[element];
+      in_order = rules_.trajectory.refined_radius(in_order, sweep.sums[i].total_in_order.value());
     }
   }
 
@@ -206,14 +296,16 @@ private:
     for (std::size_t node = end; node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
-      const RunErrors& errors = memory_.errors[node];
-      const std::size_t layer = network_.flat().of_node[node];
-      charge(output, errors.added, errors.remainder, sweep,
-             sweep.certificate == nullptr ? nullptr : &sweep.certificate->layers[layer]);
-      pull_back(node, sweep);
+      charge(output, memory_.errors[node], sweep, node);
+      pull_back(node, memory_.errors[node], sweep);
     }
-    for (const ValueId id : graph_.inputs)
-      if (!sweep.adjoints[id].defect.empty()) charge(id, memory_.rows[id].radius, {}, sweep, nullptr);
+    for (const ValueId id : graph_.inputs) {
+      if (sweep.adjoints[id].defect.empty()) continue;
+      RunErrors of_input;
+      of_input.added = memory_.rows[id].radius;
+      if (question_.in_order) of_input.added_in_order = of_input.added;
+      charge(id, of_input, sweep, std::nullopt);
+    }
   }
 
   /// sum |d_i| x_i by T-08.
@@ -223,27 +315,145 @@ private:
     return Magnitude(rules_.outward(sum, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size)));
   }
 
-  void charge(ValueId id, const std::vector<double>& added, const std::vector<double>& remainders, Sweep& sweep,
-              std::vector<double>* layer) const {
+  /// `node`: the one whose output it is; empty for an input.
+  void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
     const std::size_t size = walk_.sizes_[id];
     const RunAdjoint& adjoint = sweep.adjoints[id];
+    const RunRows& rows = memory_.rows[id];
     const Magnitude root = sqrt_up(Magnitude(static_cast<double>(size)));
     for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
       const std::size_t row = sweep.rows[i];
       const double* d = adjoint.d.data() + i * size;
-      const Magnitude local = charged(d, added, row, size), remainder = charged(d, remainders, row, size);
-      const Magnitude defect = Magnitude(adjoint.defect[i]) * root * Magnitude(memory_.rows[id].norm[row]);
+      const Magnitude local = charged(d, errors.added, row, size), remainder = charged(d, errors.remainder, row, size);
+      const Magnitude defect = Magnitude(adjoint.defect[i]) * root * Magnitude(rows.norm[row]);
       Sums& sums = sweep.sums[i];
       sums.total += rules_.trajectory.charge(local, remainder, defect);
       sums.local += local;
       sums.remainder += remainder;
-      if (layer == nullptr) continue;
-      double& of_layer = (*layer)[of_block_[row]];
+      if (question_.in_order) charge_in_order(d, adjoint.defect[i], root, errors, rows, row, sums);
+      if (sweep.certificate == nullptr || !node) {
+        charge_input_by_chance(local, defect, sums);
+        continue;
+      }
+      const std::size_t layer = network_.flat().of_node[*node];
+      double& of_layer = sweep.certificate->layers[layer][of_block_[row]];
       of_layer = (Magnitude(of_layer) + local + remainder).value();
+      if (question_.chance.any()) charge_by_chance(d, {local, remainder, defect}, errors, *node, row, sums);
+      if (sweep.condition != nullptr) {
+        const std::vector<double>& sizes = errors.sizes.empty() ? rows.centre : errors.sizes;
+        sweep.condition->layers[layer][of_block_[row]] += rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
+      }
     }
   }
 
-  void pull_back(std::size_t node, Sweep& sweep) {
+  void charge_in_order(const double* d, double defect, Magnitude root, const RunErrors& errors, const RunRows& rows,
+                       std::size_t row, Sums& sums) const {
+    const std::size_t size = rows.size();
+    const Magnitude local = charged(d, errors.added_in_order, row, size);
+    const Magnitude remainder = charged(d, errors.remainder_in_order, row, size);
+    const Magnitude of_defect = Magnitude(defect) * root * Magnitude(rows.in_order.norm[row]);
+    sums.total_in_order += rules_.trajectory.charge(local, remainder, of_defect);
+    sums.local_in_order += local;
+    sums.remainder_in_order += remainder;
+  }
+
+  struct Parts {
+    Magnitude local, remainder, defect;
+  };
+
+  /// What inputs are off is not left to chance.
+  void charge_input_by_chance(Magnitude local, Magnitude defect, Sums& sums) const {
+    sums.rest += rules_.trajectory.charge(local, Magnitude(), defect);
+    sums.estimated_rest += rules_.trajectory.charge(local, Magnitude(), defect);
+  }
+
+  /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
+  void charge_by_chance(const double* d, const Parts& parts, const RunErrors& errors, std::size_t node, std::size_t row,
+                        Sums& sums) const {
+    const std::size_t size = walk_.sizes_[graph_.nodes[node].output];
+    const Magnitude rest = errors.rests.empty() ? parts.local : charged(d, errors.rests, row, size);
+    const bool is_sum = !errors.amplitudes.empty();
+    const Magnitude estimated_rest = is_sum ? rest : Magnitude();
+    sums.rest += rules_.trajectory.charge(rest, parts.remainder, parts.defect);
+    sums.estimated_rest += rules_.trajectory.charge(estimated_rest, parts.remainder, parts.defect);
+    if (errors.added.empty()) return;
+    const AlikeOfRow& alike = alike_[node][row];
+    const Magnitude by_added = is_sum ? Magnitude() : squares(d, errors.added, alike.by_amplitude, row, size);
+    if (is_sum) {
+      sums.squares += squares(d, errors.amplitudes, alike.by_amplitude, row, size);
+      sums.estimated_squares += squares(d, errors.estimates, alike.by_estimate, row, size);
+    } else {
+      if (errors.rounds_once) sums.squares += by_added;
+      sums.estimated_squares += by_added * Magnitude(1.0 / 3.0);
+    }
+    if (errors.patterns.empty() || sums.pattern != TermPattern::none) return;
+    for (std::size_t i = 0; i < size && sums.pattern == TermPattern::none; ++i)
+      if (d[i] != 0.0) sums.pattern = errors.patterns[row * size + i];
+  }
+
+  Magnitude squares(const double* d, const std::vector<double>& amplitudes, const std::vector<std::uint32_t>& alike,
+                    std::size_t row, std::size_t size) const {
+    const std::span<const double> of_row = std::span(amplitudes).subspan(row * size, size);
+    if (!alike.empty()) return rules_.weighted_squares({d, size}, of_row, alike);
+    const double sum = rules_.rows.weighted_squares(d, of_row.data(), size);
+    const auto terms = static_cast<std::int64_t>(size);
+    return Magnitude(rules_.outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
+  }
+
+  std::vector<double> rows_of(const std::vector<double>& values, ValueId id) const {
+    const std::size_t size = walk_.sizes_[id];
+    std::vector<double> rows(count_ * size);
+    for (std::size_t row = 0; row < count_; ++row)
+      std::copy_n(values.data() + of_block_[row] * size, size, rows.data() + row * size);
+    return rows;
+  }
+
+  static std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> result(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
+    return result;
+  }
+
+  void record(std::size_t node, const std::vector<double>* recorded) {
+    const Node& of = graph_.nodes[node];
+    std::vector<const double*> operands;
+    for (const ValueId id : of.inputs)
+      operands.push_back(network_.varies(id) ? memory_.recorded[id].values.data() : nullptr);
+    RecordedRows& rows = memory_.recorded[of.output];
+    rows.values.resize(count_ * walk_.sizes_[of.output]);
+    walk_.steps_[node]->evaluate(operands, count_, rows.values);
+    if (!memory_.errors[node].slopes.empty()) find_secants(of, memory_.errors[node].slopes, rows);
+    if (recorded == nullptr) return;
+    std::vector<double> values = rows_of(*recorded, of.output);
+    rows.rounding = difference(values, rows.values);
+    rows.values = std::move(values);
+  }
+
+  /// Of a function of one element; the slope where run and shadow meet.
+  void find_secants(const Node& node, const std::vector<double>& slopes, RecordedRows& rows) const {
+    const RunRows &x = memory_.rows[node.inputs[0]], &y = memory_.rows[node.output];
+    const std::vector<double>& run = memory_.recorded[node.inputs[0]].values;
+    rows.secants.resize(slopes.size());
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      const double step = run[i] - x.centre[i];
+      rows.secants[i] = step == 0.0 ? slopes[i] : (rows.values[i] - y.centre[i]) / step;
+    }
+  }
+
+  /// d . rounding of every row.
+  void add_products(ValueId id, std::vector<double>& sums) const {
+    const std::vector<double>& rounding = memory_.recorded[id].rounding;
+    if (rounding.empty()) return;
+    const std::size_t size = walk_.sizes_[id];
+    const double* d = memory_.adjoints[id].d.data();
+    for (std::size_t row = 0; row < count_; ++row) {
+      double sum = 0.0;
+      for (std::size_t i = row * size; i < (row + 1) * size; ++i) sum += d[i] * rounding[i];
+      sums[of_block_[row]] += sum;
+    }
+  }
+
+  void pull_back(std::size_t node, const RunErrors& errors, Sweep& sweep) {
     const Node& of = graph_.nodes[node];
     const std::size_t count = sweep.rows.size();
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
@@ -254,7 +464,7 @@ private:
       RunAdjoint& share = is_first ? operand : memory_.share;
       share.d.resize(count * walk_.sizes_[id]);
       share.defect.assign(count, 0.0);
-      walk_.steps_[node]->pull_back(slot, memory_.errors[node], sweep.rows, sweep.adjoints[of.output], share);
+      walk_.steps_[node]->pull_back(slot, errors, sweep.rows, sweep.adjoints[of.output], share);
       if (!is_first) add(share, operand, walk_.sizes_[id]);
     }
   }
@@ -269,22 +479,78 @@ private:
     }
   }
 
-  void conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
+  /// What the shadow may be off.
+  Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
     Magnitude of_shadow;
     for (const Seed& seed : seeds) of_shadow += Magnitude(memory_.rows[seed.value].exact[row]);
     const double total = sums.total.value(), remainder = sums.remainder.value();
-    const bool is_known = std::isfinite(total) && of_shadow.value() <= negligible * total;
-    if (!is_known) memory_.open[row] = 1;
+    require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
     certificate.total[of_block_[row]] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
     certificate.local[of_block_[row]] = sums.local.value();
     certificate.remainder[of_block_[row]] = remainder;
+    return of_shadow;
+  }
+
+  /// Elsewhere the row is open.
+  void require_known(double total, Magnitude of_shadow, std::size_t row) {
+    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
+  }
+
+  /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
+  void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, bool is_first,
+                         Certificate& certificate) {
+    require_known(sums.total_in_order.value(), of_shadow, row);
+    const std::size_t of_block = of_block_[row];
+    const double total = rules_.trajectory.through_shadow(sums.total_in_order, of_shadow.value()).value();
+    if (!is_first && !(total < certificate.total[of_block])) return;
+    certificate.total[of_block] = total;
+    certificate.local[of_block] = sums.local_in_order.value();
+    certificate.remainder[of_block] = sums.remainder_in_order.value();
+  }
+
+  void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, ChanceBounds& chance) {
+    if (chance.martingale)
+      conclude(row, sums, {sums.rest, sums.squares, question_.chance.martingale}, of_shadow, *chance.martingale);
+    if (chance.random_order)
+      conclude(row, sums, {sums.estimated_rest, sums.estimated_squares, question_.chance.random_order}, of_shadow,
+               *chance.random_order);
+  }
+
+  struct Spread {
+    Magnitude rest, squares;
+    double factor = 0.0;
+  };
+
+  void conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
+    const std::size_t of_block = of_block_[row];
+    const Magnitude total = rules_.with_chance(spread.rest, spread.squares, spread.factor);
+    require_known(total.value(), of_shadow, row);
+    bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
+    bound.remainder[of_block] = sums.remainder.value();
+    bound.patterns[of_block] = sums.pattern;
+    const bool applies = sums.pattern == TermPattern::none;
+    bound.total[of_block] =
+        applies ? rules_.trajectory.through_shadow(total, of_shadow.value()).value() : Magnitude::infinite().value();
+  }
+
+  void conclude(const std::vector<Seed>& seeds, std::size_t row, Condition& condition) const {
+    double target = 0.0;
+    for (const Seed& seed : seeds) {
+      const std::size_t size = walk_.sizes_[seed.value];
+      target += seed.factor * memory_.rows[seed.value].centre[row * size + at(seed.element)];
+    }
+    const std::size_t of_block = of_block_[row];
+    condition.target[of_block] = std::abs(target);
+    for (std::vector<double>& layer : condition.layers)
+      if (layer[of_block] != 0.0) layer[of_block] /= std::abs(target);
   }
 
   const RunWalk& walk_;
   const Network& network_;
   const Graph& graph_;
   const Rules& rules_;
+  const RunQuestion& question_;
   RunWalk::Memory& memory_;
   const std::span<const std::size_t> of_block_;
   const std::size_t count_;
@@ -292,6 +558,12 @@ private:
   std::vector<char> needs_refining_;
   Refinement refinement_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
+  using Alike = std::vector<std::uint32_t>;
+  /// Sets of elements of a row that may err alike; empty: each errs by itself.
+  struct AlikeOfRow {
+    Alike by_amplitude, by_estimate;
+  };
+  std::vector<std::vector<AlikeOfRow>> alike_;  ///< by node and row
 };
 
 RunWalk::~RunWalk() = default;
@@ -325,28 +597,64 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
   return walk;
 }
 
+namespace {
+
+RunCertificates empty_certificates(const Network& network, std::size_t targets, const RunQuestion& question) {
+  const std::size_t rows = at(network.rows());
+  const std::vector<std::size_t>& of_node = network.flat().of_node;
+  const std::vector<double> zeros(rows, 0.0);
+  const std::vector<std::vector<double>> layers(of_node.empty() ? 0 : of_node.back() + 1, zeros);
+  RunCertificates empty;
+  empty.targets.assign(targets, {zeros, zeros, zeros, layers});
+  if (question.in_order) empty.in_order.assign(targets, {zeros, zeros, zeros, {}});
+  const ChanceBound bound{zeros, zeros, zeros, std::vector<TermPattern>(rows, TermPattern::none)};
+  ChanceBounds chance;
+  if (question.chance.martingale > 0.0) chance.martingale = bound;
+  if (question.chance.random_order > 0.0) chance.random_order = bound;
+  empty.chance.assign(targets, chance);
+  empty.condition.assign(question.conditioned, {layers, zeros});
+  empty.attribution.assign(question.attributed, {layers, zeros});
+  return empty;
+}
+
+/// What holds in any case holds here.
+void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
+  if (chance.random_order) estimate_remainder(any_order.local, *chance.random_order);
+  for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
+    for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)
+      if ((*bound)->patterns[row] == TermPattern::none)
+        (*bound)->total[row] = std::min((*bound)->total[row], any_order.total[row]);
+  }
+}
+
+}  // namespace
+
 RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<double>>& inputs,
                              const std::vector<std::vector<double>>& input_error,
-                             const std::vector<std::vector<Seed>>& targets, std::int64_t refined_radii,
+                             const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
                              const Setting& setting) const {
   const std::size_t rows = at(network.rows());
-  const std::size_t layers = network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1;
-  Certificate empty{std::vector<double>(rows), std::vector<double>(rows), std::vector<double>(rows), {}};
-  empty.layers.assign(layers, std::vector<double>(rows, 0.0));
-  RunCertificates result{std::vector<Certificate>(targets.size(), empty), {}, conditions_};
+  const std::int64_t refined_radii = question.refined_radii;
+  RunCertificates result = empty_certificates(network, targets.size(), question);
+  result.conditions = conditions_;
   std::vector<char> open(rows, 0), is_large(rows, 0);
   const auto follow = [&](RunPart& part) {
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) {
-      part.certify(targets[i], result.targets[i]);
+      part.certify(targets[i], i, result);
       part.weigh(result.targets[i]);
     }
   };
   const auto refine = [&](RunPart& part, std::int64_t most) {
     part.choose_radii(most);
     part.forward();
-    for (std::size_t i = 0; i < targets.size(); ++i) part.certify(targets[i], result.targets[i]);
+    for (std::size_t i = 0; i < targets.size(); ++i) part.certify(targets[i], i, result);
   };
+  const auto attribute = [&](RunPart& part) {
+    part.record(*question.recorded);
+    for (std::size_t i = 0; i < question.attributed; ++i) part.attribute(targets[i], result.attribution[i]);
+  };
+  bool first_time = true;
   const auto in_parts = [&](const std::vector<std::size_t>& of_block, const auto& body) {
     const std::size_t parts = (of_block.size() + rows_at_once - 1) / rows_at_once;
     parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
@@ -354,9 +662,10 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
       for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, of_block.size());
            first += rows_at_once) {
         const auto some = std::span(of_block).subspan(first, std::min(rows_at_once, of_block.size() - first));
-        RunPart part(*this, network, setting, *memory, some);
+        RunPart part(*this, network, question, setting, *memory, some);
         part.start(inputs, input_error);
         follow(part);
+        if (question.attributed > 0 && first_time) attribute(part);
         body(part, some);
         for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
       }
@@ -375,12 +684,14 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   });
   for (std::size_t row = 0; row < rows; ++row)
     if (is_large[row] != 0) large.push_back(row);
+  first_time = false;
   // twice as many each, as at most half of the rows are here
   in_parts(large, [&](RunPart& part, std::span<const std::size_t> some) {
     refine(part, 2 * refined_radii * static_cast<std::int64_t>(some.size()));
   });
   for (std::size_t row = 0; row < rows; ++row)
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
+  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
   return result;
 }
 
@@ -398,6 +709,7 @@ std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) co
   memory->adjoints.resize(network.size());
   memory->refined.resize(network.size());
   memory->errors.resize(network.nodes().size());
+  memory->recorded.resize(network.size());
   return memory;
 }
 

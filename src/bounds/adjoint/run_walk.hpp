@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bounds/adjoint/attribution.hpp"
+#include "bounds/adjoint/condition.hpp"
 #include "bounds/adjoint/run_step.hpp"
 #include "bounds/adjoint/sweep.hpp"
 
@@ -13,15 +15,18 @@ namespace driftbound::bounds {
 
 /// Targets of one block, for runs in any order.
 struct RunCertificates {
-  std::vector<Certificate> targets;  ///< of |any run - exact|
-  std::vector<std::int64_t> open;    ///< rows whose numbers are not to be used
-  std::set<std::string> conditions;  ///< what the local errors stand on
+  std::vector<Certificate> targets;   ///< of |any run - exact|
+  std::vector<Certificate> in_order;  ///< the same of runs in the declared order; without layers
+  std::vector<ChanceBounds> chance;
+  std::vector<Condition> condition;      ///< of the first so many targets
+  std::vector<Attribution> attribution;  ///< the same
+  std::vector<std::int64_t> open;        ///< rows whose numbers are not to be used
+  std::set<std::string> conditions;      ///< what the local errors stand on
 };
 
-/// T-71 for networks of products with constants, sums and functions with loops of their own, next to a run that is
-/// coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where something is not finite
-/// or the shadow's own error shows. Thread-safe when const.
-/// Guarantee: as body_rounding()
+/// T-71, T-73 to T-75 and T-79 for networks of products with constants, sums and functions with loops of their own,
+/// next to a run that is coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where
+/// something is not finite or the shadow's own error shows. Thread-safe when const. Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-88
 class RunWalk {
 public:
@@ -33,12 +38,11 @@ public:
   RunWalk(const RunWalk&) = delete;
   RunWalk& operator=(const RunWalk&) = delete;
 
-  /// `refined_radii`: as in BoundOptions, on average over the rows that go together.
   /// Shapes:    `network` the one of of(); `inputs` and `input_error` by position in the graph's inputs, errors empty
   ///            where there are none; `targets`: the seeds of each
   RunCertificates run(const Network& network, const std::vector<Tensor<double>>& inputs,
                       const std::vector<std::vector<double>>& input_error,
-                      const std::vector<std::vector<Seed>>& targets, std::int64_t refined_radii,
+                      const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
                       const Setting& setting) const;
 
 private:

@@ -15,6 +15,16 @@ constexpr std::size_t most_kept = 8;  // of shapes of inputs
 
 }  // namespace
 
+const Tensor<double>& Weights::constant(const Graph& graph, ValueId id) {
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = constants_.try_emplace(id);
+  if (is_new) {
+    known->second = graph.value(id).constant.to_double();
+    addresses_.insert(known->second.values.data());
+  }
+  return known->second;
+}
+
 Magnitude Weights::norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads) {
   return largest_norm({a.values.data(), plan.m, plan.k, plan.a_row, plan.a_col}, plan.a_batch, threads);
 }
@@ -56,15 +66,26 @@ Magnitude Weights::norm(std::vector<double> elements, std::int64_t rows, std::in
 
 /// To be called under the mutex.
 Weights::Right& Weights::right(const ProductPlan& plan, const Tensor<double>& b) {
-  const auto is_same = [&](const Right& known) {
+  const bool is_constant = addresses_.contains(b.values.data());
+  const auto is_alike = [&](const Right& known) {
     return known.elements.size() == b.size() && known.k == plan.k && known.n == plan.n && known.row == plan.b_row &&
-           known.column == plan.b_col && known.offsets == plan.b_batch &&
-           std::memcmp(known.elements.data(), b.values.data(), b.size() * sizeof(double)) == 0;
+           known.column == plan.b_col && known.offsets == plan.b_batch;
   };
-  const auto found = std::find_if(rights_.begin(), rights_.end(), is_same);
-  if (found != rights_.end()) return *found;
+  const auto is_same = [&](const Right& known) {
+    return is_alike(known) && std::memcmp(known.elements.data(), b.values.data(), b.size() * sizeof(double)) == 0;
+  };
+  auto found = rights_.end();
+  if (is_constant)
+    found = std::find_if(rights_.begin(), rights_.end(),
+                         [&](const Right& known) { return known.constant == b.values.data() && is_alike(known); });
+  if (found == rights_.end()) found = std::find_if(rights_.begin(), rights_.end(), is_same);
+  if (found != rights_.end()) {
+    if (is_constant) found->constant = b.values.data();
+    return *found;
+  }
   Right& added = rights_.emplace_back();
   added.elements = b.values;
+  added.constant = is_constant ? b.values.data() : nullptr;
   added.k = plan.k;
   added.n = plan.n;
   added.row = plan.b_row;
@@ -97,6 +118,11 @@ const Weights::Sizes& Weights::sizes_of_right(const ProductPlan& plan, const Ten
   for (const std::int64_t offset : plan.b_batch)
     if (!sizes.columns.contains(offset)) sizes.columns.emplace(offset, right_columns(plan, offset, all));
   return sizes;
+}
+
+std::span<const double> Weights::elements_of_right(const ProductPlan& plan, const Tensor<double>& b) {
+  const std::lock_guard lock(mutex_);
+  return right(plan, b).elements;
 }
 
 const PackedFactor& Weights::forward_right(const ProductPlan& plan, const Tensor<double>& b) {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ class RunWalk;
 /// packed, networks, and walks. Thread-safe.
 class Weights {
 public:
+  /// A constant of the graph, always the same one, in double. Products with it are found again by its address.
+  const Tensor<double>& constant(const Graph& graph, ValueId id);
+
   /// Upper bound of the largest 2-norm among a product's left (right) matrices.
   /// Source:    docs/theory.md T-63
   Magnitude norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads);
@@ -40,6 +45,8 @@ public:
     RightColumns columns;
   };
   const Sizes& sizes_of_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// The right matrices themselves.
+  std::span<const double> elements_of_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Right matrices packed in double, and as reverse mode multiplies with them.
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
@@ -59,6 +66,7 @@ private:
   /// A tensor of right matrices, packed as it was asked for.
   struct Right {
     std::vector<double> elements;
+    const double* constant = nullptr;  ///< the one that these are
     std::int64_t k = 0, n = 0, row = 0, column = 0;
     std::vector<std::int64_t> offsets;
     std::optional<Magnitude> norm;
@@ -96,6 +104,8 @@ private:
   Magnitude norm(std::vector<double> elements, std::int64_t rows, std::int64_t columns, int threads);
 
   std::mutex mutex_;
+  std::map<ValueId, Tensor<double>> constants_;
+  std::set<const double*> addresses_;  ///< of constants
   std::vector<Known> known_;
   std::list<Right> rights_;
   std::mutex networks_mutex_;

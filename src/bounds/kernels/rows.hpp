@@ -22,25 +22,26 @@ struct RowFormat {
 
 /// What is known of one row of sums of products in any run.
 struct SumRow {
-  const double* y = nullptr;        ///< the result at the centres
-  const double* own = nullptr;      ///< how far y is from the exact result there
-  const double* addend = nullptr;   ///< magnitudes; null: none
-  const double* columns = nullptr;  ///< nonzero weights of every column
-  double nonzero = 0.0;             ///< operands of the row that may be other than 0
-  bool is_moved = false;            ///< whether `moved` is given
-  CoarseSums moved;                 ///< sum |w| E
-  const double* norms = nullptr;    ///< 2-norms of columns of w …
-  const double* largest = nullptr;  ///< … and their largest elements
-  double radius = 0.0;              ///< 2-norm of what the operands move by; infinite: unknown
-  bool moves_by_norm = false;       ///< whether the sums below leave out E, as `radius` takes its place
-  CoarseSums total;                 ///< sum |w| (|x| + E)
-  CoarseSums squares;               ///< sum w^2 (|x| + E)^2
-  bool knows_sides = false;         ///< whether `sides` is given, and `radius` with it
-  CoarseSums sides;                 ///< sum w |w| x |x|, which may be off by …
-  double sides_error = 0.0;         ///< … so much of `squares`
-  bool sets_apart = false;          ///< whether small operands are set apart
-  double not_small = 0.0;           ///< operands of `nonzero` that are not
-  double small_norm = 0.0;          ///< 2-norm of |x| + E of those that are
+  const double* y = nullptr;          ///< the result at the centres
+  const double* own = nullptr;        ///< how far y is from the exact result there
+  const double* addend = nullptr;     ///< magnitudes; null: none
+  const double* constants = nullptr;  ///< the addend with its signs, where chance is asked for
+  const double* columns = nullptr;    ///< nonzero weights of every column
+  double nonzero = 0.0;               ///< operands of the row that may be other than 0
+  bool is_moved = false;              ///< whether `moved` is given
+  CoarseSums moved;                   ///< sum |w| E
+  const double* norms = nullptr;      ///< 2-norms of columns of w …
+  const double* largest = nullptr;    ///< … and their largest elements
+  double radius = 0.0;                ///< 2-norm of what the operands move by; infinite: unknown
+  bool moves_by_norm = false;         ///< whether the sums below leave out E, as `radius` takes its place
+  CoarseSums total;                   ///< sum |w| (|x| + E)
+  CoarseSums squares;                 ///< sum w^2 (|x| + E)^2
+  bool knows_sides = false;           ///< whether `sides` is given, and `radius` with it
+  CoarseSums sides;                   ///< sum w |w| x |x|, which may be off by …
+  double sides_error = 0.0;           ///< … so much of `squares`
+  bool sets_apart = false;            ///< whether small operands are set apart
+  double not_small = 0.0;             ///< operands of `nonzero` that are not
+  double small_norm = 0.0;            ///< 2-norm of |x| + E of those that are
 };
 
 /// A row of a smooth function f at x, known as y with |y - f| <= relative |y| + absolute, and its slopes to 2^-49.
@@ -65,6 +66,14 @@ struct RowErrors {
   double* added = nullptr;
 };
 
+/// A row of sums whose roundings are left to chance, and the largest there is of all terms (T-74, T-75).
+struct RowChances {
+  double* amplitudes = nullptr;  ///< root of the squares of what roundings can be, underflow apart …
+  double* rests = nullptr;       ///< … and what is not left to chance
+  double* estimates = nullptr;   ///< of the standard deviation in random order
+  double* sizes = nullptr;       ///< magnitudes of all terms summed
+};
+
 /// What a row of a Relu has.
 struct ReluFlags {
   bool bends = false;   ///< an element whose radius reaches beyond the kink
@@ -76,6 +85,7 @@ struct ReluFlags {
 struct RowKernels {
   double (*largest)(const double* x, std::size_t n);
   double (*weighted_sum)(const double* d, const double* x, std::size_t n);
+  double (*weighted_squares)(const double* d, const double* x, std::size_t n);
   double (*count_nonzero)(const double* x, std::size_t n);
   void (*larger_operand)(const double* x, const double* e, double* result, std::size_t n);
   void (*up_to)(const double* x, double limit, double* result, std::size_t n);
@@ -84,6 +94,8 @@ struct RowKernels {
   void (*coarse_sides)(const double* x, double scale, float* result, std::size_t n);
   void (*move)(const SumRow& row, double* moved, std::size_t n);
   void (*any_order)(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n);
+  void (*chances)(const SumRow& row, const RowFormat& format, const double* added, const RowChances& result,
+                  std::size_t n);
   void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);
   ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);
   bool (*relu_chords)(const double* x, const double* e, double* slopes, double* remainder, std::size_t n);

@@ -38,6 +38,15 @@ double weighted_sum_row(const double* d, const double* x, std::size_t n) {
   return sum_of(even + odd);
 }
 
+double weighted_squares_row(const double* d, const double* x, std::size_t n) {
+  Doubles sums = {};
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles weighted = load(d + i, count) * load(x + i, count);
+    sums += weighted * weighted;
+  });
+  return sum_of(sums);
+}
+
 double count_nonzero_row(const double* x, std::size_t n) {
   Doubles counts = {};
   each(n, [&](std::size_t i, auto count) { counts += load(x + i, count) != 0.0 ? all(1.0) : all(0.0); });
@@ -132,6 +141,17 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
   return {total, row.moves_by_norm ? moved : smaller(moved, all_squares + c * c)};
 }
 
+/// Squares of all terms at their largest, the addend's with them.
+inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
+  const Doubles squares = sums_at(row.squares, i, count) + c * c;
+  if (!row.moves_by_norm) return squares;
+  const Doubles further = norm_up(row.radius, load(row.largest + i, count));
+  return squares + (2.0 * further) * root_up(squares) + further * further;
+}
+
+/// Mean square of a rounding error (T-75), in units of u^2 t^2.
+constexpr double rounding_variance = 0.18;
+
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
   const std::size_t binades = binades_of(row.nonzero + 1.0);
   each(n, [&](std::size_t i, auto count) {
@@ -172,6 +192,49 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles roundings = up(total + error) < format.largest ? error : all(infinity);
     store(result.added + i, up(own + roundings), count);
     store(result.moved + i, up(moved + roundings), count);
+  });
+}
+
+/// The same numbers as above, of all roundings but the last by their squares.
+void chances_row(const SumRow& row, const RowFormat& format, const double* added, const RowChances& result,
+                 std::size_t n) {
+  const std::size_t binades = binades_of(row.nonzero + 1.0);
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
+    const Doubles moved = up(moved_by_operands(row, i, count) + own), signed_y = load(row.y + i, count);
+    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
+    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles h = products * format.underflow;
+
+    const ProductSizes sizes = product_sizes(row, c, i, count);
+    const Doubles total = up(sizes.total + c), all_squares = all_squares_of(row, c, i, count);
+    const Doubles exact = smaller(up(magnitude(signed_y) + moved), total);
+    const Doubles growth = 1.0 + (2.0 * format.u) * leaves, half = 0.5 * (total + exact);
+    const Doubles most = (growth * half + h) * many_up + lost;
+    const Doubles reach = (growth * growth * sizes.squares * many_up + (0x1p41 * h) * h) * many_up + lost;
+    const Doubles offset = (exact + (growth - 1.0) * half + h) * many_up + lost;
+    const Doubles inner = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades).squares;
+    const Doubles error = load(added + i, count);
+    const Doubles last =
+        products == 0.0 ? all(0.0) : larger(format.u * first_place(up(exact + error)), all(format.eta));
+    const Doubles of_products = leaves >= 2.0 ? all_squares : all(0.0);
+    const Doubles squares = ((format.u * format.u) * (of_products + inner) + last * last) * many_up + lost;
+    const Bits is_known = error < infinity;
+    store(result.amplitudes + i, is_known ? root_up(squares) : all(infinity), count);
+    store(result.rests + i, is_known ? up(own + h) : all(infinity), count);
+    store(result.sizes + i, total, count);
+
+    const Doubles signed_c = load_or_zero(row.constants, i, count), from_zero = signed_y - signed_c;
+    const Bits is_alone = signed_c == 0.0;
+    const Doubles through = signed_c * signed_c + signed_c * signed_y + signed_y * signed_y;
+    const Doubles drift = larger(from_zero * from_zero, is_alone ? all(0.0) : through);
+    const Doubles count_of_terms = larger(leaves, all(1.0));
+    const Doubles bridge = drift * (leaves + 1.0) * (2.0 * leaves + 1.0) / (6.0 * count_of_terms);
+    const Doubles spread = larger(all_squares - signed_y * signed_y / count_of_terms, all(0.0));
+    const Doubles of_last = is_alone ? all(0.0) : signed_y * signed_y;
+    const Doubles variance = bridge + (leaves + 1.0) * (1.0 / 6.0) * spread + of_last + all_squares;
+    const Doubles deviation = format.u * root_up(rounding_variance * variance);
+    store(result.estimates + i, leaves == 0.0 ? all(0.0) : is_known ? deviation : all(infinity), count);
   });
 }
 
@@ -310,11 +373,28 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-constexpr RowKernels row_kernels = {
-    largest_row,        weighted_sum_row, count_nonzero_row, larger_operand_row, up_to_row, coarse_row,
-    coarse_squares_row, coarse_sides_row, move_row,          any_order_row,      limit_row, relu_row,
-    relu_chords_row,    sum_row,          add_row,           add_constants_row,  outer_row, scale_row,
-    smooth_row,         add_shares_row};
+constexpr RowKernels row_kernels = {largest_row,
+                                    weighted_sum_row,
+                                    weighted_squares_row,
+                                    count_nonzero_row,
+                                    larger_operand_row,
+                                    up_to_row,
+                                    coarse_row,
+                                    coarse_squares_row,
+                                    coarse_sides_row,
+                                    move_row,
+                                    any_order_row,
+                                    chances_row,
+                                    limit_row,
+                                    relu_row,
+                                    relu_chords_row,
+                                    sum_row,
+                                    add_row,
+                                    add_constants_row,
+                                    outer_row,
+                                    scale_row,
+                                    smooth_row,
+                                    add_shares_row};
 
 }  // namespace
 }  // namespace driftbound::bounds
