@@ -22,11 +22,11 @@ std::string_view name_of(Sign sign);
 
 /// What decided a sign, in the order in which it is tried.
 enum class SignStage : std::uint8_t {
-  float32_cell,    ///< float32, with one bound for a cell of space
   float64_domain,  ///< float64, with one bound for the whole domain
   float64_point,   ///< float64, with a bound for every point
   double_double,
   multiprecision,
+  given,    ///< somebody else's value, with a bound for a cell of space (implicit/given_values.hpp)
   treated,  ///< nothing: SignOptions::at_limit says which sign to take
   none      ///< nothing
 };
