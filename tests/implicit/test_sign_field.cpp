@@ -252,3 +252,25 @@ TEST_CASE("points that the domain's bound decides take no memory") {
   field.signs(points.data(), 20000, 3, 1, signs);
   CHECK(allocations() == before);
 }
+
+TEST_CASE("a zero that roundings hide is never given the sign of its midpoint") {
+  // softplus(x) - softplus(-x) - x
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {1, ""}});
+  const auto w = graph.add_constant("w", StoredTensor::from(Tensor<float>({1, 2}, {1.0F, -1.0F})));
+  const auto v = graph.add_constant("v", StoredTensor::from(Tensor<float>({2, 1}, {1.0F, -1.0F})));
+  const auto both = graph.add_node("both", op::MatMul{}, {x, w});
+  const auto soft = graph.add_node("soft", op::Softplus{}, {both});
+  const auto odd = graph.add_node("odd", op::MatMul{}, {soft, v});
+  graph.outputs = {graph.add_node("nothing", op::Sub{}, {odd, x})};
+  SignOptions options;
+  options.max_bits = 256;
+  const SignField field(graph, options);
+  int nonzero_midpoints = 0;
+  for (const double point : sign_points::uniform(60, 1, 8)) {
+    const PointSign sign = field.at(std::vector<double>{point});
+    CHECK(sign.sign == Sign::undecided);
+    if (sign.value != 0.0) ++nonzero_midpoints;
+  }
+  CHECK(nonzero_midpoints > 5);
+}
