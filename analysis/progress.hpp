@@ -10,7 +10,8 @@ namespace driftbound::analysis {
 /// after the first second, at most ten times a second; in a pipe it stays silent.
 class Progress {
 public:
-  Progress(std::string what, bool enabled);
+  /// `of`: what is counted; `first`: how many of them were done before.
+  Progress(std::string what, bool enabled, std::string of = "samples", std::int64_t first = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -20,7 +21,8 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  std::string what_;
+  std::string what_, of_;
+  std::int64_t first_;
   bool enabled_;
   bool shown_ = false;
   Clock::time_point start_ = Clock::now();

@@ -103,8 +103,8 @@ void RunSettings::add_to(CLI::App& app) {
   app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(positive());
 }
 
-int RunSettings::thread_count() const {
-  if (threads > 0) return threads;
+int thread_count(int asked) {
+  if (asked > 0) return asked;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 

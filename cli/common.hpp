@@ -20,6 +20,9 @@ inline constexpr int exit_bad_input = 3;
 inline constexpr int exit_not_available = 4;
 inline constexpr int exit_interrupted = 130;
 
+/// As many threads as asked for, or as there are cores where `asked` is 0.
+int thread_count(int asked);
+
 /// Where the samples of a run come from.
 struct InputOptions {
   std::string file;
@@ -43,7 +46,7 @@ struct RunSettings {
   int threads = 0;
 
   void add_to(CLI::App& app);
-  int thread_count() const;
+  int thread_count() const { return cli::thread_count(threads); }
   /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.
   std::int64_t batch_for(std::int64_t samples) const;
   /// Throws:    InvalidArgument where options contradict each other, NotAvailable for backends this version lacks

@@ -32,8 +32,8 @@ int complain(const std::string& message, int status) {
 /// The first argument where it is neither an option nor a verb.
 std::string unknown_verb(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "-";
-  const bool is_known =
-      first.empty() || first[0] == '-' || first == "report" || first == "capture" || first == "inspect";
+  const bool is_known = first.empty() || first[0] == '-' || first == "report" || first == "capture" ||
+                        first == "certify" || first == "inspect";
   return is_known ? "" : first;
 }
 
@@ -67,11 +67,12 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, cli::Verb>> verbs = {
       {"report", cli::add_report(program, join_command_line(argc, argv))},
       {"capture", cli::add_capture(program)},
+      {"certify", cli::add_certify(program, join_command_line(argc, argv))},
       {"inspect", cli::add_inspect(program)},
   };
   if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
-    const bool is_planned = unknown == "drift" || unknown == "certify" || unknown == "probe" || unknown == "study";
-    return complain(fmt::format("there is no verb '{}'{}; there are: report, capture, inspect", unknown,
+    const bool is_planned = unknown == "drift" || unknown == "probe" || unknown == "study";
+    return complain(fmt::format("there is no verb '{}'{}; there are: report, capture, certify, inspect", unknown,
                                 is_planned ? " in this version" : ""),
                     is_planned ? cli::exit_not_available : cli::exit_bad_input);
   }

@@ -11,6 +11,7 @@ using Verb = std::function<int()>;
 
 Verb add_report(CLI::App& program, const std::string& command_line);
 Verb add_capture(CLI::App& program);
+Verb add_certify(CLI::App& program, const std::string& command_line);
 Verb add_inspect(CLI::App& program);
 
 }  // namespace driftbound::cli

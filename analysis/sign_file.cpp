@@ -1,0 +1,141 @@
+#include "analysis/sign_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "analysis/sign_state.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+std::string npy_header(std::int64_t points) {
+  constexpr std::size_t before = 10, multiple = 64;
+  std::string text = fmt::format("{{'descr': '|i1', 'fortran_order': False, 'shape': ({},), }}", points);
+  text.append(multiple - 1 - (before + text.size()) % multiple, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xFFU);
+  header += static_cast<char>(text.size() >> 8U);
+  return header + text;
+}
+
+std::filesystem::path with_ending(const std::filesystem::path& file, const char* ending) {
+  std::filesystem::path result = file;
+  result += ending;
+  return result;
+}
+
+std::string text_of_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+SignFile::SignFile(std::filesystem::path file, std::int64_t points, Identity identity, bool resume)
+    : file_(std::move(file)),
+      part_(with_ending(file_, ".part")),
+      state_(with_ending(file_, ".state")),
+      points_(points),
+      make_identity_(std::move(identity)) {
+  if (std::filesystem::exists(file_) && !std::filesystem::is_regular_file(file_))
+    fail(file_, "it exists and is not a regular file");
+  has_state_ = std::filesystem::exists(state_);
+  if (has_state_ && !resume)
+    throw InvalidArgument(fmt::format(
+        "{}: an interrupted run has left it; add --resume to continue that run, or remove it", state_.string()));
+  descriptor_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (has_state_ ? 0 : O_TRUNC), 0666);
+  if (descriptor_ < 0) fail(part_, std::strerror(errno));
+  try {
+    if (has_state_) {
+      resume_from_state();
+    } else {
+      const std::string header = npy_header(points_);
+      write(std::as_bytes(std::span(header.data(), header.size())));
+    }
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+SignFile::~SignFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  if (!has_state_) ::unlink(part_.c_str());
+}
+
+void SignFile::resume_from_state() {
+  const SignState state = parse_sign_state(text_of_file(state_), state_.string());
+  std::string different;
+  for (const auto& [name, value] : identity())
+    if (const auto found = state.identity.find(name); found == state.identity.end() || found->second != value)
+      different += (different.empty() ? "" : ", ") + name;
+  if (state.points != points_ || state.progress.counts.points > points_) different = "points";
+  if (!different.empty())
+    throw InvalidArgument(fmt::format("{}: is of a run with other {}; repeat that run's options, or remove the file",
+                                      state_.string(), different));
+  start_ = state.progress;
+  const auto whole = static_cast<::off_t>(npy_header(points_).size()) + static_cast<::off_t>(start_.counts.points);
+  if (::lseek(descriptor_, 0, SEEK_END) < whole)
+    throw ParseError(fmt::format("{}: holds fewer signs than {} says; remove both", part_.string(), state_.string()));
+  if (::ftruncate(descriptor_, whole) != 0 || ::lseek(descriptor_, whole, SEEK_SET) < 0)
+    fail(part_, std::strerror(errno));
+}
+
+const std::map<std::string, std::string>& SignFile::identity() {
+  if (identity_.empty()) identity_ = make_identity_();
+  return identity_;
+}
+
+void SignFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(part_, std::strerror(errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void SignFile::append(std::span<const std::int8_t> signs) {
+  write(std::as_bytes(signs));
+}
+
+void SignFile::checkpoint(const SignProgress& progress) {
+  if (::fsync(descriptor_) != 0) fail(part_, std::strerror(errno));
+  const std::filesystem::path next = with_ending(state_, ".next");
+  std::ofstream out(next, std::ios::binary);
+  out << to_json(SignState{points_, identity(), progress});
+  out.close();
+  std::error_code error;
+  if (out) std::filesystem::rename(next, state_, error);
+  if (!out || error) {
+    std::filesystem::remove(next, error);
+    fail(state_, "disk full, or no permission");
+  }
+  has_state_ = true;
+}
+
+void SignFile::finish() {
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  if (closed != 0 || ::rename(part_.c_str(), file_.c_str()) != 0) fail(file_, std::strerror(errno));
+  if (has_state_) ::unlink(state_.c_str());
+}
+
+void SignFile::discard() {
+  has_state_ = false;
+  ::unlink(state_.c_str());
+}
+
+void SignFile::fail(const std::filesystem::path& file, const std::string& why) const {
+  throw FileError(fmt::format("cannot write {}: {}", file.string(), why));
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,263 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+
+#include "analysis/certification.hpp"
+#include "analysis/point_text.hpp"
+#include "analysis/progress.hpp"
+#include "analysis/scalar.hpp"
+#include "cli/common.hpp"
+#include "cli/verbs.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::cli {
+namespace {
+
+constexpr int exit_undecided = 1;
+
+struct CertifySettings {
+  std::string command;
+  std::string model, points, grid, segment, scalar, signs, json;
+  std::string box = "-1:1", policy = "report";
+  double band = -1.0, iso = 0.0;
+  std::int64_t samples = 10000;
+  std::uint64_t seed = 1;
+  int max_precision = 4096, threads = 0;
+  bool has_band = false, resume = false, quiet = false;
+};
+
+/// The parts between separators.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+template <class Number>
+Number parse(const std::string& text, const std::string& option, const char* usage) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw InvalidArgument(fmt::format("{}: '{}' is not a number; write {}", option, text, usage));
+  return value;
+}
+
+analysis::Points parse_grid(const std::string& text, const Box& box) {
+  std::vector<std::int64_t> extents;
+  for (const std::string& part : split(text, 'x'))
+    extents.push_back(parse<std::int64_t>(part, "--grid '" + text + "'", "one number a coordinate, as 64x64x64"));
+  return analysis::points_of_grid(box, extents);
+}
+
+/// "0,0,1"; a number alone stands for every coordinate.
+std::vector<double> parse_point(const std::string& text, const std::string& option, std::size_t coordinates) {
+  std::vector<double> point;
+  for (const std::string& part : split(text, ','))
+    point.push_back(parse<double>(part, option, "A:B:N, where A and B are coordinates x,y,… and N a number of points"));
+  if (point.size() == 1) point.resize(coordinates, point.front());
+  if (point.size() != coordinates)
+    throw InvalidArgument(fmt::format("{}: ({}) has {} coordinates, a point of this network has {}", option, text,
+                                      point.size(), coordinates));
+  return point;
+}
+
+analysis::Points parse_segment(const std::string& text, std::size_t coordinates) {
+  const std::string option = "--segment '" + text + "'";
+  const std::vector<std::string> parts = split(text, ':');
+  if (parts.size() != 3)
+    throw InvalidArgument(option + ": write A:B:N, where A and B are coordinates x,y,… and N a number of points");
+  return analysis::points_of_segment(parse_point(parts[0], option, coordinates),
+                                     parse_point(parts[1], option, coordinates),
+                                     parse<std::int64_t>(parts[2], option, "A:B:N"));
+}
+
+AtLimit at_limit(const std::string& policy) {
+  if (policy == "negative") return AtLimit::treat_as_negative;
+  if (policy == "positive") return AtLimit::treat_as_positive;
+  return AtLimit::report;  // "throw" is seen to where points have their numbers
+}
+
+std::string output_names(const Graph& graph) {
+  std::string names;
+  for (const ValueId id : graph.outputs) names += (names.empty() ? "" : ", ") + graph.value(id).name;
+  return names;
+}
+
+/// The scalar asked for, or the only output.
+analysis::Scalar scalar_of(const Graph& graph, const std::string& text) {
+  if (!text.empty()) return analysis::parse_scalar(graph, text);
+  const std::vector<Shape> shapes = infer_shapes(graph, batch_layout(graph).sample_shapes);
+  if (graph.outputs.size() != 1 || element_count(shapes[graph.outputs.front()]) != 1)
+    throw InvalidArgument(fmt::format(
+        "{}: has more than one output element a point; say which one with --scalar 'OUTPUT[I]', or which two "
+        "with --scalar 'OUTPUT[I]-OUTPUT[J]', outputs are: {}",
+        graph.source, output_names(graph)));
+  analysis::Scalar scalar;
+  scalar.text = graph.value(graph.outputs.front()).name;
+  return scalar;
+}
+
+/// What is certified, and where.
+struct Task {
+  analysis::Scalar scalar;
+  SignField field;
+  analysis::Points points;
+};
+
+Task prepare(const CertifySettings& settings, const Graph& graph) {
+  const std::int64_t coordinates = analysis::coordinates_of(graph);
+  const Box box = analysis::box_of(parse_domain(settings.box, "--box"), coordinates);
+  analysis::Points points;
+  if (!settings.points.empty()) points = analysis::points_of_file(graph, settings.points);
+  if (!settings.grid.empty()) points = parse_grid(settings.grid, box);
+  if (!settings.segment.empty()) points = parse_segment(settings.segment, static_cast<std::size_t>(coordinates));
+
+  SignOptions options;
+  options.iso = settings.iso;
+  options.domain = points ? points->range() : box;
+  options.max_bits = settings.max_precision;
+  options.at_limit = at_limit(settings.policy);
+  options.threads = thread_count(settings.threads);
+  analysis::Scalar scalar = scalar_of(graph, settings.scalar);
+  SignField field(graph, scalar, options);
+  if (!points) points = analysis::points_of_band(field, box, {settings.band, settings.samples, settings.seed});
+  return {std::move(scalar), std::move(field), std::move(points)};
+}
+
+/// What must be the same where a run is continued.
+std::map<std::string, std::string> identity_of(const CertifySettings& settings, const Task& task,
+                                               const std::string& model_sha256) {
+  return {{"version", DRIFTBOUND_VERSION},
+          {"model", model_sha256},
+          {"points", task.points->sha256()},
+          {"--scalar", task.scalar.text},
+          {"--iso", fmt::format("{}", settings.iso)},
+          {"--max-precision", std::to_string(settings.max_precision)},
+          {"--policy", settings.policy}};
+}
+
+void check(const CertifySettings& settings) {
+  const int sources = static_cast<int>(!settings.points.empty()) + static_cast<int>(!settings.grid.empty()) +
+                      static_cast<int>(!settings.segment.empty()) + static_cast<int>(settings.has_band);
+  if (sources != 1)
+    throw InvalidArgument("certify: say which points, by one of --points, --grid, --segment and --band");
+  if (settings.resume && settings.signs.empty())
+    throw InvalidArgument("--resume continues a file of signs: name it with --signs");
+  if (settings.signs == "-") throw InvalidArgument("--signs: only --json can be written to standard output ('-')");
+  require_writable(settings.signs);
+  if (settings.json != "-") require_writable(settings.json);
+  require_distinct({settings.model, settings.points}, {settings.signs, settings.json});
+}
+
+void write_report(const CertifySettings& settings, const analysis::CertifyReport& report) {
+  if (settings.json == "-")
+    fmt::print("{}", analysis::to_json(report));
+  else if (!settings.json.empty())
+    write_whole(settings.json, analysis::to_json(report));
+  if (settings.quiet)
+    fmt::print(stderr, "{}\n", analysis::headline(report));
+  else if (settings.json != "-")
+    fmt::print("{}", analysis::to_text(report));
+  if (report.certification.interrupted() && !settings.signs.empty())
+    fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
+}
+
+int certify(const CertifySettings& settings) {
+  check(settings);
+  const Graph graph = load_for_run(settings.model);
+  const std::string model_sha256 = sha256_of_file(settings.model);
+  const Task task = prepare(settings, graph);
+  std::unique_ptr<analysis::SignFile> signs;
+  if (!settings.signs.empty())
+    signs = std::make_unique<analysis::SignFile>(
+        settings.signs, task.points->size(), [&] { return identity_of(settings, task, model_sha256); },
+        settings.resume);
+
+  analysis::CertifyReport report;
+  {
+    analysis::Progress progress("certifying", !settings.quiet, "points", signs ? signs->start().counts.points : 0);
+    analysis::CertifyOptions options;
+    options.signs = signs.get();
+    options.fail_at_limit = settings.policy == "throw";
+    options.progress = [&](std::int64_t done, std::int64_t all) {
+      progress.update(done, all);
+      return !interrupted();
+    };
+    report.certification = analysis::certify(task.field, *task.points, options);
+  }
+  report.command = settings.command;
+  report.date = now_utc();
+  report.version = DRIFTBOUND_VERSION;
+  report.model_file = settings.model;
+  report.model_sha256 = model_sha256;
+  report.points = task.points->description();
+  report.scalar = task.scalar.text;
+  report.policy = settings.policy;
+  report.iso = settings.iso;
+  report.max_bits = settings.max_precision;
+  report.threads = thread_count(settings.threads);
+  report.signs_file = settings.signs;
+  write_report(settings, report);
+  if (report.certification.interrupted()) return exit_interrupted;
+  return analysis::open_points(report.certification.done.counts) == 0 ? exit_ok : exit_undecided;
+}
+
+/// A point that no precision decides ends the work where that is the policy.
+int certify_or_complain(const CertifySettings& settings) {
+  try {
+    return certify(settings);
+  } catch (const UndecidedSign& error) {
+    fmt::print(stderr, "driftbound: {}\n", error.what());
+    return exit_undecided;
+  }
+}
+
+}  // namespace
+
+Verb add_certify(CLI::App& program, const std::string& command_line) {
+  CLI::App& app = *program.add_subcommand("certify", "Certify the sign of an output of the exact network at points");
+  auto settings = std::make_shared<CertifySettings>();
+  settings->command = command_line;
+  app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
+  app.add_option("--points", settings->points,
+                 "Points from a file, one a row: .npy (of any size), .csv, .npz, .safetensors");
+  app.add_option("--grid", settings->grid, "Points of a grid over the box: 64x64x64");
+  app.add_option("--segment", settings->segment, "N points from A to B: A:B:N, A and B as x,y,z");
+  CLI::Option* band = app.add_option("--band", settings->band,
+                                     "Random points of the box where |f| is this at most: around the surface");
+  app.add_option("--samples", settings->samples, "Points of a band")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40, "a number from 1 on"))
+      ->capture_default_str();
+  app.add_option("--seed", settings->seed, "Seed of a band")->capture_default_str();
+  app.add_option("--box", settings->box, "Box of --grid and --band: lo:hi, or lo:hi,lo:hi,… one a coordinate")
+      ->capture_default_str();
+  app.add_option("--scalar", settings->scalar,
+                 "Whose sign: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (default: the only output)");
+  app.add_option("--iso", settings->iso, "f is the scalar minus this")->capture_default_str();
+  app.add_option("--max-precision", settings->max_precision, "Limit of the precision in bits")
+      ->check(CLI::Range(106, 32767))
+      ->capture_default_str();
+  app.add_option("--policy", settings->policy,
+                 "What becomes of points that are undecided at the limit: reported, an error, or taken for a sign")
+      ->check(CLI::IsMember({"report", "throw", "negative", "positive"}))
+      ->capture_default_str();
+  app.add_option("--threads", settings->threads, "Threads (default: as many as there are cores)")
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--signs", settings->signs, "Write the signs (.npy, int8): -1, 0 proven zero, 1, 2 undecided");
+  app.add_option("--json", settings->json, "Write counts and stages as JSON (-: standard output, instead of the text)");
+  app.add_flag("--resume", settings->resume, "Go on where an interrupted run of this command has left its --signs");
+  app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
+  return [settings, band] {
+    settings->has_band = band->count() > 0;
+    return certify_or_complain(*settings);
+  };
+}
+
+}  // namespace driftbound::cli

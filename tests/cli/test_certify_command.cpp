@@ -1,0 +1,258 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/model/load.hpp"
+#include "model/array_files.hpp"
+#include "support/json_schema.hpp"
+#include "support/npy_writer.hpp"
+#include "support/run_program.hpp"
+
+using namespace driftbound;
+using driftbound::test::npy_of;
+using driftbound::test::read_file;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string sphere = models + "sphere_cut_sdf_relu.onnx";
+const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/certify-1.json";
+
+nlohmann::json json_of(const ProgramResult& result) {
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(schema_file, json) == "");
+  CHECK(json["points"] == json["positive"].get<int>() + json["negative"].get<int>() + json["zero"].get<int>() +
+                              json["undecided"].get<int>());
+  return json;
+}
+
+std::vector<int> signs_in(const std::string& file) {
+  const std::vector<double> values = read_npy(file).to_double().values;
+  return {values.begin(), values.end()};
+}
+
+std::vector<int> signs_by_library(const std::string& model, const std::vector<double>& points) {
+  const SignField field(load_model(model));
+  std::vector<PointSign> signs(points.size() / field.dimension());
+  field.signs(points.data(), static_cast<std::int64_t>(signs.size()), static_cast<std::ptrdiff_t>(field.dimension()), 1,
+              signs);
+  std::vector<int> numbers;
+  for (const PointSign& sign : signs) numbers.push_back(static_cast<int>(sign.sign));
+  return numbers;
+}
+
+/// |x|: two rectifiers, so that 0 is a proven zero at 0.
+std::string write_absolute_value(const TemporaryFolder& folder) {
+  return folder
+      .write("abs.npz", test::zip_of({{"0000.dense.A.npy", npy_of<float>("<f4", {1, 2}, {1, -1})},
+                                      {"0001.relu._.npy", npy_of<float>("<f4", {1}, {0})},
+                                      {"0002.dense.A.npy", npy_of<float>("<f4", {2, 1}, {1, 1})}}))
+      .string();
+}
+
+/// Two outputs that are the same function of x, of which no precision can know that they are.
+std::string write_twins(const TemporaryFolder& folder) {
+  return folder
+      .write("twins.npz", test::zip_of({{"0000.dense.A.npy", npy_of<float>("<f4", {1, 1}, {1})},
+                                        {"0001.tanh._.npy", npy_of<float>("<f4", {1}, {0})},
+                                        {"0002.dense.A.npy", npy_of<float>("<f4", {1, 2}, {1, 1})}}))
+      .string();
+}
+
+std::string output_of(const std::string& model) {
+  const Graph graph = load_model(model);
+  return graph.value(graph.outputs.front()).name;
+}
+
+void check_refused(const std::string& arguments, const std::string& named) {
+  CAPTURE(arguments);
+  const ProgramResult result = run_program("certify " + arguments);
+  CAPTURE(result.err);
+  CHECK(result.status == 3);
+  CHECK(result.out.empty());
+  CHECK(result.err.find(named) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("points of a file are certified as the library does, and the counts are those of the file of signs") {
+  const TemporaryFolder folder;
+  std::vector<double> points;
+  for (int i = 0; i < 3 * 5000; ++i) points.push_back(std::sin(1.7 * i));
+  folder.write("p.npy", npy_of("<f8", {5000, 3}, points));
+  const ProgramResult result = run_program("certify " + sphere + " --points " + folder.file("p.npy") + " --signs " +
+                                           folder.file("s.npy") + " --json " + folder.file("s.json"));
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  CHECK(result.out.starts_with("CERTIFIED: the sign of sdf at all 5000 points: "));
+  const std::vector<int> signs = signs_in(folder.file("s.npy"));
+  CHECK(signs == signs_by_library(sphere, points));
+  const auto json = json_of({0, read_file(folder.file("s.json")), ""});
+  CHECK(json["points"] == 5000);
+  CHECK(json["negative"] == std::count(signs.begin(), signs.end(), -1));
+  CHECK(json["positive"] == std::count(signs.begin(), signs.end(), 1));
+  CHECK(json["interrupted"] == false);
+  std::int64_t decided = 0;
+  for (const auto& stage : json["stages"]) decided += stage["decided"].get<std::int64_t>();
+  CHECK(decided == 5000);
+}
+
+TEST_CASE("a grid, a segment, a band and a table of points are certified") {
+  const TemporaryFolder folder;
+  const std::string signs = folder.file("s.npy");
+  REQUIRE(run_program("certify " + sphere + " --grid 2x3x4 --box 0:0.5 --signs " + signs).status == 0);
+  std::vector<double> grid;
+  for (int i = 0; i < 24; ++i) {
+    grid.push_back(i / 12 % 2 * 0.5);
+    grid.push_back(i / 4 % 3 * 0.25);
+    grid.push_back(i % 4 == 3 ? 0.5 : i % 4 * (0.5 / 3.0));
+  }
+  CHECK(signs_in(signs) == signs_by_library(sphere, grid));
+
+  REQUIRE(run_program("certify " + sphere + " --segment 0:1,0.5,-1:5 --signs " + signs).status == 0);
+  CHECK(signs_in(signs) ==
+        signs_by_library(sphere, {0, 0, 0, 0.25, 0.125, -0.25, 0.5, 0.25, -0.5, 0.75, 0.375, -0.75, 1, 0.5, -1}));
+
+  const auto band = json_of(run_program("certify " + sphere + " --band 1e-3 --samples 500 --json -"));
+  CHECK(band["points"] == 500);
+  CHECK(band["negative"] > 50);
+  CHECK(band["positive"] > 50);
+
+  folder.write("p.csv", "x,y,z\n0,0,0\n1,1,1\n");
+  REQUIRE(run_program("certify " + sphere + " --points " + folder.file("p.csv") + " --signs " + signs).status == 0);
+  CHECK(signs_in(signs) == signs_by_library(sphere, {0, 0, 0, 1, 1, 1}));
+}
+
+TEST_CASE("a scalar and an iso value say whose sign it is, and a proven zero is 0") {
+  const TemporaryFolder folder;
+  const std::string base = "certify " + models + "mlp_2_10_10_2.onnx --grid 9x9 --json - --scalar ";
+  const auto there = json_of(run_program(base + "'logits[1]-logits[0]'"));
+  const auto back = json_of(run_program(base + "'logits[0]-logits[1]'"));
+  CHECK(there["scalar"] == "logits[1]-logits[0]");
+  CHECK(there["positive"] == back["negative"]);
+  CHECK(json_of(run_program(base + "'logits[0]' --iso 1e6"))["negative"] == 81);
+
+  const std::string absolute = write_absolute_value(folder), signs = folder.file("s.npy");
+  REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --signs " + signs).status == 0);
+  CHECK(signs_in(signs) == std::vector<int>{1, 1, 0, 1, 1});
+  REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso 0.5 --signs " + signs).status == 0);
+  CHECK(signs_in(signs) == std::vector<int>{1, 0, -1, 0, 1});
+}
+
+TEST_CASE("what no precision decides is 2 and exit status 1, an error, or taken for a sign and counted apart") {
+  const TemporaryFolder folder;
+  const std::string twins = write_twins(folder), output = output_of(twins), signs = folder.file("s.npy");
+  const std::string base = "certify " + twins + " --segment 0.25:0.75:3 --max-precision 128 --scalar '" + output +
+                           "[1]-" + output + "[0]' --signs " + signs;
+  const ProgramResult reported = run_program(base + " --json -");
+  CHECK(reported.status == 1);
+  CHECK(json_of(reported)["undecided"] == 3);
+  CHECK(signs_in(signs) == std::vector<int>{2, 2, 2});
+  CHECK(run_program(base).out.starts_with("UNDECIDED: the sign of " + output + "[1]-" + output + "[0] at 3 of all 3"));
+
+  std::filesystem::remove(signs);
+  const ProgramResult thrown = run_program(base + " --policy throw");
+  CHECK(thrown.status == 1);
+  CHECK(thrown.err.find("point 0, (0.25), is not decided with 128 bits") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(signs));
+
+  const ProgramResult taken = run_program(base + " --policy negative --json -");
+  CHECK(taken.status == 1);
+  CHECK(json_of(taken)["negative"] == 3);
+  CHECK(json_of(taken)["stages"].back()["decided"] == 3);
+  CHECK(signs_in(signs) == std::vector<int>{-1, -1, -1});
+}
+
+TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file bit for bit") {
+  const TemporaryFolder folder;
+  const std::string cut = folder.file("cut.npy"), whole = folder.file("whole.npy");
+  std::string base;
+  ProgramResult stopped;
+  int extent = 20;
+  do {  // long enough for this machine to be stopped in
+    extent *= 2;
+    base = "certify " + sphere + " --grid " + std::to_string(extent) + "x64x64 --json - --signs ";
+    stopped = run_program(base + cut + " --threads 2", "timeout --preserve-status -s INT 0.3 ");
+  } while (stopped.status == 0 && extent < 100000);
+  CHECK(stopped.status == 130);
+  CHECK_FALSE(std::filesystem::exists(cut));
+  const auto partial = json_of(stopped);
+  CHECK(partial["interrupted"] == true);
+  CHECK(partial["requested"] == extent * 64 * 64);
+  CHECK(partial["points"] < partial["requested"]);
+  check_refused("--grid 3x3x3 " + sphere + " --signs " + cut, "add --resume");
+  check_refused("--grid 3x3x3 " + sphere + " --resume --signs " + cut, "other points");
+  check_refused("--grid " + std::to_string(extent) + "x64x64 " + sphere + " --iso 0.5 --resume --signs " + cut,
+                "other --iso");
+
+  const ProgramResult resumed = run_program(base + cut + " --resume --threads 1");
+  CHECK(resumed.status == 0);
+  REQUIRE(run_program(base + whole).status == 0);
+  CHECK((read_file(cut) == read_file(whole)));
+  const auto json = json_of(resumed);
+  CHECK(json["points"] == json["requested"]);
+  const std::vector<int> signs = signs_in(cut);
+  CHECK(json["negative"] == std::count(signs.begin(), signs.end(), -1));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+}
+
+TEST_CASE("--quiet prints the verdict alone, and a pipe gets neither progress nor escapes") {
+  const ProgramResult quiet = run_program("certify " + sphere + " --grid 9x9x9 --quiet");
+  CHECK(quiet.status == 0);
+  CHECK(quiet.out.empty());
+  CHECK(quiet.err.starts_with("CERTIFIED"));
+  const ProgramResult shown = run_program("certify " + sphere + " --grid 9x9x9");
+  CHECK(shown.err.empty());
+  CHECK(shown.out.find('\033') == std::string::npos);
+  CHECK(shown.out.find("points/s") != std::string::npos);
+}
+
+TEST_CASE("bad points, networks and options are refused by name, with exit status 3") {
+  const TemporaryFolder folder;
+  const std::string mlp = models + "mlp_2_10_10_2.onnx";
+  const double inf = std::numeric_limits<double>::infinity();
+  folder.write("nan.npy", npy_of<double>("<f8", {2, 3}, {0, 0, 0, 0, std::nan(""), 0}));
+  folder.write("inf.npy", npy_of<double>("<f8", {2, 3}, {0, 0, 0, 0, 0, -inf}));
+  folder.write("far.npy", npy_of<double>("<f8", {2, 3}, {0, 0, 0, 1e39, 0, 0}));
+  folder.write("two.npy", npy_of<double>("<f8", {2, 2}, {0, 0, 0, 0}));
+  folder.write("whole.npy", npy_of<std::int64_t>("<i8", {1, 3}, {0, 0, 0}));
+  folder.write("none.npy", npy_of<double>("<f8", {0, 3}, {}));
+  const auto points = [&](const std::string& name) { return sphere + " --points " + folder.file(name); };
+  check_refused(points("nan.npy"), "nan.npy: coordinate 1 of point 1 is nan; leave such points out");
+  check_refused(points("inf.npy"), "inf.npy: coordinate 2 of point 1 is -inf");
+  check_refused(points("far.npy"), "far.npy: coordinate 0 of point 1 is 1e+39; points lie within the range");
+  check_refused(points("two.npy"), "rows of 2 numbers, a point of this network has 3 coordinates");
+  check_refused(points("whole.npy"), "holds int64; store float32 or float64");
+  check_refused(points("none.npy"), "holds no points");
+  check_refused(points("missing.npy"), "missing.npy");
+  check_refused(points("nan.npy") + " --signs " + folder.file("s.npy"), "coordinate 1");
+  CHECK_FALSE(std::filesystem::exists(folder.file("s.npy.part")));
+
+  check_refused(sphere + " --segment 0,0,0:0,0,0:9", "it is empty");
+  check_refused(sphere + " --segment 0,0:1,1:9", "has 2 coordinates");
+  check_refused(sphere + " --segment 0:1", "write A:B:N");
+  check_refused(sphere + " --segment 0:nan:9", "finite");
+  check_refused(sphere + " --segment 0:1:1", "give between 2");
+  check_refused(sphere + " --segment 0:1e39:9", "beyond the range");
+  check_refused(sphere + " --grid 4x4", "2 extents, a point has 3 coordinates");
+  check_refused(sphere + " --grid 4x0x4", "--grid");
+  check_refused(sphere + " --grid 4xx4", "'' is not a number");
+  check_refused(sphere + " --grid 4x4x4 --box 1:-1", "1:-1 is no range");
+  check_refused(sphere + " --grid 4x4x4 --iso nan", "iso value is not finite");
+  check_refused(sphere + " --band=-1", "is no width");
+  check_refused(sphere + " --band 1e-3 --box 5:6", "no surface found");
+  check_refused(sphere, "by one of --points");
+  check_refused(sphere + " --grid 4x4x4 --band 1", "by one of --points");
+  check_refused(sphere + " --grid 4x4x4 --resume", "--signs");
+  check_refused(sphere + " --grid 4x4x4 --scalar 'sdf[1]'", "no element 1 of output 'sdf'");
+  check_refused(sphere + " --grid 4x4x4 --scalar 'x'", "there is no output 'x'");
+  check_refused(sphere + " --grid 4x4x4 --signs " + folder.file("no/s.npy"), "there is no folder");
+  check_refused(sphere + " --grid 4x4x4 --signs " + sphere, "would replace an input");
+  check_refused(mlp + " --grid 4x4", "more than one output element a point; say which one with --scalar");
+}
