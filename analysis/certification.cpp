@@ -47,9 +47,7 @@ public:
     while (left() > 0 && may_go_on()) {
       const Clock::time_point start = Clock::now();
       certify_block(size.next(left()));
-      const double seconds = seconds_since(start);
-      done_.seconds += seconds;
-      size.adapt(seconds);
+      size.adapt(seconds_since(start));
       checkpoint();
     }
     settle();
@@ -65,8 +63,10 @@ private:
     coordinates_.resize(static_cast<std::size_t>(count) * dimension);
     signs_.resize(static_cast<std::size_t>(count));
     points_.read(done_.counts.points, count, coordinates_);
+    const Clock::time_point start = Clock::now();
     const SignStatistics counts =
         field_.signs(coordinates_.data(), count, static_cast<std::ptrdiff_t>(dimension), 1, signs_);
+    done_.seconds += seconds_since(start);
     if (options_.fail_at_limit && counts.undecided > 0) refuse_undecided();
     if (options_.signs != nullptr) write();
     done_.counts += counts;

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/point_source.hpp"
+#include "analysis/segment_report.hpp"
 #include "analysis/sign_file.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 
@@ -40,6 +42,7 @@ struct CertifyReport {
   int max_bits = 0, threads = 0;
   std::string signs_file;  ///< empty: none
   Certification certification;
+  std::optional<SegmentReport> segment;
 };
 
 /// Points that are undecided, or treated as if they were decided.

@@ -69,7 +69,8 @@ std::string to_text(const CertifyReport& report) {
                       report.threads == 1 ? "" : "s (their seconds are added up above)");
   if (!report.signs_file.empty() && !report.certification.interrupted())
     text += fmt::format(" · signs in {}", report.signs_file);
-  return text + "\n" + remedy(report);
+  text += "\n" + remedy(report);
+  return report.segment ? text + "\n" + to_text(*report.segment) : text;
 }
 
 }  // namespace driftbound::analysis

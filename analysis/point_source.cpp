@@ -133,8 +133,9 @@ Points points_of_segment(const std::vector<double>& a, const std::vector<double>
   if (a.size() != b.size() || !all_finite(a) || !all_finite(b))
     throw InvalidArgument("--segment: its ends need the same number of finite coordinates");
   if (a == b) throw InvalidArgument("--segment: it is empty, both ends are the same point");
-  if (count < 2 || count > most_points)
-    throw InvalidArgument(fmt::format("--segment: {} points; give between 2 and 2^40", count));
+  constexpr std::int64_t most = std::int64_t{1} << 26;
+  if (count < 2 || count > most)
+    throw InvalidArgument(fmt::format("--segment: {} points; give between 2 and 2^26", count));
   return std::make_unique<Segment>(a, b, count);
 }
 

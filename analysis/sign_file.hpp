@@ -14,7 +14,7 @@ namespace driftbound::analysis {
 /// How far a certification has come.
 struct SignProgress {
   SignStatistics counts;
-  double seconds = 0.0;
+  double seconds = 0.0;  ///< of certifying, not of reading or making points
 };
 
 /// An .npy file of int8, one sign a point in order: -1, 0 (proven zero), 1, 2 (undecided). Until it is whole, signs go

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include "analysis/certification.hpp"
 #include "analysis/point_text.hpp"
@@ -20,11 +21,16 @@ struct CertifySettings {
   std::string command;
   std::string model, points, grid, segment, scalar, signs, json;
   std::string box = "-1:1", policy = "report";
-  double band = -1.0, iso = 0.0;
+  RunSettings run;
+  double band = -1.0, iso = 0.0, within = 0.0;
   std::int64_t samples = 10000;
   std::uint64_t seed = 1;
   int max_precision = 4096, threads = 0;
   bool has_band = false, resume = false, quiet = false;
+
+  bool names_a_run() const {
+    return run.backend != "auto" || !run.arithmetic.empty() || run.gemm != "auto" || !run.order.empty();
+  }
 };
 
 /// The parts between separators.
@@ -68,14 +74,18 @@ std::vector<double> parse_point(const std::string& text, const std::string& opti
   return point;
 }
 
-analysis::Points parse_segment(const std::string& text, std::size_t coordinates) {
+struct Segment {
+  std::vector<double> a, b;
+  std::int64_t points = 0;
+};
+
+Segment parse_segment(const std::string& text, std::size_t coordinates) {
   const std::string option = "--segment '" + text + "'";
   const std::vector<std::string> parts = split(text, ':');
   if (parts.size() != 3)
     throw InvalidArgument(option + ": write A:B:N, where A and B are coordinates x,y,… and N a number of points");
-  return analysis::points_of_segment(parse_point(parts[0], option, coordinates),
-                                     parse_point(parts[1], option, coordinates),
-                                     parse<std::int64_t>(parts[2], option, "A:B:N"));
+  return {parse_point(parts[0], option, coordinates), parse_point(parts[1], option, coordinates),
+          parse<std::int64_t>(parts[2], option, "A:B:N")};
 }
 
 AtLimit at_limit(const std::string& policy) {
@@ -109,6 +119,7 @@ struct Task {
   analysis::Scalar scalar;
   SignField field;
   analysis::Points points;
+  std::optional<Segment> segment;
 };
 
 Task prepare(const CertifySettings& settings, const Graph& graph) {
@@ -117,7 +128,11 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
   analysis::Points points;
   if (!settings.points.empty()) points = analysis::points_of_file(graph, settings.points);
   if (!settings.grid.empty()) points = parse_grid(settings.grid, box);
-  if (!settings.segment.empty()) points = parse_segment(settings.segment, static_cast<std::size_t>(coordinates));
+  std::optional<Segment> segment;
+  if (!settings.segment.empty()) {
+    segment = parse_segment(settings.segment, static_cast<std::size_t>(coordinates));
+    points = analysis::points_of_segment(segment->a, segment->b, segment->points);
+  }
 
   SignOptions options;
   options.iso = settings.iso;
@@ -128,7 +143,19 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
   analysis::Scalar scalar = scalar_of(graph, settings.scalar);
   SignField field(graph, scalar, options);
   if (!points) points = analysis::points_of_band(field, box, {settings.band, settings.samples, settings.seed});
-  return {std::move(scalar), std::move(field), std::move(points)};
+  return {std::move(scalar), std::move(field), std::move(points), std::move(segment)};
+}
+
+/// Its zeros, and what a run in the arithmetic asked for shows of them.
+analysis::SegmentReport report_segment(const CertifySettings& settings, const Graph& graph, const Task& task) {
+  const Evaluator evaluator = settings.run.evaluator_for(graph);
+  const std::vector<double> values = analysis::computed_values(graph, task.scalar, settings.iso, evaluator,
+                                                               *task.points, thread_count(settings.threads));
+  analysis::SegmentReport report =
+      analysis::report_segment(task.field, task.segment->a, task.segment->b, values, settings.within);
+  const ArithmeticModel arithmetic = evaluator.arithmetic();
+  report.arithmetic = fmt::format("{} in order {}", arithmetic.name, to_string(arithmetic.order));
+  return report;
 }
 
 /// What must be the same where a run is continued.
@@ -151,6 +178,10 @@ void check(const CertifySettings& settings) {
   if (settings.resume && settings.signs.empty())
     throw InvalidArgument("--resume continues a file of signs: name it with --signs");
   if (settings.signs == "-") throw InvalidArgument("--signs: only --json can be written to standard output ('-')");
+  settings.run.check();
+  if (settings.segment.empty() && settings.names_a_run())
+    throw InvalidArgument(
+        "certify: --backend, --arithmetic, --gemm and --order say how samples on a --segment are computed");
   require_writable(settings.signs);
   if (settings.json != "-") require_writable(settings.json);
   require_distinct({settings.model, settings.points}, {settings.signs, settings.json});
@@ -192,6 +223,7 @@ int certify(const CertifySettings& settings) {
     };
     report.certification = analysis::certify(task.field, *task.points, options);
   }
+  if (task.segment && !report.certification.interrupted()) report.segment = report_segment(settings, graph, task);
   report.command = settings.command;
   report.date = now_utc();
   report.version = DRIFTBOUND_VERSION;
@@ -206,7 +238,8 @@ int certify(const CertifySettings& settings) {
   report.signs_file = settings.signs;
   write_report(settings, report);
   if (report.certification.interrupted()) return exit_interrupted;
-  return analysis::open_points(report.certification.done.counts) == 0 ? exit_ok : exit_undecided;
+  const bool has_open_pieces = report.segment && !report.segment->zeros.unresolved.empty();
+  return analysis::open_points(report.certification.done.counts) == 0 && !has_open_pieces ? exit_ok : exit_undecided;
 }
 
 /// A point that no precision decides ends the work where that is the policy.
@@ -247,6 +280,11 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_option("--policy", settings->policy,
                  "What becomes of points that are undecided at the limit: reported, an error, or taken for a sign")
       ->check(CLI::IsMember({"report", "throw", "negative", "positive"}))
+      ->capture_default_str();
+  settings->run.add_arithmetic_to(app);
+  app.add_option("--within", settings->within,
+                 "How far apart, as a share of the segment, a zero of the run and a true one may be")
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--threads", settings->threads, "Threads (default: as many as there are cores)")
       ->check(CLI::Range(1, 1 << 16));

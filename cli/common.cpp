@@ -86,7 +86,7 @@ Inputs InputOptions::load(const Graph& graph) const {
   return generate_inputs(graph, how);
 }
 
-void RunSettings::add_to(CLI::App& app) {
+void RunSettings::add_arithmetic_to(CLI::App& app) {
   app.add_option("--backend", backend, "What runs the model")
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}))
       ->capture_default_str();
@@ -98,6 +98,10 @@ void RunSettings::add_to(CLI::App& app) {
   app.add_option("--order", order,
                  "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
       ->default_str(default_order);
+}
+
+void RunSettings::add_to(CLI::App& app) {
+  add_arithmetic_to(app);
   app.add_option("--rows", rows, "Samples to record, all being evaluated: 3,7 or first:last[:step] (default: all)");
   app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(positive());
   app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(positive());

@@ -46,6 +46,8 @@ struct RunSettings {
   int threads = 0;
 
   void add_to(CLI::App& app);
+  /// Backend, arithmetic, product and order alone.
+  void add_arithmetic_to(CLI::App& app);
   int thread_count() const { return cli::thread_count(threads); }
   /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.
   std::int64_t batch_for(std::int64_t samples) const;

@@ -139,10 +139,45 @@ TEST_CASE("a scalar and an iso value say whose sign it is, and a proven zero is 
   CHECK(json_of(run_program(base + "'logits[0]' --iso 1e6"))["negative"] == 81);
 
   const std::string absolute = write_absolute_value(folder), signs = folder.file("s.npy");
-  REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --signs " + signs).status == 0);
+  // Its zero on the segment is one that f only touches, which is not resolved.
+  CHECK(run_program("certify " + absolute + " --segment=-1:1:5 --signs " + signs).status == 1);
   CHECK(signs_in(signs) == std::vector<int>{1, 1, 0, 1, 1});
+  REQUIRE(run_program("certify " + absolute + " --grid 3 --signs " + signs).status == 0);
+  CHECK(signs_in(signs) == std::vector<int>{1, 0, 1});
   REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso 0.5 --signs " + signs).status == 0);
   CHECK(signs_in(signs) == std::vector<int>{1, 0, -1, 0, 1});
+}
+
+TEST_CASE("on a segment all zeros are found, and those of a run are told apart") {
+  const TemporaryFolder folder;
+  const std::string absolute = write_absolute_value(folder);
+  const auto exact = json_of(run_program("certify " + absolute + " --segment=-1:1:6 --iso 0.5 --json -"));
+  REQUIRE(exact["zeros"].size() == 2);
+  for (const std::size_t i : {0U, 1U}) {
+    CHECK(exact["zeros"][i]["t"][0] <= 0.25 + 0.5 * static_cast<double>(i));
+    CHECK(exact["zeros"][i]["t"][1] >= 0.25 + 0.5 * static_cast<double>(i));
+    CHECK(exact["zeros"][i]["crossing"] == (i == 0 ? "falling" : "rising"));
+  }
+  CHECK(exact["segment"]["from"] == nlohmann::json{-1.0});
+  CHECK(exact["computed_sign_changes"] == 2);
+  CHECK(exact["true_zeros"] == 2);
+  const auto coarse = json_of(run_program("certify " + absolute + " --segment=-1:1:2 --iso 0.5 --json -"));
+  CHECK(coarse["missed_zeros"] == 2);
+  CHECK(coarse["computed_sign_changes"] == 0);
+
+  const std::string line = "certify " + models + "oscillator_d2_w16.onnx --scalar 'logits[1]-logits[0]' " +
+                           "--segment=-0.2,0.3,-0.2:0.2,0.3,-0.2:2000 --json - --arithmetic ";
+  const auto fp64 = json_of(run_program(line + "fp64")), bf16 = json_of(run_program(line + "bf16"));
+  CHECK(fp64["zeros"] == bf16["zeros"]);
+  CHECK(fp64["zeros"].size() > 0);
+  CHECK(fp64["unresolved"].empty());
+  CHECK(fp64["true_zeros"] == fp64["zeros"].size());
+  CHECK(bf16["false_zeros"] > 0);
+  CHECK(bf16["segment"]["arithmetic"].get<std::string>().starts_with("bf16 in order "));
+  const std::string text = run_program("certify " + absolute + " --segment=-1:1:6 --iso 0.5").out;
+  CHECK(text.find("Zeros on the segment: 2, certified, and there are no others. Samples in fp32") != std::string::npos);
+  CHECK(text.find("show 2: 2 true, 0 false; 0 missed.") != std::string::npos);
+  check_refused(absolute + " --grid 5 --arithmetic tf32", "on a --segment");
 }
 
 TEST_CASE("what no precision decides is 2 and exit status 1, an error, or taken for a sign and counted apart") {
@@ -177,6 +212,7 @@ TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file
   int extent = 20;
   do {  // long enough for this machine to be stopped in
     extent *= 2;
+    std::filesystem::remove(cut);
     base = "certify " + sphere + " --grid " + std::to_string(extent) + "x64x64 --json - --signs ";
     stopped = run_program(base + cut + " --threads 2", "timeout --preserve-status -s INT 0.3 ");
   } while (stopped.status == 0 && extent < 100000);

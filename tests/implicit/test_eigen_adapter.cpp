@@ -18,7 +18,7 @@ using Numbers = Eigen::Matrix<std::int8_t, Eigen::Dynamic, 1>;
 Eigen::MatrixXd some_points() {
   Eigen::MatrixXd points(40, 3);
   for (int row = 0; row < 40; ++row)
-    for (int c = 0; c < 3; ++c) points(row, c) = ((row * 7 + c * 5) % 17 - 8) / 16.0;
+    for (int c = 0; c < 3; ++c) points(row, c) = ((row * (7 + 4 * c) + c * 5) % 17 - 8) / 16.0;
   return points;
 }
 
