@@ -366,7 +366,7 @@ void Rounded::operator()(const op::ReduceSum&) {
     const Magnitude path = rules_.path_factor(rules_.sum_height(machine_.order, length) - 1, machine_);
     return std::min(any_order, path * sizes.total + underflow);
   });
-  if (!has_partial_sums || !setting_.wants_running) return;
+  if (!has_partial_sums || !setting_.wants_running || !machine_.order.gives_partial_sums()) return;
   fill(result_.running, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double y) {
     return running_error(terms, sizes, by_partial_sums(sizes, any_order, underflow, y), setting_) + underflow;
   });

@@ -27,7 +27,7 @@ bool is_own_run(const Trace& trace) {
 bool is_own_arithmetic(const ArithmeticModel& arithmetic) {
   constexpr std::array<std::string_view, 7> own_names = {"fp64", "fp32",     "tf32",    "bf16",
                                                          "fp16", "fp8_e4m3", "fp8_e5m2"};
-  if (arithmetic.order.kind == SummationOrder::Kind::unknown) return false;
+  if (!arithmetic.order.gives_partial_sums()) return false;
   if (std::find(own_names.begin(), own_names.end(), arithmetic.name) == own_names.end()) return false;
   return to_json(arithmetic) == to_json(cpu_arithmetic(arithmetic.name, arithmetic.order));
 }

@@ -46,7 +46,8 @@ public:
         x_(view.input(0).values),
         n_(coarse.n),
         k_(coarse.k),
-        size_(view.output->size()) {
+        size_(view.output->size()),
+        wants_running_(setting.wants_running && setting.machine.order.gives_partial_sums()) {
     if (product.has_addend && product.beta != 0.0) addend_ = magnitudes(view.input(2).values);
   }
 
@@ -57,7 +58,7 @@ public:
     if (order_is_known) paths_ = product_up(weighted_by_paths(plan_, magnitudes_of_x, addend_.empty(), setting_));
     ProductBounds result = sized(order_is_known);
     if (!follow_rows(result)) return std::nullopt;
-    if (order_is_known && setting_.wants_running) add_running(result);
+    if (wants_running_) add_running(result);
     if (setting_.tail_factor > 0.0) drop_patterns(result);
     return result;
   }
@@ -75,10 +76,9 @@ private:
 
   ProductBounds sized(bool order_is_known) {
     ProductBounds result;
-    const bool wants_running = order_is_known && setting_.wants_running;
     for (std::vector<double>* values : {&result.any_order, &result.partial_sums, &result.kappa}) values->resize(size_);
     if (order_is_known) result.order_aware.resize(size_);
-    if (wants_running) slack_.resize(size_);
+    if (wants_running_) slack_.resize(size_);
     if (setting_.tail_factor > 0.0) result.probabilistic.resize(size_);
     return result;
   }
@@ -167,6 +167,7 @@ private:
   const RowFormat format_;
   std::span<const double> x_;
   const std::size_t n_, k_, size_;
+  const bool wants_running_;
   std::vector<double> addend_;  ///< of one row
   std::vector<double> total_, paths_, slack_;
 };

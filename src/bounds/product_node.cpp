@@ -439,7 +439,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     result.kappa.push_back(approx_kappa(std::abs(product.alpha) * sums.total[i] + addends.recorded_magnitude(i), y));
     elements.push_back(element);
   }
-  if (order_is_known && setting.wants_running && !sums.squares.empty())
+  const bool wants_running = order_is_known && setting.wants_running && machine.order.gives_partial_sums();
+  if (wants_running && !sums.squares.empty())
     result.running = running_bounds(plan, sums, elements, bound, leave_out_last, setting);
   if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;

@@ -396,11 +396,11 @@ double ProductRounding::with_last_rounding(const LargestSum& sum, double before)
 std::vector<double> ProductRounding::declared_order_errors(const LargestSums& sums) const {
   const ProductPlan& plan = product_.plan;
   std::vector<double> errors = path_sums(plan, a_.magnitude, b_.magnitude, !addends_.any(), setting_);
-  const std::vector<double> running = running_errors(sums);
+  if (machine_.order.gives_partial_sums()) errors = smaller(std::move(errors), running_errors(sums));
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double c = addends_(i).magnitude;
     const double addend = addends_.is_rounded() ? rules_.inner_rounding(Magnitude(c), machine_).value() : 0.0;
-    errors[i] = up(std::min(errors[i], running[i]) + counts_(products_at(sums, i), c != 0.0).underflow + addend);
+    errors[i] = up(errors[i] + counts_(products_at(sums, i), c != 0.0).underflow + addend);
   }
   return errors;
 }

@@ -137,10 +137,18 @@ void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   if (both) add_to_nonzero(nonzero, roundings, 1);
 }
 
+/// A tree of that height holds 2^height leaves; of a declaration that cannot be true nothing is used.
+std::int64_t additions_within(std::int64_t height, std::int64_t leaves) {
+  const bool is_possible = height >= 62 || (height >= 0 && leaves <= std::int64_t{1} << height);
+  return is_possible ? std::min(height, leaves - 1) : leaves - 1;
+}
+
 }  // namespace
 
 void path_lengths(const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> roundings) {
   std::fill(roundings.begin(), roundings.end(), 0);
+  if (order.kind == SummationOrder::Kind::height)
+    return add_to_nonzero(nonzero, roundings, 1 + additions_within(order.parameter, count_nonzero(nonzero)));
   if (order.kind == SummationOrder::Kind::pairwise) return pairwise_lengths(nonzero, order.fma, roundings);
   lengths_of_chains(chain_lengths(order, static_cast<std::int64_t>(nonzero.size())), order.fma, nonzero, roundings);
 }

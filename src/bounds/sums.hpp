@@ -22,7 +22,7 @@ Magnitude any_order_factor(std::int64_t leaves, const Machine& machine);
 Magnitude path_factor(std::int64_t roundings, const Machine& machine);
 
 /// Roundings that each product meets until the sum is complete, its own included; exact zeros (nonzero[k]
-/// == 0) meet none and cause none.
+/// == 0) meet none and cause none. Where only a height is known they are at most so many.
 /// Shapes:    nonzero [n], roundings [n]
 /// Domain:    a known order
 /// Source:    docs/theory.md T-11

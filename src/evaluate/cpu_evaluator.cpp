@@ -78,6 +78,11 @@ void require_runnable(const ArithmeticModel& arithmetic) {
     throw Unsupported(in_message(arithmetic) +
                       "its order of summation is unknown; name one, for example blocked:8+fma");
   }
+  if (arithmetic.order.kind == SummationOrder::Kind::height) {
+    throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
+                      ", says how high a tree of additions is, not which one it is; name one, for example "
+                      "blocked:8+fma");
+  }
   const bool counted =
       arithmetic.order.kind == SummationOrder::Kind::blocked || arithmetic.order.kind == SummationOrder::Kind::split_k;
   if (counted && arithmetic.order.parameter < 1) {

@@ -89,6 +89,8 @@ std::string to_string(const SummationOrder& order) {
         return "blocked:" + std::to_string(order.parameter);
       case SummationOrder::Kind::split_k:
         return "split-k:" + std::to_string(order.parameter);
+      case SummationOrder::Kind::height:
+        return "height:" + std::to_string(order.parameter);
       case SummationOrder::Kind::unknown:
         break;
     }
@@ -106,6 +108,7 @@ SummationOrder parse_summation_order(std::string_view text) {
   }
   constexpr std::string_view blocked = "blocked:";
   constexpr std::string_view split_k = "split-k:";
+  constexpr std::string_view height = "height:";
   if (kind == "unknown") {
     order.kind = SummationOrder::Kind::unknown;
   } else if (kind == "sequential") {
@@ -118,9 +121,13 @@ SummationOrder parse_summation_order(std::string_view text) {
   } else if (kind.starts_with(split_k)) {
     order.kind = SummationOrder::Kind::split_k;
     order.parameter = parse_parameter(kind.substr(split_k.size()), text);
+  } else if (kind.starts_with(height)) {
+    order.kind = SummationOrder::Kind::height;
+    order.parameter = parse_parameter(kind.substr(height.size()), text);
   } else {
-    throw InvalidArgument("no summation order " + in_quotes(text) +
-                          "; there are: sequential, pairwise, blocked:B, split-k:S, unknown, each also with +fma");
+    throw InvalidArgument(
+        "no summation order " + in_quotes(text) +
+        "; there are: sequential, pairwise, blocked:B, split-k:S, height:H, unknown, each also with +fma");
   }
   return order;
 }
@@ -131,6 +138,7 @@ std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_
   switch (order.kind) {
     case SummationOrder::Kind::unknown:
     case SummationOrder::Kind::pairwise:
+    case SummationOrder::Kind::height:
       return {};
     case SummationOrder::Kind::sequential:
       length = n;

@@ -16,6 +16,7 @@
 #include "sabotage/faults.hpp"
 #include "sabotage/op_samples.hpp"
 #include "support/few_bits.hpp"
+#include "support/height_checks.hpp"
 #include "support/matrix_unit.hpp"
 #include "support/one_sided_checks.hpp"
 #include "support/reduced_reduction.hpp"
@@ -440,6 +441,14 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_sequential},
+      {"products of a tree of known height taken for exact",
+       [](auto& r) {
+         r.path_lengths = [](const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> d) {
+           bounds::path_lengths(order, nonzero, d);
+           for (std::int64_t& roundings : d) roundings = std::min(roundings, order.parameter);
+         };
+       },
+       [](const auto& r) { return check_full_tree(r, 6).violations(); }},
       {"half the growth along a path",
        [](auto& r) { r.path_factor = [](std::int64_t d, const Machine& m) { return bounds::path_factor(d / 2, m); }; },
        check_sequential},

@@ -36,17 +36,17 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("summation orders survive printing and parsing") {
-  for (const std::string text :
-       {"sequential", "pairwise", "blocked:8", "split-k:3", "unknown", "blocked:8+fma", "pairwise+fma"}) {
+  for (const std::string text : {"sequential", "pairwise", "blocked:8", "split-k:3", "unknown", "blocked:8+fma",
+                                 "pairwise+fma", "height:6", "height:1+fma"}) {
     CHECK(to_string(parse_summation_order(text)) == text);
   }
   CHECK(parse_summation_order("blocked:12+fma") == SummationOrder{SummationOrder::Kind::blocked, 12, true});
 }
 
 TEST_CASE("what is no summation order is refused") {
-  for (const std::string text :
-       {"", "sequentiall", "blocked", "blocked:", "blocked:0", "blocked:-1", "blocked:8x", "blocked: 8",
-        "split-k:99999999999999999999", "+fma", "pairwise:2", "sequential+fma+fma"}) {
+  for (const std::string text : {"", "sequentiall", "blocked", "blocked:", "blocked:0", "blocked:-1", "blocked:8x",
+                                 "blocked: 8", "split-k:99999999999999999999", "+fma", "pairwise:2",
+                                 "sequential+fma+fma", "height", "height:", "height:0", "height:-3", "height:6x"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_summation_order(text), InvalidArgument);
   }
@@ -60,6 +60,7 @@ TEST_CASE("chains cover every product once, in order") {
   CHECK(chain_lengths(parse_summation_order("split-k:4"), 6) == Lengths{2, 2, 2});
   CHECK(chain_lengths(parse_summation_order("split-k:9"), 2) == Lengths{1, 1});
   CHECK(chain_lengths(parse_summation_order("pairwise"), 7).empty());
+  CHECK(chain_lengths(parse_summation_order("height:6"), 7).empty());
   CHECK(chain_lengths(parse_summation_order("unknown"), 7).empty());
   CHECK(chain_lengths(parse_summation_order("sequential"), 0).empty());
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -91,6 +92,13 @@ TEST_CASE("CPU arithmetics have the formats they are named after") {
   }
   CHECK(cpu_arithmetic("fp64", order).accuracy("exp").units == 1.0);
   CHECK(cpu_arithmetic("fp32", order).accuracy("sqrt").units == 1.0);
+}
+
+TEST_CASE("an order of which the height is known survives JSON, and one that is none is refused by its field") {
+  const std::string text = to_json(cpu_arithmetic("fp32", parse_summation_order("height:7+fma")));
+  CHECK(arithmetic_from_json(text).order == SummationOrder{SummationOrder::Kind::height, 7, true});
+  CHECK_THROWS_WITH_AS(arithmetic_from_json(replaced(text, "height:7", "height:0")), doctest::Contains("order"),
+                       ParseError);
 }
 
 TEST_CASE("an arithmetic survives JSON") {

@@ -20,15 +20,21 @@ std::string_view name_of(Evidence evidence);
 ///   sequential:  one chain
 ///   pairwise:    n <= 2: a chain; else fl(left + right), left over the first 2^m products (the largest power of
 ///                two below n), right over the rest, both by this rule
-///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then t = fl(t +
-///   c_j) split_k S:   the same with chains of ceil(n / S) products unknown:     any order
+///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then
+///                t = fl(t + c_j)
+///   split_k S:   the same with chains of ceil(n / S) products
+///   height H:    any tree in which each product, fused or not, passes through at most H additions. Not executable
+///   unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
 /// docs/arithmetic.md says what each op does with the sum.
 struct SummationOrder {
-  enum class Kind { unknown, sequential, pairwise, blocked, split_k };
+  enum class Kind { unknown, sequential, pairwise, blocked, split_k, height };
   Kind kind = Kind::unknown;
-  std::int64_t parameter = 0;  ///< B or S
+  std::int64_t parameter = 0;  ///< B, S or H
   bool fma = false;
+
+  /// Whether it says which sums are formed, and not only how many additions a product may pass through.
+  bool gives_partial_sums() const { return kind != Kind::unknown && kind != Kind::height; }
 
   friend bool operator==(const SummationOrder&, const SummationOrder&) = default;
 };
@@ -39,7 +45,7 @@ std::string to_string(const SummationOrder& order);
 SummationOrder parse_summation_order(std::string_view text);
 
 /// Length of every chain of an order over n products, in the order in which the chains are added
-/// (one entry n for sequential; empty for pairwise and unknown).
+/// (one entry n for sequential; empty for pairwise, height and unknown).
 std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_t n);
 
 /// Accuracy of one function of one library: |computed - f(x)| <= units (u |f(x)| + eta) + absolute_units u, u and eta

@@ -136,8 +136,8 @@ public:
 private:
   /// What a node is where nothing stands in the way of loops over rows; false where something does.
   bool visit_plain(std::size_t index, const PlainNode& node) {
-    const bool order_is_known = setting_.machine.order.kind != SummationOrder::Kind::unknown;
-    const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && (!node.in_order || order_is_known));
+    const bool can_follow = !node.in_order || setting_.machine.order.gives_partial_sums();
+    const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && can_follow);
     const Op& op = node.view.node->op;
     if (!covers_trajectory || !network_.varies(node.view.node->output)) return false;
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);

@@ -79,10 +79,9 @@ TensorCore tensor_core_of(const driftbound_device_info& info, FormatId operands)
 
 /// Everything but the order of vendor products.
 ArithmeticModel common_arithmetic(const CudaOptions& options) {
-  if (options.order.kind == SummationOrder::Kind::unknown) {
-    throw Unsupported(
-        "the CUDA evaluator needs an order of summation (ordered products, Softmax); name one, for "
-        "example blocked:8+fma");
+  if (!options.order.gives_partial_sums()) {
+    throw Unsupported("the CUDA evaluator needs an order of summation (ordered products, Softmax) and cannot run " +
+                      to_string(options.order) + "; name one, for example blocked:8+fma");
   }
   ArithmeticModel arithmetic = cpu_arithmetic(options.arithmetic, options.order);
   arithmetic.source = "driftbound CUDA kernels";
