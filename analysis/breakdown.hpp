@@ -24,7 +24,8 @@ struct LayerPart {
 
 /// Where the error of one number comes from, at the sample where it is largest: error = inputs + sum of the parts, but
 /// for about 10^-9 of it and the shadow's own error.
-/// Guarantee: none (diagnostics), Source: docs/theory.md T-73, shares T-71
+/// Guarantee: none (diagnostics)
+/// Source:    docs/theory.md T-73, shares T-71
 struct Breakdown {
   std::int64_t sample = 0;
   double error = 0.0;             ///< computed - exact, signed, to nearest; never 0

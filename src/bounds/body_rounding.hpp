@@ -29,8 +29,8 @@ struct UnrecordedNode {
 /// op but composites.
 /// Shapes:    one entry per output element
 /// Guarantee: as the theorems T-10 to T-18, T-21, T-68 and T-69 are (docs/assumptions.md); infinite where a result may
-/// overflow Throws:    InvalidArgument for a composite; Unsupported for a Cast to what is no format, or a function of
-/// unknown
+/// overflow
+/// Throws:    InvalidArgument for a composite; Unsupported for a Cast to what is no format, or a function of unknown
 ///            accuracy
 /// Source:    docs/theory.md T-22, T-68, T-69
 std::vector<double> body_rounding(const UnrecordedNode& node, const Setting& setting,

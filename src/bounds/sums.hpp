@@ -74,12 +74,15 @@ private:
 /// u (sum over products + sum_{k=2..n-2} g(k) + g) + h, g(k) = ufp(min(c M, c sqrt(k) q, s + c sqrt(n - k) q) + h) for
 /// a node with k terms, g = ufp(c M + h), M = (S + |s|) / 2, s = |sum| + (c - 1) M, q one-sided: all roundings of a sum
 /// but the last, in whatever order. With t small terms, S_t in all: n - t for n, sqrt(k) q + S_t, g once more, c S_t +
-/// h more. Domain: round to nearest, nothing flushed. Source: docs/theory.md T-68
+/// h more.
+/// Domain:    round to nearest, nothing flushed.
+/// Source:    docs/theory.md T-68
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 
 /// u^2 (q^2 where products are rounded + sum_{k=2..n-2} g(k)^2 + g^2): the squares of what every rounding of a sum but
-/// the last can be at most, in whatever order, underflow apart. Domain:    round to nearest Source:    docs/theory.md
-/// T-74
+/// the last can be at most, in whatever order, underflow apart.
+/// Domain:    round to nearest
+/// Source:    docs/theory.md T-74
 Magnitude partial_sums_squares(const TermSizes& terms, const Machine& machine);
 
 /// Whether no partial sum can overflow: S bounds every exact partial sum, `error` every error of one.

@@ -9,7 +9,8 @@
 namespace driftbound::implicit {
 
 /// Zeros of g, each the only one in a run on which g is strictly monotone and has a zero, enclosed in a few units in
-/// the last place of t where the points are precise enough. Source:    docs/theory.md T-122
+/// the last place of t where the points are precise enough.
+/// Source:    docs/theory.md T-122
 struct Narrowed {
   std::vector<Interval> zeros;
   std::int64_t pieces = 0, points = 0;

@@ -31,8 +31,8 @@ private:
 class PackedStep;
 
 /// A network of dense layers, sums, products with constants and functions in float64, block_rows points at a time:
-/// values stay near the processor from layer to layer. Thread-safe when const. Guarantee: every value is that of a run
-/// of arithmetic() at the point as given, or NaN
+/// values stay near the processor from layer to layer. Thread-safe when const.
+/// Guarantee: every value is that of a run of arithmetic() at the point as given, or NaN
 class PackedNetwork {
 public:
   /// Null where the network, of one float64 input and one output element a sample, has other ops or takes one sample at

@@ -18,7 +18,8 @@ public:
   /// The graph, of one output element a sample, must outlive it.
   explicit ReferenceStage(const Graph& graph);
 
-  /// Double-double. Shapes:    `points` row by row, `out` one entry a row
+  /// Double-double.
+  /// Shapes:    `points` row by row, `out` one entry a row
   void decide_in_pairs(std::span<const double> points, std::span<PointSign> out) const;
   /// At least 256 bits, doubled until all are decided or max_bits are reached.
   void decide(std::span<const double> points, int max_bits, std::span<PointSign> out) const;

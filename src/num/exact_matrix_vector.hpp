@@ -33,7 +33,8 @@ private:
 };
 
 /// y = W x, as exact_product gives the row of one sample: y has one row and as many columns as W has rows. It streams
-/// the float32 weights; rows for which two accumulators are not certain are done by exact_product. Guarantee: proven
+/// the float32 weights; rows for which two accumulators are not certain are done by exact_product.
+/// Guarantee: proven
 /// Source:    docs/theory.md T-85
 /// Throws:    UnsoundEnvironment; InvalidArgument for no thread
 void exact_matrix_vector(const ExactMatrix& w, const float* x, ExactProduct& y, int threads = 1,

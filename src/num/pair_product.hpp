@@ -12,7 +12,8 @@ namespace driftbound::num {
 
 /// Rows of numbers high + low made ready for products, as ExactOperand does it for float32 numbers: divided by powers
 /// of two above the 2-norms of their high parts, packed in panels. A row is usable where it is all zeros or its 2-norm
-/// lies within 2^-450 and 2^450. Throws:    InvalidArgument for rows longer than 2^26; UnsoundEnvironment
+/// lies within 2^-450 and 2^450.
+/// Throws:    InvalidArgument for rows longer than 2^26; UnsoundEnvironment
 class PairOperand {
 public:
   /// `certify` [rows]: which rows have sums that are to be exact where they can be; null: all.

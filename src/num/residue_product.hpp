@@ -88,8 +88,9 @@ bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b);
 /// exact but for what high + low cannot hold, else the radius is sqrt(k) times the errors of rows and norms of the
 /// others; it is infinite, with high = low = 0, where a row does not fit. sums.radius may be null where it would be 0
 /// everywhere: both operands are exact, all rows fit, and the bits of both are at most 104 together. Every element
-/// depends on its own rows alone. Guarantee: proven Throws:    InvalidArgument for operands of other sides, lengths or
-/// kernels, or that have no product;
+/// depends on its own rows alone.
+/// Guarantee: proven
+/// Throws:    InvalidArgument for operands of other sides, lengths or kernels, or that have no product;
 ///            UnsoundEnvironment
 /// Source:    docs/theory.md T-100, T-101
 void residue_product(const ResidueOperand& a, const ResidueOperand& b, const PairSums& sums, int threads);

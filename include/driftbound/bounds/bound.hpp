@@ -63,7 +63,8 @@ struct LayerBounds {
 /// Signed parts of computed - exact of a target, sample by sample: they add up to it but for about 10^-9 of it and the
 /// shadow's own error.
 /// Guarantee: none (diagnostics): the sum is its own check; the split between several operands of one node is a
-/// convention Source:    docs/theory.md T-73
+/// convention
+/// Source:    docs/theory.md T-73
 struct Attribution {
   std::vector<std::vector<double>> layers;  ///< [node][sample]: what the node's own rounding made of it
   std::vector<double> inputs;               ///< [sample]: what rounding the inputs made of it

@@ -26,8 +26,8 @@ struct CudaOptions {
 /// but the matrix product is driftbound's own code, for float32 the CPU evaluator's, so that CudaProduct::ordered in
 /// fp32, tf32, bf16 and fp16 gives the bits of cpu_evaluator (docs/arithmetic.md, "On a GPU"). The trace's provenance
 /// names device, driver, toolkit, flags and math mode. Runs of one evaluator follow each other; the device is held as
-/// long as the evaluator or a copy of it lives. Throws:    NotAvailable saying what is missing (no module, no driver,
-/// driver too old, no device, no cuBLAS);
+/// long as the evaluator or a copy of it lives.
+/// Throws:    NotAvailable saying what is missing (no module, no driver, driver too old, no device, no cuBLAS);
 ///            InvalidArgument (arithmetic; pedantic in a format that has none; a variable of the environment such as
 ///            NVIDIA_TF32_OVERRIDE that changes what vendor products compute); Unsupported where the order is
 ///            `unknown`. run(): NotAvailable where the device runs out of memory or is lost, naming the layer;

@@ -31,9 +31,10 @@ public:
 
   /// values[r] is the scalar at point r as the program computed it, before the iso value is taken off: an output
   /// element, or two subtracted in double. Points lie as SignField::signs() takes them; the program may have rounded
-  /// them to the type of the model's input. Shapes:    `values` and `out` have one element a point Returns:   the
-  /// points whose signs are undecided: outside the domain, too near 0 for the bounds, values that are not
-  ///            finite. SignField::signs() decides them.
+  /// them to the type of the model's input.
+  /// Shapes:    `values` and `out` have one element a point
+  /// Returns:   the points whose signs are undecided: outside the domain, too near 0 for the bounds, values that are
+  ///            not finite. SignField::signs() decides them.
   /// Throws:    InvalidArgument for other sizes; UnsoundEnvironment; Unsupported as forward_error_bound()
   std::vector<std::int64_t> signs(const double* points, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
                                   std::span<const double> values, std::span<PointSign> out) const;

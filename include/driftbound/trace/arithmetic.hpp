@@ -66,7 +66,8 @@ std::span<const std::string_view> functions_with_accuracy();
 /// A matrix unit that adds products in blocks: products are exact, all addends of a block and the running sum are
 /// aligned to the largest exponent among them, cut off behind `fraction_bits` bits, added exactly, and the sum is cut
 /// to float32. Parts of a sum may be added up apart, cut at multiples of `block` products; the parts are added in
-/// float32, to nearest, in any order. Source:    docs/theory.md T-21
+/// float32, to nearest, in any order.
+/// Source:    docs/theory.md T-21
 struct TensorCore {
   int fraction_bits = 23;  ///< at least; behind the leading bit of the largest addend
   int block = 4;           ///< products added at once, at least

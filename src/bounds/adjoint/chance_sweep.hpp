@@ -26,8 +26,9 @@ struct ChanceBound {
 };
 
 /// By how much radii are taken for smaller in the remainder of an estimate: three times the share of the worst case
-/// that it has in local errors, or 1. Shapes:    `local` of any order, one entry a sample Source:    docs/theory.md
-/// T-75
+/// that it has in local errors, or 1.
+/// Shapes:    `local` of any order, one entry a sample
+/// Source:    docs/theory.md T-75
 std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate);
 
 /// Takes these shares of the remainder of an estimate.

@@ -15,7 +15,8 @@ namespace driftbound::bounds {
 class Network {
 public:
   /// `rows`: how many samples lie in axis 0 of every input; empty where one evaluation is one sample. The graph must
-  /// outlive the network. Throws:    ShapeMismatch
+  /// outlive the network.
+  /// Throws:    ShapeMismatch
   Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows);
 
   const FlatGraph& flat() const { return flat_; }

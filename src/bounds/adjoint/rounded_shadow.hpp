@@ -30,7 +30,8 @@ RoundedShadow rounded_constants_of(const Network& narrowed, const std::vector<Te
                                    Weights& weights);
 
 /// An upper bound of |c.(run - rounded shadow)| for every row, c one element or the difference of two: by the adjoint,
-/// or by the radii where they are smaller. Source:    docs/theory.md T-60, T-76
+/// or by the radii where they are smaller.
+/// Source:    docs/theory.md T-60, T-76
 Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<Seed>& seeds, const Setting& setting);
 
 }  // namespace driftbound::bounds

@@ -26,7 +26,8 @@ struct RunCertificates {
 
 /// T-71, T-73 to T-75 and T-79 for networks of products with constants, sums and functions with loops of their own,
 /// next to a run that is coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where
-/// something is not finite or the shadow's own error shows. Thread-safe when const. Guarantee: as body_rounding()
+/// something is not finite or the shadow's own error shows. Thread-safe when const.
+/// Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-88
 class RunWalk {
 public:

@@ -14,9 +14,10 @@ namespace driftbound::bounds {
 double coin_flips(std::uint64_t bits);
 
 /// chi such that the sum of the squares of `directions` independent combinations sum a_s xi_s of such numbers is at
-/// most chi sum a_s^2 with no more than this probability, whatever the a_s; 0 where nothing is known. Domain:    0 <
-/// failure < 1 Tightness: the Chernoff bound of chi-squared: for many a_s of one size the probability is about a fifth
-/// of `failure` Source:    docs/theory.md T-78
+/// most chi sum a_s^2 with no more than this probability, whatever the a_s; 0 where nothing is known.
+/// Domain:    0 < failure < 1
+/// Tightness: the Chernoff bound of chi-squared: for many a_s of one size the probability is about a fifth of `failure`
+/// Source:    docs/theory.md T-78
 double sketch_quantile(std::int64_t directions, double failure);
 
 /// (amplitude / noise)^2; infinite where there is a source, but no noise.

@@ -9,7 +9,9 @@
 namespace driftbound::bounds {
 
 /// Encloses (f(s) - f(t)) / (s - t) for all s, t in x, f a function of one element; the whole line where f may jump or
-/// be undefined there. Throws:    InvalidArgument for another op Source:    docs/theory.md T-77
+/// be undefined there.
+/// Throws:    InvalidArgument for another op
+/// Source:    docs/theory.md T-77
 Interval slope_range(const Op& op, const Interval& x);
 
 /// Enclosures of slopes S, T with f(s, t) - f(s', t') in S (s - s') + T (t - t') for all s, s' in a, t, t' in b, f a

@@ -22,7 +22,8 @@ bool same_slopes(const std::vector<std::vector<double>>& a, const std::vector<st
 Magnitude moved_by_slope(double slope, double radius);
 
 /// What any operand of a softmax off by at most E moves an element p of it, by the Jacobian at the centre: 2 p E, p < 1
-/// + 10^-3 stored. Source:    docs/theory.md T-62
+/// + 10^-3 stored.
+/// Source:    docs/theory.md T-62
 Magnitude moved_by_softmax_slopes(double p, double largest_radius);
 
 /// kappa of a node whose operands that do not depend on the inputs are not followed back.

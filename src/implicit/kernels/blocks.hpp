@@ -16,8 +16,8 @@ struct BlockKernels {
   const char* name;
 
   /// y = W x + b, rectified if asked. A sum is s = fl(w_1 x_1), then s = fl(s + w_k x_k) (the product rounded first,
-  /// where the processor has no fused operation), and fl(s + b) at last. Shapes:    `weights` in tiles of tile_outputs
-  /// outputs, the last one as packed_outputs() says, weights of one input
+  /// where the processor has no fused operation), and fl(s + b) at last.
+  /// Shapes:    `weights` in tiles of tile_outputs outputs, the last one as packed_outputs() says, weights of one input
   ///            side by side; `bias` and y as many outputs as are packed
   void (*dense)(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
                 std::size_t outputs, bool rectified, double* check);
