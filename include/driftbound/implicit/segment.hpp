@@ -86,8 +86,9 @@ struct SampledZeros {
 /// or a longest run of values that are 0, its gap reaching to the neighbours on both sides. Gaps are widened by
 /// `within` on both sides. A computed zero and a certified one may be paired where the gap and the zero's interval
 /// meet; as many pairs as possible are made, each zero being in one at most. matched + spurious + undecidable =
-/// computed, matched + missed = number of certified zeros. Shapes:    values: one a sample Throws:    InvalidArgument
-/// for sizes that differ, t that does not ascend strictly or leaves [0, 1], values that are
+/// computed, matched + missed = number of certified zeros.
+/// Shapes:    values: one a sample
+/// Throws:    InvalidArgument for sizes that differ, t that does not ascend strictly or leaves [0, 1], values that are
 ///            NaN, `within` that is negative or NaN
 SampledZeros compare_with_sampled(const SegmentZeros& zeros, std::span<const double> t, std::span<const double> values,
                                   double within = 0.0);

@@ -75,8 +75,9 @@ struct SignStatistics {
 
 /// The sign of f(x) = scalar of the exact network at x - iso, certified. The exact network is the graph over the reals,
 /// and x is the point as it is given: a double is not rounded to the type of the model's input. A cheap handle: copies
-/// share everything. const methods may be called by several threads at a time. Guarantee: proven: no sign but
-/// `undecided` (and what AtLimit makes of it) is ever wrong Source:    docs/theory.md T-110
+/// share everything. const methods may be called by several threads at a time.
+/// Guarantee: proven: no sign but `undecided` (and what AtLimit makes of it) is ever wrong
+/// Source:    docs/theory.md T-110
 class SignField {
 public:
   /// For a network with one input and one output element a sample.
@@ -95,8 +96,8 @@ public:
   const SignOptions& options() const;
 
   /// Throws:    InvalidArgument for a point with another number of coordinates, or with one that is not finite or
-  /// beyond
-  ///            the largest number of the input's type; UndecidedSign where the options say so; UnsoundEnvironment
+  ///            beyond the largest number of the input's type; UndecidedSign where the options say so;
+  ///            UnsoundEnvironment
   PointSign at(std::span<const double> point) const;
 
   /// Signs of `rows` points; coordinate c of point r is points[r row_stride + c column_stride]: (d, 1) for n x d
