@@ -65,7 +65,9 @@ private:
     points_.read(done_.counts.points, count, coordinates_);
     const Clock::time_point start = Clock::now();
     const SignStatistics counts =
-        field_.signs(coordinates_.data(), count, static_cast<std::ptrdiff_t>(dimension), 1, signs_);
+        options_.given != nullptr
+            ? options_.given->decide(done_.counts.points, coordinates_, signs_)
+            : field_.signs(coordinates_.data(), count, static_cast<std::ptrdiff_t>(dimension), 1, signs_);
     done_.seconds += seconds_since(start);
     if (options_.fail_at_limit && counts.undecided > 0) refuse_undecided();
     if (options_.signs != nullptr) write();

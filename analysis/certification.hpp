@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/given_signs.hpp"
 #include "analysis/point_source.hpp"
 #include "analysis/segment_report.hpp"
 #include "analysis/sign_file.hpp"
@@ -14,8 +15,9 @@
 namespace driftbound::analysis {
 
 struct CertifyOptions {
-  SignFile* signs = nullptr;   ///< where signs go, continued where it holds some; may be null
-  bool fail_at_limit = false;  ///< an undecided point is an exception
+  SignFile* signs = nullptr;          ///< where signs go, continued where it holds some; may be null
+  const GivenSigns* given = nullptr;  ///< values that may decide points first; may be null
+  bool fail_at_limit = false;         ///< an undecided point is an exception
   /// Called between blocks with points done and all; false ends the work.
   std::function<bool(std::int64_t, std::int64_t)> progress;
 };
@@ -40,7 +42,9 @@ struct CertifyReport {
   std::string points, scalar, policy;
   double iso = 0.0;
   int max_bits = 0, threads = 0;
-  std::string signs_file;  ///< empty: none
+  std::string signs_file;   ///< empty: none
+  std::string values_file;  ///< of another program's values; empty: none
+  std::string values_arithmetic, values_guarantee, values_condition;
   Certification certification;
   std::optional<SegmentReport> segment;
 };

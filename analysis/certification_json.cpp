@@ -77,6 +77,11 @@ std::string to_json(const CertifyReport& report) {
                {"undecided", counts.undecided},
                {"seconds", done.seconds},
                {"stages", stages_of(counts)}};
+  if (!report.values_file.empty())
+    json["values"] = {{"file", report.values_file},
+                      {"arithmetic", report.values_arithmetic},
+                      {"guarantee", report.values_guarantee},
+                      {"condition", report.values_condition}};
   if (report.segment) add_segment(json, *report.segment);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

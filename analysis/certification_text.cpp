@@ -40,6 +40,15 @@ std::string stage_rows(const SignStatistics& counts) {
   return text;
 }
 
+std::string values_text(const CertifyReport& report) {
+  if (report.values_file.empty()) return "";
+  const std::string condition = report.values_condition.empty() ? "" : ", if " + report.values_condition;
+  return wrap(fmt::format("Values of {}, in {}: {}{}.", report.values_file, report.values_arithmetic,
+                          report.values_guarantee, condition),
+              100) +
+         "\n";
+}
+
 std::string remedy(const CertifyReport& report) {
   const SignStatistics& counts = report.certification.done.counts;
   if (open_points(counts) == 0) return "";
@@ -69,7 +78,7 @@ std::string to_text(const CertifyReport& report) {
                       report.threads == 1 ? "" : "s (their seconds are added up above)");
   if (!report.signs_file.empty() && !report.certification.interrupted())
     text += fmt::format(" · signs in {}", report.signs_file);
-  text += "\n" + remedy(report);
+  text += "\n" + values_text(report) + remedy(report);
   return report.segment ? text + "\n" + to_text(*report.segment) : text;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "analysis/point_source.hpp"
 #include "analysis/point_text.hpp"
@@ -10,21 +9,9 @@
 #include "driftbound/model/row_reader.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
-#include "driftbound/trace/trace.hpp"
 
 namespace driftbound::analysis {
 namespace {
-
-/// SHA-256 over those of 16 MiB of the file each: memory of one part.
-std::string hash_of_file(const std::filesystem::path& file) {
-  constexpr std::size_t part_size = std::size_t{1} << 24;
-  std::ifstream in(file, std::ios::binary);
-  std::string part(part_size, '\0'), hashes;
-  while (in.read(part.data(), static_cast<std::streamsize>(part_size)) || in.gcount() > 0)
-    hashes += sha256_of(std::as_bytes(std::span(part.data(), static_cast<std::size_t>(in.gcount()))));
-  if (!in.eof()) throw FileError(fmt::format("cannot read {}", file.string()));
-  return hash_of(hashes);
-}
 
 /// Grows a box by points, leaving out what is not finite.
 void include(Box& box, std::span<const double> points) {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -11,6 +13,7 @@
 #include "cli/common.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 
 namespace driftbound::cli {
 namespace {
@@ -19,7 +22,7 @@ constexpr int exit_undecided = 1;
 
 struct CertifySettings {
   std::string command;
-  std::string model, points, grid, segment, scalar, signs, json;
+  std::string model, points, grid, segment, scalar, signs, json, values, arithmetic_file;
   std::string box = "-1:1", policy = "report";
   RunSettings run;
   double band = -1.0, iso = 0.0, within = 0.0;
@@ -158,6 +161,27 @@ analysis::SegmentReport report_segment(const CertifySettings& settings, const Gr
   return report;
 }
 
+std::string text_of_file(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in) throw FileError("cannot read " + file);
+  return text;
+}
+
+/// Of another program's values: from a file, or by name; in any order unless one is named.
+ArithmeticModel arithmetic_of_values(const CertifySettings& settings, const Graph& graph) {
+  if (!settings.arithmetic_file.empty()) return arithmetic_from_json(text_of_file(settings.arithmetic_file));
+  const std::string order = settings.run.order.empty() ? "unknown" : settings.run.order;
+  const std::string usual = graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
+  const std::string name = settings.run.arithmetic.empty() ? usual : settings.run.arithmetic;
+  if (name == "fp64")
+    throw InvalidArgument("--values computed in fp64: describe their arithmetic by --arithmetic-file");
+  ArithmeticModel arithmetic = cpu_arithmetic(name, parse_summation_order(order));
+  arithmetic.functions = function_library("cuda").functions;
+  arithmetic.evidence = Evidence::assumed;
+  return arithmetic;
+}
+
 /// What must be the same where a run is continued.
 std::map<std::string, std::string> identity_of(const CertifySettings& settings, const Task& task,
                                                const std::string& model_sha256) {
@@ -167,7 +191,9 @@ std::map<std::string, std::string> identity_of(const CertifySettings& settings, 
           {"--scalar", task.scalar.text},
           {"--iso", fmt::format("{}", settings.iso)},
           {"--max-precision", std::to_string(settings.max_precision)},
-          {"--policy", settings.policy}};
+          {"--policy", settings.policy},
+          {"--values", settings.values.empty() ? "" : analysis::hash_of_file(settings.values)},
+          {"arithmetic", settings.values.empty() ? "" : to_json(arithmetic_of_values(settings, task.field.graph()))}};
 }
 
 void check(const CertifySettings& settings) {
@@ -179,12 +205,18 @@ void check(const CertifySettings& settings) {
     throw InvalidArgument("--resume continues a file of signs: name it with --signs");
   if (settings.signs == "-") throw InvalidArgument("--signs: only --json can be written to standard output ('-')");
   settings.run.check();
-  if (settings.segment.empty() && settings.names_a_run())
+  if (!settings.values.empty() && settings.points.empty())
+    throw InvalidArgument("--values are of the points of a file: name it with --points");
+  if (settings.values.empty() && !settings.arithmetic_file.empty())
+    throw InvalidArgument("--arithmetic-file is that of --values");
+  if (settings.segment.empty() && settings.values.empty() && settings.names_a_run())
     throw InvalidArgument(
-        "certify: --backend, --arithmetic, --gemm and --order say how samples on a --segment are computed");
+        "certify: --backend, --arithmetic, --gemm and --order say how samples on a --segment, or --values, are "
+        "computed");
   require_writable(settings.signs);
   if (settings.json != "-") require_writable(settings.json);
-  require_distinct({settings.model, settings.points}, {settings.signs, settings.json});
+  require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file},
+                   {settings.signs, settings.json});
 }
 
 void write_report(const CertifySettings& settings, const analysis::CertifyReport& report) {
@@ -211,11 +243,16 @@ int certify(const CertifySettings& settings) {
         settings.signs, task.points->size(), [&] { return identity_of(settings, task, model_sha256); },
         settings.resume);
 
+  std::optional<analysis::GivenSigns> given;
+  if (!settings.values.empty())
+    given.emplace(task.field, arithmetic_of_values(settings, graph), settings.values, task.points->size());
+
   analysis::CertifyReport report;
   {
     analysis::Progress progress("certifying", !settings.quiet, "points", signs ? signs->start().counts.points : 0);
     analysis::CertifyOptions options;
     options.signs = signs.get();
+    options.given = given ? &*given : nullptr;
     options.fail_at_limit = settings.policy == "throw";
     options.progress = [&](std::int64_t done, std::int64_t all) {
       progress.update(done, all);
@@ -236,6 +273,13 @@ int certify(const CertifySettings& settings) {
   report.max_bits = settings.max_precision;
   report.threads = thread_count(settings.threads);
   report.signs_file = settings.signs;
+  if (given) {
+    const ArithmeticModel arithmetic = arithmetic_of_values(settings, graph);
+    report.values_file = settings.values;
+    report.values_arithmetic = fmt::format("{} in order {}", arithmetic.name, to_string(arithmetic.order));
+    report.values_guarantee = name_of(given->guarantee());
+    report.values_condition = given->condition();
+  }
   write_report(settings, report);
   if (report.certification.interrupted()) return exit_interrupted;
   const bool has_open_pieces = report.segment && !report.segment->zeros.unresolved.empty();
@@ -281,6 +325,10 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
                  "What becomes of points that are undecided at the limit: reported, an error, or taken for a sign")
       ->check(CLI::IsMember({"report", "throw", "negative", "positive"}))
       ->capture_default_str();
+  app.add_option(
+      "--values", settings->values,
+      "What another program computed at the --points, one value a point (.npy), in --arithmetic and --order");
+  app.add_option("--arithmetic-file", settings->arithmetic_file, "Arithmetic of --values as JSON, as traces have it");
   settings->run.add_arithmetic_to(app);
   app.add_option("--within", settings->within,
                  "How far apart, as a share of the segment, a zero of the run and a true one may be")

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/load.hpp"
 #include "model/array_files.hpp"
@@ -178,6 +179,43 @@ TEST_CASE("on a segment all zeros are found, and those of a run are told apart")
   CHECK(text.find("Zeros on the segment: 2, certified, and there are no others. Samples in fp32") != std::string::npos);
   CHECK(text.find("show 2: 2 true, 0 false; 0 missed.") != std::string::npos);
   check_refused(absolute + " --grid 5 --arithmetic tf32", "on a --segment");
+}
+
+TEST_CASE("values of another program decide what their arithmetic can, and the field the rest") {
+  const TemporaryFolder folder;
+  std::vector<float> points;
+  for (int i = 0; i < 3 * 9000; ++i) points.push_back(static_cast<float>(std::sin(1.7 * i)));
+  folder.write("p.npy", npy_of("<f4", {9000, 3}, points));
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({9000, 3}, points)));
+  const Graph graph = load_model(sphere);
+  inputs.tensors.front().first = graph.value(graph.inputs.front()).name;
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("pairwise")));
+  const std::vector<double> values = evaluator.run(graph, inputs).layers.back().output.to_double().values;
+  folder.write("v.npy", npy_of("<f4", {9000}, std::vector<float>(values.begin(), values.end())));
+  folder.write("a.json", to_json(evaluator.arithmetic()));
+  const std::string base = "certify " + sphere + " --points " + folder.file("p.npy") + " --signs ";
+  REQUIRE(run_program(base + folder.file("alone.npy")).status == 0);
+  for (const std::string& arithmetic :
+       {std::string("--arithmetic fp32"), "--arithmetic-file " + folder.file("a.json")}) {
+    CAPTURE(arithmetic);
+    const auto json = json_of(
+        run_program(base + folder.file("s.npy") + " --json - --values " + folder.file("v.npy") + " " + arithmetic));
+    CHECK((read_file(folder.file("s.npy")) == read_file(folder.file("alone.npy"))));
+    const auto& stage = json["stages"][4];
+    CHECK(stage["name"] == "given");
+    CHECK(stage["decided"] > 1000);
+    CHECK(stage["decided"] < 9000);
+    CHECK(json["values"]["arithmetic"] ==
+          (json["values"]["guarantee"] == "proven" ? "fp32 in order pairwise" : "fp32 in order unknown"));
+  }
+  const std::string given = sphere + " --points " + folder.file("p.npy") + " --values ";
+  folder.write("short.npy", npy_of<float>("<f4", {2}, {1, 2}));
+  check_refused(given + folder.file("short.npy"),
+                "short.npy: holds 2 rows of 1 numbers; give one value for each of the 9000");
+  check_refused(given + folder.file("v.npy") + " --arithmetic fp64", "--arithmetic-file");
+  check_refused(given + folder.file("v.npy") + " --arithmetic-file " + folder.file("none"), "cannot read");
+  check_refused(sphere + " --grid 3x3x3 --values " + folder.file("v.npy"), "name it with --points");
 }
 
 TEST_CASE("what no precision decides is 2 and exit status 1, an error, or taken for a sign and counted apart") {

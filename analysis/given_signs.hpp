@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "driftbound/implicit/given_values.hpp"
+#include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/model/row_reader.hpp"
+
+namespace driftbound::analysis {
+
+/// Signs by values of another program in an .npy file, one a point; those that its arithmetic leaves open by the field.
+class GivenSigns {
+public:
+  /// Throws:    as RowReader; ShapeMismatch for another number of values than of points
+  GivenSigns(const SignField& field, ArithmeticModel arithmetic, const std::filesystem::path& file,
+             std::int64_t points);
+
+  /// Signs of the points from `first` on.
+  /// Throws:    as GivenValues::signs, SignField::signs, RowReader::read
+  SignStatistics decide(std::int64_t first, std::span<const double> points, std::span<PointSign> out) const;
+
+  Guarantee guarantee() const { return given_.guarantee(); }
+  std::string condition() const { return given_.condition(); }
+
+private:
+  SignField field_;
+  GivenValues given_;
+  RowReader values_;
+};
+
+}  // namespace driftbound::analysis
