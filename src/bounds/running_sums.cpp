@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bounds/sum_kernels.hpp"
+#include "driftbound/num/errors.hpp"
 #include "evaluate/kernels/product.hpp"
 #include "num/parallel.hpp"
 
@@ -23,6 +24,8 @@ public:
   Steps(const SummationOrder& order, std::span<const char> nonzero) : order_(order), nonzero_(nonzero) {}
 
   std::vector<SumStep> all() {
+    if (!order_.gives_partial_sums())
+      throw InvalidArgument("running bound: " + to_string(order_) + " does not say which partial sums there are");
     const auto n = static_cast<std::int64_t>(nonzero_.size());
     if (order_.kind == SummationOrder::Kind::pairwise) {
       halves(0, n);

@@ -150,7 +150,7 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --threshold nan", "--threshold");
   check_refused("report " + mlp + " --html -", "--json");
   check_refused("foo", "there is no verb 'foo'");
-  check_refused("certify " + mlp, "in this version", 4);
+  check_refused("drift " + mlp, "in this version", 4);
   check_refused("", "required");
   check_refused("report", "MODEL");
 }

@@ -164,6 +164,8 @@ std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock&
 std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
                                         const Setting& setting, Weights& weights) {
+  // The walk follows declared orders by T-69, which needs their partial sums.
+  if (question.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
   const auto walk = weights.run_walk(network, setting);
   if (walk == nullptr) return std::nullopt;
   std::vector<std::vector<Seed>> seeds;
