@@ -1,19 +1,17 @@
 // The recorded campaign of the bounds that speak of every run: docs/campaigns.md. Resumable: every unit of work appends
 // one line to a file, and units that have theirs are not run again. Exit status 1 where a bound is violated.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "campaign_results.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
@@ -26,7 +24,9 @@ namespace {
 
 using namespace driftbound;
 using namespace driftbound::soundness;
-using Json = nlohmann::ordered_json;
+using campaign::Json;
+using campaign::Progress;
+using campaign::Results;
 
 const std::vector<std::string> declared_orders = {"sequential",     "sequential+fma", "pairwise",
                                                   "pairwise+fma",   "blocked:8",      "blocked:8+fma",
@@ -47,42 +47,6 @@ struct Settings {
   std::int64_t random_cases = 0;  ///< a unit of random networks
   std::int64_t random_units = 0;
   std::uint64_t seed = 20261121;
-};
-
-/// One line on a terminal, nothing in a pipe.
-class Progress {
-public:
-  void say(const std::string& text) const {
-    if (is_terminal_) fmt::print(stderr, "\r\033[K{}", text);
-    std::fflush(stderr);
-  }
-  ~Progress() { say(""); }
-
-private:
-  bool is_terminal_ = isatty(2) != 0;
-};
-
-/// The lines written so far.
-class Results {
-public:
-  explicit Results(const std::filesystem::path& file) : file_(file) {
-    std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) lines_.push_back(Json::parse(line));
-  }
-  bool has(const std::string& unit) const {
-    return std::any_of(lines_.begin(), lines_.end(), [&](const Json& line) { return line.at("unit") == unit; });
-  }
-  void add(Json line) {
-    std::ofstream out(file_, std::ios::app);
-    out << line.dump() << std::endl;
-    if (!out) throw FileError("cannot write " + file_.string());
-    lines_.push_back(std::move(line));
-  }
-  const std::vector<Json>& lines() const { return lines_; }
-
-private:
-  std::filesystem::path file_;
-  std::vector<Json> lines_;
 };
 
 using Tallies = std::map<std::string, BoundTally>;

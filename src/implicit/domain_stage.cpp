@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "implicit/sign_of.hpp"
+
 namespace driftbound::implicit {
 
 std::unique_ptr<const DomainStage> DomainStage::of(const Graph& graph, const Box& domain) {
@@ -23,13 +25,6 @@ double DomainStage::bound() const {
   return bound_;
 }
 
-bool DomainStage::is_inside(std::span<const double> point) const {
-  bool inside = true;
-  for (std::size_t c = 0; c < point.size(); ++c)
-    inside = inside && domain_.lower[c] <= point[c] && point[c] <= domain_.upper[c];
-  return inside;
-}
-
 void DomainStage::decide(std::span<const double> points, std::span<PointSign> out) const {
   const double bound = this->bound();
   const std::size_t dimension = network_->dimension();
@@ -41,15 +36,10 @@ void DomainStage::decide(std::span<const double> points, std::span<PointSign> ou
                        std::span(values).first(count));
     for (std::size_t row = 0; row < count; ++row) {
       const double value = values[row];
-      PointSign& sign = out[first + row];
-      sign = {Sign::undecided, SignStage::none, 53, value, bound};
-      const bool inside = is_inside(points.subspan((first + row) * dimension, dimension));
-      if (inside && std::fabs(value) > bound) {
-        sign.sign = value > 0.0 ? Sign::positive : Sign::negative;
-        sign.stage = SignStage::float64_domain;
-      } else if (!inside || !std::isfinite(value)) {
-        sign.bound = std::numeric_limits<double>::infinity();
-      }
+      const bool holds =
+          contains(domain_, points.subspan((first + row) * dimension, dimension)) && std::isfinite(value);
+      out[first + row] =
+          sign_of(value, holds ? bound : std::numeric_limits<double>::infinity(), SignStage::float64_domain, 53);
     }
   }
   network_->give_back(std::move(workspace));

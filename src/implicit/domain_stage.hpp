@@ -28,8 +28,6 @@ public:
 private:
   DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network);
 
-  bool is_inside(std::span<const double> point) const;
-
   const Graph& graph_;
   Box domain_;
   std::unique_ptr<const PackedNetwork> network_;

@@ -11,6 +11,7 @@
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/num/environment.hpp"
 #include "implicit/point_reader.hpp"
+#include "implicit/sign_of.hpp"
 
 namespace driftbound {
 
@@ -84,12 +85,8 @@ private:
   };
 
   bool is_inside(const Batch& batch, std::size_t row) const {
-    const Box& domain = *field_.options().domain;
-    for (std::size_t c = 0; c < field_.dimension(); ++c) {
-      const double x = batch.points[row * field_.dimension() + c];
-      if (!(domain.lower[c] <= x && x <= domain.upper[c])) return false;
-    }
-    return true;
+    const std::size_t dimension = field_.dimension();
+    return implicit::contains(*field_.options().domain, std::span(batch.points).subspan(row * dimension, dimension));
   }
 
   /// All rows lie in the cell.
@@ -119,12 +116,8 @@ private:
     Magnitude bound = of_cell;
     if (field_.target().negative) bound += rounding_of(value);
     if (field_.options().iso != 0.0) bound += rounding_of(f);
-    out.value = f;
-    out.bound = bound.value();
-    if (!(std::fabs(f) > bound.value()) || !std::isfinite(f)) return false;
-    out.sign = f > 0.0 ? Sign::positive : Sign::negative;
-    out.stage = SignStage::given;
-    return true;
+    out = implicit::sign_of(f, bound.value(), SignStage::given, 0);
+    return out.sign != Sign::undecided;
   }
 
   std::optional<Magnitude> bound_of(const Cell& cell, bool may_find) const {

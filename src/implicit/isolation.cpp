@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "implicit/sign_of.hpp"
+
 namespace driftbound::implicit {
 namespace {
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <vector>
+
+#include "implicit/sign_of.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -54,17 +55,10 @@ void run(SignStage name, std::span<const double> points, std::span<PointSign> ou
   timer.stop(signs);
 }
 
-void settle(PointSign& point, double value, double bound, SignStage stage) {
-  point = {Sign::undecided, SignStage::none, 53, value, bound};
-  if (!(std::fabs(value) > bound) || !std::isfinite(value)) return;
-  point.sign = value > 0.0 ? Sign::positive : Sign::negative;
-  point.stage = stage;
-}
-
 void evaluate_points(const PointStage& stage, std::span<const double> points, std::span<PointSign> out) {
   std::vector<double> values(out.size()), bounds(out.size());
   stage.evaluate(points, values, bounds);
-  for (std::size_t i = 0; i < out.size(); ++i) settle(out[i], values[i], bounds[i], SignStage::float64_point);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = sign_of(values[i], bounds[i], SignStage::float64_point, 53);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "driftbound/num/directed.hpp"
+#include "implicit/sign_of.hpp"
 
 namespace driftbound::implicit {
 namespace {

@@ -52,10 +52,4 @@ std::vector<Sign> PointValues::signs(std::span<const double> t) const {
   return signs;
 }
 
-Sign sign_of(const Interval& value) {
-  if (value.lower() > 0.0) return Sign::positive;
-  if (value.upper() < 0.0) return Sign::negative;
-  return value.lower() == 0.0 && value.upper() == 0.0 ? Sign::zero : Sign::undecided;
-}
-
 }  // namespace driftbound::implicit

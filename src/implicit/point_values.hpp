@@ -29,6 +29,4 @@ private:
   bool batched_ = false;
 };
 
-Sign sign_of(const Interval& value);
-
 }  // namespace driftbound::implicit

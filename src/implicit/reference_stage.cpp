@@ -1,9 +1,8 @@
 #include "implicit/reference_stage.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "driftbound/num/interval.hpp"
+#include "implicit/sign_of.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -13,17 +12,13 @@ constexpr int first_bits = 256;
 /// A radius of at most this much of the midpoint leaves a sign.
 constexpr double relative_radius = 0.25;
 
-PointSign sign_of(const Ball& ball, SignStage stage, int bits) {
+PointSign of_ball(const Ball& ball, SignStage stage, int bits) {
   PointSign result;
   result.bits = static_cast<std::int16_t>(bits);
   if (!ball.is_finite()) return result;
   result.value = ball.hi;
   result.bound = (ball.radius + Magnitude(ball.lo)).value();
-  const Interval range = ball.enclosure();
-  const bool is_zero = ball.hi == 0.0 && ball.lo == 0.0 && ball.radius == Magnitude();
-  if (range.lower() > 0.0) result.sign = Sign::positive;
-  if (range.upper() < 0.0) result.sign = Sign::negative;
-  if (is_zero) result.sign = Sign::zero;
+  result.sign = sign_of(ball.enclosure());
   if (result.sign != Sign::undecided) result.stage = stage;
   return result;
 }
@@ -83,7 +78,7 @@ void ReferenceStage::decide(std::span<const double> points, const PrecisionPolic
     const Reference reference = maker_.accumulated(inputs, policy);
     const std::vector<Ball>& balls = reference.layers.back().values;
     for (std::size_t i = 0; i < at_once; ++i)
-      out[first + i] = sign_of(balls.at(balls.size() == 1 ? 0 : i), stage, policy.max_bits);
+      out[first + i] = of_ball(balls.at(balls.size() == 1 ? 0 : i), stage, policy.max_bits);
   }
 }
 

@@ -224,7 +224,8 @@ std::string_view name_of(Sign sign) {
 }
 
 std::string_view name_of(SignStage stage) {
-  static constexpr std::array<std::string_view, sign_stages> names = {"float64-domain", "float64-point", "double-double", "multiprecision", "given", "treated", "none"};
+  static constexpr std::array<std::string_view, sign_stages> names = {
+      "float64-domain", "float64-point", "double-double", "multiprecision", "given", "treated", "none"};
   return names.at(static_cast<std::size_t>(stage));
 }
 
