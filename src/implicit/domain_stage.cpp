@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -35,11 +34,9 @@ void DomainStage::decide(std::span<const double> points, std::span<PointSign> ou
     network_->evaluate(points.subspan(first * dimension, count * dimension), *workspace,
                        std::span(values).first(count));
     for (std::size_t row = 0; row < count; ++row) {
-      const double value = values[row];
-      const bool holds =
-          contains(domain_, points.subspan((first + row) * dimension, dimension)) && std::isfinite(value);
-      out[first + row] =
-          sign_of(value, holds ? bound : std::numeric_limits<double>::infinity(), SignStage::float64_domain, 53);
+      const bool is_inside = contains(domain_, points.subspan((first + row) * dimension, dimension));
+      out[first + row] = sign_of(values[row], is_inside ? bound : std::numeric_limits<double>::infinity(),
+                                 SignStage::float64_domain, 53);
     }
   }
   network_->give_back(std::move(workspace));

@@ -1,12 +1,15 @@
 #include "implicit/sign_of.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace driftbound::implicit {
 
 PointSign sign_of(double value, double bound, SignStage stage, std::int16_t bits) {
-  PointSign point{Sign::undecided, SignStage::none, bits, value, bound};
-  if (!(std::fabs(value) > bound) || !std::isfinite(value)) return point;
+  const bool is_number = std::isfinite(value);
+  PointSign point{Sign::undecided, SignStage::none, bits, value,
+                  is_number ? bound : std::numeric_limits<double>::infinity()};
+  if (!is_number || !(std::fabs(value) > bound)) return point;
   point.sign = value > 0.0 ? Sign::positive : Sign::negative;
   point.stage = stage;
   return point;

@@ -89,6 +89,31 @@ TEST_CASE("cells decide what the whole domain leaves") {
   CHECK(by_many.decided > by_one.decided);
 }
 
+TEST_CASE("the roundings of a difference and of the iso value are part of the bound") {
+  // Relu(x): no run of it rounds a double.
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {2, ""}});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {x})};
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp64", blocked);
+  const auto sign_of_one = [&](const Target& target, double iso, const std::vector<double>& point, double value) {
+    SignOptions options;
+    options.iso = iso;
+    std::vector<PointSign> signs(1);
+    GivenValues(SignField(graph, target, options), arithmetic).signs(point.data(), 2, 1, {&value, 1}, signs);
+    return signs.front();
+  };
+  // 1 - 2^-54 and 1 - 2^-60 are 1 in double.
+  const PointSign with_iso = sign_of_one({{0, 0}, {}}, 0x1p-54, {1.0, 0.0}, 1.0);
+  CHECK(with_iso.value == 1.0);
+  CHECK_EXACT("T-112", with_iso.bound >= 0x1p-54);
+  const PointSign of_two = sign_of_one({{0, 0}, OutputElement{0, 1}}, 0.0, {1.0, 0x1p-60}, 1.0 - 0x1p-60);
+  CHECK(of_two.value == 1.0);
+  CHECK_EXACT("T-112", of_two.bound >= 0x1p-60);
+  CHECK(of_two.bound <= 0x1p-52);
+  CHECK(with_iso.bound <= 0x1p-52);
+  CHECK(sign_of_one({{0, 0}, {}}, 0.0, {1.0, 0.0}, 1.0).bound < 1e-300);
+}
+
 TEST_CASE("values that are not finite and points outside are left open, and what a sign stands on is said") {
   const SignField field(octahedron());
   ArithmeticModel foreign = cpu_arithmetic("fp32", blocked);

@@ -19,6 +19,7 @@ using namespace implicit_networks;
 using implicit::block_rows;
 using implicit::BlockKernels;
 using implicit::PackedNetwork;
+using implicit::tile_outputs;
 
 namespace {
 
@@ -224,6 +225,44 @@ TEST_CASE("a number that is not finite on the way leaves no value, even where a 
       CHECK(std::isfinite(values[3]));
     }
   }
+}
+
+TEST_CASE("a result that is not finite marks its row, in every kernel that can make one, and no other row") {
+  constexpr double huge = 1.5e308;
+  constexpr std::size_t features = tile_outputs, marked = 17;
+  const std::vector<double> weights(2 * features, 1.0), bias(features, 0.0);
+  for (const BlockKernels* kernels : implicit::usable_block_kernels())
+    for (const double sign : {1.0, -1.0}) {
+      CAPTURE(name_of_kernels(kernels));
+      std::vector<double> x(2 * features * block_rows, 1e-3), y(features * block_rows);
+      for (std::size_t f = 0; f < 2 * features; ++f) x[f * block_rows + marked] = sign * huge;
+      std::vector<double> opposite(x);
+      for (double& value : opposite) value = -value;
+      const auto check_marks = [&](const char* kernel, const auto& run) {
+        CAPTURE(kernel);
+        std::vector<double> check(block_rows, 0.0);
+        run(check.data());
+        for (std::size_t row = 0; row < block_rows; ++row)
+          CHECK((row == marked ? std::isnan(check[row]) : check[row] == 0.0));
+      };
+      for (const bool rectified : {false, true})
+        check_marks("dense", [&](double* check) {
+          kernels->dense(weights.data(), bias.data(), x.data(), y.data(), 2, features, rectified, check);
+        });
+      check_marks("add", [&](double* check) { kernels->add(x.data(), x.data(), y.data(), features, check); });
+      check_marks("subtract",
+                  [&](double* check) { kernels->subtract(x.data(), opposite.data(), y.data(), features, check); });
+      check_marks("multiply", [&](double* check) { kernels->multiply(x.data(), x.data(), y.data(), features, check); });
+      const std::vector<double> shifts(features, sign * huge);
+      check_marks("shift", [&](double* check) { kernels->shift(x.data(), shifts.data(), y.data(), features, check); });
+      const std::vector<double> factors(features, 4.0);
+      check_marks("scale", [&](double* check) { kernels->scale(x.data(), factors.data(), y.data(), features, check); });
+      if (sign > 0.0) continue;
+      check_marks("join", [&](double* check) {
+        std::copy_n(x.begin(), y.size(), y.begin());
+        kernels->join(x.data(), 4.0, y.data(), features, check);
+      });
+    }
 }
 
 TEST_CASE("what is no network of these steps is not packed") {

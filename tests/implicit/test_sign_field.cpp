@@ -8,6 +8,7 @@
 
 #include "allocations.hpp"
 #include "driftbound/implicit/sign_field.hpp"
+#include "implicit/sign_of.hpp"
 #include "implicit_networks.hpp"
 #include "support/approach.hpp"
 #include "support/sign_points.hpp"
@@ -217,6 +218,19 @@ TEST_CASE("nothing is certified where rounding is not to nearest") {
   CHECK_THROWS_AS(field.at(std::vector<double>{0.5, 0.5, 0.5}), UnsoundEnvironment);
   std::fesetround(FE_TONEAREST);
   CHECK(field.at(std::vector<double>{0.5, 0.5, 0.5}).sign == Sign::positive);
+}
+
+TEST_CASE("a sign is read off a finite value that is beyond its bound, and off nothing else") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const auto sign = [](double value, double bound) {
+    return implicit::sign_of(value, bound, SignStage::float64_domain, 53);
+  };
+  CHECK_EXACT("T-110", sign(2.0, 1.0).sign == Sign::positive);
+  CHECK_EXACT("T-110", sign(-2.0, 1.0).sign == Sign::negative);
+  for (const auto& [value, bound] :
+       {std::pair(1.0, 1.0), {-1.0, 1.0}, {1.0, nan}, {1.0, inf}, {nan, 1.0}, {inf, 1.0}, {-inf, 0.0}})
+    CHECK_EXACT("T-110", sign(value, bound).sign == Sign::undecided);
+  for (const double value : {nan, inf, -inf}) CHECK(sign(value, 1.0).bound == inf);
 }
 
 TEST_CASE("many points share one bound for the domain; those outside are decided all the same") {
