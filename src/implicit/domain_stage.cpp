@@ -19,13 +19,24 @@ DomainStage::DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<
     : graph_(graph), domain_(domain), network_(std::move(network)) {}
 
 double DomainStage::bound() const {
-  std::call_once(is_bounded_,
-                 [&] { bound_ = forward_error_bound(graph_, PackedNetwork::arithmetic(), domain_).error.value(); });
+  std::call_once(is_bounded_, [&] {
+    bound_ = forward_error_bound(graph_, PackedNetwork::arithmetic(), domain_).error.value();
+    has_bound_.store(true, std::memory_order_release);
+  });
   return bound_;
 }
 
+PointSign DomainStage::sign_at(std::span<const double> point, double value) const {
+  return sign_of(value, contains(domain_, point) ? bound_ : std::numeric_limits<double>::infinity(),
+                 SignStage::float64_domain, 53);
+}
+
+PointSign DomainStage::at(std::span<const double> point) const {
+  return sign_at(point, network_->evaluate(point));
+}
+
 void DomainStage::decide(std::span<const double> points, std::span<PointSign> out) const {
-  const double bound = this->bound();
+  bound();
   const std::size_t dimension = network_->dimension();
   std::unique_ptr<PackedNetwork::Workspace> workspace = network_->workspace();
   std::array<double, block_rows> values{};
@@ -33,11 +44,8 @@ void DomainStage::decide(std::span<const double> points, std::span<PointSign> ou
     const std::size_t count = std::min(block_rows, out.size() - first);
     network_->evaluate(points.subspan(first * dimension, count * dimension), *workspace,
                        std::span(values).first(count));
-    for (std::size_t row = 0; row < count; ++row) {
-      const bool is_inside = contains(domain_, points.subspan((first + row) * dimension, dimension));
-      out[first + row] = sign_of(values[row], is_inside ? bound : std::numeric_limits<double>::infinity(),
-                                 SignStage::float64_domain, 53);
-    }
+    for (std::size_t row = 0; row < count; ++row)
+      out[first + row] = sign_at(points.subspan((first + row) * dimension, dimension), values[row]);
   }
   network_->give_back(std::move(workspace));
 }

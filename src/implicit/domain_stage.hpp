@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,11 +22,16 @@ public:
 
   /// Shapes:    `points` row by row, `out` one entry a row, whose earlier contents are lost
   void decide(std::span<const double> points, std::span<PointSign> out) const;
+  /// One point, once the bound has been found.
+  PointSign at(std::span<const double> point) const;
 
   /// Of |value - f| everywhere in the box; found when it is first asked for.
   double bound() const;
+  bool is_bounded() const { return has_bound_.load(std::memory_order_acquire); }
 
 private:
+  PointSign sign_at(std::span<const double> point, double value) const;
+
   DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network);
 
   const Graph& graph_;
@@ -33,6 +39,7 @@ private:
   std::unique_ptr<const PackedNetwork> network_;
   mutable std::once_flag is_bounded_;
   mutable double bound_ = 0.0;
+  mutable std::atomic<bool> has_bound_ = false;
 };
 
 }  // namespace driftbound::implicit

@@ -69,9 +69,20 @@ Ladder::Ladder(const Graph& graph, const SignOptions& options)
       point_stage_(PointStage::of(graph)),
       reference_stage_(graph) {}
 
+std::optional<PointSign> Ladder::decide_at_once(std::span<const double> point) const {
+  if (domain_stage_ == nullptr || !domain_stage_->is_bounded()) return std::nullopt;
+  const PointSign sign = domain_stage_->at(point);
+  if (sign.sign == Sign::undecided) return std::nullopt;
+  return sign;
+}
+
+void Ladder::prepare() const {
+  if (domain_stage_ != nullptr) domain_stage_->bound();
+}
+
 void Ladder::decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
                     SignStatistics& statistics) const {
-  if (are_many && domain_stage_ != nullptr) {
+  if (domain_stage_ != nullptr && (are_many || domain_stage_->is_bounded())) {
     Timer timer(SignStage::float64_domain, statistics);
     domain_stage_->decide(points, out);
     timer.stop(out);

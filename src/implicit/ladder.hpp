@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 
 #include "driftbound/implicit/sign_field.hpp"
@@ -21,6 +23,11 @@ public:
   /// Shapes:    `points` row by row, `out` one entry a row; `are_many`: what costs much once pays for them
   void decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
               SignStatistics& statistics) const;
+
+  /// One point, where the first stage decides it at once: its bound for the domain has been found.
+  std::optional<PointSign> decide_at_once(std::span<const double> point) const;
+  /// Finds the bound for the domain, if there is one to be found.
+  void prepare() const;
 
 private:
   const SignOptions& options_;

@@ -16,6 +16,9 @@ namespace driftbound::implicit {
 namespace {
 
 constexpr std::align_val_t alignment{64};
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+/// So many points cost less one by one than as a block.
+constexpr std::size_t few_rows = 8;
 
 /// The numbers of a constant, one a feature.
 AlignedDoubles aligned(const std::vector<double>& values) {
@@ -27,7 +30,10 @@ AlignedDoubles aligned(const std::vector<double>& values) {
 class DenseStep final : public PackedStep {
 public:
   DenseStep(const BlockKernels& kernels, std::size_t inputs, std::size_t outputs)
-      : kernels_(kernels), inputs_(inputs), weights_(inputs * packed_outputs(outputs)), bias_(packed_outputs(outputs)) {
+      : kernels_(kernels),
+        inputs_(inputs),
+        weights_(inputs * packed_outputs(outputs) + tile_outputs),
+        bias_(packed_outputs(outputs)) {
     features = packed_outputs(outputs);
   }
 
@@ -39,9 +45,9 @@ public:
   void set_bias(std::size_t j, double value) { bias_[j] = value; }
   void rectify() { rectified_ = true; }
 
-  bool run(double* workspace, double* check) const override {
-    kernels_.dense(weights_.data(), bias_.data(), workspace + reads[0].at, workspace + writes.at, inputs_, features,
-                   rectified_, check);
+  bool run(double* workspace, std::size_t rows, double* check) const override {
+    loop_for(kernels_.dense, rows)(weights_.data(), bias_.data(), operand(workspace, 0, rows), result(workspace, rows),
+                                   inputs_, features, rectified_, check);
     return true;
   }
 
@@ -58,8 +64,8 @@ public:
     features = size;
     may_overwrite = true;
   }
-  bool run(double* workspace, double*) const override {
-    return f_(workspace + reads[0].at, workspace + writes.at, features * block_rows);
+  bool run(double* workspace, std::size_t rows, double*) const override {
+    return f_(operand(workspace, 0, rows), result(workspace, rows), features * rows);
   }
 
 private:
@@ -72,8 +78,8 @@ public:
     features = size;
     may_overwrite = true;
   }
-  bool run(double* workspace, double*) const override {
-    kernels_.rectify(workspace + reads[0].at, workspace + writes.at, features);
+  bool run(double* workspace, std::size_t rows, double*) const override {
+    kernels_.rectify(operand(workspace, 0, rows), result(workspace, rows), features * rows);
     return true;
   }
 
@@ -88,12 +94,12 @@ public:
       : kernels_(kernels), expm1_(expm1), alpha_(alpha) {
     features = size;
   }
-  bool run(double* workspace, double* check) const override {
-    const double* const x = workspace + reads[0].at;
-    double* const y = workspace + writes.at;
-    kernels_.negative_part(x, y, features);
-    if (expm1_ != nullptr && !expm1_(y, y, features * block_rows)) return false;
-    kernels_.join(x, alpha_, y, features, check);
+  bool run(double* workspace, std::size_t rows, double* check) const override {
+    const double* const x = operand(workspace, 0, rows);
+    double* const y = result(workspace, rows);
+    kernels_.negative_part(x, y, features * rows);
+    if (expm1_ != nullptr && !expm1_(y, y, features * rows)) return false;
+    loop_for(kernels_.join, rows)(x, alpha_, y, features, check);
     return true;
   }
 
@@ -103,7 +109,7 @@ private:
   double alpha_;
 };
 
-using PairKernel = void (*)(const double*, const double*, double*, std::size_t, double*);
+using PairKernel = BlockKernels::Both<BlockKernels::Pair>;
 
 class PairStep final : public PackedStep {
 public:
@@ -111,8 +117,9 @@ public:
     features = size;
     may_overwrite = true;
   }
-  bool run(double* workspace, double* check) const override {
-    f_(workspace + reads[0].at, workspace + reads[1].at, workspace + writes.at, features, check);
+  bool run(double* workspace, std::size_t rows, double* check) const override {
+    loop_for(f_, rows)(operand(workspace, 0, rows), operand(workspace, 1, rows), result(workspace, rows), features,
+                       check);
     return true;
   }
 
@@ -126,8 +133,8 @@ public:
     features = constants.size();
     may_overwrite = true;
   }
-  bool run(double* workspace, double* check) const override {
-    f_(workspace + reads[0].at, constants_.data(), workspace + writes.at, features, check);
+  bool run(double* workspace, std::size_t rows, double* check) const override {
+    loop_for(f_, rows)(operand(workspace, 0, rows), constants_.data(), result(workspace, rows), features, check);
     return true;
   }
 
@@ -140,9 +147,9 @@ private:
 class MoveStep final : public PackedStep {
 public:
   explicit MoveStep(std::size_t size) { features = size; }
-  bool run(double* workspace, double*) const override {
-    for (std::size_t f = 0; f < features; ++f)
-      std::copy_n(workspace + reads[f].at, block_rows, workspace + writes.at + f * block_rows);
+  bool run(double* workspace, std::size_t rows, double*) const override {
+    double* const y = result(workspace, rows);
+    for (std::size_t f = 0; f < features; ++f) std::copy_n(operand(workspace, f, rows), rows, y + f * rows);
     return true;
   }
 };
@@ -338,10 +345,10 @@ private:
     for (std::size_t i = 0; i < steps_.size(); ++i)
       for (const PackedStep::Place& read : steps_[i]->reads) last_read[read.buffer] = i;
     last_read[output.buffer] = steps_.size();
-    const std::size_t largest = *std::max_element(buffers_.begin(), buffers_.end()) * block_rows;
+    const std::size_t largest = *std::max_element(buffers_.begin(), buffers_.end());
     std::vector<std::size_t> slot_of(buffers_.size(), 0), spare;
     std::size_t slots = 1;  // the input lies in slot 0
-    const auto place = [&](PackedStep::Place& at) { at.at = slot_of[at.buffer] * largest + at.offset * block_rows; };
+    const auto place = [&](PackedStep::Place& at) { at.at = slot_of[at.buffer] * largest + at.offset; };
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       PackedStep& step = *steps_[i];
       const bool overwrites = step.may_overwrite && last_read[step.reads[0].buffer] == i && step.reads[0].offset == 0 &&
@@ -367,7 +374,6 @@ private:
       spare.insert(spare.end(), dead.begin(), dead.end());
     }
     place(output);
-    packed.input_ = 0;
     packed.output_ = output.at;
     packed.size_ = slots * largest;
     for (std::unique_ptr<PackedStep>& step : steps_) packed.steps_.push_back(std::move(step));
@@ -423,7 +429,7 @@ std::unique_ptr<PackedNetwork::Workspace> PackedNetwork::workspace() const {
       return taken;
     }
   }
-  return std::make_unique<Workspace>(size_);
+  return std::make_unique<Workspace>(size_ * block_rows);
 }
 
 void PackedNetwork::give_back(std::unique_ptr<Workspace> workspace) const {
@@ -431,18 +437,39 @@ void PackedNetwork::give_back(std::unique_ptr<Workspace> workspace) const {
   spare_.push_back(std::move(workspace));
 }
 
+bool PackedNetwork::run(double* workspace, std::size_t rows, double* check) const {
+  bool is_known = true;
+  for (const std::unique_ptr<const PackedStep>& step : steps_) is_known = step->run(workspace, rows, check) && is_known;
+  return is_known;
+}
+
 void PackedNetwork::evaluate(std::span<const double> points, Workspace& workspace, std::span<double> values) const {
-  double* const x = workspace.data() + input_;
+  if (values.size() <= few_rows) {
+    for (std::size_t row = 0; row < values.size(); ++row)
+      values[row] = evaluate(points.subspan(row * dimension_, dimension_), workspace.data());
+    return;
+  }
+  double* const x = workspace.data();
   for (std::size_t c = 0; c < dimension_; ++c)
     for (std::size_t row = 0; row < block_rows; ++row)
       x[c * block_rows + row] = points[(row < values.size() ? row * dimension_ : 0) + c];
   double check[block_rows] = {};
-  bool is_known = true;
-  for (const std::unique_ptr<const PackedStep>& step : steps_)
-    is_known = step->run(workspace.data(), check) && is_known;
-  const double* const y = workspace.data() + output_;
-  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  const bool is_known = run(workspace.data(), block_rows, check);
+  const double* const y = workspace.data() + output_ * block_rows;
   for (std::size_t row = 0; row < values.size(); ++row) values[row] = is_known ? y[row] + check[row] : unknown;
+}
+
+double PackedNetwork::evaluate(std::span<const double> point, double* workspace) const {
+  std::copy(point.begin(), point.end(), workspace);
+  double check = 0.0;
+  const bool is_known = run(workspace, 1, &check);
+  return is_known ? workspace[output_] + check : unknown;
+}
+
+double PackedNetwork::evaluate(std::span<const double> point) const {
+  thread_local std::vector<double> workspace;
+  if (workspace.size() < size_) workspace.resize(size_);
+  return evaluate(point, workspace.data());
 }
 
 }  // namespace driftbound::implicit

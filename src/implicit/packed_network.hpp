@@ -53,13 +53,19 @@ public:
   /// `points` row by row, at most block_rows of them; one value each, NaN where some number on the way is not finite or
   /// no argument of a function's kernel.
   void evaluate(std::span<const double> points, Workspace& workspace, std::span<double> values) const;
+  /// The value at one point, the same bits; takes memory the first time that a thread calls it.
+  double evaluate(std::span<const double> point) const;
 
 private:
   friend class Packer;
   PackedNetwork() = default;
 
-  std::size_t dimension_ = 0, size_ = 0;
-  std::size_t input_ = 0, output_ = 0;  ///< where they lie in a workspace
+  bool run(double* workspace, std::size_t rows, double* check) const;
+  double evaluate(std::span<const double> point, double* workspace) const;
+
+  std::size_t dimension_ = 0;
+  std::size_t size_ = 0;    ///< of a workspace, in features; the input lies at its start
+  std::size_t output_ = 0;  ///< where it lies there
   std::vector<std::unique_ptr<const PackedStep>> steps_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Workspace>> spare_;

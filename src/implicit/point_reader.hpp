@@ -40,6 +40,13 @@ public:
     if (!is_valid) refuse(first, {out, count * dimension_});
   }
 
+  /// Throws:    as read()
+  void require(std::span<const double> point) const {
+    bool is_valid = true;
+    for (const double x : point) is_valid = is_valid && std::fabs(x) <= largest_;
+    if (!is_valid) refuse(0, point);
+  }
+
 private:
   [[noreturn]] void refuse(std::int64_t first, std::span<const double> coordinates) const;
 

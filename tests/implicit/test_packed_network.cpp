@@ -34,6 +34,15 @@ std::vector<double> values_of(const PackedNetwork& network, const std::vector<do
   return values;
 }
 
+/// Each alone has the bits that it has among others.
+void check_points_alone(const PackedNetwork& network, const std::vector<double>& points) {
+  const std::vector<double> values = values_of(network, points);
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    const double alone = network.evaluate(std::span(points).subspan(row * network.dimension(), network.dimension()));
+    CHECK(std::memcmp(&alone, &values[row], sizeof alone) == 0);
+  }
+}
+
 Box unit_box(std::size_t dimension) {
   return {std::vector<double>(dimension, -1.0), std::vector<double>(dimension, 1.0)};
 }
@@ -153,6 +162,7 @@ TEST_CASE("networks of rectifiers have the bits of the evaluator that adds up in
       const Trace trace =
           cpu_evaluator(cpu_arithmetic("fp64", {SummationOrder::Kind::sequential, 0, fused})).run(graph, inputs);
       CHECK(values_of(*network, points) == trace.layers.back().output.to_double().values);
+      check_points_alone(*network, points);
     }
   }
 }
@@ -191,6 +201,7 @@ TEST_CASE("every step is within the bound over the box, by every build, and appr
     for (std::size_t i = 0; i < cases.size(); ++i) {
       CAPTURE(name_of_kernels(kernels));
       CAPTURE(i);
+      check_points_alone(*PackedNetwork::of(cases[i].second, *kernels), sign_points::uniform(60, 3, i));
       CHECK_APPROACH("T-111", approach(cases[i].second, sign_points::uniform(60, 3, i), *kernels), cases[i].first);
     }
 }
@@ -223,6 +234,7 @@ TEST_CASE("a number that is not finite on the way leaves no value, even where a 
       CHECK(values[1] == 0.0);
       CHECK(std::isnan(values[2]));
       CHECK(std::isfinite(values[3]));
+      for (const double point : {1.0, -1.0}) CHECK(std::isnan(network->evaluate({&point, 1})));
     }
   }
 }
@@ -230,7 +242,7 @@ TEST_CASE("a number that is not finite on the way leaves no value, even where a 
 TEST_CASE("a result that is not finite marks its row, in every kernel that can make one, and no other row") {
   constexpr double huge = 1.5e308;
   constexpr std::size_t features = tile_outputs, marked = 17;
-  const std::vector<double> weights(2 * features, 1.0), bias(features, 0.0);
+  const std::vector<double> weights(2 * features + tile_outputs, 1.0), bias(features, 0.0);
   for (const BlockKernels* kernels : implicit::usable_block_kernels())
     for (const double sign : {1.0, -1.0}) {
       CAPTURE(name_of_kernels(kernels));
@@ -247,20 +259,45 @@ TEST_CASE("a result that is not finite marks its row, in every kernel that can m
       };
       for (const bool rectified : {false, true})
         check_marks("dense", [&](double* check) {
-          kernels->dense(weights.data(), bias.data(), x.data(), y.data(), 2, features, rectified, check);
+          kernels->dense.block(weights.data(), bias.data(), x.data(), y.data(), 2, features, rectified, check);
         });
-      check_marks("add", [&](double* check) { kernels->add(x.data(), x.data(), y.data(), features, check); });
-      check_marks("subtract",
-                  [&](double* check) { kernels->subtract(x.data(), opposite.data(), y.data(), features, check); });
-      check_marks("multiply", [&](double* check) { kernels->multiply(x.data(), x.data(), y.data(), features, check); });
+      check_marks("add", [&](double* check) { kernels->add.block(x.data(), x.data(), y.data(), features, check); });
+      check_marks("subtract", [&](double* check) {
+        kernels->subtract.block(x.data(), opposite.data(), y.data(), features, check);
+      });
+      check_marks("multiply",
+                  [&](double* check) { kernels->multiply.block(x.data(), x.data(), y.data(), features, check); });
       const std::vector<double> shifts(features, sign * huge);
-      check_marks("shift", [&](double* check) { kernels->shift(x.data(), shifts.data(), y.data(), features, check); });
+      check_marks("shift",
+                  [&](double* check) { kernels->shift.block(x.data(), shifts.data(), y.data(), features, check); });
       const std::vector<double> factors(features, 4.0);
-      check_marks("scale", [&](double* check) { kernels->scale(x.data(), factors.data(), y.data(), features, check); });
+      check_marks("scale",
+                  [&](double* check) { kernels->scale.block(x.data(), factors.data(), y.data(), features, check); });
+      const double alone[] = {sign * huge, sign * huge}, other[] = {-sign * huge, -sign * huge};
+      const auto check_mark_alone = [&](const char* kernel, const auto& run) {
+        CAPTURE(kernel);
+        double check = 0.0;
+        run(&check);
+        CHECK(std::isnan(check));
+      };
+      for (const bool rectified : {false, true})
+        for (const std::size_t outputs : {std::size_t{1}, std::size_t{4}, features})
+          check_mark_alone("dense", [&](double* check) {
+            kernels->dense.point(weights.data(), bias.data(), alone, y.data(), 2, outputs, rectified, check);
+          });
+      check_mark_alone("add", [&](double* check) { kernels->add.point(alone, alone, y.data(), 2, check); });
+      check_mark_alone("subtract", [&](double* check) { kernels->subtract.point(alone, other, y.data(), 2, check); });
+      check_mark_alone("multiply", [&](double* check) { kernels->multiply.point(alone, alone, y.data(), 2, check); });
+      check_mark_alone("shift", [&](double* check) { kernels->shift.point(alone, alone, y.data(), 2, check); });
+      check_mark_alone("scale", [&](double* check) { kernels->scale.point(alone, alone, y.data(), 2, check); });
       if (sign > 0.0) continue;
+      check_mark_alone("join", [&](double* check) {
+        std::copy_n(alone, 2, y.begin());
+        kernels->join.point(alone, 4.0, y.data(), 2, check);
+      });
       check_marks("join", [&](double* check) {
         std::copy_n(x.begin(), y.size(), y.begin());
-        kernels->join(x.data(), 4.0, y.data(), features, check);
+        kernels->join.block(x.data(), 4.0, y.data(), features, check);
       });
     }
 }

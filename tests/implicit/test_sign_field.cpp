@@ -267,6 +267,56 @@ TEST_CASE("points that the domain's bound decides take no memory") {
   CHECK(allocations() == before);
 }
 
+TEST_CASE(
+    "a prepared field and its copies decide single points and small batches by the domain's bound, without memory") {
+  for (const std::string name : {"sphere_cut_sdf_relu", "siren", "torus_sdf_softplus", "mlp_2_10_10_2"}) {
+    CAPTURE(name);
+    const SignField field(bundled(name), scalar_of(name));
+    const SignField copy = field;
+    field.prepare();
+    const std::size_t dimension = field.dimension();
+    const std::vector<double> points = sign_points::uniform(100, dimension, 3);
+    std::vector<PointSign> signs(100), alone(100);
+    const auto stride = static_cast<std::ptrdiff_t>(dimension);
+    const auto decide = [&] {
+      for (std::size_t row = 0; row < 100; ++row) alone[row] = copy.at({points.data() + row * dimension, dimension});
+      copy.signs(points.data(), 60, stride, 1, std::span(signs).first(60));
+      copy.signs(points.data() + 60 * dimension, 40, stride, 1, std::span(signs).subspan(60));
+    };
+    decide();
+    const std::size_t before = allocations();
+    decide();
+    const SignField again = copy;
+    CHECK(allocations() == before);
+    for (std::size_t row = 0; row < 100; ++row) {
+      CHECK(alone[row].stage == SignStage::float64_domain);
+      CHECK(alone[row].sign == signs[row].sign);
+      CHECK(alone[row].value == signs[row].value);
+      CHECK(alone[row].bound == signs[row].bound);
+    }
+    const SignStatistics counts = field.statistics();
+    CHECK(counts.points == 400);
+    CHECK(counts.positive + counts.negative == 400);
+    CHECK(counts.stages[static_cast<std::size_t>(SignStage::float64_domain)].decided == 400);
+    for (std::size_t row = 0; row < 10; ++row)
+      check_point<oracle::Real400>(field, std::span(points).subspan(row * dimension, dimension), alone[row]);
+  }
+}
+
+TEST_CASE("the domain's bound is found once enough points were asked for, one by one or a few at a time") {
+  const SignField field(octahedron());
+  const std::vector<double> point = {0.5, 0.5, 0.5};
+  CHECK(field.at(point).stage == SignStage::float64_point);
+  int calls = 1;
+  while (field.at(point).stage != SignStage::float64_domain && calls < 1000) ++calls;
+  CHECK(calls > 50);
+  CHECK(calls < 200);
+  // A point outside, and one too near 0 for the bound, are decided by later stages.
+  CHECK(field.at(std::vector<double>{3.0, 0.5, 0.5}).stage == SignStage::float64_point);
+  CHECK(field.at(std::vector<double>{0.5, 0.5, 0x1p-60}).sign == Sign::positive);
+  CHECK(field.at(std::vector<double>{0.5, 0.5, 0x1p-60}).stage != SignStage::float64_domain);
+}
+
 TEST_CASE("a zero that roundings hide is never given the sign of its midpoint") {
   // softplus(x) - softplus(-x) - x
   Graph graph;

@@ -95,6 +95,13 @@ public:
   const Target& target() const;
   const SignOptions& options() const;
 
+  /// Finds the bound for the domain now (1 to 100 ms for most networks), which otherwise a later call does once it pays:
+  /// after about a thousand points in batches, or a hundred by at(). Copies share it.
+  /// Throws:    UnsoundEnvironment; Unsupported as forward_error_bound()
+  const SignField& prepare() const;
+
+  /// Once the bound for the domain has been found: no allocation after the first call of a thread, no lock, and seconds
+  /// are not counted, where that bound decides.
   /// Throws:    InvalidArgument for a point with another number of coordinates, or with one that is not finite or
   ///            beyond the largest number of the input's type; UndecidedSign where the options say so;
   ///            UnsoundEnvironment

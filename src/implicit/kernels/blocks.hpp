@@ -10,33 +10,38 @@ inline constexpr std::size_t block_rows = 48;
 /// Outputs of a dense layer that are computed together.
 inline constexpr std::size_t tile_outputs = 8;
 
-/// Loops over blocks in float64, compiled once per instruction set. `check`, one number a row, stays 0 while every
-/// result in that row is finite and is NaN from the first on that is not.
+/// Loops in float64 over blocks, and over one point, whose elements lie side by side; compiled once per instruction set.
+/// Both compute the same bits. `check`, one number a row, stays 0 while every result in that row is finite and is NaN
+/// from the first on that is not.
 struct BlockKernels {
   const char* name;
+
+  template <class Loop>
+  struct Both {
+    Loop block, point;
+  };
 
   /// y = W x + b, rectified if asked. A sum is s = fl(w_1 x_1), then s = fl(s + w_k x_k) (the product rounded first,
   /// where the processor has no fused operation), and fl(s + b) at last.
   /// Shapes:    `weights` in tiles of tile_outputs outputs, the last one as packed_outputs() says, weights of one input
-  ///            side by side; `bias` and y as many outputs as are packed
-  void (*dense)(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
-                std::size_t outputs, bool rectified, double* check);
+  ///            side by side, and tile_outputs numbers more that are read; `bias` and y as many outputs as are packed
+  using Dense = void (*)(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
+                         std::size_t outputs, bool rectified, double* check);
+  Both<Dense> dense;
   /// y = a + b
-  void (*add)(const double* a, const double* b, double* y, std::size_t features, double* check);
-  void (*subtract)(const double* a, const double* b, double* y, std::size_t features, double* check);
-  void (*multiply)(const double* a, const double* b, double* y, std::size_t features, double* check);
+  using Pair = void (*)(const double* a, const double* b, double* y, std::size_t features, double* check);
+  Both<Pair> add, subtract, multiply;
   /// y = a + c, y = c a, one c a feature
-  void (*shift)(const double* a, const double* c, double* y, std::size_t features, double* check);
-  void (*scale)(const double* a, const double* c, double* y, std::size_t features, double* check);
-  /// y = max(x, 0)
-  void (*rectify)(const double* x, double* y, std::size_t features);
-  /// y = min(x, 0)
-  void (*negative_part)(const double* x, double* y, std::size_t features);
+  Both<Pair> shift, scale;
   /// y = x for x >= 0, else alpha y
-  void (*join)(const double* x, double alpha, double* y, std::size_t features, double* check);
+  using Join = void (*)(const double* x, double alpha, double* y, std::size_t features, double* check);
+  Both<Join> join;
 
-  /// y = f(x) within what T-80 says; false where one x is not covered: y is not to be used.
-  /// Shapes:    n elements, a multiple of block_rows
+  /// y = max(x, 0), y = min(x, 0): n elements
+  using Part = void (*)(const double* x, double* y, std::size_t n);
+  Part rectify, negative_part;
+
+  /// y = f(x) within what T-80 says, n elements; false where one x is not covered: y is not to be used.
   using Function = bool (*)(const double* x, double* y, std::size_t n);
   Function exp, expm1, tanh, sigmoid, softplus, sin, cos;
 };

@@ -87,6 +87,69 @@ void dense(const double* weights, const double* bias, const double* x, double* y
   }
 }
 
+/// Outputs of `tiles` tiles of `width`, of which no more than a tile is used where it is one.
+template <class V, std::size_t tiles>
+inline void dense_tiles_of_point(const double* weights, const double* bias, const double* x, double* y,
+                                 std::size_t inputs, std::size_t width, bool rectified, V* check) {
+  constexpr std::size_t vectors = tile_outputs / V::lanes;
+  V sum[tiles][vectors];
+  const V first = V::all(x[0]);
+#pragma GCC unroll 8
+  for (std::size_t tile = 0; tile < tiles; ++tile)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v)
+      sum[tile][v] = multiply(V::load(weights + tile * tile_outputs * inputs + v * V::lanes), first);
+  for (std::size_t k = 1; k < inputs; ++k) {
+    const double* const row = weights + k * width;
+    const V at = V::all(x[k]);
+#pragma GCC unroll 8
+    for (std::size_t tile = 0; tile < tiles; ++tile)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        sum[tile][v] = multiply_add(V::load(row + tile * tile_outputs * inputs + v * V::lanes), at, sum[tile][v]);
+  }
+  for (std::size_t tile = 0; tile < tiles; ++tile)
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::size_t j = tile * tile_outputs + v * V::lanes;
+      V result = add(sum[tile][v], V::load(bias + j));
+      *check = multiply_add(result, V::all(0.0), *check);
+      if (rectified) result = rectified_of(result);
+      result.store(y + j);
+    }
+}
+
+/// NaN in any lane becomes NaN of the row.
+template <class V>
+void merge_check(V of_lanes, double* check) {
+  double lanes[V::lanes];
+  of_lanes.store(lanes);
+  for (const double lane : lanes) *check += lane;
+}
+
+template <class V>
+void dense_of_point(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
+                    std::size_t outputs, bool rectified, double* check) {
+  constexpr std::size_t most_tiles = V::lanes;  // sums in registers enough to hide their latency
+  V of_lanes = V::all(0.0);
+  std::size_t j = 0;
+  for (; j + most_tiles * tile_outputs <= outputs; j += most_tiles * tile_outputs)
+    dense_tiles_of_point<V, most_tiles>(weights + j * inputs, bias + j, x, y + j, inputs, tile_outputs, rectified,
+                                        &of_lanes);
+  for (; j + tile_outputs <= outputs; j += tile_outputs)
+    dense_tiles_of_point<V, 1>(weights + j * inputs, bias + j, x, y + j, inputs, tile_outputs, rectified, &of_lanes);
+  if (const std::size_t left = outputs - j; left > 0) {
+    double last_bias[tile_outputs] = {}, last[tile_outputs];
+    for (std::size_t i = 0; i < left; ++i) last_bias[i] = bias[j + i];
+    V of_neighbours = V::all(0.0);  // lanes beyond the last output
+    dense_tiles_of_point<V, 1>(weights + j * inputs, last_bias, x, last, inputs, left, false, &of_neighbours);
+    for (std::size_t i = 0; i < left; ++i) {
+      *check += last[i] * 0.0;
+      y[j + i] = rectified && last[i] < 0.0 ? 0.0 : last[i];
+    }
+  }
+  merge_check(of_lanes, check);
+}
+
 /// y = f(feature, place) for all vectors of a block.
 template <class V, class F>
 inline void each(double* y, std::size_t features, double* check, const F& f) {
@@ -101,39 +164,96 @@ inline void each(double* y, std::size_t features, double* check, const F& f) {
   }
 }
 
+/// `count` elements, zeros after them.
 template <class V>
-void add_blocks(const double* a, const double* b, double* y, std::size_t features, double* check) {
-  each<V>(y, features, check, [&](std::size_t, std::size_t i) { return add(V::load(a + i), V::load(b + i)); });
+V loaded(const double* p, std::size_t count) {
+  if (count == V::lanes) return V::load(p);
+  double padded[V::lanes] = {};
+  for (std::size_t i = 0; i < count; ++i) padded[i] = p[i];
+  return V::load(padded);
 }
 template <class V>
-void subtract_blocks(const double* a, const double* b, double* y, std::size_t features, double* check) {
-  each<V>(y, features, check, [&](std::size_t, std::size_t i) { return subtract(V::load(a + i), V::load(b + i)); });
+void stored(const V& x, double* p, std::size_t count) {
+  if (count == V::lanes) return x.store(p);
+  double padded[V::lanes];
+  x.store(padded);
+  for (std::size_t i = 0; i < count; ++i) p[i] = padded[i];
+}
+
+/// y = f(place, count) for n elements side by side, at most a vector of them at a time.
+template <class V, class F>
+inline void in_turn(double* y, std::size_t n, const F& f) {
+  for (std::size_t i = 0; i < n; i += V::lanes) {
+    const std::size_t count = n - i < V::lanes ? n - i : V::lanes;
+    stored(f(i, count), y + i, count);
+  }
+}
+template <class V, class F>
+inline void each_of_point(double* y, std::size_t features, double* check, const F& f) {
+  V of_lanes = V::all(0.0);
+  in_turn<V>(y, features, [&](std::size_t i, std::size_t count) {
+    const V result = f(i, count);
+    of_lanes = multiply_add(result, V::all(0.0), of_lanes);
+    return result;
+  });
+  merge_check(of_lanes, check);
+}
+
+struct Sum {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return add(a, b);
+  }
+};
+struct Difference {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return subtract(a, b);
+  }
+};
+struct Product {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return multiply(a, b);
+  }
+};
+
+template <class V, class Operation>
+void pair_of_blocks(const double* a, const double* b, double* y, std::size_t features, double* check) {
+  each<V>(y, features, check,
+          [&](std::size_t, std::size_t i) { return Operation::of(V::load(a + i), V::load(b + i)); });
+}
+/// b: one number a feature
+template <class V, class Operation>
+void block_and_constants(const double* a, const double* b, double* y, std::size_t features, double* check) {
+  each<V>(y, features, check,
+          [&](std::size_t f, std::size_t i) { return Operation::of(V::load(a + i), V::all(b[f])); });
+}
+template <class V, class Operation>
+void pair_of_points(const double* a, const double* b, double* y, std::size_t features, double* check) {
+  each_of_point<V>(y, features, check, [&](std::size_t i, std::size_t count) {
+    return Operation::of(loaded<V>(a + i, count), loaded<V>(b + i, count));
+  });
 }
 template <class V>
-void multiply_blocks(const double* a, const double* b, double* y, std::size_t features, double* check) {
-  each<V>(y, features, check, [&](std::size_t, std::size_t i) { return multiply(V::load(a + i), V::load(b + i)); });
-}
-template <class V>
-void shift(const double* a, const double* c, double* y, std::size_t features, double* check) {
-  each<V>(y, features, check, [&](std::size_t f, std::size_t i) { return add(V::load(a + i), V::all(c[f])); });
-}
-template <class V>
-void scale(const double* a, const double* c, double* y, std::size_t features, double* check) {
-  each<V>(y, features, check, [&](std::size_t f, std::size_t i) { return multiply(V::load(a + i), V::all(c[f])); });
-}
-template <class V>
-void rectify(const double* x, double* y, std::size_t features) {
-  for (std::size_t i = 0; i < features * block_rows; i += V::lanes) rectified_of(V::load(x + i)).store(y + i);
-}
-template <class V>
-void negative_part(const double* x, double* y, std::size_t features) {
-  for (std::size_t i = 0; i < features * block_rows; i += V::lanes) negative_of(V::load(x + i)).store(y + i);
-}
-template <class V>
-void join(const double* x, double alpha, double* y, std::size_t features, double* check) {
+void join_blocks(const double* x, double alpha, double* y, std::size_t features, double* check) {
   each<V>(y, features, check, [&](std::size_t, std::size_t i) {
     return where_negative(V::load(x + i), multiply(V::load(y + i), V::all(alpha)));
   });
+}
+template <class V>
+void join_of_point(const double* x, double alpha, double* y, std::size_t features, double* check) {
+  each_of_point<V>(y, features, check, [&](std::size_t i, std::size_t count) {
+    return where_negative(loaded<V>(x + i, count), multiply(loaded<V>(y + i, count), V::all(alpha)));
+  });
+}
+template <class V>
+void rectify(const double* x, double* y, std::size_t n) {
+  in_turn<V>(y, n, [&](std::size_t i, std::size_t count) { return rectified_of(loaded<V>(x + i, count)); });
+}
+template <class V>
+void negative_part(const double* x, double* y, std::size_t n) {
+  in_turn<V>(y, n, [&](std::size_t i, std::size_t count) { return negative_of(loaded<V>(x + i, count)); });
 }
 
 /// Set: as bounds::Lanes.
@@ -141,15 +261,15 @@ template <class V, class Set>
 constexpr BlockKernels block_kernels(const char* name) {
   using bounds::function;
   return {name,
-          &dense<V>,
-          &add_blocks<V>,
-          &subtract_blocks<V>,
-          &multiply_blocks<V>,
-          &shift<V>,
-          &scale<V>,
+          {&dense<V>, &dense_of_point<V>},
+          {&pair_of_blocks<V, Sum>, &pair_of_points<V, Sum>},
+          {&pair_of_blocks<V, Difference>, &pair_of_points<V, Difference>},
+          {&pair_of_blocks<V, Product>, &pair_of_points<V, Product>},
+          {&block_and_constants<V, Sum>, &pair_of_points<V, Sum>},
+          {&block_and_constants<V, Product>, &pair_of_points<V, Product>},
+          {&join_blocks<V>, &join_of_point<V>},
           &rectify<V>,
           &negative_part<V>,
-          &join<V>,
           &function<Set, bounds::Exp>,
           &function<Set, bounds::Expm1>,
           &function<Set, bounds::Tanh>,
