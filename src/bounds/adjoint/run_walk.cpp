@@ -22,6 +22,8 @@ constexpr std::size_t rows_at_once = 64;
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
 constexpr std::size_t radii_at_once = 256;
+/// Where remainders make up more of most bounds, radii that depend on others have to be found again too.
+constexpr double most_in_place = 0.5;
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -35,6 +37,7 @@ struct RunWalk::Memory {
   std::vector<RecordedRows> recorded;  ///< by value
   RunErrors secants;
   std::vector<RunAdjoint> adjoints, refined;  ///< by value: of targets, and of radii (T-72)
+  std::vector<std::vector<RunAdjoint>> kept;  ///< by target and value: of what radii by adjoints make smaller
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
@@ -54,8 +57,10 @@ public:
         of_block_(rows),
         count_(rows.size()),
         all_rows_(rows.size()),
-        needs_refining_(rows.size(), 0) {
+        needs_refining_(rows.size(), 0),
+        is_far_(rows.size(), 0) {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
+    for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
     memory_.open.assign(count_, 0);
     refinement_.weight.resize(network.size());
   }
@@ -68,22 +73,18 @@ public:
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       if (walk_.steps_[node] == nullptr) continue;
       const Node& of = graph_.nodes[node];
-      refine_operand(node);
-      std::vector<const RunRows*> operands;
-      for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
-      RunRows& result = memory_.rows[of.output];
-      result.resize(count_, walk_.sizes_[of.output], question_.in_order);
-      memory_.errors[node].takes_chords = !chosen_.empty();
-      walk_.steps_[node]->forward(operands, question_, result, memory_.errors[node], memory_.open, memory_.scratch);
+      if (takes_chords_) refine_operand(node);
+      memory_.rows[of.output].resize(count_, walk_.sizes_[of.output], question_.in_order);
+      memory_.errors[node].takes_chords = takes_chords_;
+      step_forward(node);
     }
     find_alike();
   }
 
   void certify(const std::vector<Seed>& seeds, std::size_t target, RunCertificates& certificates) {
     Certificate& certificate = certificates.targets[target];
-    const bool is_first = chosen_.empty();
     Condition* condition =
-        is_first && target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
+        !takes_chords_ && target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
     Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate, condition};
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
     for (std::vector<double>& layer : certificate.layers)
@@ -93,13 +94,23 @@ public:
         for (const std::size_t row : of_block_) layer[row] = 0.0;
     for (const Seed& seed : seeds) plant(seed);
     pull_back_from(graph_.nodes.size(), sweep);
-    for (std::size_t row = 0; row < count_; ++row) {
-      const Magnitude of_shadow = conclude(seeds, row, sweep.sums[row], certificate);
-      if (question_.in_order)
-        conclude_in_order(row, sweep.sums[row], of_shadow, is_first, certificates.in_order[target]);
-      conclude_by_chance(row, sweep.sums[row], of_shadow, certificates.chance[target]);
-      if (condition != nullptr) conclude(seeds, row, *condition);
+    keep(target, sweep);
+    conclude(seeds, target, condition, certificates);
+    if (condition != nullptr)
+      for (std::size_t row = 0; row < count_; ++row) conclude(seeds, row, *condition);
+  }
+
+  /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
+  /// leave over is charged again. All other radii stay as they are.
+  void refine_in_place(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (chosen_[node].empty()) continue;
+      refine_operand(node);
+      step_forward(node);
     }
+    std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
+    for (std::size_t target = 0; target < targets.size(); ++target)
+      conclude(targets[target], target, nullptr, certificates);
   }
 
   /// T-73: what a recorded run's own roundings make of a target.
@@ -134,12 +145,13 @@ public:
       if (walk_.steps_[node] != nullptr) record(node, known[graph_.nodes[node].output]);
   }
 
-  /// What each element's remainder weighs in the target that was certified last, in rows where remainders are large.
-  void weigh(const Certificate& certificate) {
+  /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
+  void weigh(std::size_t target, const Certificate& certificate) {
+    const std::vector<RunAdjoint>& adjoints = memory_.kept[target];
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      if (!may_be_refined(network_, graph_.nodes[node]) || memory_.errors[node].remainder.empty()) continue;
+      if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
       const ValueId id = graph_.nodes[node].output;
-      if (memory_.adjoints[id].defect.empty()) continue;
+      if (adjoints[id].defect.empty()) continue;
       const std::size_t size = walk_.sizes_[id];
       std::vector<double>& weight = refinement_.weight[id];
       weight.resize(count_ * size, 0.0);
@@ -147,7 +159,7 @@ public:
         const double local = certificate.local[of_block_[row]];
         if (needs_refining_[row] == 0 || !(local > 0.0)) continue;
         for (std::size_t i = row * size; i < (row + 1) * size; ++i)
-          weight[i] = std::max(weight[i], std::abs(memory_.adjoints[id].d[i]) / local);
+          weight[i] = std::max(weight[i], std::abs(adjoints[id].d[i]) / local);
       }
     }
   }
@@ -182,6 +194,15 @@ public:
     }
   }
 
+  /// Whether chosen radii alone are likely to be enough.
+  bool may_refine_in_place() const {
+    const auto count = [](const std::vector<char>& rows) { return std::count(rows.begin(), rows.end(), 1); };
+    return 2 * count(is_far_) <= count(needs_refining_);
+  }
+
+  /// From now on radii by adjoints are found on the way, and kinks within reach take chords (T-65).
+  void take_chords() { takes_chords_ = true; }
+
   bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
 
 private:
@@ -200,6 +221,55 @@ private:
     Certificate* certificate = nullptr;  ///< where parts of layers go; null: of radii (T-72)
     Condition* condition = nullptr;
   };
+
+  /// Of a target: what all but refinable nodes add to it.
+  struct Kept {
+    std::vector<Sums> sums;
+    std::vector<double> layers;  ///< of the certificate, by layer and row
+  };
+
+  void step_forward(std::size_t node) {
+    const Node& of = graph_.nodes[node];
+    std::vector<const RunRows*> operands;
+    for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
+    walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
+                                memory_.scratch);
+  }
+
+  void keep(std::size_t target, Sweep& sweep) {
+    if (memory_.kept.size() <= target) memory_.kept.resize(target + 1);
+    std::vector<RunAdjoint>& adjoints = memory_.kept[target];
+    adjoints.resize(network_.size());
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
+      if (is_refinable_[node])
+        std::swap(adjoints[graph_.nodes[node].output], sweep.adjoints[graph_.nodes[node].output]);
+    if (kept_.size() <= target) kept_.resize(target + 1);
+    Kept& kept = kept_[target];
+    kept.sums = std::move(sweep.sums);
+    kept.layers.clear();
+    for (const std::vector<double>& layer : sweep.certificate->layers)
+      for (const std::size_t row : of_block_) kept.layers.push_back(layer[row]);
+  }
+
+  /// With what refinable nodes add to a target.
+  void conclude(const std::vector<Seed>& seeds, std::size_t target, Condition* condition,
+                RunCertificates& certificates) {
+    Certificate& certificate = certificates.targets[target];
+    auto kept = kept_[target].layers.begin();
+    for (std::vector<double>& layer : certificate.layers)
+      for (const std::size_t row : of_block_) layer[row] = *kept++;
+    Sweep sweep{memory_.kept[target], all_rows_, kept_[target].sums, &certificate, condition};
+    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
+      const ValueId output = graph_.nodes[node].output;
+      if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
+        charge(output, memory_.errors[node], sweep, node);
+    }
+    for (std::size_t row = 0; row < count_; ++row) {
+      const Magnitude of_shadow = conclude(seeds, row, sweep.sums[row], certificate);
+      if (question_.in_order) conclude_in_order(row, sweep.sums[row], of_shadow, certificates.in_order[target]);
+      conclude_by_chance(row, sweep.sums[row], of_shadow, certificates.chance[target]);
+    }
+  }
 
   void start(ValueId id, const std::vector<double>& values, const std::vector<double>& error) {
     const std::size_t size = walk_.sizes_[id];
@@ -254,7 +324,7 @@ private:
 
   /// T-72
   void refine_operand(std::size_t node) {
-    if (chosen_.empty() || chosen_[node].empty()) return;
+    if (chosen_[node].empty()) return;
     const ValueId id = graph_.nodes[node].inputs[0];
     const std::span<const RowElement> chosen = chosen_[node];
     for (std::size_t first = 0; first < chosen.size(); first += radii_at_once)
@@ -296,7 +366,8 @@ private:
     for (std::size_t node = end; node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
-      charge(output, memory_.errors[node], sweep, node);
+      const bool is_charged_later = sweep.certificate != nullptr && is_refinable_[node];
+      if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
       pull_back(node, memory_.errors[node], sweep);
     }
     for (const ValueId id : graph_.inputs) {
@@ -486,6 +557,7 @@ private:
     const double total = sums.total.value(), remainder = sums.remainder.value();
     require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
+    if (!(remainder <= most_in_place * total)) is_far_[row] = 1;
     certificate.total[of_block_[row]] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
     certificate.local[of_block_[row]] = sums.local.value();
     certificate.remainder[of_block_[row]] = remainder;
@@ -498,12 +570,11 @@ private:
   }
 
   /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
-  void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, bool is_first,
-                         Certificate& certificate) {
+  void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, Certificate& certificate) {
     require_known(sums.total_in_order.value(), of_shadow, row);
     const std::size_t of_block = of_block_[row];
     const double total = rules_.trajectory.through_shadow(sums.total_in_order, of_shadow.value()).value();
-    if (!is_first && !(total < certificate.total[of_block])) return;
+    if (takes_chords_ && !(total < certificate.total[of_block])) return;
     certificate.total[of_block] = total;
     certificate.local[of_block] = sums.local_in_order.value();
     certificate.remainder[of_block] = sums.remainder_in_order.value();
@@ -555,9 +626,12 @@ private:
   const std::span<const std::size_t> of_block_;
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
-  std::vector<char> needs_refining_;
+  std::vector<char> needs_refining_, is_far_;
+  std::vector<char> is_refinable_;  ///< by node
   Refinement refinement_;
+  std::vector<Kept> kept_;                       ///< by target
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
+  bool takes_chords_ = false;
   using Alike = std::vector<std::uint32_t>;
   /// Sets of elements of a row that may err alike; empty: each errs by itself.
   struct AlikeOfRow {
@@ -642,11 +716,11 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       part.certify(targets[i], i, result);
-      part.weigh(result.targets[i]);
+      part.weigh(i, result.targets[i]);
     }
   };
-  const auto refine = [&](RunPart& part, std::int64_t most) {
-    part.choose_radii(most);
+  const auto refine = [&](RunPart& part) {
+    part.take_chords();
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) part.certify(targets[i], i, result);
   };
@@ -676,10 +750,12 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   std::vector<std::size_t> all(rows), large;
   std::iota(all.begin(), all.end(), std::size_t{0});
   in_parts(all, [&](RunPart& part, std::span<const std::size_t> some) {
-    if (refined_radii <= 0) return;
+    if (refined_radii <= 0 || part.large_remainders().empty()) return;
+    part.choose_radii(refined_radii * static_cast<std::int64_t>(some.size()));
+    if (part.may_refine_in_place()) part.refine_in_place(targets, result);
     const std::vector<std::size_t> here = part.large_remainders();
     const bool are_many = 2 * here.size() > some.size();
-    if (are_many) return refine(part, refined_radii * static_cast<std::int64_t>(some.size()));
+    if (are_many) return refine(part);
     for (const std::size_t row : here) is_large[row] = 1;
   });
   for (std::size_t row = 0; row < rows; ++row)
@@ -687,7 +763,8 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   first_time = false;
   // twice as many each, as at most half of the rows are here
   in_parts(large, [&](RunPart& part, std::span<const std::size_t> some) {
-    refine(part, 2 * refined_radii * static_cast<std::int64_t>(some.size()));
+    part.choose_radii(2 * refined_radii * static_cast<std::int64_t>(some.size()));
+    refine(part);
   });
   for (std::size_t row = 0; row < rows; ++row)
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
