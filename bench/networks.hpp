@@ -16,13 +16,14 @@
 /// Networks that are timed, and their forward pass by Eigen.
 namespace driftbound::bench {
 
-template <class Real>
-using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-/// The whole forward pass of a graph of Gemm, Relu and the like, by Eigen: products, biases and functions.
-template <class Real>
+/// The whole forward pass of a graph of Gemm, Relu and the like, by Eigen: products, biases and functions. `order`: how
+/// samples x features lie in memory.
+template <class Real, int order = Eigen::RowMajor>
 class Forward {
 public:
+  using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, order>;
+  using Doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
   Forward(const Graph& graph, const Inputs& inputs) : graph_(graph), values_(graph.values.size()) {
     values_[graph.inputs[0]] = matrix(inputs.tensors.front().second.to_double());
     for (ValueId id = 0; id < graph.values.size(); ++id) {
@@ -35,20 +36,25 @@ public:
     }
   }
 
+  /// Other samples, row by row.
+  void set_input(const double* points, Eigen::Index rows, Eigen::Index columns) {
+    values_[graph_.inputs[0]] = Eigen::Map<const Doubles>(points, rows, columns).template cast<Real>();
+  }
+
   void operator()() {
     for (const Node& node : graph_.nodes) evaluate(node, values_[node.output]);
     sum_ += values_[graph_.outputs[0]](0, 0);
   }
 
 private:
-  static Matrix<Real> matrix(const Tensor<double>& tensor) {
+  static Matrix matrix(const Tensor<double>& tensor) {
     const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
     const auto rows = static_cast<std::int64_t>(tensor.size()) / columns;
-    return Eigen::Map<const Matrix<double>>(tensor.values.data(), rows, columns).template cast<Real>();
+    return Eigen::Map<const Doubles>(tensor.values.data(), rows, columns).template cast<Real>();
   }
 
-  void evaluate(const Node& node, Matrix<Real>& y) {
-    const Matrix<Real>& x = values_[node.inputs[0]];
+  void evaluate(const Node& node, Matrix& y) {
+    const Matrix& x = values_[node.inputs[0]];
     if (std::holds_alternative<op::Gemm>(node.op)) {
       y.noalias() = x * weights_.at(node.inputs[1]);
       if (node.inputs.size() > 2) y.rowwise() += values_[node.inputs[2]].row(0);
@@ -66,8 +72,11 @@ private:
     } else if (std::holds_alternative<op::Add>(node.op)) {
       y = x + values_[node.inputs[1]];
     } else if (std::holds_alternative<op::Mul>(node.op)) {
-      const Matrix<Real>& b = values_[node.inputs[1]];
-      y = b.size() == 1 ? Matrix<Real>(x * b(0, 0)) : Matrix<Real>(b * x(0, 0));
+      const Matrix& b = values_[node.inputs[1]];
+      if (b.size() == 1)
+        y = x * b(0, 0);
+      else
+        y = b * x(0, 0);
     } else if (const auto* elu = std::get_if<op::Elu>(&node.op)) {
       const Real alpha = static_cast<Real>(elu->alpha);
       y = (x.array() >= Real(0)).select(x.array(), alpha * (x.array().exp() - Real(1)));
@@ -79,8 +88,8 @@ private:
   }
 
   const Graph& graph_;
-  std::vector<Matrix<Real>> values_;
-  std::map<ValueId, Matrix<Real>> weights_;
+  std::vector<Matrix> values_;
+  std::map<ValueId, Matrix> weights_;
   Real sum_ = 0;
 };
 

@@ -1,12 +1,17 @@
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "bench/networks.hpp"
+#include "bench/points_in_digits.hpp"
 #include "bench/timing.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "tests/support/sign_points.hpp"
 
-// Certified signs by one thread against plain float32 evaluation of as many points by Eigen, in the same run.
+// Certified signs by one thread against plain float32 evaluation of as many points by Eigen, in the same run: in blocks
+// that stay in the cache, of the size and order in memory with which Eigen is fastest on that network. Uniform points
+// also against evaluation of every point by MPFR and by Arb where it is installed, which take a few of them; their time
+// is scaled to all.
 
 namespace {
 
@@ -17,55 +22,154 @@ struct Sizes {
   int runs;
 };
 
-Inputs inputs_of(const Graph& graph, const std::vector<double>& points, std::size_t dimension) {
-  const auto rows = static_cast<std::int64_t>(points.size() / dimension);
-  return {{{graph.value(graph.inputs[0]).name,
-            StoredTensor::from(Tensor<double>({rows, static_cast<std::int64_t>(dimension)}, points))}}};
+/// Plain float32 evaluation of points, a block at a time.
+class Plain {
+public:
+  virtual ~Plain() = default;
+  virtual void run(const std::vector<double>& points) = 0;
+  virtual std::string name() const = 0;
+};
+
+template <int order>
+class PlainInBlocks final : public Plain {
+public:
+  PlainInBlocks(const Graph& graph, std::size_t dimension, std::size_t block)
+      : dimension_(dimension), block_(block), forward_(graph, one_point(graph, dimension)) {}
+
+  void run(const std::vector<double>& points) override {
+    const std::size_t rows = points.size() / dimension_;
+    for (std::size_t first = 0; first < rows; first += block_) {
+      const std::size_t count = std::min(block_, rows - first);
+      forward_.set_input(points.data() + first * dimension_, static_cast<Eigen::Index>(count),
+                         static_cast<Eigen::Index>(dimension_));
+      forward_();
+    }
+  }
+  std::string name() const override {
+    return fmt::format("eigen-float32, {}s of {}", order == Eigen::RowMajor ? "row" : "column", block_);
+  }
+
+private:
+  static Inputs one_point(const Graph& graph, std::size_t dimension) {
+    return {{{graph.value(graph.inputs[0]).name,
+              StoredTensor::from(Tensor<double>({1, static_cast<std::int64_t>(dimension)}))}}};
+  }
+
+  std::size_t dimension_, block_;
+  bench::Forward<float, order> forward_;
+};
+
+double fastest_of(int runs, const std::function<void()>& work) {
+  double least = bench::cpu_seconds_of(work);
+  for (int i = 1; i < runs; ++i) least = std::min(least, bench::cpu_seconds_of(work));
+  return least;
 }
 
-void time_points(const std::string& name, const SignField& field, const std::vector<double>& points, int runs) {
-  const std::size_t rows = points.size() / field.dimension();
-  if (rows == 0) return;
-  bench::Forward<float> forward(field.graph(), inputs_of(field.graph(), points, field.dimension()));
-  std::vector<PointSign> signs(rows);
-  const auto ours = [&] {
-    field.signs(points.data(), static_cast<std::int64_t>(rows), static_cast<std::ptrdiff_t>(field.dimension()), 1,
-                signs);
+std::unique_ptr<Plain> fastest_plain(const Graph& graph, const std::vector<double>& points, std::size_t dimension,
+                                     int runs) {
+  std::unique_ptr<Plain> best;
+  double least = 0.0;
+  const auto consider = [&](std::unique_ptr<Plain> plain) {
+    plain->run(points);
+    const double seconds = fastest_of(runs, [&] { plain->run(points); });
+    if (best != nullptr && seconds >= least) return;
+    least = seconds;
+    best = std::move(plain);
   };
-  ours();
-  forward();
-  bench::print("signs", name, "eigen float32",
-               bench::medians(
-                   runs, ours, [&] { forward(); }, bench::cpu_seconds_of),
-               1);
+  for (const std::size_t block : {32U, 64U, 128U, 256U, 512U, 1024U, 2048U, 4096U, 65536U}) {
+    consider(std::make_unique<PlainInBlocks<Eigen::RowMajor>>(graph, dimension, block));
+    consider(std::make_unique<PlainInBlocks<Eigen::ColMajor>>(graph, dimension, block));
+  }
+  return best;
 }
+
+class Network {
+public:
+  Network(std::string label, const Graph& graph, const Target& target, const Sizes& sizes)
+      : label_(std::move(label)), sizes_(sizes), graph_(graph), field_(graph, target) {}
+
+  void time() {
+    const std::size_t d = field_.dimension();
+    const std::vector<double> uniform = sign_points::uniform(sizes_.points, d, 1);
+    plain_ = fastest_plain(graph_, uniform, d, sizes_.runs);
+    against_plain("uniform", uniform);
+    against_digits<bench::MpfrNumber>(uniform, "mpfr-113");
+#ifdef DRIFTBOUND_WITH_ARB
+    against_digits<bench::ArbNumber>(uniform, "arb-dot-113");
+#endif
+    const std::vector<double> surface = sign_points::bisected(field_, sizes_.surface_points, 2);
+    for (const char* const width : {"1e-2", "1e-4", "1e-6"})
+      against_plain(std::string("band-") + width, sign_points::band(surface, std::stod(width), 3));
+    against_plain("surface", surface);
+  }
+
+private:
+  void decide(const std::vector<double>& points) {
+    signs_.resize(points.size() / field_.dimension());
+    field_.signs(points.data(), static_cast<std::int64_t>(signs_.size()),
+                 static_cast<std::ptrdiff_t>(field_.dimension()), 1, signs_);
+  }
+
+  void against_plain(const std::string& kind, const std::vector<double>& points) {
+    if (points.empty()) return;
+    decide(points);
+    bench::print("signs", label_ + "/" + kind, plain_->name(),
+                 bench::medians(
+                     sizes_.runs, [&] { decide(points); }, [&] { plain_->run(points); }, bench::cpu_seconds_of),
+                 1);
+  }
+
+  template <class Number>
+  void against_digits(const std::vector<double>& points, const std::string& peer) {
+    const std::size_t d = field_.dimension(), rows = points.size() / d, taken = std::min<std::size_t>(rows, 16);
+    bench::PointForward<Number> forward(graph_);
+    bench::Timing time = bench::medians(
+        sizes_.runs, [&] { decide(points); },
+        [&] {
+          for (std::size_t row = 0; row < taken; ++row) sum_ += forward(&points[row * d], d);
+        },
+        bench::cpu_seconds_of);
+    time.theirs *= static_cast<double>(rows) / static_cast<double>(taken);
+    bench::print("signs", label_ + "/uniform", peer, time, 1);
+  }
+
+  std::string label_;
+  Sizes sizes_;
+  Graph graph_;
+  SignField field_;
+  std::unique_ptr<Plain> plain_;
+  std::vector<PointSign> signs_;
+  double sum_ = 0.0;
+};
 
 void time_network(const std::string& name, const Sizes& sizes) {
   const bool is_classifier = name.starts_with("oscillator") || name.starts_with("mlp");
-  const bool is_file = name.ends_with(".npz");
+  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".npz");
   const Graph graph = is_file ? load_model(name) : bench::bundled(name);
-  const std::string label = is_file ? std::filesystem::path(name).stem().string() : name;
   const Target target = is_classifier ? Target{{0, 1}, OutputElement{0, 0}} : Target{};
-  const SignField field(graph, target);
-  time_points(label + "/uniform", field, sign_points::uniform(sizes.points, field.dimension(), 1), sizes.runs);
-  const std::vector<double> surface = sign_points::bisected(field, sizes.surface_points, 2);
-  for (const char* const width : {"1e-2", "1e-4", "1e-6"})
-    time_points(label + "/band-" + width, field, sign_points::band(surface, std::stod(width), 3), sizes.runs);
-  time_points(label + "/surface", field, surface, sizes.runs);
+  Network(is_file ? std::filesystem::path(name).stem().string() : name, graph, target, sizes).time();
 }
 
 }  // namespace
 
+/// bench_signs [--quick | NETWORK...]: bundled ones by name, others by file; none: all bundled ones, and fox and bunny
+/// where DRIFTBOUND_TEST_DATA says where they are.
 int main(int argc, char** argv) {
-  const bool is_quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
-  const Sizes sizes = is_quick ? Sizes{9000, 500, 1} : Sizes{65536, 16384, 5};
-  std::vector<std::string> names = {"mlp_2_10_10_2", "siren", "sphere_cut_sdf_relu", "torus_sdf_softplus",
-                                    "oscillator_d2_w16"};
-  if (!is_quick)
+  std::vector<std::string> names(argv + 1, argv + argc);
+  if (names == std::vector<std::string>{"--quick"}) {
+    for (const char* const name :
+         {"mlp_2_10_10_2", "siren", "sphere_cut_sdf_relu", "torus_sdf_softplus", "oscillator_d2_w16"})
+      time_network(name, {9000, 500, 1});
+    return 0;
+  }
+  if (names.empty()) {
+    names = {"mlp_2_10_10_2", "siren", "sphere_cut_sdf_relu", "torus_sdf_softplus"};
     for (const char* const size :
-         {"d4_w16", "d8_w16", "d2_w64", "d4_w64", "d8_w64", "d2_w128", "d4_w128", "d8_w128", "d4_w256"})
+         {"d2_w16", "d4_w16", "d8_w16", "d2_w64", "d4_w64", "d8_w64", "d2_w128", "d4_w128", "d8_w128", "d4_w256"})
       names.push_back(std::string("oscillator_") + size);
-  if (!is_quick)
-    for (int i = 1; i < argc; ++i) names.emplace_back(argv[i]);
-  for (const std::string& name : names) time_network(name, sizes);
+    if (const char* const data = std::getenv("DRIFTBOUND_TEST_DATA"))
+      for (const char* const file : {"/neural-implicit-queries/fox.npz", "/neural-implicit-queries/bunny.npz"})
+        if (std::filesystem::exists(std::string(data) + file)) names.push_back(std::string(data) + file);
+  }
+  for (const std::string& name : names) time_network(name, {65536, 16384, 5});
 }

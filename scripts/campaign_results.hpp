@@ -34,9 +34,14 @@ private:
 /// One line of JSON for every unit of work that is done.
 class Results {
 public:
+  /// A last line that an interruption left half written is removed: its unit runs again.
   explicit Results(const std::filesystem::path& file) : file_(file) {
     std::ifstream in(file);
-    for (std::string line; std::getline(in, line);) lines_.push_back(Json::parse(line));
+    std::uintmax_t whole = 0;
+    for (std::string line; std::getline(in, line) && !in.eof(); whole += line.size() + 1)
+      lines_.push_back(Json::parse(line));
+    if (std::filesystem::exists(file) && whole < std::filesystem::file_size(file))
+      std::filesystem::resize_file(file, whole);
   }
   bool has(const std::string& unit) const {
     return std::any_of(lines_.begin(), lines_.end(), [&](const Json& line) { return line.at("unit") == unit; });
