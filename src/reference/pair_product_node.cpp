@@ -111,10 +111,17 @@ void multiply_some_by_pairs(const Matrix& a, const std::vector<std::size_t>& cho
   }
 }
 
+/// Whether the matrix is so small that going to residues and back takes longer than two accumulators do: of k products
+/// for each of n results, as many as k + n numbers that are converted make up for.
+bool is_small(std::size_t k, std::size_t n) {
+  constexpr std::size_t products_of_conversion = 32;
+  return k * n <= products_of_conversion * (k + n);
+}
+
 /// The products of midpoints, and what rounding them is off by. Rows go through residues (T-101) where there are
-/// kernels for them, but for those that do not fit: each row by itself.
+/// kernels for them and it pays, but for those that do not fit: each row by itself.
 void multiply_midpoints(const Matrix& a, const Matrix& b, Pairs c) {
-  const num::ResidueOperand* const weights = b.residues();
+  const num::ResidueOperand* const weights = is_small(b.length(), b.rows()) ? nullptr : b.residues();
   if (weights == nullptr) return multiply_by_pairs(a.source(), exact_rows(a).data(), b, c);
   const num::ResidueOperand rows(a.source(), num::Side::left, 1, weights->bits(), left_bits_for(*weights),
                                  weights->kernels());
