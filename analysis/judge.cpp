@@ -115,6 +115,7 @@ References sharp_references(const ReferenceMaker& maker, const Trace& trace, con
   References references = evaluate();
   if (any_open(trace, references, bounds)) {
     policy.relative_radius = std::min(policy.relative_radius, sharper);
+    policy.of_rounding = 0.0;
     references = evaluate();
   }
   return references;

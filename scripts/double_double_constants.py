@@ -131,6 +131,7 @@ def header():
                   parts(PI / 2, 32, 4)),
         constants("two_over_pi", "2 / pi", [float(2 / PI)]),
         constants("root_of_half", "1 / sqrt 2 as a sum of two doubles", pair(1 / root(Fraction(2)))),
+        constants("density_at_0", "1 / sqrt(2 pi)", pair(root(1 / (2 * PI)))),
         constants("gelu_line", "2 sqrt(2 / pi)", pair(2 * root(2 / PI))),
         constants("gelu_cube", "2 sqrt(2 / pi) 0.044715", pair(2 * root(2 / PI) * Fraction(44715, 10**6))),
         polynomial("expm1_series", "(e^r - 1) / r", [Fraction(1, factorial(j + 1)) for j in range(23)], 13),

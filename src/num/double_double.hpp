@@ -14,23 +14,28 @@ std::vector<const DoubleDoubleKernels*> usable_double_double_kernels();
 /// The last of them.
 const DoubleDoubleKernels& fastest_double_double_kernels();
 
-/// |y - f(x)| <= relative |f(x)| + of_argument |x| + absolute, or y = 0 and |f(x)| <= of_nothing.
+/// |y - f(x)| <= relative |f(x)| + of_argument |x| + absolute, in the tail of gelu and gelu_tanh (x_high < gelu_tail)
+/// in_tail |f(x)|; or y = 0 and |f(x)| <= of_nothing.
 struct DoubleDoubleError {
   double relative;
-  double of_argument;  ///< gelu, gelu_tanh, where 1 + erf and 1 + tanh cancel for x << 0; |x| <= 2 |f| for x >= 0
+  double of_argument;  ///< gelu, gelu_tanh, where 1 + erf and 1 + tanh cancel for x < 0; |x| <= 2 |f| for x >= 0
+  double in_tail;      ///< of them
   double absolute;     ///< sin, cos: near their zeros, 0 apart
-  double of_nothing;   ///< exp, sigmoid, softplus, which are 0 for x < -620
+  double of_nothing;   ///< exp, sigmoid, softplus, which are 0 for x < -620; gelu, gelu_tanh
 };
 
-/// What the theorems promise of every y = f(x) that is not NaN; relative and of_argument are at most 2^-100.
+/// What the theorems promise of every y = f(x) that is not NaN; relative and of_argument are at most 2^-100, in_tail
+/// 2^-91.
 /// Guarantee: proven
-/// Source:    docs/theory.md T-90 to T-94
+/// Source:    docs/theory.md T-90 to T-94, T-102
 DoubleDoubleError error_of(DoubleDoubleFunction f);
 
 /// An upper bound of |y_high + y_low - f(x_high + x_low)| from the high parts alone: infinite where y is NaN.
 inline double error_bound(DoubleDoubleError error, double x_high, double y_high) {
   const double of_nothing = y_high == 0.0 ? error.of_nothing : 0.0, least = error.absolute + of_nothing;
-  const double bound = error.relative * std::abs(y_high) + error.of_argument * std::abs(x_high) + least;
+  const bool in_tail = error.in_tail > 0.0 && x_high < gelu_tail;
+  const double of_argument = in_tail ? error.in_tail * std::abs(y_high) : error.of_argument * std::abs(x_high);
+  const double bound = error.relative * std::abs(y_high) + of_argument + least;
   return bound >= 0.0 ? bound * (1.0 + 0x1p-40) : HUGE_VAL;
 }
 

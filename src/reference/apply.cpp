@@ -178,6 +178,10 @@ public:
   void operator()(const op::Softplus&) {
     unary([this](MpBall& y, const MpBall& x) { soft_plus(y, x, scratch_[0]); });
   }
+  void operator()(const op::Gelu& gelu) {
+    if (gelu.tanh_form) return gelu_by_sigmoid();
+    unary([this](MpBall& y, const MpBall& x) { gaussian_linear(y, x, scratch_[0]); });
+  }
   void operator()(const op::LeakyRelu& leaky) {
     assign(scratch_[1], leaky.alpha);
     unary([this](MpBall& y, const MpBall& x) { leaky_rectified(y, x, scratch_[1]); });
@@ -224,6 +228,29 @@ public:
 
 private:
   static void copy(MpBall& y, const MpBall& x) { assign(y, x); }
+
+  /// x sigmoid(2 sqrt(2 / pi) x (1 + 0.044715 x^2)), which is precise next to itself for x << 0 too.
+  void gelu_by_sigmoid() {
+    MpBall &line = scratch_[0], &cube = scratch_[1], &y = scratch_[2], &z = scratch_[3];
+    settle(z, mpfr_const_pi(z.mid(), MPFR_RNDN), {});
+    assign(y, 8.0);
+    divide(line, y, z);
+    square_root(z, line);
+    assign(line, z);
+    assign(y, 44715.0);
+    assign(z, 1e6);
+    divide(cube, y, z);
+    unary([&](MpBall& result, const MpBall& x) {
+      driftbound::multiply(y, x, x);
+      driftbound::multiply(z, y, cube);
+      assign(y, 1.0);
+      add(result, z, y);
+      driftbound::multiply(y, result, line);
+      driftbound::multiply(z, y, x);
+      logistic(y, z, result);
+      driftbound::multiply(result, x, y);
+    });
+  }
 
   void scale(BallTensor& tensor, double factor) {
     MpBall& product = scratch_[0];

@@ -55,12 +55,25 @@ bool has_useful_phase(const MpBall& x) {
 // it is asked for a number this far away.
 constexpr int step_from_sqrt_3 = -896;
 
-bool is_too_close_to_sqrt_3(const MpBall& x) {
-  if (mpfr_get_prec(x.mid()) < -step_from_sqrt_3 || !mpfr_regular_p(x.mid())) return false;
+bool is_too_close_to_sqrt_3(mpfr_srcptr x) {
+  if (mpfr_get_prec(x) < -step_from_sqrt_3 || !mpfr_regular_p(x)) return false;
   const num::MpfrValue three(3.0, 53);
   num::MpfrValue difference(53);
-  mpfr_fms(difference.get(), x.mid(), x.mid(), three.get(), MPFR_RNDN);
+  mpfr_fms(difference.get(), x, x, three.get(), MPFR_RNDN);
   return mpfr_zero_p(difference.get()) || mpfr_get_exp(difference.get()) < step_from_sqrt_3;
+}
+
+// Beyond 2^30 Gelu is 0 or its argument but for less than 2^(-2^59) (T-33), and erfc may leave the range of exponents.
+constexpr mpfr_exp_t largest_gaussian_exponent = 30;
+const Scaled least_gaussian = Scaled::power_of_two(-(std::int64_t{1} << 59));
+
+// Upper bound of the slopes of Gelu over a ball.
+Scaled steepest_gaussian_linear(const MpBall& x) {
+  if (!certainly_not_positive(x)) return Scaled::of(1.13);
+  const double least = lower_magnitude_as_double(x);
+  const Scaled most = add_up(Scaled::upper(x.mid()), x.radius);
+  const Scaled factor = std::max(Scaled::of(0.5), mul_up(Scaled::of(0.4), most));
+  return std::min(Scaled::of(1.13), mul_up(factor, exp_up(-0.5 * mul_down(least, least))));
 }
 
 void set_range(MpBall& y, double center, double half_width) {
@@ -194,7 +207,7 @@ void error_function(MpBall& y, const MpBall& x) {
   // erf' = 2 / sqrt(pi) e^(-x^2)
   const double a = lower_magnitude_as_double(x);
   const Scaled slope = mul_up(Scaled::of(1.1284), std::min(Scaled::of(1.0), exp_up(-mul_down(a, a))));
-  if (is_too_close_to_sqrt_3(x)) {
+  if (is_too_close_to_sqrt_3(x.mid())) {
     num::MpfrValue shifted(mpfr_get_prec(x.mid()));
     mpfr_add(shifted.get(), x.mid(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
     const Scaled distance = add_up(x.radius, Scaled::power_of_two(step_from_sqrt_3 + 1));
@@ -236,6 +249,31 @@ void soft_plus(MpBall& y, const MpBall& x, MpBall& scratch) {
   }
   const Scaled slope = std::min(Scaled::of(1.0), exp_up(upper_end(x)));  // the logistic function of x
   settle(y, 1, scaled_radius(x, slope), relative_error_of_seven);
+}
+
+void gaussian_linear(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  if (x.is_unknown()) return make_unknown(y);
+  const Scaled carried = scaled_radius(x, steepest_gaussian_linear(x));
+  const mpfr_exp_t exponent = mpfr_zero_p(x.mid()) ? 0 : std::max<mpfr_exp_t>(mpfr_get_exp(x.mid()), 0);
+  if (exponent > largest_gaussian_exponent) {
+    const bool negative = mpfr_sgn(x.mid()) < 0;
+    const int ternary = negative ? (mpfr_set_zero(y.mid(), 1), 0) : mpfr_set(y.mid(), x.mid(), MPFR_RNDN);
+    return settle(y, ternary, add_up(carried, least_gaussian));
+  }
+  num::MpfrValue argument(mpfr_get_prec(y.mid()) + 2 * exponent + 8);
+  mpfr_sqrt_ui(argument.get(), 2, MPFR_RNDN);
+  mpfr_div(argument.get(), x.mid(), argument.get(), MPFR_RNDN);
+  mpfr_neg(argument.get(), argument.get(), MPFR_RNDN);
+  Scaled step;
+  if (is_too_close_to_sqrt_3(argument.get())) {
+    mpfr_add(argument.get(), argument.get(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
+    step = Scaled::power_of_two(step_from_sqrt_3 + 3);
+  }
+  mpfr_erfc(scratch.mid(), argument.get(), MPFR_RNDN);
+  mpfr_mul(y.mid(), x.mid(), scratch.mid(), MPFR_RNDN);
+  const int ternary = mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDN);
+  settle(y, mpfr_zero_p(x.mid()) ? ternary : 1, add_up(carried, step), relative_error_of_seven);
 }
 
 void rectified(MpBall& y, const MpBall& x) {

@@ -21,6 +21,8 @@ void hyperbolic_tangent(MpBall& y, const MpBall& x);
 void error_function(MpBall& y, const MpBall& x);
 void logistic(MpBall& y, const MpBall& x, MpBall& scratch);
 void soft_plus(MpBall& y, const MpBall& x, MpBall& scratch);
+/// x (1 + erf(x / sqrt 2)) / 2, as precise relative to itself for x << 0 as anywhere.
+void gaussian_linear(MpBall& y, const MpBall& x, MpBall& scratch);
 void rectified(MpBall& y, const MpBall& x);
 void leaky_rectified(MpBall& y, const MpBall& x, const MpBall& alpha);
 void exponential_linear(MpBall& y, const MpBall& x, const MpBall& alpha, MpBall& scratch);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "reference/pair_kernels.hpp"
@@ -25,15 +26,24 @@ bool gains_from_more_bits(const MpBall& ball, const Ball& published) {
   return ball.is_unknown() || mul_up(Scaled::of(4.0), ball.radius) >= Scaled::of(published.radius.value());
 }
 
+WantedPrecision wanted_by(const PrecisionPolicy& policy, std::optional<FormatId> recorded) {
+  if (!recorded) return {policy.error_ratio, policy.relative_radius, 0.0, 0.0};
+  const Format& type = format(*recorded);
+  return {policy.error_ratio, policy.relative_radius, policy.of_rounding * unit_roundoff(type, Rounding::nearest_even),
+          policy.of_rounding * underflow_unit(type, Rounding::nearest_even, false)};
+}
+
 }  // namespace
 
-LayerLedger::LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, const PrecisionPolicy& policy)
+LayerLedger::LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, ElementType type,
+                         const PrecisionPolicy& policy)
     : shape_(std::move(shape)),
       size_(static_cast<std::size_t>(element_count(shape_))),
       rows_(rows),
       width_(rows == 0 ? 0 : size_ / rows),
       computed_(computed),
-      policy_(policy),
+      wanted_(wanted_by(policy, computed == nullptr ? std::nullopt : float_format(type))),
+      is_alone_(policy.threads == 1),
       whole_rows_(rows, 0) {}
 
 void LayerLedger::make_room() {
@@ -51,9 +61,10 @@ bool LayerLedger::is_precise(std::size_t element, const Ball& ball) const {
   const double radius = ball.radius.value();
   if (computed_ != nullptr && std::isfinite(computed_->values[element])) {
     const double error = approx_error_of(computed_->values[element], ball);
-    if (error > radius) return radius <= policy_.error_ratio * error;
+    if (radius <= wanted_.of_computed * std::fabs(computed_->values[element]) + wanted_.absolute) return true;
+    if (error > radius) return radius <= wanted_.error_ratio * error;
   }
-  return radius <= policy_.relative_radius * std::fabs(ball.hi);
+  return radius <= wanted_.relative_radius * std::fabs(ball.hi);
 }
 
 void LayerLedger::record(std::size_t element, const MpBall& ball, int bits, BallTensor& scratch) {
@@ -96,7 +107,7 @@ std::vector<std::size_t> LayerLedger::open_elements(std::span<const std::size_t>
 
 void LayerLedger::store(std::size_t first, ConstPairs row) {
   const auto ball = [&](std::size_t i) { return std::bit_cast<Ball>(Parts{row.hi[i], row.lo[i], row.radius[i]}); };
-  const bool is_next = policy_.threads == 1 && first == balls_.size();
+  const bool is_next = is_alone_ && first == balls_.size();
   if (is_next && first == 0) balls_.reserve(size_);
   if (is_next) {
     for (std::size_t i = 0; i < width_; ++i) balls_.push_back(ball(i));
@@ -111,9 +122,8 @@ void LayerLedger::record(std::span<const std::size_t> rows, const PairTensor& ba
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::size_t first = rows[r] * width_;
     const ConstPairs row = balls.view().from(r * width_);
-    const std::size_t imprecise =
-        fastest_pair_kernels().judge(row, computed_ == nullptr ? nullptr : computed_->values.data() + first,
-                                     policy_.error_ratio, policy_.relative_radius, width_, precise.data());
+    const std::size_t imprecise = fastest_pair_kernels().judge(
+        row, computed_ == nullptr ? nullptr : computed_->values.data() + first, wanted_, width_, precise.data());
     store(first, row);
     whole_rows_[rows[r]] = imprecise == 0 ? 1 : 0;
     if (imprecise == 0) continue;

@@ -9,6 +9,7 @@
 
 #include "driftbound/reference/reference.hpp"
 #include "reference/ball_tensor.hpp"
+#include "reference/kernels/pairs.hpp"
 #include "reference/pair_tensor.hpp"
 
 namespace driftbound {
@@ -17,8 +18,9 @@ namespace driftbound {
 /// since which precision, and which would gain from more bits.
 class LayerLedger {
 public:
-  /// `computed` (may be null) has as many elements as the layer.
-  LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, const PrecisionPolicy& policy);
+  /// `computed` (may be null) has as many elements as the layer, recorded as `type`.
+  LayerLedger(Shape shape, std::size_t rows, const Tensor<double>* computed, ElementType type,
+              const PrecisionPolicy& policy);
 
   /// Takes the balls of the rows named for the elements that are open. Threads may record different rows at a time.
   void record(std::span<const std::size_t> rows, const BallTensor& balls);
@@ -43,7 +45,8 @@ private:
   Shape shape_;
   std::size_t size_, rows_, width_;
   const Tensor<double>* computed_;
-  const PrecisionPolicy& policy_;
+  WantedPrecision wanted_;
+  bool is_alone_;  ///< one thread
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   std::vector<Ball> balls_;                ///< those recorded so far, one row after the other, or all
   std::vector<unsigned char> whole_rows_;  ///< decided in double-double, all of them

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "driftbound/num/directed.hpp"
+#include "num/enclosed.hpp"
 #include "num/error_free.hpp"
 #include "reference/apply.hpp"
 #include "reference/pair_kernels.hpp"
@@ -49,8 +50,28 @@ double change_of_sine(double, double, double radius) {
 double change_of_erf(double, double, double radius) {
   return radius * 1.1284;
 }
-double change_of_gelu(double, double, double radius) {
-  return radius * 1.13;
+/// Of slopes of at most 1.13, at x < -1 of max(1, factor) e^-exponent.
+double change_in_tail(double radius, double exponent, double factor) {
+  const Enclosed decay = enclosed_exp(-std::min(exponent * (1.0 - 0x1p-46), 700.0));
+  return radius * std::max(1.0, factor) * (decay.value + decay.error);
+}
+/// The least and the largest size of an argument.
+double least_size(double x, double radius) {
+  return std::fabs(x) * (1.0 - 0x1p-50) - radius;
+}
+double largest_size(double x, double radius) {
+  return std::fabs(x) * (1.0 + 0x1p-50) + radius;
+}
+double change_of_gelu(double x, double, double radius) {
+  if (x > -1.5) return radius * 1.13;
+  const double least = least_size(x, radius);
+  return change_in_tail(0.5 * radius, 0.5 * least * least, 0.8 * largest_size(x, radius));
+}
+double change_of_gelu_tanh(double x, double, double radius) {
+  if (x > -1.5) return radius * 1.13;
+  const double least = least_size(x, radius), most = largest_size(x, radius);
+  const double exponent = 1.5957 * least * (1.0 + 0.0447 * least * least);
+  return change_in_tail(radius, exponent, 3.0 * 1.5958 * most * (1.0 + 0.0448 * most * most));
 }
 
 constexpr PairFunction tanh_function = {DoubleDoubleFunction::tanh, change_of_tanh, 1.0};
@@ -62,6 +83,7 @@ constexpr PairFunction sin_function = {DoubleDoubleFunction::sin, change_of_sine
 constexpr PairFunction cos_function = {DoubleDoubleFunction::cos, change_of_sine, 1.0};
 constexpr PairFunction erf_function = {DoubleDoubleFunction::erf, change_of_erf, 1.1284};
 constexpr PairFunction gelu_function = {DoubleDoubleFunction::gelu, change_of_gelu, 1.13};
+constexpr PairFunction gelu_tanh_function = {DoubleDoubleFunction::gelu_tanh, change_of_gelu_tanh, 1.13};
 
 struct FunctionOf {
   const PairFunction* operator()(const op::Tanh&) const { return &tanh_function; }
@@ -72,7 +94,9 @@ struct FunctionOf {
   const PairFunction* operator()(const op::Sin&) const { return &sin_function; }
   const PairFunction* operator()(const op::Cos&) const { return &cos_function; }
   const PairFunction* operator()(const op::Erf&) const { return &erf_function; }
-  const PairFunction* operator()(const op::Gelu& gelu) const { return gelu.tanh_form ? nullptr : &gelu_function; }
+  const PairFunction* operator()(const op::Gelu& gelu) const {
+    return gelu.tanh_form ? &gelu_tanh_function : &gelu_function;
+  }
   const PairFunction* operator()(const auto&) const { return nullptr; }
 };
 

@@ -136,14 +136,16 @@ void add_layers(KnownValues& values, const Graph& graph, const Trace& trace, con
 
 using Ledgers = std::vector<std::optional<LayerLedger>>;  // by node; empty: nobody asks for the layer
 
-Ledgers open_ledgers(const Graph& graph, const std::vector<Shape>& shapes, const Rows& rows,
-                     const KnownValues* computed, const PrecisionPolicy& policy) {
+Ledgers open_ledgers(const Graph& graph, const std::vector<Shape>& shapes, const Rows& rows, const KnownValues& known,
+                     const Trace* computed, const PrecisionPolicy& policy) {
   Ledgers ledgers(graph.nodes.size());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const ValueId id = graph.nodes[i].output;
     if (policy.outputs_only && std::find(graph.outputs.begin(), graph.outputs.end(), id) == graph.outputs.end())
       continue;
-    ledgers[i].emplace(shapes[id], rows.of(id), computed == nullptr ? nullptr : (*computed)[id], policy);
+    const bool is_judged = computed != nullptr;
+    ledgers[i].emplace(shapes[id], rows.of(id), is_judged ? known[id] : nullptr,
+                       is_judged ? computed->layers[i].output.type() : ElementType::f64, policy);
   }
   return ledgers;
 }
@@ -392,6 +394,7 @@ void require_valid(const PrecisionPolicy& policy) {
   if (policy.threads < 1) throw InvalidArgument("threads = " + std::to_string(policy.threads) + "; give at least 1");
   if (!(policy.error_ratio > 0.0) || !(policy.relative_radius > 0.0))
     throw InvalidArgument("error_ratio and relative_radius must be positive");
+  if (!(policy.of_rounding >= 0.0)) throw InvalidArgument("of_rounding must not be negative");
 }
 
 struct ReferenceMaker::Kept {
@@ -417,7 +420,7 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
   if (computed != nullptr) add_layers(known, graph, *computed, shapes);
-  Ledgers ledgers = open_ledgers(graph, shapes, rows, computed == nullptr ? nullptr : &known, policy);
+  Ledgers ledgers = open_ledgers(graph, shapes, rows, known, computed, policy);
 
   std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
   if (starts_with_pairs(policy)) {
@@ -452,7 +455,7 @@ Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& polic
   add_layers(known, graph, trace, shapes);
   PrecisionPolicy of_all = policy;
   of_all.outputs_only = false;
-  Ledgers ledgers = open_ledgers(graph, shapes, rows, &known, of_all);
+  Ledgers ledgers = open_ledgers(graph, shapes, rows, known, &trace, of_all);
 
   int most_bits = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -464,7 +467,7 @@ Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& polic
       });
       open = open_rows(*ledgers[i]);
       most_bits = std::max(most_bits, pair_bits);
-      if (open.empty()) continue;
+      if (open.empty() || policy.max_bits == pair_bits) continue;
     }
     const int bits = climb(policy, starting_bits, [&](int rung) {
       for_blocks(open, policy.threads, ball_block,

@@ -177,7 +177,9 @@ inline double share_of_bound(const Case& c, double x_high, double x_low, double 
   const Real from_high_parts(error_bound(stated, x_high, y_high));
   if (!(error <= from_high_parts)) return HUGE_VAL;
   if (y_high == 0.0 && stated.of_nothing > 0.0) return error <= Real(stated.of_nothing) ? 0.0 : HUGE_VAL;
-  const Real bound = Real(stated.relative) * abs(exact) + Real(stated.of_argument) * abs(x) + Real(stated.absolute);
+  const bool in_tail = stated.in_tail > 0.0 && x_high < gelu_tail;
+  const Real of_argument = in_tail ? Real(stated.in_tail) * abs(exact) : Real(stated.of_argument) * abs(x);
+  const Real bound = Real(stated.relative) * abs(exact) + of_argument + Real(stated.absolute);
   if (!(from_high_parts <= Real(1.0 + 0x1p-30) * bound)) return HUGE_VAL;
   if (error <= Real(0.0)) return 0.0;
   return (error / bound).to_double();

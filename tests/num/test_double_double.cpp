@@ -45,6 +45,28 @@ TEST_CASE("functions in double-double keep their bounds all over their domains")
   }
 }
 
+TEST_CASE("gelu is precise next to itself where it is tiny (T-102)") {
+  std::mt19937_64 engine(102);
+  std::uniform_real_distribution<double> tail(-40.0, gelu_tail), low(-0x1p-53, 0x1p-53);
+  for (const Case& c : cases()) {
+    if (c.f != F::gelu && c.f != F::gelu_tanh) continue;
+    CAPTURE(c.name);
+    Pairs x;
+    x.add(std::nextafter(gelu_tail, -HUGE_VAL), 0.0);
+    for (int i = 0; i < scaled_by_multiplier(4000); ++i) {
+      const double high = i % 2 == 0 ? tail(engine) : gelu_tail * (1.0 + std::exp2(-52.0 * (i % 53) / 53.0));
+      x.add(high, low(engine) * high);
+    }
+    const Pairs y = evaluated(c.f, x);
+    double worst = 0.0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, share_of_bound(c, x.high[i], x.low[i], y.high[i], y.low[i]));
+      if (x.high[i] > -20.0) CHECK(y.high[i] < 0.0);
+    }
+    CHECK_APPROACH("T-102", worst, c.f == F::gelu ? 0.208 : 0.109);
+  }
+}
+
 TEST_CASE("every build of the double-double functions gives the same bits, for every length") {
   for (const Case& c : cases()) {
     CAPTURE(c.name);

@@ -329,10 +329,40 @@ Units gelu_error(Units erf) {
   return (Units(0.5) * (Units(steepest) * argument + erf + Units(3.0)) + of_product(1.0, 1.0)) * slack;
 }
 
-Units gelu_tanh_error(Units sigmoid) {
+/// What the convergent of Laplace's fraction in T-102 leaves out at most, next to its limit: it is largest where the
+/// tail begins, as denominators grow with t.
+Units beyond_the_fraction() {
+  const Real t(-gelu_tail);
+  Real before(1.0), b = t, factorial(1.0);
+  for (int k = 1; k <= gelu_tail_terms; ++k) {
+    const Real next = t * b + Real(k) * before;
+    before = b, b = next;
+    factorial = factorial * Real(k);
+  }
+  return units(up(factorial / (before * b) * (t * t + Real(1.0)) / t), 1.0);
+}
+
+Units gelu_tail_error(Units exp) {
+  const Real density = (Real(0.5) / pi()).apply(mpfr_sqrt);
+  const Units sum(3.0), step = of_product(1.0, 1.0) + sum;
+  const Units fraction = Units(2.0 * (gelu_tail_terms - 1)) * step + of_quotient(1.0, 1.0) + of_product(1.0, 1.0);
+  const Units of_density = Units(620.0) * of_product(1.0, 1.0) + exp + of_constant(density_at_0, density);
+  return (of_density + fraction + beyond_the_fraction() + Units(2.0) * of_product(1.0, 1.0)) * slack;
+}
+
+/// Of v as the argument of the sigmoid.
+Units gelu_tanh_argument() {
   const Real line = Real(2.0) * (Real(2.0) / pi()).apply(mpfr_sqrt), cube = line * Real(44715.0) / Real(1e6);
   const Units constants = of_constant(gelu_cube, cube) + of_constant(gelu_line, line);
-  const Units argument = of_product(1.0, 1.0) + constants + Units(12.0) + of_product(1.0, 5.0);
+  return of_product(1.0, 1.0) + constants + Units(12.0) + of_product(1.0, 5.0);
+}
+
+Units gelu_tanh_tail_error(Units sigmoid) {
+  return (Units(620.0) * gelu_tanh_argument() + sigmoid + of_product(1.0, 1.0)) * slack;
+}
+
+Units gelu_tanh_error(Units sigmoid) {
+  const Units argument = gelu_tanh_argument();
   const double steepest = 0.2245;  // v sigmoid'(v): its own derivative is at most 1/2, and it is below v e^-v
   for (double v = 0.0; v < 20.0; v += 0x1p-10) {
     CHECK(v * std::exp(-v) / ((1.0 + std::exp(-v)) * (1.0 + std::exp(-v))) + 0x1p-12 < steepest);
@@ -366,6 +396,7 @@ TEST_CASE("the errors stated of functions in double-double are those that their 
   };
   CHECK(found.size() == double_double_functions);
   CHECK(Real(-620.0).apply(mpfr_exp) <= Real(0x1p-894));
+  CHECK(Real(21.0) * Real(-620.0).apply(mpfr_exp) <= Real(0x1p-889));  // |x| < 21 where gelu_tanh is given as 0 at most
   for (const auto& result : found) {
     const F f = result.first;
     const double units = std::ceil(result.second.value.value());
@@ -374,8 +405,12 @@ TEST_CASE("the errors stated of functions in double-double are those that their 
     CHECK(std::max(stated.relative, stated.of_argument) * 0x1p106 == units);
     CHECK(std::min(stated.relative, stated.of_argument) == 0.0);
     CHECK(std::max(stated.relative, stated.of_argument) <= 0x1p-100);
+    const bool has_tail = f == F::gelu || f == F::gelu_tanh;
+    const Units of_tail = f == F::gelu ? gelu_tail_error(e.exp) : gelu_tanh_tail_error(sigmoid);
+    CHECK(stated.in_tail * 0x1p106 == (has_tail ? std::ceil(of_tail.value.value()) : 0.0));
+    CHECK(stated.in_tail <= 0x1p-91);
     const bool vanishes = f == F::exp || f == F::sigmoid || f == F::softplus;
-    CHECK(stated.of_nothing == (vanishes ? 0x1p-894 : 0.0));
+    CHECK(stated.of_nothing == (vanishes ? 0x1p-894 : has_tail ? 0x1p-889 : 0.0));
     const bool has_zeros = f == F::sin || f == F::cos;
     CHECK((stated.absolute > 0.0) == has_zeros);
     if (has_zeros) CHECK(s.absolute.value() <= stated.absolute);

@@ -38,4 +38,17 @@ inline bool contains(const driftbound::MpBall& ball, const Real400& x) {
   return oracle::is_number(x) && abs(x - midpoint(ball)) <= real(ball.radius) + abs(x) * Real400("1e-395");
 }
 
+inline Real400 gelu(const Real400& x) {
+  Real400 y = -x / sqrt(Real400(2));
+  mpfr_erfc(y.backend().data(), y.backend().data(), MPFR_RNDN);
+  return x * y / 2;
+}
+
+inline Real400 gelu_tanh(const Real400& x) {
+  Real400 pi;
+  mpfr_const_pi(pi.backend().data(), MPFR_RNDN);
+  const Real400 v = 2 * sqrt(2 / pi) * (x + Real400(44715) / 1000000 * x * x * x);
+  return x / (1 + exp(-v));
+}
+
 }  // namespace mp

@@ -38,6 +38,8 @@ const std::vector<Unary>& unary_functions() {
       {"Cos", op::Cos{}, [](const Real400& x) { return Real400(cos(x)); }, 1.01, true},
       {"Exp", op::Exp{}, [](const Real400& x) { return Real400(exp(x)); }, 1.01},
       {"Erf", op::Erf{}, [](const Real400& x) { return Real400(boost::multiprecision::erf(x)); }, 8.0},
+      {"Gelu", op::Gelu{}, mp::gelu, 1.14, true},
+      {"Gelu by tanh", op::Gelu{true}, mp::gelu_tanh, 40.0, true},
       {"Sqrt", op::Sqrt{}, [](const Real400& x) { return Real400(sqrt(x)); }, 2.01}};
   return functions;
 }
@@ -83,6 +85,48 @@ TEST_CASE("functions of balls: the radius stays within a small factor of the var
       CHECK(mp::real(y[i].radius) <= variation * f.tightness + ldexp(abs(f.exact(m)), -120));
     }
   }
+}
+
+TEST_CASE("Gelu of balls is as precise next to itself where it is tiny, and at the ends of all exponents (T-33)") {
+  const MpfrRange range;
+  networks::Maker make(4, networks::Scale::ordinary);
+  BallTensor x({300}, bits);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    mp::set(x[i], Real400(-6.0 - 20.0 * std::fabs(std::fmod(make.number(), 1.0))), Scaled::power_of_two(-100));
+  for (const bool by_tanh : {false, true}) {
+    CAPTURE(by_tanh);
+    const BallTensor y = applied(op::Gelu{by_tanh}, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Real400 m = mp::midpoint(x[i]), r = mp::real(x[i].radius);
+      for (const int end : {-1, 0, 1}) {
+        const Real400 at = m + end * r;
+        CHECK(mp::contains(y[i], by_tanh ? mp::gelu_tanh(at) : mp::gelu(at)));
+      }
+      CHECK(mp::real(y[i].radius) <= abs(mp::midpoint(y[i])) * ldexp(Real400(1), -80));
+    }
+  }
+  BallTensor ends({6}, bits);
+  const double numbers[] = {0.0, 0x1p-1074, 0x1p29, -0x1p29, 0x1p1023, -0x1p1023};
+  for (std::size_t i = 0; i < ends.size(); ++i) assign(ends[i], numbers[i]);
+  const BallTensor y = applied(op::Gelu{}, ends);
+  CHECK((y[0].is_exact() && mpfr_zero_p(y[0].mid()) != 0));
+  CHECK(mp::contains(y[1], mp::gelu(Real400(0x1p-1074))));
+  for (const std::size_t i : {2u, 4u}) CHECK(mp::contains(y[i], Real400(numbers[i])));
+  CHECK(mp::contains(y[5], Real400(0)));
+  CHECK(mpfr_sgn(y[3].mid()) < 0);  // e^-2^57 and less
+  CHECK(Scaled::upper(y[3].mid()) <= Scaled::power_of_two(-(std::int64_t{1} << 57)));
+  for (std::size_t i = 0; i < ends.size(); ++i) CHECK(y[i].radius <= Scaled::upper(ends[i].mid()));
+}
+
+TEST_CASE("Gelu of the root of 6 in a thousand bits has a value, though MPFR cannot take its argument as it is") {
+  const MpfrRange range;
+  BallTensor six({1}, 1400), root({1}, 1400);
+  assign(six[0], 6.0);
+  square_root(root[0], six[0]);
+  const BallTensor* inputs[] = {&root};
+  const BallTensor y = apply(op::Gelu{}, inputs, {1}, 1400);
+  CHECK(y[0].radius <= Scaled::power_of_two(-880));
+  CHECK(mp::contains(y[0], mp::gelu(sqrt(Real400(6)) + ldexp(Real400(1), -895))));  // nearer MPFR would fail here too
 }
 
 TEST_CASE("operations on two balls: the value at every pair of points lies in the result") {

@@ -102,8 +102,8 @@ const std::vector<Case>& cases() {
       {"sin", op::Sin{}, [](R a, R) { return Real400(sin(a)); }, 1},
       {"cos", op::Cos{}, [](R a, R) { return Real400(cos(a)); }, 1},
       {"erf", op::Erf{}, [](R a, R) { return Real400(boost::multiprecision::erf(a)); }, 1},
-      {"gelu", op::Gelu{},
-       [](R a, R) { return Real400(a * (1 + boost::multiprecision::erf(a / sqrt(Real400(2)))) / 2); }, 1},
+      {"gelu", op::Gelu{}, [](R a, R) { return mp::gelu(a); }, 1},
+      {"gelu by tanh", op::Gelu{true}, [](R a, R) { return mp::gelu_tanh(a); }, 1},
       {"atan, by balls", op::Atan{}, [](R a, R) { return Real400(atan(a)); }, 1}};
   return all;
 }
@@ -189,7 +189,8 @@ TEST_CASE("every build of the loops gives the same bits, also at the end of an a
       });
       all.push_back(kernels.norm(a.radius.data(), n));
       std::vector<unsigned char> precise(n);
-      all.push_back(static_cast<double>(kernels.judge(a.view(), b.hi.data(), 0x1p-30, 0x1p-60, n, precise.data())));
+      all.push_back(static_cast<double>(
+          kernels.judge(a.view(), b.hi.data(), {0x1p-30, 0x1p-60, 0x1p-40, 0x1p-90}, n, precise.data())));
       all.insert(all.end(), precise.begin(), precise.end());
       return all;
     };
@@ -221,6 +222,30 @@ TEST_CASE("exact operands with exact results have radius 0, and zeros stay zeros
   CHECK(applied(op::Div{}, zeros, {1}, 1).radius[0] == infinity);
 }
 
+TEST_CASE("Gelu in its tail is as precise next to itself as its argument is (T-87)") {
+  Maker make(13, Scale::ordinary);
+  constexpr std::size_t n = 600;
+  PairTensor x(Tensor<double>({static_cast<std::int64_t>(n)}));
+  for (std::size_t i = 0; i < n; ++i) {
+    x.hi[i] = -5.1 - 15.0 * std::fabs(std::fmod(make.number(), 1.0));
+    x.radius[i] = std::exp2(-60.0 - static_cast<double>(make.below(60)));
+  }
+  x.settle();
+  const PairTensor* operands[] = {&x};
+  for (const bool by_tanh : {false, true}) {
+    CAPTURE(by_tanh);
+    const PairTensor y = applied(op::Gelu{by_tanh}, operands, x.shape, 1);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (const double end : {-1.0, 0.0, 1.0}) {
+        const Real400 at = middle(x, i) + Real400(x.radius[i]) * end;
+        CHECK(holds(y, i, by_tanh ? mp::gelu_tanh(at) : mp::gelu(at)));
+      }
+      const double steepness = by_tanh ? 1100.0 : 25.0;
+      CHECK(y.radius[i] <= std::fabs(y.hi[i]) * (steepness * x.radius[i] + 0x1p-91) + 0x1p-799);
+    }
+  }
+}
+
 TEST_CASE("numbers that are none are the whole line") {
   const PairTensor x = PairTensor(Tensor<double>({4}, {infinity, -infinity, std::nan(""), 1.0}));
   CHECK(x.radius == Doubles{infinity, infinity, infinity, 0.0});
@@ -242,7 +267,7 @@ TEST_CASE("what a selection fills in is the whole line where it is no number") {
     CHECK(y.norms == std::vector<double>{infinity});
     const double computed[] = {0.5, -2.0, fill};
     unsigned char precise[3] = {};
-    CHECK(fastest_pair_kernels().judge(y.view(), computed, 0x1p-30, 0x1p-60, 3, precise) == 1);
+    CHECK(fastest_pair_kernels().judge(y.view(), computed, {0x1p-30, 0x1p-60, 0x1p-84, 0x1p-210}, 3, precise) == 1);
   }
 }
 

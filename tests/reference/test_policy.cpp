@@ -33,11 +33,15 @@ std::int64_t precise(const Reference& reference, const Trace* trace, const Preci
     for (std::size_t i = 0; i < balls.size(); ++i) {
       const Ball& ball = balls[i];
       if (!std::isfinite(ball.hi) || !std::isfinite(ball.radius.value())) continue;
-      const double error =
-          trace == nullptr ? 0.0 : std::fabs((trace->layers[l].output.to_double().values[i] - ball.hi) - ball.lo);
+      const StoredTensor* const output = trace == nullptr ? nullptr : &trace->layers[l].output;
+      const double computed = output == nullptr ? 0.0 : output->to_double().values[i];
+      const double error = output == nullptr ? 0.0 : std::fabs((computed - ball.hi) - ball.lo);
+      const double rounding = output == nullptr                    ? 0.0
+                              : output->type() == ElementType::f32 ? 0x1p-24 * std::fabs(computed) + 0x1p-150
+                                                                   : 0x1p-53 * std::fabs(computed);
       const double allowed =
           error > ball.radius.value() ? policy.error_ratio * error : policy.relative_radius * std::fabs(ball.hi);
-      count += ball.radius.value() <= allowed;
+      count += ball.radius.value() <= std::max(allowed, policy.of_rounding * rounding);
     }
   }
   return count;
@@ -137,6 +141,29 @@ TEST_CASE("double-double comes first where nothing else is asked for, and only t
   policy = {};
   policy.max_bits = 105;
   CHECK(bits_used(policy) == std::set<int>{105});
+}
+
+TEST_CASE("errors far below a rounding, and values far below the smallest numbers, ask for no more digits") {
+  const networks::Network network = one_input(ElementType::f32, Tensor<double>({1, 4}, {30.0, -36.5, -20.0, 0.7}));
+  const std::vector<std::pair<Op, std::vector<double>>> computed = {{op::Tanh{}, {1.0, -1.0, -1.0, 0.6}},
+                                                                    {op::Gelu{}, {30.0, -0.0, -0.0, 0.5}},
+                                                                    {op::Gelu{true}, {30.0, -0.0, 0.0, 0.5}}};
+  for (const auto& [op, values] : computed) {
+    Graph graph = network.graph;
+    graph.outputs = {graph.add_node("y", op, {0})};
+    Tensor<float> recorded({1, 4});
+    for (std::size_t i = 0; i < 4; ++i) recorded.values[i] = static_cast<float>(values[i]);
+    const Reference plain = certified_reference(graph, network.inputs);
+    Trace trace = containment::make_trace({graph, network.inputs}, plain, 1, true);
+    trace.layers[0].output = StoredTensor::from(recorded);
+    PrecisionPolicy policy;
+    for (const Reference& reference :
+         {certified_reference(graph, network.inputs, policy, &trace), local_reference(graph, trace, policy)})
+      CHECK(reference.rungs == std::map<int, std::int64_t>{{106, 4}});
+    policy.of_rounding = 0.0;
+    CHECK(certified_reference(graph, network.inputs, policy, &trace).max_bits_used > 106);
+    CHECK(local_reference(graph, trace, policy).max_bits_used > 106);
+  }
 }
 
 TEST_CASE("a deep wide network and a transformer need no more than double-double for nearly everything") {

@@ -37,6 +37,12 @@ struct DoubleDoubleArithmetic {
   static D from_bits(I x) { return __builtin_bit_cast(D, x); }
   static D abs(D x) { return from_bits(bits(x) & INT64_MAX); }
 
+  static bool any(I mask) {
+    std::int64_t lanes[sizeof mask / sizeof(std::int64_t)], some = 0;
+    __builtin_memcpy(lanes, &mask, sizeof mask);
+    for (const std::int64_t lane : lanes) some |= lane;
+    return some != 0;
+  }
   static Pair choose(I mask, Pair x, Pair y) { return {mask ? x.high : y.high, mask ? x.low : y.low}; }
   static Pair scaled(Pair x, D power_of_two) { return {x.high * power_of_two, x.low * power_of_two}; }
   /// x where the sign bit of `sign` is 0, else -x.

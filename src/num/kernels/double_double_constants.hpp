@@ -31,6 +31,9 @@ constexpr double two_over_pi[1] = {0x1.45f306dc9c883p-1};
 /// 1 / sqrt 2 as a sum of two doubles
 constexpr double root_of_half[2] = {0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55};
 
+/// 1 / sqrt(2 pi)
+constexpr double density_at_0[2] = {0x1.9884533d43651p-2, -0x1.cbc0d30ebfd15p-56};
+
 /// 2 sqrt(2 / pi)
 constexpr double gelu_line[2] = {0x1.9884533d43651p+0, -0x1.cbc0d30ebfd15p-54};
 

@@ -12,7 +12,8 @@ namespace {
 template <class Set>
 struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
   using A = DoubleDoubleArithmetic<Set>;
-  using A::abs, A::all, A::any_step, A::bits, A::choose, A::fast_two_sum, A::fma, A::from_bits, A::loose_product;
+  using A::abs, A::all, A::any, A::any_step, A::bits, A::choose, A::fast_two_sum, A::fma, A::from_bits,
+      A::loose_product;
   using A::polynomial, A::product, A::quotient, A::scaled, A::square_root, A::step, A::sum, A::two_product;
   using A::two_sum, A::with_sign;
   using typename A::D, typename A::I, typename A::N, typename A::Pair;
@@ -165,16 +166,43 @@ struct DoubleDoubleMethods : DoubleDoubleArithmetic<Set> {
 
   static Pair erf(Pair x) { return certified(with_sign(erf_of_size(x), x.high), x); }
 
+  // T-102
+
+  /// t times the chance of more than t, t >= 5, over the density there: t A / B, a convergent of Laplace's fraction.
+  static Pair tail_over_density(Pair t) {
+    Pair a = {all(1.0), D{}}, a_before = {D{}, D{}}, b = t, b_before = a;
+    for (int k = 1; k < gelu_tail_terms; ++k) {
+      const D factor = all(static_cast<double>(k));
+      const Pair next_a = sum(product(t, a), product(factor, a_before));
+      const Pair next_b = sum(product(t, b), product(factor, b_before));
+      a_before = a, b_before = b;
+      a = next_a, b = next_b;
+    }
+    return product(t, quotient(a, b));
+  }
+
+  /// gelu of x where `chosen`, 0 where that is below e^-620.
+  static Pair gelu_of_tail(Pair x, I chosen) {
+    const Pair t = choose(chosen & (x.high > -36.0), abs(x), {all(36.0), D{}});
+    const Pair exponent = scaled(product(t, t), all(-0.5));
+    const Pair density =
+        product(all(density_at_0), exp_of(choose(exponent.high < -620.0, {all(-620.0), D{}}, exponent)));
+    const Pair size = product(density, tail_over_density(t));
+    return choose(exponent.high < -620.0, {D{}, D{}}, with_sign(size, all(-1.0)));
+  }
+
   static Pair gelu(Pair x) {
     const Pair e = with_sign(erf_of_size(product(x, all(root_of_half))), x.high);
-    return certified(product(scaled(x, all(0.5)), sum(all(1.0), e)), x, abs(x.high) <= 0x1p1000);
+    const Pair y = product(scaled(x, all(0.5)), sum(all(1.0), e));
+    const I in_tail = x.high < gelu_tail;
+    return certified(any(in_tail) ? choose(in_tail, gelu_of_tail(x, in_tail), y) : y, x, abs(x.high) <= 0x1p1000);
   }
 
   /// x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)).
   static Pair gelu_tanh(Pair x) {
     const Pair a = at_most(abs(x), 64.0);
     const Pair line = any_step(all(gelu_line), product(a, a), all(gelu_cube));
-    const Pair share = sigmoid_of(with_sign(product(a, line), x.high));
+    const Pair v = with_sign(product(a, line), x.high), share = or_nothing(sigmoid_of(v), v);
     return certified(product(x, share), x, abs(x.high) <= 0x1p1000);
   }
 

@@ -21,6 +21,11 @@ struct Pairs {
   Pairs from(std::size_t i) const { return {hi + i, lo + i, radius + i}; }
 };
 
+/// How large a radius may be; PairKernels::judge says which number bounds what.
+struct WantedPrecision {
+  double error_ratio, relative_radius, of_computed, absolute;
+};
+
 /// One build of loops over n such balls for one instruction set. Each encloses; y may be an operand. Those of two
 /// operands return the largest of what rounding added to a radius.
 struct PairKernels {
@@ -45,9 +50,9 @@ struct PairKernels {
   /// radius[i] += norm_r norm_w[i], rounded up
   void (*spread)(double* radius, double norm_r, const double* norm_w, std::size_t n);
   /// precise[i]: radius <= error_ratio |computed - mid| where that is more than the radius, else radius <=
-  /// relative_radius |hi|; `computed` may be null. How many are not; where
-  /// none is, `precise` may stay as it was.
-  std::size_t (*judge)(ConstPairs x, const double* computed, double error_ratio, double relative_radius, std::size_t n,
+  /// relative_radius |hi|; or radius <= of_computed |computed| + absolute. `computed` may be null, then the last two are
+  /// 0. How many are not; where none is, `precise` may stay as it was.
+  std::size_t (*judge)(ConstPairs x, const double* computed, const WantedPrecision& wanted, std::size_t n,
                        unsigned char* precise);
 };
 

@@ -154,6 +154,7 @@ struct PairLoops {
   using D = typename L::D;
   using Balls = typename L::Balls;
   static constexpr std::size_t lanes = L::lanes;
+  static constexpr double infinity = L::infinity;
 
   /// f(i, count) for pieces of a vector.
   template <class F>
@@ -254,23 +255,24 @@ struct PairLoops {
     });
   }
 
-  static typename L::I is_precise(const Balls& ball, const double* computed, std::size_t count, double error_ratio,
-                                  double relative_radius) {
-    typename L::I fine = ball.radius <= relative_radius * L::abs(ball.hi);
+  static typename L::I is_precise(const Balls& ball, const double* computed, std::size_t count,
+                                  const WantedPrecision& wanted) {
+    typename L::I fine = ball.radius <= wanted.relative_radius * L::abs(ball.hi);
     if (computed != nullptr) {
-      const typename L::Sum distance = L::two_sum(L::load(computed, count), -ball.hi);
+      const D value = L::load(computed, count), size = L::abs(value);
+      const typename L::Sum distance = L::two_sum(value, -ball.hi);
       const D error = L::abs(distance.value + (distance.error - ball.lo));
-      const typename L::I is_error = error > ball.radius, measures_it = ball.radius <= error_ratio * error;
-      fine = (is_error & measures_it) | (~is_error & fine);
+      const typename L::I is_error = error > ball.radius, measures_it = ball.radius <= wanted.error_ratio * error;
+      const typename L::I is_fine_enough = ball.radius <= wanted.of_computed * size + wanted.absolute;
+      fine = (is_error & measures_it) | (~is_error & fine) | ((size < infinity) & is_fine_enough);
     }
     return fine & (ball.radius < L::infinity);
   }
 
-  static std::size_t judge(ConstPairs x, const double* computed, double error_ratio, double relative_radius,
-                           std::size_t n, unsigned char* precise) {
+  static std::size_t judge(ConstPairs x, const double* computed, const WantedPrecision& wanted, std::size_t n,
+                           unsigned char* precise) {
     const auto at = [&](std::size_t i, std::size_t count) {
-      return is_precise(L::load(x, i, count), computed == nullptr ? nullptr : computed + i, count, error_ratio,
-                        relative_radius);
+      return is_precise(L::load(x, i, count), computed == nullptr ? nullptr : computed + i, count, wanted);
     };
     typename L::I all = ~typename L::I{};
     const std::size_t whole = n / lanes * lanes;
