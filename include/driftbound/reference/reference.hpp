@@ -18,7 +18,7 @@ struct PrecisionPolicy {
   int max_bits = 4096;               ///< at least 64; 106 with initial_bits = 0: double-double alone
   double error_ratio = 0x1p-30;      ///< radius <= error_ratio * |computed - mid| ...
   double relative_radius = 0x1p-60;  ///< ... or <= relative_radius * |mid| where there is no error (or no trace) ...
-  double of_rounding = 0x1p-60;      ///< ... or <= of_rounding * what rounding to the recorded type changes at most
+  double of_rounding = 0x1p-30;      ///< ... or <= of_rounding * what rounding to the recorded type changes at most
   int threads = 1;
   /// Accumulated references alone: graph outputs decide how far to climb and are kept; layers that are none are empty.
   bool outputs_only = false;
