@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include "implicit/sign_of.hpp"
@@ -15,11 +16,16 @@ struct Open {
   std::vector<double> points;
 };
 
-Open open_rows(std::span<const double> points, std::span<const PointSign> signs) {
+bool is_open(const PointSign& sign) {
+  return sign.sign == Sign::undecided;
+}
+
+/// Those whose values so far are not below `least` in magnitude.
+Open open_rows(std::span<const double> points, std::span<const PointSign> signs, double least) {
   Open open;
   const std::size_t dimension = signs.empty() ? 0 : points.size() / signs.size();
   for (std::size_t row = 0; row < signs.size(); ++row) {
-    if (signs[row].sign != Sign::undecided) continue;
+    if (!is_open(signs[row]) || std::fabs(signs[row].value) < least) continue;
     open.rows.push_back(row);
     const auto point = points.begin() + static_cast<std::ptrdiff_t>(row * dimension);
     open.points.insert(open.points.end(), point, point + static_cast<std::ptrdiff_t>(dimension));
@@ -45,8 +51,8 @@ private:
 /// Runs a stage over rows that are left, and counts what it decides and how long it takes.
 template <class Stage>
 void run(SignStage name, std::span<const double> points, std::span<PointSign> out, SignStatistics& statistics,
-         const Stage& stage) {
-  const Open open = open_rows(points, out);
+         const Stage& stage, double least = 0.0) {
+  const Open open = open_rows(points, out, least);
   if (open.rows.empty()) return;
   Timer timer(name, statistics);
   std::vector<PointSign> signs(open.rows.size());
@@ -59,6 +65,21 @@ void evaluate_points(const PointStage& stage, std::span<const double> points, st
   std::vector<double> values(out.size()), bounds(out.size());
   stage.evaluate(points, values, bounds);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = sign_of(values[i], bounds[i], SignStage::float64_point, 53);
+}
+
+/// Spread all over a box, the same ones always: multiples of powers of the golden ratio, modulo 1.
+std::vector<double> points_of(const Box& box, std::size_t rows) {
+  constexpr double golden_ratio = 0.6180339887498949;
+  std::vector<double> points;
+  for (std::size_t row = 0; row < rows; ++row) {
+    double step = 1.0;
+    for (std::size_t c = 0; c < box.lower.size(); ++c) {
+      step *= golden_ratio;
+      const double multiple = (static_cast<double>(row) + 0.5) * step, part = multiple - std::floor(multiple);
+      points.push_back((1.0 - part) * box.lower[c] + part * box.upper[c]);
+    }
+  }
+  return points;
 }
 
 }  // namespace
@@ -76,22 +97,36 @@ std::optional<PointSign> Ladder::decide_at_once(std::span<const double> point) c
   return sign;
 }
 
+double Ladder::least_worth_bounding() const {
+  constexpr std::size_t tried = 64;
+  std::call_once(is_least_found_, [&] {
+    std::vector<double> values(tried), bounds(tried);
+    point_stage_->evaluate(points_of(options_.domain.value(), tried), values, bounds);
+    least_worth_bounding_ = 0.25 * *std::min_element(bounds.begin(), bounds.end());
+  });
+  return least_worth_bounding_;
+}
+
 void Ladder::prepare() const {
   if (domain_stage_ != nullptr) domain_stage_->bound();
 }
 
 void Ladder::decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
                     SignStatistics& statistics) const {
-  if (domain_stage_ != nullptr && (are_many || domain_stage_->is_bounded())) {
+  const bool is_evaluated = domain_stage_ != nullptr && (are_many || domain_stage_->is_bounded());
+  if (is_evaluated) {
     Timer timer(SignStage::float64_domain, statistics);
     domain_stage_->decide(points, out);
     timer.stop(out);
   } else {
     std::fill(out.begin(), out.end(), PointSign{});
   }
-  if (point_stage_ != nullptr)
-    run(SignStage::float64_point, points, out, statistics,
-        [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); });
+  const bool are_open = std::any_of(out.begin(), out.end(), is_open);
+  if (point_stage_ != nullptr && are_open)
+    run(
+        SignStage::float64_point, points, out, statistics,
+        [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); },
+        is_evaluated ? least_worth_bounding() : 0.0);
   run(SignStage::double_double, points, out, statistics,
       [&](auto open, auto signs) { reference_stage_.decide_in_pairs(open, signs); });
   run(SignStage::multiprecision, points, out, statistics,

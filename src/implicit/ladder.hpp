@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -30,10 +31,16 @@ public:
   void prepare() const;
 
 private:
+  /// Values below this are left to more precise stages at once: bounds for single points are four times as large at
+  /// points all over the domain. Which stage decides a sign is a matter of time alone.
+  double least_worth_bounding() const;
+
   const SignOptions& options_;
   std::unique_ptr<const DomainStage> domain_stage_;  ///< may be null
   std::unique_ptr<const PointStage> point_stage_;    ///< may be null
   ReferenceStage reference_stage_;
+  mutable std::once_flag is_least_found_;
+  mutable double least_worth_bounding_ = 0.0;
 };
 
 }  // namespace driftbound::implicit
