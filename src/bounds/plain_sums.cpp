@@ -144,7 +144,12 @@ private:
   /// T-69
   void add_running(ProductBounds& result) const {
     const Tensor<double>& b = view_.input(1);
-    const RunningTerms terms{x_, b.values, x_, slack_, &setting_.weights->forward_right(plan_, b).matrices};
+    const RunningTerms terms{x_,
+                             b.values,
+                             x_,
+                             slack_,
+                             &setting_.weights->forward_right(plan_, b).matrices,
+                             &setting_.weights->single_right(plan_, b)};
     result.running =
         rules_.running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
     for (std::size_t row = 0; row < size_ / n_; ++row)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "bounds/sum_kernels.hpp"
@@ -71,59 +73,110 @@ private:
   std::vector<SumStep> steps_;
 };
 
+/// Sums of more products are followed in double.
+constexpr std::int64_t most_single_products = 1 << 12;
+/// Factors whose largest lie between these neither overflow nor underflow in sums in single precision.
+constexpr double least_single = 0x1p-24, most_single = 0x1p24, most_single_slack = 0x1p100;
+
+double norm_up(std::span<const double> x) {
+  double squares = 0.0;
+  for (const double value : x) squares += value * value;
+  return std::sqrt(squares) * (1.0 + 0x1p-30);
+}
+
+bool is_single(double largest) {
+  return largest == 0.0 || (largest >= least_single && largest <= most_single);
+}
+
+double largest_of(std::span<const double> x) {
+  double largest = 0.0;
+  for (const double value : x) largest = std::abs(value) <= largest ? largest : std::abs(value);
+  return largest;
+}
+
+/// One row of A, and how much further than the slack sums in these numbers may be off, next to a column's norm.
+template <class Number>
+struct FollowedRow {
+  std::vector<Number> a;
+  std::vector<SumStep> steps;
+  double norm = 0.0;
+};
+
+void first_places(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels, double* places) {
+  fastest_sum_kernels().first_places(row, b, k, panels, places);
+}
+void first_places(const StepsOfRow<float>& row, const float* b, std::size_t k, std::size_t panels, float* places) {
+  fastest_sum_kernels().first_places_single(row, b, k, panels, places);
+}
+
 /// Rows of one batch under packed columns, as many columns at a time as stay near the processor.
+template <class Number>
 class RunningProduct {
 public:
   RunningProduct(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order, bool leave_out_last,
                  std::span<double> result)
       : plan_(plan), terms_(terms), order_(order), leave_out_last_(leave_out_last), result_(result) {}
 
-  void rows(std::int64_t batch, std::int64_t first, std::int64_t last, const double* b) const {
-    std::vector<Row> rows;
+  /// `norms`: of columns; for sums in double null.
+  void rows(std::int64_t batch, std::int64_t first, std::int64_t last, const Number* b, const double* norms) const {
+    std::vector<FollowedRow<Number>> rows;
     for (std::int64_t i = first; i < last; ++i) {
       rows.push_back(row(batch, i));
-      if (rows.size() == rows_at_once || i + 1 == last) add_up(batch * plan_.m + i + 1, rows, b);
+      if (rows.size() == rows_at_once || i + 1 == last) add_up(batch * plan_.m + i + 1, rows, b, norms);
     }
   }
 
 private:
-  static constexpr std::size_t rows_at_once = 64, columns_at_once = panels_at_once * columns_of_panel;
+  static constexpr bool in_single = std::is_same_v<Number, float>;
+  static constexpr std::size_t rows_at_once = 64, width = columns_of_panel<Number>,
+                               columns_at_once = panels_at_once * width;
 
-  struct Row {
-    std::vector<double> a;
-    std::vector<SumStep> steps;
-  };
-
-  Row row(std::int64_t batch, std::int64_t i) const {
-    Row row{std::vector<double>(at(plan_.k)), {}};
+  FollowedRow<Number> row(std::int64_t batch, std::int64_t i) const {
+    FollowedRow<Number> row{std::vector<Number>(at(plan_.k)), {}};
     std::vector<char> nonzero(at(plan_.k));
+    double squares = 0.0;
     for (std::int64_t k = 0; k < plan_.k; ++k) {
       const std::size_t from = plan_.a_index(batch, i, k);
-      row.a[at(k)] = terms_.a[from];
+      row.a[at(k)] = static_cast<Number>(terms_.a[from]);
+      squares += terms_.a[from] * terms_.a[from];
       nonzero[at(k)] = terms_.largest_a[from] != 0.0 ? 1 : 0;
     }
+    row.norm = std::sqrt(squares) * (1.0 + 0x1p-30);
     row.steps = sum_steps(order_, nonzero);
     if (leave_out_last_ && !row.steps.empty()) row.steps.pop_back();
     return row;
   }
 
   /// The rows before `end`.
-  void add_up(std::int64_t end, std::vector<Row>& rows, const double* b) const {
+  void add_up(std::int64_t end, std::vector<FollowedRow<Number>>& rows, const Number* b, const double* norms) const {
     const std::size_t n = at(plan_.n), k = at(plan_.k), first = at(end) - rows.size();
-    std::array<double, columns_at_once> slack, places;
+    std::array<Number, columns_at_once> slack, places;
     for (std::size_t j = 0; j < n; j += columns_at_once) {
       const std::size_t columns = std::min(columns_at_once, n - j);
-      const std::size_t panels = (columns + columns_of_panel - 1) / columns_of_panel;
+      const std::size_t panels = (columns + width - 1) / width;
       for (std::size_t r = 0; r < rows.size(); ++r) {
-        const auto from = static_cast<std::ptrdiff_t>((first + r) * n + j);
-        slack.fill(0.0);
-        std::copy_n(terms_.slack.begin() + from, columns, slack.begin());
-        const StepsOfRow row{rows[r].steps.data(), rows[r].steps.size(), rows[r].a.data(), slack.data(), order_.fma};
-        fastest_sum_kernels().first_places(row, b + j * k, k, panels, places.data());
-        std::copy_n(places.begin(), columns, result_.begin() + from);
+        const std::size_t from = (first + r) * n + j;
+        slack.fill(Number(1));
+        for (std::size_t c = 0; c < columns; ++c)
+          slack[c] = slack_of(terms_.slack[from + c], rows[r].norm, norms == nullptr ? 0.0 : norms[j + c]);
+        const StepsOfRow<Number> row{rows[r].steps.data(), rows[r].steps.size(), rows[r].a.data(), slack.data(),
+                                     order_.fma};
+        first_places(row, b + j * k, k, panels, places.data());
+        const double up = in_single ? 1.0 + static_cast<double>(2 * plan_.k) * 0x1.01p-24 : 1.0;
+        for (std::size_t c = 0; c < columns; ++c) result_[from + c] = static_cast<double>(places[c]) * up;
       }
     }
     rows.clear();
+  }
+
+  /// Sums in single precision are off by K + 2 roundings at most, and by what underflows.
+  Number slack_of(double slack, double row_norm, double column_norm) const {
+    if constexpr (!in_single) {
+      return slack;
+    } else {
+      const double roundings = static_cast<double>(plan_.k + 2) * 0x1.01p-24;
+      return static_cast<float>((slack + roundings * (row_norm * column_norm) + 0x1p-110) * (1.0 + 0x1p-22));
+    }
   }
 
   const ProductPlan& plan_;
@@ -133,6 +186,23 @@ private:
   std::span<double> result_;
 };
 
+/// Whether sums in single precision neither overflow nor lose what underflows.
+bool may_use_single(const ProductPlan& plan, const RunningTerms& terms) {
+  if (terms.single == nullptr || !terms.single->fits || plan.k > most_single_products) return false;
+  if (!(largest_of(terms.slack) <= most_single_slack)) return false;
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    for (std::int64_t i = 0; i < plan.m; ++i) {
+      double largest = 0.0;
+      for (std::int64_t k = 0; k < plan.k; ++k) {
+        const double size = std::abs(terms.a[plan.a_index(batch, i, k)]);
+        largest = size <= largest ? largest : size;
+      }
+      if (!is_single(largest)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero) {
@@ -141,20 +211,47 @@ std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char
 
 std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
                                          const SummationOrder& order, bool leave_out_last, int threads) {
-  static_assert(columns_of_panel == panel_width<double>);
+  static_assert(columns_of_panel<double> == panel_width<double> && columns_of_panel<float> == panel_width<float>);
   std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
-  const RunningProduct product(plan, terms, order, leave_out_last, result);
-  const bool is_worth_threads = plan.m * plan.n * plan.k >= work_worth_a_thread;
+  const int workers = plan.m * plan.n * plan.k >= work_worth_a_thread ? threads : 1;
+  const bool in_single = may_use_single(plan, terms);
   PackedMatrices<double> packed;
-  if (terms.packed == nullptr) pack_missing<double>(plan, terms.b, packed);
-  const PackedMatrices<double>& matrices = terms.packed != nullptr ? *terms.packed : packed;
+  if (!in_single && terms.packed == nullptr) pack_missing<double>(plan, terms.b, packed);
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    const double* b = matrices.at(plan.b_batch[at(batch)]).data();
-    parallel_for(plan.m, is_worth_threads ? threads : 1,
-                 [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b); });
+    const std::int64_t offset = plan.b_batch[at(batch)];
+    if (in_single) {
+      const RunningProduct<float> product(plan, terms, order, leave_out_last, result);
+      const float* b = terms.single->matrices.at(offset).data();
+      const double* norms = terms.single->norms.at(offset).data();
+      parallel_for(plan.m, workers,
+                   [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b, norms); });
+    } else {
+      const RunningProduct<double> product(plan, terms, order, leave_out_last, result);
+      const double* b = (terms.packed != nullptr ? *terms.packed : packed).at(offset).data();
+      parallel_for(plan.m, workers,
+                   [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b, nullptr); });
+    }
   }
   for (double& places : result) places *= 1.0 + 0x1p-20;  // at most 2^32 additions to nearest
   return result;
+}
+
+SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b) {
+  SingleColumns columns;
+  columns.fits = true;
+  const std::vector<float> in_single(b.begin(), b.end());
+  pack_missing<float>(plan, in_single, columns.matrices);
+  std::vector<double> column(at(plan.k));
+  for (const std::int64_t offset : plan.b_batch) {
+    std::vector<double>& norms = columns.norms[offset];
+    if (!norms.empty()) continue;
+    for (std::int64_t j = 0; j < plan.n; ++j) {
+      for (std::int64_t k = 0; k < plan.k; ++k) column[at(k)] = b[at(offset + k * plan.b_row + j * plan.b_col)];
+      columns.fits = columns.fits && is_single(largest_of(column));
+      norms.push_back(norm_up(column));
+    }
+  }
+  return columns;
 }
 
 double running_slack(std::int64_t k, double before, double spread, double total) {

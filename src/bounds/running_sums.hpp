@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -17,12 +18,21 @@ namespace driftbound::bounds {
 /// Source:    docs/theory.md T-69
 std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero);
 
+/// The right matrices of a product in single precision, packed.
+struct SingleColumns {
+  PackedMatrices<float> matrices;
+  std::map<std::int64_t, std::vector<double>> norms;  ///< upper bounds of the 2-norms of columns, by offset
+  bool fits = false;                                  ///< whether partial sums may be followed with them
+};
+SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b);
+
 /// What the partial sums of a run are followed with.
 struct RunningTerms {
   std::span<const double> a, b;       ///< centres of the factors, as the operands of the plan
   std::span<const double> largest_a;  ///< 0 where a factor is 0 for certain
   std::span<const double> slack;      ///< how far a partial sum may be from the one in double; [batches * m * n]
   const PackedMatrices<double>* packed = nullptr;  ///< b, packed before; null: it is not
+  const SingleColumns* single = nullptr;           ///< the same for sums in single precision; null: in double alone
 };
 
 /// Upper bounds of the sum of ufp(|t| + slack) over all additions and fused steps, and with fused steps over the

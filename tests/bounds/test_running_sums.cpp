@@ -81,3 +81,47 @@ TEST_CASE("the running bound of many rows and columns is that of each alone") {
     }
   }
 }
+
+TEST_CASE("first places of sums in single precision are no less than the exact ones, and hardly more (T-69)") {
+  Generator generator(694);
+  const std::int64_t m = 6, k = 70, n = 37;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  const ProductPlan plan = plan_product(op::Gemm{1.0, 1.0, false, true}, {m, k}, {n, k});
+  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
+    // 2^30 times as large: factors that are too large for single precision, so that sums go in double
+    const double size = repetition % 4 == 0 ? 0x1p30 : 0x1p-3;
+    std::vector<double> a, b, slack(at(m * n), 0.0);
+    for (std::int64_t i = 0; i < m * k; ++i)
+      a.push_back(generator() % 4 == 0 ? 0.0 : std::ldexp(std::round(uniform(generator, -0x1p30, 0x1p30)), -30) * size);
+    for (std::int64_t j = 0; j < n * k; ++j) b.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
+    // the last partial sum of the first column is a power of two and a little more
+    for (std::int64_t i = 0; i < m; ++i) {
+      long double sum = 0.0L;
+      for (std::int64_t l = 0; l + 1 < k; ++l) sum += static_cast<long double>(a[at(i * k + l)]) * b[at(l)];
+      a[at((i + 1) * k - 1)] = static_cast<double>(0x1.0000000001p3L * size - sum);
+    }
+    b[at(k - 1)] = 1.0;
+    const bounds::SingleColumns single = bounds::single_columns(plan, b);
+    for (const bool fma : {false, true}) {
+      const SummationOrder order{Kind::sequential, 0, fma};
+      const std::vector<double> places =
+          bounds::running_first_places(plan, {a, b, a, slack, nullptr, &single}, order, false, 1);
+      double excess = 0.0;  // a partial sum next to a power of two may count twice
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          long double sum = 0.0L, expected = 0.0L;
+          bool is_first = true;
+          for (std::int64_t l = 0; l < k; ++l) {
+            if (a[at(i * k + l)] == 0.0) continue;
+            sum += static_cast<long double>(a[at(i * k + l)]) * b[at(j * k + l)];
+            if (!is_first || fma) expected += std::exp2(std::floor(std::log2(std::abs(sum))));
+            is_first = false;
+          }
+          CHECK(places[at(i * n + j)] >= static_cast<double>(expected));
+          excess += places[at(i * n + j)] / static_cast<double>(expected) - 1.0;
+        }
+      }
+      CHECK(excess < 4e-3 * static_cast<double>(m * n));
+    }
+  }
+}

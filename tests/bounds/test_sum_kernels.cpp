@@ -82,7 +82,8 @@ TEST_CASE("local bounds of products by rows are those of one element after the o
         excess += ours[i] / theirs[i] - 1.0;
       }
       CHECK(least > 1.0 - 1e-9);
-      CHECK(excess < 1e-4 * static_cast<double>(ours.size()));
+      const double most = values == &bounds::ProductBounds::running ? 4e-3 : 1e-4;  // followed in single precision
+      CHECK(excess < most * static_cast<double>(ours.size()));
     }
     CHECK(by_rows.patterns == one_by_one.patterns);
   }

@@ -485,14 +485,24 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
                                 sum_rule("in order")},
                                {"the last operation of a row is not counted",
                                 [](Rules& r) {
-                                  r.sums.first_places = [](const bounds::StepsOfRow& row, const double* b,
+                                  r.sums.first_places = [](const bounds::StepsOfRow<double>& row, const double* b,
                                                            std::size_t k, std::size_t panels, double* places) {
-                                    bounds::StepsOfRow other = row;
+                                    bounds::StepsOfRow<double> other = row;
                                     --other.count;
                                     sound_sums().first_places(other, b, k, panels, places);
                                   };
                                 },
-                                sum_rule("first places")}});
+                                sum_rule("first places")},
+                               {"the last operation of a row in single precision is not counted",
+                                [](Rules& r) {
+                                  r.sums.first_places_single = [](const bounds::StepsOfRow<float>& row, const float* b,
+                                                                  std::size_t k, std::size_t panels, float* places) {
+                                    bounds::StepsOfRow<float> other = row;
+                                    --other.count;
+                                    sound_sums().first_places_single(other, b, k, panels, places);
+                                  };
+                                },
+                                sum_rule("first places in single precision")}});
 }
 
 void add_row_faults(std::vector<BoundFault>& faults) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "bounds/sum_kernels.hpp"
@@ -211,12 +213,29 @@ inline void check_in_order_row(const bounds::SumKernels& sums, Generator& g, Row
   }
 }
 
-/// Chains of three products and their sums, in double as T-69 evaluates them.
-inline void check_first_places(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+/// Numbers of a magnitude that neither overflows nor underflows in single precision.
+inline std::vector<float> single_row(std::size_t n, Generator& g, bool is_positive) {
+  std::vector<float> row;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double size = std::ldexp(uniform(g, 0.5, 1.0), -static_cast<int>(g() % 20));
+    row.push_back(static_cast<float>(is_positive || g() % 2 == 0 ? size : -size));
+  }
+  return row;
+}
+
+/// Chains of three products and their sums, in these numbers as T-69 evaluates them.
+template <class Number>
+void check_first_places_in(void (*first_places)(const bounds::StepsOfRow<Number>&, const Number*, std::size_t,
+                                                std::size_t, Number*),
+                           Generator& g, RowTally& tally) {
   using bounds::SumStep;
-  const std::size_t k = 1 + g() % 20, panels = 1 + g() % bounds::panels_at_once, width = bounds::columns_of_panel;
-  const Row a = spread_row(k, g, false), b = spread_row(panels * k * width, g, false);
-  const Row slack = spread_row(panels * width, g, true);
+  const std::size_t k = 1 + g() % 20, panels = 1 + g() % bounds::panels_at_once,
+                    width = bounds::columns_of_panel<Number>;
+  const auto row = [&](std::size_t n, bool is_positive) {
+    if constexpr (std::is_same_v<Number, float>) return single_row(n, g, is_positive);
+    if constexpr (std::is_same_v<Number, double>) return spread_row(n, g, is_positive);
+  };
+  const std::vector<Number> a = row(k, false), b = row(panels * k * width, false), slack = row(panels * width, true);
   std::vector<SumStep> steps;
   for (std::size_t i = 0; i < k; ++i) {
     const bool starts = i % 3 == 0;
@@ -224,17 +243,16 @@ inline void check_first_places(const bounds::SumKernels& sums, Generator& g, Row
     steps.push_back({starts ? SumStep::Kind::start : SumStep::Kind::add, static_cast<std::int32_t>(i)});
   }
   const bool rounds_starts = g() % 2 == 0;
-  Row places(panels * width);
-  sums.first_places({steps.data(), steps.size(), a.data(), slack.data(), rounds_starts}, b.data(), k, panels,
-                    places.data());
+  std::vector<Number> places(panels * width);
+  first_places({steps.data(), steps.size(), a.data(), slack.data(), rounds_starts}, b.data(), k, panels, places.data());
   for (std::size_t j = 0; j < places.size(); ++j) {
-    std::vector<double> stack;
+    std::vector<Number> stack;
     Real expected;
     for (const SumStep& step : steps) {
       const auto at = static_cast<std::size_t>(step.k);
-      const double product = a[at] * b[(j / width * k + at) * width + j % width];
+      const Number product = a[at] * b[(j / width * k + at) * width + j % width];
       if (step.kind == SumStep::Kind::join) {
-        const double top = stack.back();
+        const Number top = stack.back();
         stack.pop_back();
         stack.back() += top;
       } else if (step.kind == SumStep::Kind::add) {
@@ -243,11 +261,18 @@ inline void check_first_places(const bounds::SumKernels& sums, Generator& g, Row
         stack.push_back(product);
         if (!rounds_starts) continue;
       }
-      const double size = std::abs(stack.back()) + slack[j];
+      const Number size = std::abs(stack.back()) + slack[j];
       if (size >= 0x1p-1022) expected += Real(std::ldexp(1.0, std::ilogb(size)));
     }
-    tally.add(places[j] * (1.0 + 0x1p-45), expected);
+    tally.add(static_cast<double>(places[j]) * (1.0 + 64.0 * std::numeric_limits<Number>::epsilon()), expected);
   }
+}
+
+inline void check_first_places(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  check_first_places_in<double>(sums.first_places, g, tally);
+}
+inline void check_first_places_single(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
+  check_first_places_in<float>(sums.first_places_single, g, tally);
 }
 
 struct SumCase {
@@ -256,11 +281,9 @@ struct SumCase {
 };
 
 inline std::vector<SumCase> sum_cases() {
-  return {{"local", check_local_sums},
-          {"running", check_running_row},
-          {"slack", check_slack_row},
-          {"in order", check_in_order_row},
-          {"first places", check_first_places}};
+  return {{"local", check_local_sums},          {"running", check_running_row},
+          {"slack", check_slack_row},           {"in order", check_in_order_row},
+          {"first places", check_first_places}, {"first places in single precision", check_first_places_single}};
 }
 
 inline RowTally check_sum_case(const bounds::SumKernels& sums, const SumCase& subject, int repetitions,

@@ -82,6 +82,7 @@ public:
         offset_(product.plan.b_batch[0]),
         forward_(weights.forward_right(product.plan, b)),
         transposed_(weights.transposed_right(product.plan, b)),
+        single_(weights.single_right(product.plan, b)),
         coarse_(coarse),
         b_(weights.elements_of_right(product.plan, b)),
         columns_(&weights.sizes_of_right(product.plan, b).columns),
@@ -279,7 +280,7 @@ private:
       rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
       rules_.sums.slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
     }
-    const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices};
+    const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
     const std::vector<double> places = rules_.running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n_;
@@ -310,6 +311,7 @@ private:
   const std::size_t k_, n_;
   const std::int64_t offset_;
   const PackedFactor &forward_, &transposed_;
+  const SingleColumns& single_;
   const CoarseWeights& coarse_;
   const std::span<const double> b_;
   const RightColumns* columns_;

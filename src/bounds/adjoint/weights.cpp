@@ -132,6 +132,13 @@ const PackedFactor& Weights::forward_right(const ProductPlan& plan, const Tensor
   return *known.forward;
 }
 
+const SingleColumns& Weights::single_right(const ProductPlan& plan, const Tensor<double>& b) {
+  const std::lock_guard lock(mutex_);
+  Right& known = right(plan, b);
+  if (!known.single) known.single = single_columns(plan, b.values);
+  return *known.single;
+}
+
 const PackedFactor& Weights::transposed_right(const ProductPlan& plan, const Tensor<double>& b) {
   const std::lock_guard lock(mutex_);
   Right& known = right(plan, b);

@@ -15,6 +15,7 @@
 #include "bounds/adjoint/row_walk.hpp"
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/coarse_product.hpp"
+#include "bounds/running_sums.hpp"
 #include "bounds/spectral_norm.hpp"
 #include "bounds/term_patterns.hpp"
 #include "driftbound/model/layout.hpp"
@@ -51,6 +52,9 @@ public:
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
   const PackedFactor& transposed_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// The same for partial sums.
+  /// Source:    docs/theory.md T-69
+  const SingleColumns& single_right(const ProductPlan& plan, const Tensor<double>& b);
 
   /// The graph for these inputs, as Network's constructor makes it; always of the same graph.
   std::shared_ptr<const Network> network(const Graph& graph, const std::vector<Shape>& input_shapes,
@@ -74,6 +78,7 @@ private:
     std::optional<CoarseWeights> coarse;
     std::optional<Sizes> sizes;
     std::optional<PackedFactor> forward, transposed;
+    std::optional<SingleColumns> single;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);
   struct KnownNetwork {

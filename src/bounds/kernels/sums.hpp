@@ -18,12 +18,18 @@ struct SumStep {
   std::int32_t k = 0;
 };
 
-/// One row of a product in a declared order, next to packed columns: [ceil(n / 8), k, 8].
+/// Columns that are packed together: one cache line.
+template <class Number>
+inline constexpr std::size_t columns_of_panel = 64 / sizeof(Number);
+inline constexpr std::size_t panels_at_once = 4;
+
+/// One row of a product in a declared order, next to packed columns: [ceil(n / columns_of_panel), k, columns_of_panel].
+template <class Number>
 struct StepsOfRow {
   const SumStep* steps = nullptr;
   std::size_t count = 0;
-  const double* a = nullptr;
-  const double* slack = nullptr;  ///< how far a partial sum may be from the one in double
+  const Number* a = nullptr;
+  const Number* slack = nullptr;  ///< how far a partial sum may be from the one in these numbers
   bool rounds_starts = false;
 };
 
@@ -74,10 +80,12 @@ struct SumKernels {
   void (*in_order)(const OrderedSums& row, const RowFormat& format, const double* places, const RowErrors& result,
                    std::size_t n);
   /// Of `panels` panels of columns, at most `panels_at_once`: the sum of ufp(|t| + slack) over all operations.
-  void (*first_places)(const StepsOfRow& row, const double* b, std::size_t k, std::size_t panels, double* places);
+  void (*first_places)(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels,
+                       double* places);
+  /// The same in single precision; slack at least 2^-120.
+  void (*first_places_single)(const StepsOfRow<float>& row, const float* b, std::size_t k, std::size_t panels,
+                              float* places);
 };
-
-inline constexpr std::size_t panels_at_once = 4, columns_of_panel = 8;
 
 extern const SumKernels sums_baseline;
 extern const SumKernels sums_avx2;    // x86-64 builds only

@@ -118,51 +118,78 @@ void in_order_row(const OrderedSums& row, const RowFormat& format, const double*
   });
 }
 
-template <std::size_t panels>
-void first_places_of_panels(const StepsOfRow& row, const double* b, std::size_t k, double* result) {
+/// Vectors of 64 bytes, and what is left of a number without its significand.
+struct InDouble {
+  using Number = double;
+  using Vector = Doubles;
+  using Pattern = Bits;
+  static constexpr long long sign = 0x7fffffffffffffffLL, exponent = 0x7ff0000000000000LL;
+};
+struct InSingle {
+  using Number = float;
+  using Vector = float __attribute__((vector_size(64)));
+  using Pattern = int __attribute__((vector_size(64)));
+  static constexpr int sign = 0x7fffffff, exponent = 0x7f800000;
+};
+
+template <class In, std::size_t panels>
+void first_places_of_panels(const StepsOfRow<typename In::Number>& row, const typename In::Number* b, std::size_t k,
+                            typename In::Number* result) {
+  using Vector = typename In::Vector;
+  using Pattern = typename In::Pattern;
+  constexpr std::size_t width = columns_of_panel<typename In::Number>;
   struct Sums {
-    Doubles v[panels];
+    Vector v[panels];
+  };
+  const auto at = [](const typename In::Number* p) {
+    Vector v;
+    __builtin_memcpy(&v, p, sizeof(Vector));
+    return v;
   };
   Sums below[64], top = {}, places = {}, slack;
   std::size_t depth = 0;
-  for (std::size_t p = 0; p < panels; ++p) slack.v[p] = load(row.slack + p * lanes, Whole());
+  for (std::size_t p = 0; p < panels; ++p) slack.v[p] = at(row.slack + p * width);
   for (std::size_t step = 0; step < row.count; ++step) {
     const SumStep& next = row.steps[step];
     if (next.kind == SumStep::Kind::join) {
       --depth;
       for (std::size_t p = 0; p < panels; ++p) top.v[p] += below[depth].v[p];
     } else {
-      const auto at = static_cast<std::size_t>(next.k);
-      const double* column = b + at * lanes;
-      const double factor = row.a[at];
+      const auto term = static_cast<std::size_t>(next.k);
+      const typename In::Number* column = b + term * width;
+      const typename In::Number factor = row.a[term];
       if (next.kind == SumStep::Kind::start) {
         below[depth++] = top;
-        for (std::size_t p = 0; p < panels; ++p) top.v[p] = factor * load(column + p * k * lanes, Whole());
+        for (std::size_t p = 0; p < panels; ++p) top.v[p] = factor * at(column + p * k * width);
         if (!row.rounds_starts) continue;
       } else {
-        for (std::size_t p = 0; p < panels; ++p) top.v[p] += factor * load(column + p * k * lanes, Whole());
+        for (std::size_t p = 0; p < panels; ++p) top.v[p] += factor * at(column + p * k * width);
       }
     }
     for (std::size_t p = 0; p < panels; ++p) {
-      const Doubles size = magnitude(top.v[p]) + slack.v[p];
-      places.v[p] += reinterpret_cast<Doubles>(reinterpret_cast<Bits>(size) & 0x7ff0000000000000LL);
+      const Vector size = reinterpret_cast<Vector>(reinterpret_cast<Pattern>(top.v[p]) & In::sign) + slack.v[p];
+      places.v[p] += reinterpret_cast<Vector>(reinterpret_cast<Pattern>(size) & In::exponent);
     }
   }
-  for (std::size_t p = 0; p < panels; ++p) store(result + p * lanes, places.v[p], Whole());
+  for (std::size_t p = 0; p < panels; ++p) __builtin_memcpy(result + p * width, &places.v[p], sizeof(Vector));
 }
 
-void first_places_row(const StepsOfRow& row, const double* b, std::size_t k, std::size_t panels, double* places) {
+template <class In>
+void first_places_row(const StepsOfRow<typename In::Number>& row, const typename In::Number* b, std::size_t k,
+                      std::size_t panels, typename In::Number* places) {
 #ifdef __AVX512F__
-  if (panels == panels_at_once) return first_places_of_panels<panels_at_once>(row, b, k, places);
+  if (panels == panels_at_once) return first_places_of_panels<In, panels_at_once>(row, b, k, places);
 #endif
-  StepsOfRow one = row;
+  constexpr std::size_t width = columns_of_panel<typename In::Number>;
+  StepsOfRow<typename In::Number> one = row;
   for (std::size_t p = 0; p < panels; ++p) {
-    one.slack = row.slack + p * lanes;
-    first_places_of_panels<1>(one, b + p * k * lanes, k, places + p * lanes);
+    one.slack = row.slack + p * width;
+    first_places_of_panels<In, 1>(one, b + p * k * width, k, places + p * width);
   }
 }
 
-constexpr SumKernels sum_kernels = {local_row, running_row, slack_row, in_order_row, first_places_row};
+constexpr SumKernels sum_kernels = {
+    local_row, running_row, slack_row, in_order_row, first_places_row<InDouble>, first_places_row<InSingle>};
 
 }  // namespace
 }  // namespace driftbound::bounds
