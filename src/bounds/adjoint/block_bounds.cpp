@@ -39,7 +39,7 @@ public:
   BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, Weights& weights) {
     const bool is_coarse = setting_.machine.u >= 0x1p-40;  // next to it the shadow is as good as exact
     const bool is_exact_near = is_coarse && !question.this_run && question.attributed == 0;
-    shadow_ = shadow_of(network_, block_.given, setting_, is_exact_near ? &weights : nullptr);
+    shadow_ = shadow_of(network_, block_.given, setting_, is_coarse ? &weights : nullptr);
     const std::vector<std::vector<double>>& input_error = block_.input_error;
     const std::vector<std::vector<double>> exact_inputs(input_error.size());
     std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
