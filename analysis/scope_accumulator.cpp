@@ -175,12 +175,12 @@ void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, doubl
   }
 }
 
-void ScopeAccumulator::measure(std::span<const double> computed, std::span<const Ball> exact, std::int64_t first_sample,
-                               std::int64_t per_sample) {
+void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std::size_t last) {
+  const auto& [computed, exact, first_sample, per_sample] = elements;
   const Format& output = format(output_format_);
   const UnitsInLastPlace unit_at(output);
   measured_.clear();
-  for (std::size_t i = 0; i < computed.size(); ++i) {
+  for (std::size_t i = first; i < last; ++i) {
     if (!std::isfinite(computed[i])) {
       ++summary_.non_finite;
       continue;
@@ -198,7 +198,7 @@ void ScopeAccumulator::measure(std::span<const double> computed, std::span<const
       sum_of_squares_ += element.error * element.error;
       if (element.error > summary_.max_error || !summary_.worst) {
         summary_.max_error = std::max(summary_.max_error, element.error);
-        summary_.worst = worst_case(element, exact, first_sample, per_sample);
+        summary_.worst = worst_case(element, elements);
       }
       if (rounds_to(exact[i].hi, computed[i], output)) ++bit_exact_;
     } else {
@@ -208,32 +208,36 @@ void ScopeAccumulator::measure(std::span<const double> computed, std::span<const
   }
 }
 
-WorstCase ScopeAccumulator::worst_case(const Measured& element, std::span<const Ball> exact, std::int64_t first_sample,
-                                       std::int64_t per_sample) const {
+WorstCase ScopeAccumulator::worst_case(const Measured& element, const Elements& elements) {
   WorstCase worst;
   const auto index = static_cast<std::int64_t>(element.index);
-  worst.sample = first_sample + index / per_sample;
-  worst.element = index % per_sample;
+  worst.sample = elements.first_sample + index / elements.per_sample;
+  worst.element = index % elements.per_sample;
   worst.computed = element.computed;
-  worst.reference = exact[element.index].hi;
+  worst.reference = elements.exact[element.index].hi;
   worst.error = element.error;
   return worst;
 }
 
 void ScopeAccumulator::add(std::span<const double> computed, std::span<const Ball> exact,
                            const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample) {
+  constexpr std::size_t elements_at_once = 512;  // stay near the processor while bound after bound is held against them
+  const Elements elements{computed, exact, first_sample, per_sample};
   add_bounds(bounds);
-  measure(computed, exact, first_sample, per_sample);
-  for (std::size_t b = 0; b < bounds.size(); ++b) {
-    BoundState& state = bounds_[b];
-    judge(state, bounds[b], exact);
-    if (!state.new_worst) continue;
-    const double bound = state.worst.bound;
-    state.worst = worst_case(measured_[*state.new_worst], exact, first_sample, per_sample);
-    state.worst.bound = bound;
-    state.worst.bound_name = state.summary.name;
-    state.new_worst.reset();
+  for (std::size_t first = 0; first < computed.size(); first += elements_at_once) {
+    measure(elements, first, std::min(computed.size(), first + elements_at_once));
+    for (std::size_t b = 0; b < bounds.size(); ++b) add(elements, bounds[b], bounds_[b]);
   }
+}
+
+void ScopeAccumulator::add(const Elements& elements, const BoundValues& bound, BoundState& state) {
+  judge(state, bound, elements.exact);
+  if (!state.new_worst) return;
+  const double worst_bound = state.worst.bound;
+  state.worst = worst_case(measured_[*state.new_worst], elements);
+  state.worst.bound = worst_bound;
+  state.worst.bound_name = state.summary.name;
+  state.new_worst.reset();
 }
 
 ScopeSummary ScopeAccumulator::finish() {

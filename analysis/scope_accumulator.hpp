@@ -53,7 +53,7 @@ private:
     BoundSummary summary;
     SampledValues bound_over_error;
     double worst_utilisation = -1.0;
-    std::optional<std::size_t> new_worst;  ///< of the block, among its measured elements
+    std::optional<std::size_t> new_worst;  ///< among the measured elements
     WorstCase worst;
   };
   void add_bounds(const std::vector<BoundValues>& bounds);
@@ -65,21 +65,26 @@ private:
     double at_most = 0.0;   ///< upper bound of it and of the reference's radius
     double one_unit = 0.0;  ///< in the last place of `computed`
   };
-  void measure(std::span<const double> computed, std::span<const Ball> exact, std::int64_t first_sample,
-               std::int64_t per_sample);
+  /// What add() was given.
+  struct Elements {
+    std::span<const double> computed;
+    std::span<const Ball> exact;
+    std::int64_t first_sample = 0, per_sample = 1;
+  };
+  void measure(const Elements& elements, std::size_t first, std::size_t last);
+  void add(const Elements& elements, const BoundValues& bound, BoundState& state);
   void judge(BoundState& state, const BoundValues& bound, std::span<const Ball> exact);
   void note_utilisation(BoundState& state, std::size_t at, double bound) const;
   void note_remainders(BoundSummary& summary, const BoundValues& values) const;
   static void decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound);
-  WorstCase worst_case(const Measured& element, std::span<const Ball> exact, std::int64_t first_sample,
-                       std::int64_t per_sample) const;
+  static WorstCase worst_case(const Measured& element, const Elements& elements);
 
   FormatId output_format_ = FormatId::fp32;
   ScopeSummary summary_;
   std::vector<BoundState> bounds_;
   double sum_of_squares_ = 0.0;
   std::int64_t bit_exact_ = 0;
-  std::vector<Measured> measured_;  ///< of one block
+  std::vector<Measured> measured_;  ///< of some elements
 };
 
 /// Median of the values (the upper one of an even count), which are reordered.
