@@ -1,6 +1,7 @@
 // What bounds by two trajectories cost, in whole forward passes by Eigen (products, biases, functions):
 //   shadow/*      this run: the network in double and radii for every value; against a pass in float
 //   any-order/*   every run: that, radii of any run, and the adjoint of one scalar; against a pass in double
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   if (quick) return bench_graph("oscillator_d2_w16", bundled("oscillator_d2_w16"), 4, 3), 0;
+  if (argc > 1) return bench_graph(std::filesystem::path(argv[1]).stem(), load_model(argv[1]), 256, 5), 0;
   for (const char* name : {"oscillator_d8_w64", "oscillator_d4_w256", "torus_sdf_softplus", "siren"})
     bench_graph(name, bundled(name), 256, 15);
   for (const char* name :
