@@ -53,6 +53,12 @@ Magnitude weighted_squares(std::span<const double> d, std::span<const double> am
   return Magnitude(outward(sum, 4 * size, size)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
 }
 
+double largest_square(std::span<const double> d, std::span<const double> amplitudes) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < d.size(); ++i) largest = std::max(largest, std::abs(d[i] * amplitudes[i]));
+  return largest * largest;
+}
+
 std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes) {
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   const std::size_t places = std::bit_ceil(2 * values.size() + 1);

@@ -32,6 +32,9 @@ Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor);
 Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
                            std::span<const std::uint32_t> alike);
 
+/// The largest (d_i c_i)^2.
+double largest_square(std::span<const double> d, std::span<const double> amplitudes);
+
 /// Sets of elements with the same value and the same amplitude: they may be the same computation. Empty where no two
 /// are.
 /// Source:    docs/theory.md T-74

@@ -15,6 +15,7 @@
 // Bounds that leave rounding errors to chance, against enumerations and permutations.
 
 using namespace checks;
+using bounds::SumsByChance;
 
 namespace {
 
@@ -195,6 +196,91 @@ TEST_CASE("rounding errors of random permutations have the variance of T-75") {
   }
 }
 
+namespace {
+
+/// Sums of the squares of all partial sums but the last, over their mean: one entry a random permutation.
+std::vector<double> energies_of(std::vector<double> terms, int permutations, Generator& generator) {
+  std::vector<double> energies;
+  double mean = 0.0;
+  for (int repetition = 0; repetition < permutations; ++repetition) {
+    std::shuffle(terms.begin(), terms.end(), generator);
+    double partial = 0.0, energy = 0.0;
+    for (const double term : terms) {
+      partial += term;
+      energy += partial * partial;
+    }
+    energies.push_back(energy);
+    mean += energy / permutations;
+  }
+  for (double& energy : energies) energy /= mean;
+  return energies;
+}
+
+/// The least T with E exp(t X) exp(-t T) <= exp(-sigmas^2 / 2) for some t, X the sum of `sums` independent errors of
+/// variance 1 / sums each, normal once the order is drawn.
+double threshold_of(const std::vector<double>& energies, double sums, double sigmas) {
+  double least = std::numeric_limits<double>::infinity();
+  for (double t = 0.05; t < 2.0 * sigmas; t += 0.01) {
+    double mean = 0.0;
+    for (const double energy : energies)
+      mean += std::exp(0.5 * t * t * energy / sums) / static_cast<double>(energies.size());
+    least = std::min(least, (0.5 * sigmas * sigmas + sums * std::log(mean)) / t);
+  }
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("orders that are drawn at random make large errors likelier by as much as T-75 adds") {
+  Generator generator(754);
+  std::vector<double> terms(400, 1.0);
+  std::fill_n(terms.begin(), 200, -1.0);
+  const std::vector<double> energies = energies_of(terms, 40000, generator);
+  for (const double sums : {1.0, 4.0, 30.0}) {
+    const double threshold = threshold_of(energies, sums, 2.5), expected = threshold * threshold / 6.25;
+    const std::vector<SumsByChance> nodes(static_cast<std::size_t>(sums), {1.0 / sums, 1.0 / sums, HUGE_VAL});
+    CHECK_EXACT("T-75", bounds::variance_over_orders(0.0, nodes, 2.5) == doctest::Approx(expected).epsilon(0.03));
+    if (sums > 4.0) continue;
+    const std::vector<SumsByChance> elements = {{1.0, 1.0 / sums, HUGE_VAL}};
+    CHECK_EXACT("T-75", bounds::variance_over_orders(0.0, elements, 2.5) == doctest::Approx(expected).epsilon(0.03));
+  }
+}
+
+TEST_CASE("what orders add is between nothing and the worst order (T-75)") {
+  const auto with = [](double fixed, const std::vector<SumsByChance>& nodes) {
+    return bounds::variance_over_orders(fixed, nodes, 6.0);
+  };
+  CHECK(with(0.0, {{1.0, 1.0, HUGE_VAL}}) == doctest::Approx(6.98).epsilon(0.01));
+  CHECK(with(0.0, {{1.0, 1.0, 3.0}}) == doctest::Approx(3.0));
+  CHECK(with(0.0, {{1.0, 1.0, 0.5}}) == doctest::Approx(1.0));
+  CHECK(with(0.0, {{1.0, 1e-6, HUGE_VAL}}) == with(0.0, {{1.0, 0.25, HUGE_VAL}}));
+  CHECK(with(0.0, std::vector<SumsByChance>(1000, {1e-200, 1e-200, HUGE_VAL})) < 1.02e-197);
+  CHECK(with(1.0, {{0.0, 0.0, 0.0}}) == doctest::Approx(1.0));
+  CHECK(with(2.0, {}) == 2.0);
+  CHECK(std::isinf(with(1.0, {{HUGE_VAL, HUGE_VAL, HUGE_VAL}})));
+}
+
+TEST_CASE("one sum of cancelling terms exceeds six sigma over all orders in some of them, never those of T-75") {
+  Generator generator(755);
+  LongSum sum;
+  for (int k = 0; k < 256; ++k) sum.terms.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
+  sum.terms.back() = 0.0f;
+  for (int k = 0; k < 255; ++k) sum.terms.back() -= sum.terms[static_cast<std::size_t>(k)];
+  const double over_orders = 6.0 * sum.estimate_sigma();
+  const double estimate =
+      std::sqrt(bounds::variance_over_orders(0.0, std::vector<SumsByChance>{{1.0, 1.0, HUGE_VAL}}, 6.0)) * over_orders;
+  int beyond_six = 0, beyond_estimate = 0;
+  for (int repetition = 0; repetition < 40000; ++repetition) {
+    std::shuffle(sum.terms.begin(), sum.terms.end(), generator);
+    const double error = std::abs(sum.error());
+    beyond_six += error > over_orders ? 1 : 0;
+    beyond_estimate += error > estimate ? 1 : 0;
+  }
+  MESSAGE(beyond_six << " of 40,000 permutations beyond six sigma");
+  CHECK(beyond_six > 0);
+  CHECK(beyond_estimate == 0);
+}
+
 TEST_CASE("constant data exceed the estimate, and it is not applicable to them") {
   const LongSum sum = constant_terms();
   CHECK(std::abs(sum.error()) > 6.0 * sum.estimate_sigma());
@@ -252,13 +338,13 @@ TEST_CASE("patterns of terms are found") {
   CHECK(neither > 50);
 }
 
-TEST_CASE("an estimate takes radii for three times its own share of the worst case, where it knows that (T-75)") {
+TEST_CASE("an estimate takes radii for three times the share of chance and all else it charges (T-75)") {
   using bounds::ChanceBound;
   const double infinity = std::numeric_limits<double>::infinity();
   ChanceBound estimate{{10.0, 10.0, infinity}, {8.0, 8.0, infinity}, {1.0, 12.0, 1.0}, {}};
   bounds::estimate_remainder(bounds::shares_of_radii({30.0, 30.0, 30.0}, estimate), estimate);
-  CHECK(estimate.total[0] == doctest::Approx(2.8));
-  CHECK(estimate.remainder[0] == doctest::Approx(0.8));
+  CHECK(estimate.total[0] == doctest::Approx(2.0 + 8.0 * 4.0 / 30.0));
+  CHECK(estimate.remainder[0] == doctest::Approx(8.0 * 4.0 / 30.0));
   CHECK(estimate.total[1] == 10.0);
   CHECK(std::isinf(estimate.total[2]));
   ChanceBound with_fixed_operands{{10.0}, {8.0}, {}, {}};

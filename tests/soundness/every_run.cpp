@@ -86,7 +86,9 @@ private:
   Tally& tally_;
 };
 
-bool is_covered(const Case& the_case) {
+}  // namespace
+
+bool has_foreign_runs(const Case& the_case) {
   const Graph& graph = the_case.graph;
   const std::vector<bool> varies = depends_on_input(graph);
   const bool all_vary =
@@ -94,10 +96,8 @@ bool is_covered(const Case& the_case) {
   return all_vary && batch_layout(graph).batched && the_case.arithmetic.accumulator == FormatId::fp32;
 }
 
-}  // namespace
-
 void check_every_run(const Case& the_case, Random& random, const CheckOptions& options, Tally& tally) {
-  if (!is_covered(the_case)) return;
+  if (!has_foreign_runs(the_case)) return;
   try {
     EveryRun(the_case, random, options, tally).check();
   } catch (const std::exception& error) {

@@ -6,6 +6,9 @@
 
 namespace driftbound::soundness {
 
+/// Whether foreign runs of the case can be made: batched, no layer that depends on no input, float32 accumulators.
+bool has_foreign_runs(const Case& the_case);
+
 /// Runs a network in the case's order, in others, in other batches and by other programs' products, with subnormals
 /// flushed there at times; holds all of them against what the first run's bounds say of every run
 /// ("every run adjoint/any-order", "every run adjoint/order-aware", "every run rounded-shadow"), and two of them

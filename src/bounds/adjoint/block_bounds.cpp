@@ -269,7 +269,8 @@ private:
         const Interval moved =
             combined(*narrowed, rounded.shadow, seeds[i], row) - combined(network_, shadow_, seeds_[i], row);
         const double total = (Magnitude(estimate.total[row]) + moved.magnitude()).value();
-        if (!(total < all[i].random_order->total[row])) continue;
+        const bool is_certifiable = std::isfinite(certificates_[i][1].local[row]);
+        if (!is_certifiable || !(total < all[i].random_order->total[row])) continue;
         all[i].random_order->total[row] = total;
         all[i].random_order->remainder[row] = estimate.remainder[row];
       }

@@ -16,11 +16,26 @@
 namespace driftbound::bounds {
 namespace {
 
+/// What is neither left to chance nor a remainder.
+double rest_of(const ChanceBound& bound, std::size_t row) {
+  return std::max(0.0, bound.total[row] - bound.remainder[row] - bound.spread[row]);
+}
+
+/// Whether what is not left to chance at a node is so little that chance rules the radii behind it.
+bool chance_rules(const NodeChance& node) {
+  constexpr double little = 0.1;
+  double rest = 0.0, amplitudes = 0.0;
+  for (const double x : node.rest) rest += x * x;
+  for (const double x : node.amplitudes) amplitudes += x * x;
+  return rest <= little * little * amplitudes;
+}
+
 /// One model of all roundings of a network.
 struct Model {
   NodeChance (*roundings)(const RoundingNode&, const Setting&) = nullptr;
   double factor = 0.0;
   std::vector<std::vector<double>> amplitudes;                 ///< by value; empty: none
+  std::vector<std::vector<double>> most;                       ///< in the worst order; empty: there is none
   std::vector<std::vector<std::vector<std::uint32_t>>> alike;  ///< by value and row
 };
 
@@ -60,6 +75,7 @@ public:
 private:
   void add_model(NodeChance (*roundings)(const RoundingNode&, const Setting&), double factor) {
     models_.push_back({roundings, factor, std::vector<std::vector<double>>(network_.size()),
+                       std::vector<std::vector<double>>(network_.size()),
                        std::vector<std::vector<std::vector<std::uint32_t>>>(network_.size())});
     rests_.push_back(any_order_);
   }
@@ -78,9 +94,11 @@ private:
     for (std::size_t m = 0; m < models_.size(); ++m) {
       Model& model = models_[m];
       NodeChance chance = model.roundings(rounding, setting);
+      if (model.roundings == estimate_roundings) radii_by_chance_ = radii_by_chance_ && chance_rules(chance);
       rests_[m].added[id] = std::move(chance.rest);
       if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
+      model.most[id] = std::move(chance.most);
     }
   }
 
@@ -123,6 +141,7 @@ private:
                              ChanceBound& estimate) {
     const std::vector<double> shares = shares_of_radii(local, estimate);
     estimate_remainder(shares, estimate);
+    if (!radii_by_chance_) return;
     const auto is_large = [&](std::size_t row) {
       const bool applies = estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
       return applies && !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
@@ -202,12 +221,21 @@ private:
 
   Magnitude squares_of(const Model& model, const std::vector<std::vector<double>>& adjoints, std::size_t row) const {
     Magnitude squares;
+    std::vector<SumsByChance> ordered;
     for (ValueId id = 0; id < network_.size(); ++id) {
       if (adjoints[id].empty() || model.amplitudes[id].empty()) continue;
-      squares += setting_.rules->weighted_squares(row_of(id, adjoints[id], row), row_of(id, model.amplitudes[id], row),
-                                                  model.alike[id][row]);
+      const std::span<const double> d = row_of(id, adjoints[id], row), of_row = row_of(id, model.amplitudes[id], row);
+      const std::vector<std::uint32_t>& alike = model.alike[id][row];
+      const Magnitude of_node = setting_.rules->weighted_squares(d, of_row, alike);
+      if (model.most[id].empty()) {
+        squares += of_node;
+        continue;
+      }
+      const Magnitude most = weighted_squares(d, row_of(id, model.most[id], row), alike);
+      const double largest = alike.empty() ? largest_square(d, of_row) : of_node.value();
+      ordered.push_back({of_node.value(), largest, most.value()});
     }
-    return squares;
+    return ordered.empty() ? squares : Magnitude(variance_over_orders(squares.value(), ordered, model.factor));
   }
 
   /// The first pattern among sums that a target depends on, for every row.
@@ -234,6 +262,7 @@ private:
   const Deviation& any_order_;
   const Setting& setting_;
   bool fixed_are_exact_ = true;  ///< values that are the same for all samples
+  bool radii_by_chance_ = true;  ///< radii of runs are what the estimate leaves to chance
   std::vector<Model> models_;
   std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
@@ -246,7 +275,7 @@ std::vector<double> shares_of_radii(const std::vector<double>& local, const Chan
   constexpr double slack = 3.0;
   std::vector<double> shares(local.size(), 1.0);
   for (std::size_t row = 0; row < estimate.spread.size(); ++row) {
-    const double share = slack * estimate.spread[row] / local[row];
+    const double share = (slack * estimate.spread[row] + rest_of(estimate, row)) / local[row];
     if (share < 1.0 && std::isfinite(estimate.total[row])) shares[row] = share;
   }
   return shares;

@@ -21,6 +21,7 @@ struct RoundingNode {
 struct NodeChance {
   std::vector<double> amplitudes;  ///< roots of summed squares, per element; empty: nothing is left to chance
   std::vector<double> rest;        ///< what is not; empty: 0
+  std::vector<double> most;        ///< amplitudes in the worst order; empty where there is no order
 };
 
 /// Whether a node's roundings are those of sums of products or numbers that nothing scales.

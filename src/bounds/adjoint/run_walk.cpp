@@ -9,6 +9,7 @@
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
+#include "bounds/adjoint/statistical.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/chance.hpp"
 #include "bounds/element_kernels.hpp"
@@ -210,7 +211,8 @@ private:
     Magnitude total, local, remainder;
     Magnitude total_in_order, local_in_order, remainder_in_order;
     Magnitude rest, squares;                      ///< of T-74
-    Magnitude estimated_rest, estimated_squares;  ///< of T-75
+    Magnitude estimated_rest, estimated_squares;  ///< of T-75, where no order has a part in it
+    std::vector<SumsByChance> ordered;            ///< of T-75, by node
     TermPattern pattern = TermPattern::none;
   };
   /// Adjoints on their way back, one row each for a row of the values.
@@ -451,8 +453,12 @@ private:
     const AlikeOfRow& alike = alike_[node][row];
     const Magnitude by_added = is_sum ? Magnitude() : squares(d, errors.added, alike.by_amplitude, row, size);
     if (is_sum) {
-      sums.squares += squares(d, errors.amplitudes, alike.by_amplitude, row, size);
-      sums.estimated_squares += squares(d, errors.estimates, alike.by_estimate, row, size);
+      const Magnitude in_worst_order = squares(d, errors.amplitudes, alike.by_amplitude, row, size);
+      sums.squares += in_worst_order;
+      const double variance = squares(d, errors.estimates, alike.by_estimate, row, size).value();
+      const std::span<const double> of_row = std::span(errors.estimates).subspan(row * size, size);
+      const double largest = alike.by_estimate.empty() ? largest_square({d, size}, of_row) : variance;
+      sums.ordered.push_back({variance, largest, rounding_variance * in_worst_order.value()});
     } else {
       if (errors.rounds_once) sums.squares += by_added;
       sums.estimated_squares += by_added * Magnitude(1.0 / 3.0);
@@ -583,9 +589,10 @@ private:
   void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, ChanceBounds& chance) {
     if (chance.martingale)
       conclude(row, sums, {sums.rest, sums.squares, question_.chance.martingale}, of_shadow, *chance.martingale);
-    if (chance.random_order)
-      conclude(row, sums, {sums.estimated_rest, sums.estimated_squares, question_.chance.random_order}, of_shadow,
-               *chance.random_order);
+    if (!chance.random_order) return;
+    const double sigmas = question_.chance.random_order;
+    const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
+    conclude(row, sums, {sums.estimated_rest, variance, sigmas}, of_shadow, *chance.random_order);
   }
 
   struct Spread {
@@ -693,7 +700,8 @@ RunCertificates empty_certificates(const Network& network, std::size_t targets, 
 
 /// What holds in any case holds here.
 void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
-  if (chance.random_order) estimate_remainder(any_order.local, *chance.random_order);
+  if (chance.random_order)
+    estimate_remainder(shares_of_radii(any_order.local, *chance.random_order), *chance.random_order);
   for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
     for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)
       if ((*bound)->patterns[row] == TermPattern::none)

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace driftbound::bounds {
 namespace {
-
-/// Mean square of the rounding error of t to nearest, in units of u^2 t^2: a third of that of ufp(t)/|t|, whose
-/// logarithm is spread evenly over a binade.
-constexpr double rounding_variance = 0.18;
 
 /// beta c of every element of a product's result.
 class AddendsOfRun {
@@ -27,7 +25,35 @@ private:
   std::optional<BroadcastIndex> index_;
 };
 
+/// Elements of a node whose terms are correlated have paths in common: this share of its variance, at least, is that of
+/// one path.
+constexpr double least_in_common = 0.25;
+
+/// ln E exp(t X) of a node's errors X, normal given the paths of their partial sums.
+double log_moment(double t, const SumsByChance& sums) {
+  const double worst = 0.5 * t * t * std::max(sums.variance, sums.most);
+  const double largest = std::clamp(sums.largest, least_in_common * sums.variance, sums.variance);
+  const double x = t * std::sqrt(6.0 * largest);
+  if (x < 1e-3 || x >= std::numbers::pi) return worst;
+  return std::min(worst, 0.5 * sums.variance / largest * std::log(x / std::sin(x)));
+}
+
 }  // namespace
+
+double variance_over_orders(double fixed, std::span<const SumsByChance> nodes, double sigmas) {
+  constexpr int steps = 24;
+  double mean = fixed;
+  for (const SumsByChance& sums : nodes) mean += sums.variance;
+  if (nodes.empty() || !(mean > 0.0) || !std::isfinite(mean)) return mean;
+  double threshold = std::numeric_limits<double>::infinity(), t = sigmas;
+  for (int step = 0; step < steps; ++step, t *= 0.9) {
+    double log_of_all = 0.5 * t * t * fixed / mean;
+    for (const SumsByChance& sums : nodes)
+      log_of_all += log_moment(t, {sums.variance / mean, sums.largest / mean, sums.most / mean});
+    threshold = std::min(threshold, (0.5 * sigmas * sigmas + log_of_all) / t);
+  }
+  return std::max(1.0, threshold * threshold / (sigmas * sigmas)) * mean;
+}
 
 double estimate_sum_variance(const RandomOrderSum& sum) {
   if (sum.count <= 0.0) return 0.0;
@@ -54,7 +80,10 @@ NodeChance estimate_roundings(const RoundingNode& node, const Setting& setting) 
     const double variance = estimate_sum_variance(
         {static_cast<double>(terms.leaves), norm * norm, y, addends(i), terms.rounded != Magnitude()});
     const double stored = setting.rules->unrecorded_storing(Magnitude(y), setting.machine).value();
-    chance.amplitudes.push_back(std::sqrt(u * u * variance + stored * stored / 3.0));
+    const double of_storing = stored * stored / 3.0;
+    chance.amplitudes.push_back(std::sqrt(u * u * variance + of_storing));
+    const double most = setting.rules->partial_sums_squares(terms, setting.machine).value();
+    chance.most.push_back(std::sqrt(rounding_variance * (most + u * u * y * y) + of_storing));
   }
   chance.rest = rest_of_sums(node, setting);
   return chance;
