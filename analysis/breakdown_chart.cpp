@@ -71,13 +71,13 @@ std::string row_svg(const Row& row, const Scale& scale, double y) {
   const double text_y = y + row_height - 6;
   const double of_error = length(std::abs(row.of_error), scale.error, panel_width / 2);
   const double of_bound = length(row.of_bound, scale.bound, panel_width);
-  const bool negative = row.of_error < 0.0;
+  const double percent = std::abs(row.of_error) < 0.0005 ? 0.0 : 100.0 * row.of_error;
+  const bool negative = percent < 0.0;
   std::string svg = fmt::format("<text class=\"layer\" x=\"{}\" y=\"{}\">{}</text>", label_width, text_y,
                                 escape_markup(shorten(row.name, 26)));
   svg += bar("part", negative ? error_middle - of_error : error_middle, y, of_error);
-  svg +=
-      fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{}\">{:+.1f}%</text>", negative ? "tick" : "figure",
-                  negative ? error_middle - of_error - 5 : error_middle + of_error + 5, text_y, 100.0 * row.of_error);
+  svg += fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{}\">{:+.1f}%</text>", negative ? "tick" : "figure",
+                     negative ? error_middle - of_error - 5 : error_middle + of_error + 5, text_y, percent);
   if (scale.bound > 0.0)
     svg += bar("share", bound_left, y, of_bound) +
            fmt::format("<text class=\"figure\" x=\"{:.1f}\" y=\"{}\">{:.1f}%</text>", bound_left + of_bound + 5, text_y,

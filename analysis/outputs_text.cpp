@@ -26,10 +26,6 @@ std::string column_heads() {
                      "remainder", "ms");
 }
 
-std::string percent(double share) {
-  return share > 0.0 && share < 0.0001 ? "<0.01%" : brief(100.0 * share) + "%";
-}
-
 std::string bound_line(const BoundSummary& bound, std::string_view question, double milliseconds) {
   return fmt::format(bound_format, question, bound.name, name_of(bound.guarantee), bound.theorem,
                      error_text(bound.max_bound), brief(bound.max_utilisation),

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "analysis/breakdown_chart.hpp"
 #include "analysis/chart.hpp"
 #include "analysis/cost.hpp"
@@ -94,7 +96,7 @@ std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
       escape_markup(bound.name) + (bound.is_smallest.value_or(false) ? " (smallest)" : ""), name_of(bound.guarantee),
       bound.theorem.empty() ? "–" : escape_markup(bound.theorem), number(bound.max_bound),
       number(bound.max_utilisation), bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
-      bound.remainder_share ? fmt::format("{:.2g}%", 100.0 * *bound.remainder_share) : "–", violated_of(bound),
+      bound.remainder_share ? escape_markup(percent(*bound.remainder_share)) : "–", violated_of(bound),
       number(milliseconds_a_sample(comparison, bound)));
 }
 
@@ -117,6 +119,7 @@ std::string condition_table(const Breakdown& breakdown) {
   std::string rows;
   for (const LayerPart& part : breakdown.layers) {
     if (!part.condition || !(*part.condition > 0.0)) continue;
+    if (part.local && *part.local < std::numeric_limits<double>::min()) continue;
     rows += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                         escape_markup(part.layer), part.local ? number(*part.local) : "–", number(*part.condition),
                         part.local ? number(*part.local * *part.condition) : "–");

@@ -98,6 +98,10 @@ std::string brief(double x) {
   return error_text(x);
 }
 
+std::string percent(double share) {
+  return share > 0.0 && share < 0.0001 ? "<0.01%" : brief(100.0 * share) + "%";
+}
+
 std::size_t columns_of(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }

@@ -31,6 +31,9 @@ std::string error_text(double x);
 /// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".
 std::string brief(double x);
 
+/// A share of a bound, what is next to nothing as "<0.01%".
+std::string percent(double share);
+
 /// Characters of UTF-8 text.
 std::size_t columns_of(const std::string& text);
 /// At most `width` characters, the middle left out.

@@ -142,6 +142,7 @@ TEST_CASE("local error times condition is what a layer has in the bound") {
   CHECK(text.find("adjoint/probabilistic fails with probability ") != std::string::npos);
   const std::string html = to_html(Judged().report());
   CHECK(html.find("What multiplies what") != std::string::npos);
+  for (const char* nothing : {"e-31", "e-32", "-0.0%"}) CHECK(html.find(nothing) == std::string::npos);
 }
 
 TEST_CASE("CSV ends with the failure probability and the condition number") {
