@@ -57,6 +57,9 @@ std::string to_junit(const Report& report);
 /// layer, the tables, and what they mean.
 std::string to_html(const Report& report);
 
+/// How many elements of the references were settled at which precision, and how many at none: one line.
+std::string reference_text(const Comparison& comparison);
+
 struct TextOptions {
   bool colour = false;
   bool explain = false;

@@ -211,6 +211,7 @@ std::string to_html(const Report& report) {
   html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
   html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" +
           output_sections(comparison);
+  html += fmt::format("<p class=\"about\">{}</p>\n", escape_markup(reference_text(comparison)));
   for (const std::string& assumption : comparison.assumptions)
     html += fmt::format("<p class=\"note\">Assumes {}</p>\n", escape_markup(assumption));
   return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n", escape_markup(explain_columns()));

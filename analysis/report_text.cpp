@@ -68,7 +68,9 @@ std::string folklore_line(const Comparison& comparison) {
                      violations, checked, quoted(most->name));
 }
 
-std::string reference_line(const Comparison& comparison) {
+}  // namespace
+
+std::string reference_text(const Comparison& comparison) {
   std::string rungs;
   for (const auto& [bits, count] : comparison.rungs)
     rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
@@ -77,6 +79,8 @@ std::string reference_line(const Comparison& comparison) {
     text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", comparison.reference_undecided);
   return text + ".\n";
 }
+
+namespace {
 
 struct Culprit {
   const LayerSummary* layer = nullptr;
@@ -275,7 +279,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
                   c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
   text += "\n" + (columns_of(run) > 100 ? wrap(run, 100) : run) + "\n";
   if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
-  text += "\n" + table(report, paint) + outputs_text(comparison, paint) + "\n" + wrap(reference_line(comparison), 100);
+  text += "\n" + table(report, paint) + outputs_text(comparison, paint) + "\n" + wrap(reference_text(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
   if (options.explain) text += "\n" + explain_columns();
   return text;

@@ -65,6 +65,18 @@ TEST_CASE("reports show what holds at every point of a box, or that nothing does
   CHECK(to_html(report).find("value between -0.5 and 0.75") != std::string::npos);
 }
 
+TEST_CASE("every form of a report counts what each precision of the references settled") {
+  Report report = HandMade().report();
+  report.comparison.rungs = {{106, 10}, {256, 2}};
+  report.comparison.reference_undecided = 3;
+  for (const std::string& text : {to_text(report, {}), to_html(report)}) {
+    CHECK(text.find("10 at 106 bits, 2 at 256 bits") != std::string::npos);
+    CHECK(text.find("3 not resolved at the limit") != std::string::npos);
+  }
+  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  CHECK(json["run"]["reference"]["rungs"] == nlohmann::json({{"106", 10}, {"256", 2}}));
+}
+
 TEST_CASE("reports say with what probability a bound fails") {
   HandMade made;
   BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);
