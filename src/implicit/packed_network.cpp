@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <new>
 #include <optional>
 #include <utility>
@@ -10,7 +11,9 @@
 #include "bounds/adjoint/network.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/interval.hpp"
 #include "implicit/packed_step.hpp"
+#include "num/double_double.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -143,6 +146,22 @@ private:
   AlignedDoubles constants_;
 };
 
+/// The high parts of erf in double-double.
+bool erf(const double* x, double* y, std::size_t n) {
+  constexpr std::size_t at_once = block_rows;
+  constexpr double zeros[at_once] = {};
+  const auto function =
+      num::fastest_double_double_kernels().loops[static_cast<std::size_t>(num::DoubleDoubleFunction::erf)];
+  double low[at_once];
+  bool is_known = true;
+  for (std::size_t i = 0; i < n; i += at_once) {
+    const std::size_t count = std::min(at_once, n - i);
+    function(x + i, zeros, count, y + i, low);
+    for (std::size_t j = i; j < i + count; ++j) is_known = is_known && std::isfinite(y[j]);
+  }
+  return is_known;
+}
+
 /// Features copied one by one.
 class MoveStep final : public PackedStep {
 public:
@@ -185,7 +204,7 @@ public:
     packed->dimension_ = size_of(graph_.inputs.front());
     places_[graph_.inputs.front()] = new_buffer(packed->dimension_);
     for (const Node& node : graph_.nodes)
-      if (!std::visit([&](const auto& op) { return add(node, op); }, node.op)) return nullptr;
+      if (!fold(node) && !std::visit([&](const auto& op) { return add(node, op); }, node.op)) return nullptr;
     const std::optional<PackedStep::Place>& output = places_[graph_.outputs.front()];
     if (!output) return nullptr;
     lay_out(*packed, *output);
@@ -205,55 +224,146 @@ private:
     return {buffers_.size() - 1, 0, 0};
   }
 
-  /// Numbers of a constant, one for each feature of a value of `size` features; empty where there is no such constant.
+  /// What no input reaches, where it is stored or folded.
+  std::optional<Tensor<double>> constant(ValueId id) const {
+    if (graph_.is_constant(id)) return graph_.value(id).constant.to_double();
+    const auto found = folded_.find(id);
+    if (found == folded_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  /// Numbers of a constant, one for each feature of a value of the shape; empty where there is no such constant.
   std::vector<double> constants(ValueId id, const Shape& shape) const {
-    if (!graph_.is_constant(id)) return {};
-    const Tensor<double> constant = graph_.value(id).constant.to_double();
-    const BroadcastIndex index(constant.shape, shape);
+    const std::optional<Tensor<double>> tensor = constant(id);
+    if (!tensor) return {};
+    const BroadcastIndex index(tensor->shape, shape);
     std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = constant.values[index(i)];
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = tensor->values[index(i)];
     return values;
+  }
+
+  /// Computes what no input reaches, as a run of arithmetic() does: elements moved, or one rounding each.
+  bool fold(const Node& node) {
+    std::vector<Tensor<double>> operands;
+    for (const ValueId id : node.inputs) {
+      std::optional<Tensor<double>> operand = constant(id);
+      if (!operand) return false;
+      operands.push_back(std::move(*operand));
+    }
+    if (operands.empty()) return false;
+    Tensor<double> result(network_.shape(node.output));
+    if (!std::visit([&](const auto& op) { return fold(op, operands, result); }, node.op)) return false;
+    if (!std::all_of(result.values.begin(), result.values.end(), [](double x) { return std::isfinite(x); }))
+      return false;
+    folded_.emplace(node.output, std::move(result));
+    return true;
+  }
+
+  using Operands = std::vector<Tensor<double>>;
+  template <class F>
+  static bool fold_elements(const Operands& operands, Tensor<double>& result, const F& f) {
+    const BroadcastIndex first(operands.front().shape, result.shape), last(operands.back().shape, result.shape);
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result.values[i] = f(operands.front().values[first(i)], operands.back().values[last(i)]);
+    return true;
+  }
+  static bool fold(const op::Add&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double b) { return a + b; });
+  }
+  static bool fold(const op::Sub&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double b) { return a - b; });
+  }
+  static bool fold(const op::Mul&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double b) { return a * b; });
+  }
+  static bool fold(const op::Div&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double b) { return a / b; });
+  }
+  static bool fold(const op::Neg&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double) { return -a; });
+  }
+  static bool fold(const op::Reciprocal&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double) { return 1.0 / a; });
+  }
+  static bool fold(const op::Sqrt&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double) { return std::sqrt(a); });
+  }
+  /// One end of the interval between neighbouring doubles.
+  static bool fold(const op::Atan&, const Operands& operands, Tensor<double>& result) {
+    return fold_elements(operands, result, [](double a, double) { return driftbound::atan(Interval(a)).lower(); });
+  }
+  template <class Op>
+  requires Selection<Op>
+  static bool fold(const Op& op, const Operands& operands, Tensor<double>& result) {
+    std::vector<Shape> shapes;
+    for (const Tensor<double>& operand : operands) shapes.push_back(operand.shape);
+    const std::vector<ElementSource> sources = plan_selection(op, shapes, result.shape);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (sources[i].is_fill()) return false;
+      result.values[i] = operands[sources[i].input].values[sources[i].index];
+    }
+    return sources.size() == result.size();
+  }
+  template <class Op>
+  static bool fold(const Op&, const Operands&, Tensor<double>&) {
+    return false;
+  }
+
+  template <class Step>
+  PackedStep::Place write(std::unique_ptr<Step> step, std::vector<PackedStep::Place> reads) {
+    const PackedStep::Place result = new_buffer(step->features);
+    step->reads = std::move(reads);
+    step->writes = result;
+    steps_.push_back(std::move(step));
+    return result;
   }
 
   template <class Step>
   bool append(const Node& node, std::unique_ptr<Step> step, const std::vector<ValueId>& operands) {
+    std::vector<PackedStep::Place> reads = std::move(step->reads);
     for (const ValueId id : operands) {
       if (!places_[id]) return false;
-      step->reads.push_back(*places_[id]);
+      reads.push_back(*places_[id]);
     }
-    step->writes = new_buffer(step->features);
-    places_[node.output] = step->writes;
-    steps_.push_back(std::move(step));
+    places_[node.output] = write(std::move(step), std::move(reads));
     return true;
   }
 
   template <class Product>
   bool add_product(const Node& node, const Product& product, const std::vector<double>& bias) {
     const ValueId x = node.inputs[0], w = node.inputs[1];
-    if (!graph_.is_constant(w)) return false;
+    const std::optional<Tensor<double>> weights = constant(w);
+    if (!weights) return false;
     const ProductPlan plan = plan_product(product, network_.shape(x), network_.shape(w));
     const bool is_row = plan.batches == 1 && plan.m == 1 && plan.k > 0 && (plan.k == 1 || plan.a_col == 1);
     if (!is_row) return false;
     const auto inputs = static_cast<std::size_t>(plan.k), outputs = static_cast<std::size_t>(plan.n);
     auto step = std::make_unique<DenseStep>(kernels_, inputs, outputs);
-    const Tensor<double> weights = graph_.value(w).constant.to_double();
     for (std::size_t k = 0; k < inputs; ++k)
       for (std::size_t j = 0; j < outputs; ++j)
         step->set_weight(k, j,
-                         weights.values[plan.b_index(0, static_cast<std::int64_t>(k), static_cast<std::int64_t>(j))]);
+                         weights->values[plan.b_index(0, static_cast<std::int64_t>(k), static_cast<std::int64_t>(j))]);
     for (std::size_t j = 0; j < bias.size(); ++j) step->set_bias(j, bias[j]);
     dense_of_ = {step.get(), node.output};
     return append(node, std::move(step), {x});
   }
 
+  /// alpha (A B) + beta C: the complete sum is scaled, beta C is one rounded product, and added last.
   bool add(const Node& node, const op::Gemm& gemm) {
-    if (gemm.alpha != 1.0 || gemm.beta != 1.0) return false;
-    std::vector<double> bias;
-    if (node.inputs.size() > 2) {
-      bias = constants(node.inputs[2], network_.shape(node.output));
-      if (bias.empty()) return false;
+    std::vector<double> addend;
+    if (node.inputs.size() > 2 && gemm.beta != 0.0) {
+      addend = constants(node.inputs[2], network_.shape(node.output));
+      if (addend.empty()) return false;
+      for (double& value : addend) value *= gemm.beta;
     }
-    return add_product(node, gemm, bias);
+    if (gemm.alpha == 1.0) return add_product(node, gemm, addend);
+    if (!add_product(node, gemm, {})) return false;
+    dense_of_.step = nullptr;
+    const std::vector<double> factors(size_of(node.output), gemm.alpha);
+    places_[node.output] = write(std::make_unique<ConstantStep>(kernels_.scale, factors), {*places_[node.output]});
+    if (!addend.empty())
+      places_[node.output] = write(std::make_unique<ConstantStep>(kernels_.shift, addend), {*places_[node.output]});
+    return true;
   }
   bool add(const Node& node, const op::MatMul& matmul) { return add_product(node, matmul, {}); }
 
@@ -276,6 +386,7 @@ private:
   bool add(const Node& node, const op::Sin&) { return add_function(node, kernels_.sin); }
   bool add(const Node& node, const op::Cos&) { return add_function(node, kernels_.cos); }
   bool add(const Node& node, const op::Exp&) { return add_function(node, kernels_.exp); }
+  bool add(const Node& node, const op::Erf&) { return add_function(node, &erf); }
 
   bool add(const Node& node, const op::Elu& elu) {
     return append(node, std::make_unique<BentStep>(kernels_, kernels_.expm1, elu.alpha, size_of(node.output)),
@@ -286,11 +397,33 @@ private:
                   {node.inputs[0]});
   }
 
+  bool add(const Node& node, const op::Abs&) {
+    return append(node, std::make_unique<BentStep>(kernels_, nullptr, -1.0, size_of(node.output)), {node.inputs[0]});
+  }
+  bool add_constants(const Node& node, PairKernel f, const std::vector<double>& values) {
+    return append(node, std::make_unique<ConstantStep>(f, values), {node.inputs[0]});
+  }
+  bool add(const Node& node, const op::Neg&) {
+    return add_constants(node, kernels_.scale, std::vector<double>(size_of(node.output), -1.0));
+  }
+  bool add(const Node& node, const op::Clip& clip) {
+    if (!places_[node.inputs[0]]) return false;
+    PackedStep::Place at = *places_[node.inputs[0]];
+    const auto limit = [&](PairKernel f, double by) {
+      const std::vector<double> limits(size_of(node.output), by);
+      if (std::isfinite(by)) at = write(std::make_unique<ConstantStep>(f, limits), {at});
+    };
+    limit(kernels_.at_least, clip.least);
+    limit(kernels_.at_most, clip.most);
+    places_[node.output] = at;
+    return true;
+  }
+
   /// Two values of the same shape, or a value and a constant.
   bool add_pair(const Node& node, PairKernel of_values, PairKernel of_constant, double sign_of_constant,
                 bool commutes) {
     ValueId a = node.inputs[0], b = node.inputs[1];
-    if (commutes && graph_.is_constant(a)) std::swap(a, b);
+    if (commutes && !places_[a]) std::swap(a, b);
     const std::size_t size = size_of(node.output);
     if (!places_[a] || size_of(a) != size) return false;
     if (places_[b]) return size_of(b) == size && append(node, std::make_unique<PairStep>(of_values, size), {a, b});
@@ -300,8 +433,21 @@ private:
     return append(node, std::make_unique<ConstantStep>(of_constant, values), {a});
   }
   bool add(const Node& node, const op::Add&) { return add_pair(node, kernels_.add, kernels_.shift, 1.0, true); }
-  bool add(const Node& node, const op::Sub&) { return add_pair(node, kernels_.subtract, kernels_.shift, -1.0, false); }
   bool add(const Node& node, const op::Mul&) { return add_pair(node, kernels_.multiply, kernels_.scale, 1.0, true); }
+  bool add(const Node& node, const op::Max&) { return add_pair(node, kernels_.maximum, kernels_.at_least, 1.0, true); }
+  bool add(const Node& node, const op::Min&) { return add_pair(node, kernels_.minimum, kernels_.at_most, 1.0, true); }
+  bool add(const Node& node, const op::Div&) { return add_pair(node, kernels_.divide, kernels_.divide_by, 1.0, false); }
+  /// c - x is c + (-x).
+  bool add(const Node& node, const op::Sub&) {
+    const ValueId a = node.inputs[0], x = node.inputs[1];
+    if (places_[a]) return add_pair(node, kernels_.subtract, kernels_.shift, -1.0, false);
+    const std::vector<double> values = constants(a, network_.shape(node.output));
+    if (values.empty() || !places_[x] || size_of(x) != values.size()) return false;
+    const std::vector<double> signs(values.size(), -1.0);
+    const PackedStep::Place opposite = write(std::make_unique<ConstantStep>(kernels_.scale, signs), {*places_[x]});
+    places_[node.output] = write(std::make_unique<ConstantStep>(kernels_.shift, values), {opposite});
+    return true;
+  }
 
   /// Features of one operand that stay side by side need no step.
   template <class Op>
@@ -383,6 +529,7 @@ private:
   const Graph& graph_;
   const BlockKernels& kernels_;
   std::vector<std::optional<PackedStep::Place>> places_;  ///< by value; empty: constants
+  std::map<ValueId, Tensor<double>> folded_;              ///< what no input reaches and is computed
   std::vector<int> uses_;                                 ///< by value
   std::vector<std::size_t> buffers_;                      ///< their features
   std::vector<std::unique_ptr<PackedStep>> steps_;
@@ -417,6 +564,9 @@ ArithmeticModel PackedNetwork::arithmetic() {
   add("softplus", 9.0, 0.0);
   add("sin", 0.0, 2.5);
   add("cos", 0.0, 2.5);
+  add("erf", 1.0, 0.0);
+  add("sqrt", 1.0, 0.0);
+  add("atan", 2.0, 0.0);
   return arithmetic;
 }
 

@@ -30,7 +30,7 @@ private:
 
 class PackedStep;
 
-/// A network of dense layers, sums, products with constants and functions in float64, block_rows points at a time:
+/// A network of dense layers, arithmetic by elements, largest and smallest values and functions in float64, block_rows points at a time:
 /// values stay near the processor from layer to layer. Thread-safe when const.
 /// Guarantee: every value is that of a run of arithmetic() at the point as given, or NaN
 class PackedNetwork {

@@ -197,12 +197,46 @@ TEST_CASE("every step is within the bound over the box, by every build, and appr
     const auto first = graph.add_node("first", op::Slice{{0}, {5}, {1}, {1}}, {x});
     return graph.add_node("turned", op::Concat{1}, {last, first});
   });
+  add(0.0259, 7, function(op::Erf{}));
+  add(0.0201, 7, function(op::Gelu{}));
+  add(0.0125, 7, function(op::Gelu{true}));
+  add(0.05, 9, function(op::Abs{}));
+  add(0.05, 9, function(op::Neg{}));
+  add(0.0276, 9, function(op::Clip{-0.25, 0.5}));
+  add(0.05, 9, function(op::Clip{-0.25}));
+  add(0.0138, 5, function(op::Mish{}));
+  add(0.05, 5, function(op::HardSwish{}));
+  add(0.0375, 11, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto raised = graph.add_node("raised", op::Max{}, {constant("c", {11}, 0.3), x});
+    const auto lowered = graph.add_node("lowered", op::Min{}, {raised, constant("d", {1}, 1.0)});
+    const auto larger = graph.add_node("larger", op::Max{}, {lowered, x});
+    return graph.add_node("smaller", op::Min{}, {larger, raised});
+  });
+  add(0.05, 6, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto below = graph.add_node("below", op::Sub{}, {constant("c", {6}, 1.0), x});
+    const auto shrunk = graph.add_node("shrunk", op::Div{}, {below, constant("d", {1}, 1.0)});
+    const auto divisor = graph.add_node("divisor", op::Clip{3.0, 4.0}, {shrunk});
+    return graph.add_node("share", op::Div{}, {x, divisor});
+  });
+  for (const auto& [alpha, recorded] : {std::pair(0.3, 0.0274), {-2.0, 0.0129}})
+    add(recorded, 10, [alpha = alpha](Graph& graph, ValueId x, const auto& constant) {
+      return graph.add_node("scaled", op::Gemm{alpha, 0.7, false, true},
+                            {x, constant("m", {10, 10}, 0.5), constant("c", {10}, 1.0)});
+    });
+  add(0.0082, 10, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto turned = graph.add_node("turned", op::Transpose{{1, 0}}, {constant("m", {10, 10}, 0.5)});
+    const auto halved = graph.add_node("halved", op::Mul{}, {turned, constant("c", {1}, 1.0)});
+    const auto unscaled =
+        graph.add_node("unscaled", op::Gemm{1.0, -0.3, false, false}, {x, halved, constant("d", {10}, 1.0)});
+    return graph.add_node("rectified", op::Relu{}, {unscaled});
+  });
   for (const BlockKernels* kernels : implicit::usable_block_kernels())
     for (std::size_t i = 0; i < cases.size(); ++i) {
       CAPTURE(name_of_kernels(kernels));
       CAPTURE(i);
       check_points_alone(*PackedNetwork::of(cases[i].second, *kernels), sign_points::uniform(60, 3, i));
-      CHECK_APPROACH("T-111", approach(cases[i].second, sign_points::uniform(60, 3, i), *kernels), cases[i].first);
+      const double largest = approach(cases[i].second, sign_points::uniform(60, 3, i), *kernels);
+      CHECK_APPROACH("T-111", largest, cases[i].first);
     }
 }
 
@@ -305,12 +339,9 @@ TEST_CASE("a result that is not finite marks its row, in every kernel that can m
 TEST_CASE("what is no network of these steps is not packed") {
   const auto packs = [](const auto& middle) { return PackedNetwork::of(small_network(4, 1, middle)) != nullptr; };
   CHECK(packs(function(op::Relu{})));
-  CHECK_FALSE(packs(function(op::Erf{})));
   CHECK_FALSE(packs(function(op::Softmax{})));
+  CHECK_FALSE(packs(function(op::Floor{})));
   CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
-    return graph.add_node("scaled", op::Gemm{2.0, 1.0, false, false}, {x, constant("c", {4, 4}, 1.0)});
-  }));
-  CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
-    return graph.add_node("from a constant", op::Sub{}, {constant("c", {4}, 1.0), x});
+    return graph.add_node("a constant over it", op::Div{}, {constant("c", {4}, 1.0), x});
   }));
 }

@@ -28,11 +28,11 @@ struct BlockKernels {
   using Dense = void (*)(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
                          std::size_t outputs, bool rectified, double* check);
   Both<Dense> dense;
-  /// y = a + b
+  /// y = a + b, a - b, a b, a / b, max(a, b), min(a, b)
   using Pair = void (*)(const double* a, const double* b, double* y, std::size_t features, double* check);
-  Both<Pair> add, subtract, multiply;
-  /// y = a + c, y = c a, one c a feature
-  Both<Pair> shift, scale;
+  Both<Pair> add, subtract, multiply, divide, maximum, minimum;
+  /// y = a + c, a c, a / c, max(a, c), min(a, c), one c a feature
+  Both<Pair> shift, scale, divide_by, at_least, at_most;
   /// y = x for x >= 0, else alpha y
   using Join = void (*)(const double* x, double alpha, double* y, std::size_t features, double* check);
   Both<Join> join;

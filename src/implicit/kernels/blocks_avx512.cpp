@@ -16,6 +16,9 @@ struct Doubles {
   friend Doubles add(Doubles x, Doubles y) { return {_mm512_add_pd(x.v, y.v)}; }
   friend Doubles subtract(Doubles x, Doubles y) { return {_mm512_sub_pd(x.v, y.v)}; }
   friend Doubles multiply(Doubles x, Doubles y) { return {_mm512_mul_pd(x.v, y.v)}; }
+  friend Doubles divide(Doubles x, Doubles y) { return {_mm512_div_pd(x.v, y.v)}; }
+  friend Doubles maximum(Doubles x, Doubles y) { return {_mm512_maskz_max_pd(0xff, x.v, y.v)}; }
+  friend Doubles minimum(Doubles x, Doubles y) { return {_mm512_maskz_min_pd(0xff, x.v, y.v)}; }
   friend Doubles multiply_add(Doubles x, Doubles y, Doubles z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
   /// max(x, 0); the second operand where one is NaN, so that NaN stays
   friend Doubles rectified_of(Doubles x) { return {_mm512_maskz_max_pd(0xff, _mm512_setzero_pd(), x.v)}; }

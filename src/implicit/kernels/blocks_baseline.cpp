@@ -28,6 +28,15 @@ struct Doubles {
   friend Doubles multiply(const Doubles& x, const Doubles& y) {
     return zip(x, y, [](double a, double b) { return a * b; });
   }
+  friend Doubles divide(const Doubles& x, const Doubles& y) {
+    return zip(x, y, [](double a, double b) { return a / b; });
+  }
+  friend Doubles maximum(const Doubles& x, const Doubles& y) {
+    return zip(x, y, [](double a, double b) { return a > b ? a : b; });
+  }
+  friend Doubles minimum(const Doubles& x, const Doubles& y) {
+    return zip(x, y, [](double a, double b) { return a < b ? a : b; });
+  }
   /// Two roundings.
   friend Doubles multiply_add(const Doubles& x, const Doubles& y, const Doubles& z) { return add(multiply(x, y), z); }
   friend Doubles rectified_of(const Doubles& x) {

@@ -164,11 +164,12 @@ inline void each(double* y, std::size_t features, double* check, const F& f) {
   }
 }
 
-/// `count` elements, zeros after them.
+/// `count` elements and others after them.
 template <class V>
-V loaded(const double* p, std::size_t count) {
+V loaded(const double* p, std::size_t count, double others = 0.0) {
   if (count == V::lanes) return V::load(p);
-  double padded[V::lanes] = {};
+  double padded[V::lanes];
+  for (double& x : padded) x = others;
   for (std::size_t i = 0; i < count; ++i) padded[i] = p[i];
   return V::load(padded);
 }
@@ -218,6 +219,25 @@ struct Product {
   }
 };
 
+struct Quotient {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return divide(a, b);
+  }
+};
+struct Maximum {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return maximum(a, b);
+  }
+};
+struct Minimum {
+  template <class V>
+  static V of(const V& a, const V& b) {
+    return minimum(a, b);
+  }
+};
+
 template <class V, class Operation>
 void pair_of_blocks(const double* a, const double* b, double* y, std::size_t features, double* check) {
   each<V>(y, features, check,
@@ -232,7 +252,7 @@ void block_and_constants(const double* a, const double* b, double* y, std::size_
 template <class V, class Operation>
 void pair_of_points(const double* a, const double* b, double* y, std::size_t features, double* check) {
   each_of_point<V>(y, features, check, [&](std::size_t i, std::size_t count) {
-    return Operation::of(loaded<V>(a + i, count), loaded<V>(b + i, count));
+    return Operation::of(loaded<V>(a + i, count), loaded<V>(b + i, count, 1.0));  // 0 / 0 would be no number
   });
 }
 template <class V>
@@ -256,17 +276,30 @@ void negative_part(const double* x, double* y, std::size_t n) {
   in_turn<V>(y, n, [&](std::size_t i, std::size_t count) { return negative_of(loaded<V>(x + i, count)); });
 }
 
+template <class V, class Operation>
+constexpr BlockKernels::Both<BlockKernels::Pair> of_values{&pair_of_blocks<V, Operation>,
+                                                           &pair_of_points<V, Operation>};
+template <class V, class Operation>
+constexpr BlockKernels::Both<BlockKernels::Pair> of_constants{&block_and_constants<V, Operation>,
+                                                              &pair_of_points<V, Operation>};
+
 /// Set: as bounds::Lanes.
 template <class V, class Set>
 constexpr BlockKernels block_kernels(const char* name) {
   using bounds::function;
   return {name,
           {&dense<V>, &dense_of_point<V>},
-          {&pair_of_blocks<V, Sum>, &pair_of_points<V, Sum>},
-          {&pair_of_blocks<V, Difference>, &pair_of_points<V, Difference>},
-          {&pair_of_blocks<V, Product>, &pair_of_points<V, Product>},
-          {&block_and_constants<V, Sum>, &pair_of_points<V, Sum>},
-          {&block_and_constants<V, Product>, &pair_of_points<V, Product>},
+          of_values<V, Sum>,
+          of_values<V, Difference>,
+          of_values<V, Product>,
+          of_values<V, Quotient>,
+          of_values<V, Maximum>,
+          of_values<V, Minimum>,
+          of_constants<V, Sum>,
+          of_constants<V, Product>,
+          of_constants<V, Quotient>,
+          of_constants<V, Maximum>,
+          of_constants<V, Minimum>,
           {&join_blocks<V>, &join_of_point<V>},
           &rectify<V>,
           &negative_part<V>,
