@@ -9,6 +9,7 @@
 #include "driftbound/model/row_reader.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
+#include "driftbound/trace/trace.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -31,7 +32,7 @@ public:
   }
 
   std::string description() const override { return file_.string(); }
-  std::string sha256() const override { return hash_of_file(file_); }
+  std::string sha256() const override { return sha256_of_file(file_); }
 
   void read(std::int64_t first, std::int64_t count, std::span<double> out) const override {
     read_rows(first, count, out);

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
-#include "driftbound/num/errors.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound::analysis {
@@ -24,16 +21,6 @@ std::string describe(const Box& box) {
 
 std::string hash_of(const std::string& text) {
   return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
-}
-
-std::string hash_of_file(const std::filesystem::path& file) {
-  constexpr std::size_t part_size = std::size_t{1} << 24;
-  std::ifstream in(file, std::ios::binary);
-  std::string part(part_size, '\0'), hashes;
-  while (in.read(part.data(), static_cast<std::streamsize>(part_size)) || in.gcount() > 0)
-    hashes += sha256_of(std::as_bytes(std::span(part.data(), static_cast<std::size_t>(in.gcount()))));
-  if (!in.eof()) throw FileError(fmt::format("cannot read {}", file.string()));
-  return hash_of(hashes);
 }
 
 }  // namespace driftbound::analysis

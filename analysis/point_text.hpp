@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,8 +14,5 @@ std::string describe(std::span<const double> numbers);
 std::string describe(const Box& box);
 /// SHA-256 of a text.
 std::string hash_of(const std::string& text);
-/// SHA-256 over those of 16 MiB of a file each: memory of one part.
-/// Throws:    FileError
-std::string hash_of_file(const std::filesystem::path& file);
 
 }  // namespace driftbound::analysis

@@ -15,15 +15,26 @@ Progress::~Progress() {
 }
 
 void Progress::update(std::int64_t done, std::int64_t all) {
-  if (!enabled_ || done <= first_) return;
-  const Clock::time_point now = Clock::now();
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  if (elapsed < 1.0 || now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
-  shown_ = true;
+  if (done <= first_ || !is_due()) return;
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
   const double left = elapsed * static_cast<double>(all - done) / static_cast<double>(done - first_);
   fmt::print(stderr, "\r\033[K{}: {} of {} {}, about {:.0f} s left", what_, done, all, of_, left);
   std::fflush(stderr);
+}
+
+void Progress::update(std::int64_t done) {
+  if (!is_due()) return;
+  fmt::print(stderr, "\r\033[K{}: {} {}", what_, done, of_);
+  std::fflush(stderr);
+}
+
+bool Progress::is_due() {
+  const Clock::time_point now = Clock::now();
+  const bool is_early = now - start_ < std::chrono::seconds(1) || now - last_ < std::chrono::milliseconds(100);
+  if (!enabled_ || is_early) return false;
+  last_ = now;
+  shown_ = true;
+  return true;
 }
 
 void Progress::clear() {

@@ -17,10 +17,13 @@ public:
   Progress& operator=(const Progress&) = delete;
 
   void update(std::int64_t done, std::int64_t all);
+  /// Where nobody knows how much there is to do.
+  void update(std::int64_t done);
   void clear();
 
 private:
   using Clock = std::chrono::steady_clock;
+  bool is_due();
   std::string what_, of_;
   std::int64_t first_;
   bool enabled_;

@@ -52,7 +52,7 @@ std::string unresolved_text(const SegmentZeros& zeros) {
 }  // namespace
 
 std::vector<double> computed_values(const Graph& graph, const Target& target, double iso, const Evaluator& evaluator,
-                                    const PointSource& points, int threads) {
+                                    const PointSource& points, int threads, const GoOn& go_on) {
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t coordinates = coordinates_of(graph);
   RunOptions options;
@@ -63,6 +63,7 @@ std::vector<double> computed_values(const Graph& graph, const Target& target, do
     const std::int64_t count = std::min(PointSource::granule, points.size() - first);
     std::vector<double> block(static_cast<std::size_t>(count * coordinates));
     points.read(first, count, block);
+    options.progress = [&](std::int64_t done, std::int64_t) { return !go_on || go_on(first + done); };
     const Trace trace = evaluator.run(graph, inputs_of(graph, layout, std::move(block), count), options);
     std::vector<double> part(static_cast<std::size_t>(count), 0.0);
     accumulate(part, output_of(graph, trace, target.positive.output), target.positive.element, 1.0);
@@ -74,12 +75,14 @@ std::vector<double> computed_values(const Graph& graph, const Target& target, do
 }
 
 SegmentReport report_segment(const SignField& field, const std::vector<double>& a, const std::vector<double>& b,
-                             const std::vector<double>& values, double within) {
+                             const std::vector<double>& values, double within, const GoOn& go_on) {
   SegmentReport report;
   report.a = a;
   report.b = b;
   report.within = within;
-  report.zeros = zeros_on_segment(field, a, b);
+  SegmentOptions options;
+  options.progress = go_on;
+  report.zeros = zeros_on_segment(field, a, b, options);
   std::vector<double> t(values.size());
   for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<double>(i) / static_cast<double>(t.size() - 1);
   report.sampled = compare_with_sampled(report.zeros, t, values, within);

@@ -22,15 +22,18 @@ struct SegmentReport {
   double within = 0.0;     ///< how far apart, in t, a sampled and a certified zero may be
 };
 
+/// Called with points computed, or with pieces of the segment looked at; returning false ends the work: Interrupted.
+using GoOn = std::function<bool(std::int64_t)>;
+
 /// The scalar minus iso as an evaluator computes it at all points, which it rounds to the type of the model's input.
-/// Throws:    what the evaluator throws
+/// Throws:    what the evaluator throws; Interrupted
 std::vector<double> computed_values(const Graph& graph, const Target& target, double iso, const Evaluator& evaluator,
-                                    const PointSource& points, int threads);
+                                    const PointSource& points, int threads, const GoOn& go_on = {});
 
 /// Zeros from a to b, and those that `values`, computed at points evenly spaced in t, show.
 /// Throws:    as zeros_on_segment and compare_with_sampled
 SegmentReport report_segment(const SignField& field, const std::vector<double>& a, const std::vector<double>& b,
-                             const std::vector<double>& values, double within);
+                             const std::vector<double>& values, double within, const GoOn& go_on = {});
 
 /// Two sentences: the zeros there are, and those that the run shows.
 std::string to_text(const SegmentReport& report);

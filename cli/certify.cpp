@@ -152,10 +152,19 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
 /// Its zeros, and what a run in the arithmetic asked for shows of them.
 analysis::SegmentReport report_segment(const CertifySettings& settings, const Graph& graph, const Task& task) {
   const Evaluator evaluator = settings.run.evaluator_for(graph);
-  const std::vector<double> values = analysis::computed_values(graph, task.scalar, settings.iso, evaluator,
-                                                               *task.points, thread_count(settings.threads));
-  analysis::SegmentReport report =
-      analysis::report_segment(task.field, task.segment->a, task.segment->b, values, settings.within);
+  const auto shown_by = [](analysis::Progress& progress) {
+    return [&progress](std::int64_t done) {
+      progress.update(done);
+      return !interrupted();
+    };
+  };
+  analysis::Progress evaluating("evaluating", !settings.quiet, "points"),
+      searching("looking for zeros", !settings.quiet, "pieces of the segment");
+  const std::vector<double> values = analysis::computed_values(
+      graph, task.scalar, settings.iso, evaluator, *task.points, thread_count(settings.threads), shown_by(evaluating));
+  evaluating.clear();
+  analysis::SegmentReport report = analysis::report_segment(task.field, task.segment->a, task.segment->b, values,
+                                                            settings.within, shown_by(searching));
   const ArithmeticModel arithmetic = evaluator.arithmetic();
   report.arithmetic = fmt::format("{} in order {}", arithmetic.name, to_string(arithmetic.order));
   return report;
@@ -192,7 +201,7 @@ std::map<std::string, std::string> identity_of(const CertifySettings& settings, 
           {"--iso", fmt::format("{}", settings.iso)},
           {"--max-precision", std::to_string(settings.max_precision)},
           {"--policy", settings.policy},
-          {"--values", settings.values.empty() ? "" : analysis::hash_of_file(settings.values)},
+          {"--values", settings.values.empty() ? "" : sha256_of_file(settings.values)},
           {"arithmetic", settings.values.empty() ? "" : to_json(arithmetic_of_values(settings, task.field.graph()))}};
 }
 
@@ -232,6 +241,14 @@ void write_report(const CertifySettings& settings, const analysis::CertifyReport
     fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
 }
 
+/// Signs are whole before zeros are looked for.
+int say_that_zeros_are_missing(const CertifySettings& settings) {
+  const std::string signs = settings.signs.empty() ? "" : fmt::format("{} holds all signs; ", settings.signs);
+  fmt::print(stderr, "driftbound: interrupted among the zeros of the segment: {}the same command makes the report\n",
+             signs);
+  return exit_interrupted;
+}
+
 int certify(const CertifySettings& settings) {
   check(settings);
   const Graph graph = load_for_run(settings.model);
@@ -260,7 +277,11 @@ int certify(const CertifySettings& settings) {
     };
     report.certification = analysis::certify(task.field, *task.points, options);
   }
-  if (task.segment && !report.certification.interrupted()) report.segment = report_segment(settings, graph, task);
+  try {
+    if (task.segment && !report.certification.interrupted()) report.segment = report_segment(settings, graph, task);
+  } catch (const Interrupted&) {
+    return say_that_zeros_are_missing(settings);
+  }
   report.command = settings.command;
   report.date = now_utc();
   report.version = DRIFTBOUND_VERSION;

@@ -32,6 +32,7 @@ struct Isolation {
 };
 
 /// Cuts [0, 1] until the course of g is known everywhere, or cutting does not help any more.
+/// Throws:    Interrupted
 /// Source:    docs/theory.md T-122
 Isolation isolate(const PieceEvaluator& evaluator, const PointValues& points, const SegmentOptions& options);
 

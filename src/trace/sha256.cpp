@@ -2,9 +2,14 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <span>
+#include <string_view>
+#include <vector>
 
+#include "driftbound/num/errors.hpp"
 #include "driftbound/trace/trace.hpp"
-#include "model/mapped_file.hpp"
+#include "model/text.hpp"
 
 namespace driftbound {
 namespace {
@@ -71,32 +76,52 @@ std::string hex(const Digest& digest) {
   return text;
 }
 
-}  // namespace
-
-std::string sha256_of(std::span<const std::byte> bytes) {
-  Digest digest = initial_digest;
-  const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
+/// Takes whole blocks; returns what is left behind them.
+std::span<const std::byte> compress_blocks(Digest& digest, std::span<const std::byte> bytes) {
   Block block{};
   for (; bytes.size() >= block.size(); bytes = bytes.subspan(block.size())) {
     std::memcpy(block.data(), bytes.data(), block.size());
     compress(digest, block.data());
   }
+  return bytes;
+}
 
-  // Padding: a one bit, zeros, and the length in bits as 64 big-endian bits.
-  block = {};
-  if (!bytes.empty()) std::memcpy(block.data(), bytes.data(), bytes.size());
-  block[bytes.size()] = 0x80;
-  if (bytes.size() >= 56) {
+/// Padding behind the last bytes, fewer than a block: a one bit, zeros, and the length in bits as 64 big-endian bits.
+std::string finish(Digest digest, std::span<const std::byte> rest, std::uint64_t bytes) {
+  Block block{};
+  if (!rest.empty()) std::memcpy(block.data(), rest.data(), rest.size());
+  block[rest.size()] = 0x80;
+  if (rest.size() >= 56) {
     compress(digest, block.data());
     block = {};
   }
-  for (std::size_t i = 0; i < 8; ++i) block[63 - i] = static_cast<std::uint8_t>(bits >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i) block[63 - i] = static_cast<std::uint8_t>(8 * bytes >> (8 * i));
   compress(digest, block.data());
   return hex(digest);
 }
 
+}  // namespace
+
+std::string sha256_of(std::span<const std::byte> bytes) {
+  Digest digest = initial_digest;
+  const std::span<const std::byte> rest = compress_blocks(digest, bytes);
+  return finish(digest, rest, bytes.size());
+}
+
 std::string sha256_of_file(const std::filesystem::path& file) {
-  return sha256_of(MappedFile::open(file)->bytes());
+  std::vector<char> part(std::size_t{1} << 20);  // whole blocks
+  std::ifstream in(file, std::ios::binary);
+  Digest digest = initial_digest;
+  std::span<const std::byte> rest;
+  std::uint64_t bytes = 0;
+  while (in) {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    const auto count = static_cast<std::size_t>(in.gcount());
+    rest = compress_blocks(digest, std::as_bytes(std::span(part.data(), count)));
+    bytes += count;
+  }
+  if (!in.eof()) throw FileError("cannot read " + printable(file.string()));
+  return finish(digest, rest, bytes);
 }
 
 }  // namespace driftbound

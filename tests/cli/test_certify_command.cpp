@@ -276,6 +276,22 @@ TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
 
+TEST_CASE("a run stopped after its signs keeps these, and says what is missing") {
+  const TemporaryFolder folder;
+  const std::string signs = folder.file("signs.npy"), json = folder.file("report.json");
+  const std::string command =
+      "certify " + sphere + " --segment 0:1:1000000 --resume --threads 1 --signs " + signs + " --json " + json;
+  ProgramResult stopped;
+  for (double seconds = 0.1; !std::filesystem::exists(signs); seconds *= 1.5) {
+    std::filesystem::remove(json);
+    stopped = run_program(command, "timeout --preserve-status -s INT " + std::to_string(seconds) + " ");
+    REQUIRE(stopped.status == 130);
+  }
+  CHECK(stopped.err.find("signs.npy holds all signs; the same command makes the report") != std::string::npos);
+  CHECK(signs_in(signs).size() == 1000000);
+  CHECK_FALSE(std::filesystem::exists(json));
+}
+
 TEST_CASE("--quiet prints the verdict alone, and a pipe gets neither progress nor escapes") {
   const ProgramResult quiet = run_program("certify " + sphere + " --grid 9x9x9 --quiet");
   CHECK(quiet.status == 0);

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -390,6 +391,23 @@ TEST_CASE("threads, pieces of any number, shapes, several inputs and iso values"
   REQUIRE(one.zeros.size() == two.zeros.size());
   for (std::size_t i = 0; i < one.zeros.size(); ++i) CHECK(one.zeros[i].t == two.zeros[i].t);
   CHECK(one.pieces == two.pieces);
+
+  std::vector<std::int64_t> seen;
+  const auto until = [&](std::size_t calls) {
+    seen.clear();
+    return SegmentOptions{.progress = [&seen, calls](std::int64_t pieces) {
+      seen.push_back(pieces);
+      return seen.size() < calls;
+    }};
+  };
+  const SegmentZeros watched = zeros_on_segment(graph, target, a, b, until(100000));
+  CHECK(watched.zeros.size() == one.zeros.size());
+  CHECK(watched.pieces == one.pieces);
+  CHECK(std::is_sorted(seen.begin(), seen.end()));
+  REQUIRE(seen.size() > 3);
+  CHECK(seen.back() <= one.pieces);
+  CHECK_THROWS_AS(zeros_on_segment(graph, target, a, b, until(3)), Interrupted);
+  CHECK(seen.size() == 3);
 
   const SegmentZeros few = zeros_on_segment(graph, target, a, b, {.most_pieces = 40});
   CHECK(few.pieces <= 80);

@@ -38,6 +38,11 @@ TEST_CASE("SHA-256 of a file is that of its bytes, and a missing file is a FileE
   const test::TemporaryFolder folder;
   CHECK(sha256_of_file(folder.write("abc", "abc")) == sha256_of_text("abc"));
   CHECK(sha256_of_file(folder.write("empty", "")) == sha256_of_text(""));
+  for (const std::size_t size : {(std::size_t{1} << 20) - 1, std::size_t{1} << 20, (std::size_t{2} << 20) + 57}) {
+    std::string text(size, 'x');
+    for (std::size_t i = 0; i < size; i += 1000) text[i] = static_cast<char>('a' + i / 1000 % 26);
+    CHECK(sha256_of_file(folder.write("large", text)) == sha256_of_text(text));
+  }
   CHECK_THROWS_AS(sha256_of_file(folder / "missing"), FileError);
   CHECK_THROWS_AS(sha256_of_file(folder.path()), FileError);
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "driftbound/bounds/target.hpp"
+#include "driftbound/evaluate/evaluator.hpp"  // Interrupted
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/interval.hpp"
@@ -40,6 +42,8 @@ struct SegmentOptions {
   std::int64_t most_pieces = 1 << 16;  ///< enclosures; what is not resolved by then is reported as that
   int max_bits = 4096;                 ///< of signs at single points
   int threads = 1;
+  /// Called between pieces of the work, from the calling thread, with the enclosures so far; returning false ends it.
+  std::function<bool(std::int64_t)> progress = {};
 };
 
 /// Every zero of g on [0, 1] lies in one of `zeros`, `stretches` and `unresolved`, which are ascending. An interval of
@@ -64,7 +68,7 @@ struct SegmentZeros {
 ///            g that is 0 by cancellation, and jumps through 0
 /// Throws:    InvalidArgument for ends with another number of elements than a sample, not finite, or equal; for a
 ///            target that the graph does not have; for options out of range. Unsupported for inputs that hold no floats
-///            and for open shapes; UnsoundEnvironment
+///            and for open shapes; UnsoundEnvironment; Interrupted where `progress` asks for it
 /// Source:    docs/theory.md T-120 to T-123
 SegmentZeros zeros_on_segment(const Graph& graph, const Target& target, std::span<const double> a,
                               std::span<const double> b, const SegmentOptions& options = {});

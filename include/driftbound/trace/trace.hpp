@@ -65,7 +65,7 @@ Trace read_trace(const Graph& graph, const std::string& model_sha256, const std:
 /// Throws:    FileError
 void write_trace(const Trace& trace, const std::filesystem::path& file);
 
-/// SHA-256 of a file, lower-case hex.
+/// SHA-256 of a file of any size, lower-case hex.
 /// Throws:    FileError
 std::string sha256_of_file(const std::filesystem::path& file);
 std::string sha256_of(std::span<const std::byte> bytes);
