@@ -88,6 +88,12 @@ bool is_single(double largest) {
   return largest == 0.0 || (largest >= least_single && largest <= most_single);
 }
 
+std::vector<double> row_of(const ProductPlan& plan, std::span<const double> a, std::int64_t batch, std::int64_t i) {
+  std::vector<double> row(at(plan.k));
+  for (std::int64_t k = 0; k < plan.k; ++k) row[at(k)] = a[plan.a_index(batch, i, k)];
+  return row;
+}
+
 double largest_of(std::span<const double> x) {
   double largest = 0.0;
   for (const double value : x) largest = std::abs(value) <= largest ? largest : std::abs(value);
@@ -132,16 +138,12 @@ private:
                                columns_at_once = panels_at_once * width;
 
   FollowedRow<Number> row(std::int64_t batch, std::int64_t i) const {
-    FollowedRow<Number> row{std::vector<Number>(at(plan_.k)), {}};
+    const std::vector<double> a = row_of(plan_, terms_.a, batch, i);
+    FollowedRow<Number> row{std::vector<Number>(a.begin(), a.end()), {}};
+    if constexpr (in_single) row.norm = norm_up(a);
     std::vector<char> nonzero(at(plan_.k));
-    double squares = 0.0;
-    for (std::int64_t k = 0; k < plan_.k; ++k) {
-      const std::size_t from = plan_.a_index(batch, i, k);
-      row.a[at(k)] = static_cast<Number>(terms_.a[from]);
-      squares += terms_.a[from] * terms_.a[from];
-      nonzero[at(k)] = terms_.largest_a[from] != 0.0 ? 1 : 0;
-    }
-    row.norm = std::sqrt(squares) * (1.0 + 0x1p-30);
+    for (std::int64_t k = 0; k < plan_.k; ++k)
+      nonzero[at(k)] = terms_.largest_a[plan_.a_index(batch, i, k)] != 0.0 ? 1 : 0;
     row.steps = sum_steps(order_, nonzero);
     if (leave_out_last_ && !row.steps.empty()) row.steps.pop_back();
     return row;
@@ -190,16 +192,9 @@ private:
 bool may_use_single(const ProductPlan& plan, const RunningTerms& terms) {
   if (terms.single == nullptr || !terms.single->fits || plan.k > most_single_products) return false;
   if (!(largest_of(terms.slack) <= most_single_slack)) return false;
-  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    for (std::int64_t i = 0; i < plan.m; ++i) {
-      double largest = 0.0;
-      for (std::int64_t k = 0; k < plan.k; ++k) {
-        const double size = std::abs(terms.a[plan.a_index(batch, i, k)]);
-        largest = size <= largest ? largest : size;
-      }
-      if (!is_single(largest)) return false;
-    }
-  }
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch)
+    for (std::int64_t i = 0; i < plan.m; ++i)
+      if (!is_single(largest_of(row_of(plan, terms.a, batch, i)))) return false;
   return true;
 }
 
