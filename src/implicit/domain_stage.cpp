@@ -38,7 +38,7 @@ PointSign DomainStage::at(std::span<const double> point) const {
 void DomainStage::decide(std::span<const double> points, std::span<PointSign> out) const {
   bound();
   const std::size_t dimension = network_->dimension();
-  std::unique_ptr<PackedNetwork::Workspace> workspace = network_->workspace();
+  std::unique_ptr<Workspace> workspace = network_->workspace();
   std::array<double, block_rows> values{};
   for (std::size_t first = 0; first < out.size(); first += block_rows) {
     const std::size_t count = std::min(block_rows, out.size() - first);

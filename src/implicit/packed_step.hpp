@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "implicit/kernels/blocks.hpp"
@@ -13,7 +12,7 @@ namespace driftbound::implicit {
 class PackedStep {
 public:
   virtual ~PackedStep() = default;
-  /// For block_rows rows, or one, whose elements lie side by side. False where nothing is known of the result.
+  /// For a block of rows, or one, whose elements lie side by side. False where nothing is known of the result.
   virtual bool run(double* workspace, std::size_t rows, double* check) const = 0;
 
   /// Numbers of the buffers read and written, replaced by their places before run(); offsets within them stay.
@@ -27,14 +26,26 @@ public:
   bool may_overwrite = false;  ///< element by element: the result may lie where the first operand does
 
 protected:
-  const double* operand(const double* workspace, std::size_t i, std::size_t rows) const {
-    return workspace + reads[i].at * rows;
+  /// `doubles`: of a feature
+  const double* operand(const double* workspace, std::size_t i, std::size_t doubles) const {
+    return workspace + reads[i].at * doubles;
   }
-  double* result(double* workspace, std::size_t rows) const { return workspace + writes.at * rows; }
+  double* result(double* workspace, std::size_t doubles) const { return workspace + writes.at * doubles; }
   template <class Loop>
   static Loop loop_for(const BlockKernels::Both<Loop>& both, std::size_t rows) {
     return rows == 1 ? both.point : both.block;
   }
+};
+
+/// y = W x + b, rectified if asked.
+class DenseLayer : public PackedStep {
+public:
+  virtual void set_weight(std::size_t k, std::size_t j, double value) = 0;
+  virtual void set_bias(std::size_t j, double value) = 0;
+  void rectify() { rectified_ = true; }
+
+protected:
+  bool rectified_ = false;
 };
 
 }  // namespace driftbound::implicit

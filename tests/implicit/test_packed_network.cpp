@@ -10,6 +10,7 @@
 #include "implicit/packed_network.hpp"
 #include "implicit/scalar_graph.hpp"
 #include "implicit_networks.hpp"
+#include "step_networks.hpp"
 #include "support/approach.hpp"
 #include "support/real.hpp"
 #include "support/sign_points.hpp"
@@ -20,6 +21,8 @@ using implicit::block_rows;
 using implicit::BlockKernels;
 using implicit::PackedNetwork;
 using implicit::tile_outputs;
+using step_networks::function;
+using step_networks::small_network;
 
 namespace {
 
@@ -64,34 +67,6 @@ double approach(const Graph& graph, const std::vector<double>& points, const Blo
         std::fmax(largest, bound == 0.0 && error == 0 ? 0.0 : (error / oracle::Real400(bound)).convert_to<double>());
   }
   return largest;
-}
-
-Tensor<float> random_tensor(Shape shape, double scale, std::mt19937_64& generator) {
-  std::normal_distribution<double> normal(0.0, scale);
-  Tensor<float> tensor(std::move(shape));
-  for (float& x : tensor.values) x = static_cast<float>(normal(generator));
-  return tensor;
-}
-
-/// One hidden layer of `width`, then `middle`, then a sum.
-template <class Middle>
-Graph small_network(std::int64_t width, std::uint64_t seed, const Middle& middle) {
-  std::mt19937_64 generator(seed);
-  Graph graph;
-  const auto x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {3, ""}});
-  const auto constant = [&](const char* name, Shape shape, double scale) {
-    return graph.add_constant(name, StoredTensor::from(random_tensor(std::move(shape), scale, generator)));
-  };
-  const auto w = constant("w", {3, width}, 0.8), b = constant("b", {width}, 0.3), v = constant("v", {width, 1}, 0.5);
-  const auto hidden = graph.add_node("hidden", op::Gemm{}, {x, w, b});
-  const ValueId result = middle(graph, hidden, constant);
-  graph.outputs = {graph.add_node("sum", op::MatMul{}, {result, v})};
-  return graph;
-}
-
-template <class Op>
-auto function(Op op) {
-  return [op](Graph& graph, ValueId x, const auto&) { return graph.add_node("function", op, {x}); };
 }
 
 std::string name_of_kernels(const BlockKernels* kernels) {

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+#include "implicit/packed_step.hpp"
+
+namespace driftbound::implicit {
+
+enum class PackedFunction { exp, tanh, sigmoid, softplus, sin, cos, erf };
+enum class PackedOperation { add, subtract, multiply, divide, maximum, minimum };
+
+/// Makes the steps of one arithmetic. Null: it has no such step.
+class StepMaker {
+public:
+  virtual ~StepMaker() = default;
+  /// Whether what no input reaches may be rounded to float64, once an element.
+  virtual bool rounds_constants() const = 0;
+  virtual std::unique_ptr<DenseLayer> dense(std::size_t inputs, std::size_t outputs) const = 0;
+  virtual std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const = 0;
+  virtual std::unique_ptr<PackedStep> rectified(std::size_t size) const = 0;
+  /// x for x >= 0, alpha (e^x - 1) below; without the exponential alpha x.
+  virtual std::unique_ptr<PackedStep> bent(bool exponential, double alpha, std::size_t size) const = 0;
+  virtual std::unique_ptr<PackedStep> of_values(PackedOperation operation, std::size_t size) const = 0;
+  /// One number a feature; no difference is asked for.
+  virtual std::unique_ptr<PackedStep> with_constants(PackedOperation operation,
+                                                     const std::vector<double>& constants) const = 0;
+  /// Features copied one by one.
+  virtual std::unique_ptr<PackedStep> moved(std::size_t size) const = 0;
+};
+
+/// A network written out as steps; sizes and places in features, the input at 0.
+struct PackedSteps {
+  std::size_t dimension = 0, size = 0, output = 0;
+  std::vector<std::unique_ptr<const PackedStep>> steps;
+};
+
+/// Of a graph with one input and one output element a sample. Empty where it has other ops than there are steps, or takes
+/// one sample at a time.
+std::optional<PackedSteps> packed_steps(const Graph& graph, const StepMaker& maker);
+
+}  // namespace driftbound::implicit
