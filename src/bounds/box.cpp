@@ -7,6 +7,7 @@
 #include "bounds/adjoint/box_walk.hpp"
 #include "bounds/adjoint/sweep.hpp"
 #include "bounds/own_run.hpp"
+#include "bounds/pair_box.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -117,7 +118,8 @@ std::vector<Seed> seeds_of(const Graph& graph, const Network& network, const Tar
   return seeds;
 }
 
-BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting) {
+BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting,
+                        const PairRules* pairs) {
   const BoxInputs inputs(graph, box, setting);
   std::vector<Shape> shapes;
   for (const Tensor<double>& middle : inputs.middles) shapes.push_back(middle.shape);
@@ -129,7 +131,7 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   const bool order_is_known =
       setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
   const Deviation run = deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network,
-                                           shadow, ranges, inputs.lost, setting, weights);
+                                           shadow, ranges, inputs.lost, setting, weights, pairs);
 
   const Direction direction = direction_of(network, shadow, seeds);
   const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();
@@ -153,19 +155,31 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   return result;
 }
 
+Setting setting_of(const ArithmeticModel& arithmetic, const BoundOptions& options) {
+  Setting setting;
+  setting.arithmetic = &arithmetic;
+  setting.machine = machine_of(arithmetic);
+  setting.rules = options.rules != nullptr ? options.rules : &default_rules();
+  setting.threads = options.threads;
+  return setting;
+}
+
 }  // namespace
+
+Magnitude pair_error_bound(const Graph& graph, const Box& box, const PairRules& rules) {
+  require_sound_environment();
+  const ArithmeticModel doubles = cpu_arithmetic("fp64", {});
+  return bound_over_box(graph, box, {}, setting_of(doubles, {}), &rules).error;
+}
+
 }  // namespace bounds
 
 BoxBound forward_error_bound(const Graph& graph, const ArithmeticModel& arithmetic, const Box& box,
                              const Target& target, const BoundOptions& options) {
   require_sound_environment();
-  bounds::Setting setting;
-  setting.arithmetic = &arithmetic;
-  setting.machine = bounds::machine_of(arithmetic);
-  setting.rules = options.rules != nullptr ? options.rules : &bounds::default_rules();
-  setting.threads = options.threads;
+  bounds::Setting setting = bounds::setting_of(arithmetic, options);
   setting.is_own_run = bounds::is_own_arithmetic(arithmetic);
-  return bounds::bound_over_box(graph, box, target, setting);
+  return bounds::bound_over_box(graph, box, target, setting, nullptr);
 }
 
 }  // namespace driftbound

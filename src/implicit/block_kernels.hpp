@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "implicit/kernels/blocks.hpp"
+#include "implicit/kernels/pair_blocks.hpp"
 
 namespace driftbound::implicit {
 
@@ -11,5 +12,9 @@ std::vector<const BlockKernels*> usable_block_kernels();
 
 /// The last of them.
 const BlockKernels& fastest_block_kernels();
+
+/// The same of loops in double-double.
+std::vector<const PairBlockKernels*> usable_pair_block_kernels();
+const PairBlockKernels& fastest_pair_block_kernels();
 
 }  // namespace driftbound::implicit

@@ -88,6 +88,7 @@ Ladder::Ladder(const Graph& graph, const SignOptions& options)
     : options_(options),
       domain_stage_(DomainStage::of(graph, options.domain.value())),
       point_stage_(PointStage::of(graph)),
+      pair_stage_(PairStage::of(graph, options.domain.value())),
       reference_stage_(graph) {}
 
 std::optional<PointSign> Ladder::decide_at_once(std::span<const double> point) const {
@@ -127,6 +128,10 @@ void Ladder::decide(std::span<const double> points, bool are_many, std::span<Poi
         SignStage::float64_point, points, out, statistics,
         [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); },
         is_evaluated ? least_worth_bounding() : 0.0);
+  const auto left = static_cast<std::size_t>(std::count_if(out.begin(), out.end(), is_open));
+  if (pair_stage_ != nullptr && pair_stage_->pays_for(left))
+    run(SignStage::double_double, points, out, statistics,
+        [&](auto open, auto signs) { pair_stage_->decide(open, signs); });
   run(SignStage::double_double, points, out, statistics,
       [&](auto open, auto signs) { reference_stage_.decide_in_pairs(open, signs); });
   run(SignStage::multiprecision, points, out, statistics,

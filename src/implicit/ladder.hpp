@@ -9,6 +9,7 @@
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/graph.hpp"
 #include "implicit/domain_stage.hpp"
+#include "implicit/pair_stage.hpp"
 #include "implicit/point_stage.hpp"
 #include "implicit/reference_stage.hpp"
 
@@ -38,6 +39,7 @@ private:
   const SignOptions& options_;
   std::unique_ptr<const DomainStage> domain_stage_;  ///< may be null
   std::unique_ptr<const PointStage> point_stage_;    ///< may be null
+  std::unique_ptr<const PairStage> pair_stage_;      ///< may be null
   ReferenceStage reference_stage_;
   mutable std::once_flag is_least_found_;
   mutable double least_worth_bounding_ = 0.0;

@@ -9,6 +9,7 @@
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/pair_rounding.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -31,14 +32,15 @@ bool is_zero(Radii values) {
 class BoxWalk {
 public:
   BoxWalk(Trajectory trajectory, const Network& network, const Shadow& shadow, const Deviation& ranges,
-          const Setting& setting, Weights& weights)
+          const Setting& setting, Weights& weights, const PairRules* pairs)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
         ranges_(ranges),
         setting_(setting),
         rules_(setting.rules->trajectory),
-        weights_(weights) {
+        weights_(weights),
+        pairs_(pairs) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
@@ -96,7 +98,9 @@ private:
   std::vector<double> rounding_of(const NodeView& view, const std::vector<std::vector<double>>& reaches,
                                   const std::vector<double>& moved) {
     const std::vector<Radii> radii(reaches.begin(), reaches.end());
-    return body_rounding({view, radii, moved, trajectory_ == Trajectory::any_order}, setting_, result_.conditions);
+    const UnrecordedNode node{view, radii, moved, trajectory_ == Trajectory::any_order};
+    if (pairs_ != nullptr) return pair_rounding(node, setting_, *pairs_);
+    return body_rounding(node, setting_, result_.conditions);
   }
 
   Magnitude flushed() const {
@@ -186,6 +190,7 @@ private:
   const Setting& setting_;
   const TrajectoryRules& rules_;
   Weights& weights_;
+  const PairRules* pairs_;
   Deviation result_;
 };
 
@@ -193,8 +198,8 @@ private:
 
 Deviation deviation_over_box(Trajectory trajectory, const Network& network, const Shadow& shadow,
                              const Deviation& ranges, const std::vector<std::vector<double>>& input_error,
-                             const Setting& setting, Weights& weights) {
-  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights);
+                             const Setting& setting, Weights& weights, const PairRules* pairs) {
+  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights, pairs);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

@@ -1,0 +1,331 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "bounds/pair_box.hpp"
+#include "driftbound/num/directed.hpp"
+#include "implicit/pair_network.hpp"
+#include "implicit/pair_stage.hpp"
+#include "implicit/scalar_graph.hpp"
+#include "implicit_networks.hpp"
+#include "step_networks.hpp"
+#include "support/approach.hpp"
+#include "support/mpfr_network.hpp"
+#include "support/pair_checks.hpp"
+#include "support/sign_points.hpp"
+
+using namespace driftbound;
+using namespace implicit_networks;
+using implicit::pair_outputs;
+using implicit::pair_rows;
+using implicit::PairBlockKernels;
+using implicit::PairNetwork;
+using implicit::PairStage;
+using step_networks::function;
+using step_networks::small_network;
+
+namespace {
+
+struct PairValues {
+  std::vector<double> high, low;
+};
+
+PairValues values_of(const PairNetwork& network, const std::vector<double>& points) {
+  const std::size_t rows = points.size() / network.dimension();
+  PairValues values{std::vector<double>(rows), std::vector<double>(rows)};
+  const auto workspace = network.workspace();
+  for (std::size_t first = 0; first < rows; first += pair_rows) {
+    const std::size_t count = std::min(pair_rows, rows - first);
+    network.evaluate(std::span(points).subspan(first * network.dimension(), count * network.dimension()), *workspace,
+                     std::span(values.high).subspan(first, count), std::span(values.low).subspan(first, count));
+  }
+  return values;
+}
+
+Box unit_box(std::size_t dimension) {
+  return {std::vector<double>(dimension, -1.0), std::vector<double>(dimension, 1.0)};
+}
+
+/// The largest error / bound at the points: of the box, or of the points as boxes.
+double approach(const Graph& graph, const std::vector<double>& points, const PairBlockKernels& kernels, bool in_box) {
+  const auto network = PairNetwork::of(graph, kernels);
+  REQUIRE(network != nullptr);
+  const std::size_t d = network->dimension();
+  const double of_box = bounds::pair_error_bound(graph, unit_box(d)).value();
+  REQUIRE(std::isfinite(of_box));
+  CHECK(of_box < 1e-24);
+  const PairValues values = values_of(*network, points);
+  double largest = 0.0;
+  for (std::size_t row = 0; row < values.high.size(); ++row) {
+    const std::vector<double> point(points.begin() + static_cast<std::ptrdiff_t>(row * d),
+                                    points.begin() + static_cast<std::ptrdiff_t>(row * d + d));
+    const double bound = in_box ? of_box : bounds::pair_error_bound(graph, {point, point}).value();
+    const oracle::Real400 error =
+        oracle::magnitude(exact_scalar<oracle::Real400>(graph, {}, 0.0, point) - oracle::Real400(values.high[row]) -
+                          oracle::Real400(values.low[row]));
+    largest = std::fmax(largest, (error / oracle::Real400(bound)).convert_to<double>());
+  }
+  return largest;
+}
+
+std::vector<std::pair<double, Graph>> step_cases() {
+  std::vector<std::pair<double, Graph>> cases;
+  const auto add = [&](double recorded, std::int64_t width, const auto& middle) {
+    cases.emplace_back(recorded, small_network(width, 100 + cases.size(), middle));
+  };
+  add(0.0032, 13, function(op::Relu{}));
+  add(0.0125, 8, function(op::Tanh{}));
+  add(0.0156, 3, function(op::Sigmoid{}));
+  add(0.0071, 17, function(op::Softplus{}));
+  add(0.0141, 5, function(op::Sin{}));
+  add(0.0111, 6, function(op::Cos{}));
+  add(0.0108, 2, function(op::Exp{}));
+  add(0.0056, 11, function(op::Elu{0.75}));
+  add(0.0127, 9, function(op::LeakyRelu{0.01}));
+  add(0.0069, 7, function(op::Erf{}));
+  add(0.0078, 9, function(op::Abs{}));
+  add(0.0, 9, function(op::Neg{}));
+  add(0.0034, 9, function(op::Clip{-0.25, 0.5}));
+  add(0.0124, 10, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto shifted = graph.add_node("shifted", op::Add{}, {constant("c", {10}, 1.0), x});
+    const auto scaled = graph.add_node("scaled", op::Mul{}, {constant("d", {1}, 1.0), shifted});
+    return graph.add_node("lowered", op::Sub{}, {scaled, constant("e", {10}, 1.0)});
+  });
+  add(0.0137, 12, [](Graph& graph, ValueId x, const auto&) {
+    const auto y = graph.add_node("y", op::Relu{}, {x});
+    const auto sum = graph.add_node("sum of two", op::Add{}, {y, x});
+    const auto difference = graph.add_node("difference", op::Sub{}, {sum, y});
+    return graph.add_node("product", op::Mul{}, {difference, y});
+  });
+  add(0.0061, 12, [](Graph& graph, ValueId x, const auto&) {
+    const auto last = graph.add_node("last", op::Slice{{5}, {12}, {1}, {1}}, {x});
+    const auto first = graph.add_node("first", op::Slice{{0}, {5}, {1}, {1}}, {x});
+    return graph.add_node("turned", op::Concat{1}, {last, first});
+  });
+  add(0.0015, 11, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto raised = graph.add_node("raised", op::Max{}, {constant("c", {11}, 0.3), x});
+    const auto lowered = graph.add_node("lowered", op::Min{}, {raised, constant("d", {1}, 1.0)});
+    const auto larger = graph.add_node("larger", op::Max{}, {lowered, x});
+    return graph.add_node("smaller", op::Min{}, {larger, raised});
+  });
+  add(0.0104, 6, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto below = graph.add_node("below", op::Sub{}, {constant("c", {6}, 1.0), x});
+    const auto shrunk = graph.add_node("shrunk", op::Div{}, {below, constant("d", {1}, 1.0)});
+    const auto bounded = graph.add_node("bounded", op::Sigmoid{}, {shrunk});
+    const auto divisor = graph.add_node("divisor", op::Add{}, {bounded, constant("e", {1}, 9.0)});
+    return graph.add_node("share", op::Div{}, {x, divisor});
+  });
+  for (const auto& [alpha, recorded] : {std::pair(0.3, 0.0015), {-2.0, 0.0034}})
+    add(recorded, 10, [alpha = alpha](Graph& graph, ValueId x, const auto& constant) {
+      return graph.add_node("scaled", op::Gemm{alpha, 1.0, false, true},
+                            {x, constant("m", {10, 10}, 0.5), constant("c", {10}, 1.0)});
+    });
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("ops in double-double lose no more than their rules say, and as much of it as they did, in every build") {
+  const bounds::PairRules rules;
+  using F = num::DoubleDoubleFunction;
+  for (const PairBlockKernels* kernels : implicit::usable_pair_block_kernels()) {
+    std::mt19937_64 engine(114);
+    double few = 0.0, many = 0.0, operations[6] = {}, tanh = 0.0, sin = 0.0;
+    for (int i = 0; i < 2000; ++i) {
+      few = std::fmax(few, checks::dense_share(rules, *kernels, i % 2 == 0 ? 1 : 2, 2, engine));
+      for (std::size_t operation = 0; operation < 6; ++operation)
+        for (const bool constants : {false, true})
+          operations[operation] =
+              std::fmax(operations[operation], checks::operation_share(rules, *kernels, operation, constants, engine));
+      tanh = std::fmax(tanh, checks::function_share(rules, F::tanh, mpfr_tanh, engine));
+      sin = std::fmax(sin, checks::function_share(rules, F::sin, mpfr_sin, engine));
+    }
+    for (int i = 0; i < 200; ++i) many = std::fmax(many, checks::dense_share(rules, *kernels, 33, i % 40, engine));
+    CHECK_APPROACH("T-114", few, 0.124);
+    CHECK_APPROACH("T-114", many, 0.0429);
+    CHECK_APPROACH("T-114", operations[0], 0.666);
+    CHECK_APPROACH("T-114", operations[1], 0.666);
+    CHECK_APPROACH("T-114", operations[2], 0.642);
+    CHECK_APPROACH("T-114", operations[3], 0.733);
+    CHECK_EXACT("T-114", operations[4] == 0.0);
+    CHECK_EXACT("T-114", operations[5] == 0.0);
+    CHECK_APPROACH("T-114", tanh, 0.187);
+    CHECK_APPROACH("T-114", sin, 0.135);
+  }
+}
+
+TEST_CASE("every fault in the rules of double-double is caught, by a check that passes without it") {
+  using bounds::PairRules;
+  using F = num::DoubleDoubleFunction;
+  struct Fault {
+    void (*inject)(PairRules&);
+    double (*share)(const PairRules&, std::mt19937_64&);
+  };
+  static const PairBlockKernels& kernels = implicit::fastest_pair_block_kernels();
+  const Fault faults[] = {
+      {[](PairRules& r) {
+         r.sum = [](Magnitude a, Magnitude b) { return Magnitude(0.3) * bounds::pair_sum_error(a, b); };
+       },
+       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 0, false, engine); }},
+      {[](PairRules& r) { r.product = [](Magnitude y) { return Magnitude(0.3) * bounds::pair_product_error(y); }; },
+       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 2, false, engine); }},
+      {[](PairRules& r) { r.quotient = [](Magnitude y) { return Magnitude(0.3) * bounds::pair_quotient_error(y); }; },
+       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 3, false, engine); }},
+      {[](PairRules& r) {
+         r.function = [](F f, Magnitude y) { return Magnitude(0.05) * bounds::pair_function_error(f, y); };
+       },
+       [](const PairRules& r, auto& engine) { return checks::function_share(r, F::tanh, mpfr_tanh, engine); }},
+      {[](PairRules& r) {
+         r.dense = [](std::int64_t k, Magnitude terms) { return Magnitude(0.02) * bounds::pair_dense_error(k, terms); };
+       },
+       [](const PairRules& r, auto& engine) { return checks::dense_share(r, kernels, 1, 2, engine); }}};
+  static_assert(sizeof faults / sizeof(Fault) == sizeof(PairRules) / sizeof(void (*)()));
+  for (const Fault& fault : faults) {
+    PairRules rules;
+    const auto largest = [&] {
+      std::mt19937_64 engine(5);
+      double share = 0.0;
+      for (int i = 0; i < 500; ++i) share = std::fmax(share, fault.share(rules, engine));
+      return share;
+    };
+    CHECK(largest() <= 1.0);
+    fault.inject(rules);
+    CHECK(largest() > 1.0);
+  }
+}
+
+TEST_CASE("every step is within the bound in double-double over the box, and approaches it at single points") {
+  const auto cases = step_cases();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(i);
+    const double recorded = cases[i].first;
+    const Graph& graph = cases[i].second;
+    const std::vector<double> points = sign_points::uniform(40, 3, i);
+    const PairBlockKernels& kernels = implicit::fastest_pair_block_kernels();
+    CHECK(approach(graph, points, kernels, true) <= 1.0);
+    const double largest = approach(graph, points, kernels, false);
+    CHECK_APPROACH("T-114", largest, recorded);
+  }
+}
+
+TEST_CASE("every build gives the same bits in double-double, also to blocks that are not full") {
+  for (const auto& [recorded, graph] : step_cases()) {
+    const std::vector<double> points = sign_points::uniform(pair_rows + 3, 3, 7);
+    const PairValues expected = values_of(*PairNetwork::of(graph, implicit::pair_blocks_baseline), points);
+    for (const PairBlockKernels* kernels : implicit::usable_pair_block_kernels()) {
+      const PairValues values = values_of(*PairNetwork::of(graph, *kernels), points);
+      CHECK(std::memcmp(values.high.data(), expected.high.data(), values.high.size() * sizeof(double)) == 0);
+      CHECK(std::memcmp(values.low.data(), expected.low.data(), values.low.size() * sizeof(double)) == 0);
+    }
+  }
+}
+
+TEST_CASE("the bundled networks are within their bounds in double-double, where signs are hardest") {
+  for (const std::string name : {"siren", "torus_sdf_softplus", "mlp_2_10_10_2", "oscillator_d4_w16"}) {
+    CAPTURE(name);
+    const SignField field(bundled(name), scalar_of(name));
+    const Graph graph = implicit::scalar_graph(bundled(name), scalar_of(name), 0.0);
+    CHECK(approach(graph, sign_points::bisected(field, 5, 3), implicit::fastest_pair_block_kernels(), true) <= 1.0);
+  }
+}
+
+TEST_CASE("a pair that is not finite, or out of the domain of a function, marks its row and no other") {
+  constexpr std::size_t marked = 11;
+  const auto check_marks = [&](const auto& run) {
+    for (const double bad : {HUGE_VAL, -HUGE_VAL, 1.5e308, -1.5e308}) {
+      checks::PairBlock x(pair_outputs), y(pair_outputs);
+      for (std::size_t f = 0; f < pair_outputs; ++f)
+        for (std::size_t row = 0; row < pair_rows; ++row) x.high(f, row) = row == marked ? bad : 0.75;
+      double check[pair_rows] = {};
+      run(x.data(), y.data(), check);
+      for (std::size_t row = 0; row < pair_rows; ++row)
+        CHECK((row == marked ? std::isnan(check[row]) : check[row] == 0.0));
+    }
+  };
+  const std::vector<double> weights(2 * pair_outputs, 1.0), bias(pair_outputs, 0.0);
+  for (const PairBlockKernels* kernels : implicit::usable_pair_block_kernels()) {
+    for (const bool rectified : {false, true})
+      check_marks([&](const double* x, double* y, double* check) {
+        kernels->dense(weights.data(), bias.data(), x, y, 2, pair_outputs, rectified, check);
+      });
+    for (const std::size_t operation : {0U, 2U, 3U})
+      check_marks([&](const double* x, double* y, double* check) {
+        std::vector<double> other(x, x + 2 * pair_outputs * pair_rows);
+        kernels->of_values[operation](x, other.data(), y, pair_outputs, check);
+      });
+    const std::vector<double> constants(pair_outputs, 0x1p899);
+    for (const std::size_t operation : {2U, 3U})
+      check_marks([&](const double* x, double* y, double* check) {
+        kernels->with_constants[operation](x, constants.data(), y, pair_outputs, check);
+      });
+  }
+  Graph graph = small_network(4, 1, [](Graph& g, ValueId x, const auto& constant) {
+    return g.add_node("sin", op::Sin{}, {g.add_node("large", op::Mul{}, {x, constant("c", {1}, 1e7)})});
+  });
+  const PairValues values = values_of(*PairNetwork::of(graph), {0.5, 0.5, 0.5, 1e-9, -1e-9, 1e-9});
+  CHECK(std::isnan(values.high[0]));
+}
+
+TEST_CASE("what computes constants, or is no network of these steps, is not evaluated in double-double") {
+  const auto packs = [](const auto& middle) { return PairNetwork::of(small_network(4, 1, middle)) != nullptr; };
+  CHECK(packs(function(op::Relu{})));
+  CHECK_FALSE(packs(function(op::Softmax{})));
+  CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
+    return graph.add_node("scaled", op::Gemm{1.0, 0.7, false, false},
+                          {x, constant("m", {4, 4}, 1.0), constant("c", {4}, 1.0)});
+  }));
+  CHECK_FALSE(packs([](Graph& graph, ValueId x, const auto& constant) {
+    const auto c = graph.add_node("product", op::Mul{}, {constant("c", {4}, 1.0), constant("d", {4}, 1.0)});
+    return graph.add_node("sum", op::Add{}, {x, c});
+  }));
+  CHECK(packs([](Graph& graph, ValueId x, const auto& constant) {
+    const auto turned = graph.add_node("turned", op::Transpose{{1, 0}}, {constant("m", {4, 4}, 1.0)});
+    return graph.add_node("product", op::MatMul{}, {x, turned});
+  }));
+}
+
+TEST_CASE("signs in double-double by one bound are those of the oracle, inside the domain alone") {
+  for (const std::string name : {"mlp_2_10_10_2", "oscillator_d2_w16", "sphere_cut_sdf_relu", "siren"}) {
+    CAPTURE(name);
+    const Target target = scalar_of(name);
+    const Graph original = bundled(name);
+    const SignField field(original, target);
+    const Graph graph = implicit::scalar_graph(original, target, 0.0);
+    const std::size_t d = field.dimension();
+    std::vector<double> points = sign_points::bisected(field, 64, 9);
+    const auto stage = PairStage::of(graph, unit_box(d));
+    REQUIRE(stage != nullptr);
+    std::vector<PointSign> signs(points.size() / d);
+    stage->decide(points, signs);
+    mpfr_network::Network network(original, target);
+    std::size_t decided = 0;
+    for (std::size_t row = 0; row < signs.size(); ++row) {
+      const mpfr_network::Scalar exact = network.at(std::span(points).subspan(row * d, d));
+      CHECK_FALSE(exact.is_beyond(signs[row].value, signs[row].bound));
+      if (signs[row].sign == Sign::undecided) continue;
+      ++decided;
+      CHECK(exact.sign() == static_cast<int>(signs[row].sign));
+      CHECK(signs[row].stage == SignStage::double_double);
+    }
+    CHECK(decided + signs.size() / 16 >= signs.size());
+    points.assign(d, 1.5);
+    stage->decide(points, std::span(signs).first(1));
+    CHECK(signs[0].sign == Sign::undecided);
+  }
+}
+
+TEST_CASE("the bound in double-double is found when enough points ask for it, and signs stay what they were") {
+  const std::string name = "oscillator_d2_w16";
+  const SignField few(bundled(name), scalar_of(name)), many(bundled(name), scalar_of(name));
+  const std::vector<double> points = sign_points::bisected(few, 2000, 4);
+  const std::vector<PointSign> expected = sign_points::signs_of(few, points);
+  std::vector<PointSign> at_once = sign_points::signs_of(many, points);
+  std::vector<PointSign> again = sign_points::signs_of(many, points);
+  for (std::size_t row = 0; row < expected.size(); ++row) {
+    CHECK(at_once[row].sign == expected[row].sign);
+    CHECK(again[row].sign == expected[row].sign);
+  }
+}
