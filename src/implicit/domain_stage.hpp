@@ -20,8 +20,9 @@ public:
   /// Null where PackedNetwork::of() is. The graph must outlive it.
   static std::unique_ptr<const DomainStage> of(const Graph& graph, const Box& domain);
 
+  /// How many it decides.
   /// Shapes:    `points` row by row, `out` one entry a row, whose earlier contents are lost
-  void decide(std::span<const double> points, std::span<PointSign> out) const;
+  std::size_t decide(std::span<const double> points, std::span<PointSign> out) const;
   /// One point, once the bound has been found.
   PointSign at(std::span<const double> point) const;
 
@@ -30,6 +31,7 @@ public:
   bool is_bounded() const { return has_bound_.load(std::memory_order_acquire); }
 
 private:
+  bool contains_all(std::span<const double> points) const;
   PointSign sign_at(std::span<const double> point, double value) const;
 
   DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network);

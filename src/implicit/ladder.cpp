@@ -38,8 +38,10 @@ class Timer {
 public:
   Timer(SignStage stage, SignStatistics& statistics) : counts_(statistics.stages[static_cast<std::size_t>(stage)]) {}
   void stop(std::span<const PointSign> signs) {
-    counts_.decided +=
-        std::count_if(signs.begin(), signs.end(), [](const PointSign& s) { return s.sign != Sign::undecided; });
+    stop(std::count_if(signs.begin(), signs.end(), [](const PointSign& s) { return !is_open(s); }));
+  }
+  void stop(std::int64_t decided) {
+    counts_.decided += decided;
     counts_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
@@ -117,13 +119,13 @@ void Ladder::decide(std::span<const double> points, bool are_many, std::span<Poi
   const bool is_evaluated = domain_stage_ != nullptr && (are_many || domain_stage_->is_bounded());
   if (is_evaluated) {
     Timer timer(SignStage::float64_domain, statistics);
-    domain_stage_->decide(points, out);
-    timer.stop(out);
+    const std::size_t decided = domain_stage_->decide(points, out);
+    timer.stop(static_cast<std::int64_t>(decided));
+    if (decided == out.size()) return;
   } else {
     std::fill(out.begin(), out.end(), PointSign{});
   }
-  const bool are_open = std::any_of(out.begin(), out.end(), is_open);
-  if (point_stage_ != nullptr && are_open)
+  if (point_stage_ != nullptr)
     run(
         SignStage::float64_point, points, out, statistics,
         [&](auto open, auto signs) { evaluate_points(*point_stage_, open, signs); },

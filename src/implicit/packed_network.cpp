@@ -232,15 +232,15 @@ ArithmeticModel PackedNetwork::arithmetic() {
   arithmetic.functions.clear();
   const auto add = [&](const char* function, double units, double absolute_units) {
     arithmetic.functions.push_back(
-        {function, units * slack, Evidence::documented, "docs/theory.md T-80", absolute_units});
+        {function, units * slack, Evidence::documented, "docs/theory.md T-80, T-113", absolute_units});
   };
   add("exp", 2.0, 0.0);
   add("expm1", 8.0, 0.0);
-  add("tanh", 6.0, 0.0);
+  add("tanh", 0.0, 8.0);
   add("sigmoid", 4.0, 0.0);
   add("softplus", 9.0, 0.0);
-  add("sin", 0.0, 2.5);
-  add("cos", 0.0, 2.5);
+  add("sin", 0.0, 8.0);
+  add("cos", 0.0, 8.0);
   add("erf", 1.0, 0.0);
   add("sqrt", 1.0, 0.0);
   add("atan", 2.0, 0.0);
@@ -261,9 +261,11 @@ void PackedNetwork::evaluate(std::span<const double> points, Workspace& workspac
     return;
   }
   double* const x = workspace.data();
-  for (std::size_t c = 0; c < network_.dimension; ++c)
-    for (std::size_t row = 0; row < block_rows; ++row)
-      x[c * block_rows + row] = points[(row < values.size() ? row * network_.dimension : 0) + c];
+  for (std::size_t c = 0; c < network_.dimension; ++c) {
+    double* const column = x + c * block_rows;
+    for (std::size_t row = 0; row < values.size(); ++row) column[row] = points[row * network_.dimension + c];
+    std::fill(column + values.size(), column + block_rows, points[c]);
+  }
   double check[block_rows] = {};
   const bool is_known = run(workspace.data(), block_rows, check);
   const double* const y = workspace.data() + network_.output * block_rows;

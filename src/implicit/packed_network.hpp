@@ -23,7 +23,7 @@ public:
   static std::unique_ptr<const PackedNetwork> of(const Graph& graph,
                                                  const BlockKernels& kernels = fastest_block_kernels());
 
-  /// float64 with sums in any order, fused or not, and functions as accurate as T-80 says.
+  /// float64 with sums in any order, fused or not, and functions as accurate as T-80 and T-113 say.
   static ArithmeticModel arithmetic();
 
   std::unique_ptr<Workspace> workspace() const { return workspaces_.take(); }

@@ -28,15 +28,10 @@ public:
   /// Throws:    InvalidArgument naming the first coordinate that is not finite or too large
   template <class Real>
   void read(const PointView<Real>& points, std::int64_t first, std::size_t count, double* out) const {
-    bool is_valid = true;
-    const Real* row = points.data + first * points.row_stride;
-    for (std::size_t r = 0; r < count; ++r, row += points.row_stride) {
-      for (std::size_t c = 0; c < dimension_; ++c) {
-        const auto x = static_cast<double>(row[static_cast<std::ptrdiff_t>(c) * points.column_stride]);
-        is_valid = is_valid && std::fabs(x) <= largest_;
-        out[r * dimension_ + c] = x;
-      }
-    }
+    const bool are_side_by_side =
+        points.column_stride == 1 && points.row_stride == static_cast<std::ptrdiff_t>(dimension_);
+    const bool is_valid = are_side_by_side ? copy(points.data + first * points.row_stride, count * dimension_, 1, out)
+                                           : gather(points, first, count, out);
     if (!is_valid) refuse(first, {out, count * dimension_});
   }
 
@@ -48,6 +43,24 @@ public:
   }
 
 private:
+  /// Whether all of them are valid.
+  template <class Real>
+  bool copy(const Real* x, std::size_t n, std::ptrdiff_t stride, double* out) const {
+    bool is_valid = true;
+    for (std::size_t i = 0; i < n; ++i, x += stride) {
+      out[i] = static_cast<double>(*x);
+      is_valid = is_valid && std::fabs(out[i]) <= largest_;
+    }
+    return is_valid;
+  }
+  template <class Real>
+  bool gather(const PointView<Real>& points, std::int64_t first, std::size_t count, double* out) const {
+    bool is_valid = true;
+    const Real* row = points.data + first * points.row_stride;
+    for (std::size_t r = 0; r < count; ++r, row += points.row_stride)
+      is_valid = copy(row, dimension_, points.column_stride, out + r * dimension_) && is_valid;
+    return is_valid;
+  }
   [[noreturn]] void refuse(std::int64_t first, std::span<const double> coordinates) const;
 
   std::size_t dimension_;

@@ -173,11 +173,28 @@ private:
   void decide(std::span<const double> points, bool are_many, std::span<PointSign> out, std::int64_t first,
               SignStatistics& statistics) const {
     ladder_.decide(points, are_many, out, statistics);
-    for (std::size_t row = 0; row < out.size(); ++row) {
+    for (std::size_t row = 0; row < out.size(); ++row)
       if (out[row].sign == Sign::undecided)
         treat(out[row], points.subspan(row * dimension(), dimension()), first + static_cast<std::int64_t>(row));
-      count(out[row], statistics);
+    count(out, statistics);
+  }
+
+  /// Without branches: signs come in no order.
+  static void count(std::span<const PointSign> points, SignStatistics& statistics) {
+    std::int64_t negative = 0, zero = 0, positive = 0, treated = 0;
+    for (const PointSign& point : points) {
+      negative += static_cast<std::int64_t>(point.sign == Sign::negative);
+      zero += static_cast<std::int64_t>(point.sign == Sign::zero);
+      positive += static_cast<std::int64_t>(point.sign == Sign::positive);
+      treated += static_cast<std::int64_t>(point.stage == SignStage::treated);
     }
+    const auto all = static_cast<std::int64_t>(points.size());
+    statistics.points += all;
+    statistics.negative += negative;
+    statistics.zero += zero;
+    statistics.positive += positive;
+    statistics.undecided += all - negative - zero - positive;
+    statistics.stages[static_cast<std::size_t>(SignStage::treated)].decided += treated;
   }
 
   void treat(PointSign& point, std::span<const double> coordinates, std::int64_t row) const {
@@ -196,25 +213,6 @@ private:
         break;
     }
     point.stage = SignStage::treated;
-  }
-
-  static void count(const PointSign& point, SignStatistics& statistics) {
-    ++statistics.points;
-    if (point.stage == SignStage::treated) ++statistics.stages[static_cast<std::size_t>(SignStage::treated)].decided;
-    switch (point.sign) {
-      case Sign::negative:
-        ++statistics.negative;
-        break;
-      case Sign::zero:
-        ++statistics.zero;
-        break;
-      case Sign::positive:
-        ++statistics.positive;
-        break;
-      case Sign::undecided:
-        ++statistics.undecided;
-        break;
-    }
   }
 
   Graph graph_;

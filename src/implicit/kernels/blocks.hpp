@@ -41,7 +41,7 @@ struct BlockKernels {
   using Part = void (*)(const double* x, double* y, std::size_t n);
   Part rectify, negative_part;
 
-  /// y = f(x) within what T-80 says, n elements; false where one x is not covered: y is not to be used.
+  /// y = f(x) within what T-80 says (tanh, sin, cos: T-113), n elements; false where one x is not covered: y is not to be used.
   using Function = bool (*)(const double* x, double* y, std::size_t n);
   Function exp, expm1, tanh, sigmoid, softplus, sin, cos;
 };

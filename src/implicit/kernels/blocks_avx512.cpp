@@ -33,6 +33,8 @@ struct Vectors {
   static constexpr std::size_t lanes = 8;
   typedef double Doubles __attribute__((vector_size(64)));
   typedef std::int64_t Integers __attribute__((vector_size(64)));
+  using Real = double;
+  using Reals = Doubles;
 
   static Doubles fma(Doubles a, Doubles b, Doubles c) { return _mm512_fmadd_pd(a, b, c); }
 };

@@ -54,6 +54,8 @@ struct Vectors {
   static constexpr std::size_t lanes = 2;
   typedef double Doubles __attribute__((vector_size(16)));
   typedef std::int64_t Integers __attribute__((vector_size(16)));
+  using Real = double;
+  using Reals = Doubles;
 };
 
 }  // namespace

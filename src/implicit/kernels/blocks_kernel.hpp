@@ -8,6 +8,7 @@
 
 #include "bounds/kernels/elements_kernel.hpp"
 #include "implicit/kernels/blocks.hpp"
+#include "implicit/kernels/functions_kernel.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -283,7 +284,7 @@ template <class V, class Operation>
 constexpr BlockKernels::Both<BlockKernels::Pair> of_constants{&block_and_constants<V, Operation>,
                                                               &pair_of_points<V, Operation>};
 
-/// Set: as bounds::Lanes.
+/// Set: as bounds::Lanes and Functions.
 template <class V, class Set>
 constexpr BlockKernels block_kernels(const char* name) {
   using bounds::function;
@@ -305,11 +306,11 @@ constexpr BlockKernels block_kernels(const char* name) {
           &negative_part<V>,
           &function<Set, bounds::Exp>,
           &function<Set, bounds::Expm1>,
-          &function<Set, bounds::Tanh>,
+          &tanh<Set>,
           &function<Set, bounds::Sigmoid>,
           &function<Set, bounds::Softplus>,
-          &function<Set, bounds::Sin>,
-          &function<Set, bounds::Cos>};
+          &sine<Set, false>,
+          &sine<Set, true>};
 }
 
 }  // namespace
