@@ -65,6 +65,22 @@ private:
   BlockKernels::Function f_;
 };
 
+/// f(factor x)
+class FunctionOfMultipleStep final : public PackedStep {
+public:
+  FunctionOfMultipleStep(BlockKernels::FunctionOfMultiple f, double factor, std::size_t size) : f_(f), factor_(factor) {
+    features = size;
+    may_overwrite = true;
+  }
+  bool run(double* workspace, std::size_t rows, double*) const override {
+    return f_(operand(workspace, 0, rows), factor_, result(workspace, rows), features * rows);
+  }
+
+private:
+  BlockKernels::FunctionOfMultiple f_;
+  double factor_;
+};
+
 class RectifyStep final : public PackedStep {
 public:
   RectifyStep(const BlockKernels& kernels, std::size_t size) : kernels_(kernels) {
@@ -172,6 +188,11 @@ public:
   }
   std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const override {
     return std::make_unique<FunctionStep>(function_of(f), size);
+  }
+  std::unique_ptr<PackedStep> function_of_multiple(PackedFunction f, double factor, std::size_t size) const override {
+    if (f != PackedFunction::sin && f != PackedFunction::cos) return nullptr;
+    const auto loop = f == PackedFunction::sin ? kernels_.sin_of_multiple : kernels_.cos_of_multiple;
+    return std::make_unique<FunctionOfMultipleStep>(loop, factor, size);
   }
   std::unique_ptr<PackedStep> rectified(std::size_t size) const override {
     return std::make_unique<RectifyStep>(kernels_, size);

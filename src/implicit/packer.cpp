@@ -213,7 +213,20 @@ private:
     return append(node, maker_.rectified(size_of(node.output)), {x});
   }
 
+  /// The last step multiplies by one number, and makes this and nothing else.
+  bool is_multiple(ValueId x) const {
+    return multiple_.step != nullptr && multiple_.step == steps_.back().get() && multiple_.output == x && uses_[x] == 1;
+  }
   bool add_function(const Node& node, PackedFunction f) {
+    if (is_multiple(node.inputs[0])) {
+      auto step = maker_.function_of_multiple(f, multiple_.factor, size_of(node.output));
+      if (step != nullptr) {
+        const PackedStep::Place x = steps_.back()->reads.front();
+        steps_.pop_back();
+        places_[node.output] = write(std::move(step), {x});
+        return true;
+      }
+    }
     return append(node, maker_.function(f, size_of(node.output)), {node.inputs[0]});
   }
   bool add(const Node& node, const op::Tanh&) { return add_function(node, PackedFunction::tanh); }
@@ -270,7 +283,17 @@ private:
     return append(node, maker_.with_constants(is_difference ? PackedOperation::add : operation, values), {a});
   }
   bool add(const Node& node, const op::Add&) { return add_pair(node, PackedOperation::add, true); }
-  bool add(const Node& node, const op::Mul&) { return add_pair(node, PackedOperation::multiply, true); }
+  bool add(const Node& node, const op::Mul&) {
+    if (!add_pair(node, PackedOperation::multiply, true)) return false;
+    for (const ValueId id : node.inputs) {
+      const std::vector<double> factors = constants(id, network_.shape(node.output));
+      const bool is_one_number = !factors.empty() && std::all_of(factors.begin(), factors.end(), [&](double factor) {
+        return factor == factors.front();
+      });
+      if (is_one_number) multiple_ = {steps_.back().get(), node.output, factors.front()};
+    }
+    return true;
+  }
   bool add(const Node& node, const op::Max&) { return add_pair(node, PackedOperation::maximum, true); }
   bool add(const Node& node, const op::Min&) { return add_pair(node, PackedOperation::minimum, true); }
   bool add(const Node& node, const op::Div&) { return add_pair(node, PackedOperation::divide, false); }
@@ -375,6 +398,11 @@ private:
     DenseLayer* step = nullptr;
     ValueId output = 0;
   } dense_of_;  ///< the last dense layer
+  struct {
+    const PackedStep* step = nullptr;
+    ValueId output = 0;
+    double factor = 0.0;
+  } multiple_;  ///< the last product with one number
 };
 
 }  // namespace

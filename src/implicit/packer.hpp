@@ -21,6 +21,10 @@ public:
   virtual bool rounds_constants() const = 0;
   virtual std::unique_ptr<DenseLayer> dense(std::size_t inputs, std::size_t outputs) const = 0;
   virtual std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const = 0;
+  /// f(factor x), the product rounded, in one step.
+  virtual std::unique_ptr<PackedStep> function_of_multiple(PackedFunction, double /*factor*/, std::size_t) const {
+    return nullptr;
+  }
   virtual std::unique_ptr<PackedStep> rectified(std::size_t size) const = 0;
   /// x for x >= 0, alpha (e^x - 1) below; without the exponential alpha x.
   virtual std::unique_ptr<PackedStep> bent(bool exponential, double alpha, std::size_t size) const = 0;

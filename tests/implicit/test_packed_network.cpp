@@ -167,6 +167,16 @@ TEST_CASE("tanh of blocks saturates, and their sine refuses angles beyond its ra
           CHECK_FALSE(f(x.data(), x.data(), block_rows));
         }
     }
+    for (const auto& [f, of_multiple] :
+         {std::pair(kernels->sin, kernels->sin_of_multiple), {kernels->cos, kernels->cos_of_multiple}}) {
+      std::vector<double> x(block_rows), product(block_rows), multiple(block_rows);
+      for (std::size_t i = 0; i < block_rows; ++i) x[i] = 0x1p20 / 30.0 / static_cast<double>(i + 1);
+      for (std::size_t i = 0; i < block_rows; ++i) product[i] = x[i] * 30.0;
+      CHECK(f(product.data(), product.data(), block_rows));
+      CHECK(of_multiple(x.data(), 30.0, multiple.data(), block_rows));
+      CHECK(multiple == product);
+      CHECK_FALSE(of_multiple(x.data(), 31.0, multiple.data(), block_rows));
+    }
   }
 }
 
@@ -251,6 +261,19 @@ TEST_CASE("every step is within the bound over the box, by every build, and appr
     const auto unscaled =
         graph.add_node("unscaled", op::Gemm{1.0, -0.3, false, false}, {x, halved, constant("d", {10}, 1.0)});
     return graph.add_node("rectified", op::Relu{}, {unscaled});
+  });
+  add(0.05, 7, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto angle = graph.add_node("angle", op::Mul{}, {constant("c", {1}, 5.0), x});
+    return graph.add_node("sine of a multiple", op::Sin{}, {angle});
+  });
+  add(0.044, 7, [](Graph& graph, ValueId x, const auto& constant) {
+    const auto angle = graph.add_node("angle", op::Mul{}, {x, constant("c", {1}, 5.0)});
+    const auto cosine = graph.add_node("cosine of a multiple", op::Cos{}, {angle});
+    const auto turned = graph.add_node("turned", op::Mul{}, {cosine, constant("d", {1}, 5.0)});
+    const auto sine = graph.add_node("sine", op::Sin{}, {turned});
+    const auto scaled = graph.add_node("scaled", op::Mul{}, {sine, constant("e", {7}, 1.0)});
+    const auto last = graph.add_node("last", op::Cos{}, {scaled});
+    return graph.add_node("sum of two", op::Add{}, {last, turned});
   });
   for (const BlockKernels* kernels : implicit::usable_block_kernels())
     for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -44,6 +44,9 @@ struct BlockKernels {
   /// y = f(x) within what T-80 says (tanh, sin, cos: T-113), n elements; false where one x is not covered: y is not to be used.
   using Function = bool (*)(const double* x, double* y, std::size_t n);
   Function exp, expm1, tanh, sigmoid, softplus, sin, cos;
+  /// y = f(fl(factor x)), as f of that
+  using FunctionOfMultiple = bool (*)(const double* x, double factor, double* y, std::size_t n);
+  FunctionOfMultiple sin_of_multiple, cos_of_multiple;
 };
 
 /// Outputs in the tile of the last `left` outputs (1 to tile_outputs): the next power of two.

@@ -310,7 +310,9 @@ constexpr BlockKernels block_kernels(const char* name) {
           &function<Set, bounds::Sigmoid>,
           &function<Set, bounds::Softplus>,
           &sine<Set, false>,
-          &sine<Set, true>};
+          &sine<Set, true>,
+          &sine_of_multiple<Set, false>,
+          &sine_of_multiple<Set, true>};
 }
 
 }  // namespace

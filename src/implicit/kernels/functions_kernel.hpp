@@ -118,11 +118,12 @@ bool tanh(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
   return true;
 }
 
-template <class Set, bool is_cosine>
-bool sine(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
+template <class Set, bool is_cosine, class Angle>
+bool sine_of(const typename Set::Real* x, typename Set::Real* y, std::size_t n, const Angle& angle_of) {
   using L = Functions<Set>;
   typename Set::Reals largest{};
-  each_vector<Set>(x, y, n, [&](auto angle) {
+  each_vector<Set>(x, y, n, [&](auto at) {
+    const auto angle = angle_of(at);
     const auto size = L::abs(angle);
     largest = largest > size ? largest : size;
     return L::template sine<is_cosine>(angle);
@@ -131,6 +132,14 @@ bool sine(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
   for (std::size_t lane = 0; lane < Set::lanes; ++lane)
     are_covered = are_covered && largest[lane] <= Constants<typename Set::Real>::largest_angle;
   return are_covered;
+}
+template <class Set, bool is_cosine>
+bool sine(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
+  return sine_of<Set, is_cosine>(x, y, n, [](auto at) { return at; });
+}
+template <class Set, bool is_cosine>
+bool sine_of_multiple(const typename Set::Real* x, typename Set::Real factor, typename Set::Real* y, std::size_t n) {
+  return sine_of<Set, is_cosine>(x, y, n, [&](auto at) { return at * factor; });
 }
 
 }  // namespace
