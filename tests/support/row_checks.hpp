@@ -241,10 +241,12 @@ inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smoot
   const auto value = [&](const Real& t) { return is_softplus ? t.apply(mpfr_exp).apply(mpfr_log1p) : t.apply(exact); };
   for (std::size_t i = 0; i < n; ++i) {
     const Real centre = value(Real(x[i]));
-    for (const double sign : {-1.0, -0.5, 0.5, 1.0}) {
+    for (const double sign : {-1.0, -0.5, -0.0625, 0.5, 1.0}) {
       const Real step = Real(sign) * Real(e[i]), there = value(Real(x[i]) + step);
       const Real rounding = Real(format.u) * (Real(row.units) * abs(there) + Real(row.absolute_units));
-      tally.add(remainder[i], abs(there - centre - Real(slopes[i]) * step));
+      const Real left = abs(there - centre - Real(slopes[i]) * step);
+      tally.add(remainder[i], left);
+      tally.add((std::abs(sign) * e[i] * 0x1p-49 + sign * sign * remainder[i]) * (1.0 + 0x1p-50), left);  // T-96
       tally.add(moved[i], abs(there - Real(y[i])) + rounding);
       tally.add(added[i], abs(centre - Real(y[i])) + rounding);
     }

@@ -7,6 +7,7 @@
 
 #include "bounds/accuracy.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
+#include "bounds/adjoint/row_groups.hpp"
 #include "bounds/adjoint/smooth.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/element_kernels.hpp"
@@ -116,11 +117,11 @@ public:
       elements_.add(result.data() + row * n_, addend_.data(), result.data() + row * n_, n_);
   }
 
-  void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
+  void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t> of, const RunAdjoint& y,
                  RunAdjoint& share) const override {
     const std::size_t rows = y.defect.size();
     const auto terms = static_cast<std::int64_t>(n_);
-    multiply(y.d.data(), transposed_, rows, n_, k_, share.d);
+    multiply_transposed(y.d, of, share.d);
     for (std::size_t row = 0; row < rows; ++row)
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
@@ -135,6 +136,16 @@ private:
                 std::vector<double>& c) const {
     const PackedProduct<double> product{a, factor.matrices.at(offset_).data(), c.data(), m, n, k, k, true};
     fastest_product_kernels().multiply(product, 0, m);
+  }
+
+  /// Terms that are 0 are left out where that pays.
+  void multiply_transposed(const std::vector<double>& d, std::span<const std::size_t> rows,
+                           std::vector<double>& share) const {
+    const RowGroups groups(d, rows);
+    if (!groups.are_sparse()) return multiply(d.data(), transposed_, rows.size(), n_, k_, share);
+    const double* matrix = transposed_.matrices.at(offset_).data();
+    fastest_product_kernels().sparse(
+        {d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
   }
 
   /// Of any element of a row of sums of `terms` products in double: T-64.
@@ -535,6 +546,7 @@ public:
                std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
+    errors.bends_like_squares = true;
     if (question.in_order) errors.added_in_order.resize(rows * n);
     if (question.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder}) values->resize(rows * n);

@@ -57,7 +57,8 @@ struct RunRows {
 /// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  bool takes_chords = false;  ///< set before: kinks within reach take a chord for their slope (T-65)
+  bool bends_like_squares = false;  ///< whether what is left over falls like the square of the distance (T-96)
+  bool takes_chords = false;        ///< set before: kinks within reach take a chord for their slope (T-65)
   std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
   bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
   std::vector<double> rests;                               ///< what chance does not rule; empty where it rules nothing

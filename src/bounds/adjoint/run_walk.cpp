@@ -9,6 +9,7 @@
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
+#include "bounds/adjoint/refined_radii.hpp"
 #include "bounds/adjoint/statistical.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/chance.hpp"
@@ -22,9 +23,6 @@ namespace {
 constexpr std::size_t rows_at_once = 64;
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
-constexpr std::size_t radii_at_once = 256;
-/// Where remainders make up more of most bounds, radii that depend on others have to be found again too.
-constexpr double most_in_place = 0.5;
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -37,7 +35,8 @@ struct RunWalk::Memory {
   std::vector<RunErrors> errors;       ///< by node
   std::vector<RecordedRows> recorded;  ///< by value
   RunErrors secants;
-  std::vector<RunAdjoint> adjoints, refined;  ///< by value: of targets, and of radii (T-72)
+  std::vector<RunAdjoint> adjoints;  ///< by value, of targets
+  RefinedRadii::Memory radii;
   std::vector<std::vector<RunAdjoint>> kept;  ///< by target and value: of what radii by adjoints make smaller
   RunAdjoint share;
   RunScratch scratch;
@@ -59,7 +58,7 @@ public:
         count_(rows.size()),
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
-        is_far_(rows.size(), 0) {
+        state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
     for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
     memory_.open.assign(count_, 0);
@@ -73,10 +72,9 @@ public:
   void forward() {
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       if (walk_.steps_[node] == nullptr) continue;
-      const Node& of = graph_.nodes[node];
-      if (takes_chords_) refine_operand(node);
-      memory_.rows[of.output].resize(count_, walk_.sizes_[of.output], question_.in_order);
-      memory_.errors[node].takes_chords = takes_chords_;
+      const ValueId output = graph_.nodes[node].output;
+      memory_.rows[output].resize(count_, walk_.sizes_[output], question_.in_order);
+      memory_.errors[node].takes_chords = false;
       step_forward(node);
     }
     find_alike();
@@ -84,17 +82,12 @@ public:
 
   void certify(const std::vector<Seed>& seeds, std::size_t target, RunCertificates& certificates) {
     Certificate& certificate = certificates.targets[target];
-    Condition* condition =
-        !takes_chords_ && target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
-    Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate, condition};
-    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
-    for (std::vector<double>& layer : certificate.layers)
-      for (const std::size_t row : of_block_) layer[row] = 0.0;
+    Condition* condition = target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
+    Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate, condition, true};
     if (condition != nullptr)
       for (std::vector<double>& layer : condition->layers)
         for (const std::size_t row : of_block_) layer[row] = 0.0;
-    for (const Seed& seed : seeds) plant(seed);
-    pull_back_from(graph_.nodes.size(), sweep);
+    follow(seeds, sweep);
     keep(target, sweep);
     conclude(seeds, target, condition, certificates);
     if (condition != nullptr)
@@ -103,10 +96,12 @@ public:
 
   /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
   /// leave over is charged again. All other radii stay as they are.
-  void refine_in_place(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+  void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    RefinedRadii radii(state_, memory_.radii, chosen_);
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       if (chosen_[node].empty()) continue;
-      refine_operand(node);
+      radii.find(node);
+      limit_norms(memory_.rows[graph_.nodes[node].inputs[0]]);
       step_forward(node);
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
@@ -114,11 +109,32 @@ public:
       conclude(targets[target], target, nullptr, certificates);
   }
 
+  /// T-65 where remainders are large: another way back, with chords for the slopes of open kinks.
+  void take_chords(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < count_; ++row)
+      if (needs_refining_[row] != 0) rows.push_back(row);
+    bool any = false;
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(graph_.nodes[node].op)) continue;
+      memory_.errors[node].takes_chords = any = true;
+      step_forward(node);
+    }
+    if (!any || rows.empty()) return;
+    takes_chords_ = true;
+    for (std::size_t target = 0; target < targets.size(); ++target) {
+      Sweep sweep{memory_.adjoints, rows, std::vector<Sums>(rows.size()), &certificates.targets[target], nullptr};
+      follow(targets[target], sweep);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        conclude(targets[target], target, rows[i], sweep.sums[i], certificates);
+    }
+  }
+
   /// T-73: what a recorded run's own roundings make of a target.
   void attribute(const std::vector<Seed>& seeds, Attribution& parts) {
     Sweep sweep{memory_.adjoints, all_rows_, {}, nullptr, nullptr};
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
-    for (const Seed& seed : seeds) plant(seed);
+    for (const Seed& seed : seeds) plant(seed, count_);
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId id = graph_.nodes[node].output;
       if (sweep.adjoints[id].defect.empty()) continue;
@@ -165,15 +181,11 @@ public:
     }
   }
 
-  /// Rows of the block with large remainders.
-  std::vector<std::size_t> large_remainders() const {
-    std::vector<std::size_t> rows;
-    for (std::size_t row = 0; row < count_; ++row)
-      if (needs_refining_[row] != 0) rows.push_back(of_block_[row]);
-    return rows;
+  bool has_large_remainders() const {
+    return std::any_of(needs_refining_.begin(), needs_refining_.end(), [](char needs) { return needs != 0; });
   }
 
-  /// Which radii forward() is to find by adjoints of their own, at most so many.
+  /// Which radii refine() is to find by adjoints of their own, at most so many.
   void choose_radii(std::int64_t most) {
     std::vector<std::vector<double>> remainders(network_.size());
     std::size_t nodes = 0;
@@ -195,15 +207,7 @@ public:
     }
   }
 
-  /// Whether chosen radii alone are likely to be enough.
-  bool may_refine_in_place() const {
-    const auto count = [](const std::vector<char>& rows) { return std::count(rows.begin(), rows.end(), 1); };
-    return 2 * count(is_far_) <= count(needs_refining_);
-  }
-
-  /// From now on radii by adjoints are found on the way, and kinks within reach take chords (T-65).
-  void take_chords() { takes_chords_ = true; }
-
+  std::size_t size() const { return count_; }
   bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
 
 private:
@@ -220,8 +224,9 @@ private:
     std::vector<RunAdjoint>& adjoints;
     std::span<const std::size_t> rows;
     std::vector<Sums> sums;
-    Certificate* certificate = nullptr;  ///< where parts of layers go; null: of radii (T-72)
+    Certificate* certificate = nullptr;  ///< where parts of layers go
     Condition* condition = nullptr;
+    bool charges_later = false;  ///< what functions of one element leave over
   };
 
   /// Of a target: what all but refinable nodes add to it.
@@ -266,10 +271,35 @@ private:
       if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
         charge(output, memory_.errors[node], sweep, node);
     }
-    for (std::size_t row = 0; row < count_; ++row) {
-      const Magnitude of_shadow = conclude(seeds, row, sweep.sums[row], certificate);
-      if (question_.in_order) conclude_in_order(row, sweep.sums[row], of_shadow, certificates.in_order[target]);
-      conclude_by_chance(row, sweep.sums[row], of_shadow, certificates.chance[target]);
+    for (std::size_t row = 0; row < count_; ++row) conclude(seeds, target, row, sweep.sums[row], certificates);
+  }
+
+  void conclude(const std::vector<Seed>& seeds, std::size_t target, std::size_t row, const Sums& sums,
+                RunCertificates& certificates) {
+    const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
+    if (question_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
+    conclude_by_chance(row, sums, of_shadow, certificates.chance[target]);
+  }
+
+  /// A target's adjoint on its way back.
+  void follow(const std::vector<Seed>& seeds, Sweep& sweep) {
+    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
+    for (std::vector<double>& layer : sweep.certificate->layers)
+      for (const std::size_t row : sweep.rows) layer[of_block_[row]] = 0.0;
+    for (const Seed& seed : seeds) plant(seed, sweep.rows.size());
+    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
+      const ValueId output = graph_.nodes[node].output;
+      if (sweep.adjoints[output].defect.empty()) continue;
+      const bool is_charged_later = sweep.charges_later && is_refinable_[node];
+      if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
+      pull_back(node, memory_.errors[node], sweep);
+    }
+    for (const ValueId id : graph_.inputs) {
+      if (sweep.adjoints[id].defect.empty()) continue;
+      RunErrors of_input;
+      of_input.added = memory_.rows[id].radius;
+      if (question_.in_order) of_input.added_in_order = of_input.added;
+      charge(id, of_input, sweep, std::nullopt);
     }
   }
 
@@ -316,22 +346,15 @@ private:
     return rules_.norms.vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
   }
 
-  void plant(const Seed& seed) {
+  void plant(const Seed& seed, std::size_t rows) {
     RunAdjoint& adjoint = memory_.adjoints[seed.value];
     const std::size_t size = walk_.sizes_[seed.value];
-    if (adjoint.defect.empty()) adjoint.d.assign(count_ * size, 0.0);
-    adjoint.defect.assign(count_, 0.0);
-    for (std::size_t row = 0; row < count_; ++row) adjoint.d[row * size + at(seed.element)] += seed.factor;
+    if (adjoint.defect.empty()) adjoint.d.assign(rows * size, 0.0);
+    adjoint.defect.assign(rows, 0.0);
+    for (std::size_t row = 0; row < rows; ++row) adjoint.d[row * size + at(seed.element)] += seed.factor;
   }
 
-  /// T-72
-  void refine_operand(std::size_t node) {
-    if (chosen_[node].empty()) return;
-    const ValueId id = graph_.nodes[node].inputs[0];
-    const std::span<const RowElement> chosen = chosen_[node];
-    for (std::size_t first = 0; first < chosen.size(); first += radii_at_once)
-      refine(id, node, chosen.subspan(first, std::min(radii_at_once, chosen.size() - first)));
-    RunRows& rows = memory_.rows[id];
+  void limit_norms(RunRows& rows) const {
     for (std::size_t row = 0; row < count_; ++row)
       rows.norm[row] = rules_.trajectory.norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
     if (!question_.in_order) return;
@@ -342,97 +365,40 @@ private:
     }
   }
 
-  void refine(ValueId id, std::size_t node, std::span<const RowElement> chosen) {
-    const std::size_t size = walk_.sizes_[id];
-    std::vector<std::size_t> rows;
-    for (const RowElement& one : chosen) rows.push_back(at(one.row));
-    Sweep sweep{memory_.refined, rows, std::vector<Sums>(chosen.size()), nullptr};
-    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
-    RunAdjoint& adjoint = sweep.adjoints[id];
-    adjoint.d.assign(chosen.size() * size, 0.0);
-    adjoint.defect.assign(chosen.size(), 0.0);
-    for (std::size_t i = 0; i < chosen.size(); ++i) adjoint.d[i * size + chosen[i].element] = 1.0;
-    pull_back_from(node, sweep);
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const std::size_t element = rows[i] * size + chosen[i].element;
-      double& radius = memory_.rows[id].radius[element];
-      radius = rules_.trajectory.refined_radius(radius, sweep.sums[i].total.value());
-      if (!question_.in_order) continue;
-      double& in_order = memory_.rows[id].in_order.radius[element];
-      in_order = rules_.trajectory.refined_radius(in_order, sweep.sums[i].total_in_order.value());
-    }
-  }
-
-  /// Through the nodes before one, to the inputs.
-  void pull_back_from(std::size_t end, Sweep& sweep) {
-    for (std::size_t node = end; node-- > 0;) {
-      const ValueId output = graph_.nodes[node].output;
-      if (sweep.adjoints[output].defect.empty()) continue;
-      const bool is_charged_later = sweep.certificate != nullptr && is_refinable_[node];
-      if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
-      pull_back(node, memory_.errors[node], sweep);
-    }
-    for (const ValueId id : graph_.inputs) {
-      if (sweep.adjoints[id].defect.empty()) continue;
-      RunErrors of_input;
-      of_input.added = memory_.rows[id].radius;
-      if (question_.in_order) of_input.added_in_order = of_input.added;
-      charge(id, of_input, sweep, std::nullopt);
-    }
-  }
-
-  /// sum |d_i| x_i by T-08.
-  Magnitude charged(const double* d, const std::vector<double>& x, std::size_t row, std::size_t size) const {
-    if (x.empty()) return Magnitude();
-    const double sum = rules_.rows.weighted_sum(d, x.data() + row * size, size);
-    return Magnitude(rules_.outward(sum, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size)));
-  }
-
   /// `node`: the one whose output it is; empty for an input.
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
     const std::size_t size = walk_.sizes_[id];
     const RunAdjoint& adjoint = sweep.adjoints[id];
-    const RunRows& rows = memory_.rows[id];
-    const Magnitude root = sqrt_up(Magnitude(static_cast<double>(size)));
+    const RunRows* operand = node ? operand_of_function(state_, *node) : nullptr;
     for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
       const std::size_t row = sweep.rows[i];
       const double* d = adjoint.d.data() + i * size;
-      const Magnitude local = charged(d, errors.added, row, size), remainder = charged(d, errors.remainder, row, size);
-      const Magnitude defect = Magnitude(adjoint.defect[i]) * root * Magnitude(rows.norm[row]);
       Sums& sums = sweep.sums[i];
-      sums.total += rules_.trajectory.charge(local, remainder, defect);
-      sums.local += local;
-      sums.remainder += remainder;
-      if (question_.in_order) charge_in_order(d, adjoint.defect[i], root, errors, rows, row, sums);
-      if (sweep.certificate == nullptr || !node) {
-        charge_input_by_chance(local, defect, sums);
+      const ChargedRow charged_row{id, errors, operand, row, d, adjoint.defect[i]};
+      const Charge any_order = charge_of(state_, charged_row, sums.total);
+      sums.total += any_order.total;
+      sums.local += any_order.local;
+      sums.remainder += any_order.remainder;
+      if (question_.in_order) {
+        const Charge in_order = charge_in_order(state_, charged_row, sums.total_in_order);
+        sums.total_in_order += in_order.total;
+        sums.local_in_order += in_order.local;
+        sums.remainder_in_order += in_order.remainder;
+      }
+      if (!node) {
+        charge_input_by_chance(any_order.local, any_order.defect, sums);
         continue;
       }
       const std::size_t layer = network_.flat().of_node[*node];
       double& of_layer = sweep.certificate->layers[layer][of_block_[row]];
-      of_layer = (Magnitude(of_layer) + local + remainder).value();
-      if (question_.chance.any()) charge_by_chance(d, {local, remainder, defect}, errors, *node, row, sums);
+      of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
+      if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
       if (sweep.condition != nullptr) {
-        const std::vector<double>& sizes = errors.sizes.empty() ? rows.centre : errors.sizes;
+        const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
         sweep.condition->layers[layer][of_block_[row]] += rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
       }
     }
   }
-
-  void charge_in_order(const double* d, double defect, Magnitude root, const RunErrors& errors, const RunRows& rows,
-                       std::size_t row, Sums& sums) const {
-    const std::size_t size = rows.size();
-    const Magnitude local = charged(d, errors.added_in_order, row, size);
-    const Magnitude remainder = charged(d, errors.remainder_in_order, row, size);
-    const Magnitude of_defect = Magnitude(defect) * root * Magnitude(rows.in_order.norm[row]);
-    sums.total_in_order += rules_.trajectory.charge(local, remainder, of_defect);
-    sums.local_in_order += local;
-    sums.remainder_in_order += remainder;
-  }
-
-  struct Parts {
-    Magnitude local, remainder, defect;
-  };
 
   /// What inputs are off is not left to chance.
   void charge_input_by_chance(Magnitude local, Magnitude defect, Sums& sums) const {
@@ -441,10 +407,10 @@ private:
   }
 
   /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
-  void charge_by_chance(const double* d, const Parts& parts, const RunErrors& errors, std::size_t node, std::size_t row,
-                        Sums& sums) const {
+  void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
+                        std::size_t row, Sums& sums) const {
     const std::size_t size = walk_.sizes_[graph_.nodes[node].output];
-    const Magnitude rest = errors.rests.empty() ? parts.local : charged(d, errors.rests, row, size);
+    const Magnitude rest = errors.rests.empty() ? parts.local : charged(rules_, d, errors.rests, row, size);
     const bool is_sum = !errors.amplitudes.empty();
     const Magnitude estimated_rest = is_sum ? rest : Magnitude();
     sums.rest += rules_.trajectory.charge(rest, parts.remainder, parts.defect);
@@ -542,17 +508,7 @@ private:
       share.d.resize(count * walk_.sizes_[id]);
       share.defect.assign(count, 0.0);
       walk_.steps_[node]->pull_back(slot, errors, sweep.rows, sweep.adjoints[of.output], share);
-      if (!is_first) add(share, operand, walk_.sizes_[id]);
-    }
-  }
-
-  /// One more rounding of every element.
-  void add(const RunAdjoint& share, RunAdjoint& sum, std::size_t size) const {
-    fastest_element_kernels().add(sum.d.data(), share.d.data(), sum.d.data(), sum.d.size());
-    for (std::size_t row = 0; row < sum.defect.size(); ++row) {
-      const double largest = rules_.rows.largest(sum.d.data() + row * size, size);
-      const Magnitude rounding(rules_.defect(largest, 1, 0));
-      sum.defect[row] = (Magnitude(sum.defect[row]) + Magnitude(share.defect[row]) + rounding).value();
+      if (!is_first) add_share(rules_, walk_.sizes_[id], share, operand);
     }
   }
 
@@ -563,7 +519,6 @@ private:
     const double total = sums.total.value(), remainder = sums.remainder.value();
     require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
-    if (!(remainder <= most_in_place * total)) is_far_[row] = 1;
     certificate.total[of_block_[row]] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
     certificate.local[of_block_[row]] = sums.local.value();
     certificate.remainder[of_block_[row]] = remainder;
@@ -633,7 +588,8 @@ private:
   const std::span<const std::size_t> of_block_;
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
-  std::vector<char> needs_refining_, is_far_;
+  std::vector<char> needs_refining_;
+  const RunState state_;
   std::vector<char> is_refinable_;  ///< by node
   Refinement refinement_;
   std::vector<Kept> kept_;                       ///< by target
@@ -719,7 +675,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   const std::int64_t refined_radii = question.refined_radii;
   RunCertificates result = empty_certificates(network, targets.size(), question);
   result.conditions = conditions_;
-  std::vector<char> open(rows, 0), is_large(rows, 0);
+  std::vector<char> open(rows, 0);
   const auto follow = [&](RunPart& part) {
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -728,51 +684,31 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     }
   };
   const auto refine = [&](RunPart& part) {
-    part.take_chords();
-    part.forward();
-    for (std::size_t i = 0; i < targets.size(); ++i) part.certify(targets[i], i, result);
+    part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
+    part.refine(targets, result);
+    if (part.has_large_remainders()) part.take_chords(targets, result);
   };
   const auto attribute = [&](RunPart& part) {
     part.record(*question.recorded);
     for (std::size_t i = 0; i < question.attributed; ++i) part.attribute(targets[i], result.attribution[i]);
   };
-  bool first_time = true;
-  const auto in_parts = [&](const std::vector<std::size_t>& of_block, const auto& body) {
-    const std::size_t parts = (of_block.size() + rows_at_once - 1) / rows_at_once;
-    parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
-      std::unique_ptr<Memory> memory = take_memory(network);
-      for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, of_block.size());
-           first += rows_at_once) {
-        const auto some = std::span(of_block).subspan(first, std::min(rows_at_once, of_block.size() - first));
-        RunPart part(*this, network, question, setting, *memory, some);
-        part.start(inputs, input_error);
-        follow(part);
-        if (question.attributed > 0 && first_time) attribute(part);
-        body(part, some);
-        for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
-      }
-      const std::lock_guard lock(mutex_);
-      memories_.push_back(std::move(memory));
-    });
-  };
-  std::vector<std::size_t> all(rows), large;
+  const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
+  std::vector<std::size_t> all(rows);
   std::iota(all.begin(), all.end(), std::size_t{0});
-  in_parts(all, [&](RunPart& part, std::span<const std::size_t> some) {
-    if (refined_radii <= 0 || part.large_remainders().empty()) return;
-    part.choose_radii(refined_radii * static_cast<std::int64_t>(some.size()));
-    if (part.may_refine_in_place()) part.refine_in_place(targets, result);
-    const std::vector<std::size_t> here = part.large_remainders();
-    const bool are_many = 2 * here.size() > some.size();
-    if (are_many) return refine(part);
-    for (const std::size_t row : here) is_large[row] = 1;
-  });
-  for (std::size_t row = 0; row < rows; ++row)
-    if (is_large[row] != 0) large.push_back(row);
-  first_time = false;
-  // twice as many each, as at most half of the rows are here
-  in_parts(large, [&](RunPart& part, std::span<const std::size_t> some) {
-    part.choose_radii(2 * refined_radii * static_cast<std::int64_t>(some.size()));
-    refine(part);
+  parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
+    std::unique_ptr<Memory> memory = take_memory(network);
+    for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
+         first += rows_at_once) {
+      const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));
+      RunPart part(*this, network, question, setting, *memory, some);
+      part.start(inputs, input_error);
+      follow(part);
+      if (question.attributed > 0) attribute(part);
+      if (refined_radii > 0 && part.has_large_remainders()) refine(part);
+      for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
+    }
+    const std::lock_guard lock(mutex_);
+    memories_.push_back(std::move(memory));
   });
   for (std::size_t row = 0; row < rows; ++row)
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
@@ -792,7 +728,6 @@ std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) co
   if (memory == nullptr) memory = std::make_unique<Memory>();
   memory->rows.resize(network.size());
   memory->adjoints.resize(network.size());
-  memory->refined.resize(network.size());
   memory->errors.resize(network.nodes().size());
   memory->recorded.resize(network.size());
   return memory;

@@ -33,7 +33,7 @@ struct FirstPlaces {
 
 /// One node of a sum of three terms or more rounds a number of any size below `most`, but for its root.
 inline Doubles one_at_most(const Doubles& leaves) {
-  return leaves < 3.0 ? all(0.0) : all(1.0);
+  return where(leaves < 3.0, all(0.0), all(1.0));
 }
 
 /// The nodes with k = 2 ... n - 2 of n terms, and `at_most` whose numbers are below `most`: what lies below a binade is

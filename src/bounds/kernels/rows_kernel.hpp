@@ -49,7 +49,7 @@ double weighted_squares_row(const double* d, const double* x, std::size_t n) {
 
 double count_nonzero_row(const double* x, std::size_t n) {
   Doubles counts = {};
-  each(n, [&](std::size_t i, auto count) { counts += load(x + i, count) != 0.0 ? all(1.0) : all(0.0); });
+  each(n, [&](std::size_t i, auto count) { counts += where(load(x + i, count) != 0.0, all(1.0), all(0.0)); });
   return sum_of(counts);
 }
 
@@ -63,16 +63,16 @@ void larger_operand_row(const double* x, const double* e, double* result, std::s
 void up_to_row(const double* x, double limit, double* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(x + i, count);
-    store(result + i, values <= limit ? values : all(0.0), count);
+    store(result + i, where(values <= limit, values, all(0.0)), count);
   });
 }
 
 inline Floats floats_up(const Doubles& x) {
-  return __builtin_convertvector(x * (1.0 + 0x1p-22), Floats);
+  return floats_of(x * (1.0 + 0x1p-22));
 }
 /// |x| scale, at least `least` where x is not 0.
 inline Doubles raised(const Doubles& x, double scale, double least) {
-  return x == 0.0 ? all(0.0) : larger(magnitude(x) * scale, all(least));
+  return where(x == 0.0, all(0.0), larger(magnitude(x) * scale, all(least)));
 }
 
 void coarse_row(const double* x, double scale, float* result, std::size_t n) {
@@ -92,13 +92,13 @@ void coarse_squares_row(const double* x, double scale, float* result, std::size_
 void coarse_sides_row(const double* x, double scale, float* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles scaled = load(x + i, count) * scale;
-    store(result + i, __builtin_convertvector(scaled * magnitude(scaled), Floats), count);
+    store(result + i, floats_of(scaled * magnitude(scaled)), count);
   });
 }
 
 template <class Count>
 inline Doubles sums_at(const CoarseSums& row, std::size_t i, Count count) {
-  const Doubles sums = __builtin_convertvector(load(row.sums + i, count), Doubles);
+  const Doubles sums = doubles_of(load(row.sums + i, count));
   return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
 }
 
@@ -119,7 +119,7 @@ void move_row(const SumRow& row, double* moved, std::size_t n) {
 /// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
 inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
   const Doubles rounding = larger(format.u * first_place(t), all(format.eta));
-  return t == 0.0 ? t : t <= format.largest ? rounding : all(infinity);
+  return where(t == 0.0, t, where(t <= format.largest, rounding, all(infinity)));
 }
 
 /// Magnitudes of products summed, and squares of those of one sign and of the addend c, at their largest.
@@ -158,7 +158,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles leaves = products + where(c == 0.0, all(0.0), all(1.0));
     const Doubles before_last = larger(leaves - 1.0, all(0.0));
     const Doubles h = products * format.underflow;
 
@@ -183,13 +183,13 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
       by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
     }
     const Doubles classical = (before_last * format.u) * total + h;
-    const Doubles before = up_through_many(smaller(most < infinity ? by_sizes : all(infinity), classical));
+    const Doubles before = up_through_many(smaller(where(most < infinity, by_sizes, all(infinity)), classical));
 
     const Doubles rounded = up(exact + before);
-    const Doubles nothing_rounded = rounded <= format.largest ? all(0.0) : all(infinity);
-    const Doubles last = products == 0.0 ? nothing_rounded : rounding_of(rounded, format);
+    const Doubles nothing_rounded = where(rounded <= format.largest, all(0.0), all(infinity));
+    const Doubles last = where(products == 0.0, nothing_rounded, rounding_of(rounded, format));
     const Doubles error = up(before + last);
-    const Doubles roundings = up(total + error) < format.largest ? error : all(infinity);
+    const Doubles roundings = where(up(total + error) < format.largest, error, all(infinity));
     store(result.added + i, up(own + roundings), count);
     store(result.moved + i, up(moved + roundings), count);
   });
@@ -203,7 +203,7 @@ void chances_row(const SumRow& row, const RowFormat& format, const double* added
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own), signed_y = load(row.y + i, count);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles leaves = products + where(c == 0.0, all(0.0), all(1.0));
     const Doubles h = products * format.underflow;
 
     const ProductSizes sizes = product_sizes(row, c, i, count);
@@ -216,25 +216,25 @@ void chances_row(const SumRow& row, const RowFormat& format, const double* added
     const Doubles inner = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades).squares;
     const Doubles error = load(added + i, count);
     const Doubles last =
-        products == 0.0 ? all(0.0) : larger(format.u * first_place(up(exact + error)), all(format.eta));
-    const Doubles of_products = leaves >= 2.0 ? all_squares : all(0.0);
+        where(products == 0.0, all(0.0), larger(format.u * first_place(up(exact + error)), all(format.eta)));
+    const Doubles of_products = where(leaves >= 2.0, all_squares, all(0.0));
     const Doubles squares = ((format.u * format.u) * (of_products + inner) + last * last) * many_up + lost;
     const Bits is_known = error < infinity;
-    store(result.amplitudes + i, is_known ? root_up(squares) : all(infinity), count);
-    store(result.rests + i, is_known ? up(own + h) : all(infinity), count);
+    store(result.amplitudes + i, where(is_known, root_up(squares), all(infinity)), count);
+    store(result.rests + i, where(is_known, up(own + h), all(infinity)), count);
     store(result.sizes + i, total, count);
 
     const Doubles signed_c = load_or_zero(row.constants, i, count), from_zero = signed_y - signed_c;
     const Bits is_alone = signed_c == 0.0;
     const Doubles through = signed_c * signed_c + signed_c * signed_y + signed_y * signed_y;
-    const Doubles drift = larger(from_zero * from_zero, is_alone ? all(0.0) : through);
+    const Doubles drift = larger(from_zero * from_zero, where(is_alone, all(0.0), through));
     const Doubles count_of_terms = larger(leaves, all(1.0));
     const Doubles bridge = drift * (leaves + 1.0) * (2.0 * leaves + 1.0) / (6.0 * count_of_terms);
     const Doubles spread = larger(all_squares - signed_y * signed_y / count_of_terms, all(0.0));
-    const Doubles of_last = is_alone ? all(0.0) : signed_y * signed_y;
+    const Doubles of_last = where(is_alone, all(0.0), signed_y * signed_y);
     const Doubles variance = bridge + (leaves + 1.0) * (1.0 / 6.0) * spread + of_last + all_squares;
     const Doubles deviation = format.u * root_up(rounding_variance * variance);
-    store(result.estimates + i, leaves == 0.0 ? all(0.0) : is_known ? deviation : all(infinity), count);
+    store(result.estimates + i, where(leaves == 0.0, all(0.0), where(is_known, deviation, all(infinity))), count);
   });
 }
 
@@ -242,7 +242,7 @@ void limit_row(const double* centre, double norm, double largest, double* radius
   each(n, [&](std::size_t i, auto count) {
     const Doubles limited = smaller(load(radius + i, count), all(norm));
     const Doubles size = up(magnitude(load(centre + i, count)) + limited);
-    store(radius + i, size < largest ? limited : all(infinity), count);
+    store(radius + i, where(size < largest, limited, all(infinity)), count);
   });
 }
 
@@ -253,10 +253,10 @@ ReluFlags relu_row(const double* x, const double* e, double* slopes, double* rem
     const Doubles beyond = larger(up(radius - magnitude(value)), all(0.0));
     bends |= beyond > 0.0;
     active |= value > 0.0;
-    store(slopes + i, value > 0.0 ? all(1.0) : all(0.0), count);
+    store(slopes + i, where(value > 0.0, all(1.0), all(0.0)), count);
     if (e == nullptr) return;
     store(remainder + i, beyond, count);
-    store(moved + i, value >= 0.0 ? radius : beyond, count);
+    store(moved + i, where(value >= 0.0, radius, beyond), count);
   });
   ReluFlags flags;
   for (std::size_t j = 0; j < lanes; ++j) {
@@ -276,10 +276,10 @@ bool relu_chords_row(const double* x, const double* e, double* slopes, double* r
     const Bits is_open = (radius > magnitude(value)) & (radius >= least_for_chord) & (radius <= most_for_chord);
     any |= is_open;
     const Doubles chord = (radius + value) / (2.0 * radius), other = up(1.0 - chord);
-    const Doubles near = up((value > 0.0 ? other : chord) * radius);
-    const Doubles far = up(up((value > 0.0 ? chord : other) * radius) - magnitude(value));
-    store(slopes + i, is_open ? chord : load(slopes + i, count), count);
-    store(remainder + i, is_open ? larger(near, far) : load(remainder + i, count), count);
+    const Doubles near = up(where(value > 0.0, other, chord) * radius);
+    const Doubles far = up(up(where(value > 0.0, chord, other) * radius) - magnitude(value));
+    store(slopes + i, where(is_open, chord, load(slopes + i, count)), count);
+    store(remainder + i, where(is_open, larger(near, far), load(remainder + i, count)), count);
   });
   for (std::size_t j = 0; j < lanes; ++j)
     if (any[j] != 0) return true;
@@ -307,14 +307,14 @@ void add_constants_row(double* y, double* error, const double* constants, std::s
     const Doubles rounding = constants == nullptr ? Doubles{} : 0x1p-53 * magnitude(sum);
     const Doubles errors = up(load(error + i, count) + rounding);
     store(y + i, sum, count);
-    store(error + i, magnitude(sum) <= largest_double ? errors : all(infinity), count);
+    store(error + i, where(magnitude(sum) <= largest_double, errors, all(infinity)), count);
   });
 }
 
 void outer_row(double scale, double underflow, const double* columns, double* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles column = load(columns + i, count);
-    store(result + i, scale * column + (column == 0.0 ? all(0.0) : all(underflow)), count);
+    store(result + i, scale * column + where(column == 0.0, all(0.0), all(underflow)), count);
   });
 }
 
@@ -322,7 +322,7 @@ void scale_row(const double* e, const double* constants, double* result, std::si
   each(n, [&](std::size_t i, auto count) {
     const Doubles radius = load(e + i, count), factor = magnitude(load(constants + i, count));
     const Bits is_zero = (radius == 0.0) | (factor == 0.0);
-    store(result + i, is_zero ? all(0.0) : radius * factor * many_up + lost, count);
+    store(result + i, where(is_zero, all(0.0), radius * factor * many_up + lost), count);
   });
 }
 
@@ -332,8 +332,8 @@ inline Doubles exp_bend(const Doubles& e, double rate) {
   const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x/3 with e^x <= 1 + (e - 1) x up to 1
   constexpr double integers_only = 0x1.8p52, bias = 1023.0;
   const Doubles power = (smaller(x, all(64.0)) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
-  const Doubles far = reinterpret_cast<Doubles>(reinterpret_cast<Bits>(power) << 52) / (rate * rate);
-  return x <= 1.0 ? near : x <= 64.0 ? far : all(infinity);
+  const Doubles far = doubles_of(bits_of(power) << 52) / (rate * rate);
+  return where(x <= 1.0, near, where(x <= 64.0, far, all(infinity)));
 }
 
 void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
@@ -355,8 +355,8 @@ void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& 
     const Doubles rounding =
         (row.units * (format.u * (size + moved) + format.eta) + row.absolute_units * format.u) * many_up + lost;
     const Doubles radius = up(moved + rounding);
-    const Doubles overflow = up(size + radius) <= format.largest ? all(0.0) : all(infinity);
-    store(remainder + i, e == 0.0 ? all(0.0) : bend, count);
+    const Doubles overflow = where(up(size + radius) <= format.largest, all(0.0), all(infinity));
+    store(remainder + i, where(e == 0.0, all(0.0), bend), count);
     store(result.added + i, up(own + rounding) + overflow, count);
     store(result.moved + i, radius + overflow, count);
   });
@@ -369,7 +369,7 @@ void add_shares_row(double* d, double* defect, const double* share, const double
     const Doubles before = load(defect + i, count) + load_or_zero(share_defect, i, count);
     store(d + i, sum, count);
     const Doubles defects = (before + rounding) * (1.0 + 0x1p-50);
-    store(defect + i, magnitude(sum) <= largest_double ? defects : all(infinity), count);
+    store(defect + i, where(magnitude(sum) <= largest_double, defects, all(infinity)), count);
   });
 }
 

@@ -16,12 +16,12 @@ inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
 
 /// Half the gap above a recorded result; no product, no rounding.
 inline Doubles recorded_rounding(const Doubles& size, const Doubles& products, const RowFormat& format) {
-  return products == 0.0 ? all(0.0) : rounding_at(size, format);
+  return where(products == 0.0, all(0.0), rounding_at(size, format));
 }
 
 template <class Count>
 inline void store_bound(double* result, std::size_t i, const Doubles& bound, const Bits& is_known, Count count) {
-  if (result != nullptr) store(result + i, is_known ? bound : all(infinity), count);
+  if (result != nullptr) store(result + i, where(is_known, bound, all(infinity)), count);
 }
 
 void local_row(const RecordedSums& row, const RowFormat& format, const LocalErrors& result, std::size_t n) {
@@ -32,7 +32,7 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
     const Doubles total = up(of_products + c);
     const Bits is_known = (size <= largest_double) & (total <= largest_double);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles leaves = products + (c == 0.0 ? all(0.0) : all(1.0));
+    const Doubles leaves = products + where(c == 0.0, all(0.0), all(1.0));
     const Doubles before_last = larger(leaves - 1.0, all(0.0));
     const Doubles h = products * format.underflow;
     const Doubles last = recorded_rounding(size, products, format);
@@ -40,7 +40,7 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
 
     const Doubles exact = smaller((size + classical + last) * many_up, total);
     const auto coarse = [&](const CoarseSums& of) {
-      const Doubles sums = __builtin_convertvector(load(of.sums + i, count), Doubles);
+      const Doubles sums = doubles_of(load(of.sums + i, count));
       return sums * (of.scale * load(of.column_scales + i, count));
     };
     const Doubles of_squares = coarse(row.squares), squares = of_squares + c * c;
@@ -61,14 +61,14 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
       store_bound(result.order_aware, i, smaller(known, any_order), is_known, count);
     }
     if (row.tail_factor > 0.0) {
-      const Doubles unrecorded = products == 0.0 ? all(0.0) : rounding_at((exact + before) * many_up, format);
-      const Doubles inner = (leaves >= 2.0 ? squares : all(0.0)) + places.squares;
+      const Doubles unrecorded = where(products == 0.0, all(0.0), rounding_at((exact + before) * many_up, format));
+      const Doubles inner = where(leaves >= 2.0, squares, all(0.0)) + places.squares;
       const Doubles root = root_up(((format.u * format.u) * inner + unrecorded * unrecorded) * many_up + lost);
       const Doubles by_chance = (row.tail_factor * root + h) * many_up;
       store_bound(result.probabilistic, i, smaller(by_chance, partial_sums), is_known, count);
     }
     const Bits is_empty = (of_products + c == 0.0) & (size == 0.0);
-    store_bound(result.kappa, i, is_empty ? all(1.0) : (of_products + c) / size, size <= largest_double, count);
+    store_bound(result.kappa, i, where(is_empty, all(1.0), (of_products + c) / size), size <= largest_double, count);
   });
 }
 
@@ -86,7 +86,7 @@ void running_row(const RecordedSums& row, const RowFormat& format, double* place
 /// Magnitudes of the products summed, at their largest.
 template <class Count>
 inline Doubles largest_total(const SumRow& row, std::size_t i, Count count) {
-  const Doubles sums = __builtin_convertvector(load(row.total.sums + i, count), Doubles);
+  const Doubles sums = doubles_of(load(row.total.sums + i, count));
   const Doubles total = sums * (row.total.scale * load(row.total.column_scales + i, count));
   return row.moves_by_norm ? up(total + norm_up(row.radius, load(row.norms + i, count))) : total;
 }
@@ -109,10 +109,10 @@ void in_order_row(const OrderedSums& row, const RowFormat& format, const double*
     const Doubles apart = row.products_apart ? of_products : all(0.0);
     const Doubles roundings = format.u * (apart + load(places + i, count)) + products * format.underflow;
     const Doubles before = up_through_many(roundings), rounded = up(exact + before);
-    const Doubles last = products == 0.0 ? all(0.0) : rounding_at(rounded, format);
+    const Doubles last = where(products == 0.0, all(0.0), rounding_at(rounded, format));
     const Doubles error = up(before + last);
     const Bits is_finite = (rounded <= format.largest) & (up(total + error) < format.largest);
-    const Doubles smallest = is_finite ? error : all(infinity);
+    const Doubles smallest = where(is_finite, error, all(infinity));
     store(result.added + i, smaller(up(own + smallest), load(result.added + i, count)), count);
     store(result.moved + i, smaller(up(moved + smallest), load(result.moved + i, count)), count);
   });
@@ -121,8 +121,8 @@ void in_order_row(const OrderedSums& row, const RowFormat& format, const double*
 /// Vectors of 64 bytes, and what is left of a number without its significand.
 struct InDouble {
   using Number = double;
-  using Vector = Doubles;
-  using Pattern = Bits;
+  using Vector = EightDoubles;
+  using Pattern = EightBits;
   static constexpr long long sign = 0x7fffffffffffffffLL, exponent = 0x7ff0000000000000LL;
 };
 struct InSingle {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace driftbound {
 
@@ -19,6 +20,24 @@ struct PackedProduct {
   bool fma = false;
 };
 
+/// Rows of A that are 0 outside of the same columns.
+struct SparseRows {
+  const std::uint32_t* rows = nullptr;     ///< which rows of A and C
+  const std::uint32_t* columns = nullptr;  ///< of A, ascending
+  std::size_t row_count = 0, column_count = 0;
+};
+
+/// C = A B for some rows, each sum one fused chain over the columns named.
+template <class Real>
+struct SparseProduct {
+  const Real* a = nullptr;  ///< [m, k] row-major
+  const Real* b = nullptr;  ///< packed as in PackedProduct
+  Real* c = nullptr;        ///< [m, n] row-major
+  std::size_t n = 0, k = 0;
+  const SparseRows* groups = nullptr;
+  std::size_t group_count = 0;
+};
+
 /// One build of the product for one instruction set. Every build computes each element of C by the same
 /// operations in the same order, so that all give the same bits; they differ in how many columns they do at once.
 struct ProductKernels {
@@ -26,6 +45,7 @@ struct ProductKernels {
   /// Rows [first, last) of C.
   void (*f32)(const PackedProduct<float>& product, std::size_t first, std::size_t last);
   void (*f64)(const PackedProduct<double>& product, std::size_t first, std::size_t last);
+  void (*sparse)(const SparseProduct<double>& product);
 
   void multiply(const PackedProduct<float>& product, std::size_t first, std::size_t last) const {
     f32(product, first, last);

@@ -33,6 +33,7 @@ struct Doubles {
 
 }  // namespace
 
-const ProductKernels product_avx2 = {"avx2", &multiply_rows<Floats, 4>, &multiply_rows<Doubles, 4>};
+const ProductKernels product_avx2 = {"avx2", &multiply_rows<Floats, 4>, &multiply_rows<Doubles, 4>,
+                                     &multiply_sparse<Doubles>};
 
 }  // namespace driftbound

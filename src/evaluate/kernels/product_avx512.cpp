@@ -33,6 +33,7 @@ struct Doubles {
 
 }  // namespace
 
-const ProductKernels product_avx512 = {"avx512", &multiply_rows<Floats, 8, 3>, &multiply_rows<Doubles, 8, 3>};
+const ProductKernels product_avx512 = {"avx512", &multiply_rows<Floats, 8, 3>, &multiply_rows<Doubles, 8, 3>,
+                                       &multiply_sparse<Doubles>};
 
 }  // namespace driftbound

@@ -46,6 +46,7 @@ struct Plain {
 
 }  // namespace
 
-const ProductKernels product_baseline = {"baseline", &multiply_rows<Plain<float>, 2>, &multiply_rows<Plain<double>, 2>};
+const ProductKernels product_baseline = {"baseline", &multiply_rows<Plain<float>, 2>, &multiply_rows<Plain<double>, 2>,
+                                         &multiply_sparse<Plain<double>>};
 
 }  // namespace driftbound

@@ -173,5 +173,62 @@ void multiply_rows(const PackedProduct<typename Vector::Scalar>& p, std::size_t 
   }
 }
 
+/// `rows` rows of a group by `panels` panels of columns.
+template <class Vector, std::size_t rows, std::size_t panels>
+void multiply_sparse_tile(const SparseProduct<typename Vector::Scalar>& p, const SparseRows& group, std::size_t row,
+                          std::size_t panel) {
+  using Scalar = typename Vector::Scalar;
+  constexpr std::size_t width = panel_width<Scalar>, in_panel = width / Vector::lanes, vectors = panels * in_panel;
+  const Scalar* a[rows];
+  for (std::size_t r = 0; r < rows; ++r) a[r] = p.a + group.rows[row + r] * p.k;
+  const Scalar* b = p.b + panel * p.k * width;
+  Vector sum[rows][vectors];
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t i = 0; i < vectors; ++i) sum[r][i] = Vector::all(Scalar(0));
+  for (std::size_t j = 0; j < group.column_count; ++j) {
+    const std::size_t k = group.columns[j];
+    Vector column[vectors];
+    for (std::size_t i = 0; i < vectors; ++i)
+      column[i] = Vector::load(b + (i / in_panel * p.k + k) * width + i % in_panel * Vector::lanes);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Vector factor = Vector::all(a[r][k]);
+      for (std::size_t i = 0; i < vectors; ++i) sum[r][i] = fma(factor, column[i], sum[r][i]);
+    }
+  }
+  for (std::size_t r = 0; r < rows; ++r) {
+    Scalar values[panels * width];
+    for (std::size_t i = 0; i < vectors; ++i) sum[r][i].store(values + i * Vector::lanes);
+    const std::size_t first = panel * width, left = p.n - first;
+    Scalar* target = p.c + group.rows[row + r] * p.n + first;
+    for (std::size_t j = 0; j < panels * width && j < left; ++j) target[j] = values[j];
+  }
+}
+
+/// All rows of a group by `panels` panels, as many sums at once as hide how long each takes.
+template <class Vector, std::size_t panels>
+void multiply_sparse_group(const SparseProduct<typename Vector::Scalar>& p, const SparseRows& group,
+                           std::size_t panel) {
+  static_assert(panels == 1 || panels == 4);
+  std::size_t row = 0;
+  for (; row + 4 <= group.row_count; row += 4)
+    for (std::size_t i = 0; i < panels; ++i) multiply_sparse_tile<Vector, 4, 1>(p, group, row, panel + i);
+  if constexpr (panels == 4) {
+    for (; row + 2 <= group.row_count; row += 2)
+      for (std::size_t i = 0; i < panels; i += 2) multiply_sparse_tile<Vector, 2, 2>(p, group, row, panel + i);
+  }
+  for (; row < group.row_count; ++row) multiply_sparse_tile<Vector, 1, panels>(p, group, row, panel);
+}
+
+/// Four panels at a time for all groups, so that they stay near the processor.
+template <class Vector>
+void multiply_sparse(const SparseProduct<typename Vector::Scalar>& p) {
+  constexpr std::size_t width = panel_width<typename Vector::Scalar>;
+  std::size_t panel = 0;
+  for (; (panel + 3) * width < p.n; panel += 4)
+    for (std::size_t i = 0; i < p.group_count; ++i) multiply_sparse_group<Vector, 4>(p, p.groups[i], panel);
+  for (; panel * width < p.n; ++panel)
+    for (std::size_t i = 0; i < p.group_count; ++i) multiply_sparse_group<Vector, 1>(p, p.groups[i], panel);
+}
+
 }  // namespace
 }  // namespace driftbound

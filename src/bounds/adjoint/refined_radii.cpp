@@ -1,0 +1,281 @@
+#include "bounds/adjoint/refined_radii.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "bounds/element_kernels.hpp"
+#include "bounds/rules.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// So many go together, all of one row in any case.
+constexpr std::size_t most_together = 160;
+
+/// Remainders of a smaller share are not worth a second look.
+constexpr double not_worth_it = 0x1p-7;
+
+/// What runs of one kind, in any order or in the declared one, have.
+struct OfKind {
+  const std::vector<double>&added, &remainder;
+  const std::vector<double>* radius = nullptr;  ///< of a function's operand …
+  double norm_of_operand = 0.0, norm = 0.0;     ///< … and norms of that row and of the result's
+};
+
+Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kind, Magnitude before) {
+  const std::size_t size = state.sizes[row.id], first = row.row * size;
+  const Magnitude local = charged(state.rules, row.d, kind.added, row.row, size);
+  Magnitude remainder = charged(state.rules, row.d, kind.remainder, row.row, size);
+  const bool is_small = remainder.value() <= not_worth_it * before.value();
+  if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
+    remainder = std::min(remainder, remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
+                                                      kind.radius->data() + first, kind.norm_of_operand));
+  const Magnitude defect = Magnitude(row.defect) * sqrt_up(Magnitude(static_cast<double>(size))) * Magnitude(kind.norm);
+  return {state.rules.trajectory.charge(local, remainder, defect), local, remainder, defect};
+}
+
+/// The largest |d| r / e^2, about: any number serves.
+double steepest_of(std::span<const double> d, const double* r, const double* e) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const double square = e[i] * e[i];
+    if (square > 0.0) largest = std::max(largest, std::abs(d[i] * r[i]) / square);
+  }
+  return largest;
+}
+
+/// sum max(0, |d| r - steepness e^2), each with 2^-1000 for what underflows and no less before it is added: three
+/// roundings take off at most (1 + 2^-50) below.
+double beyond(std::span<const double> d, const double* r, const double* e, double steepness) {
+  constexpr double above = 1.0 + 0x1p-50, below = 1.0 - 0x1p-50, lost = 0x1p-1000;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const double rest = std::abs(d[i] * r[i]) * above + lost - steepness * e[i] * e[i] * below;
+    sum += rest <= 0.0 ? 0.0 : rest;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Magnitude charged(const Rules& rules, const double* d, const std::vector<double>& x, std::size_t row,
+                  std::size_t size) {
+  if (x.empty()) return Magnitude();
+  const double sum = rules.rows.weighted_sum(d, x.data() + row * size, size);
+  return Magnitude(rules.outward(sum, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size)));
+}
+
+Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const double* r, const double* e,
+                            double norm) {
+  const std::size_t n = d.size();
+  const auto terms = static_cast<std::int64_t>(n);
+  const auto outward = [&](double sum) { return Magnitude(rules.outward(sum, terms + 8, terms)); };
+  const Magnitude of_slopes = Magnitude(0x1p-49) * outward(rules.rows.weighted_sum(d.data(), e, n));
+  const double steepest = steepest_of(d, r, e);
+  Magnitude least = Magnitude::infinite();
+  for (double steepness = steepest; steepness > 0.0 && std::isfinite(steepness); steepness *= 0.25) {
+    const Magnitude rest = outward(beyond(d, r, e, steepness));
+    const Magnitude sum = Magnitude(steepness) * Magnitude(norm) * Magnitude(norm) + rest;
+    if (!(sum < least)) break;
+    least = sum;
+  }
+  return least + of_slopes;
+}
+
+const RunRows* operand_of_function(const RunState& state, std::size_t node) {
+  const Node& of = state.network.nodes()[node];
+  return may_be_refined(state.network, of) ? &state.rows[of.inputs[0]] : nullptr;
+}
+
+Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before) {
+  OfKind kind{row.errors.added, row.errors.remainder};
+  kind.norm = state.rows[row.id].norm[row.row];
+  if (row.operand != nullptr) {
+    kind.radius = &row.operand->radius;
+    kind.norm_of_operand = row.operand->norm[row.row];
+  }
+  return charge_of(state, row, kind, before);
+}
+
+Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude before) {
+  OfKind kind{row.errors.added_in_order, row.errors.remainder_in_order};
+  kind.norm = state.rows[row.id].in_order.norm[row.row];
+  if (row.operand != nullptr) {
+    kind.radius = &row.operand->in_order.radius;
+    kind.norm_of_operand = row.operand->in_order.norm[row.row];
+  }
+  return charge_of(state, row, kind, before);
+}
+
+void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoint& sum) {
+  if (share.defect.size() > sum.defect.size()) std::swap(share, sum);
+  const std::size_t rows = share.defect.size();
+  fastest_element_kernels().add(sum.d.data(), share.d.data(), sum.d.data(), rows * size);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double largest = rules.rows.largest(sum.d.data() + row * size, size);
+    const Magnitude rounding(rules.defect(largest, 1, 0));
+    sum.defect[row] = (Magnitude(sum.defect[row]) + Magnitude(share.defect[row]) + rounding).value();
+  }
+}
+
+RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen)
+    : state_(state), memory_(memory) {
+  for (std::size_t node = 0; node < chosen.size(); ++node)
+    for (const RowElement& one : chosen[node])
+      radii_.push_back({node, static_cast<std::size_t>(one.row), one.element, 0, {}, {}});
+  std::sort(radii_.begin(), radii_.end(), [](const Radius& a, const Radius& b) {
+    return std::tie(a.row, b.node, a.element) < std::tie(b.row, a.node, b.element);
+  });
+  end_.resize(radii_.size());
+  for (std::size_t i = radii_.size(); i-- > 0;)
+    end_[i] = i + 1 < radii_.size() && radii_[i + 1].row == radii_[i].row ? end_[i + 1] : i + 1;
+  std::size_t terms = 0;
+  for (std::size_t i = 0; i < radii_.size(); ++i) {
+    radii_[i].terms = terms;
+    terms += end_[i] - i - 1;
+  }
+  terms_.assign(terms, 0.0);
+  remainders_.assign(radii_.size(), 0.0);
+  in_order_.assign(radii_.size(), 0.0);
+  memory_.adjoints.resize(state.network.size());
+  take_remainders();
+  for (std::size_t first = 0, last = 0; first < radii_.size(); first = last) {
+    last = end_[first];
+    while (last < radii_.size() && end_[last] - first <= most_together) last = end_[last];
+    follow(first, last);
+  }
+}
+
+void RefinedRadii::take_remainders() {
+  for (const Radius& radius : radii_) {
+    RunErrors& errors = state_.errors[radius.node];
+    const std::size_t at = radius.row * state_.sizes[state_.network.nodes()[radius.node].output] + radius.element;
+    errors.remainder[at] = 0.0;
+    if (state_.question.in_order) errors.remainder_in_order[at] = 0.0;
+  }
+}
+
+void RefinedRadii::follow(std::size_t first, std::size_t last) {
+  order_.resize(last - first);
+  for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = first + i;
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](std::size_t a, std::size_t b) { return radii_[a].node > radii_[b].node; });
+  rows_.clear();
+  for (const std::size_t i : order_) rows_.push_back(radii_[i].row);
+  for (RunAdjoint& adjoint : memory_.adjoints) adjoint.defect.clear();
+  begun_ = 0;
+  for (std::size_t node = radii_[order_.front()].node + 1; node-- > 0;) {
+    const ValueId output = state_.network.nodes()[node].output;
+    if (!memory_.adjoints[output].defect.empty()) {
+      charge(output, state_.errors[node], operand_of_function(state_, node));
+      keep_terms(node);
+      pull_back(node);
+      release(output);
+    }
+    begin(node);
+  }
+  for (const ValueId id : state_.network.flat().graph.inputs) {
+    if (memory_.adjoints[id].defect.empty()) continue;
+    RunErrors of_input;
+    of_input.added = state_.rows[id].radius;
+    if (state_.question.in_order) of_input.added_in_order = of_input.added;
+    charge(id, of_input, nullptr);
+    release(id);
+  }
+}
+
+void RefinedRadii::charge(ValueId id, const RunErrors& errors, const RunRows* operand) {
+  const RunAdjoint& adjoint = memory_.adjoints[id];
+  for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
+    Radius& radius = radii_[order_[i]];
+    const ChargedRow row{id, errors, operand, rows_[i], adjoint.d.data() + i * state_.sizes[id], adjoint.defect[i]};
+    radius.total += charge_of(state_, row, radius.total).total;
+    if (state_.question.in_order) radius.total_in_order += charge_in_order(state_, row, radius.total_in_order).total;
+  }
+}
+
+/// d where this node's own chosen elements are.
+void RefinedRadii::keep_terms(std::size_t node) {
+  const ValueId id = state_.network.nodes()[node].output;
+  const RunAdjoint& adjoint = memory_.adjoints[id];
+  for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
+    const std::size_t own = order_[i];
+    for (std::size_t next = own + 1; next < end_[own] && radii_[next].node >= node; ++next)
+      if (radii_[next].node == node)
+        terms_[radii_[own].terms + next - own - 1] = adjoint.d[i * state_.sizes[id] + radii_[next].element];
+  }
+}
+
+void RefinedRadii::pull_back(std::size_t node) {
+  const Node& of = state_.network.nodes()[node];
+  const RunAdjoint& result = memory_.adjoints[of.output];
+  const std::size_t count = result.defect.size();
+  for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
+    const ValueId id = of.inputs[slot];
+    if (!state_.network.varies(id)) continue;
+    RunAdjoint& operand = memory_.adjoints[id];
+    const bool is_first = operand.defect.empty();
+    if (is_first && !memory_.free.empty()) {
+      operand.d = std::move(memory_.free.back());
+      memory_.free.pop_back();
+    }
+    RunAdjoint& share = is_first ? operand : memory_.share;
+    share.d.resize(count * state_.sizes[id]);
+    share.defect.assign(count, 0.0);
+    state_.steps[node]->pull_back(slot, state_.errors[node], std::span(rows_).first(count), result, share);
+    if (!is_first) add_share(state_.rules, state_.sizes[id], share, operand);
+  }
+}
+
+/// The rows of a function's own chosen elements.
+void RefinedRadii::begin(std::size_t node) {
+  const std::size_t first = begun_;
+  while (begun_ < order_.size() && radii_[order_[begun_]].node == node) ++begun_;
+  if (begun_ == first) return;
+  const ValueId id = state_.network.nodes()[node].inputs[0];
+  const std::size_t size = state_.sizes[id];
+  RunAdjoint& adjoint = memory_.adjoints[id];
+  adjoint.d.resize(begun_ * size);
+  std::fill(adjoint.d.begin() + static_cast<std::ptrdiff_t>(adjoint.defect.size() * size), adjoint.d.end(), 0.0);
+  adjoint.defect.resize(begun_, 0.0);
+  for (std::size_t i = first; i < begun_; ++i) adjoint.d[i * size + radii_[order_[i]].element] = 1.0;
+}
+
+void RefinedRadii::release(ValueId id) {
+  memory_.adjoints[id].defect.clear();
+  memory_.free.push_back(std::move(memory_.adjoints[id].d));
+  memory_.adjoints[id].d.clear();
+}
+
+Magnitude RefinedRadii::of_chosen(const Radius& radius, const std::vector<double>& remainders, std::size_t next,
+                                  std::size_t count) const {
+  const double sum = state_.rules.rows.weighted_sum(terms_.data() + radius.terms, remainders.data() + next, count);
+  return Magnitude(state_.rules.outward(sum, static_cast<std::int64_t>(count) + 1, static_cast<std::int64_t>(count)));
+}
+
+void RefinedRadii::find(std::size_t node) {
+  const Node& of = state_.network.nodes()[node];
+  RunRows& rows = state_.rows[of.inputs[0]];
+  const std::size_t size = state_.sizes[of.inputs[0]];
+  for (std::size_t i = 0; i < radii_.size(); ++i) {
+    if (radii_[i].node >= node) continue;
+    const RunErrors& errors = state_.errors[radii_[i].node];
+    const std::size_t width = state_.sizes[state_.network.nodes()[radii_[i].node].output];
+    const std::size_t at = radii_[i].row * width + radii_[i].element;
+    remainders_[i] = errors.remainder[at];
+    if (state_.question.in_order) in_order_[i] = errors.remainder_in_order[at];
+  }
+  for (std::size_t i = 0; i < radii_.size(); ++i) {
+    const Radius& radius = radii_[i];
+    if (radius.node != node) continue;
+    const std::size_t at = radius.row * size + radius.element, count = end_[i] - i - 1;
+    const Magnitude total = radius.total + of_chosen(radius, remainders_, i + 1, count);
+    rows.radius[at] = state_.rules.trajectory.refined_radius(rows.radius[at], total.value());
+    if (!state_.question.in_order) continue;
+    const Magnitude in_order = radius.total_in_order + of_chosen(radius, in_order_, i + 1, count);
+    rows.in_order.radius[at] = state_.rules.trajectory.refined_radius(rows.in_order.radius[at], in_order.value());
+  }
+}
+
+}  // namespace driftbound::bounds

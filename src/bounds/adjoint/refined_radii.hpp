@@ -1,0 +1,110 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bounds/adjoint/recursion.hpp"
+#include "bounds/adjoint/run_step.hpp"
+
+namespace driftbound::bounds {
+
+/// Some rows of a network that went forward.
+struct RunState {
+  const Network& network;
+  std::span<const std::size_t> sizes;                     ///< elements a row, by value
+  std::span<const std::unique_ptr<const RunStep>> steps;  ///< by node
+  const Rules& rules;
+  const RunQuestion& question;
+  std::vector<RunRows>& rows;      ///< by value
+  std::vector<RunErrors>& errors;  ///< by node
+};
+
+/// sum |d_i| x_i of one row, x empty: 0.
+/// Guarantee: upper bound
+/// Source:    docs/theory.md T-08
+Magnitude charged(const Rules& rules, const double* d, const std::vector<double>& x, std::size_t row, std::size_t size);
+
+/// sum |d_i q_i| of a row of functions whose q_i, at a distance of e_i at most r_i, falls like its square but for
+/// 2^-49 of the distance, where all distances have the 2-norm `norm`. Infinite where that is not known.
+/// Guarantee: upper bound
+/// Source:    docs/theory.md T-96
+Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const double* r, const double* e,
+                            double norm);
+
+/// What a value adds to a bound: by d, the local errors and remainders of its node, and the defect of d.
+/// Source:    docs/theory.md T-60, T-88, T-96
+struct Charge {
+  Magnitude total, local, remainder, defect;
+};
+/// A row of a node's output, and of the bound so far.
+struct ChargedRow {
+  ValueId id;                        ///< the output, or an input
+  const RunErrors& errors;           ///< of the node
+  const RunRows* operand = nullptr;  ///< of a function of one element
+  std::size_t row = 0;
+  const double* d = nullptr;
+  double defect = 0.0;
+};
+Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before);
+/// The same for runs in the declared order.
+Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude before);
+/// The operand of a function of one element.
+const RunRows* operand_of_function(const RunState& state, std::size_t node);
+
+/// The sum of two shares of an adjoint, one more rounding of every element, in `sum`; the rows of one are the first of
+/// the other.
+/// Source:    docs/theory.md T-88
+void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoint& sum);
+
+/// Radii of chosen elements, each by an adjoint of its own, of all functions on one way back: rows of earlier ones join
+/// those of later ones. What chosen elements leave over is charged afterwards, from the first function on.
+/// Guarantee: as body_rounding()
+/// Source:    docs/theory.md T-72, T-88
+class RefinedRadii {
+public:
+  /// Kept from rows to rows.
+  struct Memory {
+    std::vector<RunAdjoint> adjoints;  ///< by value
+    RunAdjoint share;
+    std::vector<std::vector<double>> free;
+  };
+
+  /// Takes what chosen elements leave over out of `state` until found().
+  /// Shapes:    `chosen` by node: elements of the operands of functions of one element
+  RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen);
+
+  /// The radii of a node's operand, all functions before it being as they are to stay.
+  void find(std::size_t node);
+
+private:
+  struct Radius {
+    std::size_t node, row, element;
+    std::size_t terms = 0;  ///< where |d| at the chosen elements after it begin
+    Magnitude total, total_in_order;
+  };
+
+  void take_remainders();
+  void follow(std::size_t first, std::size_t last);
+  void pull_back(std::size_t node);
+  void begin(std::size_t node);
+  void charge(ValueId id, const RunErrors& errors, const RunRows* operand);
+  void keep_terms(std::size_t node);
+  void release(ValueId id);
+  Magnitude of_chosen(const Radius& radius, const std::vector<double>& remainders, std::size_t next,
+                      std::size_t count) const;
+
+  const RunState& state_;
+  Memory& memory_;
+  std::vector<Radius> radii_;       ///< by row, the last node first
+  std::vector<std::size_t> end_;    ///< of a radius' row among them
+  std::vector<double> terms_;       ///< d of a radius at those after it in its row
+  std::vector<double> remainders_;  ///< of chosen elements, once they are known …
+  std::vector<double> in_order_;    ///< … and of runs in the declared order
+  std::vector<std::size_t> order_;  ///< radii on the way, the last node first
+  std::vector<std::size_t> rows_;   ///< of these
+  std::size_t begun_ = 0;           ///< how many of them have begun
+};
+
+}  // namespace driftbound::bounds

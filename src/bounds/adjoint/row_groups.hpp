@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "evaluate/kernels/product.hpp"
+
+namespace driftbound::bounds {
+
+/// Rows of adjoints that stand for the same row of the values, and the columns in which any of them is other than 0:
+/// where a function is flat, all of them are 0.
+class RowGroups {
+public:
+  /// Shapes:    d [rows, n]; `rows`: the row of the values that each of them stands for
+  RowGroups(std::span<const double> d, std::span<const std::size_t> rows);
+
+  /// Whether leaving out zeros is worth what smaller products cost.
+  bool are_sparse() const { return is_worth_it_; }
+  const std::vector<SparseRows>& groups() const { return groups_; }
+
+private:
+  std::vector<std::uint32_t> rows_, columns_;
+  std::vector<SparseRows> groups_;
+  bool is_worth_it_ = false;
+};
+
+}  // namespace driftbound::bounds
