@@ -13,6 +13,8 @@ namespace {
 using num::DoubleDoubleFunction;
 
 constexpr std::size_t doubles = 2 * pair_rows;  ///< of a feature
+/// Layers from this on take no less time than in balls. T-114 allows 2^20 terms a sum.
+constexpr std::size_t most_weights = std::size_t{256} * 256;
 
 class DenseStep final : public DenseLayer {
 public:
@@ -150,8 +152,7 @@ public:
 
   bool rounds_constants() const override { return false; }
   std::unique_ptr<DenseLayer> dense(std::size_t inputs, std::size_t outputs) const override {
-    constexpr std::size_t most_inputs = 1U << 20U;  // T-114
-    if (inputs > most_inputs) return nullptr;
+    if (inputs * outputs >= most_weights) return nullptr;
     return std::make_unique<DenseStep>(kernels_, inputs, outputs);
   }
   std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const override {

@@ -19,8 +19,8 @@ namespace driftbound::implicit {
 /// Source:    docs/theory.md T-114
 class PairNetwork {
 public:
-  /// Null where the network, of one float64 input and one output element a sample, has other ops, computes constants, or
-  /// takes one sample at a time.
+  /// Null where the network, of one float64 input and one output element a sample, has other ops, computes constants,
+  /// takes one sample at a time, or has layers so large that balls are as fast.
   static std::unique_ptr<const PairNetwork> of(const Graph& graph,
                                                const PairBlockKernels& kernels = fastest_pair_block_kernels());
 
