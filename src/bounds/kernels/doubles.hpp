@@ -13,8 +13,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t lanes = 8;
-using EightDoubles = double __attribute__((vector_size(lanes * sizeof(double))));
-using EightBits = long long __attribute__((vector_size(lanes * sizeof(double))));
 using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
 
 /// The number 8 as a type: loops over whole vectors know at compile time that they are whole.
@@ -23,8 +21,8 @@ struct Whole {
 };
 
 #ifdef __AVX512F__
-using Doubles = EightDoubles;
-using Bits = EightBits;
+using Doubles = double __attribute__((vector_size(lanes * sizeof(double))));
+using Bits = long long __attribute__((vector_size(lanes * sizeof(double))));
 
 inline Doubles all(double x) {
   return Doubles{x, x, x, x, x, x, x, x};

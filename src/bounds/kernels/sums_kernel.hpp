@@ -118,17 +118,23 @@ void in_order_row(const OrderedSums& row, const RowFormat& format, const double*
   });
 }
 
-/// Vectors of 64 bytes, and what is left of a number without its significand.
+#ifdef __AVX512F__
+constexpr std::size_t vector_bytes = 64;
+#else
+constexpr std::size_t vector_bytes = 32;
+#endif
+
+/// Vectors, and what is left of a number without its significand.
 struct InDouble {
   using Number = double;
-  using Vector = EightDoubles;
-  using Pattern = EightBits;
+  using Vector = double __attribute__((vector_size(vector_bytes)));
+  using Pattern = long long __attribute__((vector_size(vector_bytes)));
   static constexpr long long sign = 0x7fffffffffffffffLL, exponent = 0x7ff0000000000000LL;
 };
 struct InSingle {
   using Number = float;
-  using Vector = float __attribute__((vector_size(64)));
-  using Pattern = int __attribute__((vector_size(64)));
+  using Vector = float __attribute__((vector_size(vector_bytes)));
+  using Pattern = int __attribute__((vector_size(vector_bytes)));
   static constexpr int sign = 0x7fffffff, exponent = 0x7f800000;
 };
 
@@ -138,40 +144,45 @@ void first_places_of_panels(const StepsOfRow<typename In::Number>& row, const ty
   using Vector = typename In::Vector;
   using Pattern = typename In::Pattern;
   constexpr std::size_t width = columns_of_panel<typename In::Number>;
+  constexpr std::size_t lanes_of_one = sizeof(Vector) / sizeof(typename In::Number), in_panel = width / lanes_of_one;
+  constexpr std::size_t vectors = panels * in_panel;
   struct Sums {
-    Vector v[panels];
+    Vector v[vectors];
   };
   const auto at = [](const typename In::Number* p) {
     Vector v;
     __builtin_memcpy(&v, p, sizeof(Vector));
     return v;
   };
+  const auto at_column = [&](const typename In::Number* column, std::size_t i) {
+    return at(column + i / in_panel * k * width + i % in_panel * lanes_of_one);
+  };
   Sums below[64], top = {}, places = {}, slack;
   std::size_t depth = 0;
-  for (std::size_t p = 0; p < panels; ++p) slack.v[p] = at(row.slack + p * width);
+  for (std::size_t i = 0; i < vectors; ++i) slack.v[i] = at(row.slack + i * lanes_of_one);
   for (std::size_t step = 0; step < row.count; ++step) {
     const SumStep& next = row.steps[step];
     if (next.kind == SumStep::Kind::join) {
       --depth;
-      for (std::size_t p = 0; p < panels; ++p) top.v[p] += below[depth].v[p];
+      for (std::size_t i = 0; i < vectors; ++i) top.v[i] += below[depth].v[i];
     } else {
       const auto term = static_cast<std::size_t>(next.k);
       const typename In::Number* column = b + term * width;
       const typename In::Number factor = row.a[term];
       if (next.kind == SumStep::Kind::start) {
         below[depth++] = top;
-        for (std::size_t p = 0; p < panels; ++p) top.v[p] = factor * at(column + p * k * width);
+        for (std::size_t i = 0; i < vectors; ++i) top.v[i] = factor * at_column(column, i);
         if (!row.rounds_starts) continue;
       } else {
-        for (std::size_t p = 0; p < panels; ++p) top.v[p] += factor * at(column + p * k * width);
+        for (std::size_t i = 0; i < vectors; ++i) top.v[i] += factor * at_column(column, i);
       }
     }
-    for (std::size_t p = 0; p < panels; ++p) {
-      const Vector size = reinterpret_cast<Vector>(reinterpret_cast<Pattern>(top.v[p]) & In::sign) + slack.v[p];
-      places.v[p] += reinterpret_cast<Vector>(reinterpret_cast<Pattern>(size) & In::exponent);
+    for (std::size_t i = 0; i < vectors; ++i) {
+      const Vector size = reinterpret_cast<Vector>(reinterpret_cast<Pattern>(top.v[i]) & In::sign) + slack.v[i];
+      places.v[i] += reinterpret_cast<Vector>(reinterpret_cast<Pattern>(size) & In::exponent);
     }
   }
-  for (std::size_t p = 0; p < panels; ++p) __builtin_memcpy(result + p * width, &places.v[p], sizeof(Vector));
+  for (std::size_t i = 0; i < vectors; ++i) __builtin_memcpy(result + i * lanes_of_one, &places.v[i], sizeof(Vector));
 }
 
 template <class In>
@@ -181,11 +192,15 @@ void first_places_row(const StepsOfRow<typename In::Number>& row, const typename
   if (panels == panels_at_once) return first_places_of_panels<In, panels_at_once>(row, b, k, places);
 #endif
   constexpr std::size_t width = columns_of_panel<typename In::Number>;
-  StepsOfRow<typename In::Number> one = row;
-  for (std::size_t p = 0; p < panels; ++p) {
-    one.slack = row.slack + p * width;
-    first_places_of_panels<In, 1>(one, b + p * k * width, k, places + p * width);
+  StepsOfRow<typename In::Number> some = row;
+  std::size_t p = 0;
+  for (; p + 2 <= panels; p += 2) {
+    some.slack = row.slack + p * width;
+    first_places_of_panels<In, 2>(some, b + p * k * width, k, places + p * width);
   }
+  if (p == panels) return;
+  some.slack = row.slack + p * width;
+  first_places_of_panels<In, 1>(some, b + p * k * width, k, places + p * width);
 }
 
 constexpr SumKernels sum_kernels = {
