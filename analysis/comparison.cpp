@@ -141,6 +141,7 @@ BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
   result.condition = bound.condition;
   if (other && other->condition != bound.condition)
     result.condition += (result.condition.empty() || other->condition.empty() ? "" : "; ") + other->condition;
+  result.not_applicable = bound.not_applicable;
   if (bound.failure_probability || (other && other->failure_probability))
     result.failure_probability =
         add_up(bound.failure_probability.value_or(0.0), other ? other->failure_probability.value_or(0.0) : 0.0);
@@ -185,7 +186,7 @@ const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name)
 }
 
 bool is_close_by_design(std::string_view bound) {
-  return bound == "shadow" || bound == "rounded-shadow";
+  return bound == "shadow" || bound == "rounded-shadow" || bound == "replay";
 }
 
 std::string_view any_order_bound(const ScopeSummary& scope) {
@@ -283,6 +284,7 @@ void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed
   layer.summary.fan_in = bounds.fan_in;
   layer.summary.gamma_n = bounds.gamma_n;
   if (bounds.ambiguous) layer.summary.ambiguous = layer.summary.ambiguous.value_or(0) + *bounds.ambiguous;
+  if (bounds.differing) layer.summary.differing = layer.summary.differing.value_or(0) + *bounds.differing;
   layer.kappa.add(bounds.kappa.values);
   if (per_sample == 0) return;
   layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample);

@@ -59,6 +59,7 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   how.threads = options.precision.threads;
   how.targets.assign(options.scalars.begin(), options.scalars.end());
   how.names = options.bounds;
+  how.trace_is_declared_run = options.trace_is_declared_run;
   return how;
 }
 
@@ -172,7 +173,8 @@ const std::vector<std::string>& bound_names() {
                                                  "shadow",         "adjoint/any-order",     "adjoint/order-aware",
                                                  "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
                                                  "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
-                                                 "condition",      "rounded-shadow",        "running"};
+                                                 "condition",      "rounded-shadow",        "running",
+                                                 "replay"};
   return names;
 }
 

@@ -13,7 +13,8 @@ namespace driftbound::analysis {
 struct JudgeOptions {
   PrecisionPolicy precision;
   std::vector<Scalar> scalars;
-  std::vector<std::string> bounds;  ///< of bound_names(), what to compute and keep; empty: all
+  std::vector<std::string> bounds;     ///< of bound_names(), what to compute and keep; empty: all
+  bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   std::int64_t block = 64;            ///< samples judged at a time (batched models)

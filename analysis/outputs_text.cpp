@@ -28,7 +28,8 @@ std::string column_heads() {
 
 std::string bound_line(const BoundSummary& bound, std::string_view question, double milliseconds) {
   return fmt::format(bound_format, question, bound.name, name_of(bound.guarantee), bound.theorem,
-                     error_text(bound.max_bound), brief(bound.max_utilisation),
+                     bound.is_silent() ? "-" : error_text(bound.max_bound),
+                     bound.is_silent() ? "-" : brief(bound.max_utilisation),
                      bound.median_bound_over_error ? brief(*bound.median_bound_over_error) : "-",
                      bound.remainder_share ? percent(*bound.remainder_share) : "-", brief(milliseconds));
 }

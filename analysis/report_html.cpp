@@ -6,6 +6,7 @@
 #include "analysis/chart.hpp"
 #include "analysis/cost.hpp"
 #include "analysis/markup.hpp"
+#include "analysis/replay_text.hpp"
 #include "analysis/report.hpp"
 #include "analysis/text.hpp"
 
@@ -94,8 +95,9 @@ std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
       "class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
       bound.gives_verdict() ? "" : " class=\"folklore\"", words_of(bound.question),
       escape_markup(bound.name) + (bound.is_smallest.value_or(false) ? " (smallest)" : ""), name_of(bound.guarantee),
-      bound.theorem.empty() ? "–" : escape_markup(bound.theorem), number(bound.max_bound),
-      number(bound.max_utilisation), bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
+      bound.theorem.empty() ? "–" : escape_markup(bound.theorem), bound.is_silent() ? "–" : number(bound.max_bound),
+      bound.is_silent() ? "–" : number(bound.max_utilisation),
+      bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
       bound.remainder_share ? escape_markup(percent(*bound.remainder_share)) : "–", violated_of(bound),
       number(milliseconds_a_sample(comparison, bound)));
 }
@@ -208,6 +210,9 @@ std::string to_html(const Report& report) {
                       to_string(c.arithmetic.order), comparison.samples, c.date, DRIFTBOUND_VERSION);
   if (const std::string observer = observer_text(c); !observer.empty())
     html += fmt::format("<p class=\"about\">{}</p>\n", observer);
+  if (const std::string replay = replay_text(report); !replay.empty())
+    html += fmt::format("<p{}>{}</p>\n", first_difference(comparison) ? " class=\"violated\"" : " class=\"about\"",
+                        escape_markup(replay));
   html += "<h2>Largest error and bound of every layer</h2>\n<div class=\"scroll\">" + chart(comparison) + "</div>\n";
   html += "<h2>Layers</h2>\n" + layer_table(comparison) + "<h2>Outputs, from the input on</h2>\n" +
           output_sections(comparison);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/report.hpp"
+#include "analysis/replay_text.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -119,6 +119,7 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
           {"gamma_n", number(layer.gamma_n)},
           {"kappa", to_json(layer.kappa)},
           {"ambiguous", layer.ambiguous ? Json(*layer.ambiguous) : Json(nullptr)},
+          {"differing", layer.differing ? Json(*layer.differing) : Json(nullptr)},
           {"non_finite", layer.non_finite},
           {"explained_by", text_or_null(layer.explained_by)},
           {"local", to_json(layer.local)},
@@ -174,6 +175,12 @@ Json inputs_json(const ReportContext& c, std::int64_t samples) {
   return json;
 }
 
+Json replay_json(const Comparison& comparison) {
+  if (!is_compared_with_replay(comparison)) return nullptr;
+  const LayerSummary* first = first_difference(comparison);
+  return {{"same", first == nullptr}, {"first_difference", first ? Json(first->name) : Json(nullptr)}};
+}
+
 Json run_json(const Report& report) {
   const ReportContext& c = report.context;
   Json rungs = Json::object();
@@ -190,6 +197,7 @@ Json run_json(const Report& report) {
            {{"rungs", rungs},
             {"max_bits", report.comparison.max_bits},
             {"undecided", report.comparison.reference_undecided}}},
+          {"replay", replay_json(report.comparison)},
           {"observer_effect", name_of(c.observer_effect)},
           {"interrupted", c.interrupted}};
 }

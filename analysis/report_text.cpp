@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/outputs_text.hpp"
+#include "analysis/replay_text.hpp"
 #include "analysis/report.hpp"
 #include "analysis/text.hpp"
 
@@ -221,6 +222,8 @@ Outputs: one line a bound, by the question that it answers
             run; forward, layer by layer
   any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
             adjoint/order-aware with sums in the declared one; inf: not certifiable in it;
+            replay: that order and this arithmetic fix every number, so that the run was made
+            here, and its error is that of every such run; it says nothing of other orders;
             rounded-shadow in any order too, where numbers are rounded to a narrow format: those
             roundings made, not bounded. The smaller one of the two says so;
             adjoint/probabilistic, exceeded with the probability said below it if rounding errors
@@ -273,6 +276,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
   if (c.interrupted)
     text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
                         c.requested_samples);
+  text += wrap(replay_text(report), 100);
   text += wrap(folklore_line(comparison), 100);
   const std::string run =
       fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44), shorten(backend_text(c), 48),

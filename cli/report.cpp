@@ -61,6 +61,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.threshold = settings.threshold;
   options.failure_probability = settings.failure_probability;
+  options.trace_is_declared_run = settings.trace.empty() && trace.provenance.backend == "cpu";
   options.progress = [&](std::int64_t done, std::int64_t all) {
     progress.update(done, all);
     return !interrupted();

@@ -36,6 +36,7 @@ const std::vector<std::string> bounded_orders = {"sequential", "pairwise", "bloc
 constexpr const char* any_order = "adjoint/any-order";
 constexpr const char* order_aware = "adjoint/order-aware";
 constexpr const char* rounded_shadow = "rounded-shadow";
+constexpr const char* replay = "replay";
 constexpr const char* statistical = "adjoint/statistical";
 /// Those that speak of every run; the last is an estimate and gives no verdict.
 const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
@@ -87,7 +88,7 @@ public:
   Json run() {
     first_ = declared("sequential");
     first_.arithmetic.products_may_flush = arithmetic_.products_may_flush;
-    every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow"});
+    every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow", replay});
     for (const std::string& order : declared_orders) in_declared_order(order);
     for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
     return summary();
@@ -108,16 +109,18 @@ private:
     count(run, order);
     const bool is_bounded = std::find(bounded_orders.begin(), bounded_orders.end(), order) != bounded_orders.end();
     if (arithmetic_.products_may_flush || !is_bounded) return;
-    const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, "shadow"});
+    const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, "shadow", replay});
     const std::vector<TargetBound>& in_order = bounds.at(order_aware);
-    check_.hold(run, in_order, tallies_[order_aware]);
-    check_.hold(declared(order, 7), in_order, tallies_[order_aware]);
+    const Trace in_batches = declared(order, 7);
+    for (const std::string name : {order_aware, replay})
+      for (const Trace* of_order : {&run, &in_batches}) check_.hold(*of_order, bounds.at(name), tallies_[name]);
     check_.hold(run, bounds.at("shadow"), tallies_["shadow"]);
     const TargetBound& scalar = in_order[check_.scalar()];
     const double error = largest(check_.errors_of(run, check_.scalar()));
     known_order_.push_back({{"order", order},
                             {"largest_bound", largest(scalar.values)},
                             {"largest_error", error},
+                            {"replay", largest(bounds.at(replay)[check_.scalar()].values) / error},
                             {"remainder_worst", largest(remainder_shares(scalar))},
                             {"remainder_median", median(remainder_shares(scalar))}});
     const double shadow = largest(bounds.at("shadow")[check_.scalar()].values);
@@ -259,6 +262,12 @@ double extreme_ratio(const Json& known_order, bool is_largest) {
   return found;
 }
 
+double worst_replay(const Json& known_order) {
+  double worst = 0.0;
+  for (const Json& of_order : known_order) worst = std::max(worst, of_order.value("replay", 0.0));
+  return worst;
+}
+
 std::string percent(double share) {
   return share < 1e-6 ? "0" : fmt::format("{:.2g} %", 100.0 * share);
 }
@@ -271,9 +280,9 @@ void print_networks(const Results& results) {
   fmt::print(
       "| network | points, orders | largest error | any order | remainder: worst, median | rounded-shadow | "
       "statistical | "
-      "known order: sequential, best, worst | over the largest error of any order | remainder: worst, median | this "
-      "run "
-      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "known order: sequential, best, worst | over the largest error of any order | remainder: worst, median | replay, "
+      "worst | this run "
+      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const Json& line : results.lines()) {
     if (!line.contains("network")) continue;
     fmt::print("| {} | {}, {} | {:.2g} | {:.0f} | {}, {} | {} | {} |", line.at("unit").get<std::string>(),
@@ -283,16 +292,17 @@ void print_networks(const Results& results) {
                ratio(line.at("statistical")));
     const Json& known = line.at("known_order");
     if (known.empty()) {
-      fmt::print(" - | - | - | - |\n");
+      fmt::print(" - | - | - | - | - |\n");
       continue;
     }
     const Json& sequential = known.front();
     const double bound = sequential.at("largest_bound").get<double>();
-    fmt::print(" {:.0f}, {:.0f}, {:.0f} | {:.0f} | {}, {} | {:.6f} |\n",
+    fmt::print(" {:.0f}, {:.0f}, {:.0f} | {:.0f} | {}, {} | {:.6f} | {:.6f} |\n",
                bound / sequential.at("largest_error").get<double>(), extreme_ratio(known, false),
                extreme_ratio(known, true), bound / line.at("largest_error").get<double>(),
                percent(sequential.at("remainder_worst").get<double>()),
-               percent(sequential.at("remainder_median").get<double>()), line.at("this_run").get<double>());
+               percent(sequential.at("remainder_median").get<double>()), worst_replay(known),
+               line.at("this_run").get<double>());
   }
 }
 

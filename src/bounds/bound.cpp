@@ -13,6 +13,7 @@
 #include "bounds/heuristics.hpp"
 #include "bounds/local.hpp"
 #include "bounds/own_run.hpp"
+#include "bounds/replay.hpp"
 #include "bounds/rules.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -123,6 +124,7 @@ public:
   Bounds run() {
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) visit(node);
     add_two_trajectories();
+    if (wants_replay()) add_replay();
     return std::move(bounds_);
   }
 
@@ -229,8 +231,22 @@ private:
 
   /// Every other bound needs what local bounds are conditional on.
   bool wants_shadow_alone() const {
-    return !options_.names.empty() && std::all_of(options_.names.begin(), options_.names.end(),
-                                                  [](const std::string& name) { return name == "shadow"; });
+    return !options_.names.empty() &&
+           std::all_of(options_.names.begin(), options_.names.end(),
+                       [](const std::string& name) { return name == "shadow" || name == "replay"; });
+  }
+
+  /// Where no order is declared only those who ask are told that there is none.
+  bool wants_replay() const {
+    return options_.wants("replay") && (!options_.names.empty() || trace_.arithmetic.order.gives_partial_sums());
+  }
+
+  /// T-96
+  void add_replay() {
+    BoundOptions options = options_;
+    options.names = {"shadow"};
+    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, options, weights_).run(); };
+    bounds::add_replay(graph_, trace_, options_, setting_, shadow_of, bounds_);
   }
 
   /// T-40: what the inputs hand on and what the node adds.

@@ -17,6 +17,7 @@
 #include "bounds/matrix.hpp"
 #include "bounds/one_sided.hpp"
 #include "bounds/propagate.hpp"
+#include "bounds/replayed.hpp"
 #include "bounds/rounding.hpp"
 #include "bounds/row_kernels.hpp"
 #include "bounds/running_sums.hpp"
@@ -155,15 +156,16 @@ struct Rules {
   Group reduce_min = propagate_reduce_min;  // T-53
 
   // adjoints
-  decltype(&bounds::defect) defect = bounds::defect;  // T-64
-  LinearRules linear;                                 // T-65, T-66
-  NormRules norms;                                    // T-62
-  BoxRules box;                                       // T-77
-  TrajectoryRules trajectory;                         // T-60 to T-64, T-70 to T-72
-  NarrowRules narrow;                                 // T-76
-  RowKernels rows = fastest_row_kernels();            // T-81: the same for rows of numbers
-  SumKernels sums = fastest_sum_kernels();            // T-81: the same for sums of products
-  SketchRules sketch;                                 // T-78
+  decltype(&bounds::defect) defect = bounds::defect;        // T-64
+  LinearRules linear;                                       // T-65, T-66
+  NormRules norms;                                          // T-62
+  BoxRules box;                                             // T-77
+  TrajectoryRules trajectory;                               // T-60 to T-64, T-70 to T-72
+  NarrowRules narrow;                                       // T-76
+  RowKernels rows = fastest_row_kernels();                  // T-81: the same for rows of numbers
+  SumKernels sums = fastest_sum_kernels();                  // T-81: the same for sums of products
+  SketchRules sketch;                                       // T-78
+  decltype(&bounds::replayed) replayed = bounds::replayed;  // T-96
 };
 
 }  // namespace driftbound::bounds

@@ -15,7 +15,8 @@
 namespace driftbound::soundness {
 namespace {
 
-const std::string any_order = "adjoint/any-order", order_aware = "adjoint/order-aware", rounded = "rounded-shadow";
+const std::string any_order = "adjoint/any-order", order_aware = "adjoint/order-aware", rounded = "rounded-shadow",
+                  replay = "replay";
 
 const std::vector<std::string> orders = {"sequential", "sequential+fma", "pairwise",      "pairwise+fma",
                                          "blocked:3",  "blocked:8",      "blocked:8+fma", "blocked:32+fma",
@@ -35,8 +36,9 @@ public:
 
     const AnyRunCheck targets(case_.graph, case_.inputs, options_.rules);
     Trace first = evaluate(case_);
-    const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware, rounded});
-    hold(targets, in_order(case_.arithmetic.order, 2), bounds, order_aware);
+    const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware, rounded, replay});
+    for (const std::string& name : {order_aware, replay})
+      hold(targets, in_order(case_.arithmetic.order, 2), bounds, name);
     for (int i = 0; i < 3; ++i)
       hold_in_any_order(targets, in_order(parse_summation_order(random_.pick(orders)), random_.integer(0, 2)), bounds);
     check_trace(

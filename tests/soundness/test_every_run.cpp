@@ -44,6 +44,7 @@ TEST_CASE("any order, batch and program stays within what one run's bounds say o
   CHECK(tally.checked() >= 100'000);
   CHECK(tally.bounds.at("every run adjoint/any-order").checked >= 5'000);
   CHECK(tally.bounds.at("every run rounded-shadow").checked >= 1'000);
+  CHECK(tally.bounds.at("every run replay").checked >= 1'000);
   MESSAGE(tally.checked(), " checks");
 }
 

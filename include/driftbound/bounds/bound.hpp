@@ -41,7 +41,7 @@ struct BoundResult {
   /// Probabilistic bounds: how likely it is, at most, that any of `values` is exceeded, under the model in `condition`
   /// or, where that is empty, over random bits of this library (T-78).
   std::optional<double> failure_probability;
-  /// Why a probabilistic bound or an estimate says nothing where it is infinite; empty: it applies everywhere.
+  /// Why a probabilistic bound, an estimate or "replay" says nothing where it is infinite; empty: it applies everywhere.
   std::string not_applicable;
   double seconds = 0.0;
 };
@@ -58,6 +58,9 @@ struct LayerBounds {
   /// Operands and results of the node whose rounding to a narrow format runs may do differently, over all samples;
   /// empty where nothing is rounded so, or "rounded-shadow" is not wanted.
   std::optional<std::int64_t> ambiguous;
+  /// Values that are recorded otherwise than the run of the declared arithmetic has them (T-96), signs of zeros apart;
+  /// empty where no such run was made beside the recorded one.
+  std::optional<std::int64_t> differing;
 };
 
 /// Signed parts of computed - exact of a target, sample by sample: they add up to it but for about 10^-9 of it and the
@@ -81,7 +84,7 @@ struct Condition {
 
 /// Bounds of one target: one element a sample.
 struct TargetBounds {
-  /// "shadow", "adjoint/any-order", "adjoint/order-aware", "adjoint/probabilistic", "adjoint/statistical",
+  /// "shadow", "adjoint/any-order", "adjoint/order-aware", "replay", "adjoint/probabilistic", "adjoint/statistical",
   /// "rounded-shadow"
   std::vector<BoundResult> bounds;
   /// The part of "adjoint/any-order" that is charged at each layer, [node][sample]: local errors and remainders there,
@@ -113,6 +116,9 @@ struct BoundOptions {
   /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and
   /// every `shadow` is proven.
   double failure_probability = 1e-9;
+  /// The trace was made in this process by cpu_evaluator(): it is the run of the declared arithmetic that "replay" needs,
+  /// and none is made beside it.
+  bool trace_is_declared_run = false;
 
   bool wants(std::string_view name) const;
 };
@@ -132,19 +138,23 @@ struct BoundOptions {
 ///                                the place of others in layers of which that is so (T-78): probabilistic
 ///                adjoint/any-order       small outputs; every run of the arithmetic, sums in any order (T-71)
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
+///                replay                  outputs; every run of the arithmetic in the declared order, made here and
+///                                        held against the shadow; not applicable where the arithmetic leaves
+///                                        something open (T-96)
 ///                adjoint/probabilistic   the same in any order, rounding errors taken for chance (T-74)
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
 ///                rounded-shadow          small outputs where something is rounded to a narrow format; every run, any
 ///                                        order (T-76)
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs
-///   targets      shadow, rounded-shadow, adjoint/...; attribution and condition where these names are wanted
+///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition where these names are wanted
 /// Guarantee: per BoundResult::guarantee: `shadow` is proven (or probabilistic, over random
 ///            bits of this library) whatever made the run; the others are proven for runs of
 ///            this library's CPU evaluator that use IEEE 754 operations and correctly rounded functions only, else
-///            conditional on BoundResult::condition; infinite where a recorded value is not finite
+///            conditional on BoundResult::condition; infinite where a recorded value is not finite. `replay` is proven
+///            for this library's CPU evaluators, its own functions included
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;
-///            forward grows with the products of |W| and is loose on deep networks; shadow is the error to 1 in 10^4 or
-///            better; adjoint bounds are one to two hundred times the largest error on the bundled networks
+///            forward grows with the products of |W| and is loose on deep networks; shadow and replay are the error
+///            to 1 in 10^4 or better; adjoint bounds are one to two hundred times the largest error on the bundled networks
 /// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function, a matrix unit
 ///            whose sums are no float32)
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});

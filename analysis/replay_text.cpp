@@ -1,0 +1,79 @@
+#include "analysis/replay_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+/// Bounds that the declared order enters.
+bool is_of_declared_order(std::string_view bound) {
+  constexpr std::array<std::string_view, 5> names = {"replay", "running", "order-aware", "adjoint/order-aware",
+                                                     "forward"};
+  return std::find(names.begin(), names.end(), bound) != names.end();
+}
+
+/// Of bounds that hold in any order.
+struct AnyOrder {
+  std::int64_t checked = 0, violations = 0;
+
+  void add(const ScopeSummary& scope) {
+    for (const BoundSummary& bound : scope.bounds) {
+      if (!bound.gives_verdict() || is_of_declared_order(bound.name)) continue;
+      checked += bound.checked;
+      violations += bound.violations;
+    }
+  }
+};
+
+/// What may have run in place of what was declared.
+std::string explanation(const Comparison& comparison) {
+  AnyOrder any_order;
+  for (const LayerSummary& layer : comparison.layers) {
+    any_order.add(layer.local);
+    any_order.add(layer.accumulated);
+  }
+  if (any_order.violations > 0)
+    return "No order of summation explains it: another arithmetic, another model, or a bug.";
+  if (any_order.checked > 0) return "Every bound for sums in any order holds: another order would explain it.";
+  return "Another order, another arithmetic, another model, or a bug.";
+}
+
+std::string arithmetic_of(const ReportContext& context) {
+  return fmt::format("{} in order {}", context.arithmetic.name, to_string(context.arithmetic.order));
+}
+
+}  // namespace
+
+const LayerSummary* first_difference(const Comparison& comparison) {
+  const auto differs = [](const LayerSummary& layer) { return layer.differing.value_or(0) > 0; };
+  const auto first = std::find_if(comparison.layers.begin(), comparison.layers.end(), differs);
+  return first == comparison.layers.end() ? nullptr : &*first;
+}
+
+bool is_compared_with_replay(const Comparison& comparison) {
+  return std::any_of(comparison.layers.begin(), comparison.layers.end(),
+                     [](const LayerSummary& layer) { return layer.differing.has_value(); });
+}
+
+std::string replay_text(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  if (!is_compared_with_replay(comparison)) return "";
+  const LayerSummary* first = first_difference(comparison);
+  if (first == nullptr)
+    return fmt::format("The recorded run is that of {}, made again here: the same numbers in every layer.\n",
+                       arithmetic_of(report.context));
+  return fmt::format(
+      "The recorded run is not that of {}, made again here: '{}' ({}) is the first layer with other numbers, {} of {}. "
+      "What was declared is not what ran. {}\n",
+      arithmetic_of(report.context), shorten(first->name, 40), first->op, *first->differing,
+      first->outputs * comparison.samples, explanation(comparison));
+}
+
+}  // namespace driftbound::analysis
