@@ -82,6 +82,7 @@ inline std::int64_t violations_of(const std::vector<BoundResult>& bounds, const 
 inline Bounds bounds_of(const OpSample& sample, const bounds::Rules& rules) {
   BoundOptions options;
   options.rules = &rules;
+  options.trace_is_declared_run = true;
   return bound(sample.graph, sample.trace, options);
 }
 
