@@ -56,7 +56,7 @@ struct BoundSummary {
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
-  /// The error itself, enclosed (T-70, T-96), or that and what other runs may add (T-76): it is used up by design, and
+  /// The error itself, enclosed (T-70, T-97), or that and what other runs may add (T-76): it is used up by design, and
   /// says nothing of how large errors may be.
   bool is_measurement() const { return is_close_by_design(name); }
   /// Whether it belongs to the answers: folklore, a heuristic about this run, does not.
@@ -114,7 +114,7 @@ struct LayerSummary {
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
-  std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-96)
+  std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
   std::string explained_by;  ///< earlier layer whose non-finite values or violation explain this one's
   ScopeSummary local, accumulated;

@@ -6,7 +6,7 @@
 
 namespace driftbound::analysis {
 
-/// The first layer, in graph order, in which a recorded run is not the run of its declared arithmetic (T-96); nullptr
+/// The first layer, in graph order, in which a recorded run is not the run of its declared arithmetic (T-97); nullptr
 /// where there is none, or nothing was made to compare with.
 const LayerSummary* first_difference(const Comparison& comparison);
 

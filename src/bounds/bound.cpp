@@ -241,7 +241,7 @@ private:
     return options_.wants("replay") && (!options_.names.empty() || trace_.arithmetic.order.gives_partial_sums());
   }
 
-  /// T-96
+  /// T-97
   void add_replay() {
     BoundOptions options = options_;
     options.names = {"shadow"};

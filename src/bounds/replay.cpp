@@ -110,7 +110,7 @@ private:
     BoundResult result;
     result.name = replay_name;
     result.question = Question::any_run;
-    result.theorem = "T-96";
+    result.theorem = "T-97";
     return result;
   }
 

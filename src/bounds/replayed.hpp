@@ -9,7 +9,7 @@ namespace driftbound::bounds {
 
 /// What every run of the trace's arithmetic stores at its inputs, where that determines it: by node, shapes as recorded.
 /// Throws:    Unsupported as the CPU evaluator
-/// Source:    docs/theory.md T-96
+/// Source:    docs/theory.md T-97
 std::vector<Tensor<double>> replayed(const Graph& graph, const Trace& trace, int threads);
 
 }  // namespace driftbound::bounds

@@ -165,7 +165,7 @@ struct Rules {
   RowKernels rows = fastest_row_kernels();                  // T-81: the same for rows of numbers
   SumKernels sums = fastest_sum_kernels();                  // T-81: the same for sums of products
   SketchRules sketch;                                       // T-78
-  decltype(&bounds::replayed) replayed = bounds::replayed;  // T-96
+  decltype(&bounds::replayed) replayed = bounds::replayed;  // T-97
 };
 
 }  // namespace driftbound::bounds

@@ -10,7 +10,7 @@
 #include "support/json_schema.hpp"
 #include "support/run_program.hpp"
 
-// Whether a recorded run is the one that its arithmetic declares (T-96).
+// Whether a recorded run is the one that its arithmetic declares (T-97).
 
 using namespace driftbound;
 using driftbound::test::TemporaryFolder;
@@ -61,7 +61,7 @@ TEST_CASE("a recorded run of its declared arithmetic is known as such") {
   const ProgramResult text = report.text();
   CHECK(text.status == 0);
   CHECK(contains(unwrapped(text.out), "The recorded run is that of fp32 in order sequential, made again here"));
-  CHECK(contains(text.out, "replay                conditional   T-96"));
+  CHECK(contains(text.out, "replay                conditional   T-97"));
   const nlohmann::json json = report.json();
   CHECK(schema_errors(schema_file, json) == "");
   CHECK(json["run"]["replay"]["same"] == true);
@@ -108,7 +108,7 @@ TEST_CASE("a run that the report makes is not made twice, and has the bound") {
   const ProgramResult text = run_program("report " + model + " --samples 10 --order pairwise --backend cpu");
   CHECK(text.status == 0);
   CHECK_FALSE(contains(text.out, "The recorded run"));
-  CHECK(contains(text.out, "replay                proven        T-96"));
+  CHECK(contains(text.out, "replay                proven        T-97"));
 }
 
 TEST_CASE("where no order is declared there is no replay, and who asks is told why") {

@@ -12,7 +12,7 @@
 #include "support/naive.hpp"
 #include "support/trajectory_checks.hpp"
 
-/// Runs of declared orders made again (T-96), held against plain loops in float, sample by sample, and exact values in
+/// Runs of declared orders made again (T-97), held against plain loops in float, sample by sample, and exact values in
 /// 700 bits.
 namespace checks {
 

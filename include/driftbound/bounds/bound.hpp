@@ -58,7 +58,7 @@ struct LayerBounds {
   /// Operands and results of the node whose rounding to a narrow format runs may do differently, over all samples;
   /// empty where nothing is rounded so, or "rounded-shadow" is not wanted.
   std::optional<std::int64_t> ambiguous;
-  /// Values that are recorded otherwise than the run of the declared arithmetic has them (T-96), signs of zeros apart;
+  /// Values that are recorded otherwise than the run of the declared arithmetic has them (T-97), signs of zeros apart;
   /// empty where no such run was made beside the recorded one.
   std::optional<std::int64_t> differing;
 };
@@ -140,7 +140,7 @@ struct BoundOptions {
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
 ///                replay                  outputs; every run of the arithmetic in the declared order, made here and
 ///                                        held against the shadow; not applicable where the arithmetic leaves
-///                                        something open (T-96)
+///                                        something open (T-97)
 ///                adjoint/probabilistic   the same in any order, rounding errors taken for chance (T-74)
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
 ///                rounded-shadow          small outputs where something is rounded to a narrow format; every run, any
