@@ -133,6 +133,9 @@ Points points_of_segment(const std::vector<double>& a, const std::vector<double>
   if (a.size() != b.size() || !all_finite(a) || !all_finite(b))
     throw InvalidArgument("--segment: its ends need the same number of finite coordinates");
   if (a == b) throw InvalidArgument("--segment: it is empty, both ends are the same point");
+  if (a.size() == 1 && b[0] < a[0])
+    throw InvalidArgument(fmt::format(
+        "--segment: it is reversed, from {} to {}; of one coordinate give the smaller end first", a[0], b[0]));
   constexpr std::int64_t most = std::int64_t{1} << 26;
   if (count < 2 || count > most)
     throw InvalidArgument(fmt::format("--segment: {} points; give between 2 and 2^26", count));

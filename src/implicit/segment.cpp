@@ -17,6 +17,8 @@ namespace {
 void require(const SegmentOptions& options, std::span<const double> a, std::span<const double> b) {
   const auto fail = [](const std::string& message) { throw InvalidArgument("segment: " + message); };
   if (a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin())) fail("it is empty, its ends are equal");
+  if (a.size() == 1 && b.size() == 1 && b[0] < a[0])
+    fail("it is reversed; of one coordinate give the smaller end first");
   if (!(options.narrowest > 0.0)) fail("the narrowest piece must be wider than 0");
   if (options.most_pieces < 1) fail("at least one piece is needed");
 }

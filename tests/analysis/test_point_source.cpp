@@ -58,6 +58,7 @@ TEST_CASE("a segment goes from its first end to its second") {
   CHECK(segment->range().upper == std::vector<double>{1, 0.5});
   CHECK_THROWS_AS(points_of_segment({1, 0}, {1, 0}, 5), InvalidArgument);
   CHECK_THROWS_AS(points_of_segment({1, 0}, {1}, 5), InvalidArgument);
+  CHECK_THROWS_AS(points_of_segment({1}, {0}, 5), InvalidArgument);
   CHECK_THROWS_AS(points_of_segment({1, 0}, {1, 1}, 1), InvalidArgument);
   CHECK_THROWS_AS(points_of_segment({1, std::nan("")}, {1, 1}, 5), InvalidArgument);
 }

@@ -66,9 +66,10 @@ struct SegmentZeros {
 /// Guarantee: proven
 /// Tightness: zeros to two or three neighbouring doubles t. Unresolved stay zeros where g touches 0 or has the slope 0,
 ///            g that is 0 by cancellation, and jumps through 0
-/// Throws:    InvalidArgument for ends with another number of elements than a sample, not finite, or equal; for a
-///            target that the graph does not have; for options out of range. Unsupported for inputs that hold no floats
-///            and for open shapes; UnsoundEnvironment; Interrupted where `progress` asks for it
+/// Throws:    InvalidArgument for ends with another number of elements than a sample, not finite, equal, or of one
+///            element and reversed (of several, t counts from a, whichever way b lies); for a target that the graph
+///            does not have; for options out of range. Unsupported for inputs that hold no floats and for open shapes;
+///            UnsoundEnvironment; Interrupted where `progress` asks for it
 /// Source:    docs/theory.md T-120 to T-123
 SegmentZeros zeros_on_segment(const Graph& graph, const Target& target, std::span<const double> a,
                               std::span<const double> b, const SegmentOptions& options = {});
