@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -17,12 +16,7 @@ std::unique_ptr<const DomainStage> DomainStage::of(const Graph& graph, const Box
 }
 
 DomainStage::DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network)
-    : graph_(graph), domain_(domain), network_(std::move(network)) {
-  for (std::size_t row = 0; row < block_rows; ++row) {
-    lower_.insert(lower_.end(), domain_.lower.begin(), domain_.lower.end());
-    upper_.insert(upper_.end(), domain_.upper.begin(), domain_.upper.end());
-  }
-}
+    : graph_(graph), domain_(domain), network_(std::move(network)) {}
 
 double DomainStage::bound() const {
   std::call_once(is_bounded_, [&] {
@@ -41,13 +35,15 @@ PointSign DomainStage::at(std::span<const double> point) const {
   return sign_at(point, network_->evaluate(point));
 }
 
-bool DomainStage::contains_all(std::span<const double> block) const {
-  std::int64_t outside = 0;  // as wide as what is compared, so that the loop takes several at once
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    outside += static_cast<std::int64_t>(!(lower_[i] <= block[i]));
-    outside += static_cast<std::int64_t>(!(block[i] <= upper_[i]));
+bool DomainStage::contains_all(std::span<const double> points) const {
+  const std::size_t dimension = network_->dimension();
+  bool inside = true;
+  for (std::size_t c = 0; c < dimension; ++c) {
+    const double lower = domain_.lower[c], upper = domain_.upper[c];
+    for (std::size_t i = c; i < points.size(); i += dimension)
+      inside = inside && lower <= points[i] && points[i] <= upper;
   }
-  return outside == 0;
+  return inside;
 }
 
 std::size_t DomainStage::decide(std::span<const double> points, std::span<PointSign> out) const {
@@ -60,15 +56,14 @@ std::size_t DomainStage::decide(std::span<const double> points, std::span<PointS
     const std::size_t count = std::min(block_rows, out.size() - first);
     const std::span<const double> block = points.subspan(first * dimension, count * dimension);
     network_->evaluate(block, *workspace, std::span(values).first(count));
-    const std::span<PointSign> signs = out.subspan(first, count);
-    if (contains_all(block)) {
-      for (std::size_t row = 0; row < count; ++row)
-        signs[row] = sign_of(values[row], bound_, SignStage::float64_domain, 53);
-    } else {
-      for (std::size_t row = 0; row < count; ++row)
-        signs[row] = sign_at(block.subspan(row * dimension, dimension), values[row]);
+    const bool are_inside = contains_all(block);
+    for (std::size_t row = 0; row < count; ++row) {
+      const double value = values[row];
+      PointSign& sign = out[first + row];
+      sign = are_inside ? sign_of(value, bound_, SignStage::float64_domain, 53)
+                        : sign_at(block.subspan(row * dimension, dimension), value);
+      decided += static_cast<std::size_t>(sign.sign != Sign::undecided);
     }
-    for (const PointSign& sign : signs) decided += static_cast<std::size_t>(sign.sign != Sign::undecided);
   }
   network_->give_back(std::move(workspace));
   return decided;

@@ -4,7 +4,6 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/implicit/sign_field.hpp"
@@ -32,15 +31,13 @@ public:
   bool is_bounded() const { return has_bound_.load(std::memory_order_acquire); }
 
 private:
-  /// A block at most, row by row.
-  bool contains_all(std::span<const double> block) const;
+  bool contains_all(std::span<const double> points) const;
   PointSign sign_at(std::span<const double> point, double value) const;
 
   DomainStage(const Graph& graph, const Box& domain, std::unique_ptr<const PackedNetwork> network);
 
   const Graph& graph_;
   Box domain_;
-  std::vector<double> lower_, upper_;  ///< the domain's ends, once for every row of a block
   std::unique_ptr<const PackedNetwork> network_;
   mutable std::once_flag is_bounded_;
   mutable double bound_ = 0.0;

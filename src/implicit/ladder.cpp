@@ -114,14 +114,14 @@ void Ladder::prepare() const {
   if (domain_stage_ != nullptr) domain_stage_->bound();
 }
 
-bool Ladder::decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
+void Ladder::decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
                     SignStatistics& statistics) const {
   const bool is_evaluated = domain_stage_ != nullptr && (are_many || domain_stage_->is_bounded());
   if (is_evaluated) {
     Timer timer(SignStage::float64_domain, statistics);
     const std::size_t decided = domain_stage_->decide(points, out);
     timer.stop(static_cast<std::int64_t>(decided));
-    if (decided == out.size()) return true;
+    if (decided == out.size()) return;
   } else {
     std::fill(out.begin(), out.end(), PointSign{});
   }
@@ -138,7 +138,6 @@ bool Ladder::decide(std::span<const double> points, bool are_many, std::span<Poi
       [&](auto open, auto signs) { reference_stage_.decide_in_pairs(open, signs); });
   run(SignStage::multiprecision, points, out, statistics,
       [&](auto open, auto signs) { reference_stage_.decide(open, options_.max_bits, signs); });
-  return std::none_of(out.begin(), out.end(), is_open);
 }
 
 }  // namespace driftbound::implicit

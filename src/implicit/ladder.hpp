@@ -22,9 +22,8 @@ public:
   /// The graph, of one output element a sample, must outlive it.
   Ladder(const Graph& graph, const SignOptions& options);
 
-  /// Whether all of them are decided.
   /// Shapes:    `points` row by row, `out` one entry a row; `are_many`: what costs much once pays for them
-  bool decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
+  void decide(std::span<const double> points, bool are_many, std::span<PointSign> out,
               SignStatistics& statistics) const;
 
   /// One point, where the first stage decides it at once: its bound for the domain has been found.

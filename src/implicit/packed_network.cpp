@@ -237,29 +237,6 @@ private:
   const BlockKernels& kernels_;
 };
 
-/// Points row by row become features by rows, as many as the compiler knows.
-template <std::size_t dimension>
-void spread_rows(const double* points, std::size_t rows, double* block) {
-  for (std::size_t row = 0; row < rows; ++row) {
-#pragma GCC unroll 3
-    for (std::size_t c = 0; c < dimension; ++c) block[c * block_rows + row] = points[row * dimension + c];
-  }
-}
-
-/// Points row by row become features by rows; rows that pad the block repeat the first one.
-void spread(const double* points, std::size_t rows, std::size_t dimension, double* block) {
-  if (dimension == 2) {
-    spread_rows<2>(points, rows, block);
-  } else if (dimension == 3) {
-    spread_rows<3>(points, rows, block);
-  } else {
-    for (std::size_t c = 0; c < dimension; ++c)
-      for (std::size_t row = 0; row < rows; ++row) block[c * block_rows + row] = points[row * dimension + c];
-  }
-  for (std::size_t c = 0; c < dimension; ++c)
-    std::fill(block + c * block_rows + rows, block + (c + 1) * block_rows, points[c]);
-}
-
 }  // namespace
 
 std::unique_ptr<const PackedNetwork> PackedNetwork::of(const Graph& graph, const BlockKernels& kernels) {
@@ -304,7 +281,12 @@ void PackedNetwork::evaluate(std::span<const double> points, Workspace& workspac
       values[row] = evaluate(points.subspan(row * network_.dimension, network_.dimension), workspace.data());
     return;
   }
-  spread(points.data(), values.size(), network_.dimension, workspace.data());
+  double* const x = workspace.data();
+  for (std::size_t c = 0; c < network_.dimension; ++c) {
+    double* const column = x + c * block_rows;
+    for (std::size_t row = 0; row < values.size(); ++row) column[row] = points[row * network_.dimension + c];
+    std::fill(column + values.size(), column + block_rows, points[c]);
+  }
   double check[block_rows] = {};
   const bool is_known = run(workspace.data(), block_rows, check);
   const double* const y = workspace.data() + network_.output * block_rows;

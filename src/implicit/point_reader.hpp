@@ -46,12 +46,12 @@ private:
   /// Whether all of them are valid.
   template <class Real>
   bool copy(const Real* x, std::size_t n, std::ptrdiff_t stride, double* out) const {
-    std::int64_t invalid = 0;  // as wide as what is compared, so that the loop takes several at once
+    bool is_valid = true;
     for (std::size_t i = 0; i < n; ++i, x += stride) {
       out[i] = static_cast<double>(*x);
-      invalid += static_cast<std::int64_t>(!(std::fabs(out[i]) <= largest_));
+      is_valid = is_valid && std::fabs(out[i]) <= largest_;
     }
-    return invalid == 0;
+    return is_valid;
   }
   template <class Real>
   bool gather(const PointView<Real>& points, std::int64_t first, std::size_t count, double* out) const {

@@ -172,10 +172,10 @@ private:
 
   void decide(std::span<const double> points, bool are_many, std::span<PointSign> out, std::int64_t first,
               SignStatistics& statistics) const {
-    if (!ladder_.decide(points, are_many, out, statistics))
-      for (std::size_t row = 0; row < out.size(); ++row)
-        if (out[row].sign == Sign::undecided)
-          treat(out[row], points.subspan(row * dimension(), dimension()), first + static_cast<std::int64_t>(row));
+    ladder_.decide(points, are_many, out, statistics);
+    for (std::size_t row = 0; row < out.size(); ++row)
+      if (out[row].sign == Sign::undecided)
+        treat(out[row], points.subspan(row * dimension(), dimension()), first + static_cast<std::int64_t>(row));
     count(out, statistics);
   }
 
