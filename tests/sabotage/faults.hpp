@@ -27,6 +27,8 @@ std::vector<BoundFault> trajectory_faults();
 std::vector<BoundFault> box_faults();
 /// Faults in the rounded shadow.
 std::vector<BoundFault> narrow_faults();
+/// Faults in runs of declared orders that are made again.
+std::vector<BoundFault> replay_faults();
 /// Faults in the bounds that leave rounding errors to chance.
 std::vector<BoundFault> chance_faults();
 /// Faults in radii by random directions.

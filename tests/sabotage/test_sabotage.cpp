@@ -943,6 +943,7 @@ std::vector<BoundFault> all_faults() {
   for (BoundFault& fault : trajectory_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : box_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : narrow_faults()) all.push_back(std::move(fault));
+  for (BoundFault& fault : replay_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : chance_faults()) all.push_back(std::move(fault));
   for (BoundFault& fault : sketch_faults()) all.push_back(std::move(fault));
   return all;
