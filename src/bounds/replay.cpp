@@ -57,7 +57,7 @@ public:
 
     const auto start = std::chrono::steady_clock::now();
     Trace run = trace_;
-    if (!options_.trace_is_declared_run) replay_into(run, bounds);
+    if (!(options_.trace_is_declared_run && is_own_run(trace_))) replay_into(run, bounds);
     note_lost_rows(run);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const bool is_known = is_recorded_run_ && options_.wants(shadow_name);

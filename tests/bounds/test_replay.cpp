@@ -138,6 +138,9 @@ TEST_CASE("a run that was made here is its own replay") {
   const Bounds bounds = bound(graph, trace, options);
   CHECK(replay_in(bounds).values.values == find_bound(bounds.layers.back().accumulated, "shadow")->values.values);
   CHECK_FALSE(bounds.layers.front().differing.has_value());
+  Trace of_another = trace;
+  of_another.provenance.program = "another program";
+  CHECK_THROWS_AS(bound(graph, of_another, options), std::logic_error);
 }
 
 TEST_CASE("signs of zeros and which NaN it is are no difference; the rows of a NaN have no bound") {
@@ -232,6 +235,11 @@ TEST_CASE("what an arithmetic leaves open is said, with the node") {
       {graph_of(op::Gelu{}), elsewhere(), "Gelu 'the node' may be computed by other steps"},
       {graph_of(op::Gelu{}), fp32(), ""},
       {graph_of(op::Elu{}), elsewhere(), "Elu 'the node'"},
+      {graph_of(op::Mul{}, {c}), fp32(), ""},
+      {graph_of(op::Mul{}, {c}), elsewhere(), "Mul 'the node' may be fused"},
+      {graph_of(op::Add{}, {c}), elsewhere(), ""},
+      {graph_of(op::Cast{ElementType::f16}), fp32(), ""},
+      {graph_of(op::Cast{ElementType::f16}), elsewhere(), "Cast 'the node' may be left out"},
       {graph_of(op::ReduceSum{{1}}), elsewhere(), ""},
       {graph_of(op::ReduceSum{{0, 1}}), elsewhere(), "several axes"},
       {graph_of(op::ReduceSum{}), elsewhere(), "several axes"},

@@ -166,6 +166,10 @@ TEST_CASE("tanh of blocks saturates, and their sine refuses angles beyond its ra
           x[at] = beyond;
           CHECK_FALSE(f(x.data(), x.data(), block_rows));
         }
+      std::vector<double> hidden(block_rows, 1.0);  // NaN, and numbers again, behind it in every lane
+      hidden[0] = 0x1p30;
+      std::fill(hidden.begin() + 1, hidden.begin() + 17, std::numeric_limits<double>::quiet_NaN());
+      CHECK_FALSE(f(hidden.data(), hidden.data(), block_rows));
     }
     for (const auto& [f, of_multiple] :
          {std::pair(kernels->sin, kernels->sin_of_multiple), {kernels->cos, kernels->cos_of_multiple}}) {

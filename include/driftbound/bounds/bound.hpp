@@ -117,7 +117,7 @@ struct BoundOptions {
   /// every `shadow` is proven.
   double failure_probability = 1e-9;
   /// The trace was made in this process by cpu_evaluator(): it is the run of the declared arithmetic that "replay" needs,
-  /// and none is made beside it.
+  /// and none is made beside it. Without effect on traces that do not say that this library's CPU evaluator made them.
   bool trace_is_declared_run = false;
 
   bool wants(std::string_view name) const;

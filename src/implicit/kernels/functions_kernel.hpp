@@ -121,16 +121,14 @@ bool tanh(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
 template <class Set, bool is_cosine, class Angle>
 bool sine_of(const typename Set::Real* x, typename Set::Real* y, std::size_t n, const Angle& angle_of) {
   using L = Functions<Set>;
-  typename Set::Reals largest{};
+  typename Set::Integers covered = ~typename Set::Integers{};
   each_vector<Set>(x, y, n, [&](auto at) {
     const auto angle = angle_of(at);
-    const auto size = L::abs(angle);
-    largest = largest > size ? largest : size;
+    covered &= L::abs(angle) <= Constants<typename Set::Real>::largest_angle;  // not for NaN
     return L::template sine<is_cosine>(angle);
   });
   bool are_covered = true;
-  for (std::size_t lane = 0; lane < Set::lanes; ++lane)
-    are_covered = are_covered && largest[lane] <= Constants<typename Set::Real>::largest_angle;
+  for (std::size_t lane = 0; lane < Set::lanes; ++lane) are_covered = are_covered && covered[lane] != 0;
   return are_covered;
 }
 template <class Set, bool is_cosine>
