@@ -39,10 +39,11 @@ const std::vector<Kind> kinds = {
     {"uniform", {}}, {"band 1e-2", 1e-2}, {"band 1e-4", 1e-4}, {"band 1e-6", 1e-6}, {"surface", {}}};
 
 /// Hardest: decided in double-double or MPFR. Unknown: the oracle found no sign either.
-const std::vector<std::string> counted = {
-    "points",        "wrong",          "outside",        "undecided",        "zeros",   "float64_domain",
-    "float64_point", "double_double",  "multiprecision", "by_double_double", "by_mpfr", "exact_hardest",
-    "exact_others",  "oracle_hardest", "oracle_others",  "unknown"};
+const std::vector<std::string> counted = {"points",         "wrong",          "outside",          "undecided",
+                                          "zeros",          "float32_domain", "float64_domain",   "float64_point",
+                                          "double_double",  "multiprecision", "by_double_double", "by_mpfr",
+                                          "exact_hardest",  "exact_float32",  "exact_others",     "oracle_hardest",
+                                          "oracle_float32", "oracle_others",  "unknown"};
 using Counts = std::map<std::string, std::int64_t>;
 
 /// The seed of a unit of work by its own name: FNV-1a, then mixed.
@@ -66,8 +67,7 @@ public:
     for (ValueId id = 0; id < field_.graph().values.size(); ++id)
       if (field_.graph().is_constant(id)) weights += field_.graph().value(id).constant.to_double().size();
     rows_ = static_cast<std::size_t>(std::clamp(work_of_unit / static_cast<double>(weights), 1000.0, 50000.0));
-    // So many that the bound for the whole domain is found.
-    sign_points::signs_of(field_, sign_points::uniform(8192, field_.dimension(), 1));
+    field_.prepare();
   }
 
   const std::string& name() const { return name_; }
@@ -159,8 +159,8 @@ private:
     ++counts["points"];
     if (sign.sign == Sign::zero) ++counts["zeros"];
     if (sign.sign == Sign::undecided) ++counts["undecided"];
-    static constexpr std::array<const char*, 4> names = {"float64_domain", "float64_point", "double_double",
-                                                         "multiprecision"};
+    static constexpr std::array<const char*, 5> names = {"float32_domain", "float64_domain", "float64_point",
+                                                         "double_double", "multiprecision"};
     if (sign.stage <= SignStage::multiprecision) ++counts[names[static_cast<std::size_t>(sign.stage)]];
   }
 
@@ -175,7 +175,8 @@ private:
 
   void check_by_oracle(const PointSign& sign, bool is_hardest, std::span<const double> point, Counts& counts) {
     const mpfr_network::Scalar exact = oracle_.at(point);
-    ++counts[std::string(oracle_.is_piecewise_linear() ? "exact" : "oracle") + (is_hardest ? "_hardest" : "_others")];
+    const char* const of = sign.stage == SignStage::float32_domain ? "_float32" : "_others";
+    ++counts[std::string(oracle_.is_piecewise_linear() ? "exact" : "oracle") + (is_hardest ? "_hardest" : of)];
     if (exact.is_beyond(sign.value, sign.bound)) ++counts["outside"];
     if (!exact.sign())
       ++counts["unknown"];

@@ -16,6 +16,20 @@ const BlockKernels& fastest_block_kernels() {
   return *fastest;
 }
 
+std::vector<const FloatBlockKernels*> usable_float_block_kernels() {
+  std::vector<const FloatBlockKernels*> kernels = {&float_blocks_baseline};
+#ifdef DRIFTBOUND_X86_KERNELS
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(&float_blocks_avx2);
+  if (__builtin_cpu_supports("avx512f")) kernels.push_back(&float_blocks_avx512);
+#endif
+  return kernels;
+}
+
+const FloatBlockKernels& fastest_float_block_kernels() {
+  static const FloatBlockKernels* const fastest = usable_float_block_kernels().back();
+  return *fastest;
+}
+
 std::vector<const PairBlockKernels*> usable_pair_block_kernels() {
   std::vector<const PairBlockKernels*> kernels = {&pair_blocks_baseline};
 #ifdef DRIFTBOUND_X86_KERNELS

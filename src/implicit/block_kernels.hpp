@@ -13,6 +13,10 @@ std::vector<const BlockKernels*> usable_block_kernels();
 /// The last of them.
 const BlockKernels& fastest_block_kernels();
 
+/// The same of loops in float32.
+std::vector<const FloatBlockKernels*> usable_float_block_kernels();
+const FloatBlockKernels& fastest_float_block_kernels();
+
 /// The same of loops in double-double.
 std::vector<const PairBlockKernels*> usable_pair_block_kernels();
 const PairBlockKernels& fastest_pair_block_kernels();

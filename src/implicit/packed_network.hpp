@@ -37,12 +37,13 @@ public:
   double evaluate(std::span<const double> point) const;
 
 private:
-  explicit PackedNetwork(PackedSteps network) : network_(std::move(network)), workspaces_(network_.size * block_rows) {}
+  explicit PackedNetwork(PackedSteps<double> network)
+      : network_(std::move(network)), workspaces_(network_.size * block_rows) {}
 
   bool run(double* workspace, std::size_t rows, double* check) const;
   double evaluate(std::span<const double> point, double* workspace) const;
 
-  PackedSteps network_;
+  PackedSteps<double> network_;
   mutable Workspaces workspaces_;
 };
 

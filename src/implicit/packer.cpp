@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -16,9 +17,10 @@ namespace driftbound::implicit {
 namespace {
 
 /// Writes a graph out as steps.
+template <class Real>
 class Packer {
 public:
-  Packer(const Graph& graph, const Shape& sample, const StepMaker& maker)
+  Packer(const Graph& graph, const Shape& sample, const StepMaker<Real>& maker)
       : network_(graph, {with_one_row(sample)}, 1),
         graph_(network_.flat().graph),
         maker_(maker),
@@ -29,20 +31,31 @@ public:
     ++uses_[graph_.outputs.front()];
   }
 
-  std::optional<PackedSteps> pack() {
+  std::optional<PackedSteps<Real>> pack() {
     if (!network_.keeps_rows_apart()) return std::nullopt;
-    PackedSteps packed;
+    PackedSteps<Real> packed;
     packed.dimension = size_of(graph_.inputs.front());
     places_[graph_.inputs.front()] = new_buffer(packed.dimension);
     for (const Node& node : graph_.nodes)
       if (!fold(node) && !std::visit([&](const auto& op) { return add(node, op); }, node.op)) return std::nullopt;
-    const std::optional<PackedStep::Place>& output = places_[graph_.outputs.front()];
+    const std::optional<PackedPlace>& output = places_[graph_.outputs.front()];
     if (!output) return std::nullopt;
     lay_out(packed, *output);
     return packed;
   }
 
 private:
+  using Step = PackedStep<Real>;
+  using Place = PackedPlace;
+
+  static bool is_number_of_format(double x) {
+    return std::fabs(x) <= static_cast<double>(std::numeric_limits<Real>::max()) &&
+           static_cast<double>(static_cast<Real>(x)) == x;
+  }
+  static bool are_numbers_of_format(const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), is_number_of_format);
+  }
+
   static Shape with_one_row(Shape shape) {
     shape.at(0) = 1;
     return shape;
@@ -50,7 +63,7 @@ private:
 
   std::size_t size_of(ValueId id) const { return static_cast<std::size_t>(element_count(network_.shape(id))); }
 
-  PackedStep::Place new_buffer(std::size_t features) {
+  Place new_buffer(std::size_t features) {
     buffers_.push_back(features);
     return {buffers_.size() - 1, 0, 0};
   }
@@ -144,17 +157,17 @@ private:
     return false;
   }
 
-  PackedStep::Place write(std::unique_ptr<PackedStep> step, std::vector<PackedStep::Place> reads) {
-    const PackedStep::Place result = new_buffer(step->features);
+  Place write(std::unique_ptr<Step> step, std::vector<Place> reads) {
+    const Place result = new_buffer(step->features);
     step->reads = std::move(reads);
     step->writes = result;
     steps_.push_back(std::move(step));
     return result;
   }
 
-  bool append(const Node& node, std::unique_ptr<PackedStep> step, const std::vector<ValueId>& operands) {
+  bool append(const Node& node, std::unique_ptr<Step> step, const std::vector<ValueId>& operands) {
     if (step == nullptr) return false;
-    std::vector<PackedStep::Place> reads = std::move(step->reads);
+    std::vector<Place> reads = std::move(step->reads);
     for (const ValueId id : operands) {
       if (!places_[id]) return false;
       reads.push_back(*places_[id]);
@@ -167,12 +180,12 @@ private:
   bool add_product(const Node& node, const Product& product, const std::vector<double>& bias) {
     const ValueId x = node.inputs[0], w = node.inputs[1];
     const std::optional<Tensor<double>> weights = constant(w);
-    if (!weights) return false;
+    if (!weights || !are_numbers_of_format(weights->values) || !are_numbers_of_format(bias)) return false;
     const ProductPlan plan = plan_product(product, network_.shape(x), network_.shape(w));
     const bool is_row = plan.batches == 1 && plan.m == 1 && plan.k > 0 && (plan.k == 1 || plan.a_col == 1);
     if (!is_row) return false;
     const auto inputs = static_cast<std::size_t>(plan.k), outputs = static_cast<std::size_t>(plan.n);
-    std::unique_ptr<DenseLayer> step = maker_.dense(inputs, outputs);
+    std::unique_ptr<DenseLayer<Real>> step = maker_.dense(inputs, outputs);
     if (step == nullptr) return false;
     for (std::size_t k = 0; k < inputs; ++k)
       for (std::size_t j = 0; j < outputs; ++j)
@@ -196,7 +209,7 @@ private:
     if (!add_product(node, gemm, {})) return false;
     dense_of_.step = nullptr;
     const std::vector<double> factors(size_of(node.output), gemm.alpha);
-    std::optional<PackedStep::Place> at = with_constants(PackedOperation::multiply, factors, places_[node.output]);
+    std::optional<Place> at = with_constants(PackedOperation::multiply, factors, places_[node.output]);
     if (!addend.empty()) at = with_constants(PackedOperation::add, addend, at);
     places_[node.output] = at;
     return at.has_value();
@@ -221,7 +234,7 @@ private:
     if (is_multiple(node.inputs[0])) {
       auto step = maker_.function_of_multiple(f, multiple_.factor, size_of(node.output));
       if (step != nullptr) {
-        const PackedStep::Place x = steps_.back()->reads.front();
+        const Place x = steps_.back()->reads.front();
         steps_.pop_back();
         places_[node.output] = write(std::move(step), {x});
         return true;
@@ -238,6 +251,7 @@ private:
   bool add(const Node& node, const op::Erf&) { return add_function(node, PackedFunction::erf); }
 
   bool add_bent(const Node& node, bool exponential, double alpha) {
+    if (!is_number_of_format(alpha)) return false;
     return append(node, maker_.bent(exponential, alpha, size_of(node.output)), {node.inputs[0]});
   }
   bool add(const Node& node, const op::Elu& elu) { return add_bent(node, true, elu.alpha); }
@@ -245,9 +259,10 @@ private:
   bool add(const Node& node, const op::Abs&) { return add_bent(node, false, -1.0); }
 
   /// Empty where there is no such step, or nothing to apply it to.
-  std::optional<PackedStep::Place> with_constants(PackedOperation operation, const std::vector<double>& values,
-                                                  std::optional<PackedStep::Place> x) {
-    std::unique_ptr<PackedStep> step = maker_.with_constants(operation, values);
+  std::optional<Place> with_constants(PackedOperation operation, const std::vector<double>& values,
+                                      std::optional<Place> x) {
+    if (!are_numbers_of_format(values)) return std::nullopt;
+    std::unique_ptr<Step> step = maker_.with_constants(operation, values);
     if (step == nullptr || !x) return std::nullopt;
     return write(std::move(step), {*x});
   }
@@ -257,7 +272,7 @@ private:
     return places_[node.output].has_value();
   }
   bool add(const Node& node, const op::Clip& clip) {
-    std::optional<PackedStep::Place> at = places_[node.inputs[0]];
+    std::optional<Place> at = places_[node.inputs[0]];
     const auto limit = [&](PackedOperation operation, double by) {
       const std::vector<double> limits(size_of(node.output), by);
       if (std::isfinite(by)) at = with_constants(operation, limits, at);
@@ -276,7 +291,7 @@ private:
     if (!places_[a] || size_of(a) != size) return false;
     if (places_[b]) return size_of(b) == size && append(node, maker_.of_values(operation, size), {a, b});
     std::vector<double> values = constants(b, network_.shape(node.output));
-    if (values.empty()) return false;
+    if (values.empty() || !are_numbers_of_format(values)) return false;
     const bool is_difference = operation == PackedOperation::subtract;
     if (is_difference)
       for (double& value : values) value = -value;
@@ -327,7 +342,7 @@ private:
           is_side_by_side && sources[i].input == sources[0].input && sources[i].index == sources[0].index + i;
     }
     const auto place = [&](const ElementSource& source) {
-      PackedStep::Place at = *places_[node.inputs[source.input]];
+      Place at = *places_[node.inputs[source.input]];
       at.offset += source.index;
       return at;
     };
@@ -335,7 +350,7 @@ private:
       places_[node.output] = place(sources[0]);
       return true;
     }
-    std::unique_ptr<PackedStep> step = maker_.moved(sources.size());
+    std::unique_ptr<Step> step = maker_.moved(sources.size());
     if (step == nullptr) return false;
     for (const ElementSource& source : sources) step->reads.push_back(place(source));
     return append(node, std::move(step), {});
@@ -347,21 +362,21 @@ private:
   }
 
   /// Gives every buffer a place; those that nothing reads any more are used again.
-  void lay_out(PackedSteps& packed, PackedStep::Place output) {
+  void lay_out(PackedSteps<Real>& packed, Place output) {
     std::vector<std::size_t> last_read(buffers_.size(), 0);
     for (std::size_t i = 0; i < steps_.size(); ++i)
-      for (const PackedStep::Place& read : steps_[i]->reads) last_read[read.buffer] = i;
+      for (const Place& read : steps_[i]->reads) last_read[read.buffer] = i;
     last_read[output.buffer] = steps_.size();
     const std::size_t largest = *std::max_element(buffers_.begin(), buffers_.end());
     std::vector<std::size_t> slot_of(buffers_.size(), 0), spare;
     std::size_t slots = 1;  // the input lies in slot 0
-    const auto place = [&](PackedStep::Place& at) { at.at = slot_of[at.buffer] * largest + at.offset; };
+    const auto place = [&](Place& at) { at.at = slot_of[at.buffer] * largest + at.offset; };
     for (std::size_t i = 0; i < steps_.size(); ++i) {
-      PackedStep& step = *steps_[i];
+      Step& step = *steps_[i];
       const bool overwrites = step.may_overwrite && last_read[step.reads[0].buffer] == i && step.reads[0].offset == 0 &&
                               step.features <= buffers_[step.reads[0].buffer];
       std::vector<std::size_t> dead;
-      for (PackedStep::Place& read : step.reads) {
+      for (Place& read : step.reads) {
         place(read);
         const std::size_t slot = slot_of[read.buffer];
         if (last_read[read.buffer] == i && std::find(dead.begin(), dead.end(), slot) == dead.end())
@@ -383,23 +398,23 @@ private:
     place(output);
     packed.output = output.at;
     packed.size = slots * largest;
-    for (std::unique_ptr<PackedStep>& step : steps_) packed.steps.push_back(std::move(step));
+    for (std::unique_ptr<Step>& step : steps_) packed.steps.push_back(std::move(step));
   }
 
   bounds::Network network_;
   const Graph& graph_;
-  const StepMaker& maker_;
-  std::vector<std::optional<PackedStep::Place>> places_;  ///< by value; empty: constants
-  std::map<ValueId, Tensor<double>> folded_;              ///< what no input reaches and is computed
-  std::vector<int> uses_;                                 ///< by value
-  std::vector<std::size_t> buffers_;                      ///< their features
-  std::vector<std::unique_ptr<PackedStep>> steps_;
+  const StepMaker<Real>& maker_;
+  std::vector<std::optional<Place>> places_;  ///< by value; empty: constants
+  std::map<ValueId, Tensor<double>> folded_;  ///< what no input reaches and is computed
+  std::vector<int> uses_;                     ///< by value
+  std::vector<std::size_t> buffers_;          ///< their features
+  std::vector<std::unique_ptr<Step>> steps_;
   struct {
-    DenseLayer* step = nullptr;
+    DenseLayer<Real>* step = nullptr;
     ValueId output = 0;
   } dense_of_;  ///< the last dense layer
   struct {
-    const PackedStep* step = nullptr;
+    const Step* step = nullptr;
     ValueId output = 0;
     double factor = 0.0;
   } multiple_;  ///< the last product with one number
@@ -407,10 +422,14 @@ private:
 
 }  // namespace
 
-std::optional<PackedSteps> packed_steps(const Graph& graph, const StepMaker& maker) {
+template <class Real>
+std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker) {
   const BatchLayout layout = batch_layout(graph);
   if (!layout.batched) return std::nullopt;
-  return Packer(graph, layout.sample_shapes.front(), maker).pack();
+  return Packer<Real>(graph, layout.sample_shapes.front(), maker).pack();
 }
+
+template std::optional<PackedSteps<double>> packed_steps(const Graph& graph, const StepMaker<double>& maker);
+template std::optional<PackedSteps<float>> packed_steps(const Graph& graph, const StepMaker<float>& maker);
 
 }  // namespace driftbound::implicit

@@ -13,37 +13,42 @@ namespace driftbound::implicit {
 enum class PackedFunction { exp, tanh, sigmoid, softplus, sin, cos, erf };
 enum class PackedOperation { add, subtract, multiply, divide, maximum, minimum };
 
-/// Makes the steps of one arithmetic. Null: it has no such step.
+/// Makes the steps of one arithmetic, from constants that are numbers of the format. Null: it has no such step.
+template <class Real>
 class StepMaker {
 public:
+  using Step = PackedStep<Real>;
+
   virtual ~StepMaker() = default;
-  /// Whether what no input reaches may be rounded to float64, once an element.
+  /// Whether what no input reaches may be rounded, once an element.
   virtual bool rounds_constants() const = 0;
-  virtual std::unique_ptr<DenseLayer> dense(std::size_t inputs, std::size_t outputs) const = 0;
-  virtual std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const = 0;
+  virtual std::unique_ptr<DenseLayer<Real>> dense(std::size_t inputs, std::size_t outputs) const = 0;
+  virtual std::unique_ptr<Step> function(PackedFunction f, std::size_t size) const = 0;
   /// f(factor x), the product rounded, in one step.
-  virtual std::unique_ptr<PackedStep> function_of_multiple(PackedFunction, double /*factor*/, std::size_t) const {
+  virtual std::unique_ptr<Step> function_of_multiple(PackedFunction, double /*factor*/, std::size_t) const {
     return nullptr;
   }
-  virtual std::unique_ptr<PackedStep> rectified(std::size_t size) const = 0;
+  virtual std::unique_ptr<Step> rectified(std::size_t size) const = 0;
   /// x for x >= 0, alpha (e^x - 1) below; without the exponential alpha x.
-  virtual std::unique_ptr<PackedStep> bent(bool exponential, double alpha, std::size_t size) const = 0;
-  virtual std::unique_ptr<PackedStep> of_values(PackedOperation operation, std::size_t size) const = 0;
+  virtual std::unique_ptr<Step> bent(bool exponential, double alpha, std::size_t size) const = 0;
+  virtual std::unique_ptr<Step> of_values(PackedOperation operation, std::size_t size) const = 0;
   /// One number a feature; no difference is asked for.
-  virtual std::unique_ptr<PackedStep> with_constants(PackedOperation operation,
-                                                     const std::vector<double>& constants) const = 0;
+  virtual std::unique_ptr<Step> with_constants(PackedOperation operation,
+                                               const std::vector<double>& constants) const = 0;
   /// Features copied one by one.
-  virtual std::unique_ptr<PackedStep> moved(std::size_t size) const = 0;
+  virtual std::unique_ptr<Step> moved(std::size_t size) const = 0;
 };
 
 /// A network written out as steps; sizes and places in features, the input at 0.
+template <class Real>
 struct PackedSteps {
   std::size_t dimension = 0, size = 0, output = 0;
-  std::vector<std::unique_ptr<const PackedStep>> steps;
+  std::vector<std::unique_ptr<const PackedStep<Real>>> steps;
 };
 
-/// Of a graph with one input and one output element a sample. Empty where it has other ops than there are steps, or takes
-/// one sample at a time.
-std::optional<PackedSteps> packed_steps(const Graph& graph, const StepMaker& maker);
+/// Of a graph with one input and one output element a sample. Empty where it has other ops than there are steps, takes one
+/// sample at a time, or has a constant that is no Real.
+template <class Real>
+std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker);
 
 }  // namespace driftbound::implicit

@@ -16,7 +16,7 @@ constexpr std::size_t doubles = 2 * pair_rows;  ///< of a feature
 /// Layers from this on take no less time than in balls. T-114 allows 2^20 terms a sum.
 constexpr std::size_t most_weights = std::size_t{256} * 256;
 
-class DenseStep final : public DenseLayer {
+class DenseStep final : public DenseLayer<double> {
 public:
   DenseStep(const PairBlockKernels& kernels, std::size_t inputs, std::size_t outputs)
       : kernels_(kernels), inputs_(inputs), outputs_(outputs) {
@@ -52,7 +52,7 @@ void apply(DoubleDoubleFunction f, const double* x, double* y, std::size_t featu
   }
 }
 
-class FunctionStep final : public PackedStep {
+class FunctionStep final : public PackedStep<double> {
 public:
   FunctionStep(DoubleDoubleFunction f, std::size_t size) : f_(f) {
     features = size;
@@ -67,7 +67,7 @@ private:
   DoubleDoubleFunction f_;
 };
 
-class RectifyStep final : public PackedStep {
+class RectifyStep final : public PackedStep<double> {
 public:
   RectifyStep(const PairBlockKernels& kernels, std::size_t size) : kernels_(kernels) {
     features = size;
@@ -82,7 +82,7 @@ private:
   const PairBlockKernels& kernels_;
 };
 
-class BentStep final : public PackedStep {
+class BentStep final : public PackedStep<double> {
 public:
   BentStep(const PairBlockKernels& kernels, bool exponential, double alpha, std::size_t size)
       : kernels_(kernels), exponential_(exponential), alpha_(alpha) {
@@ -103,7 +103,7 @@ private:
   double alpha_;
 };
 
-class OperationStep final : public PackedStep {
+class OperationStep final : public PackedStep<double> {
 public:
   OperationStep(PairBlockKernels::Operation operation, std::size_t size) : operation_(operation) {
     features = size;
@@ -119,7 +119,7 @@ private:
   PairBlockKernels::Operation operation_;
 };
 
-class ConstantStep final : public PackedStep {
+class ConstantStep final : public PackedStep<double> {
 public:
   ConstantStep(PairBlockKernels::Operation operation, std::vector<double> constants)
       : operation_(operation), constants_(std::move(constants)) {
@@ -136,7 +136,7 @@ private:
   std::vector<double> constants_;
 };
 
-class MoveStep final : public PackedStep {
+class MoveStep final : public PackedStep<double> {
 public:
   explicit MoveStep(std::size_t size) { features = size; }
   bool run(double* workspace, std::size_t, double*) const override {
@@ -146,32 +146,31 @@ public:
   }
 };
 
-class PairSteps final : public StepMaker {
+class PairSteps final : public StepMaker<double> {
 public:
   explicit PairSteps(const PairBlockKernels& kernels) : kernels_(kernels) {}
 
   bool rounds_constants() const override { return false; }
-  std::unique_ptr<DenseLayer> dense(std::size_t inputs, std::size_t outputs) const override {
+  std::unique_ptr<DenseLayer<double>> dense(std::size_t inputs, std::size_t outputs) const override {
     if (inputs * outputs >= most_weights) return nullptr;
     return std::make_unique<DenseStep>(kernels_, inputs, outputs);
   }
-  std::unique_ptr<PackedStep> function(PackedFunction f, std::size_t size) const override {
+  std::unique_ptr<Step> function(PackedFunction f, std::size_t size) const override {
     return std::make_unique<FunctionStep>(function_of(f), size);
   }
-  std::unique_ptr<PackedStep> rectified(std::size_t size) const override {
+  std::unique_ptr<Step> rectified(std::size_t size) const override {
     return std::make_unique<RectifyStep>(kernels_, size);
   }
-  std::unique_ptr<PackedStep> bent(bool exponential, double alpha, std::size_t size) const override {
+  std::unique_ptr<Step> bent(bool exponential, double alpha, std::size_t size) const override {
     return std::make_unique<BentStep>(kernels_, exponential, alpha, size);
   }
-  std::unique_ptr<PackedStep> of_values(PackedOperation operation, std::size_t size) const override {
+  std::unique_ptr<Step> of_values(PackedOperation operation, std::size_t size) const override {
     return std::make_unique<OperationStep>(kernels_.of_values[static_cast<std::size_t>(operation)], size);
   }
-  std::unique_ptr<PackedStep> with_constants(PackedOperation operation,
-                                             const std::vector<double>& constants) const override {
+  std::unique_ptr<Step> with_constants(PackedOperation operation, const std::vector<double>& constants) const override {
     return std::make_unique<ConstantStep>(kernels_.with_constants[static_cast<std::size_t>(operation)], constants);
   }
-  std::unique_ptr<PackedStep> moved(std::size_t size) const override { return std::make_unique<MoveStep>(size); }
+  std::unique_ptr<Step> moved(std::size_t size) const override { return std::make_unique<MoveStep>(size); }
 
 private:
   static DoubleDoubleFunction function_of(PackedFunction f) {
@@ -200,12 +199,13 @@ private:
 }  // namespace
 
 std::unique_ptr<const PairNetwork> PairNetwork::of(const Graph& graph, const PairBlockKernels& kernels) {
-  std::optional<PackedSteps> packed = packed_steps(graph, PairSteps(kernels));
+  std::optional<PackedSteps<double>> packed = packed_steps<double>(graph, PairSteps(kernels));
   if (!packed) return nullptr;
   return std::unique_ptr<const PairNetwork>(new PairNetwork(std::move(*packed)));
 }
 
-PairNetwork::PairNetwork(PackedSteps network) : network_(std::move(network)), workspaces_(network_.size * doubles) {}
+PairNetwork::PairNetwork(PackedSteps<double> network)
+    : network_(std::move(network)), workspaces_(network_.size * doubles) {}
 
 void PairNetwork::evaluate(std::span<const double> points, Workspace& workspace, std::span<double> high,
                            std::span<double> low) const {
@@ -216,7 +216,7 @@ void PairNetwork::evaluate(std::span<const double> points, Workspace& workspace,
       x[c * doubles + pair_rows + row] = 0.0;
     }
   double check[pair_rows] = {};
-  for (const std::unique_ptr<const PackedStep>& step : network_.steps) step->run(x, pair_rows, check);
+  for (const std::unique_ptr<const PackedStep<double>>& step : network_.steps) step->run(x, pair_rows, check);
   const double* const y = x + network_.output * doubles;
   for (std::size_t row = 0; row < high.size(); ++row) {
     high[row] = y[row] + check[row];

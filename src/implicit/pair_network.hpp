@@ -34,9 +34,9 @@ public:
                 std::span<double> low) const;
 
 private:
-  explicit PairNetwork(PackedSteps network);
+  explicit PairNetwork(PackedSteps<double> network);
 
-  PackedSteps network_;
+  PackedSteps<double> network_;
   mutable Workspaces workspaces_;
 };
 

@@ -25,9 +25,8 @@ using implicit::PointView;
 /// Points that go through the ladder together.
 constexpr std::int64_t chunk = 4096;
 constexpr int least_bits = 106;
-/// From so many points on, those of earlier calls included, it pays to find a bound that holds for all of them: it
-/// costs what 400 to 3,000 points in batches cost without. A call costs as much as a few points.
-constexpr std::int64_t many_points = 1024, points_of_a_call = 8;
+/// A call costs as much as a few points.
+constexpr std::int64_t points_of_a_call = 8;
 
 double largest_coordinate(const Graph& graph) {
   return format(float_format(graph.value(graph.inputs.front()).type).value()).largest;
@@ -76,7 +75,9 @@ public:
         reader_(coordinates_of(graph_), largest_coordinate(graph_)),
         options_(checked(options, reader_.dimension())),
         scalar_(implicit::scalar_graph(graph_, target_, options_.iso)),
-        ladder_(scalar_, options_) {}
+        unshifted_(options_.iso == 0.0 ? std::nullopt
+                                       : std::optional<Graph>(implicit::scalar_graph(graph_, target_, 0.0))),
+        ladder_(scalar_, unshifted_ ? *unshifted_ : scalar_, options_) {}
 
   const Graph& graph() const { return graph_; }
   const Target& target() const { return target_; }
@@ -89,15 +90,15 @@ public:
     if (rows < 0 || out.size() != static_cast<std::size_t>(rows))
       throw InvalidArgument("signs: " + std::to_string(rows) + " points, and room for " + std::to_string(out.size()) +
                             " signs");
-    const bool are_many = add_asked(std::max(rows, points_of_a_call)) >= many_points;
+    const std::int64_t asked = add_asked(std::max(rows, points_of_a_call));
     const std::int64_t chunks = (rows + chunk - 1) / chunk;
     SignStatistics counts;
     if (options_.threads == 1 || chunks <= 1) {
-      counts = signs_of_chunks(points, rows, 0, chunks, are_many, out);
+      counts = signs_of_chunks(points, rows, 0, chunks, asked, out);
     } else {
       std::mutex mutex;
       parallel_for(chunks, options_.threads, [&](std::int64_t first, std::int64_t last) {
-        const SignStatistics own = signs_of_chunks(points, rows, first, last, are_many, out);
+        const SignStatistics own = signs_of_chunks(points, rows, first, last, asked, out);
         const std::lock_guard lock(mutex);
         counts += own;
       });
@@ -141,7 +142,7 @@ public:
 private:
   template <class Real>
   SignStatistics signs_of_chunks(const PointView<Real>& points, std::int64_t rows, std::int64_t first,
-                                 std::int64_t last, bool are_many, std::span<PointSign> out) const {
+                                 std::int64_t last, std::int64_t asked, std::span<PointSign> out) const {
     SignStatistics counts;
     std::unique_ptr<std::vector<double>> coordinates = scratch();
     for (std::int64_t part = first; part < last; ++part) {
@@ -149,7 +150,7 @@ private:
       const auto count = static_cast<std::size_t>(std::min(chunk, rows - begin));
       coordinates->resize(count * dimension());
       reader_.read(points, begin, count, coordinates->data());
-      decide(*coordinates, are_many, out.subspan(static_cast<std::size_t>(begin), count), begin, counts);
+      decide(*coordinates, asked, out.subspan(static_cast<std::size_t>(begin), count), begin, counts);
     }
     const std::lock_guard lock(mutex_);
     spare_.push_back(std::move(coordinates));
@@ -170,9 +171,9 @@ private:
     return taken;
   }
 
-  void decide(std::span<const double> points, bool are_many, std::span<PointSign> out, std::int64_t first,
+  void decide(std::span<const double> points, std::int64_t asked, std::span<PointSign> out, std::int64_t first,
               SignStatistics& statistics) const {
-    ladder_.decide(points, are_many, out, statistics);
+    ladder_.decide(points, asked, out, statistics);
     for (std::size_t row = 0; row < out.size(); ++row)
       if (out[row].sign == Sign::undecided)
         treat(out[row], points.subspan(row * dimension(), dimension()), first + static_cast<std::int64_t>(row));
@@ -220,6 +221,7 @@ private:
   implicit::PointReader reader_;
   SignOptions options_;
   Graph scalar_;
+  std::optional<Graph> unshifted_;  ///< where there is an iso value: without it
   implicit::Ladder ladder_;
   mutable std::mutex mutex_;
   mutable SignStatistics total_;
@@ -244,7 +246,8 @@ std::string_view name_of(Sign sign) {
 
 std::string_view name_of(SignStage stage) {
   static constexpr std::array<std::string_view, sign_stages> names = {
-      "float64-domain", "float64-point", "double-double", "multiprecision", "given", "treated", "none"};
+      "float32-domain", "float64-domain", "float64-point", "double-double",
+      "multiprecision", "given",          "treated",       "none"};
   return names.at(static_cast<std::size_t>(stage));
 }
 

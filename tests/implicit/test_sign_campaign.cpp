@@ -52,15 +52,16 @@ void check_against_reference(const SignField& field, const std::vector<double>& 
   checked.statistics += field.statistics();
 }
 
-/// Signs that double-double or MPFR decided, and each fiftieth of the others, against loops over MPFR numbers: exact ones
-/// for networks of rectifiers.
+/// Signs that double-double or MPFR decided, each tenth of those of float32 and each fiftieth of the others, against loops
+/// over MPFR numbers: exact ones for networks of rectifiers.
 void check_against_oracle(const SignField& field, const std::vector<double>& points, Checked& checked) {
   const std::vector<PointSign> signs = sign_points::signs_of(field, points);
   mpfr_network::Network oracle(field.graph(), field.target());
   std::int64_t wrong = 0, outside = 0, inexact = 0;
   for (std::size_t row = 0; row < signs.size(); ++row) {
     const bool is_hardest = signs[row].stage >= SignStage::double_double;
-    if (!is_hardest && row % 50 != 0) continue;
+    const std::size_t one_of = signs[row].stage == SignStage::float32_domain ? 10 : 50;
+    if (!is_hardest && row % one_of != 0) continue;
     ++(is_hardest ? checked.hardest : checked.others);
     const std::size_t d = field.dimension();
     const mpfr_network::Scalar exact = oracle.at(std::span(points).subspan(row * d, d));
@@ -77,9 +78,8 @@ void check_network(const Graph& graph, const Target& target, std::size_t rows, s
   const SignField finder(graph, target);
   const std::vector<double> surface = sign_points::bisected(finder, rows / 4, seed);
   const auto check = [&](const std::vector<double>& points) {
-    // Enough points for the bound of the whole domain to be found.
     const SignField field(graph, target);
-    sign_points::signs_of(field, sign_points::uniform(8192, field.dimension(), seed + 5));
+    field.prepare();
     check_against_reference(field, points, checked);
     check_against_oracle(field, points, checked);
   };
@@ -102,7 +102,8 @@ TEST_CASE("no sign is wrong and none is left, on every bundled network, uniform,
   CHECK(checked.undecided == 0);
   CHECK(checked.hardest > 5000);
   CHECK(checked.others > 1500);
-  for (const SignStage stage : {SignStage::float64_domain, SignStage::float64_point, SignStage::double_double}) {
+  for (const SignStage stage :
+       {SignStage::float32_domain, SignStage::float64_domain, SignStage::float64_point, SignStage::double_double}) {
     CAPTURE(std::string(name_of(stage)));
     CHECK(checked.statistics.stages[static_cast<std::size_t>(stage)].decided > 0);
   }

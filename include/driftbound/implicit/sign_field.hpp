@@ -22,6 +22,7 @@ std::string_view name_of(Sign sign);
 
 /// What decided a sign, in the order in which it is tried.
 enum class SignStage : std::uint8_t {
+  float32_domain,  ///< float32, with one bound for the whole domain
   float64_domain,  ///< float64, with one bound for the whole domain
   float64_point,   ///< float64, with a bound for every point
   double_double,
@@ -30,7 +31,7 @@ enum class SignStage : std::uint8_t {
   treated,  ///< nothing: SignOptions::at_limit says which sign to take
   none      ///< nothing
 };
-inline constexpr std::size_t sign_stages = 7;
+inline constexpr std::size_t sign_stages = 8;
 std::string_view name_of(SignStage stage);
 
 /// What is known of the exact value f(x) at one point.
@@ -95,8 +96,9 @@ public:
   const Target& target() const;
   const SignOptions& options() const;
 
-  /// Finds the bound for the domain now (1 to 100 ms for most networks), which otherwise a later call does once it pays:
-  /// after about a thousand points in batches, or a hundred by at(). Copies share it.
+  /// Finds the bounds for the domain now (2 to 200 ms for most networks), which otherwise later calls do once they pay:
+  /// that of float64 after about a thousand points in batches, or a hundred by at(), that of float32, which serves batches
+  /// of 384 points and more, after 65,536. Copies share them.
   /// Throws:    UnsoundEnvironment; Unsupported as forward_error_bound()
   const SignField& prepare() const;
 

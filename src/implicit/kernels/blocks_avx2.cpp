@@ -6,6 +6,7 @@ namespace driftbound::implicit {
 namespace {
 
 struct Doubles {
+  using Real = double;
   static constexpr std::size_t lanes = 4;
   static constexpr std::size_t outputs = 4;  ///< of a tile, computed together
   __m256d v;
@@ -29,6 +30,31 @@ struct Doubles {
   }
 };
 
+struct Floats {
+  using Real = float;
+  static constexpr std::size_t lanes = 8;
+  static constexpr std::size_t outputs = 4;  ///< of a tile, computed together
+  __m256 v;
+
+  static Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static Floats all(float x) { return {_mm256_set1_ps(x)}; }
+  void store(float* p) const { _mm256_storeu_ps(p, v); }
+  friend Floats add(Floats x, Floats y) { return {_mm256_add_ps(x.v, y.v)}; }
+  friend Floats subtract(Floats x, Floats y) { return {_mm256_sub_ps(x.v, y.v)}; }
+  friend Floats multiply(Floats x, Floats y) { return {_mm256_mul_ps(x.v, y.v)}; }
+  friend Floats divide(Floats x, Floats y) { return {_mm256_div_ps(x.v, y.v)}; }
+  friend Floats maximum(Floats x, Floats y) { return {_mm256_max_ps(x.v, y.v)}; }
+  friend Floats minimum(Floats x, Floats y) { return {_mm256_min_ps(x.v, y.v)}; }
+  friend Floats multiply_add(Floats x, Floats y, Floats z) { return {_mm256_fmadd_ps(x.v, y.v, z.v)}; }
+  /// max(x, 0); the second operand where one is NaN, so that NaN stays
+  friend Floats rectified_of(Floats x) { return {_mm256_max_ps(_mm256_setzero_ps(), x.v)}; }
+  friend Floats negative_of(Floats x) { return {_mm256_min_ps(_mm256_setzero_ps(), x.v)}; }
+  /// y where x < 0, else x
+  friend Floats where_negative(Floats x, Floats y) {
+    return {_mm256_blendv_ps(x.v, y.v, _mm256_cmp_ps(x.v, _mm256_setzero_ps(), _CMP_LT_OQ))};
+  }
+};
+
 struct Vectors {
   static constexpr std::size_t lanes = 4;
   typedef double Doubles __attribute__((vector_size(32)));
@@ -39,8 +65,18 @@ struct Vectors {
   static Doubles fma(Doubles a, Doubles b, Doubles c) { return _mm256_fmadd_pd(a, b, c); }
 };
 
+struct FloatVectors {
+  static constexpr std::size_t lanes = 8;
+  typedef float Reals __attribute__((vector_size(32)));
+  typedef std::int32_t Integers __attribute__((vector_size(32)));
+  using Real = float;
+
+  static Reals fma(Reals a, Reals b, Reals c) { return _mm256_fmadd_ps(a, b, c); }
+};
+
 }  // namespace
 
 const BlockKernels blocks_avx2 = block_kernels<Doubles, Vectors>("avx2");
+const FloatBlockKernels float_blocks_avx2 = float_block_kernels<Floats, FloatVectors>("avx2");
 
 }  // namespace driftbound::implicit

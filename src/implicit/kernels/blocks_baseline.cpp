@@ -4,49 +4,60 @@ namespace driftbound::implicit {
 namespace {
 
 /// 16 bytes of neighbouring rows in plain C++; the compiler finds the vector instructions.
-struct Doubles {
-  static constexpr std::size_t lanes = 2;
+template <class Number>
+struct Numbers {
+  using Real = Number;
+  static constexpr std::size_t lanes = 16 / sizeof(Real);
   static constexpr std::size_t outputs = 4;  ///< of a tile, computed together
-  double lane[lanes];
+  Real lane[lanes];
 
-  static Doubles load(const double* p) { return {{p[0], p[1]}}; }
-  static Doubles all(double x) { return {{x, x}}; }
-  void store(double* p) const {
-    p[0] = lane[0];
-    p[1] = lane[1];
+  static Numbers load(const Real* p) {
+    Numbers x;
+    for (std::size_t i = 0; i < lanes; ++i) x.lane[i] = p[i];
+    return x;
+  }
+  static Numbers all(Real value) {
+    Numbers x;
+    for (std::size_t i = 0; i < lanes; ++i) x.lane[i] = value;
+    return x;
+  }
+  void store(Real* p) const {
+    for (std::size_t i = 0; i < lanes; ++i) p[i] = lane[i];
   }
   template <class F>
-  friend Doubles zip(const Doubles& x, const Doubles& y, const F& f) {
-    return {{f(x.lane[0], y.lane[0]), f(x.lane[1], y.lane[1])}};
+  static Numbers zip(const Numbers& x, const Numbers& y, const F& f) {
+    Numbers z;
+    for (std::size_t i = 0; i < lanes; ++i) z.lane[i] = f(x.lane[i], y.lane[i]);
+    return z;
   }
-  friend Doubles add(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a + b; });
+  friend Numbers add(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a + b; });
   }
-  friend Doubles subtract(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a - b; });
+  friend Numbers subtract(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a - b; });
   }
-  friend Doubles multiply(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a * b; });
+  friend Numbers multiply(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a * b; });
   }
-  friend Doubles divide(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a / b; });
+  friend Numbers divide(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a / b; });
   }
-  friend Doubles maximum(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a > b ? a : b; });
+  friend Numbers maximum(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a > b ? a : b; });
   }
-  friend Doubles minimum(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a < b ? a : b; });
+  friend Numbers minimum(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a < b ? a : b; });
   }
   /// Two roundings.
-  friend Doubles multiply_add(const Doubles& x, const Doubles& y, const Doubles& z) { return add(multiply(x, y), z); }
-  friend Doubles rectified_of(const Doubles& x) {
-    return zip(x, x, [](double a, double) { return a < 0.0 ? 0.0 : a; });
+  friend Numbers multiply_add(const Numbers& x, const Numbers& y, const Numbers& z) { return add(multiply(x, y), z); }
+  friend Numbers rectified_of(const Numbers& x) {
+    return zip(x, x, [](Real a, Real) { return a < 0 ? Real{0} : a; });
   }
-  friend Doubles negative_of(const Doubles& x) {
-    return zip(x, x, [](double a, double) { return a > 0.0 ? 0.0 : a; });
+  friend Numbers negative_of(const Numbers& x) {
+    return zip(x, x, [](Real a, Real) { return a > 0 ? Real{0} : a; });
   }
-  friend Doubles where_negative(const Doubles& x, const Doubles& y) {
-    return zip(x, y, [](double a, double b) { return a < 0.0 ? b : a; });
+  friend Numbers where_negative(const Numbers& x, const Numbers& y) {
+    return zip(x, y, [](Real a, Real b) { return a < 0 ? b : a; });
   }
 };
 
@@ -58,8 +69,16 @@ struct Vectors {
   using Reals = Doubles;
 };
 
+struct FloatVectors {
+  static constexpr std::size_t lanes = 4;
+  typedef float Reals __attribute__((vector_size(16)));
+  typedef std::int32_t Integers __attribute__((vector_size(16)));
+  using Real = float;
+};
+
 }  // namespace
 
-const BlockKernels blocks_baseline = block_kernels<Doubles, Vectors>("baseline");
+const BlockKernels blocks_baseline = block_kernels<Numbers<double>, Vectors>("baseline");
+const FloatBlockKernels float_blocks_baseline = float_block_kernels<Numbers<float>, FloatVectors>("baseline");
 
 }  // namespace driftbound::implicit

@@ -31,6 +31,22 @@ struct Constants<double> {
                                     0x1.60e726b6563eep-33,  -0x1.9f23f825ac503p-41};
 };
 
+template <>
+struct Constants<float> {
+  using Integer = std::int32_t;
+  static constexpr int fraction_bits = 23;
+  static constexpr float to_integer = 0x1.8p23F;
+  static constexpr float two_log2_e = 0x1.715476p+1F, saturated = 10.0F;
+  static constexpr float exp2[] = {0x1.000000p+0F, 0x1.62e430p-1F,  0x1.ebfbe0p-3F, 0x1.c6aeccp-5F,
+                                   0x1.3b2a1cp-7F, 0x1.5f48c0p-10F, 0x1.444000p-13F};
+  static constexpr float one_over_pi = 0x1.45f306p-2F, largest_angle = 0x1p11F;
+  static constexpr float pi[] = {0x1.921p+1F, 0x1.f6ap-12F, 0x1.110b46p-25F};
+  static constexpr float sine[] = {0x1.000000p+0F, -0x1.55554ap-3F, 0x1.110eb0p-7F, -0x1.9f6c7ep-13F, 0x1.5da182p-19F};
+  static constexpr float log1p[] = {0x1.000000p+0F, -0x1.ffffb8p-2F, 0x1.554bd6p-2F, -0x1.ff0254p-3F,
+                                    0x1.92b430p-3F, -0x1.38b908p-3F, 0x1.afdde8p-4F, -0x1.cdd008p-5F,
+                                    0x1.402f4cp-6F, -0x1.a04acap-9F};
+};
+
 /// Set: Reals and Integers, vectors of Set::lanes numbers of Set::Real and of integers as wide; and, where products are
 /// to be rounded together with the sums they go into, fma(a, b, c).
 template <class Set>
@@ -72,12 +88,26 @@ struct Functions {
     }
   }
 
+  /// e^(2x), |x| at most 20
+  static R exp_of_twice(R x) {
+    const R shifted = add_product(all(C::to_integer), x, all(C::two_log2_e));  // n in its last bits
+    const R fraction = add_product(C::to_integer - shifted, x, all(C::two_log2_e));
+    return from_bits(bits(polynomial(fraction, C::exp2)) + (bits(shifted) << C::fraction_bits));
+  }
+
   static R tanh(R x) {
-    const R at = at_most(at_least(x, -C::saturated), C::saturated);
-    const R shifted = add_product(all(C::to_integer), at, all(C::two_log2_e));  // n in its last bits
-    const R fraction = add_product(C::to_integer - shifted, at, all(C::two_log2_e));
-    const R power = from_bits(bits(polynomial(fraction, C::exp2)) + (bits(shifted) << C::fraction_bits));
+    const R power = exp_of_twice(at_most(at_least(x, -C::saturated), C::saturated));
     return Real{1} - Real{2} / (Real{1} + power);
+  }
+  static R sigmoid(R x) {
+    const R half = Real{0.5} * x;
+    return Real{1} / (Real{1} + exp_of_twice(-at_most(at_least(half, -C::saturated), C::saturated)));
+  }
+  static R expm1_below_0(R x) { return exp_of_twice(at_least(Real{0.5} * x, -C::saturated)) - Real{1}; }
+  static R softplus(R x) {
+    const R t = exp_of_twice(at_least(Real{-0.5} * abs(x), -C::saturated));
+    const R logarithm = t * polynomial(t, C::log1p);
+    return at_least(x, Real{0}) + logarithm;
   }
 
   /// sin(x), or cos(x) = sin(x + pi/2): half turns are taken off.
@@ -115,6 +145,23 @@ inline void each_vector(const typename Set::Real* x, typename Set::Real* y, std:
 template <class Set>
 bool tanh(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
   each_vector<Set>(x, y, n, [](auto at) { return Functions<Set>::tanh(at); });
+  return true;
+}
+
+template <class Set>
+bool sigmoid(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
+  each_vector<Set>(x, y, n, [](auto at) { return Functions<Set>::sigmoid(at); });
+  return true;
+}
+/// For x <= 0.
+template <class Set>
+bool expm1_below_0(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
+  each_vector<Set>(x, y, n, [](auto at) { return Functions<Set>::expm1_below_0(at); });
+  return true;
+}
+template <class Set>
+bool softplus(const typename Set::Real* x, typename Set::Real* y, std::size_t n) {
+  each_vector<Set>(x, y, n, [](auto at) { return Functions<Set>::softplus(at); });
   return true;
 }
 
