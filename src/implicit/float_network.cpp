@@ -29,10 +29,10 @@ std::unique_ptr<const FloatNetwork> FloatNetwork::of(const Graph& graph, const B
   return std::unique_ptr<const FloatNetwork>(new FloatNetwork(std::move(*packed), box));
 }
 
-ArithmeticModel FloatNetwork::arithmetic() {
+ArithmeticModel FloatNetwork::arithmetic(const FloatBlockKernels& kernels) {
   // A computed |y| of T-113 is a little more than |f|.
   constexpr double slack = 1.0 + 0x1p-10;
-  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::unknown, 0, false});
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {SummationOrder::Kind::blocked, chain_products, kernels.fuses});
   arithmetic.name = "float32 in blocks";
   arithmetic.functions.clear();
   const auto add = [&](const char* function, double units, double absolute_units) {

@@ -25,8 +25,8 @@ public:
   static std::unique_ptr<const FloatNetwork> of(const Graph& graph, const Box& box,
                                                 const FloatBlockKernels& kernels = fastest_float_block_kernels());
 
-  /// float32 with sums in any order, fused or not, and functions as accurate as T-113 says.
-  static ArithmeticModel arithmetic();
+  /// float32 with the sums of the kernels, in chains, fused or not, and functions as accurate as T-113 says.
+  static ArithmeticModel arithmetic(const FloatBlockKernels& kernels = fastest_float_block_kernels());
 
   std::unique_ptr<FloatWorkspace> workspace() const { return workspaces_.take(); }
   void give_back(std::unique_ptr<FloatWorkspace> workspace) const { workspaces_.give_back(std::move(workspace)); }

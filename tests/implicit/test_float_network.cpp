@@ -54,7 +54,7 @@ double approach(const Graph& graph, const std::vector<double>& points, const Flo
   const Box box = box_of(dimension, half_width);
   const auto network = FloatNetwork::of(graph, box, kernels);
   REQUIRE(network != nullptr);
-  const double bound = forward_error_bound(graph, FloatNetwork::arithmetic(), box).error.value();
+  const double bound = forward_error_bound(graph, FloatNetwork::arithmetic(kernels), box).error.value();
   REQUIRE(std::isfinite(bound));
   const std::vector<float> values = values_of(*network, points);
   double largest = 0.0;
@@ -219,50 +219,50 @@ TEST_CASE("every step in float32 is within the bound over the box, points rounde
   const auto add = [&](double recorded, std::int64_t width, const auto& middle) {
     cases.emplace_back(recorded, small_network(width, 100 + cases.size(), middle));
   };
-  add(0.0254, 13, function(op::Relu{}));
-  add(0.0401, 8, function(op::Tanh{}));
+  add(0.0442, 13, function(op::Relu{}));
+  add(0.0417, 8, function(op::Tanh{}));
   add(0.185, 3, function(op::Sigmoid{}));
-  add(0.0186, 17, function(op::Softplus{}));
-  add(0.0481, 5, function(op::Sin{}));
-  add(0.046, 6, function(op::Cos{}));
-  add(0.0271, 11, function(op::Elu{0.75}));
-  add(0.0289, 9, function(op::LeakyRelu{0.0078125}));
-  add(0.0413, 9, function(op::Abs{}));
-  add(0.0517, 9, function(op::Neg{}));
-  add(0.0222, 9, function(op::Clip{-0.25, 0.5}));
-  add(0.0973, 10, [](Graph& graph, ValueId x, const auto& constant) {
+  add(0.0338, 17, function(op::Softplus{}));
+  add(0.0492, 5, function(op::Sin{}));
+  add(0.0504, 6, function(op::Cos{}));
+  add(0.0373, 11, function(op::Elu{0.75}));
+  add(0.031, 9, function(op::LeakyRelu{0.0078125}));
+  add(0.0475, 9, function(op::Abs{}));
+  add(0.0554, 9, function(op::Neg{}));
+  add(0.0243, 9, function(op::Clip{-0.25, 0.5}));
+  add(0.108, 10, [](Graph& graph, ValueId x, const auto& constant) {
     const auto shifted = graph.add_node("shifted", op::Add{}, {constant("c", {10}, 1.0), x});
     const auto scaled = graph.add_node("scaled", op::Mul{}, {constant("d", {1}, 1.0), shifted});
     return graph.add_node("lowered", op::Sub{}, {scaled, constant("e", {10}, 1.0)});
   });
-  add(0.0049, 12, [](Graph& graph, ValueId x, const auto&) {
+  add(0.0066, 12, [](Graph& graph, ValueId x, const auto&) {
     const auto y = graph.add_node("y", op::Relu{}, {x});
     const auto sum = graph.add_node("sum of two", op::Add{}, {y, x});
     const auto difference = graph.add_node("difference", op::Sub{}, {sum, y});
     return graph.add_node("product", op::Mul{}, {difference, y});
   });
-  add(0.0302, 12, [](Graph& graph, ValueId x, const auto&) {
+  add(0.0467, 12, [](Graph& graph, ValueId x, const auto&) {
     const auto last = graph.add_node("last", op::Slice{{5}, {12}, {1}, {1}}, {x});
     const auto first = graph.add_node("first", op::Slice{{0}, {5}, {1}, {1}}, {x});
     return graph.add_node("turned", op::Concat{1}, {last, first});
   });
-  add(0.0158, 11, [](Graph& graph, ValueId x, const auto& constant) {
+  add(0.0176, 11, [](Graph& graph, ValueId x, const auto& constant) {
     const auto raised = graph.add_node("raised", op::Max{}, {constant("c", {11}, 0.3), x});
     const auto lowered = graph.add_node("lowered", op::Min{}, {raised, constant("d", {1}, 1.0)});
     const auto larger = graph.add_node("larger", op::Max{}, {lowered, x});
     return graph.add_node("smaller", op::Min{}, {larger, raised});
   });
-  add(0.0524, 6, [](Graph& graph, ValueId x, const auto& constant) {
+  add(0.0763, 6, [](Graph& graph, ValueId x, const auto& constant) {
     const auto below = graph.add_node("below", op::Sub{}, {constant("c", {6}, 1.0), x});
     const auto shrunk = graph.add_node("shrunk", op::Div{}, {below, constant("d", {1}, 1.0)});
     const auto divisor = graph.add_node("divisor", op::Clip{3.0, 4.0}, {shrunk});
     return graph.add_node("share", op::Div{}, {x, divisor});
   });
-  add(0.0236, 10, [](Graph& graph, ValueId x, const auto& constant) {
+  add(0.0318, 10, [](Graph& graph, ValueId x, const auto& constant) {
     return graph.add_node("scaled", op::Gemm{0.375, 1.0, false, true},
                           {x, constant("m", {10, 10}, 0.5), constant("c", {10}, 1.0)});
   });
-  add(0.042, 7, [](Graph& graph, ValueId x, const auto& constant) {
+  add(0.047, 7, [](Graph& graph, ValueId x, const auto& constant) {
     const auto angle = graph.add_node("angle", op::Mul{}, {constant("c", {1}, 5.0), x});
     return graph.add_node("sine of a multiple", op::Sin{}, {angle});
   });
@@ -417,11 +417,11 @@ TEST_CASE("every sign that float32 decides is that of the oracle: differences, i
     const char* name;
     double iso, recorded;
   };
-  for (const Case& one : {Case{"mlp_2_10_10_2", 0.0, 0.0269},
-                          {"mlp_2_10_10_2", 0.1, 0.0269},
-                          {"siren", 1.0 / 3.0, 5.4e-4},
-                          {"oscillator_d2_w16", -1e-3, 0.00105},
-                          {"torus_sdf_softplus", 0.1, 1.86e-5}}) {
+  for (const Case& one : {Case{"mlp_2_10_10_2", 0.0, 0.0344},
+                          {"mlp_2_10_10_2", 0.1, 0.0344},
+                          {"siren", 1.0 / 3.0, 9.9e-4},
+                          {"oscillator_d2_w16", -1e-3, 0.00188},
+                          {"torus_sdf_softplus", 0.1, 3.31e-5}}) {
     CAPTURE(one.name);
     const Graph graph = bundled(one.name);
     const Target target = scalar_of(one.name);
@@ -447,7 +447,24 @@ TEST_CASE("the rounding of the difference from an iso value is part of the bound
   for (double& x : points) x *= 0x1p-54;
   const Held held = hold(*stage, graph, {}, iso, points);
   CHECK(held.decided == 500);
-  CHECK_APPROACH("T-115", held.largest, 0.3);
+  CHECK_APPROACH("T-115", held.largest, 0.374);
+}
+
+TEST_CASE("the rounding of a point to float32 is part of the bound where no other rounding hides it") {
+  // x - 1 is exact for numbers x of float32 near 1.
+  Graph graph;
+  const auto x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {1, ""}});
+  const auto one = graph.add_constant("one", StoredTensor::from(Tensor<float>({1}, {1.0F})));
+  graph.outputs = {graph.add_node("difference", op::Sub{}, {x, one})};
+  const Graph scalar = implicit::scalar_graph(graph, {}, 0.0);
+  const auto stage = FloatStage::of(scalar, 0.0, Box{{1.0 - 0x1p-10}, {1.0 - 0x1p-12}});
+  REQUIRE(stage != nullptr);
+  stage->prepare();
+  std::vector<double> points = sign_points::uniform(2000, 1, 7);
+  for (double& at : points) at = 1.0 - 0x1p-12 - 0x1.8p-12 * (1.0 + at);
+  const Held held = hold(*stage, graph, {}, 0.0, points);
+  CHECK(held.decided > 1900);
+  CHECK_APPROACH("T-115", held.largest, 0.99);
 }
 
 TEST_CASE("points near a plane are decided by float32 only where its rounding of them leaves no doubt") {
@@ -463,7 +480,7 @@ TEST_CASE("points near a plane are decided by float32 only where its rounding of
   for (double& x : points) x = std::clamp(x, -1.0, 1.0);
   const Held held = hold(*stage, graph, {}, 0.0, points);
   CHECK(held.decided > 2900);
-  CHECK_APPROACH("T-115", held.largest, 0.36);
+  CHECK_APPROACH("T-115", held.largest, 0.452);
 }
 
 TEST_CASE("float32 is left where the first points show that it does not pay, and for few points") {

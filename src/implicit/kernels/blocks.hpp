@@ -9,6 +9,8 @@ namespace driftbound::implicit {
 inline constexpr std::size_t block_rows = 48;
 /// Outputs of a dense layer that are computed together.
 inline constexpr std::size_t tile_outputs = 8;
+/// Products of a dense layer in float32 that are added up one after the other.
+inline constexpr std::size_t chain_products = 8;
 
 /// Loops in float64 or float32 over blocks, and in float64 over one point, whose elements lie side by side; compiled once
 /// per instruction set. Both compute the same bits. `check`, one number a row, stays 0 while every result in that row is
@@ -22,8 +24,11 @@ struct BlockKernelsOf {
     Loop block, point;
   };
 
+  /// Whether the products of sums are rounded together with the sums.
+  bool fuses = false;
   /// y = W x + b, rectified if asked. A sum is s = fl(w_1 x_1), then s = fl(s + w_k x_k) (the product rounded first,
-  /// where the processor has no fused operation), and fl(s + b) at last.
+  /// where the processor has no fused operation), and fl(s + b) at last; in float32 chain_products of them are such a
+  /// chain, the last ones may be fewer, and the chains are added to the first one in turn.
   /// Shapes:    `weights` in tiles of tile_outputs outputs, the last one as packed_outputs() says, weights of one input
   ///            side by side, and tile_outputs numbers more that are read; `bias` and y as many outputs as are packed
   using Dense = void (*)(const Real* weights, const Real* bias, const Real* x, Real* y, std::size_t inputs,

@@ -19,21 +19,21 @@ constexpr std::size_t tile_vectors = 3;
 template <class V>
 using RealOf = typename V::Real;
 
-/// V: a vector of numbers V::Real. `outputs` outputs of a tile of `width` for tile_vectors vectors of rows.
+/// V: a vector of numbers V::Real. The sum of products [first, last) for `outputs` outputs of a tile of `width`, for
+/// tile_vectors vectors of rows.
 template <class V, std::size_t outputs, std::size_t width>
-inline void dense_tile(const RealOf<V>* weights, const RealOf<V>* bias, const RealOf<V>* x, RealOf<V>* y,
-                       std::size_t inputs, bool rectified, V* check) {
-  V sum[outputs][tile_vectors];
+inline void chain(const RealOf<V>* weights, const RealOf<V>* x, std::size_t first, std::size_t last,
+                  V (&sum)[outputs][tile_vectors]) {
   V at[tile_vectors];
 #pragma GCC unroll 3
-  for (std::size_t v = 0; v < tile_vectors; ++v) at[v] = V::load(x + v * V::lanes);
+  for (std::size_t v = 0; v < tile_vectors; ++v) at[v] = V::load(x + first * block_rows + v * V::lanes);
 #pragma GCC unroll 8
   for (std::size_t j = 0; j < outputs; ++j) {
-    const V weight = V::all(weights[j]);
+    const V weight = V::all(weights[first * width + j]);
 #pragma GCC unroll 3
     for (std::size_t v = 0; v < tile_vectors; ++v) sum[j][v] = multiply(weight, at[v]);
   }
-  for (std::size_t k = 1; k < inputs; ++k) {
+  for (std::size_t k = first + 1; k < last; ++k) {
     const RealOf<V>* const row = weights + k * width;
 #pragma GCC unroll 3
     for (std::size_t v = 0; v < tile_vectors; ++v) at[v] = V::load(x + k * block_rows + v * V::lanes);
@@ -44,6 +44,29 @@ inline void dense_tile(const RealOf<V>* weights, const RealOf<V>* bias, const Re
       for (std::size_t v = 0; v < tile_vectors; ++v) sum[j][v] = multiply_add(weight, at[v], sum[j][v]);
     }
   }
+}
+
+template <class V, std::size_t outputs, std::size_t width>
+inline void add_chains(const RealOf<V>* weights, const RealOf<V>* x, std::size_t inputs,
+                       V (&sum)[outputs][tile_vectors]) {
+  for (std::size_t first = chain_products; first < inputs; first += chain_products) {
+    V part[outputs][tile_vectors];
+    chain<V, outputs, width>(weights, x, first, inputs - first < chain_products ? inputs : first + chain_products,
+                             part);
+#pragma GCC unroll 8
+    for (std::size_t j = 0; j < outputs; ++j)
+#pragma GCC unroll 3
+      for (std::size_t v = 0; v < tile_vectors; ++v) sum[j][v] = add(sum[j][v], part[j][v]);
+  }
+}
+
+template <class V, std::size_t outputs, std::size_t width>
+inline void dense_tile(const RealOf<V>* weights, const RealOf<V>* bias, const RealOf<V>* x, RealOf<V>* y,
+                       std::size_t inputs, bool rectified, V* check) {
+  constexpr bool is_double = sizeof(RealOf<V>) == sizeof(double);
+  V sum[outputs][tile_vectors];
+  chain<V, outputs, width>(weights, x, 0, is_double || inputs < chain_products ? inputs : chain_products, sum);
+  if constexpr (!is_double) add_chains<V, outputs, width>(weights, x, inputs, sum);
 #pragma GCC unroll 8
   for (std::size_t j = 0; j < outputs; ++j) {
     const V addend = V::all(bias[j]);
@@ -283,6 +306,9 @@ void negative_part(const RealOf<V>* x, RealOf<V>* y, std::size_t n) {
 /// Those of T-113 in both formats.
 template <class Set>
 constexpr void add_functions(BlockKernelsOf<typename Set::Real>& kernels) {
+  kernels.fuses = requires(typename Set::Reals x) {
+    Set::fma(x, x, x);
+  };
   kernels.tanh = &tanh<Set>;
   kernels.sin = &sine<Set, false>;
   kernels.cos = &sine<Set, true>;
