@@ -193,4 +193,26 @@ TEST_CASE("cases that once exceeded six sigma stay within (T-75)") {
   }
 }
 
+TEST_CASE("bounds that need those of any order are the same where these are not asked for") {
+  const soundness::Case the_case = soundness::random_case(soundness::Family::subnormal, 12305261439377276202u);
+  const Trace trace = soundness::evaluate(the_case);
+  BoundOptions options;
+  for (const std::string name : {"adjoint/statistical", "adjoint/probabilistic"}) {
+    options.names = {name, "adjoint/any-order"};
+    const Bounds with = bound(the_case.graph, trace, options);
+    options.names = {name};
+    const Bounds alone = bound(the_case.graph, trace, options);
+    INFO(name);
+    REQUIRE(alone.targets.size() == with.targets.size());
+    for (std::size_t i = 0; i < alone.targets.size(); ++i) {
+      for (const BoundResult& result : alone.targets[i].bounds) {
+        const auto same = std::find_if(with.targets[i].bounds.begin(), with.targets[i].bounds.end(),
+                                       [&](const BoundResult& other) { return other.name == result.name; });
+        REQUIRE(same != with.targets[i].bounds.end());
+        CHECK(result.values.values == same->values.values);
+      }
+    }
+  }
+}
+
 }  // namespace driftbound

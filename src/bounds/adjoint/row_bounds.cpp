@@ -180,7 +180,7 @@ std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBl
   RowBounds result;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     TargetCertificate& target = result.bounds.targets.emplace_back();
-    target.any_order = std::move(found.targets[i]);
+    if (question.any_order) target.any_order = std::move(found.targets[i]);
     if (question.declared_order) target.declared_order = std::move(found.in_order[i]);
     target.chance = std::move(found.chance[i]);
     if (i < found.condition.size()) target.condition = std::move(found.condition[i]);
