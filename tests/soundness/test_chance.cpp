@@ -177,12 +177,18 @@ TEST_CASE("cases that once exceeded six sigma stay within (T-75)") {
     soundness::Family family;
     std::uint64_t seed;
   };
-  // the share of radii that chance does not rule, radii behind operands as read, an overflow, ten units in an exponent
+  // the share of radii that chance does not rule, radii behind operands as read, an overflow, ten units in an exponent;
+  // a sample that overflows beside others (two), units that are off and the squares and products behind them (three)
   for (const Known& known :
        {Known{soundness::Family::stagnating, 0x971942917d4b9e37u},
         Known{soundness::Family::log_normal, 0x1e2102b933647d86u},
         Known{soundness::Family::cancelling, 0x409ee6d77a4668d8u}, Known{soundness::Family::huge, 0x4586cb96aebf2098u},
-        Known{soundness::Family::log_normal, 0x6a1e8b98f1e1907u}}) {
+        Known{soundness::Family::log_normal, 0x6a1e8b98f1e1907u},
+        Known{soundness::Family::log_normal, 0x337f7c228b247020u},
+        Known{soundness::Family::log_normal, 0x32cd62327f527af1u},
+        Known{soundness::Family::cancelling, 0xfcee7ab1922887fu},
+        Known{soundness::Family::integers, 0x674bc748af910c04u},
+        Known{soundness::Family::constant, 0x8e4876301f4c7a50u}}) {
     const soundness::Case the_case = soundness::random_case(known.family, known.seed);
     for (const bool may_flush : {false, true}) {
       const soundness::BoundTally tally = against_estimate(the_case, 7, may_flush);

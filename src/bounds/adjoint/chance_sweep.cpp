@@ -21,13 +21,13 @@ double rest_of(const ChanceBound& bound, std::size_t row) {
   return std::max(0.0, bound.total[row] - bound.remainder[row] - bound.spread[row]);
 }
 
-/// Whether what is not left to chance at a node is so little that chance rules the radii behind it.
-bool chance_rules(const NodeChance& node) {
+/// Whether what is not left to chance in a row of a node is so little that chance rules the radii behind it.
+bool chance_rules(std::span<const double> rests, std::span<const double> amplitudes) {
   constexpr double little = 0.1;
-  double rest = 0.0, amplitudes = 0.0;
-  for (const double x : node.rest) rest += x * x;
-  for (const double x : node.amplitudes) amplitudes += x * x;
-  return rest <= little * little * amplitudes;
+  double rest = 0.0, by_chance = 0.0;
+  for (const double x : rests) rest += x * x;
+  for (const double x : amplitudes) by_chance += x * x;
+  return rest <= little * little * by_chance && std::isfinite(by_chance);
 }
 
 /// One model of all roundings of a network.
@@ -43,10 +43,20 @@ class ChanceSweep {
 public:
   ChanceSweep(const Network& network, const Shadow& shadow, const Deviation& any_order, const ChanceFactors& factors,
               const Setting& setting)
-      : network_(network), shadow_(shadow), any_order_(any_order), setting_(setting), patterns_(network.size()) {
+      : network_(network),
+        shadow_(shadow),
+        any_order_(any_order),
+        setting_(setting),
+        radii_by_chance_(static_cast<std::size_t>(network.rows()), char{1}),
+        patterns_(network.size()),
+        unseen_(network.size()),
+        last_use_(network.size(), 0) {
+    for (std::size_t node = 0; node < network.nodes().size(); ++node)
+      for (const ValueId id : network.nodes()[node].inputs) last_use_[id] = node;
     if (factors.martingale > 0.0) add_model(martingale_roundings, factors.martingale);
     if (factors.random_order > 0.0) add_model(estimate_roundings, factors.random_order);
     for (const Node& node : network.nodes()) visit(node);
+    if (factors.random_order > 0.0) find_unseen();
     for (ValueId id = 0; id < network.size(); ++id)
       fixed_are_exact_ = fixed_are_exact_ && (network.varies(id) || any_order.radii[id].element.empty());
   }
@@ -58,7 +68,7 @@ public:
     const std::vector<TermPattern> patterns = patterns_behind(adjoints);
     std::vector<ChanceBound> bounds;
     for (std::size_t m = 0; m < models_.size(); ++m) {
-      ChanceBound bound{certificates[m].total, certificates[m].remainder, {}, patterns};
+      ChanceBound bound{certificates[m].total, certificates[m].remainder, unseen_by(adjoints), {}, patterns};
       for (std::size_t row = 0; row < bound.total.size(); ++row) {
         const Magnitude squares = squares_of(models_[m], adjoints, row);
         const Magnitude total = setting_.rules->with_chance(Magnitude(bound.total[row]), squares, models_[m].factor);
@@ -94,12 +104,46 @@ private:
     for (std::size_t m = 0; m < models_.size(); ++m) {
       Model& model = models_[m];
       NodeChance chance = model.roundings(rounding, setting);
-      if (model.roundings == estimate_roundings) radii_by_chance_ = radii_by_chance_ && chance_rules(chance);
+      if (model.roundings == estimate_roundings) find_ruled_by_chance(id, chance);
       rests_[m].added[id] = std::move(chance.rest);
       if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
       model.most[id] = std::move(chance.most);
     }
+  }
+
+  void find_ruled_by_chance(ValueId id, const NodeChance& chance) {
+    if (chance.rest.empty()) return;
+    for (std::size_t row = 0; row < radii_by_chance_.size(); ++row) {
+      const bool rules = chance_rules(row_of(id, chance.rest, row), row_of(id, chance.amplitudes, row));
+      radii_by_chance_[row] = radii_by_chance_[row] && rules ? 1 : 0;
+    }
+  }
+
+  /// Elements that a remainder may move by more than their slopes do: a unit that is off, a factor that is 0.
+  void find_unseen() {
+    for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
+      const Node& node = network_.nodes()[index];
+      const std::vector<double>& remainder = any_order_.remainder[node.output];
+      if (!network_.varies(node.output) || remainder.empty()) continue;
+      std::vector<std::span<const double>> radii;
+      for (const ValueId id : node.inputs) radii.emplace_back(any_order_.radii[id].element);
+      const std::vector<double> seen =
+          pushed(shadow_.view_of(node), any_order_.slopes[index], radii, 1, Jacobian::magnitudes, setting_).values;
+      std::vector<double>& unseen = unseen_[node.output];
+      for (std::size_t i = 0; i < remainder.size(); ++i) unseen.push_back(remainder[i] <= seen[i] ? 0.0 : remainder[i]);
+    }
+  }
+
+  std::vector<double> unseen_by(const std::vector<std::vector<double>>& adjoints) const {
+    std::vector<double> unseen(radii_by_chance_.size(), 0.0);
+    for (ValueId id = 0; id < network_.size(); ++id) {
+      if (unseen_[id].empty() || adjoints[id].empty()) continue;
+      const std::size_t size = adjoints[id].size() / unseen.size();
+      for (std::size_t i = 0; i < adjoints[id].size(); ++i)
+        if (unseen_[id][i] > 0.0) unseen[i / size] += std::abs(adjoints[id][i]) * unseen_[id][i];
+    }
+    return unseen;
   }
 
   /// Narrow roundings that are nodes of their own are made there.
@@ -141,15 +185,15 @@ private:
                              ChanceBound& estimate) {
     const std::vector<double> shares = shares_of_radii(local, estimate);
     estimate_remainder(shares, estimate);
-    if (!radii_by_chance_) return;
     const auto is_large = [&](std::size_t row) {
-      const bool applies = estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
+      const bool applies =
+          radii_by_chance_[row] && estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
       return applies && !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
     };
     bool any = false;
     for (std::size_t row = 0; row < shares.size(); ++row) any = any || is_large(row);
     if (!any) return;
-    if (!shrunk_) shrunk_ = within(estimated_radii(model));
+    if (!shrunk_) shrunk_ = at_radii_by_chance(model);
     const Certificate known = sweep(network_, shadow_, {&*shrunk_, 1}, direction, setting_).front();
     for (std::size_t row = 0; row < shares.size(); ++row) {
       if (!is_large(row) || !(known.remainder[row] < estimate.remainder[row])) continue;
@@ -158,65 +202,71 @@ private:
     }
   }
 
-  /// Six root mean squares of what coin flips of these amplitudes move values, over 16 tosses.
-  std::vector<std::vector<double>> estimated_radii(const Model& model) const {
-    constexpr int tosses = 16;
+  /// Radii are six root mean squares of what coin flips of these amplitudes move values, over 16 tosses; remainders at
+  /// these radii, and the slopes that they belong to, are moved along. What constants are off stays.
+  Deviation at_radii_by_chance(const Model& model) const {
+    constexpr std::size_t tosses = 16;
     constexpr double radius = 6.0;
-    std::vector<std::vector<double>> squares(network_.size());
+    Deviation shrunk = any_order_;
+    std::vector<std::vector<double>> moved(network_.size());
     std::mt19937_64 coins(1);
-    for (int toss = 0; toss < tosses; ++toss) {
-      std::vector<std::vector<double>> moved(network_.size());
-      for (const ValueId id : network_.flat().graph.inputs) toss_coins(id, any_order_.added[id], coins, moved[id]);
-      for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
-        const Node& node = network_.nodes()[index];
-        if (!network_.varies(node.output)) continue;
-        std::vector<std::span<const double>> operands;
-        for (const ValueId id : node.inputs) operands.emplace_back(moved[id]);
-        moved[node.output] =
-            pushed(shadow_.view_of(node), any_order_.slopes[index], operands, 1, Jacobian::as_stored, setting_).values;
-        toss_coins(node.output, model.amplitudes[node.output], coins, moved[node.output]);
-      }
-      for (ValueId id = 0; id < network_.size(); ++id) {
-        squares[id].resize(moved[id].size());
-        for (std::size_t i = 0; i < moved[id].size(); ++i) squares[id][i] += moved[id][i] * moved[id][i];
-      }
+    for (const ValueId id : network_.flat().graph.inputs) {
+      toss_coins(any_order_.added[id], 1.0, tosses, coins, moved[id]);
+      limit(moved[id], tosses, radius, shrunk.radii[id].element);
     }
-    for (std::vector<double>& of_value : squares)
-      for (double& sum : of_value) sum = radius * std::sqrt(sum / tosses);
-    return squares;
+    for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
+      const Node& node = network_.nodes()[index];
+      if (!network_.varies(node.output)) continue;
+      std::vector<std::span<const double>> operands;
+      for (const ValueId id : node.inputs) operands.emplace_back(moved[id]);
+      std::vector<double>& values = moved[node.output];
+      const bool bends = !shrunk.remainder[node.output].empty() && !reads_inexact_constants(node);
+      if (bends) linearise_again(index, shrunk);
+      values =
+          pushed(shadow_.view_of(node), shrunk.slopes[index], operands, tosses, Jacobian::as_stored, setting_).values;
+      toss_coins(model.amplitudes[node.output], 1.0, tosses, coins, values);
+      if (bends) toss_coins(shrunk.remainder[node.output], 1.0 / radius, tosses, coins, values);
+      limit(values, tosses, radius, shrunk.radii[node.output].element);
+      for (const ValueId id : node.inputs)
+        if (last_use_[id] == index) moved[id] = {};
+    }
+    return shrunk;
   }
 
-  void toss_coins(ValueId id, const std::vector<double>& amplitudes, std::mt19937_64& coins,
-                  std::vector<double>& moved) const {
+  void linearise_again(std::size_t index, Deviation& shrunk) const {
+    const Node& node = network_.nodes()[index];
+    std::vector<Radii> operands;
+    for (const ValueId id : node.inputs) operands.emplace_back(shrunk.radii[id].element);
+    Linearised linear = linearise(shadow_.view_of(node), operands, shadow_.error[node.output], setting_);
+    shrunk.remainder[node.output] = std::move(linear.remainder);
+    shrunk.slopes[index] = std::move(linear.slopes);
+  }
+
+  /// Shapes:    `moved` one tensor a toss
+  static void toss_coins(const std::vector<double>& amplitudes, double factor, std::size_t tosses,
+                         std::mt19937_64& coins, std::vector<double>& moved) {
     if (amplitudes.empty()) return;
-    moved.resize(shadow_.values[id].size(), 0.0);
-    for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += coins() % 2 == 0 ? amplitudes[i] : -amplitudes[i];
+    moved.resize(tosses * amplitudes.size(), 0.0);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      const double amplitude = factor * amplitudes[i % amplitudes.size()];
+      moved[i] += coins() % 2 == 0 ? amplitude : -amplitude;
+    }
+  }
+
+  /// Radii are at most so many root mean squares of what values are moved by.
+  static void limit(const std::vector<double>& moved, std::size_t tosses, double factor, std::vector<double>& radii) {
+    const std::size_t size = radii.size();
+    for (std::size_t i = 0; i < size; ++i) {
+      double squares = 0.0;
+      for (std::size_t toss = 0; toss < tosses && !moved.empty(); ++toss)
+        squares += moved[toss * size + i] * moved[toss * size + i];
+      radii[i] = std::min(radii[i], factor * std::sqrt(squares / static_cast<double>(tosses)));
+    }
   }
 
   bool reads_inexact_constants(const Node& node) const {
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](ValueId id) { return !network_.varies(id) && !any_order_.radii[id].element.empty(); });
-  }
-
-  /// Remainders at these radii, and the slopes that they belong to. What constants are off stays.
-  Deviation within(const std::vector<std::vector<double>>& radii) const {
-    Deviation shrunk = any_order_;
-    for (ValueId id = 0; id < network_.size(); ++id) {
-      std::vector<double>& element = shrunk.radii[id].element;
-      for (std::size_t i = 0; network_.varies(id) && i < element.size(); ++i)
-        element[i] = std::min(element[i], radii[id].empty() ? 0.0 : radii[id][i]);
-    }
-    for (std::size_t index = 0; index < network_.nodes().size(); ++index) {
-      const Node& node = network_.nodes()[index];
-      if (!network_.varies(node.output) || shrunk.remainder[node.output].empty()) continue;
-      if (reads_inexact_constants(node)) continue;
-      std::vector<Radii> operands;
-      for (const ValueId id : node.inputs) operands.emplace_back(shrunk.radii[id].element);
-      Linearised linear = linearise(shadow_.view_of(node), operands, shadow_.error[node.output], setting_);
-      shrunk.remainder[node.output] = std::move(linear.remainder);
-      shrunk.slopes[index] = std::move(linear.slopes);
-    }
-    return shrunk;
   }
 
   Magnitude squares_of(const Model& model, const std::vector<std::vector<double>>& adjoints, std::size_t row) const {
@@ -261,12 +311,14 @@ private:
   const Shadow& shadow_;
   const Deviation& any_order_;
   const Setting& setting_;
-  bool fixed_are_exact_ = true;  ///< values that are the same for all samples
-  bool radii_by_chance_ = true;  ///< radii of runs are what the estimate leaves to chance
+  bool fixed_are_exact_ = true;        ///< values that are the same for all samples
+  std::vector<char> radii_by_chance_;  ///< by row: radii of runs are what the estimate leaves to chance
   std::vector<Model> models_;
   std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
-  std::optional<Deviation> shrunk_;                 ///< at radii that chance gives, once it is needed
+  std::vector<std::vector<double>> unseen_;  ///< by value: the remainder where slopes are not what moves it, else 0
+  std::vector<std::size_t> last_use_;        ///< of a value, by node
+  std::optional<Deviation> shrunk_;          ///< at radii that chance gives, once it is needed
 };
 
 }  // namespace
@@ -275,7 +327,8 @@ std::vector<double> shares_of_radii(const std::vector<double>& local, const Chan
   constexpr double slack = 3.0;
   std::vector<double> shares(local.size(), 1.0);
   for (std::size_t row = 0; row < estimate.spread.size(); ++row) {
-    const double share = (slack * estimate.spread[row] + rest_of(estimate, row)) / local[row];
+    const double by_chance = slack * estimate.spread[row] + estimate.unseen[row];
+    const double share = (by_chance + rest_of(estimate, row)) / local[row];
     if (share < 1.0 && std::isfinite(estimate.total[row])) shares[row] = share;
   }
   return shares;
@@ -284,8 +337,9 @@ std::vector<double> shares_of_radii(const std::vector<double>& local, const Chan
 void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate) {
   for (std::size_t row = 0; row < shares.size(); ++row) {
     if (!(shares[row] < 1.0)) continue;
-    estimate.total[row] -= (1.0 - shares[row]) * estimate.remainder[row];
-    estimate.remainder[row] *= shares[row];
+    const double left_out = (1.0 - shares[row]) * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
+    estimate.total[row] -= left_out;
+    estimate.remainder[row] -= left_out;
   }
 }
 

@@ -21,17 +21,18 @@ struct ChanceFactors {
 struct ChanceBound {
   std::vector<double> total;          ///< infinite where a pattern says that chance does not rule
   std::vector<double> remainder;      ///< curvature, kinks and fixed operands in it
+  std::vector<double> unseen;         ///< of the remainder: of elements that it moves by more than their slopes do
   std::vector<double> spread;         ///< what is left to chance in it; empty where fixed operands are in the remainder
   std::vector<TermPattern> patterns;  ///< of sums that the target depends on
 };
 
 /// By how much radii are taken for smaller in the remainder of an estimate: three times the share of the worst case
-/// that it has in local errors, or 1.
+/// that it has in local errors, and what is unseen, or 1.
 /// Shapes:    `local` of any order, one entry a sample
 /// Source:    docs/theory.md T-75
 std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate);
 
-/// Takes these shares of the remainder of an estimate.
+/// Takes these shares of the remainder of an estimate, but for what is unseen.
 /// Source:    docs/theory.md T-75
 void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate);
 

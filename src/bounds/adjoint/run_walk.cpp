@@ -21,6 +21,9 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t rows_at_once = 64;
+/// Where what slopes do not see makes up more of an estimate, it is looked at element by element (T-75).
+constexpr double large_unseen = 0.1;
+
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
 
@@ -58,6 +61,7 @@ public:
         count_(rows.size()),
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
+        is_unseen_(rows.size(), 0),
         state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
     for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
@@ -105,6 +109,7 @@ public:
       step_forward(node);
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
+    std::fill(is_unseen_.begin(), is_unseen_.end(), char{0});
     for (std::size_t target = 0; target < targets.size(); ++target)
       conclude(targets[target], target, nullptr, certificates);
   }
@@ -122,6 +127,7 @@ public:
     }
     if (!any || rows.empty()) return;
     takes_chords_ = true;
+    for (const std::size_t row : rows) is_unseen_[row] = 0;
     for (std::size_t target = 0; target < targets.size(); ++target) {
       Sweep sweep{memory_.adjoints, rows, std::vector<Sums>(rows.size()), &certificates.targets[target], nullptr};
       follow(targets[target], sweep);
@@ -208,7 +214,7 @@ public:
   }
 
   std::size_t size() const { return count_; }
-  bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
+  bool is_open(std::size_t row) const { return memory_.open[row] != 0 || is_unseen_[row] != 0; }
 
 private:
   struct Sums {
@@ -216,6 +222,7 @@ private:
     Magnitude total_in_order, local_in_order, remainder_in_order;
     Magnitude rest, squares;                      ///< of T-74
     Magnitude estimated_rest, estimated_squares;  ///< of T-75, where no order has a part in it
+    double unseen = 0.0;                          ///< of T-75
     std::vector<SumsByChance> ordered;            ///< of T-75, by node
     TermPattern pattern = TermPattern::none;
   };
@@ -393,11 +400,26 @@ private:
       double& of_layer = sweep.certificate->layers[layer][of_block_[row]];
       of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
       if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
+      if (question_.chance.random_order > 0.0) sums.unseen += unseen(charged_row);
       if (sweep.condition != nullptr) {
         const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
         sweep.condition->layers[layer][of_block_[row]] += rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
       }
     }
+  }
+
+  /// Remainders of elements that these may move by more than their slopes do.
+  double unseen(const ChargedRow& of) const {
+    if (of.errors.remainder.empty()) return 0.0;
+    const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const double remainder = of.errors.remainder[first + i];
+      const double radius = of.operand == nullptr ? 0.0 : of.operand->radius[first + i];
+      const double seen = radius == 0.0 ? 0.0 : std::abs(of.errors.slopes[first + i]) * radius;
+      if (!(remainder <= seen)) sum += std::abs(of.d[i]) * remainder;
+    }
+    return sum;
   }
 
   /// What inputs are off is not left to chance.
@@ -548,6 +570,7 @@ private:
     const double sigmas = question_.chance.random_order;
     const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
     conclude(row, sums, {sums.estimated_rest, variance, sigmas}, of_shadow, *chance.random_order);
+    if (!(sums.unseen <= large_unseen * chance.random_order->total[of_block_[row]])) is_unseen_[row] = 1;
   }
 
   struct Spread {
@@ -561,6 +584,7 @@ private:
     require_known(total.value(), of_shadow, row);
     bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
     bound.remainder[of_block] = sums.remainder.value();
+    bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
     bound.patterns[of_block] = sums.pattern;
     const bool applies = sums.pattern == TermPattern::none;
     bound.total[of_block] =
@@ -589,6 +613,7 @@ private:
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
+  std::vector<char> is_unseen_;  ///< rows whose estimate takes radii by chance (T-75)
   const RunState state_;
   std::vector<char> is_refinable_;  ///< by node
   Refinement refinement_;
@@ -644,7 +669,7 @@ RunCertificates empty_certificates(const Network& network, std::size_t targets, 
   RunCertificates empty;
   empty.targets.assign(targets, {zeros, zeros, zeros, layers});
   if (question.in_order) empty.in_order.assign(targets, {zeros, zeros, zeros, {}});
-  const ChanceBound bound{zeros, zeros, zeros, std::vector<TermPattern>(rows, TermPattern::none)};
+  const ChanceBound bound{zeros, zeros, zeros, zeros, std::vector<TermPattern>(rows, TermPattern::none)};
   ChanceBounds chance;
   if (question.chance.martingale > 0.0) chance.martingale = bound;
   if (question.chance.random_order > 0.0) chance.random_order = bound;
