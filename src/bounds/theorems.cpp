@@ -15,7 +15,9 @@ OpTheorems call(std::string_view function, Ids propagation) {
 }  // namespace
 
 bool is_correctly_rounded(const FunctionAccuracy& accuracy) {
-  return accuracy.evidence == Evidence::documented && accuracy.units == 1.0 && accuracy.absolute_units == 0.0;
+  const bool says_so = accuracy.source.find("correctly rounded") != std::string::npos;
+  return says_so && accuracy.evidence == Evidence::documented && accuracy.units == 1.0 &&
+         accuracy.absolute_units == 0.0;
 }
 
 OpTheorems theorems_of(const Op& op) {

@@ -35,8 +35,9 @@ FunctionLibrary library(std::string_view name, std::string_view about, std::stri
                         Maximum kind, std::initializer_list<Entry> entries) {
   FunctionLibrary result{name, about, source, {}};
   for (const Entry& entry : entries) {
+    const bool is_correct = kind == Maximum::ulps_from_correct_rounding && entry.maximum == 0.0;
     result.functions.push_back({std::string(entry.function), units_of(entry.maximum, kind), evidence,
-                                std::string(source), entry.absolute_units});
+                                std::string(source) + (is_correct ? "; correctly rounded" : ""), entry.absolute_units});
   }
   return result;
 }

@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "driftbound/bounds/theorems.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 #include "support/small_networks.hpp"
 
 using namespace checks;
@@ -67,6 +69,17 @@ TEST_CASE("correctly rounded functions leave everything proven") {
   const Bounds result = bound(chain.graph, chain.trace);
   CHECK(guarantee_of(result.layers[2].accumulated, "forward") == Guarantee::proven);
   CHECK(result.assumptions.empty());
+}
+
+TEST_CASE("one documented unit is no correct rounding") {
+  const FunctionAccuracy correct{"sqrt", 1.0, Evidence::documented, "IEEE 754, correctly rounded"};
+  const FunctionAccuracy within_an_ulp{"sqrt", 1.0, Evidence::documented, "a manual: within u |f|"};
+  CHECK(is_correctly_rounded(correct));
+  CHECK_FALSE(is_correctly_rounded(within_an_ulp));
+  for (const FunctionAccuracy& entry : function_library("cuda").functions) {
+    CAPTURE(entry.function);
+    CHECK(is_correctly_rounded(entry) == (entry.function == "sqrt"));
+  }
 }
 
 TEST_CASE("an arithmetic that is only assumed makes every bound conditional") {

@@ -194,7 +194,10 @@ TEST_CASE("what an arithmetic leaves open is said, with the node") {
   ArithmeticModel correct = elsewhere();
   for (FunctionAccuracy& entry : correct.functions) entry = {entry.function, 1.0, Evidence::documented, "x", 0.0};
   ArithmeticModel fp64 = elsewhere(cpu_arithmetic("fp64", parse_summation_order("pairwise")));
+  ArithmeticModel one_unit = fp64, one_unit_fp32 = elsewhere();
   for (FunctionAccuracy& entry : fp64.functions) entry.source = "another library, correctly rounded";
+  for (ArithmeticModel* model : {&one_unit, &one_unit_fp32})
+    for (FunctionAccuracy& entry : model->functions) entry = {entry.function, 1.0, Evidence::documented, "1 unit", 0.0};
   ArithmeticModel tf32 = elsewhere(cpu_arithmetic("tf32", parse_summation_order("pairwise")));
   ArithmeticModel on_device = fp32();
   on_device.source = "driftbound CUDA kernels";
@@ -224,6 +227,8 @@ TEST_CASE("what an arithmetic leaves open is said, with the node") {
       {graph_of(op::Sqrt{}), elsewhere(), ""},
       {graph_of(op::Sqrt{}), cuda, ""},
       {graph_of(op::Sqrt{}), no_functions, "sqrt of 'the node'"},
+      {graph_of(op::Sqrt{}), one_unit_fp32, "sqrt of 'the node'"},
+      {graph_of(op::Tanh{}), one_unit, "tanh of 'the node'"},
       {graph_of(op::Tanh{}), fp32(), ""},
       {graph_of(op::Tanh{}), elsewhere(), ""},
       {graph_of(op::Tanh{}), cuda, "tanh of 'the node'"},

@@ -16,7 +16,7 @@ struct OpTheorems {
   std::vector<std::string_view> functions;
 };
 
-/// Whether the function is documented to be rounded correctly (IEEE 754, MPFR): bounds with any other are conditional.
+/// Whether a source says "correctly rounded" of the function (T-20): bounds with any other are conditional.
 bool is_correctly_rounded(const FunctionAccuracy& accuracy);
 
 /// Results that are stored in a narrower format than they are computed in add T-14, operands read in a narrower one
