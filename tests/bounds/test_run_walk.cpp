@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -141,6 +142,21 @@ TEST_CASE("a radius by an adjoint counts what chosen elements before it leave ov
   HeldRun(bounds::default_rules(), graph, Tensor<double>({1, 1}, {-0.5}), 1.0, 1000).check_at({1.0}, tally);
   CHECK(tally.violations == 0);
   CHECK_APPROACH("T-72", tally.utilisation, 1.0);
+}
+
+TEST_CASE("a radius by an adjoint that stops on the way counts what is known of the values there (T-72)") {
+  const Tally tally = check_stopped_radius(bounds::default_rules());
+  CHECK(tally.checked == 1);
+  CHECK(tally.violations == 0);
+  CHECK_APPROACH("T-72", tally.utilisation, 1.0);
+  bounds::Rules rules;
+  static double largest = 0.0;
+  rules.trajectory.ahead = [](Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
+    largest = std::max(largest, std::min(by_norm, by_elements).value());
+    return bounds::ahead(by_norm, by_elements, defect);
+  };
+  CHECK(check_stopped_radius(rules).violations == 0);
+  CHECK(largest == doctest::Approx(1.0).epsilon(1e-5));  // where the first product ends, not the 127 of the second
 }
 
 TEST_CASE("rows of which nothing is known are left to the whole (T-88)") {

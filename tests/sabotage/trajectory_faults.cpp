@@ -6,6 +6,7 @@
 
 #include "sabotage/faults.hpp"
 #include "support/row_checks.hpp"
+#include "support/run_checks.hpp"
 #include "support/sum_checks.hpp"
 #include "support/trajectory_checks.hpp"
 
@@ -343,6 +344,13 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
           };
         },
         refined({"gemm", "relu", "gemm", "relu"})},
+       {"values that an adjoint stops at add half of what they may",
+        [](Rules& r) {
+          r.trajectory.ahead = [](Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
+            return halved(bounds::ahead(by_norm, by_elements, defect));
+          };
+        },
+        [](const Rules& rules) { return check_stopped_radius(rules).violations; }},
        {"fixed operands of a softmax move it by half",
         [](Rules& r) {
           r.trajectory.moved_by_softmax_slopes = [](double p, double e) {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numeric>
 
 #include "bounds/adjoint/weights.hpp"
 
@@ -94,23 +93,23 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
                                        std::int64_t rows, const Refinement& refinement) {
   std::vector<RowElement> chosen;
   const std::size_t size = remainder.size() / static_cast<std::size_t>(rows);
-  std::vector<std::size_t> order(size);
-  std::vector<double> cost(size);
+  std::vector<std::pair<double, std::size_t>> costs;
   for (std::int64_t row = 0; row < rows; ++row) {
     double rest = 0.0;
+    costs.clear();
     for (std::size_t i = 0; i < size; ++i) {
       const std::size_t at = static_cast<std::size_t>(row) * size + i;
-      cost[i] = cost_of(weight[at], remainder[at]);
-      rest += cost[i];
+      const double cost = cost_of(weight[at], remainder[at]);
+      rest += cost;
+      if (!(cost < refinement.least)) costs.emplace_back(cost, i);
     }
     if (rest <= refinement.allowance) continue;
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] > cost[b]; });
-    const auto most = std::min(size, static_cast<std::size_t>(refinement.most_elements));
-    for (std::size_t k = 0; k < most && !(rest <= refinement.allowance); ++k) {
-      if (cost[order[k]] < refinement.least) break;
-      chosen.push_back({row, order[k]});
-      rest -= cost[order[k]];
+    std::make_heap(costs.begin(), costs.end());
+    for (std::int64_t k = 0; k < refinement.most_elements && !costs.empty() && !(rest <= refinement.allowance); ++k) {
+      std::pop_heap(costs.begin(), costs.end());
+      chosen.push_back({row, costs.back().second});
+      rest -= costs.back().first;
+      costs.pop_back();
     }
   }
   return chosen;

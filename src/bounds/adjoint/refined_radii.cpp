@@ -13,6 +13,9 @@ namespace {
 /// So many go together, all of one row in any case.
 constexpr std::size_t most_together = 160;
 
+/// What more steps may leave on the targets of a sample, all of its radii together, next to what local errors make up.
+constexpr double left_by_stopping = 0x1p-9;
+
 /// Remainders of a smaller share are not worth a second look.
 constexpr double not_worth_it = 0x1p-7;
 
@@ -119,11 +122,23 @@ void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoi
   }
 }
 
-RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen)
+RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
+                           std::span<const std::vector<double>> weight)
     : state_(state), memory_(memory) {
-  for (std::size_t node = 0; node < chosen.size(); ++node)
-    for (const RowElement& one : chosen[node])
-      radii_.push_back({node, static_cast<std::size_t>(one.row), one.element, 0, {}, {}});
+  for (std::size_t node = 0; node < chosen.size(); ++node) {
+    const Node& of = state.network.nodes()[node];
+    for (const RowElement& one : chosen[node]) {
+      const auto row = static_cast<std::size_t>(one.row);
+      const std::size_t at = row * state.sizes[of.output] + one.element;
+      Radius& radius = radii_.emplace_back();
+      radius.node = node;
+      radius.row = row;
+      radius.element = one.element;
+      radius.first = state.rows[of.inputs[0]].radius[at];
+      radius.weight = weight[of.output][at];
+      radius.cost = radius.weight * state.errors[node].remainder[at];
+    }
+  }
   std::sort(radii_.begin(), radii_.end(), [](const Radius& a, const Radius& b) {
     return std::tie(a.row, b.node, a.element) < std::tie(b.row, a.node, b.element);
   });
@@ -131,7 +146,9 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   for (std::size_t i = radii_.size(); i-- > 0;)
     end_[i] = i + 1 < radii_.size() && radii_[i + 1].row == radii_[i].row ? end_[i + 1] : i + 1;
   std::size_t terms = 0;
-  for (std::size_t i = 0; i < radii_.size(); ++i) {
+  for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
+    if (radii_[i].row != radii_[first].row) first = i;
+    radii_[i].indifferent = left_by_stopping / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     terms += end_[i] - i - 1;
   }
@@ -167,13 +184,18 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
   begun_ = 0;
   for (std::size_t node = radii_[order_.front()].node + 1; node-- > 0;) {
     const ValueId output = state_.network.nodes()[node].output;
+    const RunRows* operand = operand_of_function(state_, node);
+    if (operand == nullptr && !memory_.adjoints[output].defect.empty()) stop_early();
     if (!memory_.adjoints[output].defect.empty()) {
-      charge(output, state_.errors[node], operand_of_function(state_, node));
+      charge(output, state_.errors[node], operand);
       keep_terms(node);
       pull_back(node);
       release(output);
     }
-    begin(node);
+    if (begins_behind_product(node + 1))
+      begin_behind_product(node + 1);
+    else if (!begins_behind_product(node))
+      begin(node);
   }
   for (const ValueId id : state_.network.flat().graph.inputs) {
     if (memory_.adjoints[id].defect.empty()) continue;
@@ -228,18 +250,133 @@ void RefinedRadii::pull_back(std::size_t node) {
   }
 }
 
+/// Whether the operand of a function is what the node just before makes of a row and a constant matrix.
+bool RefinedRadii::begins_behind_product(std::size_t function) const {
+  if (function == 0 || function >= state_.network.nodes().size()) return false;
+  const Node &of = state_.network.nodes()[function], &before = state_.network.nodes()[function - 1];
+  return operand_of_function(state_, function) != nullptr && of.inputs[0] == before.output &&
+         state_.steps[function - 1]->is_product();
+}
+
 /// The rows of a function's own chosen elements.
-void RefinedRadii::begin(std::size_t node) {
+void RefinedRadii::begin(std::size_t function) {
   const std::size_t first = begun_;
-  while (begun_ < order_.size() && radii_[order_[begun_]].node == node) ++begun_;
+  while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
   if (begun_ == first) return;
-  const ValueId id = state_.network.nodes()[node].inputs[0];
-  const std::size_t size = state_.sizes[id];
+  const ValueId id = state_.network.nodes()[function].inputs[0];
+  double* d = add_rows(id, first);
+  for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0;
+}
+
+/// The same where their first step gives rows of the matrix, as they are.
+void RefinedRadii::begin_behind_product(std::size_t function) {
+  const std::size_t first = begun_, product = function - 1;
+  while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
+  if (begun_ == first) return;
+  const Node& of = state_.network.nodes()[product];
+  const RunErrors& errors = state_.errors[product];
+  double* d = add_rows(of.inputs[0], first);
+  for (std::size_t i = first; i < begun_; ++i) {
+    Radius& radius = radii_[order_[i]];
+    const std::size_t at = radius.row * state_.sizes[of.output] + radius.element;
+    radius.total += Magnitude(errors.added[at]);
+    if (state_.question.in_order) radius.total_in_order += Magnitude(errors.added_in_order[at]);
+    state_.steps[product]->row_of_matrix(radius.element, d + i * state_.sizes[of.inputs[0]]);
+  }
+}
+
+/// Rows of 0 up to begun_, `from` and those after it new, in the adjoint of a value.
+double* RefinedRadii::add_rows(ValueId id, std::size_t from) {
   RunAdjoint& adjoint = memory_.adjoints[id];
+  const std::size_t size = state_.sizes[id], known = std::min(adjoint.defect.size(), from);
+  if (known == 0 && !memory_.free.empty()) {
+    adjoint.d = std::move(memory_.free.back());
+    memory_.free.pop_back();
+  }
   adjoint.d.resize(begun_ * size);
-  std::fill(adjoint.d.begin() + static_cast<std::ptrdiff_t>(adjoint.defect.size() * size), adjoint.d.end(), 0.0);
+  std::fill(adjoint.d.begin() + static_cast<std::ptrdiff_t>(known * size), adjoint.d.end(), 0.0);
   adjoint.defect.resize(begun_, 0.0);
-  for (std::size_t i = first; i < begun_; ++i) adjoint.d[i * size + radii_[order_[i]].element] = 1.0;
+  return adjoint.d.data();
+}
+
+/// Radii that more steps could not make smaller by what matters take what is known of the values ahead of them.
+void RefinedRadii::stop_early() {
+  const std::vector<double> reach = ahead();
+  std::vector<char> stays(begun_, 1);
+  for (std::size_t i = 0; i < begun_; ++i) {
+    const Radius& radius = radii_[order_[i]];
+    const double known = radius.total.value();
+    stays[i] = cost_with(radius, known + reach[i]) - cost_with(radius, known) <= radius.indifferent ? 0 : 1;
+  }
+  if (std::find(stays.begin(), stays.end(), char{0}) != stays.end()) keep(stays);
+}
+
+/// About what the values that adjoints have come to can add, by row.
+std::vector<double> RefinedRadii::ahead() const {
+  const RowKernels& rows = state_.rules.rows;
+  std::vector<double> reach(begun_, 0.0);
+  for (ValueId id = 0; id < memory_.adjoints.size(); ++id) {
+    const RunAdjoint& adjoint = memory_.adjoints[id];
+    const std::size_t size = state_.sizes[id];
+    for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
+      const double* d = adjoint.d.data() + i * size;
+      const double by_norm = std::sqrt(rows.weighted_sum(d, d, size)) * state_.rows[id].norm[rows_[i]];
+      const double by_elements = rows.weighted_sum(d, state_.rows[id].radius.data() + rows_[i] * size, size);
+      reach[i] += std::min(by_norm, by_elements);
+    }
+  }
+  return reach;
+}
+
+/// About what is left over of the targets with another radius: a kink's part grows like the distance beyond it.
+double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
+  if (!(by_adjoint < radius.first)) return radius.cost;
+  const double share = by_adjoint / radius.first;
+  if (state_.errors[radius.node].bends_like_squares) return radius.cost * share * share;
+  return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
+}
+
+void RefinedRadii::keep(const std::vector<char>& stays) {
+  for (ValueId id = 0; id < memory_.adjoints.size(); ++id) {
+    RunAdjoint& adjoint = memory_.adjoints[id];
+    const std::size_t size = state_.sizes[id];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
+      if (stays[i] == 0) {
+        add_ahead(id, i);
+        continue;
+      }
+      if (kept != i) std::copy_n(adjoint.d.data() + i * size, size, adjoint.d.data() + kept * size);
+      adjoint.defect[kept++] = adjoint.defect[i];
+    }
+    adjoint.defect.resize(kept);
+    adjoint.d.resize(kept * size);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    if (i < stays.size() && stays[i] == 0) continue;
+    order_[kept] = order_[i];
+    rows_[kept++] = rows_[i];
+  }
+  begun_ -= order_.size() - kept;
+  order_.resize(kept);
+  rows_.resize(kept);
+}
+
+void RefinedRadii::add_ahead(ValueId id, std::size_t i) {
+  const RunAdjoint& adjoint = memory_.adjoints[id];
+  const RunRows& values = state_.rows[id];
+  const std::size_t size = state_.sizes[id], row = rows_[i];
+  const std::span<const double> d = std::span(adjoint.d).subspan(i * size, size);
+  const Magnitude norm = state_.rules.norms.vector(d);
+  const Magnitude defect = Magnitude(adjoint.defect[i]) * sqrt_up(Magnitude(static_cast<double>(size)));
+  const auto within = [&](const std::vector<double>& radius, double distance) {
+    return state_.rules.trajectory.ahead(norm * Magnitude(distance), charged(state_.rules, d.data(), radius, row, size),
+                                         defect * Magnitude(distance));
+  };
+  Radius& radius = radii_[order_[i]];
+  radius.total += within(values.radius, values.norm[row]);
+  if (state_.question.in_order) radius.total_in_order += within(values.in_order.radius, values.in_order.norm[row]);
 }
 
 void RefinedRadii::release(ValueId id) {

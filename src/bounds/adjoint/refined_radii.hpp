@@ -72,23 +72,35 @@ public:
   };
 
   /// Takes what chosen elements leave over out of `state` until found().
-  /// Shapes:    `chosen` by node: elements of the operands of functions of one element
-  RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen);
+  /// Shapes:    `chosen` by node: elements of the operands of functions of one element; `weight` by value, as in
+  ///            Refinement
+  RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
+               std::span<const std::vector<double>> weight);
 
   /// The radii of a node's operand, all functions before it being as they are to stay.
   void find(std::size_t node);
 
 private:
   struct Radius {
-    std::size_t node, row, element;
+    std::size_t node = 0, row = 0, element = 0;
     std::size_t terms = 0;  ///< where |d| at the chosen elements after it begin
     Magnitude total, total_in_order;
+    double first = 0.0, weight = 0.0, cost = 0.0;  ///< the radius until now, and what it makes of the targets
+    double indifferent = 0.0;                      ///< so much of the targets is not worth another step
   };
 
   void take_remainders();
   void follow(std::size_t first, std::size_t last);
   void pull_back(std::size_t node);
-  void begin(std::size_t node);
+  bool begins_behind_product(std::size_t function) const;
+  void begin(std::size_t function);
+  void begin_behind_product(std::size_t function);
+  double* add_rows(ValueId id, std::size_t from);
+  void stop_early();
+  std::vector<double> ahead() const;
+  double cost_with(const Radius& radius, double by_adjoint) const;
+  void keep(const std::vector<char>& stays);
+  void add_ahead(ValueId id, std::size_t i);
   void charge(ValueId id, const RunErrors& errors, const RunRows* operand);
   void keep_terms(std::size_t node);
   void release(ValueId id);

@@ -126,6 +126,13 @@ public:
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
 
+  bool is_product() const override { return true; }
+
+  void row_of_matrix(std::size_t element, double* share) const override {
+    const double* column = b_.data() + offset_ + static_cast<std::int64_t>(element) * plan_.b_col;
+    for (std::size_t k = 0; k < k_; ++k) share[k] = column[static_cast<std::int64_t>(k) * plan_.b_row];
+  }
+
 private:
   enum Which { moved, total, squares, sides, moved_in_order };
   const CoarseMatrix& matrix(std::size_t which) const {
@@ -658,6 +665,8 @@ private:
 };
 
 }  // namespace
+
+void RunStep::row_of_matrix(std::size_t, double*) const {}
 
 void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {
   centre.resize(rows * size);

@@ -99,6 +99,10 @@ public:
   /// for
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
+  /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
+  virtual bool is_product() const { return false; }
+  /// … and then what an element's own adjoint makes of that operand, nothing rounded.
+  virtual void row_of_matrix(std::size_t element, double* share) const;
 };
 
 /// Null for ops and shapes without loops over rows. `setting`: plain (plain_rows.hpp) and kept; `conditions`: what the

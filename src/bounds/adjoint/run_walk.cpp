@@ -101,7 +101,7 @@ public:
   /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
   /// leave over is charged again. All other radii stay as they are.
   void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
-    RefinedRadii radii(state_, memory_.radii, chosen_);
+    RefinedRadii radii(state_, memory_.radii, chosen_, refinement_.weight);
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       if (chosen_[node].empty()) continue;
       radii.find(node);

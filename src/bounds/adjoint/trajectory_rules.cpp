@@ -37,6 +37,10 @@ double refined_radius(double radius, double by_adjoint) {
   return std::min(radius, by_adjoint);
 }
 
+Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
+  return std::min(by_norm, by_elements) + defect;
+}
+
 Magnitude through_shadow(Magnitude from_shadow, double shadow_error) {
   return from_shadow + Magnitude(shadow_error);
 }

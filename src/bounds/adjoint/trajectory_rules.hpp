@@ -42,6 +42,10 @@ Magnitude radius_as_read(double radius, Magnitude flushed);
 /// Source:    docs/theory.md T-72
 double refined_radius(double radius, double by_adjoint);
 
+/// What values can add that an adjoint stops at: the smaller of ‖d‖₂ N and sum |d| E, and defects.
+/// Source:    docs/theory.md T-72
+Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect);
+
 /// Distance from the exact network: that from the shadow and the shadow's own.
 /// Source:    docs/theory.md T-70, T-71
 Magnitude through_shadow(Magnitude from_shadow, double shadow_error);
@@ -56,6 +60,7 @@ struct TrajectoryRules {
   decltype(&bounds::norm_of_row) norm_of_row = bounds::norm_of_row;
   decltype(&bounds::radius_as_read) radius_as_read = bounds::radius_as_read;
   decltype(&bounds::refined_radius) refined_radius = bounds::refined_radius;
+  decltype(&bounds::ahead) ahead = bounds::ahead;
   decltype(&bounds::through_shadow) through_shadow = bounds::through_shadow;
 };
 
