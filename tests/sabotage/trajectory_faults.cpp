@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "sabotage/faults.hpp"
+#include "support/remainder_checks.hpp"
 #include "support/row_checks.hpp"
 #include "support/run_checks.hpp"
 #include "support/sum_checks.hpp"
 #include "support/trajectory_checks.hpp"
 
-// Faults in the bounds by two trajectories: radii, norms, sweeps and refinements (T-60 to T-64, T-70 to T-72).
+// Faults in the bounds by two trajectories: radii, norms, sweeps and refinements (T-60 to T-64, T-70 to T-72, T-96).
 
 namespace checks {
 namespace {
@@ -28,6 +29,10 @@ auto norm_rule(const std::string& name) {
 
 auto held(const std::vector<std::string>& blocks) {
   return [blocks](const Rules& rules) { return check_held(rules, {.blocks = blocks}).violations(); };
+}
+
+std::int64_t left_over(const Rules& rules) {
+  return check_remainder_by_norm(rules, 200, 92).tally.violations;
 }
 
 auto refined(const std::vector<std::string>& blocks) {
@@ -351,6 +356,25 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
           };
         },
         [](const Rules& rules) { return check_stopped_radius(rules).violations; }},
+       {"a remainder by the norm of a row halves",
+        [](Rules& all) {
+          all.trajectory.remainder_by_norm = [](const Rules& rules, std::span<const double> d, const double* r,
+                                              const double* e, double norm) {
+            return halved(bounds::remainder_by_norm(rules, d, r, e, norm));
+          };
+        },
+        left_over},
+       {"a remainder by the norm of a row leaves out what is beyond the norm",
+        [](Rules& all) {
+          all.trajectory.remainder_by_norm = [](const Rules&, std::span<const double> d, const double* r, const double* e,
+                                              double norm) {
+            double least = HUGE_VAL;
+            for (std::size_t i = 0; i < d.size(); ++i)
+              if (d[i] != 0.0) least = std::min(least, std::abs(d[i]) * r[i] / (e[i] * e[i]));
+            return Magnitude(least) * Magnitude(norm) * Magnitude(norm);
+          };
+        },
+        left_over},
        {"fixed operands of a softmax move it by half",
         [](Rules& r) {
           r.trajectory.moved_by_softmax_slopes = [](double p, double e) {

@@ -32,8 +32,9 @@ Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kin
   Magnitude remainder = charged(state.rules, row.d, kind.remainder, row.row, size);
   const bool is_small = remainder.value() <= not_worth_it * before.value();
   if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
-    remainder = std::min(remainder, remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
-                                                      kind.radius->data() + first, kind.norm_of_operand));
+    remainder = std::min(
+        remainder, state.rules.trajectory.remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
+                                                            kind.radius->data() + first, kind.norm_of_operand));
   const Magnitude defect = Magnitude(row.defect) * sqrt_up(Magnitude(static_cast<double>(size))) * Magnitude(kind.norm);
   return {state.rules.trajectory.charge(local, remainder, defect), local, remainder, defect};
 }

@@ -26,13 +26,6 @@ struct RunState {
 /// Source:    docs/theory.md T-08
 Magnitude charged(const Rules& rules, const double* d, const std::vector<double>& x, std::size_t row, std::size_t size);
 
-/// sum |d_i q_i| of a row of functions whose q_i, at a distance of e_i at most r_i, falls like its square but for
-/// 2^-49 of the distance, where all distances have the 2-norm `norm`. Infinite where that is not known.
-/// Guarantee: upper bound
-/// Source:    docs/theory.md T-96
-Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const double* r, const double* e,
-                            double norm);
-
 /// What a value adds to a bound: by d, the local errors and remainders of its node, and the defect of d.
 /// Source:    docs/theory.md T-60, T-88, T-96
 struct Charge {

@@ -7,6 +7,8 @@
 
 namespace driftbound::bounds {
 
+struct Rules;
+
 // What bounds by two trajectories do with radii, local errors, remainders and defects. Guarantee: proven, rounded up.
 
 /// |d|.sigma + |d|.kappa + tau.E of one value.
@@ -46,6 +48,13 @@ double refined_radius(double radius, double by_adjoint);
 /// Source:    docs/theory.md T-72
 Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect);
 
+/// sum |d_i q_i| of a row of functions whose q_i, at a distance of e_i at most r_i, falls like its square but for
+/// 2^-49 of the distance, where all distances have the 2-norm `norm`. Infinite where that is not known.
+/// Guarantee: upper bound
+/// Source:    docs/theory.md T-96
+Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const double* r, const double* e,
+                            double norm);
+
 /// Distance from the exact network: that from the shadow and the shadow's own.
 /// Source:    docs/theory.md T-70, T-71
 Magnitude through_shadow(Magnitude from_shadow, double shadow_error);
@@ -61,6 +70,7 @@ struct TrajectoryRules {
   decltype(&bounds::radius_as_read) radius_as_read = bounds::radius_as_read;
   decltype(&bounds::refined_radius) refined_radius = bounds::refined_radius;
   decltype(&bounds::ahead) ahead = bounds::ahead;
+  decltype(&bounds::remainder_by_norm) remainder_by_norm = bounds::remainder_by_norm;
   decltype(&bounds::through_shadow) through_shadow = bounds::through_shadow;
 };
 
