@@ -77,6 +77,9 @@ std::vector<double> parse_point(const std::string& text, const std::string& opti
   return point;
 }
 
+/// A bound for the domain costs what about so many points cost without (docs/performance.md).
+constexpr std::int64_t points_worth_a_bound = 1024;
+
 struct Segment {
   std::vector<double> a, b;
   std::int64_t points = 0;
@@ -145,6 +148,8 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
   options.threads = thread_count(settings.threads);
   analysis::Scalar scalar = scalar_of(graph, settings.scalar);
   SignField field(graph, scalar, options);
+  // From the first point on: a run that is continued counts the same stages.
+  if (points && points->size() >= points_worth_a_bound) field.prepare();
   if (!points) points = analysis::points_of_band(field, box, {settings.band, settings.samples, settings.seed});
   return {std::move(scalar), std::move(field), std::move(points), std::move(segment)};
 }

@@ -56,6 +56,8 @@ TEST_CASE("a segment goes from its first end to its second") {
   CHECK(all(*segment, 2) == std::vector<double>{1, 0, 0.75, 0.125, 0.5, 0.25, 0.25, 0.375, 0, 0.5});
   CHECK(segment->range().lower == std::vector<double>{0, 0});
   CHECK(segment->range().upper == std::vector<double>{1, 0.5});
+  const auto longest = points_of_segment({-1.5e308}, {1.5e308}, 5);
+  CHECK(all(*longest, 1) == std::vector<double>{-1.5e308, -0.75e308, 0, 0.75e308, 1.5e308});
   CHECK_THROWS_AS(points_of_segment({1, 0}, {1, 0}, 5), InvalidArgument);
   CHECK_THROWS_AS(points_of_segment({1, 0}, {1}, 5), InvalidArgument);
   CHECK_THROWS_AS(points_of_segment({1}, {0}, 5), InvalidArgument);

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -106,6 +107,23 @@ TEST_CASE("no sign is wrong and none is left, on every bundled network, uniform,
        {SignStage::float32_domain, SignStage::float64_domain, SignStage::float64_point, SignStage::double_double}) {
     CAPTURE(std::string(name_of(stage)));
     CHECK(checked.statistics.stages[static_cast<std::size_t>(stage)].decided > 0);
+  }
+}
+
+TEST_CASE("no sign is wrong and none is left on fox and bunny, networks from elsewhere") {
+  const char* const data = std::getenv("DRIFTBOUND_TEST_DATA");
+  if (data == nullptr) {
+    MESSAGE("skipped: DRIFTBOUND_TEST_DATA does not say where they are");
+    return;
+  }
+  for (const char* name : {"fox", "bunny"}) {
+    CAPTURE(name);
+    const auto file = std::filesystem::path(data) / "neural-implicit-queries" / (std::string(name) + ".npz");
+    Checked checked;
+    check_network(load_model(file), Target{}, 400, 77, checked);
+    CHECK(checked.points > 1600);
+    CHECK(checked.undecided == 0);
+    CHECK(checked.hardest > 50);
   }
 }
 
