@@ -67,7 +67,7 @@ TEST_CASE("every file of the corpus and every past finding is read or refused wi
 }
 
 TEST_CASE("a process that reads a file of the corpus or a past finding grows by 64 MiB and twice its size at most") {
-  if (!driftbound::test::process_memory_is_ours) return;
+  if (!driftbound::test::process_memory_is_ours()) return;
   for (const Target& target : targets()) {
     for (const char* kind : {"corpus", "regressions"}) {
       for (const std::filesystem::path& file : files_in(root / kind / target.name)) {
@@ -80,7 +80,7 @@ TEST_CASE("a process that reads a file of the corpus or a past finding grows by 
 }
 
 TEST_CASE("the memory of a process is measured, and work that fails is not taken for done") {
-  if (!driftbound::test::process_memory_is_ours) return;
+  if (!driftbound::test::process_memory_is_ours()) return;
   constexpr std::size_t size = 70'000'000;
   CHECK(driftbound::test::process_memory_of([] { std::string(size, 'x').swap(*new std::string); }) >= size);
   CHECK(driftbound::test::process_memory_of([] {}) < 1'000'000);

@@ -70,7 +70,7 @@ TEST_CASE("what is no array of rows of floats is refused, and so are rows that t
 }
 
 TEST_CASE("reading a file of a hundred million points takes the memory of the points asked for") {
-  if (!process_memory_is_ours) return;
+  if (!process_memory_is_ours()) return;
   const TemporaryFolder folder;
   constexpr std::int64_t points = 100'000'000, block = 1 << 16;
   const auto file = folder.write("large.npy", npy_with_header(npy_header("<f4", {points, 3}), ""));

@@ -12,11 +12,10 @@
 
 namespace driftbound::test {
 
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool process_memory_is_ours = false;  ///< most of it would be the sanitizer's
-#else
-inline constexpr bool process_memory_is_ours = true;
-#endif
+extern "C" [[gnu::weak]] void __asan_init();  // NOLINT(bugprone-reserved-identifier): linked with the address sanitizer
+
+/// Whether most of this process's memory is not the address sanitizer's.
+inline bool process_memory_is_ours() { return &__asan_init == nullptr; }
 
 /// Most memory that was resident in a child of this process that did `work`.
 /// Throws:    std::runtime_error where the work throws or ends the process
