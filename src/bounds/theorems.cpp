@@ -15,7 +15,8 @@ OpTheorems call(std::string_view function, Ids propagation) {
 }  // namespace
 
 bool is_correctly_rounded(const FunctionAccuracy& accuracy) {
-  const bool says_so = accuracy.source.find("correctly rounded") != std::string::npos;
+  const std::string_view source = accuracy.source;
+  const bool says_so = source.ends_with(", correctly rounded") || source.ends_with("; correctly rounded");
   return says_so && accuracy.evidence == Evidence::documented && accuracy.units == 1.0 &&
          accuracy.absolute_units == 0.0;
 }

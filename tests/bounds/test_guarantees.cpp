@@ -76,6 +76,8 @@ TEST_CASE("one documented unit is no correct rounding") {
   const FunctionAccuracy within_an_ulp{"sqrt", 1.0, Evidence::documented, "a manual: within u |f|"};
   CHECK(is_correctly_rounded(correct));
   CHECK_FALSE(is_correctly_rounded(within_an_ulp));
+  for (const char* source : {"a manual: within u |f|, not correctly rounded", "correctly rounded in most cases", ""})
+    CHECK_FALSE(is_correctly_rounded({"sqrt", 1.0, Evidence::documented, source}));
   for (const FunctionAccuracy& entry : function_library("cuda").functions) {
     CAPTURE(entry.function);
     CHECK(is_correctly_rounded(entry) == (entry.function == "sqrt"));

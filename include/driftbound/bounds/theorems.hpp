@@ -16,7 +16,7 @@ struct OpTheorems {
   std::vector<std::string_view> functions;
 };
 
-/// Whether a source says "correctly rounded" of the function (T-20): bounds with any other are conditional.
+/// Whether a source ends in a clause "correctly rounded" of its own, after a comma or semicolon (T-20): bounds with any other are conditional.
 bool is_correctly_rounded(const FunctionAccuracy& accuracy);
 
 /// Results that are stored in a narrower format than they are computed in add T-14, operands read in a narrower one
