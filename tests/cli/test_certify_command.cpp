@@ -325,6 +325,7 @@ TEST_CASE("bad points, networks and options are refused by name, with exit statu
   CHECK_FALSE(std::filesystem::exists(folder.file("s.npy.part")));
 
   check_refused(sphere + " --segment 0,0,0:0,0,0:9", "it is empty");
+  check_refused(write_absolute_value(folder) + " --segment 1:0:9", "it is reversed");
   check_refused(sphere + " --segment 0,0:1,1:9", "has 2 coordinates");
   check_refused(sphere + " --segment 0:1", "write A:B:N");
   check_refused(sphere + " --segment 0:nan:9", "finite");

@@ -4,6 +4,7 @@
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "allocations.hpp"
@@ -119,6 +120,34 @@ TEST_CASE("what no precision decides is reported, refused or treated as asked, a
   const PointSign treated = SignField(unprovable_zero(), difference, options).at(point);
   CHECK(treated.sign == Sign::positive);
   CHECK(treated.stage == SignStage::treated);
+}
+
+TEST_CASE("several threads ask one field, which no one has prepared, at a time") {
+  const Graph graph = bundled("mlp_2_10_10_2");
+  const Target target = scalar_of("mlp_2_10_10_2");
+  constexpr std::size_t threads = 4, singles = 300;
+  const std::vector<double> points = sign_points::uniform(5000, 2, 21);
+  const std::vector<PointSign> expected = signs_of(SignField(graph, target), points);
+
+  const SignField field(graph, target);
+  std::vector<std::size_t> others(threads);
+  const auto ask = [&](const SignField& own, std::size_t& different) {
+    for (std::size_t row = 0; row < singles; ++row)
+      if (own.at(std::span(points).subspan(2 * row, 2)).sign != expected[row].sign) ++different;
+    const std::vector<PointSign> signs = signs_of(own, points);
+    for (std::size_t row = 0; row < signs.size(); ++row)
+      if (signs[row].sign != expected[row].sign) ++different;
+    if (own.statistics().points < static_cast<std::int64_t>(singles + signs.size())) ++different;
+  };
+  std::vector<std::thread> running;
+  for (std::size_t t = 0; t < threads; ++t)
+    running.emplace_back([&, own = field, t] { ask(own, others[t]); });
+  for (std::thread& thread : running) thread.join();
+
+  CHECK(others == std::vector<std::size_t>(threads, 0));
+  const SignStatistics all = field.statistics();
+  CHECK(all.points == static_cast<std::int64_t>(threads * (singles + expected.size())));
+  CHECK(all.negative + all.zero + all.positive + all.undecided == all.points);
 }
 
 TEST_CASE("points come in any stride, as float or double, by one thread or several") {
