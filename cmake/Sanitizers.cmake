@@ -1,5 +1,6 @@
 # DRIFTBOUND_SANITIZERS, such as "address,undefined": library and program are compiled with these sanitizers and everything is
-# linked with them. Test programs are not compiled with them: what they call is, and their objects are those of every other build.
+# linked with them. Most test programs are not compiled with them, so that their objects are those of every other build: what they call is
+# looked at, but for functions in headers, of which the linker may take the test program's copy.
 set(DRIFTBOUND_SANITIZERS "" CACHE STRING "Sanitizers for library and program, as -fsanitize takes them")
 
 if(DRIFTBOUND_SANITIZERS)

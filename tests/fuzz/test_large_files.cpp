@@ -299,7 +299,7 @@ void check_memory(const std::vector<Swarm>& swarms) {
       CHECK_NOTHROW(peak = run_checked(find_target(swarm.target), std::as_bytes(std::span(file))));
       CHECK(peak >= file.size());
       CHECK(peak <= memory_limit(file.size()));
-      if (size != 4 * megabyte || !test::process_memory_is_ours) continue;
+      if (size != 4 * megabyte || !test::process_memory_is_ours()) continue;
       const auto read = [&] { run_checked(find_target(swarm.target), std::as_bytes(std::span(file))); };
       CHECK(test::process_memory_of(read) <= memory_limit(file.size()));
     }
