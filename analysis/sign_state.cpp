@@ -22,7 +22,10 @@ SignProgress progress_of(const Json& json) {
   json.at("positive").get_to(counts.positive);
   json.at("undecided").get_to(counts.undecided);
   for (std::size_t stage = 0; stage < sign_stages; ++stage) {
-    const Json& entry = json.at("stages").at(std::string(name_of(static_cast<SignStage>(stage))));
+    const Json& stages = json.at("stages");
+    const auto found = stages.find(std::string(name_of(static_cast<SignStage>(stage))));
+    if (found == stages.end()) continue;  // written before there was this stage
+    const Json& entry = *found;
     entry.at("decided").get_to(counts.stages[stage].decided);
     entry.at("seconds").get_to(counts.stages[stage].seconds);
   }

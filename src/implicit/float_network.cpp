@@ -42,7 +42,7 @@ ArithmeticModel FloatNetwork::arithmetic(const FloatBlockKernels& kernels) {
   add("expm1", 0.0, 5.0);
   add("tanh", 0.0, 6.0);
   add("sigmoid", 0.0, 3.0);
-  add("softplus", 1.0, 8.0);
+  add("softplus", 1.0, 8.1);
   add("sin", 0.0, 6.0);
   add("cos", 0.0, 6.0);
   return arithmetic;

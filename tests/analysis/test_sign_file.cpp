@@ -122,6 +122,19 @@ TEST_CASE("a state or a part that something else has changed is refused") {
   CHECK_THROWS_AS(SignFile(name, 7, identity("m"), true), ParseError);
 }
 
+TEST_CASE("a state that was written before there was a stage counts none of it") {
+  const TemporaryFolder folder;
+  const std::string name = folder.file("s.npy"), stage = "float32-domain";
+  leave_unfinished(name, 4);
+  std::string state = read_file(name + ".state");
+  const std::size_t at = state.find(stage);
+  REQUIRE(at != std::string::npos);
+  folder.write("s.npy.state", state.replace(at, stage.size(), "unheard of"));
+  const SignFile file(name, 7, identity("m"), true);
+  CHECK(file.start().counts.points == 4);
+  CHECK(file.start().counts.stages[static_cast<std::size_t>(SignStage::float32_domain)].decided == 0);
+}
+
 TEST_CASE("without a checkpoint, and when discarded, nothing is left") {
   const TemporaryFolder folder;
   const std::string name = folder.file("s.npy");
