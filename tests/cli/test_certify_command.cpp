@@ -252,7 +252,7 @@ TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file
     extent *= 2;
     std::filesystem::remove(cut);
     base = "certify " + sphere + " --grid " + std::to_string(extent) + "x64x64 --json - --signs ";
-    stopped = run_program(base + cut + " --threads 2", "timeout --preserve-status -s INT 0.3 ");
+    stopped = run_program(base + cut + " --threads 2", "timeout --foreground --preserve-status -s INT 0.3 ");
   } while (stopped.status == 0 && extent < 100000);
   CHECK(stopped.status == 130);
   CHECK_FALSE(std::filesystem::exists(cut));
@@ -284,7 +284,7 @@ TEST_CASE("a run stopped after its signs keeps these, and says what is missing")
   ProgramResult stopped;
   for (double seconds = 0.1; !std::filesystem::exists(signs); seconds *= 1.5) {
     std::filesystem::remove(json);
-    stopped = run_program(command, "timeout --preserve-status -s INT " + std::to_string(seconds) + " ");
+    stopped = run_program(command, "timeout --foreground --preserve-status -s INT " + std::to_string(seconds) + " ");
     REQUIRE(stopped.status == 130);
   }
   CHECK(stopped.err.find("signs.npy holds all signs; the same command makes the report") != std::string::npos);

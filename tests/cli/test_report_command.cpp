@@ -220,7 +220,7 @@ TEST_CASE("an interrupted report ends with status 130 and says what it covers") 
   const std::string json = folder.file("r.json");
   const ProgramResult result =
       run_program("report " + models + "oscillator_d8_w64.onnx --samples 100000 --json " + json,
-                  "timeout --preserve-status -s INT 2 ");
+                  "timeout --foreground --preserve-status -s INT 2 ");
   CHECK(result.status == 130);
   if (!std::filesystem::exists(json)) return;  // stopped while evaluating: nothing to report on
   const auto report = nlohmann::json::parse(read_file(json));
