@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "bench/timing.hpp"
@@ -144,6 +145,24 @@ void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
   bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2);
 }
 
+/// What a second thread can gain on this machine: two products at once that share nothing, and one after the other.
+void two_apart(std::size_t size, int runs, const ExactKernels& kernels) {
+  Data first(size, size, size), second(size, size, size);
+  const ExactOperand first_weights = first.right(1, kernels), second_weights = second.right(1, kernels);
+  const auto time = bench::medians(
+      runs,
+      [&] {
+        std::thread other([&] { second.ours(second_weights, 1); });
+        first.ours(first_weights, 1);
+        other.join();
+      },
+      [&] {
+        first.ours(first_weights, 1);
+        second.ours(second_weights, 1);
+      });
+  bench::print("exact_product", case_of(first, kernels.name, "t2/apart"), "one-thread", time, 2);
+}
+
 /// One sample: weights are streamed as they are stored, what is known of their rows was found before.
 void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
   Data data(1, size, size);
@@ -197,6 +216,9 @@ int main(int argc, char** argv) {
   }
   for (const std::size_t size : {512u, 1024u}) single_vector(size, 9, fastest);
   two_threads(512, 25, fastest);
+  two_threads(1024, 7, fastest);
+  two_apart(512, 25, fastest);
+  two_apart(1024, 7, fastest);
 #ifdef DRIFTBOUND_WITH_OPENBLAS
   std::string avx2 = "--avx2";
   char* arguments[] = {argv[0], avx2.data(), nullptr};
