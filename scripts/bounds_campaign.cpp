@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "soundness/every_run.hpp"
 #include "soundness/foreign_runs.hpp"
 #include "soundness/random_networks.hpp"
+#include "soundness/worst_roundings.hpp"
 
 namespace {
 
@@ -38,6 +40,8 @@ constexpr const char* order_aware = "adjoint/order-aware";
 constexpr const char* rounded_shadow = "rounded-shadow";
 constexpr const char* replay = "replay";
 constexpr const char* statistical = "adjoint/statistical";
+/// Points, those with the largest bounds, at which roundings that all err as far as they can are held against them.
+constexpr std::size_t worst_points = 20;
 /// Those that speak of every run; the last is an estimate and gives no verdict.
 const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
 
@@ -81,9 +85,14 @@ std::vector<double> remainder_shares(const TargetBound& bound) {
 /// What is measured of one network in one arithmetic, in every order.
 class NetworkUnit {
 public:
-  NetworkUnit(const Graph& graph, Inputs inputs, ArithmeticModel arithmetic, std::uint64_t seed,
+  /// is_plain: float32 of a network that error_of_worst_roundings() knows.
+  NetworkUnit(const Graph& graph, Inputs inputs, ArithmeticModel arithmetic, bool is_plain, std::uint64_t seed,
               const Progress& progress)
-      : check_(graph, std::move(inputs)), arithmetic_(std::move(arithmetic)), seed_(seed), progress_(progress) {}
+      : check_(graph, std::move(inputs)),
+        arithmetic_(std::move(arithmetic)),
+        is_plain_(is_plain),
+        seed_(seed),
+        progress_(progress) {}
 
   Json run() {
     first_ = declared("sequential");
@@ -91,6 +100,7 @@ public:
     every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow", replay});
     for (const std::string& order : declared_orders) in_declared_order(order);
     for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
+    if (is_plain_) with_worst_roundings();
     return summary();
   }
 
@@ -140,6 +150,28 @@ private:
     count(foreign_run(check_.graph(), check_.inputs(), arithmetic_, run), run.product.name);
   }
 
+  void with_worst_roundings() {
+    progress_.say("worst roundings");
+    const std::vector<double>& bounds = every_.at(any_order)[check_.scalar()].values;
+    const std::vector<double> points = check_.inputs().tensors.front().second.to_double().values;
+    const std::size_t size = points.size() / bounds.size();
+    std::vector<std::size_t> order(bounds.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return bounds[i] > bounds[j]; });
+    order.resize(std::min(order.size(), worst_points));
+    BoundTally tally;
+    tally.gives_verdict = true;
+    for (const std::size_t i : order) {
+      const auto at = points.begin() + static_cast<std::ptrdiff_t>(i * size);
+      const std::vector<double> point(at, at + static_cast<std::ptrdiff_t>(size));
+      const double error =
+          error_of_worst_roundings(check_.graph(), point, check_.target(check_.scalar()), 0x1p-24);
+      judge(error, exact_ball(0.0), bounds[i], true, tally);
+      worst_roundings_ = std::max(worst_roundings_, error);
+    }
+    tallies_["worst roundings"] = tally;
+  }
+
   void count(const Trace& run, const std::string& order) {
     ++orders_;
     for (const std::string& name : of_every_run)
@@ -168,12 +200,14 @@ private:
             {"remainder_worst", largest(shares)},
             {"remainder_median", median(shares)},
             {"this_run", this_run_},
+            {"worst_roundings", worst_roundings_ / largest_error_},
             {"known_order", known_order_},
             {"bounds", json_of(tallies_)}};
   }
 
   AnyRunCheck check_;
   ArithmeticModel arithmetic_;
+  bool is_plain_;
   std::uint64_t seed_;
   const Progress& progress_;
   Trace first_;
@@ -181,7 +215,7 @@ private:
   Tallies tallies_;
   Json known_order_ = Json::array();
   std::int64_t orders_ = 0;
-  double largest_error_ = 0.0, this_run_ = 0.0;
+  double largest_error_ = 0.0, this_run_ = 0.0, worst_roundings_ = 0.0;
   std::string farthest_order_;
 };
 
@@ -226,7 +260,9 @@ void run_networks(const Settings& settings, Results& results, const Progress& pr
       const std::int64_t samples = is_plain ? settings.samples : settings.samples / 5;
       Json line = {{"unit", unit}, {"network", name}, {"arithmetic", kind.arithmetic}};
       line.update(
-          NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic, settings.seed, progress).run());
+          NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic,
+                      is_plain && knows_worst_roundings(graph), settings.seed, progress)
+              .run());
       line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       results.add(std::move(line));
     }

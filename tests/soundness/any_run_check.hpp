@@ -32,6 +32,7 @@ public:
   std::size_t targets() const { return targets_.size(); }
   /// The difference of the first two elements, or the only element.
   std::size_t scalar() const { return targets_.size() - 1; }
+  const Target& target(std::size_t index) const { return targets_.at(index); }
 
   /// Of `names`, from a trace of these inputs.
   RunBounds bounds_of(const Trace& trace, const std::vector<std::string>& names) const;
