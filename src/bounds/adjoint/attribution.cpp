@@ -5,23 +5,21 @@
 
 #include "bounds/adjoint/secants.hpp"
 #include "bounds/adjoint/transpose.hpp"
-#include "bounds/centre.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
-NodeView view_of(const std::vector<Tensor<double>>& values, const Node& node) {
-  NodeView view;
-  view.node = &node;
-  for (const ValueId id : node.inputs) view.inputs.push_back(&values[id]);
-  view.output = &values[node.output];
-  return view;
-}
-
-std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> result(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
-  return result;
+/// Takes a recorded value for the one at recorded operands; what lies between is the rounding.
+std::vector<double> put_in(const Tensor<double>& recorded, WideValue& value) {
+  std::vector<double> rounding;
+  value.step.resize(recorded.size());
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    const Wide difference = static_cast<Wide>(recorded.values[i]) - value.run.values[i];
+    value.step[i] += difference;
+    rounding.push_back(static_cast<double>(difference));
+  }
+  value.run = widened(recorded);
+  return rounding;
 }
 
 }  // namespace
@@ -29,41 +27,41 @@ std::vector<double> difference(const std::vector<double>& a, const std::vector<d
 RecordedRun::RecordedRun(const Network& network, const Shadow& shadow,
                          const std::vector<const Tensor<double>*>& recorded, const std::vector<Tensor<double>>& used,
                          const Setting& setting)
-    : network_(network), shadow_(shadow), setting_(setting), values_(shadow.values), rounding_(network.size()) {
+    : network_(network), shadow_(shadow), setting_(setting), values_(network.size()), rounding_(network.size()) {
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < used.size(); ++i) {
-    values_[graph.inputs[i]] = used[i];
-    rounding_[graph.inputs[i]] = difference(used[i].values, shadow.values[graph.inputs[i]].values);
+    values_[graph.inputs[i]].run = widened(shadow.values[graph.inputs[i]]);
+    rounding_[graph.inputs[i]] = put_in(used[i], values_[graph.inputs[i]]);
   }
   std::vector<const Tensor<double>*> recorded_value(network.size(), nullptr);
   for (std::size_t node = 0; node < recorded.size(); ++node)
     recorded_value[network.value_of_node(node)] = recorded[node];
   for (const Node& node : network.nodes()) {
-    Tensor<double> value = centre_of_node(view_of(values_, node), network.shape(node.output), setting).value;
-    if (const Tensor<double>* run = recorded_value[node.output]) {
-      rounding_[node.output] = difference(run->values, value.values);
-      value = *run;
-    }
-    values_[node.output] = std::move(value);
-    slopes_.push_back(approx_secants(view_of(values_, node), shadow.view_of(node), setting));
+    WideView view{&node, {}};
+    for (const ValueId id : node.inputs) view.inputs.push_back(graph.is_constant(id) ? nullptr : &values_[id]);
+    WideImage image = approx_image(view, shadow.view_of(node), network.shape(node.output));
+    slopes_.push_back(approx_secants(view, image, shadow.view_of(node), setting));
+    values_[node.output] = {std::move(image.run), std::move(image.change)};
+    if (const Tensor<double>* run = recorded_value[node.output])
+      rounding_[node.output] = put_in(*run, values_[node.output]);
   }
 }
 
-/// A node between its operands in the run and in the shadow: products are linear in each operand at the mean of the
-/// other.
+/// A node between its operands on both trajectories: products are linear in each operand at the mean of the other.
 struct RecordedRun::Step {
   NodeView view;
   std::vector<Tensor<double>> means;
 
-  Step(const NodeView& run, const NodeView& shadow) : view(shadow) {
+  Step(const NodeView& shadow, const Graph& graph, const std::vector<WideValue>& values) : view(shadow) {
     if (!std::holds_alternative<op::Gemm>(view.node->op) && !std::holds_alternative<op::MatMul>(view.node->op)) return;
     means.reserve(view.inputs.size());
     for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
-      Tensor<double> mean = shadow.input(slot);
+      if (graph.is_constant(view.node->inputs[slot])) continue;
+      const WideValue& value = values[view.node->inputs[slot]];
+      Tensor<double>& mean = means.emplace_back(value.run.shape);
       for (std::size_t i = 0; i < mean.size(); ++i)
-        mean.values[i] += 0.5 * (run.input(slot).values[i] - mean.values[i]);
-      means.push_back(std::move(mean));
-      view.inputs[slot] = &means.back();
+        mean.values[i] = static_cast<double>(value.run.values[i] - value.step_at(i) / 2);
+      view.inputs[slot] = &mean;
     }
   }
 };
@@ -93,12 +91,12 @@ Attribution RecordedRun::attribute(const Direction& c) const {
     const Node& node = network_.nodes()[index];
     if (d[node.output].empty()) continue;
     charge(node.output, parts.layers[network_.flat().of_node[index]]);
-    const NodeView run = view_of(values_, node), shadow = shadow_.view_of(node);
+    const NodeView shadow = shadow_.view_of(node);
     if (std::holds_alternative<op::Softmax>(node.op)) {
-      add(node.inputs[0], approx_softmax_secant(run, shadow, d[node.output]));
+      add(node.inputs[0], approx_softmax_secant(values_[node.inputs[0]], shadow, d[node.output]));
       continue;
     }
-    const Step step(run, shadow);
+    const Step step(shadow, network_.flat().graph, values_);
     const std::vector<bool> wanted(node.inputs.size(), true);
     const std::vector<Transposed> shares = transposed(step.view, slopes_[index], d[node.output], wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {

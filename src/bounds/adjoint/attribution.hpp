@@ -3,19 +3,21 @@
 #include <vector>
 
 #include "bounds/adjoint/sweep.hpp"
+#include "bounds/adjoint/wide.hpp"
 #include "driftbound/bounds/bound.hpp"
 
 namespace driftbound::bounds {
 
-/// One recorded run next to the shadow. Values inside composites are those of their steps in double.
+/// One recorded run next to the exact network, whose values are followed as differences from the run's (Wide). Values
+/// inside composites are those of their steps in that precision.
 class RecordedRun {
 public:
-  /// `recorded` by node of the original graph, `used` by position in its inputs.
+  /// `recorded` by node of the original graph, `used` by position in its inputs. The shadow gives slopes where run and
+  /// exact network agree, and values where 2^-52 of them does not matter.
   RecordedRun(const Network& network, const Shadow& shadow, const std::vector<const Tensor<double>*>& recorded,
               const std::vector<Tensor<double>>& used, const Setting& setting);
 
-  /// Over the reals the parts add up to c.(recorded - shadow) exactly, kinks and curvature included; in double but for
-  /// about 10^-9 of it. The split between operands of one node is a convention: the mean of both orders.
+  /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included. The split between operands of one node is a convention: the mean of both orders.
   /// Guarantee: none; the sum is its own check
   /// Source:    docs/theory.md T-73
   Attribution attribute(const Direction& c) const;
@@ -26,8 +28,8 @@ private:
   const Network& network_;
   const Shadow& shadow_;
   const Setting& setting_;
-  std::vector<Tensor<double>> values_;                    ///< of the run, by value of the flat graph
-  std::vector<std::vector<double>> rounding_;             ///< recorded - f(recorded operands) in double; empty: 0
+  std::vector<WideValue> values_;                         ///< by value of the flat graph; nothing for constants
+  std::vector<std::vector<double>> rounding_;             ///< recorded - f(recorded operands); empty: 0
   std::vector<std::vector<std::vector<double>>> slopes_;  ///< secants, by node
 };
 

@@ -446,6 +446,7 @@ private:
     of_runs.this_run = of_runs.rounded = false;
     of_runs.attributed = 0;
     if (!quick || !close(of_runs, *quick)) return false;
+    if (!quick->cancelled.empty()) attribute_again(quick->cancelled, quick->bounds);
     bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
     bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -468,6 +469,24 @@ private:
     if (!of_rows.is_shadow_known) return false;
     replace_rows(network_, quick.open, of_rows, quick.bounds);
     return true;
+  }
+
+  /// T-73 in extended precision for rows whose parts cancel.
+  void attribute_again(const std::vector<std::int64_t>& rows, BlockBounds& bounds) const {
+    const auto part = weights_.with_rows(network_, static_cast<std::int64_t>(rows.size()));
+    if (part == nullptr) return;
+    const PickedRows picked(network_, block_, rows);
+    const Shadow shadow = shadow_of(*part, picked.block().given, setting_, &weights_);
+    const RecordedRun run(*part, shadow, picked.block().layers, picked.block().used, setting_);
+    for (std::size_t i = 0; i < question_.attributed; ++i) {
+      const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
+      Attribution& all = *bounds.targets[i].attribution;
+      for (std::size_t k = 0; k < rows.size(); ++k) {
+        const auto row = static_cast<std::size_t>(rows[k]);
+        all.inputs[row] = parts.inputs[k];
+        for (std::size_t layer = 0; layer < parts.layers.size(); ++layer) all.layers[layer][row] = parts.layers[layer][k];
+      }
+    }
   }
 
   const Network& network_;

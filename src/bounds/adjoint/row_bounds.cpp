@@ -36,7 +36,7 @@ public:
                                    });
     if (!is_known) return std::nullopt;
     for (const TargetRows& target : targets_) bound_target(target);
-    RowBounds bounds{std::move(result_), {}};
+    RowBounds bounds{std::move(result_), {}, {}};
     for (std::size_t row = 0; row < is_open_.size(); ++row)
       if (is_open_[row]) bounds.open.push_back(static_cast<std::int64_t>(row));
     return bounds;
@@ -189,6 +189,7 @@ std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBl
   if (question.declared_order) result.bounds.declared_order_conditions = found.conditions;
   result.bounds.any_order_conditions = std::move(found.conditions);
   result.open = std::move(found.open);
+  result.cancelled = std::move(found.cancelled);
   return result;
 }
 

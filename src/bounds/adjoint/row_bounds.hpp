@@ -18,7 +18,8 @@ std::vector<Seed> seeds_of(const Network& network, const Target& target);
 /// Bounds of this run by one number a row.
 struct RowBounds {
   BlockBounds bounds;
-  std::vector<std::int64_t> open;  ///< rows in which some number is not negligible next to the error
+  std::vector<std::int64_t> open;       ///< rows in which some number is not negligible next to the error
+  std::vector<std::int64_t> cancelled;  ///< rows whose attribution lost too much in double
 };
 
 /// Empty where nothing is known: an op without a line in the table, numbers that are not finite, or a run in double,

@@ -27,6 +27,10 @@ constexpr double large_unseen = 0.1;
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
 
+/// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
+/// again in extended precision.
+constexpr double cancelling = 0x1p-6;
+
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
@@ -136,21 +140,27 @@ public:
     }
   }
 
-  /// T-73: what a recorded run's own roundings make of a target.
-  void attribute(const std::vector<Seed>& seeds, Attribution& parts) {
+  /// T-73: what a recorded run's own roundings make of a target. Rows in which they cancel are noted.
+  void attribute(const std::vector<Seed>& seeds, Attribution& parts, std::vector<char>& cancels) {
+    std::vector<double> squares(count_, 0.0);
     Sweep sweep{memory_.adjoints, all_rows_, {}, nullptr, nullptr};
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
     for (const Seed& seed : seeds) plant(seed, count_);
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId id = graph_.nodes[node].output;
       if (sweep.adjoints[id].defect.empty()) continue;
-      add_products(id, parts.layers[network_.flat().of_node[node]]);
+      add_products(id, parts.layers[network_.flat().of_node[node]], squares);
       memory_.secants.slopes.swap(memory_.recorded[id].secants);
       pull_back(node, memory_.secants, sweep);
       memory_.secants.slopes.swap(memory_.recorded[id].secants);
     }
     for (const ValueId id : graph_.inputs)
-      if (!sweep.adjoints[id].defect.empty()) add_products(id, parts.inputs);
+      if (!sweep.adjoints[id].defect.empty()) add_products(id, parts.inputs, squares);
+    for (std::size_t row = 0; row < count_; ++row) {
+      double sum = parts.inputs[of_block_[row]];
+      for (const std::vector<double>& layer : parts.layers) sum += layer[of_block_[row]];
+      if (std::abs(sum) < cancelling * std::sqrt(squares[row])) cancels[of_block_[row]] = 1;
+    }
   }
 
   /// The recorded run, once forward() has gone through.
@@ -505,15 +515,19 @@ private:
     }
   }
 
-  /// d . rounding of every row.
-  void add_products(ValueId id, std::vector<double>& sums) const {
+  /// d . rounding of every row, and the squares of its terms.
+  void add_products(ValueId id, std::vector<double>& sums, std::vector<double>& squares) const {
     const std::vector<double>& rounding = memory_.recorded[id].rounding;
     if (rounding.empty()) return;
     const std::size_t size = walk_.sizes_[id];
     const double* d = memory_.adjoints[id].d.data();
     for (std::size_t row = 0; row < count_; ++row) {
       double sum = 0.0;
-      for (std::size_t i = row * size; i < (row + 1) * size; ++i) sum += d[i] * rounding[i];
+      for (std::size_t i = row * size; i < (row + 1) * size; ++i) {
+        const double term = d[i] * rounding[i];
+        sum += term;
+        squares[row] += term * term;
+      }
       sums[of_block_[row]] += sum;
     }
   }
@@ -700,7 +714,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   const std::int64_t refined_radii = question.refined_radii;
   RunCertificates result = empty_certificates(network, targets.size(), question);
   result.conditions = conditions_;
-  std::vector<char> open(rows, 0);
+  std::vector<char> open(rows, 0), cancels(rows, 0);
   const auto follow = [&](RunPart& part) {
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -715,7 +729,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   };
   const auto attribute = [&](RunPart& part) {
     part.record(*question.recorded);
-    for (std::size_t i = 0; i < question.attributed; ++i) part.attribute(targets[i], result.attribution[i]);
+    for (std::size_t i = 0; i < question.attributed; ++i) part.attribute(targets[i], result.attribution[i], cancels);
   };
   const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
   std::vector<std::size_t> all(rows);
@@ -735,8 +749,10 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     const std::lock_guard lock(mutex_);
     memories_.push_back(std::move(memory));
   });
-  for (std::size_t row = 0; row < rows; ++row)
+  for (std::size_t row = 0; row < rows; ++row) {
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
+    if (cancels[row] != 0) result.cancelled.push_back(static_cast<std::int64_t>(row));
+  }
   for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
   return result;
 }

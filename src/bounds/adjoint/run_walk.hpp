@@ -20,6 +20,7 @@ struct RunCertificates {
   std::vector<ChanceBounds> chance;
   std::vector<Condition> condition;      ///< of the first so many targets
   std::vector<Attribution> attribution;  ///< the same
+  std::vector<std::int64_t> cancelled;   ///< rows whose attribution lost too much in double
   std::vector<std::int64_t> open;        ///< rows whose numbers are not to be used
   std::set<std::string> conditions;      ///< what the local errors stand on
 };
