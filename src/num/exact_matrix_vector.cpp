@@ -14,7 +14,12 @@
 namespace driftbound::num {
 
 ExactMatrix::ExactMatrix(const FloatRows& rows, int threads, const ExactKernels& kernels)
-    : source_(rows), kernels_(&kernels), exponents_(rows.rows, 0), units_(rows.rows, no_unit), finite_(rows.rows, 1) {
+    : source_(rows),
+      kernels_(&kernels),
+      exponents_(rows.rows, 0),
+      scales_(rows.rows, 1.0),
+      units_(rows.rows, no_unit),
+      finite_(rows.rows, 1) {
   require_sound_environment();
   if (rows.step != 1) throw InvalidArgument("exact matrix: elements of a row must be neighbours; pack an ExactOperand");
   if (rows.length > longest_row) {
@@ -28,6 +33,7 @@ ExactMatrix::ExactMatrix(const FloatRows& rows, int threads, const ExactKernels&
       finite_[i] = std::isfinite(squares);
       if (finite_[i] == 0) continue;
       exponents_[i] = scale_exponent(squares);
+      scales_[i] = power_of_two(exponents_[i]);
       units_[i] = kernels.lower_units(row(i), length(), exponents_[i], units.data());
     }
   });
@@ -81,7 +87,7 @@ void multiply_group(const ExactMatrix& w, const Vector& x, std::size_t group, Ex
   for (std::size_t r = 0; r < dots; ++r) {
     const std::size_t row = std::min(group * dots + r, w.rows() - 1);
     rows[r] = w.row(row);
-    scales[r] = power_of_two(w.exponent(row));
+    scales[r] = w.scale(row);
   }
   w.kernels().dot(rows, scales, w.length(), x.scaled(), high, low);
   for (std::size_t r = 0; r < dots && group * dots + r < w.rows(); ++r) {

@@ -21,6 +21,7 @@ public:
   const ExactKernels& kernels() const { return *kernels_; }
   const float* row(std::size_t i) const { return source_.data + static_cast<std::ptrdiff_t>(i) * source_.row_step; }
   int exponent(std::size_t i) const { return exponents_[i]; }
+  double scale(std::size_t i) const { return scales_[i]; }  ///< 2^exponent
   std::int32_t unit(std::size_t i) const { return units_[i]; }  ///< exponent of the last bit of row / 2^exponent
   bool is_finite(std::size_t i) const { return finite_[i] != 0; }
 
@@ -28,6 +29,7 @@ private:
   FloatRows source_;
   const ExactKernels* kernels_;
   std::vector<int> exponents_;
+  std::vector<double> scales_;
   std::vector<std::int32_t> units_;
   std::vector<unsigned char> finite_;
 };

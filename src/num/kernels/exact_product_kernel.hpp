@@ -2,7 +2,8 @@
 
 // Error-free accumulation of products (T-83, T-84), written once and compiled once per instruction set. Everything
 // here has internal linkage and calls no inline function of another header: code compiled for a newer processor must
-// not be shared with the rest of the program.
+// not be shared with the rest of the program. Loops over the vectors of a tile are unrolled, so that accumulators stay in
+// registers: gcc writes an array that a loop runs over to memory in every step.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,18 +38,23 @@ struct ExactTile {
     Vector v[rows][vectors];
 
     explicit Level(const double* state) {
+#pragma GCC unroll 8
       for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < vectors; ++i) v[r][i] = Vector::load(state + (r * vectors + i) * lanes);
       }
     }
     void store(double* state) const {
+#pragma GCC unroll 8
       for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < vectors; ++i) v[r][i].store(state + (r * vectors + i) * lanes);
       }
     }
   };
 
   static void load(const double* b, Vector (&column)[vectors]) {
+#pragma GCC unroll 8
     for (std::size_t i = 0; i < vectors; ++i) column[i] = Vector::load(b + i * lanes);
   }
 
@@ -57,14 +63,18 @@ struct ExactTile {
     for (std::size_t l = 0; l < steps; ++l) {
       Vector column[vectors];
       load(b + l * columns, column);
+#pragma GCC unroll 8
       for (std::size_t r = 0; r < rows; ++r) {
         const Vector factor = Vector::all(a[l * rows + r]);
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < vectors; ++i) {
           low.v[r][i] = add(low.v[r][i], left_over(factor, column[i], high.v[r][i]));
         }
       }
     }
+#pragma GCC unroll 8
     for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
       for (std::size_t i = 0; i < vectors; ++i) renormalise(high.v[r][i], low.v[r][i]);
     }
     high.store(state);
@@ -72,7 +82,9 @@ struct ExactTile {
   }
 
   static void three(const double* a, const double* b, std::size_t steps, double* state) {
+#pragma GCC unroll 8
     for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
       for (std::size_t i = 0; i < vectors; ++i) {
         double* const place = state + (r * vectors + i) * lanes;
         Vector high = Vector::load(place), middle = Vector::load(place + size), low = Vector::load(place + 2 * size);
@@ -99,8 +111,10 @@ struct ExactTile {
         Vector column[vectors], column_low[vectors];
         load(b + l * columns, column);
         if constexpr (has_b_low) load(b_low + l * columns, column_low);
+#pragma GCC unroll 8
         for (std::size_t r = 0; r < rows; ++r) {
           const Vector factor = Vector::all(a[l * rows + r]);
+#pragma GCC unroll 8
           for (std::size_t i = 0; i < vectors; ++i) {
             Vector sum = add(low.v[r][i], left_over(factor, column[i], high.v[r][i]));
             if constexpr (has_a_low) sum = fma(Vector::all(a_low[l * rows + r]), column[i], sum);
@@ -109,7 +123,9 @@ struct ExactTile {
           }
         }
       }
+#pragma GCC unroll 8
       for (std::size_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < vectors; ++i) renormalise(high.v[r][i], low.v[r][i]);
       }
     }
@@ -255,18 +271,22 @@ void dot_rows(const float* const* rows, const double* scales, std::size_t length
               double* low_sums) {
   constexpr std::size_t lanes = Vector::lanes;
   Vector high[dots], low[dots];
+#pragma GCC unroll 4
   for (std::size_t r = 0; r < dots; ++r) high[r] = Vector::all(3.0 * scales[r]), low[r] = Vector::all(0.0);
   const std::size_t whole = length / lanes * lanes;
   for (std::size_t first = 0; first < whole; first += steps_between * lanes) {
     const std::size_t last = whole - first < steps_between * lanes ? whole : first + steps_between * lanes;
     for (std::size_t l = first; l < last; l += lanes) {
       const Vector column = Vector::load(x + l);
+#pragma GCC unroll 4
       for (std::size_t r = 0; r < dots; ++r) {
         low[r] = add(low[r], left_over(Vector::widen(rows[r] + l), column, high[r]));
       }
     }
+#pragma GCC unroll 4
     for (std::size_t r = 0; r < dots; ++r) renormalise(high[r], low[r]);
   }
+#pragma GCC unroll 4
   for (std::size_t r = 0; r < dots; ++r) {
     if (whole < length) {
       float rest[lanes] = {};
