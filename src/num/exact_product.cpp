@@ -1,6 +1,7 @@
 #include "num/exact_product.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -114,10 +115,12 @@ public:
                       block_b = std::max<std::size_t>(1, 128 / b_.width());
     const std::size_t blocks_a = (a_.panels() + block_a - 1) / block_a,
                       blocks_b = (b_.panels() + block_b - 1) / block_b;
-    parallel_for(static_cast<std::int64_t>(blocks_a * blocks_b), threads, [&](std::int64_t first, std::int64_t last) {
+    // Blocks at the edges are smaller, and cores not equally fast: each thread takes the next one that is left.
+    std::atomic<std::size_t> next = 0;
+    const auto takers = static_cast<std::int64_t>(std::min(static_cast<std::size_t>(threads), blocks_a * blocks_b));
+    parallel_for(takers, threads, [&](std::int64_t, std::int64_t) {
       Memory memory;
-      for (std::int64_t i = first; i < last; ++i) {
-        const auto block = static_cast<std::size_t>(i);
+      for (std::size_t block = next++; block < blocks_a * blocks_b; block = next++) {
         const std::size_t p = block / blocks_b * block_a, q = block % blocks_b * block_b;
         multiply({p, std::min(p + block_a, a_.panels()), q, std::min(q + block_b, b_.panels())}, memory);
       }
