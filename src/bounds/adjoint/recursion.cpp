@@ -95,15 +95,15 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
   const std::size_t size = remainder.size() / static_cast<std::size_t>(rows);
   std::vector<std::pair<double, std::size_t>> costs;
   for (std::int64_t row = 0; row < rows; ++row) {
+    const std::size_t first = static_cast<std::size_t>(row) * size;
     double rest = 0.0;
+    for (std::size_t i = 0; i < size; ++i) rest += cost_of(weight[first + i], remainder[first + i]);
+    if (rest <= refinement.allowance) continue;
     costs.clear();
     for (std::size_t i = 0; i < size; ++i) {
-      const std::size_t at = static_cast<std::size_t>(row) * size + i;
-      const double cost = cost_of(weight[at], remainder[at]);
-      rest += cost;
-      if (!(cost < refinement.least)) costs.emplace_back(cost, i);
+      const double cost = cost_of(weight[first + i], remainder[first + i]);
+      if (cost != 0.0 && !(cost < refinement.least)) costs.emplace_back(cost, i);
     }
-    if (rest <= refinement.allowance) continue;
     std::make_heap(costs.begin(), costs.end());
     for (std::int64_t k = 0; k < refinement.most_elements && !costs.empty() && !(rest <= refinement.allowance); ++k) {
       std::pop_heap(costs.begin(), costs.end());

@@ -246,7 +246,8 @@ void RefinedRadii::pull_back(std::size_t node) {
     RunAdjoint& share = is_first ? operand : memory_.share;
     share.d.resize(count * state_.sizes[id]);
     share.defect.assign(count, 0.0);
-    state_.steps[node]->pull_back(slot, state_.errors[node], std::span(rows_).first(count), result, share);
+    state_.steps[node]->pull_back_in_single(slot, state_.errors[node], std::span(rows_).first(count), result, share,
+                                            memory_.single);
     if (!is_first) add_share(state_.rules, state_.sizes[id], share, operand);
   }
 }

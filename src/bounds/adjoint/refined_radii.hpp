@@ -62,6 +62,7 @@ public:
     std::vector<RunAdjoint> adjoints;  ///< by value
     RunAdjoint share;
     std::vector<std::vector<double>> free;
+    SingleScratch single;
   };
 
   /// Takes what chosen elements leave over out of `state` until found().

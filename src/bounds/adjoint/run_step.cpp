@@ -9,6 +9,7 @@
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_groups.hpp"
 #include "bounds/adjoint/smooth.hpp"
+#include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/product_node.hpp"
@@ -71,6 +72,17 @@ protected:
   const RowFormat format_;
 };
 
+/// Norms up to which products are done in single precision: nothing overflows there.
+constexpr double most_in_single = 0x1p60;
+
+/// A matrix in single precision; empty where that is not the same.
+PackedMatrices<float> packed_in_single(const ProductPlan& plan, std::span<const double> b) {
+  PackedMatrices<float> packed;
+  const std::vector<float> elements(b.begin(), b.end());
+  if (std::equal(b.begin(), b.end(), elements.begin())) pack_missing<float>(plan, elements, packed);
+  return packed;
+}
+
 /// Rows times a constant matrix, and perhaps a constant row.
 class ProductStep : public Step {
 public:
@@ -91,6 +103,7 @@ public:
         has_addend_(product.has_addend && product.beta != 0.0),
         addend_(std::move(addend)),
         addend_sizes_(magnitudes(addend_)),
+        in_single_(packed_in_single(share_of_left(plan_).plan, b_)),
         spectral_(weights.norm_of_right(product.plan, b, setting.threads)) {}
 
   void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
@@ -126,6 +139,18 @@ public:
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
 
+  void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> of,
+                           const RunAdjoint& y, RunAdjoint& share, SingleScratch& scratch) const override {
+    const Magnitude largest = largest_norm(transposed_);
+    std::vector<Magnitude> norms;
+    for (std::size_t row = 0; row < y.defect.size(); ++row) norms.push_back(norm_of(y.d, row, n_));
+    const auto is_too_large = [](Magnitude m) { return !(m.value() <= most_in_single); };
+    if (in_single_.empty() || is_too_large(largest) || std::any_of(norms.begin(), norms.end(), is_too_large))
+      return pull_back(slot, errors, of, y, share);
+    multiply_transposed_in_single(y.d, of, share.d, scratch);
+    for (std::size_t row = 0; row < norms.size(); ++row) share.defect[row] = single_error(norms[row], largest).value();
+  }
+
   bool is_product() const override { return true; }
 
   void row_of_matrix(std::size_t element, double* share) const override {
@@ -151,15 +176,44 @@ private:
     const RowGroups groups(d, rows);
     if (!groups.are_sparse()) return multiply(d.data(), transposed_, rows.size(), n_, k_, share);
     const double* matrix = transposed_.matrices.at(offset_).data();
-    fastest_product_kernels().sparse(
+    fastest_product_kernels().sparse_f64(
         {d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
+  }
+
+  /// Of rows that are rounded before.
+  void multiply_transposed_in_single(const std::vector<double>& d, std::span<const std::size_t> rows,
+                                     std::vector<double>& share, SingleScratch& scratch) const {
+    const RowGroups groups(d, rows);
+    const ProductKernels& kernels = fastest_product_kernels();
+    const float* matrix = in_single_.at(offset_).data();
+    scratch.d.assign(d.begin(), d.end());
+    scratch.share.resize(rows.size() * k_);
+    const float* factors = scratch.d.data();
+    float* sums = scratch.share.data();
+    if (groups.are_sparse())
+      kernels.sparse_f32({factors, matrix, sums, k_, n_, groups.groups().data(), groups.groups().size()});
+    else
+      kernels.f32({factors, matrix, sums, rows.size(), k_, n_, n_, true}, 0, rows.size());
+    share.assign(scratch.share.begin(), scratch.share.end());
+  }
+
+  Magnitude largest_norm(const PackedFactor& factor) const {
+    const std::vector<double>& columns = factor.column_norms.at(offset_);
+    return Magnitude(*std::max_element(columns.begin(), columns.end()));
   }
 
   /// Of any element of a row of sums of `terms` products in double: T-64.
   Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
-    const std::vector<double>& columns = factor.column_norms.at(offset_);
-    const Magnitude largest(*std::max_element(columns.begin(), columns.end()));
-    return Magnitude(rules_.defect(norm.value(), terms, 0)) * largest + Magnitude(rules_.defect(0.0, terms, 2 * terms));
+    return Magnitude(rules_.defect(norm.value(), terms, 0)) * largest_norm(factor) +
+           Magnitude(rules_.defect(0.0, terms, 2 * terms));
+  }
+
+  /// Of any element of a share in single precision: T-72.
+  Magnitude single_error(Magnitude norm, Magnitude largest) const {
+    const auto roundings = static_cast<std::int64_t>(n_) + 1;
+    const Magnitude terms(static_cast<double>(n_));
+    return Magnitude(rules_.defect(norm.value(), roundings << 29, 0)) * largest +
+           Magnitude(0x1p-149) * (terms + root_of(n_) * largest);
   }
 
   bool add_constants(RunRows& y, std::size_t row) const {
@@ -336,6 +390,7 @@ private:
   const SummationOrder order_;
   const bool has_addend_;
   const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
+  const PackedMatrices<float> in_single_;            ///< what transposed_ holds; empty where some of it does not fit
   const Magnitude spectral_;
 };
 
@@ -665,6 +720,11 @@ private:
 };
 
 }  // namespace
+
+void RunStep::pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
+                                  const RunAdjoint& result, RunAdjoint& share, SingleScratch&) const {
+  pull_back(slot, errors, rows, result, share);
+}
 
 void RunStep::row_of_matrix(std::size_t, double*) const {}
 

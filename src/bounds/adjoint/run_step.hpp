@@ -83,6 +83,11 @@ struct RunScratch {
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
 };
 
+/// Adjoints in single precision, kept from node to node.
+struct SingleScratch {
+  std::vector<float> d, share;
+};
+
 /// One node of a RunWalk. Rows of which nothing is known become open.
 /// Source:    docs/theory.md T-88
 class RunStep {
@@ -99,6 +104,10 @@ public:
   /// for
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
+  /// The same, a product with a matrix that single precision holds in single precision.
+  /// Source:    docs/theory.md T-72
+  virtual void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
+                                   const RunAdjoint& result, RunAdjoint& share, SingleScratch& scratch) const;
   /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
   virtual bool is_product() const { return false; }
   /// … and then what an element's own adjoint makes of that operand, nothing rounded.

@@ -44,7 +44,9 @@ struct RunWalk::Memory {
   RunErrors secants;
   std::vector<RunAdjoint> adjoints;  ///< by value, of targets
   RefinedRadii::Memory radii;
-  std::vector<std::vector<RunAdjoint>> kept;  ///< by target and value: of what radii by adjoints make smaller
+  Refinement refinement;
+  std::vector<std::vector<double>> remainders;  ///< by value, of what may be refined
+  std::vector<std::vector<RunAdjoint>> kept;    ///< by target and value: of what radii by adjoints make smaller
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
@@ -61,6 +63,7 @@ public:
         rules_(*setting.rules),
         question_(question),
         memory_(memory),
+        refinement_(memory.refinement),
         of_block_(rows),
         count_(rows.size()),
         all_rows_(rows.size()),
@@ -71,6 +74,7 @@ public:
     for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
     memory_.open.assign(count_, 0);
     refinement_.weight.resize(network.size());
+    for (std::vector<double>& weight : refinement_.weight) weight.clear();
   }
 
   void start(const std::vector<Tensor<double>>& inputs, const std::vector<std::vector<double>>& input_error) {
@@ -203,7 +207,9 @@ public:
 
   /// Which radii refine() is to find by adjoints of their own, at most so many.
   void choose_radii(std::int64_t most) {
-    std::vector<std::vector<double>> remainders(network_.size());
+    std::vector<std::vector<double>>& remainders = memory_.remainders;
+    remainders.resize(network_.size());
+    for (std::vector<double>& remainder : remainders) remainder.clear();
     std::size_t nodes = 0;
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       const ValueId id = graph_.nodes[node].output;
@@ -623,14 +629,14 @@ private:
   const Rules& rules_;
   const RunQuestion& question_;
   RunWalk::Memory& memory_;
+  Refinement& refinement_;
   const std::span<const std::size_t> of_block_;
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
   std::vector<char> is_unseen_;  ///< rows whose estimate takes radii by chance (T-75)
   const RunState state_;
-  std::vector<char> is_refinable_;  ///< by node
-  Refinement refinement_;
+  std::vector<char> is_refinable_;               ///< by node
   std::vector<Kept> kept_;                       ///< by target
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
   bool takes_chords_ = false;

@@ -45,7 +45,8 @@ struct ProductKernels {
   /// Rows [first, last) of C.
   void (*f32)(const PackedProduct<float>& product, std::size_t first, std::size_t last);
   void (*f64)(const PackedProduct<double>& product, std::size_t first, std::size_t last);
-  void (*sparse)(const SparseProduct<double>& product);
+  void (*sparse_f32)(const SparseProduct<float>& product);
+  void (*sparse_f64)(const SparseProduct<double>& product);
 
   void multiply(const PackedProduct<float>& product, std::size_t first, std::size_t last) const {
     f32(product, first, last);
@@ -53,6 +54,8 @@ struct ProductKernels {
   void multiply(const PackedProduct<double>& product, std::size_t first, std::size_t last) const {
     f64(product, first, last);
   }
+  void multiply(const SparseProduct<float>& product) const { sparse_f32(product); }
+  void multiply(const SparseProduct<double>& product) const { sparse_f64(product); }
 };
 
 extern const ProductKernels product_baseline;

@@ -34,6 +34,6 @@ struct Doubles {
 }  // namespace
 
 const ProductKernels product_avx2 = {"avx2", &multiply_rows<Floats, 4>, &multiply_rows<Doubles, 4>,
-                                     &multiply_sparse<Doubles>};
+                                     &multiply_sparse<Floats>, &multiply_sparse<Doubles>};
 
 }  // namespace driftbound

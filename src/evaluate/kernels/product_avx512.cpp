@@ -34,6 +34,6 @@ struct Doubles {
 }  // namespace
 
 const ProductKernels product_avx512 = {"avx512", &multiply_rows<Floats, 8, 3>, &multiply_rows<Doubles, 8, 3>,
-                                       &multiply_sparse<Doubles>};
+                                       &multiply_sparse<Floats>, &multiply_sparse<Doubles>};
 
 }  // namespace driftbound

@@ -47,6 +47,6 @@ struct Plain {
 }  // namespace
 
 const ProductKernels product_baseline = {"baseline", &multiply_rows<Plain<float>, 2>, &multiply_rows<Plain<double>, 2>,
-                                         &multiply_sparse<Plain<double>>};
+                                         &multiply_sparse<Plain<float>>, &multiply_sparse<Plain<double>>};
 
 }  // namespace driftbound
