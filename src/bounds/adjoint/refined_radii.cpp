@@ -13,11 +13,12 @@ namespace {
 /// So many go together, all of one row in any case.
 constexpr std::size_t most_together = 160;
 
-/// What more steps may leave on the targets of a sample, all of its radii together, next to what local errors make up.
-constexpr double left_by_stopping = 0x1p-9;
+/// What more steps may leave on the targets of a sample, all of its radii together, next to what local errors make up:
+/// little comes of it where functions are smooth, as steps take more and more off.
+constexpr double left_at_kinks = 0x1p-9, left_by_smooth_ones = 0x1p-5;
 
-/// Remainders of a smaller share are not worth a second look.
-constexpr double not_worth_it = 0x1p-7;
+/// Radii need not be known to the last percent.
+constexpr double not_worth_it_in_a_radius = 0x1p-5;
 
 /// What runs of one kind, in any order or in the declared one, have.
 struct OfKind {
@@ -30,7 +31,7 @@ Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kin
   const std::size_t size = state.sizes[row.id], first = row.row * size;
   const Magnitude local = charged(state.rules, row.d, kind.added, row.row, size);
   Magnitude remainder = charged(state.rules, row.d, kind.remainder, row.row, size);
-  const bool is_small = remainder.value() <= not_worth_it * before.value();
+  const bool is_small = remainder.value() <= row.not_worth_it * before.value();
   if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
     remainder = std::min(
         remainder, state.rules.trajectory.remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
@@ -149,7 +150,8 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   std::size_t terms = 0;
   for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
     if (radii_[i].row != radii_[first].row) first = i;
-    radii_[i].indifferent = left_by_stopping / static_cast<double>(end_[i] - first);
+    const bool is_smooth = state.errors[radii_[i].node].bends_like_squares;
+    radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     terms += end_[i] - i - 1;
   }
@@ -212,7 +214,13 @@ void RefinedRadii::charge(ValueId id, const RunErrors& errors, const RunRows* op
   const RunAdjoint& adjoint = memory_.adjoints[id];
   for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
     Radius& radius = radii_[order_[i]];
-    const ChargedRow row{id, errors, operand, rows_[i], adjoint.d.data() + i * state_.sizes[id], adjoint.defect[i]};
+    const ChargedRow row{id,
+                         errors,
+                         operand,
+                         rows_[i],
+                         adjoint.d.data() + i * state_.sizes[id],
+                         adjoint.defect[i],
+                         not_worth_it_in_a_radius};
     radius.total += charge_of(state_, row, radius.total).total;
     if (state_.question.in_order) radius.total_in_order += charge_in_order(state_, row, radius.total_in_order).total;
   }
@@ -267,6 +275,7 @@ void RefinedRadii::begin(std::size_t function) {
   if (begun_ == first) return;
   const ValueId id = state_.network.nodes()[function].inputs[0];
   double* d = add_rows(id, first);
+  std::fill_n(d + first * state_.sizes[id], (begun_ - first) * state_.sizes[id], 0.0);
   for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0;
 }
 
@@ -287,7 +296,7 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
   }
 }
 
-/// Rows of 0 up to begun_, `from` and those after it new, in the adjoint of a value.
+/// Rows up to begun_, `from` and those after it yet to be written, in the adjoint of a value: 0 where there were none.
 double* RefinedRadii::add_rows(ValueId id, std::size_t from) {
   RunAdjoint& adjoint = memory_.adjoints[id];
   const std::size_t size = state_.sizes[id], known = std::min(adjoint.defect.size(), from);
@@ -296,7 +305,7 @@ double* RefinedRadii::add_rows(ValueId id, std::size_t from) {
     memory_.free.pop_back();
   }
   adjoint.d.resize(begun_ * size);
-  std::fill(adjoint.d.begin() + static_cast<std::ptrdiff_t>(known * size), adjoint.d.end(), 0.0);
+  std::fill_n(adjoint.d.data() + known * size, (from - known) * size, 0.0);
   adjoint.defect.resize(begun_, 0.0);
   return adjoint.d.data();
 }
@@ -333,8 +342,11 @@ std::vector<double> RefinedRadii::ahead() const {
 /// About what is left over of the targets with another radius: a kink's part grows like the distance beyond it.
 double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
   if (!(by_adjoint < radius.first)) return radius.cost;
-  const double share = by_adjoint / radius.first;
-  if (state_.errors[radius.node].bends_like_squares) return radius.cost * share * share;
+  const RunErrors& errors = state_.errors[radius.node];
+  if (errors.bends_like_squares) {
+    const std::size_t at = radius.row * state_.sizes[state_.network.nodes()[radius.node].output] + radius.element;
+    return std::min(radius.cost, radius.weight * state_.steps[radius.node]->about_left_over(errors, at, by_adjoint));
+  }
   return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
 }
 

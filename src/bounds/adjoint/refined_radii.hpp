@@ -39,6 +39,7 @@ struct ChargedRow {
   std::size_t row = 0;
   const double* d = nullptr;
   double defect = 0.0;
+  double not_worth_it = 0x1p-7;  ///< remainders of a smaller share of the bound so far are not looked at by norms
 };
 Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before);
 /// The same for runs in the declared order.

@@ -16,9 +16,10 @@ RowGroups::RowGroups(std::span<const double> d, std::span<const std::size_t> row
   rows_.resize(count);
   std::iota(rows_.begin(), rows_.end(), std::uint32_t{0});
   std::stable_sort(rows_.begin(), rows_.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a] < rows[b]; });
-  columns_.resize(count * n + 1);  // one more: every column is written before it is kept
+  // one more: every column is written before it is kept
+  columns_ = std::make_unique_for_overwrite<std::uint32_t[]>(count * n + 1);
   std::vector<std::uint8_t> is_used(n);
-  std::uint32_t* columns = columns_.data();
+  std::uint32_t* columns = columns_.get();
   double work = 0.0;
   for (std::size_t first = 0, last = 0; first < count; first = last) {
     std::fill(is_used.begin(), is_used.end(), std::uint8_t{0});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,7 +22,8 @@ public:
   const std::vector<SparseRows>& groups() const { return groups_; }
 
 private:
-  std::vector<std::uint32_t> rows_, columns_;
+  std::vector<std::uint32_t> rows_;
+  std::unique_ptr<std::uint32_t[]> columns_;  ///< of all groups
   std::vector<SparseRows> groups_;
   bool is_worth_it_ = false;
 };

@@ -605,23 +605,23 @@ public:
   }
 
   void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
+               std::vector<char>& open, RunScratch&) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
     errors.bends_like_squares = true;
     if (question.in_order) errors.added_in_order.resize(rows * n);
     if (question.in_order) errors.remainder_in_order.resize(rows * n);
-    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder}) values->resize(rows * n);
-    scratch.curvature.resize(n);
+    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder, &errors.curvatures})
+      values->resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       SmoothRow numbers = numbers_;
       numbers.y = y.centre.data() + first;
       numbers.e = x.radius.data() + first;
       numbers.slopes = errors.slopes.data() + first;
-      numbers.curvatures = scratch.curvature.data();
+      numbers.curvatures = errors.curvatures.data() + first;
       if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
-                            errors.slopes.data() + first, scratch.curvature.data(), n))
+                            errors.slopes.data() + first, errors.curvatures.data() + first, n))
         open[row] = 1;
       rows_.smooth(numbers, format_, {y.radius.data() + first, errors.added.data() + first},
                    errors.remainder.data() + first, n);
@@ -648,6 +648,18 @@ public:
                  RunAdjoint& share) const override {
     multiply_by_slopes(errors, rows, y, share);
     lose_rounding(share, y.d.size() / y.defect.size());
+  }
+
+  /// By T-88, 3.
+  double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
+    const double m = std::abs(errors.curvatures[at]);
+    const double curvature =
+        std::min(numbers_.curvature_factor * m + numbers_.third_derivative / 3 * distance, numbers_.most_curvature);
+    const double left_over = 0.5 * distance * distance * curvature;
+    if (numbers_.tail_rate == 0.0) return left_over;
+    const double tail = numbers_.tail_factor * (numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m);
+    const double rate = numbers_.tail_rate, steps = rate * distance;
+    return std::min(left_over, tail * (std::expm1(steps) - steps) / (rate * rate));
   }
 
 private:
@@ -724,6 +736,10 @@ private:
 void RunStep::pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                                   const RunAdjoint& result, RunAdjoint& share, SingleScratch&) const {
   pull_back(slot, errors, rows, result, share);
+}
+
+double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double) const {
+  return errors.remainder[at];
 }
 
 void RunStep::row_of_matrix(std::size_t, double*) const {}

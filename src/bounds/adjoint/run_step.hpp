@@ -58,6 +58,7 @@ struct RunRows {
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
   bool bends_like_squares = false;  ///< whether what is left over falls like the square of the distance (T-96)
+  std::vector<double> curvatures;   ///< of smooth functions, as SmoothRow has them
   bool takes_chords = false;        ///< set before: kinks within reach take a chord for their slope (T-65)
   std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
   bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
@@ -77,7 +78,7 @@ struct RunAdjoint {
 /// Memory of one thread, kept from rows to rows.
 struct RunScratch {
   std::vector<float> coarse[5], sums[5];
-  std::vector<double> own, larger, small, curvature;
+  std::vector<double> own, larger, small;
   std::vector<double> scales[5];
   std::vector<RowOperands> operands;
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
@@ -108,6 +109,8 @@ public:
   /// Source:    docs/theory.md T-72
   virtual void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                                    const RunAdjoint& result, RunAdjoint& share, SingleScratch& scratch) const;
+  /// About what a smooth function leaves over of an element that is so far off: to choose by, not to bound with.
+  virtual double about_left_over(const RunErrors& errors, std::size_t at, double distance) const;
   /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
   virtual bool is_product() const { return false; }
   /// … and then what an element's own adjoint makes of that operand, nothing rounded.

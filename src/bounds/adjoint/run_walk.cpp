@@ -24,6 +24,9 @@ constexpr std::size_t rows_at_once = 64;
 /// Where what slopes do not see makes up more of an estimate, it is looked at element by element (T-75).
 constexpr double large_unseen = 0.1;
 
+/// Rows that stop on the way leave something too, so that less is left to what is not chosen (T-72).
+constexpr double left_unrefined = 0.005;
+
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
 
@@ -218,15 +221,12 @@ public:
       ++nodes;
     }
     const auto rows = static_cast<std::int64_t>(count_);
-    refinement_.allowance = remainder_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement_.allowance = left_unrefined / static_cast<double>(std::max<std::size_t>(nodes, 1));
     refinement_.most_elements = most_refined_elements;
+    refinement_.least = 0.0;
+    if (choose_elements() <= static_cast<std::size_t>(std::max<std::int64_t>(most, 0))) return;
     refinement_.least = least_worth_refining(remainders, rows, refinement_, most);
-    chosen_.resize(graph_.nodes.size());
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      const ValueId id = graph_.nodes[node].output;
-      if (!remainders[id].empty())
-        chosen_[node] = worth_refining(refinement_.weight[id], remainders[id], rows, refinement_);
-    }
+    choose_elements();
   }
 
   std::size_t size() const { return count_; }
@@ -552,6 +552,20 @@ private:
       walk_.steps_[node]->pull_back(slot, errors, sweep.rows, sweep.adjoints[of.output], share);
       if (!is_first) add_share(rules_, walk_.sizes_[id], share, operand);
     }
+  }
+
+  /// How many they are.
+  std::size_t choose_elements() {
+    std::size_t count = 0;
+    chosen_.resize(graph_.nodes.size());
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      const ValueId id = graph_.nodes[node].output;
+      const std::vector<double>& remainder = memory_.remainders[id];
+      if (remainder.empty()) continue;
+      chosen_[node] = worth_refining(refinement_.weight[id], remainder, static_cast<std::int64_t>(count_), refinement_);
+      count += chosen_[node].size();
+    }
+    return count;
   }
 
   /// What the shadow may be off.
