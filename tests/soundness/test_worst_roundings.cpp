@@ -30,9 +30,9 @@ const OutputElement first{0, 0}, second{0, 1};
 TEST_CASE("bounds of every run are near what roundings may do that all err as far as they can (T-68, T-71, T-116)") {
   const std::int64_t samples = 12 * ::test_multiplier();
   for (const Allowed& allowed :
-       {Allowed{"sphere_cut_sdf_relu", {first, std::nullopt}, 0.822},
-        Allowed{"torus_sdf_softplus", {first, std::nullopt}, 0.810},
-        Allowed{"oscillator_d2_w64", {second, first}, 0.884}, Allowed{"oscillator_d4_w128", {second, first}, 0.892}}) {
+       {Allowed{"sphere_cut_sdf_relu", {first, std::nullopt}, 0.773},
+        Allowed{"torus_sdf_softplus", {first, std::nullopt}, 0.783},
+        Allowed{"oscillator_d2_w64", {second, first}, 0.844}, Allowed{"oscillator_d4_w128", {second, first}, 0.864}}) {
     const std::string file = std::string("examples/models/") + allowed.network + ".onnx";
     const Graph graph = load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / file);
     InputGenerator generator;

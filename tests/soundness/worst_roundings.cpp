@@ -16,15 +16,23 @@ public:
   Rounding() = default;
   Rounding(double unit, double towards) : u_(unit), direction_(towards) {}
 
-  double operator()(double t) const { return t + direction_ * most(t); }
-  /// Of a sum of two numbers of the format, either of which the sum might be rounded to.
+  /// Of a number of the format and the exact product of a fused step.
+  double of_step(double sum, double product) const {
+    return sum + product + direction_ * std::min(most(sum + product), std::abs(product));
+  }
+  /// Of two numbers of the format, either of which the sum might be rounded to.
   double of_sum(double a, double b) const {
     return a + b + direction_ * std::min({most(a + b), std::abs(a), std::abs(b)});
   }
   bool is_upwards() const { return direction_ > 0.0; }
 
 private:
-  double most(double t) const { return t == 0.0 ? 0.0 : u_ * std::ldexp(1.0, std::ilogb(t)); }
+  /// u ufp(t), and not beyond the powers of two on both sides of t.
+  double most(double t) const {
+    if (t == 0.0) return 0.0;
+    const double below = std::ldexp(1.0, std::ilogb(t)), above = 2.0 * below;
+    return std::min({u_ * below, std::abs(t) - below, above - std::abs(t)});
+  }
 
   double u_ = 0.0, direction_ = 0.0;
 };
@@ -32,8 +40,8 @@ private:
 double added_up(const std::vector<double>& first, const std::vector<double>& then, const Rounding& rounding) {
   double sum = 0.0;
   bool is_empty = true;
-  const auto add = [&](double term) {
-    sum = is_empty ? rounding(term) : rounding.of_sum(sum, rounding(term));
+  const auto add = [&](double product) {
+    sum = is_empty ? product : rounding.of_step(sum, product);
     is_empty = false;
   };
   std::for_each(first.begin(), first.end(), add);

@@ -63,8 +63,8 @@ struct LayerBounds {
   std::optional<std::int64_t> differing;
 };
 
-/// Signed parts of computed - exact of a target, sample by sample: they add up to it but for about 10^-9 of it and the
-/// shadow's own error.
+/// Signed parts of computed - exact of a target, sample by sample: they add up to it but for 10^-9 of a typical error,
+/// some 10^-7 of the smallest ones; 10^-3 of errors of doubles.
 /// Guarantee: none (diagnostics): the sum is its own check; the split between several operands of one node is a
 /// convention
 /// Source:    docs/theory.md T-73
@@ -110,7 +110,7 @@ struct BoundOptions {
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
   /// Radii that adjoint bounds of every run find by adjoints of their own where kinks and curvature weigh much (T-72):
-  /// so many a sample on average over a block, those that matter most. Fewer cost less and make bounds larger; 0: none.
+  /// so many a sample on average over a block, eight times that where operands are narrow; those that matter most. 0: none
   std::int64_t refined_radii = 128;
   /// Of all probabilistic bounds of one call together: of those of layers alone, and of those from the inputs on; and
   /// of random directions where `shadow` has no small bound without them (T-78). 0: there are none of these bounds, and

@@ -19,6 +19,7 @@ std::vector<double> put_in(const Tensor<double>& recorded, WideValue& value) {
     rounding.push_back(static_cast<double>(difference));
   }
   value.run = widened(recorded);
+  if (std::all_of(value.step.begin(), value.step.end(), [](Wide x) { return x == 0; })) value.step.clear();
   return rounding;
 }
 
@@ -93,6 +94,7 @@ Attribution RecordedRun::attribute(const Direction& c) const {
     charge(node.output, parts.layers[network_.flat().of_node[index]]);
     const NodeView shadow = shadow_.view_of(node);
     if (std::holds_alternative<op::Softmax>(node.op)) {
+      if (network_.flat().graph.is_constant(node.inputs[0])) continue;
       add(node.inputs[0], approx_softmax_secant(values_[node.inputs[0]], shadow, d[node.output]));
       continue;
     }

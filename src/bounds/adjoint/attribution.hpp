@@ -17,7 +17,8 @@ public:
   RecordedRun(const Network& network, const Shadow& shadow, const std::vector<const Tensor<double>*>& recorded,
               const std::vector<Tensor<double>>& used, const Setting& setting);
 
-  /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included. The split between operands of one node is a convention: the mean of both orders.
+  /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included; lost is what Wide
+  /// loses of a rounding. The split between operands of one node is a convention: the mean of both orders.
   /// Guarantee: none; the sum is its own check
   /// Source:    docs/theory.md T-73
   Attribution attribute(const Direction& c) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -19,6 +20,9 @@ namespace {
 
 /// Weight of elements in a bound that is infinite: of what they leave out only the infinite counts.
 constexpr double only_infinite = 0x1p-1000;
+
+/// Where operands are rounded to a narrow format nearly every remainder is that of an open kink (T-72).
+constexpr std::int64_t more_radii_in_narrow_formats = 8;
 
 /// A shadow that may be off by more of the largest element is not known well.
 constexpr double small_share = 0x1p-30;
@@ -153,6 +157,7 @@ private:
   /// T-72, where remainders make up more of a bound than a few percent.
   void refine(const std::vector<Trajectory>& trajectories, std::int64_t radii_a_row, Weights& weights) {
     bool any = false;
+    if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
     for (std::size_t which = 1; which < trajectories.size(); ++which) {
       if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
       if (!weights.with_rows(network_, 2)) return;
@@ -446,7 +451,7 @@ private:
     of_runs.this_run = of_runs.rounded = false;
     of_runs.attributed = 0;
     if (!quick || !close(of_runs, *quick)) return false;
-    if (!quick->cancelled.empty()) attribute_again(quick->cancelled, quick->bounds);
+    if (question_.attributed > 0) attribute_again(*quick);
     bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
     bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -471,8 +476,12 @@ private:
     return true;
   }
 
-  /// T-73 in extended precision for rows whose parts cancel.
-  void attribute_again(const std::vector<std::int64_t>& rows, BlockBounds& bounds) const {
+  /// T-73 in extended precision for rows whose parts cancel, or of which double does not know enough.
+  void attribute_again(RowBounds& quick) const {
+    std::vector<std::int64_t> rows;
+    std::set_union(quick.open.begin(), quick.open.end(), quick.cancelled.begin(), quick.cancelled.end(),
+                   std::back_inserter(rows));
+    if (rows.empty()) return;
     const auto part = weights_.with_rows(network_, static_cast<std::int64_t>(rows.size()));
     if (part == nullptr) return;
     const PickedRows picked(network_, block_, rows);
@@ -480,11 +489,12 @@ private:
     const RecordedRun run(*part, shadow, picked.block().layers, picked.block().used, setting_);
     for (std::size_t i = 0; i < question_.attributed; ++i) {
       const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
-      Attribution& all = *bounds.targets[i].attribution;
+      Attribution& all = *quick.bounds.targets[i].attribution;
       for (std::size_t k = 0; k < rows.size(); ++k) {
         const auto row = static_cast<std::size_t>(rows[k]);
         all.inputs[row] = parts.inputs[k];
-        for (std::size_t layer = 0; layer < parts.layers.size(); ++layer) all.layers[layer][row] = parts.layers[layer][k];
+        for (std::size_t layer = 0; layer < parts.layers.size(); ++layer)
+          all.layers[layer][row] = parts.layers[layer][k];
       }
     }
   }

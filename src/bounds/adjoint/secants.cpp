@@ -11,8 +11,11 @@
 namespace driftbound::bounds {
 namespace {
 
-double secant(Wide difference, Wide step, double slope) {
-  return step == 0 ? slope : static_cast<double>(difference / step);
+/// Next to a step this small the difference has lost more than the slope is off.
+constexpr Wide small_step = 0x1p-32;
+
+double secant(Wide difference, Wide step, Wide x, double slope) {
+  return std::abs(step) <= small_step * std::abs(x) ? slope : static_cast<double>(difference / step);
 }
 
 Wide at(const std::vector<Wide>& values, std::size_t i) {
@@ -20,9 +23,10 @@ Wide at(const std::vector<Wide>& values, std::size_t i) {
 }
 
 std::vector<double> unary(const WideView& view, const WideImage& image, const std::vector<double>& slopes) {
+  const WideValue& operand = *view.inputs[0];
   std::vector<double> secants(slopes.size());
   for (std::size_t i = 0; i < slopes.size(); ++i)
-    secants[i] = secant(at(image.change, i), view.inputs[0]->step_at(i), slopes[i]);
+    secants[i] = secant(at(image.change, i), operand.step_at(i), operand.run.values[i], slopes[i]);
   return secants;
 }
 
@@ -47,9 +51,10 @@ std::vector<std::vector<double>> binary(const WideView& view, const WideImage& i
   const BroadcastIndex in_first(a.run.shape, shape), in_second(b.run.shape, shape);
   std::vector<std::vector<double>> secants(2, std::vector<double>(shadow.output->size()));
   for (std::size_t i = 0; i < secants[0].size(); ++i) {
+    const std::size_t p = in_first(i), q = in_second(i);
     const Wide change = at(image.change, i), between = first.values[i] - second.values[i];
-    secants[0][i] = secant((change + between) / 2, at(a.step, in_first(i)), slopes[0][i]);
-    secants[1][i] = secant((change - between) / 2, at(b.step, in_second(i)), slopes[1][i]);
+    secants[0][i] = secant((change + between) / 2, at(a.step, p), a.run.values[p], slopes[0][i]);
+    secants[1][i] = secant((change - between) / 2, at(b.step, q), b.run.values[q], slopes[1][i]);
   }
   return secants;
 }
@@ -117,7 +122,7 @@ std::vector<double> approx_softmax_secant(const WideValue& operand, const NodeVi
       }
       for (std::int64_t j = 0; j < plan.length; ++j) {
         const Wide step = operand.step_at(index(j)), base = std::exp(exact.values[index(j)] - largest);
-        const double slope = secant(base * std::expm1(step), step, static_cast<double>(base));
+        const double slope = static_cast<double>(step == 0 ? base : base * std::expm1(step) / step);
         result[index(j)] = slope * static_cast<double>((static_cast<Wide>(d[index(j)]) - weighted / all) / sum);
       }
     }
