@@ -109,6 +109,58 @@ TEST_CASE("loops over rows that say too little of roundings left to chance are n
   CHECK(is_less(of_squares, &bounds::ChanceBounds::random_order));
 }
 
+namespace {
+
+/// A product, and units that are off by about as much as float32 rounds what they read.
+Graph units_at_their_kinks(const Tensor<double>& x, Generator& generator) {
+  const std::int64_t width = x.shape[1];
+  const auto size = static_cast<std::size_t>(width);
+  Graph graph;
+  const auto matrix = [&](std::int64_t columns) {
+    Tensor<float> values({width, columns});
+    for (float& value : values.values) value = static_cast<float>(uniform(generator, -1.0, 1.0));
+    return values;
+  };
+  const auto times = [&](const std::vector<double>& row, const Tensor<float>& values) {
+    std::vector<double> result(size, 0.0);
+    for (std::size_t k = 0; k < size; ++k)
+      for (std::size_t j = 0; j < size; ++j) result[j] += row[k] * values.values[k * size + j];
+    return result;
+  };
+  const Tensor<float> first = matrix(width), second = matrix(width), last = matrix(2);
+  Tensor<float> bias({width});
+  const std::vector<double> sums = times(times(x.values, first), second);
+  for (std::size_t j = 0; j < size; ++j) bias.values[j] = static_cast<float>(-sums[j] - 0x1p-23 * std::abs(sums[j]));
+  const auto constant = [&](const char* name, const Tensor<float>& values) {
+    return graph.add_constant(name, StoredTensor::from(values));
+  };
+  const ValueId input = graph.add_input("x", ElementType::f32, {{-1, "N"}, {width, ""}});
+  const ValueId read = graph.add_node("first", op::MatMul{}, {input, constant("a", first)});
+  const ValueId off = graph.add_node("second", op::Gemm{}, {read, constant("b", second), constant("c", bias)});
+  const ValueId units = graph.add_node("units", op::Relu{}, {off});
+  graph.outputs = {graph.add_node("last", op::MatMul{}, {units, constant("d", last)})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("what slopes do not see is found at radii that coins give, by rows as element by element (T-75)") {
+  Generator generator(78);
+  double by_rows = 0.0, in_full = 0.0;
+  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
+    Tensor<double> x({1, 48});
+    for (double& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+    const TwoWays ways(units_at_their_kinks(x, generator), x, 0.0, 0);
+    const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
+    CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
+    CHECK(rows.remainder[0] < 0.5 * rows.unseen[0]);
+    CHECK(rows.remainder[0] / full.remainder[0] == doctest::Approx(1.0).epsilon(0.15));
+    by_rows += rows.remainder[0];
+    in_full += full.remainder[0];
+  }
+  CHECK(by_rows / in_full == doctest::Approx(1.0).epsilon(0.02));
+}
+
 TEST_CASE("rows with large remainders are refined, as many radii as may be, and the bound only falls (T-72)") {
   Generator generator(75);
   int smaller = 0;

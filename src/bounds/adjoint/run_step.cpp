@@ -60,6 +60,17 @@ protected:
       elements_.mul(y.d.data() + i * n, errors.slopes.data() + rows[i] * n, share.d.data() + i * n, n);
   }
 
+  static void push_by_slopes(const float* x, const RunErrors& errors, std::span<const std::size_t> rows,
+                             std::size_t copies, std::vector<float>& result) {
+    const std::size_t n = result.size() / (rows.size() * copies);
+    std::vector<float> slopes(n);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(errors.slopes.data() + rows[i] * n, n, slopes.data());
+      for (std::size_t first = i * copies * n; first < (i + 1) * copies * n; first += n)
+        for (std::size_t k = 0; k < n; ++k) result[first + k] = slopes[k] * x[first + k];
+    }
+  }
+
   /// What one rounding each takes from the elements of a row of shares.
   void lose_rounding(RunAdjoint& share, std::size_t size) const {
     for (std::size_t row = 0; row < share.defect.size(); ++row)
@@ -149,6 +160,14 @@ public:
       return pull_back(slot, errors, of, y, share);
     multiply_transposed_in_single(y.d, of, share.d, scratch);
     for (std::size_t row = 0; row < norms.size(); ++row) share.defect[row] = single_error(norms[row], largest).value();
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    const float* matrix = single_.matrices.at(offset_).data();
+    const std::size_t m = rows.size() * copies;
+    const PackedProduct<float> product{operands[0], matrix, result.data(), m, n_, k_, k_, true};
+    fastest_product_kernels().multiply(product, 0, m);
   }
 
   bool is_product() const override { return true; }
@@ -451,6 +470,13 @@ public:
       for (double& d : share.d) d = -d;
   }
 
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
+            std::vector<float>& result) const override {
+    const float *a = operands[0], *b = operands[1], sign = subtracts_ ? -1.0F : 1.0F;
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result[i] = (a == nullptr ? 0.0F : a[i]) + sign * (b == nullptr ? 0.0F : b[i]);
+  }
+
 private:
   void add_in_order(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::size_t row,
                     const RunScratch& scratch) const {
@@ -530,6 +556,13 @@ public:
     lose_rounding(share, n);
   }
 
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
+            std::vector<float>& result) const override {
+    const std::size_t n = constants_.size();
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result[i] = static_cast<float>(constants_[i % n]) * operands[varying_][i];
+  }
+
 private:
   const std::size_t varying_;
   const std::vector<double> constants_;  ///< one row
@@ -579,6 +612,11 @@ public:
     multiply_by_slopes(errors, rows, y, share);
     if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
 private:
@@ -660,6 +698,11 @@ public:
     const double tail = numbers_.tail_factor * (numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m);
     const double rate = numbers_.tail_rate, steps = rate * distance;
     return std::min(left_over, tail * (std::expm1(steps) - steps) / (rate * rate));
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
 private:

@@ -115,6 +115,11 @@ public:
   virtual bool is_product() const { return false; }
   /// … and then what an element's own adjoint makes of that operand, nothing rounded.
   virtual void row_of_matrix(std::size_t element, double* share) const;
+  /// Moves of the operands through the slopes, in single precision; nothing is said of what that rounds. Operands that
+  /// are constants are null.
+  /// Shapes:    `result` [rows, copies, size]; `rows`: of `errors`
+  virtual void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+                    std::size_t copies, std::vector<float>& result) const = 0;
 };
 
 /// Null for ops and shapes without loops over rows. `setting`: plain (plain_rows.hpp) and kept; `conditions`: what the

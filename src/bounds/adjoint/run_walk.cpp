@@ -8,6 +8,7 @@
 
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
+#include "bounds/adjoint/radii_by_chance.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/refined_radii.hpp"
 #include "bounds/adjoint/statistical.hpp"
@@ -49,7 +50,8 @@ struct RunWalk::Memory {
   RefinedRadii::Memory radii;
   Refinement refinement;
   std::vector<std::vector<double>> remainders;  ///< by value, of what may be refined
-  std::vector<std::vector<RunAdjoint>> kept;    ///< by target and value: of what radii by adjoints make smaller
+  RadiiByChance::Memory by_chance;
+  std::vector<std::vector<RunAdjoint>> kept;  ///< by target and value: of what radii by adjoints make smaller
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
@@ -144,6 +146,24 @@ public:
       follow(targets[target], sweep);
       for (std::size_t i = 0; i < rows.size(); ++i)
         conclude(targets[target], target, rows[i], sweep.sums[i], certificates);
+    }
+  }
+
+  /// T-75 where slopes do not see much of the remainder, on the way back that certify() took; not in rows that are to
+  /// take chords.
+  /// Shapes:    `remainders` by target and sample
+  void toss_coins(std::vector<std::vector<double>>& remainders) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < count_; ++row) {
+      const bool takes_chords = question_.refined_radii > 0 && needs_refining_[row] != 0;
+      if (is_unseen_[row] != 0 && memory_.open[row] == 0 && !takes_chords) rows.push_back(row);
+    }
+    if (rows.empty()) return;
+    const RadiiByChance radii(state_, memory_.by_chance, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      is_unseen_[rows[i]] = 0;
+      for (std::size_t target = 0; target < remainders.size() && radii.rules(i); ++target)
+        remainders[target][of_block_[rows[i]]] = remainder_by_chance(radii, target, i, rows[i]);
     }
   }
 
@@ -363,6 +383,19 @@ private:
                              is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
       }
     }
+  }
+
+  double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
+    double sum = 0.0;
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      const ValueId id = graph_.nodes[node].output;
+      const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;
+      const RunAdjoint& adjoint = memory_.kept[target][id];
+      const std::size_t size = walk_.sizes_[id];
+      if (remainder != nullptr && !adjoint.defect.empty())
+        sum += rules_.rows.weighted_sum(adjoint.d.data() + row * size, remainder, size);
+    }
+    return sum;
   }
 
   double norm_of_radii(const RunRows& rows, std::size_t row) const {
@@ -713,10 +746,22 @@ RunCertificates empty_certificates(const Network& network, std::size_t targets, 
   return empty;
 }
 
+/// T-75 where it is large even so.
+void take_remainder_by_chance(const std::vector<double>& by_chance, ChanceBound& estimate) {
+  for (std::size_t row = 0; row < estimate.total.size(); ++row) {
+    const bool is_large = !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
+    if (!is_large || !std::isfinite(estimate.total[row]) || !(by_chance[row] < estimate.remainder[row])) continue;
+    estimate.total[row] -= estimate.remainder[row] - by_chance[row];
+    estimate.remainder[row] = by_chance[row];
+  }
+}
+
 /// What holds in any case holds here.
-void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
-  if (chance.random_order)
+void limit_chance(const Certificate& any_order, const std::vector<double>& by_chance, ChanceBounds& chance) {
+  if (chance.random_order) {
     estimate_remainder(shares_of_radii(any_order.local, *chance.random_order), *chance.random_order);
+    take_remainder_by_chance(by_chance, *chance.random_order);
+  }
   for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
     for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)
       if ((*bound)->patterns[row] == TermPattern::none)
@@ -735,6 +780,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   RunCertificates result = empty_certificates(network, targets.size(), question);
   result.conditions = conditions_;
   std::vector<char> open(rows, 0), cancels(rows, 0);
+  std::vector<std::vector<double>> by_chance(targets.size(), std::vector<double>(rows, Magnitude::infinite().value()));
   const auto follow = [&](RunPart& part) {
     part.forward();
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -745,7 +791,6 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   const auto refine = [&](RunPart& part) {
     part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
     part.refine(targets, result);
-    if (part.has_large_remainders()) part.take_chords(targets, result);
   };
   const auto attribute = [&](RunPart& part) {
     part.record(*question.recorded);
@@ -764,6 +809,8 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
       follow(part);
       if (question.attributed > 0) attribute(part);
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);
+      if (question.chance.random_order > 0.0) part.toss_coins(by_chance);
+      if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
       for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
     }
     const std::lock_guard lock(mutex_);
@@ -773,7 +820,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
     if (cancels[row] != 0) result.cancelled.push_back(static_cast<std::int64_t>(row));
   }
-  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], by_chance[i], result.chance[i]);
   return result;
 }
 

@@ -1,0 +1,197 @@
+#include "bounds/adjoint/radii_by_chance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "bounds/rules.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t tosses = 16;
+constexpr double radius_in_deviations = 6.0;
+
+double squares_of(const double* x, std::size_t n) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
+/// Whether what is not left to chance is so little that chance rules.
+bool chance_rules(const double* rests, const double* deviations, std::size_t n) {
+  constexpr double little = 0.1;
+  const double by_chance = squares_of(deviations, n);
+  return squares_of(rests, n) <= little * little * by_chance && std::isfinite(by_chance);
+}
+
+std::vector<std::size_t> last_uses(const Network& network) {
+  std::vector<std::size_t> last(network.size(), 0);
+  for (std::size_t node = 0; node < network.nodes().size(); ++node)
+    for (const ValueId id : network.nodes()[node].inputs) last[id] = node;
+  return last;
+}
+
+/// Behind the last node with a remainder.
+std::size_t end_of_kinks(const RunState& state) {
+  std::size_t end = state.network.nodes().size();
+  while (end > 0 && (state.steps[end - 1] == nullptr || state.errors[end - 1].remainder.empty() ||
+                     !may_be_refined(state.network, state.network.nodes()[end - 1])))
+    --end;
+  return end;
+}
+
+/// Of elements that are moved in each toss, at most what they are.
+void limit(const float* moved, double factor, double* radii, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    double squares = 0.0;
+    for (std::size_t toss = 0; toss < tosses; ++toss) {
+      const double x = moved[toss * n + i];
+      squares += x * x;
+    }
+    const double by_chance = factor * std::sqrt(squares / static_cast<double>(tosses));
+    radii[i] = by_chance < radii[i] ? by_chance : radii[i];
+  }
+}
+
+}  // namespace
+
+RadiiByChance::RadiiByChance(const RunState& state, Memory& memory, std::span<const std::size_t> rows)
+    : state_(state),
+      memory_(memory),
+      rows_(rows),
+      in_order_(rows.size()),
+      rules_(rows.size(), 1),
+      scales_(rows.size(), 0.0),
+      last_use_(last_uses(state.network)) {
+  std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
+  memory.moved.resize(state.network.size());
+  memory.remainder.resize(state.network.nodes().size());
+  for (std::vector<double>& remainder : memory.remainder) remainder.clear();
+  find_scales();
+  for (const ValueId id : state.network.flat().graph.inputs) start(id);
+  for (std::size_t node = 0; node < end_of_kinks(state); ++node)
+    if (state.steps[node] != nullptr) step(node);
+  for (ValueId id = 0; id < state.network.size(); ++id) give(id);
+}
+
+const double* RadiiByChance::remainder(std::size_t node, std::size_t i) const {
+  const std::vector<double>& remainder = memory_.remainder[node];
+  return remainder.empty() ? nullptr : remainder.data() + i * (remainder.size() / rows_.size());
+}
+
+/// The largest deviation of a row becomes a number from 1 to 2.
+void RadiiByChance::find_scales() {
+  std::vector<double> largest(rows_.size(), 0.0);
+  for (std::size_t node = 0; node < state_.network.nodes().size(); ++node) {
+    const std::vector<double>& added = state_.errors[node].added;
+    const std::size_t size = state_.sizes[state_.network.nodes()[node].output];
+    if (state_.steps[node] == nullptr || added.empty()) continue;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      largest[i] = std::max(largest[i], state_.rules.rows.largest(added.data() + rows_[i] * size, size));
+  }
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    scales_[i] = largest[i] > 0.0 && std::isfinite(largest[i]) ? std::ldexp(1.0, -std::ilogb(largest[i])) : 1.0;
+}
+
+/// What inputs are off.
+void RadiiByChance::start(ValueId id) {
+  std::vector<float>& moved = memory_.moved[id];
+  moved.assign(rows_.size() * tosses * state_.sizes[id], 0.0F);
+  toss(id, state_.rows[id].radius, 1.0, rows_);
+}
+
+void RadiiByChance::step(std::size_t node) {
+  const Node& of = state_.network.nodes()[node];
+  const RunErrors& errors = state_.errors[node];
+  std::vector<const float*> operands;
+  for (const ValueId id : of.inputs) operands.push_back(state_.network.varies(id) ? memory_.moved[id].data() : nullptr);
+  std::vector<float>& moved = memory_.moved[of.output];
+  if (moved.empty() && !memory_.free.empty()) {
+    moved.swap(memory_.free.back());
+    memory_.free.pop_back();
+  }
+  moved.resize(rows_.size() * tosses * state_.sizes[of.output]);
+  state_.steps[node]->push(operands, errors, rows_, tosses, moved);
+  add_roundings(node);
+  if (may_be_refined(state_.network, of) && !errors.remainder.empty()) bend(node);
+  release(node);
+}
+
+void RadiiByChance::add_roundings(std::size_t node) {
+  const ValueId id = state_.network.nodes()[node].output;
+  const RunErrors& errors = state_.errors[node];
+  if (errors.estimates.empty()) return toss(id, errors.added, 1.0 / std::numbers::sqrt3, rows_);
+  toss(id, errors.estimates, 1.0, rows_);
+  const std::size_t size = state_.sizes[id];
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::size_t first = rows_[i] * size;
+    if (!chance_rules(errors.rests.data() + first, errors.estimates.data() + first, size)) rules_[i] = 0;
+  }
+}
+
+/// The function once more, its operand as far off as chance has it.
+void RadiiByChance::bend(std::size_t node) {
+  const ValueId id = state_.network.nodes()[node].inputs[0], output = state_.network.nodes()[node].output;
+  const RunRows& all = state_.rows[id];
+  const std::size_t size = state_.sizes[id];
+  RunRows& operand = memory_.operand;
+  operand.resize(rows_.size(), size, false);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::size_t first = rows_[i] * size;
+    double* radius = operand.radius.data() + i * size;
+    std::copy_n(all.centre.data() + first, size, operand.centre.data() + i * size);
+    std::copy_n(all.radius.data() + first, size, radius);
+    limit(memory_.moved[id].data() + i * tosses * size, radius_in_deviations / scales_[i], radius, size);
+    operand.norm[i] = all.norm[rows_[i]];
+  }
+  memory_.result.resize(rows_.size(), size, false);
+  std::vector<char> open(rows_.size(), 0);
+  const RunRows* const operands[] = {&operand};
+  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, open, memory_.scratch);
+  memory_.remainder[node] = memory_.errors.remainder;
+  toss(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
+}
+
+/// `deviations`: of these rows of a value.
+void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, double factor,
+                         std::span<const std::size_t> rows) {
+  if (deviations.empty()) return;
+  const std::size_t size = state_.sizes[id];
+  toss_signs(tosses * size);
+  memory_.amplitudes.resize(size);
+  float* amplitudes = memory_.amplitudes.data();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double* of_row = deviations.data() + rows[i] * size;
+    for (std::size_t k = 0; k < size; ++k) amplitudes[k] = static_cast<float>(factor * scales_[i] * of_row[k]);
+    float* moved = memory_.moved[id].data() + i * tosses * size;
+    const float* signs = memory_.signs.data();
+    for (std::size_t toss = 0; toss < tosses; ++toss, moved += size, signs += size)
+      for (std::size_t k = 0; k < size; ++k) moved[k] += signs[k] * amplitudes[k];
+  }
+}
+
+/// The same for all rows.
+void RadiiByChance::toss_signs(std::size_t count) {
+  constexpr std::size_t at_once = 64;
+  memory_.signs.resize((count + at_once - 1) / at_once * at_once);
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const std::uint64_t bits = coins_();
+    for (std::size_t i = 0; i < at_once; ++i) memory_.signs[first + i] = (bits >> i & 1) != 0 ? 1.0F : -1.0F;
+  }
+}
+
+void RadiiByChance::give(ValueId id) {
+  if (memory_.moved[id].empty()) return;
+  memory_.free.push_back(std::move(memory_.moved[id]));
+  memory_.moved[id].clear();
+}
+
+void RadiiByChance::release(std::size_t node) {
+  for (const ValueId id : state_.network.nodes()[node].inputs)
+    if (last_use_[id] == node) give(id);
+}
+
+}  // namespace driftbound::bounds
