@@ -30,8 +30,10 @@ void bench_report(const std::string& name, const Graph& graph, std::int64_t samp
   difference.negative = OutputElement{0, 0};
   difference.text = "second - first";
   options.scalars = {difference};
+  options.trace_is_declared_run = true;
   BoundOptions how;
   how.targets = {difference};
+  how.trace_is_declared_run = true;
   bench::Forward<float> forward(graph, inputs);
   const auto time = [&](const char* what, const std::function<void()>& work) {
     bench::print("report", fmt::format("{}/{}/{}/t1", what, name, samples), "eigen-forward-float",

@@ -52,10 +52,8 @@ public:
   }
 
   std::optional<ProductBounds> bounds() {
-    const std::vector<double> magnitudes_of_x = magnitudes(x_);
-    total_ = product_up(magnitudes_of_x);
     const bool order_is_known = setting_.machine.order.kind != SummationOrder::Kind::unknown;
-    if (order_is_known) paths_ = product_up(weighted_by_paths(plan_, magnitudes_of_x, addend_.empty(), setting_));
+    if (order_is_known) weighted_ = weighted_by_paths(plan_, magnitudes(x_), addend_.empty(), setting_);
     ProductBounds result = sized(order_is_known);
     if (!follow_rows(result)) return std::nullopt;
     if (wants_running_) add_running(result);
@@ -66,45 +64,77 @@ public:
 private:
   static constexpr std::size_t rows_at_once = 32;
 
-  /// T-08: numbers of float32, nothing underflows.
-  std::vector<double> product_up(std::span<const double> a) const {
-    std::vector<double> c = multiply<double>(plan_, a, sizes_.magnitudes, fused_chain, setting_.threads);
-    const double factor = rules_.outward(1.0, plan_.k, 0);
-    for (double& value : c) value *= factor;
-    return c;
-  }
-
   ProductBounds sized(bool order_is_known) {
     ProductBounds result;
     for (std::vector<double>* values : {&result.any_order, &result.partial_sums, &result.kappa}) values->resize(size_);
     if (order_is_known) result.order_aware.resize(size_);
+    total_.resize(size_);
+    if (order_is_known) paths_.resize(size_);
     if (wants_running_) slack_.resize(size_);
     if (setting_.tail_factor > 0.0) result.probabilistic.resize(size_);
     return result;
   }
 
+  /// Some rows of an operand in single precision, and their sums.
+  struct CoarseRows {
+    std::vector<float> elements, sums;
+    std::vector<double> scales;
+
+    CoarseRows(std::size_t k, std::size_t n)
+        : elements(rows_at_once * k), sums(rows_at_once * n), scales(rows_at_once) {}
+  };
+
   /// False where a row cannot be scaled to single precision.
   bool follow_rows(ProductBounds& result) {
     const std::size_t count = x_.size() / k_;
-    std::vector<float> squares(rows_at_once * k_), sides = squares, sums(rows_at_once * n_), side_sums = sums;
-    std::vector<double> scales(rows_at_once);
+    CoarseRows total(k_, n_), paths(k_, n_), squares(k_, n_), sides(k_, n_);
     for (std::size_t first = 0; first < count; first += rows_at_once) {
       const std::size_t rows = std::min(rows_at_once, count - first);
       for (std::size_t r = 0; r < rows; ++r) {
         const double* x = x_.data() + (first + r) * k_;
         const std::optional<double> scale = coarse_scale(rules_.rows.largest(x, k_));
         if (!scale) return false;
-        rules_.rows.coarse_squares(x, *scale, squares.data() + r * k_, k_);
-        rules_.rows.coarse_sides(x, *scale, sides.data() + r * k_, k_);
-        scales[r] = 1.0 / (*scale * *scale);
+        rules_.rows.coarse(x, *scale, total.elements.data() + r * k_, k_);
+        rules_.rows.coarse_squares(x, *scale, squares.elements.data() + r * k_, k_);
+        rules_.rows.coarse_sides(x, *scale, sides.elements.data() + r * k_, k_);
+        total.scales[r] = 1.0 / *scale;
+        squares.scales[r] = sides.scales[r] = total.scales[r] * total.scales[r];
       }
-      multiply_coarse(squares, rows, coarse_, coarse_.squares, sums);
-      multiply_coarse(sides, rows, coarse_, coarse_.sides, side_sums);
+      if (!paths_.empty() && !weigh_rows(first, rows, paths)) return false;
+      multiply_coarse(total.elements, rows, coarse_, coarse_.magnitudes, total.sums);
+      multiply_coarse(squares.elements, rows, coarse_, coarse_.squares, squares.sums);
+      multiply_coarse(sides.elements, rows, coarse_, coarse_.sides, sides.sums);
+      take_sums(total, first, rows, total_);
       for (std::size_t r = 0; r < rows; ++r)
-        bound_row(first + r, {sums.data() + r * n_, scales[r], coarse_.squares.column_scales.data()},
-                  {side_sums.data() + r * n_, scales[r], coarse_.sides.column_scales.data()}, result);
+        bound_row(first + r, {squares.sums.data() + r * n_, squares.scales[r], coarse_.squares.column_scales.data()},
+                  {sides.sums.data() + r * n_, sides.scales[r], coarse_.sides.column_scales.data()}, result);
     }
     return true;
+  }
+
+  /// T-11
+  bool weigh_rows(std::size_t first, std::size_t rows, CoarseRows& paths) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double* weighted = weighted_.data() + (first + r) * k_;
+      const std::optional<double> scale = coarse_scale(rules_.rows.largest(weighted, k_));
+      if (!scale) return false;
+      rules_.rows.coarse(weighted, *scale, paths.elements.data() + r * k_, k_);
+      paths.scales[r] = 1.0 / *scale;
+    }
+    multiply_coarse(paths.elements, rows, coarse_, coarse_.magnitudes, paths.sums);
+    take_sums(paths, first, rows, paths_);
+    return true;
+  }
+
+  /// T-81
+  void take_sums(const CoarseRows& of_rows, std::size_t first, std::size_t rows, std::vector<double>& sums) const {
+    const double* column_scales = coarse_.magnitudes.column_scales.data();
+    for (std::size_t r = 0; r < rows; ++r) {
+      const float* from = of_rows.sums.data() + r * n_;
+      double* to = sums.data() + (first + r) * n_;
+      for (std::size_t j = 0; j < n_; ++j)
+        to[j] = static_cast<double>(from[j]) * (of_rows.scales[r] * column_scales[j]);
+    }
   }
 
   RecordedSums recorded(std::size_t row) const {
@@ -173,7 +203,8 @@ private:
   std::span<const double> x_;
   const std::size_t n_, k_, size_;
   const bool wants_running_;
-  std::vector<double> addend_;  ///< of one row
+  std::vector<double> addend_;    ///< of one row
+  std::vector<double> weighted_;  ///< T-11
   std::vector<double> total_, paths_, slack_;
 };
 

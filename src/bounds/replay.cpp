@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -56,12 +57,13 @@ public:
     note_conditions(bounds);
 
     const auto start = std::chrono::steady_clock::now();
-    Trace run = trace_;
-    if (!(options_.trace_is_declared_run && is_own_run(trace_))) replay_into(run, bounds);
+    std::optional<Trace> replayed;
+    if (!(options_.trace_is_declared_run && is_own_run(trace_))) replay_into(replayed.emplace(trace_), bounds);
+    const Trace& run = replayed ? *replayed : trace_;
     note_lost_rows(run);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const bool is_known = is_recorded_run_ && options_.wants(shadow_name);
-    take(is_known ? bounds : bounds_of_run(run), bounds);
+    if (is_recorded_run_ && options_.wants(shadow_name)) return take(bounds, bounds);
+    take(bounds_of_run(run), bounds);
   }
 
 private:
@@ -142,6 +144,7 @@ private:
     return result;
   }
 
+  /// `of_run`: may be the same.
   void take(const Bounds& of_run, Bounds& bounds) const {
     for (const std::size_t node : output_nodes())
       if (const BoundResult* shadow = find(of_run.layers[node].accumulated, shadow_name))

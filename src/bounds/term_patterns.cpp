@@ -53,6 +53,7 @@ public:
   void enter(std::int64_t batch, const std::vector<FactorSizes>& columns) {
     batch_ = batch;
     columns_ = columns;
+    find_worst();
   }
 
   void find(std::int64_t i, std::span<TermPattern> patterns) {
@@ -63,8 +64,11 @@ public:
     }
     if (nonzero_.size() < fewest_constant) return;
     const FactorSizes left = left_sizes(row_);
+    const bool none_can = !worst_.empty() && std::all_of(worst_.begin(), worst_.end(), [&](const FactorSizes& right) {
+      return cannot_stagnate(left, right, plan_.k);
+    });
     for (std::int64_t j = 0; j < plan_.n; ++j) {
-      if (varies(j) && cannot_stagnate(left, columns_[at(j)], plan_.k)) continue;
+      if (varies(j) && (none_can || cannot_stagnate(left, columns_[at(j)], plan_.k))) continue;
       terms_.clear();
       for (const std::int64_t k : nonzero_) terms_.push_back(row_[at(k)] * factor(k, j));
       patterns[at(j)] = pattern_of(terms_);
@@ -73,6 +77,23 @@ public:
 
 private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  /// Counts as bad as any column's, with the least and the largest of their largest: where neither sum can stagnate no
+  /// column's does. Empty where some column has too few terms to be counted.
+  void find_worst() {
+    worst_.clear();
+    for (const FactorSizes& column : columns_) {
+      if (column.nonzero < static_cast<std::int64_t>(fewest_stagnant)) return worst_.clear();
+      if (worst_.empty()) worst_ = {column, column};
+      for (FactorSizes& worst : worst_) {
+        worst.nonzero = std::min(worst.nonzero, column.nonzero);
+        for (int s = 0; s < FactorSizes::splits; ++s) worst.below[s] = std::max(worst.below[s], column.below[s]);
+      }
+      worst_[0].largest = std::min(worst_[0].largest, column.largest);
+      worst_[1].largest = std::max(worst_[1].largest, column.largest);
+    }
+  }
+
   double factor(std::int64_t k, std::int64_t j) const { return std::abs(b_[plan_.b_index(batch_, k, j)]); }
 
   /// Whether two of the terms that are not 0 are too far apart for a constant sum.
@@ -92,6 +113,7 @@ private:
   std::int64_t batch_ = 0;
   std::span<const double> a_, b_;
   std::span<const FactorSizes> columns_;
+  std::vector<FactorSizes> worst_;
   std::vector<double> row_, terms_;
   std::vector<std::int64_t> nonzero_;
 };
