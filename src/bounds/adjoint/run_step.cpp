@@ -83,8 +83,10 @@ protected:
   const RowFormat format_;
 };
 
-/// Norms up to which products are done in single precision: nothing overflows there.
+/// Norms up to which products are done in single precision, as nothing overflows there, and terms below which roundings
+/// stay few.
 constexpr double most_in_single = 0x1p60;
+constexpr std::size_t terms_in_single = std::size_t{1} << 20;
 
 /// A matrix in single precision; empty where that is not the same.
 PackedMatrices<float> packed_in_single(const ProductPlan& plan, std::span<const double> b) {
@@ -156,7 +158,8 @@ public:
     std::vector<Magnitude> norms;
     for (std::size_t row = 0; row < y.defect.size(); ++row) norms.push_back(norm_of(y.d, row, n_));
     const auto is_too_large = [](Magnitude m) { return !(m.value() <= most_in_single); };
-    if (in_single_.empty() || is_too_large(largest) || std::any_of(norms.begin(), norms.end(), is_too_large))
+    if (in_single_.empty() || n_ >= terms_in_single || is_too_large(largest) ||
+        std::any_of(norms.begin(), norms.end(), is_too_large))
       return pull_back(slot, errors, of, y, share);
     multiply_transposed_in_single(y.d, of, share.d, scratch);
     for (std::size_t row = 0; row < norms.size(); ++row) share.defect[row] = single_error(norms[row], largest).value();
