@@ -87,7 +87,8 @@ private:
   /// False where a row cannot be scaled to single precision.
   bool follow_rows(ProductBounds& result) {
     const std::size_t count = x_.size() / k_;
-    CoarseRows total(k_, n_), paths(k_, n_), squares(k_, n_), sides(k_, n_);
+    CoarseRows total(k_, n_), squares(k_, n_), sides(k_, n_);
+    CoarseRows paths = paths_.empty() ? CoarseRows(0, 0) : CoarseRows(k_, n_);
     for (std::size_t first = 0; first < count; first += rows_at_once) {
       const std::size_t rows = std::min(rows_at_once, count - first);
       for (std::size_t r = 0; r < rows; ++r) {
@@ -104,7 +105,7 @@ private:
       multiply_coarse(total.elements, rows, coarse_, coarse_.magnitudes, total.sums);
       multiply_coarse(squares.elements, rows, coarse_, coarse_.squares, squares.sums);
       multiply_coarse(sides.elements, rows, coarse_, coarse_.sides, sides.sums);
-      take_sums(total, first, rows, total_);
+      take_sums(total, {x_.data() + first * k_, rows * k_}, first, total_);
       for (std::size_t r = 0; r < rows; ++r)
         bound_row(first + r, {squares.sums.data() + r * n_, squares.scales[r], coarse_.squares.column_scales.data()},
                   {sides.sums.data() + r * n_, sides.scales[r], coarse_.sides.column_scales.data()}, result);
@@ -122,19 +123,34 @@ private:
       paths.scales[r] = 1.0 / *scale;
     }
     multiply_coarse(paths.elements, rows, coarse_, coarse_.magnitudes, paths.sums);
-    take_sums(paths, first, rows, paths_);
+    take_sums(paths, {weighted_.data() + first * k_, rows * k_}, first, paths_);
     return true;
   }
 
-  /// T-81
-  void take_sums(const CoarseRows& of_rows, std::size_t first, std::size_t rows, std::vector<double>& sums) const {
+  /// T-81; in double where elements that were raised may show.
+  /// Shapes:    `rows` [., k], that of the sums from `first` on
+  void take_sums(const CoarseRows& of_rows, std::span<const double> rows, std::size_t first,
+                 std::vector<double>& sums) const {
     const double* column_scales = coarse_.magnitudes.column_scales.data();
-    for (std::size_t r = 0; r < rows; ++r) {
+    const float may_show = static_cast<float>(k_) * 0x1p-50F;
+    for (std::size_t r = 0; r < rows.size() / k_; ++r) {
       const float* from = of_rows.sums.data() + r * n_;
       double* to = sums.data() + (first + r) * n_;
       for (std::size_t j = 0; j < n_; ++j)
         to[j] = static_cast<double>(from[j]) * (of_rows.scales[r] * column_scales[j]);
+      for (std::size_t j = 0; j < n_; ++j)
+        if (from[j] != 0.0F && from[j] < may_show) to[j] = sum_in_double(rows.data() + r * k_, j);
     }
+  }
+
+  /// sum |x w| of a row and a column, rounded up.
+  double sum_in_double(const double* x, std::size_t column) const {
+    const std::vector<double>& weights = view_.input(1).values;
+    double sum = 0.0;
+    for (std::size_t l = 0; l < k_; ++l)
+      sum +=
+          std::abs(x[l] * weights[plan_.b_index(0, static_cast<std::int64_t>(l), static_cast<std::int64_t>(column))]);
+    return rules_.outward(sum, plan_.k + 1, plan_.k);
   }
 
   RecordedSums recorded(std::size_t row) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,18 +21,29 @@ struct FloatProduct {
   ArithmeticModel arithmetic;
   bounds::Setting setting;
 
+  /// Of these rows and columns, y in double.
+  FloatProduct(Tensor<double> rows, Tensor<double> columns, const SummationOrder& order)
+      : x(std::move(rows)), w(std::move(columns)), arithmetic(cpu_arithmetic("fp32", order)) {
+    c = Tensor<double>({w.shape[1]});
+    y = Tensor<double>({x.shape[0], w.shape[1]});
+    prepare();
+  }
+
   FloatProduct(Generator& g, std::int64_t m, std::int64_t n, std::int64_t k, const SummationOrder& order)
       : x({m, k}), w({k, n}), c({n}), y({m, n}), arithmetic(cpu_arithmetic("fp32", order)) {
-    node.op = op::Gemm{};
-    node.inputs = {0, 1, 2};
     for (Tensor<double>* tensor : {&x, &w, &c})
       for (double& value : tensor->values) value = static_cast<double>(static_cast<float>(uniform(g, -1.0, 1.0)));
     for (double& value : x.values) value = g() % 3 == 0 ? 0.0 : value;
+    prepare();
+  }
+
+  void prepare() {
+    const std::size_t n = c.size(), k = x.size() / static_cast<std::size_t>(x.shape[0]);
+    node.op = op::Gemm{};
+    node.inputs = {0, 1, 2};
     for (std::size_t i = 0; i < y.size(); ++i) {
-      const std::size_t row = i / static_cast<std::size_t>(n), column = i % static_cast<std::size_t>(n);
-      double sum = c.values[column];
-      for (std::size_t l = 0; l < static_cast<std::size_t>(k); ++l)
-        sum += x.values[row * static_cast<std::size_t>(k) + l] * w.values[l * static_cast<std::size_t>(n) + column];
+      double sum = c.values[i % n];
+      for (std::size_t l = 0; l < k; ++l) sum += x.values[i / n * k + l] * w.values[l * n + i % n];
       y.values[i] = static_cast<double>(static_cast<float>(sum));
     }
     setting.arithmetic = &arithmetic;
@@ -86,6 +98,26 @@ TEST_CASE("local bounds of products by rows are those of one element after the o
       CHECK(excess < most * static_cast<double>(ours.size()));
     }
     CHECK(by_rows.patterns == one_by_one.patterns);
+  }
+}
+
+TEST_CASE("terms with factors far below the largest of a row and of a column count as what they are (T-81)") {
+  for (const std::string order : {"sequential", "pairwise+fma", "unknown"}) {
+    CAPTURE(order);
+    FloatProduct product(Tensor<double>({2, 2}, {1.0, 0x1p-100, 0.0, 1.0}),
+                         Tensor<double>({2, 2}, {0x1p-100, 1.0, 1.0, 0x1p-100}), parse_summation_order(order));
+    bounds::Weights weights;
+    const bounds::ProductBounds by_rows = product.bounds(&weights), one_by_one = product.bounds(nullptr);
+    for (const auto values : {&bounds::ProductBounds::any_order, &bounds::ProductBounds::partial_sums,
+                              &bounds::ProductBounds::order_aware, &bounds::ProductBounds::kappa}) {
+      const std::vector<double>&ours = by_rows.*values, &theirs = one_by_one.*values;
+      REQUIRE(ours.size() == theirs.size());
+      for (std::size_t i = 0; i < ours.size(); ++i) {
+        INFO(ours[i], " and ", theirs[i]);
+        CHECK(ours[i] <= 1.01 * theirs[i]);
+        CHECK(ours[i] >= (1.0 - 1e-9) * theirs[i]);
+      }
+    }
   }
 }
 
