@@ -127,14 +127,15 @@ TEST_CASE("loops over rows that say too little of roundings left to chance are n
 
 namespace {
 
-/// A product, and units that are off by about as much as float32 rounds what they read.
-Graph units_at_their_kinks(const Tensor<double>& x, Generator& generator) {
+/// A product, and units that are off by about as much as float32 rounds what they read; all of them 2^-small times as
+/// large as what they give to the result, and next to them numbers that are 2^large times as large.
+Graph units_at_their_kinks(const Tensor<double>& x, Generator& generator, int small = 0, int large = 0) {
   const std::int64_t width = x.shape[1];
   const auto size = static_cast<std::size_t>(width);
   Graph graph;
-  const auto matrix = [&](std::int64_t columns) {
+  const auto matrix = [&](std::int64_t columns, int exponent = 0) {
     Tensor<float> values({width, columns});
-    for (float& value : values.values) value = static_cast<float>(uniform(generator, -1.0, 1.0));
+    for (float& value : values.values) value = static_cast<float>(std::ldexp(uniform(generator, -1.0, 1.0), exponent));
     return values;
   };
   const auto times = [&](const std::vector<double>& row, const Tensor<float>& values) {
@@ -143,7 +144,7 @@ Graph units_at_their_kinks(const Tensor<double>& x, Generator& generator) {
       for (std::size_t j = 0; j < size; ++j) result[j] += row[k] * values.values[k * size + j];
     return result;
   };
-  const Tensor<float> first = matrix(width), second = matrix(width), last = matrix(2);
+  const Tensor<float> first = matrix(width, -small), second = matrix(width), last = matrix(2, small);
   Tensor<float> bias({width});
   const std::vector<double> sums = times(times(x.values, first), second);
   for (std::size_t j = 0; j < size; ++j) bias.values[j] = static_cast<float>(-sums[j] - 0x1p-23 * std::abs(sums[j]));
@@ -154,7 +155,13 @@ Graph units_at_their_kinks(const Tensor<double>& x, Generator& generator) {
   const ValueId read = graph.add_node("first", op::MatMul{}, {input, constant("a", first)});
   const ValueId off = graph.add_node("second", op::Gemm{}, {read, constant("b", second), constant("c", bias)});
   const ValueId units = graph.add_node("units", op::Relu{}, {off});
-  graph.outputs = {graph.add_node("last", op::MatMul{}, {units, constant("d", last)})};
+  const ValueId result = graph.add_node("last", op::MatMul{}, {units, constant("d", last)});
+  graph.outputs = {result};
+  if (large == 0) return graph;
+  const Tensor<float> factor({1}, {std::ldexp(1.0F, large)});
+  const ValueId scaled = graph.add_node("large", op::Mul{}, {input, constant("e", factor)});
+  const ValueId little = graph.add_node("little", op::MatMul{}, {scaled, constant("f", matrix(2, -large - 10))});
+  graph.outputs = {graph.add_node("sum", op::Add{}, {result, little})};
   return graph;
 }
 
@@ -170,11 +177,28 @@ TEST_CASE("what slopes do not see is found at radii that coins give, by rows as 
     const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
     CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
     CHECK(rows.remainder[0] < 0.5 * rows.unseen[0]);
-    CHECK(rows.remainder[0] / full.remainder[0] == doctest::Approx(1.0).epsilon(0.15));
+    CHECK(std::abs(rows.remainder[0] / full.remainder[0] - 1.0) <= 0.15);
     by_rows += rows.remainder[0];
     in_full += full.remainder[0];
   }
-  CHECK(by_rows / in_full == doctest::Approx(1.0).epsilon(0.02));
+  CHECK(std::abs(by_rows / in_full - 1.0) <= 0.02);
+}
+
+TEST_CASE("coins are tossed for deviations of all sizes that single precision has room for (T-75)") {
+  Generator generator(79);
+  for (int repetition = 0; repetition < 5 * test_multiplier(); ++repetition) {
+    Tensor<double> x({1, 48});
+    for (double& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+    for (const int large : {90, 115}) {
+      CAPTURE(large);
+      const TwoWays ways(units_at_their_kinks(x, generator, 60, large), x, 0.0, 0);
+      const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
+      CHECK(rows.total[0] != full.total[0]);
+      CHECK(rows.unseen[0] > 0.5 * full.unseen[0]);
+      if (large == 90) CHECK(std::abs(rows.remainder[0] / full.remainder[0] - 1.0) <= 0.15);
+      if (large == 115) CHECK(rows.remainder[0] >= rows.unseen[0]);  // at the radii of any run
+    }
+  }
 }
 
 TEST_CASE("rows with large remainders are refined, as many radii as may be, and the bound only falls (T-72)") {

@@ -56,6 +56,19 @@ void limit(const float* moved, double factor, double* radii, std::size_t n) {
   }
 }
 
+/// Whether single precision has room for all of these numbers, and for what they become on their way.
+bool scaled(const double* x, double factor, float* result, std::size_t n) {
+  constexpr double least = 0x1p-100, most = 0x1p100;
+  bool all_fit = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double product = factor * x[i];
+    const bool fits = x[i] == 0.0 || (product >= least && product <= most);
+    result[i] = fits ? static_cast<float>(product) : 0.0F;
+    all_fit &= fits;
+  }
+  return all_fit;
+}
+
 }  // namespace
 
 RadiiByChance::RadiiByChance(const RunState& state, Memory& memory, std::span<const std::size_t> rows)
@@ -82,7 +95,7 @@ const double* RadiiByChance::remainder(std::size_t node, std::size_t i) const {
   return remainder.empty() ? nullptr : remainder.data() + i * (remainder.size() / rows_.size());
 }
 
-/// The largest deviation of a row becomes a number from 1 to 2.
+/// The largest deviation of a row becomes a number from 2^60 to 2^61: single precision holds what is far smaller too.
 void RadiiByChance::find_scales() {
   std::vector<double> largest(rows_.size(), 0.0);
   for (std::size_t node = 0; node < state_.network.nodes().size(); ++node) {
@@ -93,7 +106,9 @@ void RadiiByChance::find_scales() {
       largest[i] = std::max(largest[i], state_.rules.rows.largest(added.data() + rows_[i] * size, size));
   }
   for (std::size_t i = 0; i < rows_.size(); ++i)
-    scales_[i] = largest[i] > 0.0 && std::isfinite(largest[i]) ? std::ldexp(1.0, -std::ilogb(largest[i])) : 1.0;
+    scales_[i] = largest[i] > 0.0 && std::isfinite(largest[i])
+                     ? std::ldexp(1.0, std::min(60 - std::ilogb(largest[i]), 1000))
+                     : 1.0;
 }
 
 /// What inputs are off.
@@ -165,7 +180,7 @@ void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, doub
   float* amplitudes = memory_.amplitudes.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double* of_row = deviations.data() + rows[i] * size;
-    for (std::size_t k = 0; k < size; ++k) amplitudes[k] = static_cast<float>(factor * scales_[i] * of_row[k]);
+    if (!scaled(of_row, factor * scales_[i], amplitudes, size)) rules_[i] = 0;
     float* moved = memory_.moved[id].data() + i * tosses * size;
     const float* signs = memory_.signs.data();
     for (std::size_t toss = 0; toss < tosses; ++toss, moved += size, signs += size)
