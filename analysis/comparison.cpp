@@ -21,18 +21,19 @@ std::vector<BoundValues> all_values(const std::vector<BoundResult>& bounds) {
 
 /// Condition numbers.
 struct KappaValues {
-  SampledValues sampled;
+  SampledPlaces places;
+  std::vector<double> values;  ///< at the places kept
   double largest = 0.0;
 
   void add(double kappa) {
-    sampled.add([&] { return kappa; });
+    if (places.take()) values.push_back(kappa);
+    if (places.is_full()) keep_places(values, places.halve());
     if (!(kappa <= largest)) largest = std::isnan(kappa) ? std::numeric_limits<double>::infinity() : kappa;
   }
   void add(const std::vector<double>& kappas) {
     for (const double kappa : kappas) add(kappa);
   }
   std::optional<KappaSummary> summary() {
-    std::vector<double>& values = sampled.values();
     if (values.empty()) return std::nullopt;
     KappaSummary summary;
     summary.median = median(values);

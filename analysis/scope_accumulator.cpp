@@ -59,6 +59,43 @@ private:
   const double to_last_place_ = std::ldexp(1.0, 1 - format_.precision);
 };
 
+/// What holds where an upper bound of the error does not settle it.
+void count_verdict(BoundSummary& summary, double computed, const Ball& exact, double bound) {
+  const bool is_finite = bound < infinity;
+  const Interval error = error_of(computed, exact);
+  if (error.lower() > bound) {
+    ++summary.violations;
+  } else if (summary.question == Question::any_run && !is_finite) {
+    ++summary.not_certifiable;
+  } else if (!(error.upper() <= bound) || !is_finite) {
+    ++summary.undecided;
+  }
+}
+
+/// Whether every bound is above its error beyond doubt and none is used to a larger share than those given.
+bool are_clear(const double* bounds, const double* at_most, const double* errors, const double* one_unit,
+               double share_of_wide, double share, std::size_t n) {
+  std::int64_t unclear = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double bound = bounds[i];
+    const double used = bound * (bound > one_unit[i] ? share_of_wide : share);
+    unclear += std::int64_t{!(at_most[i] <= bound)} | std::int64_t{!(bound < infinity)} |
+               std::int64_t{!(errors[i] <= used)};
+  }
+  return unclear == 0;
+}
+
+/// The largest of numbers that are none below 0, and of `least`.
+double largest_of(const double* numbers, std::size_t n, double least) {
+  constexpr std::size_t chains = 4;
+  double largest[chains] = {least, least, least, least};
+  const std::size_t whole = n / chains * chains;
+  for (std::size_t i = 0; i < whole; i += chains)
+    for (std::size_t c = 0; c < chains; ++c) largest[c] = largest[c] < numbers[i + c] ? numbers[i + c] : largest[c];
+  for (std::size_t i = whole; i < n; ++i) largest[0] = largest[0] < numbers[i] ? numbers[i] : largest[0];
+  return *std::max_element(largest, largest + chains);
+}
+
 }  // namespace
 
 double quantile(std::vector<double>& values, double p) {
@@ -74,10 +111,19 @@ double median(std::vector<double>& values) {
   return quantile(values, 0.5);
 }
 
-void SampledValues::halve() {
-  for (std::size_t i = 0; 2 * i + 1 < values_.size(); ++i) values_[i] = values_[2 * i + 1];
-  values_.resize(values_.size() / 2);
-  stride_ *= 2;
+std::vector<std::size_t> SampledPlaces::halve() {
+  largest_ /= 2;
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < fractions_.size(); ++i)
+    if (fractions_[i] <= largest_) left.push_back(i);
+  for (std::size_t i = 0; i < left.size(); ++i) fractions_[i] = fractions_[left[i]];
+  fractions_.resize(left.size());
+  return left;
+}
+
+void keep_places(std::vector<double>& numbers, const std::vector<std::size_t>& left) {
+  for (std::size_t i = 0; i < left.size(); ++i) numbers[i] = numbers[left[i]];
+  numbers.resize(left.size());
 }
 
 void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
@@ -113,61 +159,56 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
 }
 
-/// Where an upper bound of the error does not settle it.
-void ScopeAccumulator::decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound) {
-  const bool is_finite = bound < infinity;
-  const Interval error = error_of(element.computed, exact);
-  if (error.lower() > bound) {
-    ++summary.violations;
-  } else if (summary.question == Question::any_run && !is_finite) {
-    ++summary.not_certifiable;
-  } else if (!(error.upper() <= bound) || !is_finite) {
-    ++summary.undecided;
-  }
-}
-
-void ScopeAccumulator::judge(BoundState& state, const BoundValues& values, std::span<const Ball> exact) {
+std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& values, const Elements& elements) const {
+  const Measurements& m = measured_;
   BoundSummary& summary = state.summary;
   const bool may_say_nothing = !values.description->not_applicable.empty();
   const bool is_measurement = summary.is_measurement();
-  double largest = summary.max_bound;
   std::int64_t silent = 0;
-  for (std::size_t at = 0; at < measured_.size(); ++at) {
-    const Measured& element = measured_[at];
-    const double bound = values.values[element.index];
+  for (std::size_t j = 0; j < m.count; ++j) {
+    if (!m.is_measured[j]) continue;
+    const std::size_t i = m.first + j;
+    const double bound = values.values[i];
     if (may_say_nothing && !(bound < infinity)) {
       ++silent;
       continue;
     }
-    if (!(element.at_most <= bound && bound < infinity)) decide(summary, element, exact[element.index], bound);
-    largest = largest < bound ? bound : largest;
-    const bool is_wide = !is_measurement && bound > element.one_unit;
+    if (!(m.at_most[j] <= bound && bound < infinity))
+      count_verdict(summary, elements.computed[i], elements.exact[i], bound);
+    summary.max_bound = summary.max_bound < bound ? bound : summary.max_bound;
+    const bool is_wide = !is_measurement && bound > m.one_unit[j];
     // no quotient where it changes nothing
-    if (!(element.error <= bound * nearly(is_wide ? summary.approach : state.worst_utilisation)))
-      note_utilisation(state, at, bound);
-    if (element.error > 0.0) state.bound_over_error.add([&] { return bound / element.error; });
+    if (!(m.error[j] <= bound * nearly(is_wide ? summary.approach : state.worst_utilisation)))
+      note_utilisation(state, j, bound);
   }
-  summary.max_bound = largest;
-  summary.without_statement += silent;
-  summary.checked += static_cast<std::int64_t>(measured_.size()) - silent;
-  if (!values.remainder.empty()) note_remainders(summary, values);
+  return silent;
+}
+
+void ScopeAccumulator::sample(BoundState& state, const BoundValues& values) const {
+  const bool may_say_nothing = !values.description->not_applicable.empty();
+  for (const std::size_t j : measured_.sampled) {
+    const double bound = values.values[measured_.first + j];
+    const bool is_silent = may_say_nothing && !(bound < infinity);
+    state.bound_over_error.push_back(is_silent ? -1.0 : bound / measured_.error[j]);
+  }
 }
 
 void ScopeAccumulator::note_remainders(BoundSummary& summary, const BoundValues& values) const {
-  for (const Measured& element : measured_) {
-    const double bound = values.values[element.index];
-    if (!std::isfinite(bound)) continue;
-    const double share = bound > 0.0 ? values.remainder[element.index] / bound : 0.0;
+  for (std::size_t j = 0; j < measured_.count; ++j) {
+    const std::size_t i = measured_.first + j;
+    const double bound = values.values[i];
+    if (!measured_.is_measured[j] || !std::isfinite(bound)) continue;
+    const double share = bound > 0.0 ? values.remainder[i] / bound : 0.0;
     summary.remainder_share = std::max(summary.remainder_share.value_or(0.0), share);
   }
 }
 
 void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, double bound) const {
-  const Measured& element = measured_[at];
   BoundSummary& summary = state.summary;
-  const double utilisation = utilisation_of(element.error, bound);
+  const double utilisation = utilisation_of(measured_.error[at], bound);
   summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
-  if (!summary.is_measurement() && bound > element.one_unit) summary.approach = std::max(summary.approach, utilisation);
+  if (!summary.is_measurement() && bound > measured_.one_unit[at])
+    summary.approach = std::max(summary.approach, utilisation);
   if (utilisation > state.worst_utilisation) {
     state.worst_utilisation = utilisation;
     state.worst.bound = bound;
@@ -175,69 +216,113 @@ void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, doubl
   }
 }
 
-void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std::size_t last) {
-  const auto& [computed, exact, first_sample, per_sample] = elements;
-  const Format& output = format(output_format_);
-  const UnitsInLastPlace unit_at(output);
-  measured_.clear();
-  for (std::size_t i = first; i < last; ++i) {
-    if (!std::isfinite(computed[i])) {
-      ++summary_.non_finite;
-      continue;
-    }
-    ++summary_.elements;
-    Measured element{i, computed[i], 0.0, infinity, unit_at(computed[i])};
-    const ErrorParts parts = error_parts(computed[i], exact[i]);
-    const bool is_plain = parts.at_most < infinity;
-    if (is_plain || exact[i].is_finite()) {
-      element.error = is_plain ? parts.to_nearest : approx_error_of(computed[i], exact[i]);
-      element.at_most = is_plain ? parts.at_most : infinity;
-      summary_.reference_radius = std::max(summary_.reference_radius, exact[i].radius.value());
-      const double unit = unit_at(exact[i].hi);
-      if (element.error > summary_.max_ulps * unit) summary_.max_ulps = element.error / unit;
-      sum_of_squares_ += element.error * element.error;
-      if (element.error > summary_.max_error || !summary_.worst) {
-        summary_.max_error = std::max(summary_.max_error, element.error);
-        summary_.worst = worst_case(element, elements);
-      }
-      if (rounds_to(exact[i].hi, computed[i], output)) ++bit_exact_;
-    } else {
-      summary_.reference_radius = infinity;
-    }
-    measured_.push_back(element);
+void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std::size_t count) {
+  Measurements& m = measured_;
+  m.first = first;
+  m.count = count;
+  m.number = 0;
+  const double* const computed = elements.computed.data() + first;
+  const Ball* const exact = elements.exact.data() + first;
+  for (std::size_t j = 0; j < count; ++j) {
+    const ErrorParts parts = error_parts(computed[j], exact[j]);
+    m.error[j] = parts.to_nearest;
+    m.at_most[j] = parts.at_most;
   }
+  const UnitsInLastPlace unit_at(format(output_format_));
+  for (std::size_t j = 0; j < count; ++j) m.one_unit[j] = unit_at(computed[j]);
+  for (std::size_t j = 0; j < count; ++j) {
+    m.is_measured[j] = m.at_most[j] < infinity || std::isfinite(computed[j]);
+    m.number += m.is_measured[j] ? 1u : 0u;
+    if (m.at_most[j] < infinity) continue;
+    m.error[j] = m.is_measured[j] && exact[j].is_finite() ? approx_error_of(computed[j], exact[j]) : 0.0;
+    m.at_most[j] = infinity;
+  }
+  sum_up(elements);
+  m.sampled.clear();
+  for (std::size_t j = 0; j < count; ++j)
+    if (m.error[j] > 0.0 && places_.take()) m.sampled.push_back(j);
 }
 
-WorstCase ScopeAccumulator::worst_case(const Measured& element, const Elements& elements) {
+void ScopeAccumulator::sum_up(const Elements& elements) {
+  const Measurements& m = measured_;
+  const Format& output = format(output_format_);
+  const UnitsInLastPlace unit_at(output);
+  double radius = summary_.reference_radius, ulps = summary_.max_ulps, squares = sum_of_squares_;
+  double largest = summary_.max_error;
+  bool has_worst = summary_.worst.has_value();
+  std::int64_t same = 0;
+  for (std::size_t j = 0; j < m.count; ++j) {
+    const Ball& exact = elements.exact[m.first + j];
+    if (!(m.at_most[j] < infinity) && !(m.is_measured[j] && exact.is_finite())) {
+      if (m.is_measured[j]) radius = infinity;
+      continue;
+    }
+    const double error = m.error[j], unit = unit_at(exact.hi);
+    radius = std::max(radius, exact.radius.value());
+    if (error > ulps * unit) ulps = error / unit;
+    squares += error * error;
+    if (rounds_to(exact.hi, elements.computed[m.first + j], output)) ++same;
+    if (!(error > largest) && has_worst) continue;
+    has_worst = true;
+    largest = std::max(largest, error);
+    summary_.worst = worst_case(j, elements);
+  }
+  summary_.elements += static_cast<std::int64_t>(m.number);
+  summary_.non_finite += static_cast<std::int64_t>(m.count - m.number);
+  summary_.reference_radius = radius;
+  summary_.max_ulps = ulps;
+  summary_.max_error = largest;
+  sum_of_squares_ = squares;
+  bit_exact_ += same;
+}
+
+WorstCase ScopeAccumulator::worst_case(std::size_t at, const Elements& elements) const {
   WorstCase worst;
-  const auto index = static_cast<std::int64_t>(element.index);
+  const auto index = static_cast<std::int64_t>(measured_.first + at);
   worst.sample = elements.first_sample + index / elements.per_sample;
   worst.element = index % elements.per_sample;
-  worst.computed = element.computed;
-  worst.reference = elements.exact[element.index].hi;
-  worst.error = element.error;
+  worst.computed = elements.computed[measured_.first + at];
+  worst.reference = elements.exact[measured_.first + at].hi;
+  worst.error = measured_.error[at];
   return worst;
 }
 
 void ScopeAccumulator::add(std::span<const double> computed, std::span<const Ball> exact,
                            const std::vector<BoundValues>& bounds, std::int64_t first_sample, std::int64_t per_sample) {
-  constexpr std::size_t elements_at_once = 512;  // stay near the processor while bound after bound is held against them
   const Elements elements{computed, exact, first_sample, per_sample};
   add_bounds(bounds);
   for (std::size_t first = 0; first < computed.size(); first += elements_at_once) {
-    measure(elements, first, std::min(computed.size(), first + elements_at_once));
+    measure(elements, first, std::min(computed.size() - first, elements_at_once));
     for (std::size_t b = 0; b < bounds.size(); ++b) add(elements, bounds[b], bounds_[b]);
+    if (places_.is_full()) leave_out_samples();
   }
 }
 
-void ScopeAccumulator::add(const Elements& elements, const BoundValues& bound, BoundState& state) {
-  judge(state, bound, elements.exact);
+void ScopeAccumulator::add(const Elements& elements, const BoundValues& values, BoundState& state) {
+  const Measurements& m = measured_;
+  BoundSummary& summary = state.summary;
+  const double* const bounds = values.values.data() + m.first;
+  const double share = nearly(state.worst_utilisation);
+  const bool is_clear =
+      m.number == m.count && are_clear(bounds, m.at_most.data(), m.error.data(), m.one_unit.data(),
+                                       summary.is_measurement() ? share : nearly(summary.approach), share, m.count);
+  const std::int64_t silent = is_clear ? 0 : decide(state, values, elements);
+  if (is_clear) summary.max_bound = largest_of(bounds, m.count, summary.max_bound);
+  sample(state, values);
+  summary.without_statement += silent;
+  summary.checked += static_cast<std::int64_t>(m.number) - silent;
+  if (!values.remainder.empty()) note_remainders(summary, values);
   if (!state.new_worst) return;
   const double worst_bound = state.worst.bound;
-  state.worst = worst_case(measured_[*state.new_worst], elements);
+  state.worst = worst_case(*state.new_worst, elements);
   state.worst.bound = worst_bound;
-  state.worst.bound_name = state.summary.name;
+  state.worst.bound_name = summary.name;
   state.new_worst.reset();
+}
+
+void ScopeAccumulator::leave_out_samples() {
+  const std::vector<std::size_t> left = places_.halve();
+  for (BoundState& state : bounds_) keep_places(state.bound_over_error, left);
 }
 
 ScopeSummary ScopeAccumulator::finish() {
@@ -248,7 +333,8 @@ ScopeSummary ScopeAccumulator::finish() {
   }
   double highest = -1.0;
   for (BoundState& state : bounds_) {
-    std::vector<double>& ratios = state.bound_over_error.values();
+    std::vector<double>& ratios = state.bound_over_error;
+    std::erase_if(ratios, [](double ratio) { return ratio < 0.0; });
     if (!ratios.empty()) state.summary.median_bound_over_error = median(ratios);
     if (state.summary.gives_verdict() && !state.summary.is_measurement() && state.worst_utilisation > highest) {
       highest = state.worst_utilisation;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,24 +20,32 @@ struct BoundValues {
   std::span<const double> remainder;  ///< part of the values; may be empty
 };
 
-/// Numbers for a median: all of them, or beyond 2^16 those at every 2nd, 4th, ... place.
-class SampledValues {
+/// Which places of a sequence are kept for a median: all of them and, once there are 2^15, those whose multiples of the
+/// golden ratio have a fraction below 1/2, 1/4, ...: in sequences with a period, as layers are row by row, every phase of
+/// it is kept about as often.
+class SampledPlaces {
 public:
-  template <class Number>
-  void add(const Number& number) {
-    if (++skipped_ < stride_) return;
-    skipped_ = 0;
-    values_.push_back(number());
-    if (values_.size() == most) halve();
+  static constexpr std::size_t most = std::size_t{1} << 15;
+
+  /// Whether the next place is kept.
+  bool take() {
+    const std::uint64_t fraction = next_++ * golden_ratio;
+    if (fraction > largest_) return false;
+    fractions_.push_back(fraction);
+    return true;
   }
-  std::vector<double>& values() { return values_; }
+  bool is_full() const { return fractions_.size() >= most; }
+  /// Leaves half of the places out: of those kept before, which ones are left.
+  std::vector<std::size_t> halve();
 
 private:
-  static constexpr std::size_t most = std::size_t{1} << 17;
-  void halve();
-  std::vector<double> values_;
-  std::size_t stride_ = 1, skipped_ = 0;
+  static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15u;  // its fraction times 2^64
+  std::vector<std::uint64_t> fractions_;                               ///< of places kept
+  std::uint64_t next_ = 0, largest_ = ~std::uint64_t{0};
 };
+
+/// Of numbers, those at the places that are left.
+void keep_places(std::vector<double>& numbers, const std::vector<std::size_t>& left);
 
 /// Sums up one tensor in one scope (local or accumulated) over blocks of samples.
 class ScopeAccumulator {
@@ -51,19 +61,21 @@ public:
 private:
   struct BoundState {
     BoundSummary summary;
-    SampledValues bound_over_error;
+    std::vector<double> bound_over_error;  ///< at the places kept; negative where the bound says nothing
     double worst_utilisation = -1.0;
     std::optional<std::size_t> new_worst;  ///< among the measured elements
     WorstCase worst;
   };
   void add_bounds(const std::vector<BoundValues>& bounds);
-  /// One element that a bound can be held against.
-  struct Measured {
-    std::size_t index = 0;
-    double computed = 0.0;
-    double error = 0.0;     ///< to nearest
-    double at_most = 0.0;   ///< upper bound of it and of the reference's radius
-    double one_unit = 0.0;  ///< in the last place of `computed`
+  /// Some elements one after the other, of which those that a bound can be held against are measured.
+  static constexpr std::size_t elements_at_once = 512;  // stay near the processor while bounds are held against them
+  using Numbers = std::array<double, elements_at_once>;
+  struct Measurements {
+    std::size_t first = 0, count = 0;
+    Numbers error{}, at_most{}, one_unit{};
+    std::array<bool, elements_at_once> is_measured{};
+    std::size_t number = 0;  ///< measured
+    std::vector<std::size_t> sampled;  ///< of those with an error, for medians
   };
   /// What add() was given.
   struct Elements {
@@ -71,20 +83,24 @@ private:
     std::span<const Ball> exact;
     std::int64_t first_sample = 0, per_sample = 1;
   };
-  void measure(const Elements& elements, std::size_t first, std::size_t last);
+  void measure(const Elements& elements, std::size_t first, std::size_t count);
+  void sum_up(const Elements& elements);
   void add(const Elements& elements, const BoundValues& bound, BoundState& state);
-  void judge(BoundState& state, const BoundValues& bound, std::span<const Ball> exact);
+  /// Element by element; returns of how many the bound says nothing.
+  std::int64_t decide(BoundState& state, const BoundValues& bound, const Elements& elements) const;
+  void sample(BoundState& state, const BoundValues& bound) const;
   void note_utilisation(BoundState& state, std::size_t at, double bound) const;
   void note_remainders(BoundSummary& summary, const BoundValues& values) const;
-  static void decide(BoundSummary& summary, const Measured& element, const Ball& exact, double bound);
-  static WorstCase worst_case(const Measured& element, const Elements& elements);
+  WorstCase worst_case(std::size_t at, const Elements& elements) const;
+  void leave_out_samples();
 
   FormatId output_format_ = FormatId::fp32;
   ScopeSummary summary_;
   std::vector<BoundState> bounds_;
   double sum_of_squares_ = 0.0;
   std::int64_t bit_exact_ = 0;
-  std::vector<Measured> measured_;  ///< of some elements
+  Measurements measured_;
+  SampledPlaces places_;  ///< among the elements with an error
 };
 
 /// Median of the values (the upper one of an even count), which are reordered.

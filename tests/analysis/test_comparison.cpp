@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "analysis/report.hpp"
+#include "analysis/scope_accumulator.hpp"
 #include "driftbound/num/errors.hpp"
 #include "tests/analysis/hand_made.hpp"
 
@@ -154,6 +157,36 @@ TEST_CASE("medians and quantiles are order statistics") {
   CHECK(comparison.layers[0].kappa->median == 4.0);
   CHECK(comparison.layers[0].kappa->max == 6.0);
   CHECK(comparison.layers[0].kappa->p99 == 6.0);
+}
+
+TEST_CASE("places kept for medians are all of few, and take columns of many rows alike") {
+  constexpr std::size_t width = 512, rows = 1000, places = width * rows;
+  SampledPlaces sampled;
+  std::vector<double> kept;
+  for (std::size_t place = 0; place < places; ++place) {
+    if (sampled.take()) kept.push_back(static_cast<double>(place));
+    if (place + 1 < SampledPlaces::most) REQUIRE(kept.size() == place + 1);
+    if (!sampled.is_full()) continue;
+    const std::vector<double> before = kept;
+    keep_places(kept, sampled.halve());
+    CHECK(kept.size() == doctest::Approx(0.5 * SampledPlaces::most).epsilon(0.01));
+    CHECK(std::includes(before.begin(), before.end(), kept.begin(), kept.end()));
+  }
+  CHECK(kept.size() >= SampledPlaces::most / 2 - 200);
+  CHECK(kept.size() < SampledPlaces::most);
+  const double share = static_cast<double>(kept.size()) / places;
+  for (const std::size_t period : {2u, 3u, 16u, 64u, 100u, 256u, 512u}) {
+    std::vector<std::size_t> of_phase(period);
+    for (const double place : kept) ++of_phase[static_cast<std::size_t>(place) % period];
+    const double expected = share * places / static_cast<double>(period);
+    const auto [fewest, most] = std::minmax_element(of_phase.begin(), of_phase.end());
+    CHECK(static_cast<double>(*fewest) >= 0.9 * expected - 1.0);
+    CHECK(static_cast<double>(*most) <= 1.1 * expected + 1.0);
+  }
+  std::vector<double> columns;
+  for (const double place : kept) columns.push_back(std::fmod(place, width));
+  CHECK(std::abs(median(columns) - 0.5 * width) <= 0.01 * width);
+  CHECK(std::abs(quantile(columns, 0.99) - 0.99 * width) <= 0.01 * width);
 }
 
 TEST_CASE("the condition number of a difference weighs those of its operands by their sizes") {
