@@ -7,6 +7,79 @@
 
 using namespace checks;
 
+namespace {
+
+bool says_nothing_is_fused(const BoundResult& bound) {
+  return bound.condition.find("(A-09)") != std::string::npos;
+}
+
+/// tanh(a) - tanh(c) of numbers that a product stores.
+Graph difference_of_tanhs() {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, 2});
+  const auto weights = [&](const char* name, const Shape& shape, std::vector<float> values) {
+    return graph.add_constant(name, StoredTensor::from(Tensor<float>(shape, std::move(values))));
+  };
+  const ValueId copied = graph.add_node("z", op::MatMul{}, {x, weights("identity", {2, 2}, {1, 0, 0, 1})});
+  const ValueId tanh = graph.add_node("tanh", op::Tanh{}, {copied});
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {tanh, weights("difference", {2, 1}, {1, -1})})};
+  return graph;
+}
+
+/// The same in bfloat16, float32 inside: what tanh reads is stored, or still in the accumulator.
+std::vector<float> stored_values(const std::vector<float>& x, bool is_fused) {
+  const auto stored = [](float value) { return naive::as_operand(value, FormatId::bf16); };
+  std::vector<float> z, tanh;
+  for (const float value : x) {
+    z.push_back(stored(value));
+    tanh.push_back(stored(Scalar<float>::tanh(is_fused ? value : z.back())));
+  }
+  return {z[0], z[1], tanh[0], tanh[1], stored(tanh[0] - tanh[1])};
+}
+
+Trace bf16_trace(const Graph& graph, const std::vector<float>& x, const std::vector<float>& run) {
+  Trace trace;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 2}, x)));
+  trace.arithmetic = arithmetic_of({FormatId::fp32, FormatId::bf16, false});
+  trace.provenance = foreign_provenance;
+  trace.samples = 1;
+  std::size_t next = 0;
+  for (const Node& node : graph.nodes) {
+    const std::size_t size = node.name == "y" ? 1 : 2;
+    const std::vector<float> values(run.begin() + static_cast<std::ptrdiff_t>(next),
+                                    run.begin() + static_cast<std::ptrdiff_t>(next + size));
+    const Shape shape = {1, static_cast<std::int64_t>(size)};
+    trace.layers.push_back({node.name, StoredTensor::from(Tensor<float>(shape, values))});
+    next += size;
+  }
+  return trace;
+}
+
+/// Bounds of x W, W or x cast to bfloat16 by the model, both read in TF32.
+LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<std::string> names) {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, 2});
+  const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 1}, {0.1f, 0.7f})));
+  const ValueId cast = graph.add_node("cast", op::Cast{ElementType::bf16}, {of_weights ? w : x});
+  const ValueId y = graph.add_node("y", op::MatMul{}, {of_weights ? x : cast, of_weights ? cast : w});
+  graph.outputs = {y};
+  const auto rounded = [](float value) { return naive::as_operand(value, FormatId::bf16); };
+  const std::vector<float> operand = of_weights ? std::vector{0.1f, 0.7f} : std::vector{0.3f, 0.9f};
+  const Shape shape = of_weights ? Shape{2, 1} : Shape{1, 2};
+  Trace trace;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 2}, {0.3f, 0.9f})));
+  trace.arithmetic = arithmetic_of({FormatId::tf32, FormatId::fp32, false});
+  trace.samples = 1;
+  trace.layers.push_back(
+      {"cast", StoredTensor::from(Tensor<float>(shape, {rounded(operand[0]), rounded(operand[1])}))});
+  trace.layers.push_back({"y", StoredTensor::from(Tensor<float>({1, 1}, {0.66f}))});
+  BoundOptions options;
+  options.names = std::move(names);
+  return bound(graph, trace, options).layers.back();
+}
+
+}  // namespace
+
 TEST_CASE("roundings of numbers within a radius are in their hull, and what is made of them holds (T-76)") {
   const RoundedTallies tallies = check_roundings(bounds::NarrowRules(), 20'000 * test_multiplier(), 761);
   CHECK(tallies.checked > 300'000);
@@ -117,4 +190,45 @@ TEST_CASE("a matrix unit that may read its operands as they are makes roundings 
       bounds::rounded_shadow_of(*network, {network_inputs(1.0, false, generator)}, {{}}, setting, weights);
   CHECK(std::any_of(rounded.deviation.conditions.begin(), rounded.deviation.conditions.end(),
                     [](const std::string& condition) { return condition.find("A-07") != std::string::npos; }));
+}
+
+TEST_CASE(
+    "a run that fuses past a stored result leaves the rounded shadow, as its condition says, and no other bound") {
+  const Graph graph = difference_of_tanhs();
+  const std::vector<float> x = {1.436033010482788f, 0.356493204832077f};
+  const Tensor<double> given({1, 2}, {static_cast<double>(x[0]), static_cast<double>(x[1])});
+  const Real exact = exact_values(graph, given)[graph.outputs[0]].values[0];
+  for (const bool is_fused : {false, true}) {
+    CAPTURE(is_fused);
+    const std::vector<float> run = stored_values(x, is_fused);
+    BoundOptions options;
+    options.names = {"adjoint/any-order", "adjoint/probabilistic", "adjoint/statistical", "rounded-shadow"};
+    const Bounds bounds = bound(graph, bf16_trace(graph, x, run), options);
+    const std::vector<BoundResult>& of_output = bounds.layers.back().accumulated;
+    const double error = abs(Real(static_cast<double>(run.back())) - exact).to_double();
+    for (const char* name : {"adjoint/any-order", "adjoint/probabilistic", "adjoint/statistical"}) {
+      CAPTURE(name);
+      const BoundResult* bound = find_bound(of_output, name);
+      CHECK(error <= bound->values.values[0]);
+      CHECK_FALSE(says_nothing_is_fused(*bound));
+    }
+    const BoundResult* rounded = find_bound(of_output, "rounded-shadow");
+    CHECK((error <= rounded->values.values[0]) == !is_fused);
+    CHECK(says_nothing_is_fused(*rounded));
+    CHECK(std::count_if(bounds.assumptions.begin(), bounds.assumptions.end(), [](const std::string& condition) {
+            return condition.find("(A-09)") != std::string::npos;
+          }) == 1);
+  }
+}
+
+TEST_CASE("what is made of a Cast stands on the Cast being made (A-09)") {
+  const std::vector<std::string> names = {"rounded-shadow", "adjoint/statistical", "adjoint/any-order"};
+  for (const bool of_weights : {false, true}) {
+    const LayerBounds bounds = bounds_behind_a_cast(of_weights, names);
+    CAPTURE(of_weights);
+    for (const std::string& name : names) REQUIRE(find_bound(bounds.accumulated, name) != nullptr);
+    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, "rounded-shadow")));
+    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, "adjoint/statistical")) == of_weights);
+    CHECK_FALSE(says_nothing_is_fused(*find_bound(bounds.accumulated, "adjoint/any-order")));
+  }
 }

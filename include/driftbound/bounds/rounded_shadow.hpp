@@ -7,7 +7,7 @@
 
 namespace driftbound {
 
-/// What is known of one number of interest, sample by sample, without a run.
+/// What is known of one number of interest, sample by sample, without a run: on the conditions of "rounded-shadow".
 struct RunEnclosures {
   std::vector<Interval> runs;   ///< holds it in every run of the arithmetic; the whole line where nothing is certain
   std::vector<Interval> exact;  ///< holds the exact one
@@ -21,7 +21,7 @@ enum class SignVerdict {
 };
 std::string_view name_of(SignVerdict verdict);
 
-/// Guarantee: as the enclosures
+/// Guarantee: as the enclosures, on the conditions of "rounded-shadow"
 /// Source:    docs/theory.md T-76
 SignVerdict sign_of_runs(const Interval& runs, const Interval& exact);
 

@@ -236,7 +236,8 @@ private:
     for (const std::vector<Certificate>& certificates : certificates_) local.push_back(certificates[1].local);
     std::vector<ChanceBounds> all =
         chance_bounds(network_, shadow_, deviations_[1], directions, local, factors, setting_);
-    if (factors.random_order > 0.0) estimate_narrow_roundings(targets, factors.random_order, weights, all);
+    if (factors.random_order > 0.0)
+      bounds.estimate_conditions = estimate_narrow_roundings(targets, factors.random_order, weights, all);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::vector<Certificate>& certificates = certificates_[i];
       for (std::optional<ChanceBound>* bound : {&all[i].martingale, &all[i].random_order}) {
@@ -251,11 +252,11 @@ private:
   }
 
   /// T-75, narrow formats: what rounding the weights changes is known, and the roundings of other numbers are spread
-  /// evenly. The smaller one is kept.
-  void estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, Weights& weights,
-                                 std::vector<ChanceBounds>& all) const {
+  /// evenly. The smaller one is kept. Returns the conditions of that.
+  std::set<std::string> estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, Weights& weights,
+                                                  std::vector<ChanceBounds>& all) const {
     const std::optional<Network> narrowed = network_.narrowed(setting_.machine);
-    if (!narrowed) return;
+    if (!narrowed) return {};
     const RoundedShadow rounded = rounded_constants_of(*narrowed, block_.given, block_.input_error, setting_, weights);
     std::vector<std::vector<Seed>> seeds;
     std::vector<Direction> directions;
@@ -280,6 +281,7 @@ private:
         all[i].random_order->remainder[row] = estimate.remainder[row];
       }
     }
+    return rounded.deviation.conditions;
   }
 
   TargetCertificate certified(std::size_t target, const AdjointQuestion& question) const {

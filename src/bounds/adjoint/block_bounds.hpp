@@ -56,7 +56,7 @@ struct BlockBounds {
   std::vector<bool> is_sketched;     ///< by node of the graph, where this_run is: with failure_probability
   double failure_probability = 0.0;  ///< that any of what is sketched fails
   std::vector<TargetCertificate> targets;
-  std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions;
+  std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
 };
 

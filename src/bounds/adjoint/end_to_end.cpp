@@ -248,7 +248,7 @@ private:
     }
     block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
     for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
-                                  &BlockBounds::rounded_conditions})
+                                  &BlockBounds::rounded_conditions, &BlockBounds::estimate_conditions})
       (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());
     for (std::size_t node = 0; node < row.this_run.size(); ++node) {
       block_.is_sketched[node] = block_.is_sketched[node] || row.is_sketched[node];
@@ -310,6 +310,7 @@ private:
                         std::set<std::string> conditions, Shape shape, double seconds) const {
     const bool is_estimate = std::string_view(name) == statistical_name;
     conditions.insert(is_estimate ? random_order_condition : chance_condition);
+    if (is_estimate) conditions.insert(block_.estimate_conditions.begin(), block_.estimate_conditions.end());
     std::vector<double> values(size, std::numeric_limits<double>::infinity()), remainder;
     if (!bounds.empty()) remainder.resize(size);
     for (std::size_t i = 0; !bounds.empty() && i < size; ++i) {

@@ -63,22 +63,25 @@ private:
     return to_.flat.graph.values.size() - 1;
   }
 
-  void add_node(Node node, std::size_t owner, std::optional<NarrowRounding> rounding, bool keeps) {
+  void add_node(Node node, std::size_t owner, std::optional<NarrowRounding> rounding, bool may_be_left_out,
+                bool keeps) {
     to_.flat.graph.nodes.push_back(std::move(node));
     to_.flat.of_node.push_back(owner);
     to_.steps.rounding.push_back(rounding);
+    to_.steps.may_be_left_out.push_back(may_be_left_out);
     to_.steps.keeps.push_back(keeps);
   }
 
   /// A value of its own for the rounding of another one.
-  ValueId add_rounding(ValueId id, const std::string& name, std::size_t owner, const NarrowRounding& rounding) {
+  ValueId add_rounding(ValueId id, const std::string& name, std::size_t owner, const NarrowRounding& rounding,
+                       bool may_be_left_out) {
     Value value = to_.flat.graph.value(id);
     value.kind = ValueKind::computed;
     value.constant = {};
     value.name = name;
     const Shape shape = to_.flat.shapes[id];
     const ValueId rounded = add(std::move(value), shape);
-    add_node({name, op::Cast{}, {id}, rounded}, owner, rounding, true);
+    add_node({name, op::Cast{}, {id}, rounded}, owner, rounding, may_be_left_out, true);
     format_[rounded] = rounding.format;
     return rounded;
   }
@@ -103,8 +106,9 @@ private:
     format_[node.output] = cast ? cast->format : copied;
     const std::string name = node.name;
     const ValueId result = node.output;
-    add_node(std::move(node), owner, cast, stores || !machine_.stores_narrower());
-    new_id_[old] = stores && !is_stored_already ? add_rounding(result, name + "/stored", owner, storing()) : result;
+    add_node(std::move(node), owner, cast, cast.has_value(), stores || !machine_.stores_narrower());
+    new_id_[old] =
+        stores && !is_stored_already ? add_rounding(result, name + "/stored", owner, storing(), true) : result;
   }
 
   NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
@@ -125,7 +129,7 @@ private:
       const ValueId id = node.inputs[slot];
       if (leaves_as_it_is(rounding, id)) continue;
       if (rounding.ties_are_open || !reading_[id]) {
-        const ValueId read = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding);
+        const ValueId read = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding, false);
         reading_[id] = read;
       }
       node.inputs[slot] = *reading_[id];

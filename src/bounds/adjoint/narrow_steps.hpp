@@ -12,6 +12,8 @@ namespace driftbound::bounds {
 /// Which nodes of a flat graph round to a narrow format and do nothing else, and what others leave to them.
 struct NarrowSteps {
   std::vector<std::optional<NarrowRounding>> rounding;  ///< by node
+  std::vector<bool>
+      may_be_left_out;      ///< by node: it stores a result or is a Cast of the model, which a program may fuse past
   std::vector<bool> keeps;  ///< by node: its result stays a number of the accumulator, or is one of the output format
 };
 

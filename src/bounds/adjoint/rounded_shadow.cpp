@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -32,6 +34,10 @@ Setting without_storing(Setting setting) {
 /// others are local errors of a run.
 enum class Made { all, of_constants };
 
+bool is_made(Made made, const Network& network, const Node& node) {
+  return made == Made::all || !network.varies(node.output);
+}
+
 class RoundedCentres : public CentreMaker {
 public:
   RoundedCentres(Made made, const Network& network, const Setting& setting, Shadow& shadow)
@@ -47,8 +53,7 @@ public:
   bool make(std::size_t index, Deviation& known) override {
     const Node& node = network_.nodes()[index];
     if (network_.steps().rounding[index]) {
-      const bool is_made = made_ == Made::all || !network_.varies(node.output);
-      is_made ? round(index, known) : pass_on(index, known);
+      is_made(made_, network_, node) ? round(index, known) : pass_on(index, known);
       return true;
     }
     Centre centre = centre_of_node(shadow_.view_of(node), network_.shape(node.output), setting_);
@@ -193,6 +198,20 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
   return sum;
 }
 
+/// A run that leaves out a rounding that is made here is none of those that are held against it.
+void note_conditions(Made made, const Machine& machine, RoundedShadow& rounded) {
+  std::set<std::string>& conditions = rounded.deviation.conditions;
+  if (machine.tensor_core && machine.input != machine.accumulator)
+    conditions.insert("products read their operands rounded to nearest in " + std::string(machine.input->name) +
+                      ", all of them (A-07)");
+  for (std::size_t index = 0; index < rounded.network.nodes().size(); ++index) {
+    const NarrowSteps& steps = rounded.network.steps();
+    if (!steps.may_be_left_out[index] || !is_made(made, rounded.network, rounded.network.nodes()[index])) continue;
+    conditions.insert("results are rounded to " + std::string(steps.rounding[index]->format->name) +
+                      " wherever the model stores or casts them, nothing is fused past that (A-09)");
+  }
+}
+
 RoundedShadow follow(Made made, const Network& narrowed, const std::vector<Tensor<double>>& inputs,
                      const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights) {
   RoundedShadow result{narrowed, {}, {}, {}};
@@ -208,10 +227,7 @@ RoundedShadow follow(Made made, const Network& narrowed, const std::vector<Tenso
   result.deviation =
       deviation_of(Trajectory::any_order, result.network, shadow, input_error, setting, weights, nullptr, &centres);
   result.ambiguous = std::move(centres).ambiguous();
-  const Machine& machine = setting.machine;
-  if (machine.tensor_core && machine.input != machine.accumulator)
-    result.deviation.conditions.insert("products read their operands rounded to nearest in " +
-                                       std::string(machine.input->name) + ", all of them (A-07)");
+  note_conditions(made, setting.machine, result);
   return result;
 }
 
