@@ -4,10 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/trace/function_libraries.hpp"
 #include "support/approach.hpp"
 #include "support/chance_checks.hpp"
 #include "support/trajectory_checks.hpp"
@@ -52,6 +55,12 @@ ArithmeticModel with_units() {
   ArithmeticModel model = fp32();
   for (FunctionAccuracy& entry : model.functions) entry = {entry.function, units, Evidence::documented, "a test", 0.0};
   return model;
+}
+
+double units_in(const char* library, std::string_view function) {
+  for (const FunctionAccuracy& entry : function_library(library).functions)
+    if (entry.function == function) return entry.units;
+  return 0.0;
 }
 
 /// The float nearest to 0 that a function with these units may give for a positive value.
@@ -103,6 +112,32 @@ TEST_CASE("functions that are as far off as their table allows (T-16, T-18)") {
   }
   CHECK_APPROACH("T-16", tanh.componentwise.utilisation, 1.0);
   CHECK_APPROACH("T-18", elu.componentwise.utilisation, 1.0);
+}
+
+TEST_CASE("maxima in units in the last place are units of u |f| + eta, also below the normal range (T-20)") {
+  const bounds::Machine machine = bounds::machine_of(fp32());
+  const Format& single = format(FormatId::fp32);
+  constexpr double hair = 0x1p-20;
+  Tally normal, subnormal;
+  const auto check = [&](double exact, double computed, double units) {
+    Tally& tally = exact < single.smallest_normal ? subnormal : normal;
+    tally.add(computed, Real(exact), theorems().allowed_error(Magnitude(exact), {units, 0.0}, machine).value());
+  };
+  for (const double x : {1.0, 1.25, 0x1p-126, 0x1p100, 2.0 - 0x1p-23, 0x3p-149, 0x1p-149, 0x1p-130}) {
+    const double place = ulp(x, single), below = ulp(x - 0.25 * place, single);
+    for (const auto& [function, most] : {std::pair("exp", 2.0), std::pair("tan", 4.0), std::pair("pow", 8.0)}) {
+      const double units = units_in("cuda", function), rounded_up = x + place;
+      CHECK(units == 2.0 * most + 1.0);
+      check(x + (0.5 + hair) * place, rounded_up + most * ulp(rounded_up, single), units);
+      check(x + (0.5 - hair) * place, x - most * below, units);
+    }
+    check(x, x + 2.0 * place, units_in("xla-gpu", "exp"));
+    check(x + 0.5 * place, x + 2.0 * place, units_in("xla-gpu", "expm1"));
+  }
+  INFO(normal.first_violation, subnormal.first_violation);
+  CHECK(normal.violations + subnormal.violations == 0);
+  CHECK_APPROACH("T-20", normal.utilisation, 1.0);
+  CHECK_APPROACH("T-20", subnormal.utilisation, 1.0);
 }
 
 TEST_CASE("a slope half way between two numbers, and a product that is (T-18)") {

@@ -20,7 +20,6 @@ const fs::path source_root = DRIFTBOUND_SOURCE_DIR;
 /// What states no bound.
 const std::map<std::string, std::string> without_a_bound = {
     {"T-19", "a definition, and a counterexample to what is no bound"},
-    {"T-20", "how units are read off a table of accuracies"},
     {"T-79", "a definition"},
 };
 
