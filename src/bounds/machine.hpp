@@ -30,8 +30,8 @@ struct Machine {
   bool stores_narrower() const;
 };
 
-/// Throws:    Unsupported for a matrix unit whose sums are no float32, or an arithmetic around it that does not round
-///            to nearest
+/// Throws:    Unsupported for a matrix unit whose sums are no float32 (of fp8 numbers with few bits among them), or an
+///            arithmetic around it that does not round to nearest
 Machine machine_of(const ArithmeticModel& arithmetic);
 
 /// The same inside matrix products: what may be flushed there counts as flushed, and what conversion to the operands'

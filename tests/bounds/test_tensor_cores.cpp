@@ -118,6 +118,24 @@ TEST_CASE("units that cut the largest addend as well stay within componentwise")
   }
 }
 
+TEST_CASE("sums of fp8 products that are cut to float32 stay within componentwise") {
+  Generator generator(69);
+  for (const FormatId input : {FormatId::fp8_e4m3, FormatId::fp8_e5m2}) {
+    for (const TensorCore built : {TensorCore{25, 16}, TensorCore{25, 32}}) {
+      MatrixUnit unit;
+      unit.built = unit.declared = built;
+      unit.input = input;
+      for (const UnitData data : {UnitData::uniform, UnitData::positive, UnitData::cancelling, UnitData::sparse}) {
+        const Tallies tallies = check_unit_lengths(theorems(), unit, data, generator);
+        CAPTURE(static_cast<int>(data));
+        INFO(tallies.first_violation());
+        CHECK(tallies.violations() == 0);
+        CHECK(tallies.componentwise.checked > 100);
+      }
+    }
+  }
+}
+
 TEST_CASE("alpha and a bias after a matrix unit's sum stay within componentwise") {
   Generator generator(64);
   for (const FormatId input : operand_formats()) {
@@ -260,6 +278,13 @@ TEST_CASE("matrix units that T-21 does not cover are refused") {
   refused(with([](auto& a) { a.rounding = Rounding::toward_zero; }));
   refused(with([](auto& a) { a.tensor_core->block = 0; }));
   refused(with([](auto& a) { a.tensor_core->fraction_bits = 0; }));
+  for (const FormatId fp8 : {FormatId::fp8_e4m3, FormatId::fp8_e5m2}) {
+    refused(with([&](auto& a) { a.input = fp8, a.tensor_core = TensorCore{13, 32}; }));
+    refused(with([&](auto& a) { a.input = fp8, a.tensor_core = TensorCore{22, 16}; }));
+    CHECK_NOTHROW(bounds_of_sum({1.0}, {1.0}, 1.0, with([&](auto& a) {
+                                  a.input = fp8, a.tensor_core = TensorCore{25, 32};
+                                })));
+  }
 }
 
 namespace {
