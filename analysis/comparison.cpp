@@ -93,11 +93,22 @@ struct OutputState {
   void add_target(const std::vector<double>& computed, const std::vector<Ball>& exact, const TargetBounds& target,
                   std::int64_t first_sample) {
     breakdown.add(computed, exact, target, first_sample);
+    if (target.enclosures) add_signs(*target.enclosures);
     if (!target.condition) return;
     for (std::size_t sample = 0; sample < computed.size(); ++sample) {
       double sum = 0.0;
       for (const std::vector<double>& layer : target.condition->layers) sum += layer[sample];
       conditions.add(sum);
+    }
+  }
+
+  void add_signs(const RunEnclosures& enclosures) {
+    SignCounts& counts = summary.signs ? *summary.signs : summary.signs.emplace();
+    for (std::size_t sample = 0; sample < enclosures.runs.size(); ++sample) {
+      const SignVerdict verdict = sign_of_runs(enclosures.runs[sample], enclosures.exact[sample]);
+      if (verdict == SignVerdict::right) ++counts.right;
+      if (verdict == SignVerdict::wrong) ++counts.wrong;
+      if (verdict == SignVerdict::open) ++counts.open;
     }
   }
 };

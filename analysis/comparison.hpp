@@ -127,9 +127,16 @@ struct BoxSummary {
   BoxBound bound;
 };
 
+/// Samples whose sign every run gives right, none does, or that nothing is certain of (T-76).
+struct SignCounts {
+  std::int64_t right = 0, wrong = 0, open = 0;
+};
+
 struct OutputSummary {
   std::string name;
   ScopeSummary scope;
+  std::optional<SignCounts>
+      signs;  ///< scalars and outputs that are one number a sample, where there is a rounded shadow
   std::optional<KappaSummary> kappa;
   std::optional<KappaSummary> condition;  ///< of targets: the layers' condition numbers, added up, over the samples
   std::optional<BoxSummary> box;          ///< scalars and outputs that are one number a sample, where a box was given

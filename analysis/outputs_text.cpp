@@ -52,15 +52,24 @@ std::string smallest_line(const OutputSummary& output) {
   return "";
 }
 
+std::string indented(const std::string& text) {
+  return "    " + wrap(text, 96, 6) + "\n";
+}
+
+/// Where a bound for every run is infinite.
+std::string not_certifiable_lines(const OutputSummary& output) {
+  std::string text;
+  for (const BoundSummary& bound : output.scope.bounds)
+    if (bound.not_certifiable > 0 && bound.answers())
+      text += indented(fmt::format("{}: {}", bound.name, not_certifiable_text(bound)));
+  return text;
+}
+
 std::string folklore_line(const OutputSummary& output) {
   const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma");
   if (!folklore || folklore->violations == 0) return "";
   return fmt::format("    folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)\n",
                      folklore->violations, folklore->checked);
-}
-
-std::string indented(const std::string& text) {
-  return "    " + wrap(text, 96, 6) + "\n";
 }
 
 /// What the bounds that leave roundings to chance do not say.
@@ -131,6 +140,8 @@ std::string outputs_text(const Comparison& comparison, const Painter& paint) {
     text += question_lines(comparison, output, Question::this_run);
     text += question_lines(comparison, output, Question::any_run);
     text += smallest_line(output);
+    text += not_certifiable_lines(output);
+    if (output.signs) text += indented(signs_text(*output.signs));
     text += chance_lines(output);
     text += folklore_line(output);
     if (output.condition)

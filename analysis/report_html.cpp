@@ -112,6 +112,8 @@ std::string chance_notes(const ScopeSummary& scope) {
       text += fmt::format("<p class=\"note\">{} does not apply to {} of {} values: {}.</p>\n",
                           escape_markup(bound.name), bound.without_statement, bound.without_statement + bound.checked,
                           escape_markup(bound.not_applicable));
+    if (bound.not_certifiable > 0 && bound.answers())
+      text += fmt::format("<p class=\"note\">{}: {}.</p>\n", escape_markup(bound.name), not_certifiable_text(bound));
   }
   return text;
 }
@@ -155,6 +157,7 @@ std::string output_section(const Comparison& comparison, const OutputSummary& ou
       escape_markup(output.name), name_of(output.status), name_of(output.status), number(scope.max_error),
       number(scope.rms_error), number(scope.max_ulps));
   text += bound_table(comparison, scope);
+  if (output.signs) text += fmt::format("<p class=\"about\">{}</p>\n", signs_text(*output.signs));
   if (output.condition)
     text += fmt::format("<p class=\"about\">condition, all layers: median {}, largest {}</p>\n",
                         number(output.condition->median), number(output.condition->max));

@@ -143,9 +143,15 @@ Json to_json(const std::optional<BoxSummary>& box) {
           {"condition", text_or_null(bound.condition)}};
 }
 
+Json to_json(const std::optional<SignCounts>& signs) {
+  if (!signs) return nullptr;
+  return {{"right", signs->right}, {"wrong", signs->wrong}, {"open", signs->open}};
+}
+
 Json to_json(const OutputSummary& output) {
   Json json = {{"name", output.name}};
   json.update(to_json(output.scope));
+  json["signs"] = to_json(output.signs);
   json["kappa"] = to_json(output.kappa);
   json["condition"] = to_json(output.condition);
   json["box"] = to_json(output.box);

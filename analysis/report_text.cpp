@@ -221,11 +221,13 @@ Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
   any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
-            adjoint/order-aware with sums in the declared one; inf: not certifiable in it;
+            adjoint/order-aware with sums in the declared one; inf: not certifiable in it, of how
+            many values is said below;
             replay: that order and this arithmetic fix every number, so that the run was made
             here, and its error is that of every such run; it says nothing of other orders;
             rounded-shadow in any order too, where numbers are rounded to a narrow format: those
-            roundings made, not bounded. The smaller one of the two says so;
+            roundings made, not bounded. The smaller one of the two says so, and rounded-shadow in
+            how many samples every run has the sign of the exact number, or the other one;
             adjoint/probabilistic, exceeded with the probability said below it if rounding errors
             have mean 0; adjoint/statistical, six standard deviations of sums in random order, an
             estimate

@@ -79,6 +79,15 @@ std::string_view model_of(const BoundSummary& bound) {
   return bound.condition.empty() ? "over random bits of this program" : "if rounding errors have mean 0";
 }
 
+std::string not_certifiable_text(const BoundSummary& bound) {
+  return fmt::format("not certifiable in this arithmetic: {} of {} values", bound.not_certifiable, bound.checked);
+}
+
+std::string signs_text(const SignCounts& signs) {
+  return fmt::format("the sign of every run (rounded-shadow): right in {}, wrong in {}, open in {} samples",
+                     signs.right, signs.wrong, signs.open);
+}
+
 std::string_view words_of(Question question) {
   return question == Question::this_run ? "this run" : "any run";
 }

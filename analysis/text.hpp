@@ -23,6 +23,12 @@ std::string describe(const BoxSummary& box);
 /// What a probabilistic bound stands on: "if rounding errors have mean 0", "over random bits of this program".
 std::string_view model_of(const BoundSummary& bound);
 
+/// "not certifiable in this arithmetic: 3 of 40 values"
+std::string not_certifiable_text(const BoundSummary& bound);
+
+/// "the sign of every run (rounded-shadow): right in 95, wrong in 1, open in 4 samples"
+std::string signs_text(const SignCounts& signs);
+
 /// The question that a bound answers: "this run", "any run".
 std::string_view words_of(Question question);
 

@@ -204,6 +204,41 @@ TEST_CASE("an infinite bound for every run is not certifiable, which leaves the 
   CHECK(any_order->undecided == 0);
   CHECK_FALSE(any_order->decides());
   CHECK(scalar.status < Status::undecided);
+  Report report = HandMade().report();
+  report.comparison.outputs = {scalar};
+  const std::string words = "adjoint/any-order: not certifiable in this arithmetic: 3 of 3 values";
+  CHECK(to_text(report, {}).find(words) != std::string::npos);
+  CHECK(to_html(report).find(words) != std::string::npos);
+  report.comparison.outputs = {Split().scalar()};
+  CHECK(to_text(report, {}).find("not certifiable") == std::string::npos);
+}
+
+TEST_CASE("a report counts the samples whose sign every run gives right, wrong, or perhaps either way") {
+  Split split;
+  split.bounds.targets[0].enclosures =
+      RunEnclosures{{{1.0, 2.0}, {-2.0, -1.0}, {-1.0, 1.0}}, {{0.5, 0.6}, {0.5, 0.6}, {0.5, 0.6}}};
+  Report report = HandMade().report();
+  report.comparison.outputs = {split.scalar()};
+  REQUIRE(report.comparison.outputs[0].signs);
+  CHECK(report.comparison.outputs[0].signs->right == 1);
+  CHECK(report.comparison.outputs[0].signs->wrong == 1);
+  CHECK(report.comparison.outputs[0].signs->open == 1);
+  const std::string words = "the sign of every run (rounded-shadow): right in 1, wrong in 1, open in 1 samples";
+  CHECK(to_text(report, {}).find(words) != std::string::npos);
+  CHECK(to_html(report).find(words) != std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(report));
+  CHECK(json["end_to_end"]["outputs"][0]["signs"] == nlohmann::json({{"right", 1}, {"wrong", 1}, {"open", 1}}));
+  CHECK(schema_errors(schema_file, json).empty());
+}
+
+TEST_CASE("in a narrow format the signs of all samples are counted, in float32 none") {
+  const Graph graph = network_of(1);
+  const Comparison narrow = judged(graph, "bf16", {});
+  REQUIRE(narrow.outputs[0].signs);
+  const SignCounts& signs = *narrow.outputs[0].signs;
+  CHECK(signs.right + signs.wrong + signs.open == narrow.samples);
+  CHECK(signs.right > 0);
+  CHECK_FALSE(judged(graph, "fp32", {}).outputs[0].signs);
 }
 
 TEST_CASE("a report in a narrow format says which bound of every run is the smaller one, and what is ambiguous") {
