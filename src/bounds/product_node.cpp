@@ -7,6 +7,7 @@
 #include "bounds/one_sided.hpp"
 #include "bounds/plain_sums.hpp"
 #include "bounds/running_sums.hpp"
+#include "bounds/unit_sum.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
@@ -216,11 +217,30 @@ private:
 
   /// T-21, or T-10 where no matrix unit was used after all: scaling and the addend come after the sum, to nearest.
   double by_matrix_unit(const Element& e) const {
-    const SumError sum = block_sum(BlockSum{e.length, e.products, e.total, e.reach});
+    const BlockSum block{e.length, e.products, e.total, e.reach};
+    const SumError sum = block_sum(block);
     if (!scale_.is_trivial()) return finish_scaled(e, sum.whole);
-    if (e.addend.is_present || e.products == 0) return finish(e, sum.whole + addend_rounding(e));
+    const Magnitude whole = std::min(sum.whole, by_partial_sums(e, block, sum.whole));
+    if (e.addend.is_present || e.products == 0) return finish(e, whole + addend_rounding(e));
     const Magnitude last = rules_.last_cut_error(e.y, machine_);
-    return checked(e, sum.before_last + e.operand * Magnitude(scale_.exact) + last);
+    const Magnitude error = std::min(sum.before_last + last, whole + rules_.storing_error(e.y, machine_));
+    return checked(e, error + e.operand * Magnitude(scale_.exact));
+  }
+
+  /// T-21 (c): `whole` bounds the error, and with y what the products add up to.
+  Magnitude by_partial_sums(const Element& e, const BlockSum& block, Magnitude whole) const {
+    if (machine_.reduced || e.products == 0) return whole;
+    const Magnitude addend = e.addend.magnitude + e.addend.error + addend_rounding(e);
+    const Magnitude computed = Magnitude(e.y) + last_rounding(e) + addend;
+    UnitSum sum{e.products, rules_.block_steps(e.length, e.products, *machine_.tensor_core), e.total, {}, {}};
+    sum.largest = std::min(e.total, Magnitude(0.5) * (e.total + computed + whole));
+    sum.absolute = absolute_term(block, sum.steps);
+    return unit_sum_error(sum, rules_, machine_);
+  }
+
+  Magnitude absolute_term(const BlockSum& sum, std::int64_t steps) const {
+    return rules_.alignment_term(sum, steps, machine_) +
+           rules_.underflow_term(sum.products, rules_.leaf_count(sum.products, 0), machine_);
   }
 
   SumError block_sum(const BlockSum& sum) const {
@@ -231,9 +251,7 @@ private:
     const auto error = [&](std::int64_t cuts, std::int64_t additions) {
       const Magnitude by_unit = aligned + rules_.cutting_factor(cuts);
       const Magnitude factor = std::max(by_unit, rules_.any_order_factor(additions, machine_));
-      const Magnitude absolute =
-          rules_.alignment_term(sum, steps, machine_) + rules_.underflow_term(sum.products, leaves, machine_);
-      return with_parts(factor, sum.total, absolute);
+      return with_parts(factor, sum.total, absolute_term(sum, steps));
     };
     const Magnitude whole = error(steps, leaves);
     return {whole, machine_.reduced ? whole : error(steps - 1, leaves - 1)};

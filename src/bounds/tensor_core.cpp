@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "bounds/rounding.hpp"
+#include "bounds/unit_sum.hpp"
+#include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -29,6 +31,18 @@ Magnitude alignment_unit(const TensorCore& unit) {
 /// Accumulator and exact products have no bit that is cut off where they are the largest addend.
 bool keeps_the_largest(const Machine& machine) {
   return machine.tensor_core->fraction_bits >= std::max(accumulator_fraction_bits, 2 * (machine.input->precision - 1));
+}
+
+/// What adding a part more to nearest costs beyond what its first step saves where the largest addend is kept.
+Magnitude cost_of_parts(std::int64_t parts, const Machine& machine) {
+  const double saved = keeps_the_largest(machine) ? alignment_unit(*machine.tensor_core).value() : 0.0;
+  return count(parts) * Magnitude(std::max(0.0, 0x1p-24 - saved));
+}
+
+/// D with D <= factor (largest + D) + rest.
+Magnitude with_own_growth(Magnitude factor, Magnitude largest, Magnitude rest) {
+  if (!(factor.value() < 0.5)) return Magnitude::infinite();
+  return divide_up(factor * largest + rest, sub_down(1.0, factor.value()));
 }
 
 }  // namespace
@@ -65,6 +79,15 @@ Magnitude last_cut_error(double y, const Machine& machine) {
   const Magnitude stored = storing_error(y, machine);
   const Magnitude before_storing = Magnitude(y) + stored;
   return stored + Magnitude(ulp(before_storing.value(), *machine.accumulator));
+}
+
+Magnitude unit_sum_error(const UnitSum& sum, const Rules& rules, const Machine& machine) {
+  const Magnitude by_unit = rules.alignment_factor(sum.products, sum.steps, machine) + rules.cutting_factor(sum.steps) +
+                            cost_of_parts(sum.steps - 1, machine);
+  const Magnitude by_additions = rules.any_order_factor(sum.products - 1, machine);
+  const Magnitude rounded_products = rules.any_order_factor(1, machine) * sum.total;
+  return std::max(with_own_growth(by_unit, sum.largest, sum.absolute),
+                  with_own_growth(by_additions, sum.largest, rounded_products + sum.absolute));
 }
 
 }  // namespace driftbound::bounds

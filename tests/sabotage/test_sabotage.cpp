@@ -510,6 +510,15 @@ std::vector<BoundFault> checks::bound_faults() {
        matrix_unit(UnitData::quanta)},
       {"the cuts of a matrix unit's sums forgotten",
        [](auto& r) { r.cutting_factor = [](std::int64_t) { return Magnitude(); }; }, matrix_unit(UnitData::quanta)},
+      {"half of what alignment cuts off a sum that returns to 0",
+       [](auto& r) {
+         r.alignment_factor = [](std::int64_t n, std::int64_t steps, const Machine& m) {
+           return halved(bounds::alignment_factor(n, steps, m));
+         };
+       },
+       matrix_unit(UnitData::returning)},
+      {"the cuts of a sum that returns to 0 forgotten",
+       [](auto& r) { r.cutting_factor = [](std::int64_t) { return Magnitude(); }; }, matrix_unit(UnitData::returning)},
       {"alignment to zeros forgotten",
        [](auto& r) {
          r.alignment_reach = [](const bounds::LineRange&, const bounds::LineRange&, double) {

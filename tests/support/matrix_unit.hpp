@@ -162,6 +162,7 @@ enum class UnitData {
   sparse,
   wide,
   quanta,     ///< 1, then products that are just cut off
+  returning,  ///< the same, and -1 last
   dominated,  ///< a sum far above every later product
   subnormal,  ///< operands below the normal range of their format
   tiny,       ///< products around the smallest numbers of float32
@@ -180,6 +181,7 @@ public:
     std::vector<double> a(k), b(k);
     for (std::size_t i = 0; i < k; ++i) std::tie(a[i], b[i]) = factors(i);
     if (data_ == UnitData::cancelling) cancel(a, b);
+    if (data_ == UnitData::returning) std::tie(a.back(), b.back()) = std::pair(-1.0, 1.0);
     for (double& x : a) x = stored(x);
     for (double& x : b) x = stored(x);
     return {a, b};
@@ -202,6 +204,7 @@ private:
         return is_fp16() ? std::pair(random(spread(28) - 14), random(spread(28) - 14))
                          : std::pair(random(spread(120) - 60), random(spread(120) - 60));
       case UnitData::quanta:
+      case UnitData::returning:
         return quantum_factors(i);
       case UnitData::dominated:
         return i == 0 ? std::pair(power(10), uniform(generator_, 0.5, 1.0))
