@@ -154,7 +154,7 @@ struct BoundOptions {
 ///            for this library's CPU evaluators, its own functions included
 /// Tightness: componentwise and order-aware are approached to 0.3 and more on data built for it;
 ///            forward grows with the products of |W| and is loose on deep networks; shadow and replay are the error
-///            to 1 in 10^4 or better; adjoint bounds in any order are 9 to 340 times the largest error on bundled networks
+///            to 1 in 10^4 or better; how far adjoint bounds are from the largest errors is measured in docs/campaigns.md
 /// Throws:    UnsoundEnvironment, ShapeMismatch, Unsupported (no accuracy entry for a function, a matrix unit
 ///            whose sums are no float32)
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});
