@@ -118,3 +118,12 @@ TEST_CASE("factors so small that shares of them are rounded are looked at (T-95)
   CHECK_FALSE(bounds::cannot_stagnate(bounds::left_sizes(x), bounds::right_sizes(w), 400));
   CHECK(bounds::patterns_of(plan_of(1, 1, 400, false), x, w) == std::vector{TermPattern::stagnant});
 }
+
+TEST_CASE("a column whose largest is far from another's is looked at by itself (T-95)") {
+  std::vector<double> x(400, 0x1p92), tiny(400, 0x1p-1074), w;
+  x[0] = 0x1p100;
+  tiny[0] = 20.0 * 0x1p-1074;
+  for (const double factor : tiny) w.insert(w.end(), {1.0, factor, 1.0});
+  const auto none = TermPattern::none, stagnant = TermPattern::stagnant;
+  CHECK(bounds::patterns_of(plan_of(1, 3, 400, false), x, w) == std::vector{none, stagnant, none});
+}

@@ -89,6 +89,22 @@ TEST_CASE("exact products of ragged sizes, with any number of threads") {
   }
 }
 
+TEST_CASE("exact products of many blocks are the same with four threads") {
+  FloatMatrices matrices(16);
+  constexpr std::size_t m = 397, n = 503, k = 29;
+  const FloatMatrix a = matrices.draw("mixed rows", m, k), b = matrices.draw("normal", n, k);
+  const ExactProduct y = product(a, b, fastest_exact_kernels(), Doubtful::third_accumulator, 4),
+                     alone = product(a, b, fastest_exact_kernels());
+  CHECK(y.high == alone.high);
+  CHECK(y.low == alone.low);
+  CHECK(y.radius == alone.radius);
+  for (std::size_t place = 0; place < m * n; place += 97) {
+    const std::size_t i = place / n, j = place % n;
+    const Fixed error = abs(fixed(y.high[place]) + fixed(y.low[place]) - test::exact_dot(a.row(i), b.row(j), k));
+    CHECK(error <= fixed(y.radius_of(i, j)));
+  }
+}
+
 TEST_CASE("exact products of any data, sizes up to 4097 and builds") {
   FloatMatrices matrices(18);
   std::mt19937_64 generator(19);
