@@ -184,6 +184,45 @@ TEST_CASE("what slopes do not see is found at radii that coins give, by rows as 
   CHECK(std::abs(by_rows / in_full - 1.0) <= 0.02);
 }
 
+TEST_CASE("coins give each of many samples what they give it alone (T-75)") {
+  Generator generator(80);
+  constexpr std::size_t width = 48, rows = 150;
+  const auto row_of_floats = [&] {
+    Tensor<double> row({1, width});
+    for (double& element : row.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+    return row;
+  };
+  const Tensor<double> at_kinks = row_of_floats();
+  const Graph graph = units_at_their_kinks(at_kinks, generator);
+  std::vector<Tensor<double>> samples;
+  Tensor<double> x({rows, width});
+  for (std::size_t row = 0; row < rows; ++row) {
+    Tensor<double>& sample = samples.emplace_back(row % 3 == 1 ? at_kinks : row_of_floats());
+    double& element = sample.values[row % width];
+    if (row % 3 == 1) element = static_cast<double>(std::nextafter(static_cast<float>(element), 1.0F));
+    std::copy(sample.values.begin(), sample.values.end(), x.values.begin() + static_cast<std::ptrdiff_t>(row * width));
+  }
+  for (const std::int64_t refined : {0, 32}) {
+    CAPTURE(refined);
+    const TwoWays all(graph, x, 0.0, refined);
+    const bounds::ChanceBound& together = *all.by_rows.chance.random_order;
+    int ruled = 0;
+    for (const std::size_t row : {0u, 1u, 4u, 63u, 64u, 65u, 67u, 127u, 128u, 130u, 148u, 149u}) {
+      CAPTURE(row);
+      const TwoWays one(graph, samples[row], 0.0, refined);
+      const bounds::ChanceBound& alone = *one.by_rows.chance.random_order;
+      ruled += together.remainder[row] < together.unseen[row] ? 1 : 0;
+      check_near({together.unseen[row]}, {alone.unseen[0]}, 1e-6);
+      check_near({together.remainder[row]}, {alone.remainder[0]}, 0.1);
+      if (refined != 0) continue;  // radii are chosen for all samples together
+      CHECK(together.remainder[row] == alone.remainder[0]);
+      CHECK(together.total[row] == alone.total[0]);
+    }
+    CHECK(ruled > 3);
+    CHECK(ruled < 8);
+  }
+}
+
 TEST_CASE("coins are tossed for deviations of all sizes that single precision has room for (T-75)") {
   Generator generator(79);
   for (int repetition = 0; repetition < 5 * test_multiplier(); ++repetition) {
