@@ -25,13 +25,14 @@ std::optional<double> coarse_scale(double largest) {
   return std::ldexp(1.0, -std::ilogb(largest));
 }
 
-std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n) {
+std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n,
+                                            double (*error)(std::size_t)) {
   const RowKernels& rows = fastest_row_kernels();
   constexpr std::size_t width = panel_width<float>;
   if (k >= std::size_t{1} << 21) return std::nullopt;
   const std::vector<float> nothing((n + width - 1) / width * width * k);
   CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {nothing, {}}, {}, {}, {}};
-  const double outward = 1.0 + coarse_error(k);
+  const double outward = 1.0 + error(k);
   std::vector<double> column(k);
   std::vector<float> coarse(k);
   for (std::size_t j = 0; j < n; ++j) {

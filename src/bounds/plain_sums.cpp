@@ -170,7 +170,7 @@ private:
     RecordedSums sums = recorded(row);
     sums.squares = squares;
     sums.sides = sides;
-    sums.sides_error = coarse_error(k_);
+    sums.sides_error = rules_.coarse_error(k_);
     sums.paths = at(paths_, first);
     sums.slack_units = rules_.running_slack(plan_.k, 0.0, 0.0, 1.0);
     sums.tail_factor = setting_.tail_factor;
@@ -229,7 +229,7 @@ private:
 std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view,
                                                   const Setting& setting) {
   if (!is_covered(product, view, setting)) return std::nullopt;
-  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1), *setting.rules);
   if (coarse == nullptr) return std::nullopt;
   const Weights::Sizes& sizes = setting.weights->sizes_of_right(product.plan, view.input(1));
   return PlainSums(product, view, *coarse, sizes, setting).bounds();
@@ -239,7 +239,7 @@ std::optional<std::vector<double>> plain_propagation(const Product& product, con
                                                      std::span<const Radii> radii, const Setting& setting) {
   const bool only_rows_move = !radii[0].empty() && radii[1].empty() && (radii.size() < 3 || radii[2].empty());
   if (setting.weights == nullptr || !only_rows_move || !is_rows_times_matrix(product.plan)) return std::nullopt;
-  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1), *setting.rules);
   if (coarse == nullptr) return std::nullopt;
   constexpr std::size_t rows_at_once = 32;
   const RowKernels& rows = setting.rules->rows;

@@ -11,6 +11,7 @@
 #include "bounds/adjoint/sketch_rules.hpp"
 #include "bounds/adjoint/trajectory_rules.hpp"
 #include "bounds/chance.hpp"
+#include "bounds/coarse_product.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
@@ -166,6 +167,10 @@ struct Rules {
   SumKernels sums = fastest_sum_kernels();                  // T-81: the same for sums of products
   SketchRules sketch;                                       // T-78
   decltype(&bounds::replayed) replayed = bounds::replayed;  // T-97
+
+  // sums in single precision
+  decltype(&bounds::single_defect) single_defect = bounds::single_defect;  // T-72
+  decltype(&bounds::coarse_error) coarse_error = bounds::coarse_error;     // T-81
 };
 
 }  // namespace driftbound::bounds

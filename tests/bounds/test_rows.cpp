@@ -42,6 +42,13 @@ TEST_CASE("bounds of sums in any order are mostly within a hundredth of T-68 as 
   CHECK(static_cast<double>(run.close) > 0.8 * static_cast<double>(run.compared));
 }
 
+TEST_CASE("long sums in single precision make up for all terms that they lose (T-81)") {
+  const RowTally tally = check_coarse_sums(bounds::default_rules());
+  CHECK(tally.violations == 0);
+  CHECK(tally.compared == 2);
+  CHECK(tally.excess <= 1.0 + 0x1p-10);
+}
+
 TEST_CASE("a matrix without a scale is not packed") {
   CHECK(!bounds::coarse_weights(Row{1.0, INFINITY}, 2, 1));
   CHECK(!bounds::coarse_weights(Row{1.0, std::nan("")}, 1, 2));

@@ -12,6 +12,7 @@
 #include "bounds/row_kernels.hpp"
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
+#include "support/share_checks.hpp"
 #include "support/two_ways.hpp"
 
 // Any run by loops over rows (T-88).
@@ -278,77 +279,25 @@ TEST_CASE("a radius by an adjoint counts what chosen elements before it leave ov
 }
 
 TEST_CASE("a radius by an adjoint that stops on the way counts what is known of the values there (T-72)") {
-  const Tally tally = check_stopped_radius(bounds::default_rules());
-  CHECK(tally.checked == 1);
-  CHECK(tally.violations == 0);
-  CHECK_APPROACH("T-72", tally.utilisation, 1.0);
+  for (const StoppedRadius& stopped : {stopped_kink(), stopped_bend()}) {
+    const Tally tally = check_stopped_radius(bounds::default_rules(), stopped);
+    CHECK(tally.checked == 1);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-72", tally.utilisation, 0.998);
+  }
   bounds::Rules rules;
   static double largest = 0.0;
   rules.trajectory.ahead = [](Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
     largest = std::max(largest, std::min(by_norm, by_elements).value());
     return bounds::ahead(by_norm, by_elements, defect);
   };
-  CHECK(check_stopped_radius(rules).violations == 0);
-  CHECK(largest == doctest::Approx(1.0).epsilon(1e-5));  // where the first product ends, not the 127 of the second
-}
-
-namespace {
-
-/// A product of rows of k numbers with a matrix [k, n], as a RunWalk takes it.
-class HeldProduct {
-public:
-  HeldProduct(const Tensor<float>& weights, std::int64_t rows)
-      : graph_(graph_of(weights)),
-        weights_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
-        arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
-        setting_(setting_of(bounds::default_rules(), arithmetic_)),
-        network_(graph_, {{rows, weights.shape[0]}}, rows),
-        step_(bounds::run_step_of({network_, network_.nodes()[0], {nullptr, &weights_}}, setting_, packed_,
-                                  conditions_)) {}
-
-  const bounds::RunStep& step() const { return *step_; }
-  double weight(std::size_t k, std::size_t j) const {
-    return weights_.values[k * static_cast<std::size_t>(weights_.shape[1]) + j];
-  }
-
-private:
-  static Graph graph_of(const Tensor<float>& weights) {
-    Graph graph;
-    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {weights.shape[0], ""}});
-    graph.outputs = {graph.add_node("y", op::MatMul{}, {x, graph.add_constant("w", StoredTensor::from(weights))})};
-    return graph;
-  }
-
-  Graph graph_;
-  Tensor<double> weights_;
-  ArithmeticModel arithmetic_;
-  bounds::Setting setting_;
-  bounds::Network network_;
-  bounds::Weights packed_;
-  std::set<std::string> conditions_;
-  std::unique_ptr<const bounds::RunStep> step_;
-};
-
-/// Shares of d, against sums of exact products.
-void check_shares(const HeldProduct& product, const bounds::RunAdjoint& d, std::size_t k, Tally& tally) {
-  const std::size_t rows = d.defect.size(), n = d.d.size() / rows;
-  std::vector<std::size_t> of(rows);
-  for (std::size_t row = 0; row < rows; ++row) of[row] = row % 2;
-  bounds::RunAdjoint share;
-  share.d.resize(rows * k);
-  share.defect.resize(rows);
-  bounds::SingleScratch scratch;
-  product.step().pull_back_in_single(0, {}, of, d, share, scratch);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t i = 0; i < k; ++i) {
-      Real exact;
-      for (std::size_t j = 0; j < n; ++j) exact += Real(d.d[row * n + j]) * Real(product.weight(i, j));
-      tally.add(share.d[row * k + i], exact, share.defect[row]);
-    }
+  for (const StoppedRadius& stopped : {stopped_kink(), stopped_bend()}) {
+    largest = 0.0;
+    CHECK(check_stopped_radius(rules, stopped).violations == 0);
+    // where the first product ends; the second ends with 127 times that
+    CHECK(std::abs(largest / stopped.radius - 1.0) <= 1e-5);
   }
 }
-
-}  // namespace
 
 TEST_CASE("shares in single precision are off by no more than their defects (T-72)") {
   // none at all, below what single precision holds, far from that, and where doubles take over
@@ -359,27 +308,125 @@ TEST_CASE("shares in single precision are off by no more than their defects (T-7
     const std::size_t k = 1 + generator() % 40, n = 1 + generator() % 90, rows = 1 + generator() % 12;
     Tensor<float> weights({static_cast<std::int64_t>(k), static_cast<std::int64_t>(n)});
     for (float& w : weights.values) w = static_cast<float>(uniform(generator, -1.0, 1.0));
-    const HeldProduct product(weights, static_cast<std::int64_t>(rows));
+    const HeldProduct product(bounds::default_rules(), weights, static_cast<std::int64_t>(rows));
     const double scale = std::ldexp(1.0, exponents[repetition % 6]);
     bounds::RunAdjoint d{std::vector<double>(rows * n), std::vector<double>(rows)};
     const bool has_zeros = generator() % 2 == 0;
     for (double& x : d.d) x = has_zeros && generator() % 4 != 0 ? 0.0 : scale * uniform(generator, -1.0, 1.0);
-    check_shares(product, d, k, tally);
+    check_shares(product, d, tally);
     std::vector<double> row(k);
     product.step().row_of_matrix(n - 1, row.data());
     for (std::size_t i = 0; i < k; ++i) CHECK(row[i] == product.weight(i, n - 1));
   }
-  // all but the first term are lost
-  constexpr std::size_t terms = 400;
-  Tensor<float> weights({1, terms});
-  bounds::RunAdjoint d{std::vector<double>(terms, 0x1p-12), {0.0}};
-  weights.values.assign(terms, 0x1p-12F * (1.0F - 0x1p-12F));
-  weights.values[0] = 1.0F;
-  d.d[0] = 1.0;
-  check_shares(HeldProduct(weights, 1), d, 1, tally);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
-  CHECK_APPROACH("T-72", tally.utilisation, 0.99);
+}
+
+TEST_CASE("shares in single precision come as near to their defects as there are roundings (T-72)") {
+  const Tally roundings = check_rounded_shares(bounds::default_rules()),
+              underflow = check_underflowing_shares(bounds::default_rules());
+  INFO(roundings.first_violation, underflow.first_violation);
+  CHECK(roundings.violations == 0);
+  CHECK(underflow.violations == 0);
+  CHECK_APPROACH("T-72", roundings.utilisation, 0.99);
+  CHECK_APPROACH("T-72", underflow.utilisation, 0.5);
+  CHECK(bounds::is_single_enough(0x1p60, 0x1p60, (1 << 20) - 1));
+  CHECK_FALSE(bounds::is_single_enough(1.0, 1.0, 1 << 20));
+  CHECK_FALSE(bounds::is_single_enough(0x1p61, 1.0, 1));
+  CHECK_FALSE(bounds::is_single_enough(1.0, std::nan(""), 1));
+}
+
+TEST_CASE("defects of shares in single precision are handed on where a row stops and where it goes on (T-72)") {
+  constexpr std::size_t lost = 399;
+  constexpr float little = 0x1p-12F;
+  std::vector<float> there(lost + 3, little * (1.0F - little)), back(lost + 3, little);
+  there[0] = back[0] = 1.0F;  // all that follows is lost, but for 64 x - 63 x
+  there[lost + 1] = there[lost + 2] = 1.0F;
+  back[lost + 1] = 64.0F;
+  back[lost + 2] = -63.0F;
+  static double at_stop = 0.0, on_the_way = 0.0;
+  bounds::Rules rules;
+  rules.trajectory.ahead = [](Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
+    at_stop = std::max(at_stop, defect.value());
+    return bounds::ahead(by_norm, by_elements, defect);
+  };
+  rules.trajectory.charge = [](Magnitude local, Magnitude remainder, Magnitude defect) {
+    on_the_way = std::max(on_the_way, defect.value());
+    return bounds::charge(local, remainder, defect);
+  };
+  for (const bool stops : {true, false}) {
+    CAPTURE(stops);
+    Graph graph;
+    const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
+      return graph.add_constant(name, StoredTensor::from(Tensor<float>(std::move(shape), std::move(values))));
+    };
+    const auto width = static_cast<std::int64_t>(there.size());
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {1, ""}});
+    const ValueId a = graph.add_node("a", op::MatMul{}, {x, constant("one", {1, 1}, {1.0F})});
+    const ValueId b = graph.add_node("b", op::MatMul{}, {a, constant("there", {1, width}, there)});
+    const ValueId all = graph.add_node("all", op::Relu{}, {b});
+    const ValueId c = graph.add_node(
+        "c", op::Gemm{}, {all, constant("back", {width, 1}, back), constant("shift", {1}, {-9.9F})});  // 2 x - 9.9
+    const ValueId bent = graph.add_node("bent", op::Relu{}, {c});
+    const ValueId much = graph.add_node("much", op::Mul{}, {x, constant("factor", {1}, {stops ? 100.0F : 0.0625F})});
+    graph.outputs = {graph.add_node("y", op::Add{}, {bent, much})};
+    at_stop = on_the_way = 0.0;
+    Tally tally;
+    HeldRun(rules, graph, Tensor<double>({1, 1}, {4.0}), 1.0, 1000).check_at({1.0}, tally);
+    CHECK(tally.violations == 0);
+    CHECK((stops ? at_stop : on_the_way) >= lost * 0x1p-24);
+  }
+}
+
+namespace {
+
+/// A function of one element, as a RunWalk takes it, at x with radii e.
+struct HeldFunction {
+  Graph graph;
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
+  bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  std::unique_ptr<const bounds::RunStep> step;
+
+  HeldFunction(Op f, std::size_t size) {
+    const auto width = static_cast<std::int64_t>(size);
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {width, ""}});
+    graph.outputs = {graph.add_node("y", std::move(f), {x})};
+    const bounds::Network network(graph, {{1, width}}, 1);
+    bounds::Weights weights;
+    std::set<std::string> conditions;
+    step = bounds::run_step_of({network, network.nodes()[0], {nullptr}}, setting, weights, conditions);
+  }
+
+  bounds::RunErrors errors(const std::vector<double>& x, double e) const {
+    bounds::RunRows operand, result;
+    operand.resize(1, x.size(), false);
+    result.resize(1, x.size(), false);
+    operand.centre = x;
+    operand.radius.assign(x.size(), e);
+    const bounds::RunRows* const operands[] = {&operand};
+    bounds::RunErrors errors;
+    std::vector<char> open(1, 0);
+    bounds::RunScratch scratch;
+    step->forward(operands, {}, result, errors, open, scratch);
+    return errors;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rows stop by what smooth functions leave over at the radius they would have (T-72, T-88)") {
+  std::vector<double> x;
+  for (int i = -100; i <= 100; ++i) x.push_back(0.25 * i);
+  for (const Op& function : {Op(op::Tanh{}), Op(op::Softplus{}), Op(op::Sin{})}) {
+    const HeldFunction held(function, x.size());
+    const bounds::RunErrors errors = held.errors(x, 0.125);
+    for (const double distance : {1e-6, 1e-3, 0.1, 0.7, 3.0, 20.0}) {
+      CAPTURE(distance);
+      const std::vector<double> remainder = held.errors(x, distance).remainder;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        CHECK(std::abs(held.step->about_left_over(errors, i, distance) - remainder[i]) <= 0.01 * remainder[i]);
+    }
+  }
 }
 
 TEST_CASE("rows of which nothing is known are left to the whole (T-88)") {

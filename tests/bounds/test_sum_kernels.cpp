@@ -101,6 +101,23 @@ TEST_CASE("local bounds of products by rows are those of one element after the o
   }
 }
 
+TEST_CASE("terms that long sums in single precision lose count in local bounds (T-81)") {
+  constexpr std::size_t k = 4097;
+  Tensor<double> x({1, k}), w({k, 1});
+  x.values.assign(k, 0x1p-25);
+  x.values[0] = 1.0;
+  w.values.assign(k, 1.0);
+  FloatProduct product(x, w, parse_summation_order("pairwise+fma"));
+  bounds::Weights weights;
+  const bounds::ProductBounds by_rows = product.bounds(&weights), one_by_one = product.bounds(nullptr);
+  for (const auto values : {&bounds::ProductBounds::any_order, &bounds::ProductBounds::order_aware}) {
+    const double ours = (by_rows.*values)[0], theirs = (one_by_one.*values)[0];
+    INFO(ours, " and ", theirs);
+    CHECK(ours >= (1.0 - 1e-9) * theirs);
+    CHECK(ours <= 1.001 * theirs);
+  }
+}
+
 TEST_CASE("terms with factors far below the largest of a row and of a column count as what they are (T-81)") {
   for (const std::string order : {"sequential", "pairwise+fma", "unknown"}) {
     CAPTURE(order);

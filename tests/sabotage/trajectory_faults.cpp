@@ -8,6 +8,7 @@
 #include "support/remainder_checks.hpp"
 #include "support/row_checks.hpp"
 #include "support/run_checks.hpp"
+#include "support/share_checks.hpp"
 #include "support/sum_checks.hpp"
 #include "support/trajectory_checks.hpp"
 
@@ -37,6 +38,10 @@ std::int64_t left_over(const Rules& rules) {
 
 auto refined(const std::vector<std::string>& blocks) {
   return [blocks](const Rules& rules) { return check_held(rules, {.blocks = blocks, .refined = true}).violations(); };
+}
+
+std::int64_t single_shares(const Rules& rules) {
+  return check_rounded_shares(rules).violations + check_underflowing_shares(rules).violations;
 }
 
 /// What float runs do at weights that are computed from constants with errors of many units.
@@ -355,19 +360,47 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
             return halved(bounds::ahead(by_norm, by_elements, defect));
           };
         },
-        [](const Rules& rules) { return check_stopped_radius(rules).violations; }},
+        [](const Rules& rules) { return check_stopped_radius(rules, stopped_kink()).violations; }},
+       {"values that an adjoint of a smooth function stops at add half of what they may",
+        [](Rules& r) {
+          r.trajectory.ahead = [](Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
+            return halved(bounds::ahead(by_norm, by_elements, defect));
+          };
+        },
+        [](const Rules& rules) { return check_stopped_radius(rules, stopped_bend()).violations; }},
+       {"defects of shares in single precision halve",
+        [](Rules& r) {
+          r.single_defect = [](double norm, double largest, std::int64_t n) {
+            return 0.5 * bounds::single_defect(norm, largest, n);
+          };
+        },
+        single_shares},
+       {"shares in single precision are of numbers that it holds",
+        [](Rules& r) {
+          r.single_defect = [](double norm, double largest, std::int64_t n) {
+            return bounds::single_defect(norm, largest, n - 1);
+          };
+        },
+        single_shares},
+       {"what underflows in shares in single precision is forgotten",
+        [](Rules& r) {
+          r.single_defect = [](double norm, double largest, std::int64_t n) {
+            return bounds::defect(norm, (n + 1) << 29, 0) * largest * (1.0 + 0x1p-40);
+          };
+        },
+        single_shares},
        {"a remainder by the norm of a row halves",
         [](Rules& all) {
           all.trajectory.remainder_by_norm = [](const Rules& rules, std::span<const double> d, const double* r,
-                                              const double* e, double norm) {
+                                                const double* e, double norm) {
             return halved(bounds::remainder_by_norm(rules, d, r, e, norm));
           };
         },
         left_over},
        {"a remainder by the norm of a row leaves out what is beyond the norm",
         [](Rules& all) {
-          all.trajectory.remainder_by_norm = [](const Rules&, std::span<const double> d, const double* r, const double* e,
-                                              double norm) {
+          all.trajectory.remainder_by_norm = [](const Rules&, std::span<const double> d, const double* r,
+                                                const double* e, double norm) {
             double least = HUGE_VAL;
             for (std::size_t i = 0; i < d.size(); ++i)
               if (d[i] != 0.0) least = std::min(least, std::abs(d[i]) * r[i] / (e[i] * e[i]));
@@ -565,6 +598,8 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("single precision")},
+       {"sums in single precision lose nothing", [](Rules& r) { r.coarse_error = [](std::size_t) { return 0.0; }; },
+        [](const Rules& rules) { return check_coarse_sums(rules).violations; }},
        {"squares in single precision round to nearest",
         [](Rules& r) {
           r.rows.coarse_squares = [](const double* x, double scale, float* result, std::size_t n) {

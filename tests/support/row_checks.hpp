@@ -13,6 +13,7 @@
 #include "bounds/element_kernels.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
+#include "bounds/rules.hpp"
 #include "bounds/sums.hpp"
 #include "support/bound_checks.hpp"
 
@@ -471,6 +472,34 @@ inline RowTally check_row_case(const bounds::RowKernels& rows, const RowCase& su
   Generator generator(seed);
   RowTally tally;
   for (int i = 0; i < repetitions; ++i) subject.check(rows, generator, tally);
+  return tally;
+}
+
+/// Sums in single precision that lose all but their first term (T-81).
+inline RowTally check_coarse_sums(const bounds::Rules& rules) {
+  constexpr std::size_t k = 4097;
+  RowTally tally;
+  const Row ones(k, 1.0);
+  const auto weights = bounds::coarse_weights(ones, k, 1, rules.coarse_error).value();
+  std::vector<float> row(k), sum(1);
+  const auto multiply = [&](const bounds::CoarseMatrix& matrix) {
+    bounds::multiply_coarse(row, 1, weights, matrix, sum);
+    return static_cast<double>(sum[0]) * matrix.column_scales[0];
+  };
+  Row x(k, 0x1p-25), roots(k, 0x1.6p-13);
+  x[0] = roots[0] = 1.0;
+  Real total, squares;
+  for (std::size_t i = 0; i < k; ++i) {
+    total += Real(x[i]);
+    squares += Real(roots[i]) * Real(roots[i]);
+  }
+  rules.rows.coarse(x.data(), 1.0, row.data(), k);
+  tally.add(multiply(weights.magnitudes), total);
+  rules.rows.coarse_squares(roots.data(), 1.0, row.data(), k);
+  tally.add(multiply(weights.squares), squares);
+  rules.rows.coarse_sides(roots.data(), 1.0, row.data(), k);
+  const Real error = abs(Real(multiply(weights.sides)) - squares);
+  if (!(error <= Real(rules.coarse_error(k)) * squares)) ++tally.violations;
   return tally;
 }
 

@@ -125,26 +125,40 @@ inline RunRowsTallies check_run_rows(const bounds::Rules& rules, const std::stri
   return tallies;
 }
 
-/// A radius by an adjoint of its own that stops before the input, as the kink that it is for weighs little: 64 x - 63 x
-/// moves as far as x, a tenth of it beyond the kink, and y = max(0, x - 4.9) + 100 x at its largest.
-inline Tally check_stopped_radius(const bounds::Rules& rules) {
+/// A function whose radius by an adjoint of its own stops before the input, as it weighs little: of 64 x - 63 x + shift,
+/// which moves as far as x.
+struct StoppedRadius {
+  Op function;
+  float shift = 0.0F, factor = 1.0F;
+  double radius = 1.0;  ///< of x
+};
+inline StoppedRadius stopped_kink() {
+  return {op::Relu{}, -4.9F, 1.0F, 1.0};  // a tenth of it is beyond the kink
+}
+inline StoppedRadius stopped_bend() {
+  return {op::Softplus{}, -14.0F, 100000.0F, 0.75};  // 10 in the tail, where it leaves over a fiftieth of all
+}
+
+/// y = factor f(64 x - 63 x + shift) + 100 x at its largest.
+inline Tally check_stopped_radius(const bounds::Rules& rules, const StoppedRadius& stopped) {
   Graph graph;
   const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
     return graph.add_constant(name, StoredTensor::from(Tensor<float>(std::move(shape), std::move(values))));
   };
-  const auto relu = [&](const char* name, const char* product, ValueId x, ValueId w, ValueId shift) {
-    return graph.add_node(name, op::Relu{}, {graph.add_node(product, op::Gemm{}, {x, w, shift})});
+  const auto bent = [&](const char* name, const char* product, Op f, ValueId x, ValueId w, ValueId shift) {
+    return graph.add_node(name, std::move(f), {graph.add_node(product, op::Gemm{}, {x, w, shift})});
   };
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {1, ""}});
   const ValueId none = constant("none", {1}, {0.0F});
-  const ValueId first = relu("first", "a", x, constant("one", {1, 1}, {1.0F}), none);
-  const ValueId both = relu("both", "b", first, constant("ones", {1, 2}, {1.0F, 1.0F}), none);
-  const ValueId bent =
-      relu("bent", "c", both, constant("less", {2, 1}, {64.0F, -63.0F}), constant("shift", {1}, {-4.9F}));
+  const ValueId first = bent("first", "a", op::Relu{}, x, constant("one", {1, 1}, {1.0F}), none);
+  const ValueId both = bent("both", "b", op::Relu{}, first, constant("ones", {1, 2}, {1.0F, 1.0F}), none);
+  const ValueId last = bent("last", "c", stopped.function, both, constant("less", {2, 1}, {64.0F, -63.0F}),
+                            constant("shift", {1}, {stopped.shift}));
+  const ValueId scaled = graph.add_node("scaled", op::Mul{}, {last, constant("factor", {1}, {stopped.factor})});
   const ValueId much = graph.add_node("much", op::Mul{}, {x, constant("hundred", {1}, {100.0F})});
-  graph.outputs = {graph.add_node("y", op::Add{}, {bent, much})};
+  graph.outputs = {graph.add_node("y", op::Add{}, {scaled, much})};
   Tally tally;
-  HeldRun(rules, graph, Tensor<double>({1, 1}, {4.0}), 1.0, 1000).check_at({1.0}, tally);
+  HeldRun(rules, graph, Tensor<double>({1, 1}, {4.0}), stopped.radius, 1000).check_at({1.0}, tally);
   return tally;
 }
 

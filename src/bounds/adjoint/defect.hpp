@@ -11,4 +11,16 @@ namespace driftbound::bounds {
 /// Source:    docs/theory.md T-64
 double defect(double size, std::int64_t roundings, std::int64_t products);
 
+/// ((1 + u)^(n + 1) - 1) |d| |W| + 2^-149 (n + sqrt(n) |W|), u = 2^-24: what rows d times a matrix, sums of n products
+/// in single precision, are off in any element.
+/// Shapes:    `norm`: |d|, 2-norm of a row; `largest`: |W|, largest 2-norm of what it is multiplied with
+/// Domain:    is_single_enough()
+/// Guarantee: rounded up
+/// Source:    docs/theory.md T-72
+double single_defect(double norm, double largest, std::int64_t n);
+
+/// Whether no such sum overflows, and roundings stay few: norms up to 2^60 and n < 2^20.
+/// Source:    docs/theory.md T-72
+bool is_single_enough(double norm, double largest, std::int64_t n);
+
 }  // namespace driftbound::bounds

@@ -158,7 +158,7 @@ private:
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
     sums.knows_sides = std::isfinite(sums.radius);
     sums.sides = sums_of(scratch.sides, place, weights_.sides);
-    sums.sides_error = coarse_error(k_);
+    sums.sides_error = setting_.rules->coarse_error(k_);
     return sums;
   }
 
@@ -299,7 +299,8 @@ std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& se
   const RowKernels& rows = setting.rules->rows;
   const bool addend_fits = !adds || (adds_one_row(node.view.input(2), static_cast<std::size_t>(product.plan.n)) &&
                                      are_finite(node.view.input(2).values, rows));
-  const CoarseWeights* coarse = addend_fits ? weights.coarse_right(product.plan, node.view.input(1)) : nullptr;
+  const CoarseWeights* coarse =
+      addend_fits ? weights.coarse_right(product.plan, node.view.input(1), *setting.rules) : nullptr;
   if (coarse == nullptr) return std::nullopt;
   const PackedMatrices<double>* packed =
       node.in_order ? &weights.forward_right(product.plan, node.view.input(1)).matrices : nullptr;

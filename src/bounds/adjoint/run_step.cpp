@@ -83,16 +83,10 @@ protected:
   const RowFormat format_;
 };
 
-/// Norms up to which products are done in single precision, as nothing overflows there, and terms below which roundings
-/// stay few.
-constexpr double most_in_single = 0x1p60;
-constexpr std::size_t terms_in_single = std::size_t{1} << 20;
-
-/// A matrix in single precision; empty where that is not the same.
+/// A matrix of numbers that single precision holds.
 PackedMatrices<float> packed_in_single(const ProductPlan& plan, std::span<const double> b) {
   PackedMatrices<float> packed;
-  const std::vector<float> elements(b.begin(), b.end());
-  if (std::equal(b.begin(), b.end(), elements.begin())) pack_missing<float>(plan, elements, packed);
+  pack_missing<float>(plan, std::vector<float>(b.begin(), b.end()), packed);
   return packed;
 }
 
@@ -154,15 +148,15 @@ public:
 
   void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> of,
                            const RunAdjoint& y, RunAdjoint& share, SingleScratch& scratch) const override {
-    const Magnitude largest = largest_norm(transposed_);
-    std::vector<Magnitude> norms;
-    for (std::size_t row = 0; row < y.defect.size(); ++row) norms.push_back(norm_of(y.d, row, n_));
-    const auto is_too_large = [](Magnitude m) { return !(m.value() <= most_in_single); };
-    if (in_single_.empty() || n_ >= terms_in_single || is_too_large(largest) ||
-        std::any_of(norms.begin(), norms.end(), is_too_large))
-      return pull_back(slot, errors, of, y, share);
+    const double largest = largest_norm(transposed_).value();
+    std::vector<double> norms;
+    for (std::size_t row = 0; row < y.defect.size(); ++row) norms.push_back(norm_of(y.d, row, n_).value());
+    const auto terms = static_cast<std::int64_t>(n_);
+    const auto serves = [&](double norm) { return is_single_enough(norm, largest, terms); };
+    if (!std::all_of(norms.begin(), norms.end(), serves)) return pull_back(slot, errors, of, y, share);
     multiply_transposed_in_single(y.d, of, share.d, scratch);
-    for (std::size_t row = 0; row < norms.size(); ++row) share.defect[row] = single_error(norms[row], largest).value();
+    for (std::size_t row = 0; row < norms.size(); ++row)
+      share.defect[row] = rules_.single_defect(norms[row], largest, terms);
   }
 
   void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
@@ -228,14 +222,6 @@ private:
   Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
     return Magnitude(rules_.defect(norm.value(), terms, 0)) * largest_norm(factor) +
            Magnitude(rules_.defect(0.0, terms, 2 * terms));
-  }
-
-  /// Of any element of a share in single precision: T-72.
-  Magnitude single_error(Magnitude norm, Magnitude largest) const {
-    const auto roundings = static_cast<std::int64_t>(n_) + 1;
-    const Magnitude terms(static_cast<double>(n_));
-    return Magnitude(rules_.defect(norm.value(), roundings << 29, 0)) * largest +
-           Magnitude(0x1p-149) * (terms + root_of(n_) * largest);
   }
 
   bool add_constants(RunRows& y, std::size_t row) const {
@@ -312,7 +298,7 @@ private:
     sums.squares = coarse_sums(squares, row, scratch);
     sums.knows_sides = true;
     sums.sides = coarse_sums(sides, row, scratch);
-    sums.sides_error = coarse_error(k_);
+    sums.sides_error = rules_.coarse_error(k_);
     return sums;
   }
 
@@ -412,7 +398,7 @@ private:
   const SummationOrder order_;
   const bool has_addend_;
   const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
-  const PackedMatrices<float> in_single_;            ///< what transposed_ holds; empty where some of it does not fit
+  const PackedMatrices<float> in_single_;            ///< what transposed_ holds
   const Magnitude spectral_;
 };
 
@@ -637,6 +623,12 @@ private:
   }
 };
 
+/// At least e^z - 1 - z, as the loops over rows have it.
+double exponential_bend(double z) {
+  if (z <= 1.0) return 0.5 * z * z * (1.0 + 0.572762 * z);
+  return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
+}
+
 class SmoothStep : public Step {
 public:
   SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
@@ -693,14 +685,15 @@ public:
 
   /// By T-88, 3.
   double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
-    const double m = std::abs(errors.curvatures[at]);
-    const double curvature =
-        std::min(numbers_.curvature_factor * m + numbers_.third_derivative / 3 * distance, numbers_.most_curvature);
-    const double left_over = 0.5 * distance * distance * curvature;
-    if (numbers_.tail_rate == 0.0) return left_over;
-    const double tail = numbers_.tail_factor * (numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m);
-    const double rate = numbers_.tail_rate, steps = rate * distance;
-    return std::min(left_over, tail * (std::expm1(steps) - steps) / (rate * rate));
+    constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
+    const double m = std::abs(errors.curvatures[at]), rate = numbers_.tail_rate;
+    const double at_x = numbers_.curvature_factor * m + curvature_error;
+    const double curvature = std::min(at_x + numbers_.third_derivative / 3 * distance, numbers_.most_curvature);
+    const double of_slope = slope_error * distance, of_curvature = 0.5 * distance * distance * curvature;
+    if (rate == 0.0) return of_slope + of_curvature;
+    const double there = numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m;
+    const double tail = numbers_.tail_factor * (there + curvature_error);
+    return of_slope + std::min(of_curvature, tail * exponential_bend(rate * distance) / (rate * rate));
   }
 
   void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
@@ -731,7 +724,7 @@ public:
     if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
       return nullptr;
     const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
-    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1]);
+    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1], *setting_.rules);
     if (!addend || coarse == nullptr) return nullptr;
     return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, weights_);
   }

@@ -124,6 +124,7 @@ public:
 
 /// Null for ops and shapes without loops over rows. `setting`: plain (plain_rows.hpp) and kept; `conditions`: what the
 /// errors of functions stand on.
+/// Domain:    u >= 2^-40, and constants are numbers of the accumulator: single precision holds them
 std::unique_ptr<const RunStep> run_step_of(const RowNode& node, const Setting& setting, Weights& weights,
                                            std::set<std::string>& conditions);
 

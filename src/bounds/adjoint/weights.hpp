@@ -24,6 +24,7 @@
 namespace driftbound::bounds {
 
 class RunWalk;
+struct Rules;
 
 /// What the bounds of one graph keep from block to block: verified norms of matrices, what products need of them
 /// packed, networks, and walks. Thread-safe.
@@ -37,9 +38,10 @@ public:
   Magnitude norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads);
   Magnitude norm_of_right(const ProductPlan& plan, const Tensor<double>& b, int threads);
 
-  /// The right matrix that all batches of a product share, rounded up; null where coarse_weights() is empty.
+  /// The right matrix that all batches of a product share, rounded up, always with the same rules; null where
+  /// coarse_weights() is empty.
   /// Source:    docs/theory.md T-81
-  const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b);
+  const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b, const Rules& rules);
   /// Magnitudes of right matrices, packed in double, and the sizes of their columns (T-95) by offset.
   struct Sizes {
     PackedMatrices<double> magnitudes;

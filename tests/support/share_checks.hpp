@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bounds/adjoint/run_step.hpp"
+#include "bounds/adjoint/weights.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "support/tally.hpp"
+#include "support/trajectory_checks.hpp"
+
+/// Shares of adjoints in single precision (T-72) against sums of exact products.
+namespace checks {
+
+/// A product of rows of k numbers with a matrix [k, n], as a RunWalk takes it.
+class HeldProduct {
+public:
+  HeldProduct(const bounds::Rules& rules, const Tensor<float>& weights, std::int64_t rows)
+      : graph_(graph_of(weights)),
+        weights_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
+        arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
+        setting_(setting_of(rules, arithmetic_)),
+        network_(graph_, {{rows, weights.shape[0]}}, rows),
+        step_(bounds::run_step_of({network_, network_.nodes()[0], {nullptr, &weights_}}, setting_, packed_,
+                                  conditions_)) {}
+
+  const bounds::RunStep& step() const { return *step_; }
+  std::size_t k() const { return static_cast<std::size_t>(weights_.shape[0]); }
+  double weight(std::size_t k, std::size_t j) const {
+    return weights_.values[k * static_cast<std::size_t>(weights_.shape[1]) + j];
+  }
+
+private:
+  static Graph graph_of(const Tensor<float>& weights) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {weights.shape[0], ""}});
+    graph.outputs = {graph.add_node("y", op::MatMul{}, {x, graph.add_constant("w", StoredTensor::from(weights))})};
+    return graph;
+  }
+
+  Graph graph_;
+  Tensor<double> weights_;
+  ArithmeticModel arithmetic_;
+  bounds::Setting setting_;
+  bounds::Network network_;
+  bounds::Weights packed_;
+  std::set<std::string> conditions_;
+  std::unique_ptr<const bounds::RunStep> step_;
+};
+
+inline void check_shares(const HeldProduct& product, const bounds::RunAdjoint& d, Tally& tally) {
+  const std::size_t rows = d.defect.size(), n = d.d.size() / rows, k = product.k();
+  std::vector<std::size_t> of(rows);
+  for (std::size_t row = 0; row < rows; ++row) of[row] = row % 2;
+  bounds::RunAdjoint share;
+  share.d.resize(rows * k);
+  share.defect.resize(rows);
+  bounds::SingleScratch scratch;
+  product.step().pull_back_in_single(0, {}, of, d, share, scratch);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t i = 0; i < k; ++i) {
+      Real exact;
+      for (std::size_t j = 0; j < n; ++j) exact += Real(d.d[row * n + j]) * Real(product.weight(i, j));
+      tally.add(share.d[row * k + i], exact, share.defect[row]);
+    }
+  }
+}
+
+/// A row of n numbers and a matrix of one row: the first of each, and n - 1 times another.
+struct ShareCase {
+  std::size_t n = 1;
+  double d = 0.0;
+  float w = 0.0F;
+  double other_d = 0.0;
+  float other_w = 0.0F;
+};
+
+inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<ShareCase>& cases) {
+  Tally tally;
+  for (const ShareCase& one : cases) {
+    Tensor<float> weights({1, static_cast<std::int64_t>(one.n)});
+    weights.values.assign(one.n, one.other_w);
+    bounds::RunAdjoint d{std::vector<double>(one.n, one.other_d), {0.0}};
+    weights.values[0] = one.w;
+    d.d[0] = one.d;
+    check_shares(HeldProduct(rules, weights, 1), d, tally);
+  }
+  return tally;
+}
+
+/// A number and its product that both lie in the middle between two others; a sum that loses all but its first term.
+inline Tally check_rounded_shares(const bounds::Rules& rules) {
+  return check_share_cases(
+      rules, {{1, 1.0 + 0x1p-12 + 0x1p-24, 1.0F + 0x1p-12F}, {400, 1.0, 1.0F, 0x1p-12, 0x1p-12F * (1.0F - 0x1p-12F)}});
+}
+
+/// Numbers of d that become 0, products that do, and a matrix that single precision would overflow with.
+inline Tally check_underflowing_shares(const bounds::Rules& rules) {
+  return check_share_cases(rules, {{1, 0x1p-150, 0x1p59F},
+                                   {400, 0x1p-150, 0x1p50F, 0x1p-150, 0x1p50F},
+                                   {40, 0.5, 0x1p-149F, 0.5, 0x1p-149F},
+                                   {2, 0x1p50, 0x1p100F, 0x1p-150, 1.0F}});
+}
+
+}  // namespace checks
