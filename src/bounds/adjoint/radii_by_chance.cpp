@@ -11,8 +11,8 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t tosses = 16;
-constexpr double radius_in_deviations = 6.0;
+constexpr std::size_t tosses = 8;
+constexpr double radius_in_deviations = 7.2;
 
 double squares_of(const double* x, std::size_t n) {
   double sum = 0.0;

@@ -46,12 +46,13 @@ struct RunWalk::Memory {
   std::vector<RunErrors> errors;       ///< by node
   std::vector<RecordedRows> recorded;  ///< by value
   RunErrors secants;
-  std::vector<RunAdjoint> adjoints;  ///< by value, of targets
+  std::vector<RunAdjoint> adjoints;  ///< by value, of targets …
+  std::vector<RunAdjoint> kept;      ///< … and of what radii by adjoints make smaller, of all targets
+  std::vector<std::vector<double>> free;  ///< of adjoints that have gone back further
   RefinedRadii::Memory radii;
   Refinement refinement;
   std::vector<std::vector<double>> remainders;  ///< by value, of what may be refined
   RadiiByChance::Memory by_chance;
-  std::vector<std::vector<RunAdjoint>> kept;  ///< by target and value: of what radii by adjoints make smaller
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
@@ -97,18 +98,17 @@ public:
     find_alike();
   }
 
-  void certify(const std::vector<Seed>& seeds, std::size_t target, RunCertificates& certificates) {
-    Certificate& certificate = certificates.targets[target];
-    Condition* condition = target < certificates.condition.size() ? &certificates.condition[target] : nullptr;
-    Sweep sweep{memory_.adjoints, all_rows_, std::vector<Sums>(count_), &certificate, condition, true};
-    if (condition != nullptr)
-      for (std::vector<double>& layer : condition->layers)
+  void certify(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    for (Condition& condition : certificates.condition)
+      for (std::vector<double>& layer : condition.layers)
         for (const std::size_t row : of_block_) layer[row] = 0.0;
-    follow(seeds, sweep);
-    keep(target, sweep);
-    conclude(seeds, target, condition, certificates);
-    if (condition != nullptr)
-      for (std::size_t row = 0; row < count_; ++row) conclude(seeds, row, *condition);
+    Sweep sweep{memory_.kept, all_rows_, certificates, certificates.condition, true};
+    follow(targets, sweep);
+    keep(sweep);
+    conclude(targets, certificates.condition, certificates);
+    for (std::size_t target = 0; target < certificates.condition.size(); ++target)
+      for (std::size_t row = 0; row < count_; ++row) conclude(targets[target], row, certificates.condition[target]);
+    for (std::size_t target = 0; target < targets.size(); ++target) weigh(target, certificates.targets[target]);
   }
 
   /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
@@ -123,8 +123,7 @@ public:
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
     std::fill(is_unseen_.begin(), is_unseen_.end(), char{0});
-    for (std::size_t target = 0; target < targets.size(); ++target)
-      conclude(targets[target], target, nullptr, certificates);
+    conclude(targets, {}, certificates);
   }
 
   /// T-65 where remainders are large: another way back, with chords for the slopes of open kinks.
@@ -141,12 +140,11 @@ public:
     if (!any || rows.empty()) return;
     takes_chords_ = true;
     for (const std::size_t row : rows) is_unseen_[row] = 0;
-    for (std::size_t target = 0; target < targets.size(); ++target) {
-      Sweep sweep{memory_.adjoints, rows, std::vector<Sums>(rows.size()), &certificates.targets[target], nullptr};
-      follow(targets[target], sweep);
+    Sweep sweep{memory_.adjoints, rows, certificates, {}};
+    follow(targets, sweep);
+    for (std::size_t target = 0; target < targets.size(); ++target)
       for (std::size_t i = 0; i < rows.size(); ++i)
-        conclude(targets[target], target, rows[i], sweep.sums[i], certificates);
-    }
+        conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
   }
 
   /// T-75 where slopes do not see much of the remainder, on the way back that certify() took; not in rows that are to
@@ -170,19 +168,20 @@ public:
   /// T-73: what a recorded run's own roundings make of a target. Rows in which they cancel are noted.
   void attribute(const std::vector<Seed>& seeds, Attribution& parts, std::vector<char>& cancels) {
     std::vector<double> squares(count_, 0.0);
-    Sweep sweep{memory_.adjoints, all_rows_, {}, nullptr, nullptr};
-    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
-    for (const Seed& seed : seeds) plant(seed, count_);
+    std::vector<RunAdjoint>& adjoints = memory_.adjoints;
+    for (RunAdjoint& adjoint : adjoints) adjoint.defect.clear();
+    plant(seeds, adjoints, count_);
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId id = graph_.nodes[node].output;
-      if (sweep.adjoints[id].defect.empty()) continue;
+      if (adjoints[id].defect.empty()) continue;
       add_products(id, parts.layers[network_.flat().of_node[node]], squares);
       memory_.secants.slopes.swap(memory_.recorded[id].secants);
-      pull_back(node, memory_.secants, sweep);
+      pull_back(node, memory_.secants, all_rows_, adjoints);
       memory_.secants.slopes.swap(memory_.recorded[id].secants);
+      release(adjoints[id]);
     }
     for (const ValueId id : graph_.inputs)
-      if (!sweep.adjoints[id].defect.empty()) add_products(id, parts.inputs, squares);
+      if (!adjoints[id].defect.empty()) add_products(id, parts.inputs, squares);
     for (std::size_t row = 0; row < count_; ++row) {
       double sum = parts.inputs[of_block_[row]];
       for (const std::vector<double>& layer : parts.layers) sum += layer[of_block_[row]];
@@ -203,25 +202,6 @@ public:
     }
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
       if (walk_.steps_[node] != nullptr) record(node, known[graph_.nodes[node].output]);
-  }
-
-  /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
-  void weigh(std::size_t target, const Certificate& certificate) {
-    const std::vector<RunAdjoint>& adjoints = memory_.kept[target];
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
-      const ValueId id = graph_.nodes[node].output;
-      if (adjoints[id].defect.empty()) continue;
-      const std::size_t size = walk_.sizes_[id];
-      std::vector<double>& weight = refinement_.weight[id];
-      weight.resize(count_ * size, 0.0);
-      for (std::size_t row = 0; row < count_; ++row) {
-        const double local = certificate.local[of_block_[row]];
-        if (needs_refining_[row] == 0 || !(local > 0.0)) continue;
-        for (std::size_t i = row * size; i < (row + 1) * size; ++i)
-          weight[i] = std::max(weight[i], std::abs(adjoints[id].d[i]) / local);
-      }
-    }
   }
 
   bool has_large_remainders() const {
@@ -262,20 +242,22 @@ private:
     std::vector<SumsByChance> ordered;            ///< of T-75, by node
     TermPattern pattern = TermPattern::none;
   };
-  /// Adjoints on their way back, one row each for a row of the values.
+  using AllSums = std::vector<std::vector<Sums>>;  ///< by target and row
+  /// Adjoints of all targets on their way back, those of the first target first: one row each for some rows of the
+  /// values.
   struct Sweep {
     std::vector<RunAdjoint>& adjoints;
     std::span<const std::size_t> rows;
-    std::vector<Sums> sums;
-    Certificate* certificate = nullptr;  ///< where parts of layers go
-    Condition* condition = nullptr;
-    bool charges_later = false;  ///< what functions of one element leave over
+    RunCertificates& certificates;    ///< where parts of layers go
+    std::span<Condition> conditions;  ///< of the first targets
+    bool charges_later = false;       ///< what functions of one element leave over, whose adjoints are kept
+    AllSums sums = {};
   };
 
-  /// Of a target: what all but refinable nodes add to it.
+  /// What all but refinable nodes add to targets.
   struct Kept {
-    std::vector<Sums> sums;
-    std::vector<double> layers;  ///< of the certificate, by layer and row
+    AllSums sums;
+    std::vector<double> layers;  ///< of the certificates, by target, layer and row
   };
 
   void step_forward(std::size_t node) {
@@ -286,35 +268,49 @@ private:
                                 memory_.scratch);
   }
 
-  void keep(std::size_t target, Sweep& sweep) {
-    if (memory_.kept.size() <= target) memory_.kept.resize(target + 1);
-    std::vector<RunAdjoint>& adjoints = memory_.kept[target];
-    adjoints.resize(network_.size());
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
-      if (is_refinable_[node])
-        std::swap(adjoints[graph_.nodes[node].output], sweep.adjoints[graph_.nodes[node].output]);
-    if (kept_.size() <= target) kept_.resize(target + 1);
-    Kept& kept = kept_[target];
-    kept.sums = std::move(sweep.sums);
-    kept.layers.clear();
-    for (const std::vector<double>& layer : sweep.certificate->layers)
-      for (const std::size_t row : of_block_) kept.layers.push_back(layer[row]);
+  void keep(Sweep& sweep) {
+    kept_.sums = std::move(sweep.sums);
+    kept_.layers.clear();
+    for (const Certificate& certificate : sweep.certificates.targets)
+      for (const std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : of_block_) kept_.layers.push_back(layer[row]);
   }
 
-  /// With what refinable nodes add to a target.
-  void conclude(const std::vector<Seed>& seeds, std::size_t target, Condition* condition,
+  /// With what refinable nodes add to targets.
+  void conclude(const std::vector<std::vector<Seed>>& targets, std::span<Condition> conditions,
                 RunCertificates& certificates) {
-    Certificate& certificate = certificates.targets[target];
-    auto kept = kept_[target].layers.begin();
-    for (std::vector<double>& layer : certificate.layers)
-      for (const std::size_t row : of_block_) layer[row] = *kept++;
-    Sweep sweep{memory_.kept[target], all_rows_, kept_[target].sums, &certificate, condition};
+    auto kept = kept_.layers.begin();
+    for (Certificate& certificate : certificates.targets)
+      for (std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : of_block_) layer[row] = *kept++;
+    Sweep sweep{memory_.kept, all_rows_, certificates, conditions, true, kept_.sums};
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
         charge(output, memory_.errors[node], sweep, node);
     }
-    for (std::size_t row = 0; row < count_; ++row) conclude(seeds, target, row, sweep.sums[row], certificates);
+    for (std::size_t target = 0; target < targets.size(); ++target)
+      for (std::size_t row = 0; row < count_; ++row)
+        conclude(targets[target], target, row, sweep.sums[target][row], certificates);
+  }
+
+  /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
+  void weigh(std::size_t target, const Certificate& certificate) {
+    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+      if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
+      const ValueId id = graph_.nodes[node].output;
+      if (memory_.kept[id].defect.empty()) continue;
+      const std::size_t size = walk_.sizes_[id];
+      std::vector<double>& weight = refinement_.weight[id];
+      weight.resize(count_ * size, 0.0);
+      const double* adjoint = memory_.kept[id].d.data() + target * count_ * size;
+      for (std::size_t row = 0; row < count_; ++row) {
+        const double local = certificate.local[of_block_[row]];
+        if (needs_refining_[row] == 0 || !(local > 0.0)) continue;
+        for (std::size_t i = row * size; i < (row + 1) * size; ++i)
+          weight[i] = std::max(weight[i], std::abs(adjoint[i]) / local);
+      }
+    }
   }
 
   void conclude(const std::vector<Seed>& seeds, std::size_t target, std::size_t row, const Sums& sums,
@@ -324,18 +320,25 @@ private:
     conclude_by_chance(row, sums, of_shadow, certificates.chance[target]);
   }
 
-  /// A target's adjoint on its way back.
-  void follow(const std::vector<Seed>& seeds, Sweep& sweep) {
+  /// Adjoints of targets on their way back.
+  void follow(const std::vector<std::vector<Seed>>& targets, Sweep& sweep) {
+    sweep.sums.assign(targets.size(), std::vector<Sums>(sweep.rows.size()));
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
-    for (std::vector<double>& layer : sweep.certificate->layers)
-      for (const std::size_t row : sweep.rows) layer[of_block_[row]] = 0.0;
-    for (const Seed& seed : seeds) plant(seed, sweep.rows.size());
+    for (Certificate& certificate : sweep.certificates.targets)
+      for (std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : sweep.rows) layer[of_block_[row]] = 0.0;
+    std::vector<std::size_t> rows;
+    for (std::size_t target = 0; target < targets.size(); ++target) {
+      rows.insert(rows.end(), sweep.rows.begin(), sweep.rows.end());
+      plant(targets[target], sweep.adjoints, sweep.rows.size(), target, targets.size());
+    }
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
       const bool is_charged_later = sweep.charges_later && is_refinable_[node];
       if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
-      pull_back(node, memory_.errors[node], sweep);
+      pull_back(node, memory_.errors[node], rows, sweep.adjoints);
+      if (!is_charged_later) release(sweep.adjoints[output]);
     }
     for (const ValueId id : graph_.inputs) {
       if (sweep.adjoints[id].defect.empty()) continue;
@@ -390,10 +393,10 @@ private:
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
       const ValueId id = graph_.nodes[node].output;
       const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;
-      const RunAdjoint& adjoint = memory_.kept[target][id];
+      const RunAdjoint& adjoint = memory_.kept[id];
       const std::size_t size = walk_.sizes_[id];
       if (remainder != nullptr && !adjoint.defect.empty())
-        sum += rules_.rows.weighted_sum(adjoint.d.data() + row * size, remainder, size);
+        sum += rules_.rows.weighted_sum(adjoint.d.data() + (target * count_ + row) * size, remainder, size);
     }
     return sum;
   }
@@ -402,12 +405,20 @@ private:
     return rules_.norms.vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
   }
 
-  void plant(const Seed& seed, std::size_t rows) {
-    RunAdjoint& adjoint = memory_.adjoints[seed.value];
-    const std::size_t size = walk_.sizes_[seed.value];
-    if (adjoint.defect.empty()) adjoint.d.assign(rows * size, 0.0);
-    adjoint.defect.assign(rows, 0.0);
-    for (std::size_t row = 0; row < rows; ++row) adjoint.d[row * size + at(seed.element)] += seed.factor;
+  /// The `target`th of so many targets, in so many rows each.
+  void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows,
+             std::size_t target = 0, std::size_t targets = 1) {
+    for (const Seed& seed : seeds) {
+      RunAdjoint& adjoint = adjoints[seed.value];
+      const std::size_t size = walk_.sizes_[seed.value];
+      if (adjoint.defect.empty()) {
+        take_memory(adjoint);
+        adjoint.d.assign(targets * rows * size, 0.0);
+      }
+      adjoint.defect.assign(targets * rows, 0.0);
+      for (std::size_t row = target * rows; row < (target + 1) * rows; ++row)
+        adjoint.d[row * size + at(seed.element)] += seed.factor;
+    }
   }
 
   void limit_norms(RunRows& rows) const {
@@ -423,38 +434,38 @@ private:
 
   /// `node`: the one whose output it is; empty for an input.
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
-    const std::size_t size = walk_.sizes_[id];
+    for (std::size_t target = 0; target < sweep.sums.size(); ++target)
+      for (std::size_t i = 0; i < sweep.rows.size(); ++i) charge(id, errors, sweep, node, target, i);
+  }
+
+  void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node, std::size_t target,
+              std::size_t i) const {
+    const std::size_t size = walk_.sizes_[id], row = sweep.rows[i], of_adjoint = target * sweep.rows.size() + i;
     const RunAdjoint& adjoint = sweep.adjoints[id];
     const RunRows* operand = node ? operand_of_function(state_, *node) : nullptr;
-    for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
-      const std::size_t row = sweep.rows[i];
-      const double* d = adjoint.d.data() + i * size;
-      Sums& sums = sweep.sums[i];
-      const ChargedRow charged_row{id, errors, operand, row, d, adjoint.defect[i]};
-      const Charge any_order = charge_of(state_, charged_row, sums.total);
-      sums.total += any_order.total;
-      sums.local += any_order.local;
-      sums.remainder += any_order.remainder;
-      if (question_.in_order) {
-        const Charge in_order = charge_in_order(state_, charged_row, sums.total_in_order);
-        sums.total_in_order += in_order.total;
-        sums.local_in_order += in_order.local;
-        sums.remainder_in_order += in_order.remainder;
-      }
-      if (!node) {
-        charge_input_by_chance(any_order.local, any_order.defect, sums);
-        continue;
-      }
-      const std::size_t layer = network_.flat().of_node[*node];
-      double& of_layer = sweep.certificate->layers[layer][of_block_[row]];
-      of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
-      if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
-      if (question_.chance.random_order > 0.0) sums.unseen += unseen(charged_row);
-      if (sweep.condition != nullptr) {
-        const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
-        sweep.condition->layers[layer][of_block_[row]] += rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
-      }
+    const double* d = adjoint.d.data() + of_adjoint * size;
+    Sums& sums = sweep.sums[target][i];
+    const ChargedRow charged_row{id, errors, operand, row, d, adjoint.defect[of_adjoint]};
+    const Charge any_order = charge_of(state_, charged_row, sums.total);
+    sums.total += any_order.total;
+    sums.local += any_order.local;
+    sums.remainder += any_order.remainder;
+    if (question_.in_order) {
+      const Charge in_order = charge_in_order(state_, charged_row, sums.total_in_order);
+      sums.total_in_order += in_order.total;
+      sums.local_in_order += in_order.local;
+      sums.remainder_in_order += in_order.remainder;
     }
+    if (!node) return charge_input_by_chance(any_order.local, any_order.defect, sums);
+    const std::size_t layer = network_.flat().of_node[*node];
+    double& of_layer = sweep.certificates.targets[target].layers[layer][of_block_[row]];
+    of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
+    if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
+    if (question_.chance.random_order > 0.0) sums.unseen += unseen(charged_row);
+    if (target >= sweep.conditions.size()) return;
+    const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
+    sweep.conditions[target].layers[layer][of_block_[row]] +=
+        rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
   }
 
   /// Remainders of elements that these may move by more than their slopes do.
@@ -571,20 +582,35 @@ private:
     }
   }
 
-  void pull_back(std::size_t node, const RunErrors& errors, Sweep& sweep) {
+  /// Shapes:    `rows`: of `errors`, one for every row of the adjoints
+  void pull_back(std::size_t node, const RunErrors& errors, std::span<const std::size_t> rows,
+                 std::vector<RunAdjoint>& adjoints) {
     const Node& of = graph_.nodes[node];
-    const std::size_t count = sweep.rows.size();
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
       const ValueId id = of.inputs[slot];
       if (!network_.varies(id)) continue;
-      RunAdjoint& operand = sweep.adjoints[id];
+      RunAdjoint& operand = adjoints[id];
       const bool is_first = operand.defect.empty();
       RunAdjoint& share = is_first ? operand : memory_.share;
-      share.d.resize(count * walk_.sizes_[id]);
-      share.defect.assign(count, 0.0);
-      walk_.steps_[node]->pull_back(slot, errors, sweep.rows, sweep.adjoints[of.output], share);
+      if (is_first) take_memory(share);
+      share.d.resize(rows.size() * walk_.sizes_[id]);
+      share.defect.assign(rows.size(), 0.0);
+      walk_.steps_[node]->pull_back(slot, errors, rows, adjoints[of.output], share);
       if (!is_first) add_share(rules_, walk_.sizes_[id], share, operand);
     }
+  }
+
+  void take_memory(RunAdjoint& adjoint) {
+    if (!adjoint.d.empty() || memory_.free.empty()) return;
+    std::swap(adjoint.d, memory_.free.back());
+    memory_.free.pop_back();
+  }
+
+  /// An adjoint that has gone back further.
+  void release(RunAdjoint& adjoint) {
+    adjoint.defect.clear();
+    memory_.free.emplace_back();
+    std::swap(adjoint.d, memory_.free.back());
   }
 
   /// How many they are.
@@ -684,7 +710,7 @@ private:
   std::vector<char> is_unseen_;  ///< rows whose estimate takes radii by chance (T-75)
   const RunState state_;
   std::vector<char> is_refinable_;               ///< by node
-  std::vector<Kept> kept_;                       ///< by target
+  Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
   bool takes_chords_ = false;
   using Alike = std::vector<std::uint32_t>;
@@ -783,10 +809,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   std::vector<std::vector<double>> by_chance(targets.size(), std::vector<double>(rows, Magnitude::infinite().value()));
   const auto follow = [&](RunPart& part) {
     part.forward();
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      part.certify(targets[i], i, result);
-      part.weigh(i, result.targets[i]);
-    }
+    part.certify(targets, result);
   };
   const auto refine = [&](RunPart& part) {
     part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
@@ -836,6 +859,7 @@ std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) co
   if (memory == nullptr) memory = std::make_unique<Memory>();
   memory->rows.resize(network.size());
   memory->adjoints.resize(network.size());
+  memory->kept.resize(network.size());
   memory->errors.resize(network.nodes().size());
   memory->recorded.resize(network.size());
   return memory;

@@ -213,6 +213,8 @@ void multiply_sparse_group(const SparseProduct<typename Vector::Scalar>& p, cons
   for (; row + 4 <= group.row_count; row += 4)
     for (std::size_t i = 0; i < panels; ++i) multiply_sparse_tile<Vector, 4, 1>(p, group, row, panel + i);
   if constexpr (panels == 4) {
+    for (; row + 3 <= group.row_count; row += 3)
+      for (std::size_t i = 0; i < panels; i += 2) multiply_sparse_tile<Vector, 3, 2>(p, group, row, panel + i);
     for (; row + 2 <= group.row_count; row += 2)
       for (std::size_t i = 0; i < panels; i += 2) multiply_sparse_tile<Vector, 2, 2>(p, group, row, panel + i);
   }
