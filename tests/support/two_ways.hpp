@@ -12,7 +12,23 @@ struct TwoWays {
   bounds::TargetCertificate by_rows, in_full;
 
   TwoWays(const Graph& graph, const Tensor<double>& x, double radius, std::int64_t refined_radii = 32,
-          const bounds::Rules& rules = bounds::default_rules()) {
+          const bounds::Rules& rules = bounds::default_rules())
+      : by_rows(targets_of(bounds::block_bounds, graph, x, radius, refined_radii, rules, {difference()})[0]),
+        in_full(targets_of(bounds::block_bounds_in_full, graph, x, radius, refined_radii, rules, {difference()})[0]) {}
+
+  /// Of several targets, no radii refined.
+  static std::vector<bounds::TargetCertificate> by_rows_of(const Graph& graph, const Tensor<double>& x,
+                                                           const std::vector<Target>& targets) {
+    return targets_of(bounds::block_bounds, graph, x, 0.0, 0, bounds::default_rules(), targets);
+  }
+
+private:
+  static Target difference() { return {{0, 1}, OutputElement{0, 0}}; }
+
+  static std::vector<bounds::TargetCertificate> targets_of(decltype(bounds::block_bounds)& bounds_of,
+                                                           const Graph& graph, const Tensor<double>& x, double radius,
+                                                           std::int64_t refined_radii, const bounds::Rules& rules,
+                                                           const std::vector<Target>& targets) {
     const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
     const bounds::Setting setting = setting_of(rules, arithmetic);
     const bounds::Network network(graph, {x.shape}, x.shape.front());
@@ -25,14 +41,12 @@ struct TwoWays {
     for (const Tensor<double>& layer : layers) block.layers.push_back(&layer);
     block.given = block.used = {x};
     block.input_error = {std::vector<double>(x.size(), radius)};
-    const std::vector<Target> targets = {{{0, 1}, OutputElement{0, 0}}};
     bounds::Weights weights;
     bounds::AdjointQuestion question;
     question.refined_radii = refined_radii;
-    question.attributed = question.conditioned = 1;
+    question.attributed = question.conditioned = targets.size();
     question.chance = {4.0, 6.0};
-    by_rows = bounds::block_bounds(network, block, targets, question, setting, weights).targets[0];
-    in_full = bounds::block_bounds_in_full(network, block, targets, question, setting, weights).targets[0];
+    return bounds_of(network, block, targets, question, setting, weights).targets;
   }
 };
 

@@ -33,7 +33,6 @@ struct RunQuestion {
 struct RecordedRows {
   std::vector<double> values;    ///< of the run; where it recorded none, of its operands in double
   std::vector<double> rounding;  ///< recorded - f(recorded operands); empty: 0
-  std::vector<double> secants;   ///< slopes between shadow and run; empty: 1, or a matrix
 };
 
 /// How far runs can be from some rows of one value.

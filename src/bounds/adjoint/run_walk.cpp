@@ -42,12 +42,11 @@ std::size_t at(std::int64_t i) {
 }  // namespace
 
 struct RunWalk::Memory {
-  std::vector<RunRows> rows;           ///< by value
-  std::vector<RunErrors> errors;       ///< by node
-  std::vector<RecordedRows> recorded;  ///< by value
-  RunErrors secants;
-  std::vector<RunAdjoint> adjoints;  ///< by value, of targets …
-  std::vector<RunAdjoint> kept;      ///< … and of what radii by adjoints make smaller, of all targets
+  std::vector<RunRows> rows;              ///< by value
+  std::vector<RunErrors> errors;          ///< by node
+  std::vector<RecordedRows> recorded;     ///< by value
+  std::vector<RunAdjoint> adjoints;       ///< by value, of targets …
+  std::vector<RunAdjoint> kept;           ///< … and of what radii by adjoints make smaller, of all targets
   std::vector<std::vector<double>> free;  ///< of adjoints that have gone back further
   RefinedRadii::Memory radii;
   Refinement refinement;
@@ -75,6 +74,7 @@ public:
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
         is_unseen_(rows.size(), 0),
+        cancels_(rows.size(), 0),
         state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
     for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
@@ -102,9 +102,10 @@ public:
     for (Condition& condition : certificates.condition)
       for (std::vector<double>& layer : condition.layers)
         for (const std::size_t row : of_block_) layer[row] = 0.0;
-    Sweep sweep{memory_.kept, all_rows_, certificates, certificates.condition, true};
+    Sweep sweep{memory_.kept, all_rows_, certificates, certificates.condition, certificates.attribution, true};
     follow(targets, sweep);
     keep(sweep);
+    note_cancelling(sweep);
     conclude(targets, certificates.condition, certificates);
     for (std::size_t target = 0; target < certificates.condition.size(); ++target)
       for (std::size_t row = 0; row < count_; ++row) conclude(targets[target], row, certificates.condition[target]);
@@ -140,7 +141,7 @@ public:
     if (!any || rows.empty()) return;
     takes_chords_ = true;
     for (const std::size_t row : rows) is_unseen_[row] = 0;
-    Sweep sweep{memory_.adjoints, rows, certificates, {}};
+    Sweep sweep{memory_.adjoints, rows, certificates, {}, {}};
     follow(targets, sweep);
     for (std::size_t target = 0; target < targets.size(); ++target)
       for (std::size_t i = 0; i < rows.size(); ++i)
@@ -162,30 +163,6 @@ public:
       is_unseen_[rows[i]] = 0;
       for (std::size_t target = 0; target < remainders.size() && radii.rules(i); ++target)
         remainders[target][of_block_[rows[i]]] = remainder_by_chance(radii, target, i, rows[i]);
-    }
-  }
-
-  /// T-73: what a recorded run's own roundings make of a target. Rows in which they cancel are noted.
-  void attribute(const std::vector<Seed>& seeds, Attribution& parts, std::vector<char>& cancels) {
-    std::vector<double> squares(count_, 0.0);
-    std::vector<RunAdjoint>& adjoints = memory_.adjoints;
-    for (RunAdjoint& adjoint : adjoints) adjoint.defect.clear();
-    plant(seeds, adjoints, count_);
-    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
-      const ValueId id = graph_.nodes[node].output;
-      if (adjoints[id].defect.empty()) continue;
-      add_products(id, parts.layers[network_.flat().of_node[node]], squares);
-      memory_.secants.slopes.swap(memory_.recorded[id].secants);
-      pull_back(node, memory_.secants, all_rows_, adjoints);
-      memory_.secants.slopes.swap(memory_.recorded[id].secants);
-      release(adjoints[id]);
-    }
-    for (const ValueId id : graph_.inputs)
-      if (!adjoints[id].defect.empty()) add_products(id, parts.inputs, squares);
-    for (std::size_t row = 0; row < count_; ++row) {
-      double sum = parts.inputs[of_block_[row]];
-      for (const std::vector<double>& layer : parts.layers) sum += layer[of_block_[row]];
-      if (std::abs(sum) < cancelling * std::sqrt(squares[row])) cancels[of_block_[row]] = 1;
     }
   }
 
@@ -230,6 +207,7 @@ public:
   }
 
   std::size_t size() const { return count_; }
+  bool cancels(std::size_t row) const { return cancels_[row] != 0; }
   bool is_open(std::size_t row) const { return memory_.open[row] != 0 || is_unseen_[row] != 0; }
 
 private:
@@ -243,15 +221,22 @@ private:
     TermPattern pattern = TermPattern::none;
   };
   using AllSums = std::vector<std::vector<Sums>>;  ///< by target and row
-  /// Adjoints of all targets on their way back, those of the first target first: one row each for some rows of the
-  /// values.
+  /// Adjoints of all targets on their way back, those of the first target first, one row each for some rows of the
+  /// values; and after them, with secants for slopes, those of the first targets again (T-73).
   struct Sweep {
     std::vector<RunAdjoint>& adjoints;
     std::span<const std::size_t> rows;
     RunCertificates& certificates;    ///< where parts of layers go
     std::span<Condition> conditions;  ///< of the first targets
-    bool charges_later = false;       ///< what functions of one element leave over, whose adjoints are kept
+    std::span<Attribution> attributions;
+    bool charges_later = false;  ///< what functions of one element leave over, whose adjoints are kept
     AllSums sums = {};
+    std::vector<std::vector<double>> squares = {};  ///< of an attribution's terms, by target and row
+  };
+
+  /// What each row of adjoints stands for: a row of the values, and of slopes, which secants come after.
+  struct AdjointRows {
+    std::vector<std::size_t> of_values, of_slopes;
   };
 
   /// What all but refinable nodes add to targets.
@@ -283,7 +268,7 @@ private:
     for (Certificate& certificate : certificates.targets)
       for (std::vector<double>& layer : certificate.layers)
         for (const std::size_t row : of_block_) layer[row] = *kept++;
-    Sweep sweep{memory_.kept, all_rows_, certificates, conditions, true, kept_.sums};
+    Sweep sweep{memory_.kept, all_rows_, certificates, conditions, {}, true, kept_.sums};
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
@@ -327,17 +312,24 @@ private:
     for (Certificate& certificate : sweep.certificates.targets)
       for (std::vector<double>& layer : certificate.layers)
         for (const std::size_t row : sweep.rows) layer[of_block_[row]] = 0.0;
-    std::vector<std::size_t> rows;
-    for (std::size_t target = 0; target < targets.size(); ++target) {
-      rows.insert(rows.end(), sweep.rows.begin(), sweep.rows.end());
-      plant(targets[target], sweep.adjoints, sweep.rows.size(), target, targets.size());
+    sweep.squares.assign(sweep.attributions.size(), std::vector<double>(sweep.rows.size(), 0.0));
+    const std::size_t all = targets.size() + sweep.attributions.size();
+    AdjointRows rows;
+    for (std::size_t i = 0; i < all; ++i) {
+      const bool takes_secants = i >= targets.size();
+      plant(targets[takes_secants ? i - targets.size() : i], sweep.adjoints, sweep.rows.size(), i, all);
+      for (const std::size_t row : sweep.rows) {
+        rows.of_values.push_back(row);
+        rows.of_slopes.push_back(takes_secants ? count_ + row : row);
+      }
     }
     for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
       const ValueId output = graph_.nodes[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
       const bool is_charged_later = sweep.charges_later && is_refinable_[node];
       if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
-      pull_back(node, memory_.errors[node], rows, sweep.adjoints);
+      attribute(output, node, sweep);
+      pull_back(node, rows, sweep.adjoints);
       if (!is_charged_later) release(sweep.adjoints[output]);
     }
     for (const ValueId id : graph_.inputs) {
@@ -346,6 +338,7 @@ private:
       of_input.added = memory_.rows[id].radius;
       if (question_.in_order) of_input.added_in_order = of_input.added;
       charge(id, of_input, sweep, std::nullopt);
+      attribute(id, std::nullopt, sweep);
     }
   }
 
@@ -406,8 +399,8 @@ private:
   }
 
   /// The `target`th of so many targets, in so many rows each.
-  void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows,
-             std::size_t target = 0, std::size_t targets = 1) {
+  void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows, std::size_t target,
+             std::size_t targets) {
     for (const Seed& seed : seeds) {
       RunAdjoint& adjoint = adjoints[seed.value];
       const std::size_t size = walk_.sizes_[seed.value];
@@ -547,45 +540,62 @@ private:
     RecordedRows& rows = memory_.recorded[of.output];
     rows.values.resize(count_ * walk_.sizes_[of.output]);
     walk_.steps_[node]->evaluate(operands, count_, rows.values);
-    if (!memory_.errors[node].slopes.empty()) find_secants(of, memory_.errors[node].slopes, rows);
+    if (!memory_.errors[node].slopes.empty()) find_secants(of, rows.values, memory_.errors[node].slopes);
     if (recorded == nullptr) return;
     std::vector<double> values = rows_of(*recorded, of.output);
     rows.rounding = difference(values, rows.values);
     rows.values = std::move(values);
   }
 
-  /// Of a function of one element; the slope where run and shadow meet.
-  void find_secants(const Node& node, const std::vector<double>& slopes, RecordedRows& rows) const {
+  /// Of a function of one element, after the slopes; the slope where run and shadow meet.
+  void find_secants(const Node& node, const std::vector<double>& values, std::vector<double>& slopes) const {
     const RunRows &x = memory_.rows[node.inputs[0]], &y = memory_.rows[node.output];
     const std::vector<double>& run = memory_.recorded[node.inputs[0]].values;
-    rows.secants.resize(slopes.size());
-    for (std::size_t i = 0; i < slopes.size(); ++i) {
+    const std::size_t size = run.size();
+    slopes.resize(2 * size);
+    for (std::size_t i = 0; i < size; ++i) {
       const double step = run[i] - x.centre[i];
-      rows.secants[i] = step == 0.0 ? slopes[i] : (rows.values[i] - y.centre[i]) / step;
+      slopes[size + i] = step == 0.0 ? slopes[i] : (values[i] - y.centre[i]) / step;
     }
   }
 
-  /// d . rounding of every row, and the squares of its terms.
-  void add_products(ValueId id, std::vector<double>& sums, std::vector<double>& squares) const {
-    const std::vector<double>& rounding = memory_.recorded[id].rounding;
-    if (rounding.empty()) return;
+  /// T-73: what a recorded run's own roundings of a value make of targets, d . rounding. `node`: whose output it is.
+  void attribute(ValueId id, std::optional<std::size_t> node, Sweep& sweep) const {
     const std::size_t size = walk_.sizes_[id];
-    const double* d = memory_.adjoints[id].d.data();
-    for (std::size_t row = 0; row < count_; ++row) {
-      double sum = 0.0;
-      for (std::size_t i = row * size; i < (row + 1) * size; ++i) {
-        const double term = d[i] * rounding[i];
-        sum += term;
-        squares[row] += term * term;
+    if (sweep.attributions.empty() || memory_.recorded[id].rounding.empty()) return;
+    for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
+      Attribution& parts = sweep.attributions[target];
+      std::vector<double>& sums = node ? parts.layers[network_.flat().of_node[*node]] : parts.inputs;
+      const double* d = sweep.adjoints[id].d.data() + (sweep.sums.size() + target) * count_ * size;
+      const double* rounding = memory_.recorded[id].rounding.data();
+      for (std::size_t row = 0; row < count_; ++row, d += size, rounding += size) {
+        double sum = 0.0;
+        for (std::size_t i = 0; i < size; ++i) {
+          const double term = d[i] * rounding[i];
+          sum += term;
+          sweep.squares[target][row] += term * term;
+        }
+        sums[of_block_[row]] += sum;
       }
-      sums[of_block_[row]] += sum;
     }
   }
 
-  /// Shapes:    `rows`: of `errors`, one for every row of the adjoints
-  void pull_back(std::size_t node, const RunErrors& errors, std::span<const std::size_t> rows,
-                 std::vector<RunAdjoint>& adjoints) {
+  /// Rows in which what is attributed cancels.
+  void note_cancelling(const Sweep& sweep) {
+    for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
+      const Attribution& parts = sweep.attributions[target];
+      for (std::size_t row = 0; row < count_; ++row) {
+        double sum = parts.inputs[of_block_[row]];
+        for (const std::vector<double>& layer : parts.layers) sum += layer[of_block_[row]];
+        if (std::abs(sum) < cancelling * std::sqrt(sweep.squares[target][row])) cancels_[row] = 1;
+      }
+    }
+  }
+
+  void pull_back(std::size_t node, const AdjointRows& all_rows, std::vector<RunAdjoint>& adjoints) {
     const Node& of = graph_.nodes[node];
+    const bool has_slopes = !memory_.errors[node].slopes.empty();
+    const std::vector<std::size_t>& rows = has_slopes ? all_rows.of_slopes : all_rows.of_values;
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
       const ValueId id = of.inputs[slot];
       if (!network_.varies(id)) continue;
@@ -595,7 +605,7 @@ private:
       if (is_first) take_memory(share);
       share.d.resize(rows.size() * walk_.sizes_[id]);
       share.defect.assign(rows.size(), 0.0);
-      walk_.steps_[node]->pull_back(slot, errors, rows, adjoints[of.output], share);
+      walk_.steps_[node]->pull_back(slot, memory_.errors[node], rows, adjoints[of.output], share);
       if (!is_first) add_share(rules_, walk_.sizes_[id], share, operand);
     }
   }
@@ -708,8 +718,9 @@ private:
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
   std::vector<char> is_unseen_;  ///< rows whose estimate takes radii by chance (T-75)
+  std::vector<char> cancels_;    ///< rows whose attribution lost too much in double
   const RunState state_;
-  std::vector<char> is_refinable_;               ///< by node
+  std::vector<char> is_refinable_;  ///< by node
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
   bool takes_chords_ = false;
@@ -809,15 +820,12 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   std::vector<std::vector<double>> by_chance(targets.size(), std::vector<double>(rows, Magnitude::infinite().value()));
   const auto follow = [&](RunPart& part) {
     part.forward();
+    if (question.attributed > 0) part.record(*question.recorded);
     part.certify(targets, result);
   };
   const auto refine = [&](RunPart& part) {
     part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
     part.refine(targets, result);
-  };
-  const auto attribute = [&](RunPart& part) {
-    part.record(*question.recorded);
-    for (std::size_t i = 0; i < question.attributed; ++i) part.attribute(targets[i], result.attribution[i], cancels);
   };
   const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
   std::vector<std::size_t> all(rows);
@@ -830,11 +838,13 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
       RunPart part(*this, network, question, setting, *memory, some);
       part.start(inputs, input_error);
       follow(part);
-      if (question.attributed > 0) attribute(part);
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);
       if (question.chance.random_order > 0.0) part.toss_coins(by_chance);
       if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
-      for (std::size_t row = 0; row < some.size(); ++row) open[some[row]] = part.is_open(row) ? 1 : 0;
+      for (std::size_t row = 0; row < some.size(); ++row) {
+        open[some[row]] = part.is_open(row) ? 1 : 0;
+        cancels[some[row]] = part.cancels(row) ? 1 : 0;
+      }
     }
     const std::lock_guard lock(mutex_);
     memories_.push_back(std::move(memory));
