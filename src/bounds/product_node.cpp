@@ -358,6 +358,12 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
   return running;
 }
 
+/// At least a b for magnitudes: one rounding and what underflows are made up for; products with 0 are exact.
+double product_above(double a, double b) {
+  const double product = a * b;
+  return a == 0.0 || b == 0.0 ? product : product * (1.0 + 0x1p-51) + 0x1p-1070;
+}
+
 /// T-19
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
@@ -385,19 +391,21 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
   std::vector<double> weighted(at(plan.batches * plan.m * plan.k));
   std::vector<char> nonzero(at(plan.k)), previous;
   std::vector<std::int64_t> roundings(at(plan.k));
+  std::vector<double> of_row(at(plan.k));
   for (std::int64_t row = 0; row < plan.batches * plan.m; ++row) {
     for (std::int64_t k = 0; k < plan.k; ++k) {
       const double factor = a[plan.a_index(row / plan.m, row % plan.m, k)];
       weighted[at(row * plan.k + k)] = factor;
       nonzero[at(k)] = factor != 0.0 ? 1 : 0;
     }
-    if (nonzero != previous) setting.rules->path_lengths(machine.order, nonzero, roundings);
-    previous = nonzero;
-    for (std::int64_t k = 0; k < plan.k; ++k) {
-      const std::int64_t d = roundings[at(k)] - (leave_out_last ? 1 : 0);
-      double& value = weighted[at(row * plan.k + k)];
-      value = mul_up(value, factors[at(std::max<std::int64_t>(d, 0))]);
+    if (nonzero != previous) {
+      setting.rules->path_lengths(machine.order, nonzero, roundings);
+      for (std::int64_t k = 0; k < plan.k; ++k)
+        of_row[at(k)] = factors[at(std::max<std::int64_t>(roundings[at(k)] - (leave_out_last ? 1 : 0), 0))];
+      previous = nonzero;
     }
+    double* const values = weighted.data() + row * plan.k;
+    for (std::int64_t k = 0; k < plan.k; ++k) values[k] = product_above(values[k], of_row[at(k)]);
   }
   return weighted;
 }

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "bounds/matrix.hpp"
-#include "evaluate/product.hpp"
+#include "bounds/symmetric_product.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -74,22 +74,6 @@ int exponent_of(double x) {
   return exponent;
 }
 
-/// a b for a row-major a of [n, m] and n columns of b, whose strides are given.
-template <class Number>
-std::vector<Number> square_product(const Tensor<Number>& a, std::int64_t b_row, std::int64_t b_col, int threads) {
-  ProductPlan plan;
-  plan.m = plan.n = a.shape[0];
-  plan.k = a.shape[1];
-  plan.a_batch = plan.b_batch = {0};
-  plan.a_row = plan.k;
-  plan.a_col = 1;
-  plan.b_row = b_row;
-  plan.b_col = b_col;
-  PackedMatrices<Number> packed;
-  pack_missing(plan, a, packed);
-  return multiply(plan, a, packed, fused_chain, threads);
-}
-
 /// A matrix in single precision, and how far it is from the one in double in the Frobenius norm.
 struct Coarse {
   Tensor<float> x;
@@ -123,7 +107,7 @@ Near coarse_gram(const Tensor<double>& w, Magnitude norm, int threads) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
   const Coarse copy = coarse_copy(w, norm);
   const Magnitude e = copy.error;
-  return {in_double(square_product(copy.x, 1, m, threads), n),
+  return {in_double(symmetric_product(copy.x, 1, m, threads), n),
           coarse_rounding(copy.size, m, n) + Magnitude(2.0) * copy.size * e + e * e};
 }
 
@@ -131,7 +115,7 @@ Near gram(const Tensor<double>& w, Magnitude norm, int threads) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
   if (n >= worth_single_precision) return coarse_gram(w, norm, threads);
   const Magnitude underflow = count(m) * count(n) * count(n) * Magnitude(smallest);
-  return {Tensor<double>({n, n}, square_product(w, 1, m, threads)),
+  return {Tensor<double>({n, n}, symmetric_product(w, 1, m, threads)),
           count(m) * Magnitude(unit) * norm * norm + underflow};
 }
 
@@ -146,7 +130,7 @@ Near squared_coarsely(const Near& near, int threads) {
   const Magnitude frobenius = frobenius_up(near.x.values);
   const Coarse copy = coarse_copy(near.x, frobenius);
   const Magnitude e = near.error + copy.error;
-  return {in_double(square_product(copy.x, n, 1, threads), n),
+  return {in_double(symmetric_product(copy.x, n, 1, threads), n),
           coarse_rounding(copy.size, n, n) + Magnitude(2.0) * direct_norm(near, frobenius) * e + e * e};
 }
 
@@ -156,7 +140,7 @@ Near squared(const Near& near, int threads) {
   const Magnitude frobenius = frobenius_up(near.x.values), e = near.error;
   const Magnitude rounding = count(n) * Magnitude(unit) * frobenius * frobenius;
   const Magnitude underflow = count(n) * count(n) * count(n) * Magnitude(smallest);
-  return {Tensor<double>({n, n}, square_product(near.x, n, 1, threads)),
+  return {Tensor<double>({n, n}, symmetric_product(near.x, n, 1, threads)),
           rounding + Magnitude(2.0) * direct_norm(near, frobenius) * e + e * e + underflow};
 }
 

@@ -5,9 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "bounds/matrix.hpp"
+#include "bounds/symmetric_product.hpp"
 #include "driftbound/model/tensor.hpp"
-#include "evaluate/product.hpp"
 
 namespace driftbound {
 
@@ -52,21 +51,6 @@ Magnitude row_sum_up(const std::vector<float>& x, std::size_t n) {
   return Magnitude(largest) * Magnitude(1.0 + (static_cast<double>(n) + 10.0) * 0x1p-52);
 }
 
-/// X Y for a row-major X of n rows and n columns of Y, whose strides are given, in single precision.
-std::vector<float> square_product(const Tensor<float>& x, std::int64_t row, std::int64_t column) {
-  ProductPlan plan;
-  plan.m = plan.n = x.shape[0];
-  plan.k = x.shape[1];
-  plan.a_batch = plan.b_batch = {0};
-  plan.a_row = plan.k;
-  plan.a_col = 1;
-  plan.b_row = row;
-  plan.b_col = column;
-  PackedMatrices<float> packed;
-  pack_missing(plan, x, packed);
-  return multiply(plan, x, packed, bounds::fused_chain, 1);
-}
-
 /// 2^-exponent w in rows as long as the longer side of w, to nearest.
 Tensor<float> wide_copy(bounds::MatrixView w, int exponent) {
   if (w.rows > w.columns) {
@@ -105,7 +89,7 @@ int exponent_of(double x) {
 /// Of a matrix whose 2-norm of all elements is at most `frobenius`: T-63 with k = 1, w = 2^-24 and 2^-149 for 2^-1074.
 Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
-  Tensor<float> gram({n, n}, square_product(w, 1, m));
+  Tensor<float> gram({n, n}, bounds::symmetric_product(w, 1, m, 1));
   Magnitude error =
       count(m) * Magnitude(unit) * frobenius * frobenius + count(m) * count(n) * count(n) * Magnitude(smallest);
   const int exponent = exponent_of(frobenius_up(gram.values).value());
@@ -116,7 +100,7 @@ Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
   const Magnitude rounding =
       count(n) * Magnitude(unit) * size * size + count(n) * count(n) * count(n) * Magnitude(smallest);
   const Magnitude error_of_square = rounding + Magnitude(2.0) * (size + error) * error + error * error;
-  const std::vector<float> square = square_product(gram, n, 1);
+  const std::vector<float> square = bounds::symmetric_product(gram, n, 1, 1);
   const Magnitude of_square =
       std::min(frobenius_up(square) + error_of_square,
                row_sum_up(square, static_cast<std::size_t>(n)) + sqrt_up(count(n)) * error_of_square);

@@ -5,6 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "bounds/matrix.hpp"
+#include "bounds/symmetric_product.hpp"
+#include "evaluate/product.hpp"
 #include "support/approach.hpp"
 #include "support/rule_checks.hpp"
 
@@ -165,6 +168,43 @@ TEST_CASE("what the sums of a Gram matrix lose one term after the other is in th
   const Real exact = (Real(2.0) * (Real(1.0) + Real(n - 1) * Real(0x1p-54))).apply(mpfr_sqrt);
   CHECK(exact <= Real(norm_of(w)));
   CHECK(Real(norm_of(w)) <= exact * Real(1.0 + 0x1p-30));
+}
+
+namespace {
+
+/// Whether symmetric_product() is the whole product to the bit: A Aᵀ, and its square.
+template <class Number>
+void check_symmetric_products(std::int64_t n, std::int64_t k, int threads, Generator& generator) {
+  const auto whole = [](const Tensor<Number>& a, std::int64_t b_row, std::int64_t b_col) {
+    ProductPlan plan;
+    plan.m = plan.n = a.shape[0];
+    plan.k = a.shape[1];
+    plan.a_batch = plan.b_batch = {0};
+    plan.a_row = plan.k;
+    plan.a_col = 1;
+    plan.b_row = b_row;
+    plan.b_col = b_col;
+    PackedMatrices<Number> packed;
+    pack_missing(plan, a, packed);
+    return multiply(plan, a, packed, bounds::fused_chain, 1);
+  };
+  Tensor<Number> a({n, k});
+  for (Number& x : a.values) x = static_cast<Number>(uniform(generator, -1.0, 1.0));
+  const std::vector<Number> gram = bounds::symmetric_product(a, 1, k, threads);
+  CHECK(gram == whole(a, 1, k));
+  const Tensor<Number> symmetric({n, n}, gram);
+  CHECK(bounds::symmetric_product(symmetric, n, 1, threads) == whole(symmetric, n, 1));
+}
+
+}  // namespace
+
+TEST_CASE("symmetric products are whole products to the bit") {
+  Generator generator(77);
+  for (const std::int64_t n : {1, 2, 15, 16, 63, 64, 65, 127, 128, 129, 300})
+    for (const int threads : {1, 3}) {
+      check_symmetric_products<float>(n, n + 3, threads, generator);
+      check_symmetric_products<double>(n, 2 * n, threads, generator);
+    }
 }
 
 TEST_CASE("nothing has norm 0, what is not finite none") {
