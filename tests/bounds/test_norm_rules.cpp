@@ -5,13 +5,14 @@
 
 using namespace checks;
 
-TEST_CASE("every rule for norms holds, and is attained where it can be (T-62)") {
+TEST_CASE("every rule for norms holds, and is attained where it can be (T-62, T-67)") {
   for (const NormCase& subject : norm_cases()) {
     CAPTURE(subject.name);
     const Tally tally = check_norm_case(bounds::NormRules{}, subject, 200 * test_multiplier(), 11);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK_APPROACH("T-62", tally.utilisation, 1.0);
+    CHECK_APPROACH("T-67", tally.utilisation, 1.0);
     CHECK(tally.utilisation > 0.999999);
   }
 }

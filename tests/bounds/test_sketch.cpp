@@ -163,7 +163,7 @@ TEST_CASE("radii by random directions are the same for any number of threads, an
 TEST_CASE("a deep transformer in double is known to 10^-9 of its outputs, from node to node it is not (T-78)") {
   const int scale = test_multiplier();
   const TransformerSize size =
-      scale < 10 ? TransformerSize{4, 8, 32, 4, false} : TransformerSize{12, 32, 128, 4, false};
+      scale < 10 ? TransformerSize{8, 8, 32, 4, false} : TransformerSize{12, 32, 128, 4, false};
   Sketched network = sketched_transformer(bounds::default_rules(), size, 1, 2);
   const auto deviation = network.draw(0.0);
   REQUIRE(deviation.has_value());

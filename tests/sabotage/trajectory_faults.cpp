@@ -269,6 +269,96 @@ void add_product_faults(std::vector<BoundFault>& faults) {
                                 norm_rule("vector")}});
 }
 
+void add_composite_norm_faults(std::vector<BoundFault>& faults) {
+  using bounds::ShareErrors;
+  faults.insert(
+      faults.end(),
+      {{"a quotient forgets that its divisor moves",
+        [](Rules& r) {
+          r.norms.moving_quotient = [](Magnitude n, Magnitude, Magnitude, double least) { return divide_up(n, least); };
+        },
+        norm_rule("moving_quotient")},
+       {"a product of matrices in spectral norms forgets that both move",
+        [](Rules& r) {
+          r.norms.spectral_product = [](const MatrixFactor& a, std::size_t of_a, const MatrixFactor& b,
+                                        std::size_t of_b) {
+            return bounds::norm_of_copies(b.centre * a.norm, of_a) + bounds::norm_of_copies(a.centre * b.norm, of_b);
+          };
+        },
+        norm_rule("spectral_product")},
+       {"a product of matrices in spectral norms forgets how often they are used",
+        [](Rules& r) {
+          r.norms.spectral_product = [](const MatrixFactor& a, std::size_t, const MatrixFactor& b, std::size_t) {
+            return bounds::norm_of_spectral_product(a, 1, b, 1);
+          };
+        },
+        norm_rule("spectral_product")},
+       {"what is left of the mean forgets local errors",
+        [](Rules& r) { r.norms.centred = [](Magnitude n, std::size_t, Magnitude, Magnitude) { return n; }; },
+        norm_rule("centred")},
+       {"what is left of the mean moves by half",
+        [](Rules& r) { r.norms.centred = [](Magnitude n, std::size_t, Magnitude, Magnitude) { return halved(n); }; },
+        norm_rule("centred_alone")},
+       {"a normalisation takes its slope at the centre everywhere",
+        [](Rules& r) { r.norms.normalised = [](double, double root, Magnitude n) { return divide_up(n, root); }; },
+        norm_rule("normalised")},
+       {"a normalisation never turns around",
+        [](Rules& r) {
+          r.norms.normalised = [](double terms, double root, Magnitude n) {
+            return std::min(bounds::norm_of_normalised(terms, root, n), sqrt_up(Magnitude(terms)));
+          };
+        },
+        norm_rule("normalised_far")},
+       {"the error of a root takes the slope at the root itself",
+        [](Rules& r) {
+          r.norms.error_of_root = [](Magnitude h, double root, Magnitude own) {
+            return divide_up(h, 2.0 * root) + own;
+          };
+        },
+        norm_rule("root_error")},
+       {"the error of a root forgets its own rounding",
+        [](Rules& r) {
+          r.norms.error_of_root = [](Magnitude h, double root, Magnitude) {
+            return bounds::error_of_root(h, root, Magnitude());
+          };
+        },
+        norm_rule("root_error")},
+       {"a wrong root divides as the right one",
+        [](Rules& r) {
+          r.norms.wrong_root = [](double terms, double root, Magnitude error) {
+            return sqrt_up(Magnitude(terms)) * divide_up(error, root);
+          };
+        },
+        norm_rule("wrong_root")},
+       {"a softmax near its centre has the slope of the centre",
+        [](Rules& r) {
+          r.norms.softmax_near = [](Magnitude n, Magnitude p, Magnitude v, Magnitude) {
+            return bounds::norm_of_softmax_near(n, p, v, Magnitude());
+          };
+        },
+        norm_rule("softmax_near")},
+       {"local errors of shares forget the sum",
+        [](Rules& r) {
+          r.norms.share_errors = [](const ShareErrors& errors, double least) {
+            return bounds::norm_of_share_errors({errors.exponents, errors.powers_norm, errors.powers_norm}, least);
+          };
+        },
+        norm_rule("share_errors")},
+       {"a sum of powers forgets local errors",
+        [](Rules& r) { r.norms.least_sum_of_powers = [](double least, const ShareErrors&) { return least; }; },
+        norm_rule("least_sum_of_powers")},
+       {"attention has the slope of the centre",
+        [](Rules& r) { r.norms.attended = [](Magnitude spread, Magnitude n, Magnitude) { return spread * n; }; },
+        norm_rule("attended")},
+       {"attention forgets how values differ",
+        [](Rules& r) {
+          r.norms.attended = [](Magnitude spread, Magnitude n, Magnitude radius) {
+            return halved(bounds::norm_of_attended(spread, n, radius));
+          };
+        },
+        norm_rule("attended")}});
+}
+
 std::int64_t check_steepest_slopes(const Rules& rules) {
   std::int64_t violations = 0;
   for (const SlopeCase& subject : slope_cases())
@@ -793,6 +883,7 @@ std::vector<BoundFault> trajectory_faults() {
   std::vector<BoundFault> faults;
   add_norm_faults(faults);
   add_product_faults(faults);
+  add_composite_norm_faults(faults);
   add_row_norm_faults(faults);
   add_radius_faults(faults);
   add_sweep_faults(faults);

@@ -85,6 +85,17 @@ inline RealVector softmax_of(const RealVector& x) {
   return result;
 }
 
+inline Real sum_of_all(const RealVector& v) {
+  Real sum;
+  for (const Real& x : v) sum += x;
+  return sum;
+}
+
+/// v over the root of the mean of its squares.
+inline RealVector normalised(const RealVector& v) {
+  return times(Real(static_cast<double>(v.size())).apply(mpfr_sqrt) / norm_of(v), v);
+}
+
 /// Draws vectors; on even turns all elements are equal, which attains most of the rules.
 class NormDraw {
 public:
@@ -97,6 +108,7 @@ public:
     for (std::size_t i = 0; i < n; ++i) v.emplace_back(is_even_ ? same : uniform(generator_, -scale, scale));
     return v;
   }
+  bool is_even() const { return is_even_; }
   double positive(double low, double high) { return uniform(generator_, low, high); }
   std::size_t count() { return 2 + generator_() % 5; }
 
@@ -167,6 +179,16 @@ inline std::vector<NormCase> norm_cases() {
          const double divisor = draw.positive(0.1, 2.0);
          return {times(Real(1.0) / Real(divisor), v), r.quotient(norm_above(v), divisor)};
        }},
+      {"moving_quotient",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // b = 1/2 under all of a; on even turns everything moves the quotients in the same direction.
+         const RealVector a = draw.vector(4, 1.0), da = draw.vector(4, 0x1p-20);
+         const Real b(0.5), db(-draw.positive(0x1p-22, 0x1p-20));
+         const RealVector before = times(Real(1.0) / b, a), after = times(Real(1.0) / (b + db), sum_of(a, da));
+         const double least = next_down((b + db).to_double());
+         return {difference_of(after, before),
+                 r.moving_quotient(norm_above(da), norm_above(before), norm_above({db}), least)};
+       }},
       {"elementwise_product",
        [](const Rules& r, Draw& draw) -> NormMove {
          const RealVector a = draw.vector(4, 1.0), b = draw.vector(4, 1.0);
@@ -203,6 +225,18 @@ inline std::vector<NormCase> norm_cases() {
              difference_of(square_product(sum_of(a, da), sum_of(b, db), n), square_product(a, b, n));
          return {moved, r.matrix_product({norm_above(a), norm_above(da)}, {norm_above(b), norm_above(db)})};
        }},
+      {"spectral_product",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         constexpr std::size_t n = 3;
+         const RealVector a = draw.vector(n * n, 1.0), b = draw.vector(n * n, 1.0);
+         const RealVector da = draw.vector(n * n, 1.0), db = draw.vector(n * n, 1.0);
+         const std::size_t uses = draw.count();
+         const RealVector moved =
+             difference_of(square_product(sum_of(a, da), sum_of(b, db), n), square_product(a, b, n));
+         // The same two matrices so often: each is used as often.
+         return {repeated(moved, uses),
+                 r.spectral_product({norm_above(a), norm_above(da)}, uses, {norm_above(b), norm_above(db)}, uses)};
+       }},
       {"with_addend",
        [](const Rules& r, Draw& draw) -> NormMove {
          const RealVector product = draw.vector(4, 1.0), addend = draw.vector(4, 1.0);
@@ -226,6 +260,115 @@ inline std::vector<NormCase> norm_cases() {
          const RealVector v = draw.vector(4, 1.0);
          const double units = draw.positive(1.0, 10.0);
          return {times(Real(units) * Real(0x1p-53), v), r.rounding(units, norm_above(v))};
+       }},
+      {"centred",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // On even turns sums and means are off by the same for all; what x moves by has no mean and is in their way.
+         const std::size_t n = 4;
+         const bool is_even = draw.is_even();
+         RealVector x = is_even ? RealVector(n) : draw.vector(n, 1.0);
+         const Real sum(draw.positive(0.1, 1.0)), mean(draw.positive(0.1, 1.0));
+         Real total = sum;
+         for (const Real& element : x) total += element;
+         const Real taken = total / Real(static_cast<double>(n)) + mean;
+         RealVector left;
+         for (const Real& element : x) left.push_back(element - taken);
+         return {left, r.centred(norm_above(x), n, norm_above({sum}), norm_above({mean}))};
+       }},
+      {"centred_alone",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const Real t(draw.positive(0.1, 1.0));
+         const RealVector x = {t, -t, t, -t};  // its mean is 0
+         return {x, r.centred(norm_above(x), x.size(), Magnitude(), Magnitude())};
+       }},
+      {"normalised",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // N turns c by as much as it can: it ends where it is at right angles to what it moved by.
+         const std::size_t n = 2;
+         const Real size(draw.positive(0.5, 2.0)), share(draw.positive(0.01, 0.99));
+         const Real cosine = (Real(1.0) - share * share).apply(mpfr_sqrt);
+         const RealVector c = {size, Real()}, to = {size * cosine * cosine, size * cosine * share};
+         const Real root = size / Real(static_cast<double>(n)).apply(mpfr_sqrt);
+         return {difference_of(normalised(to), normalised(c)),
+                 r.normalised(static_cast<double>(n), next_down(root.to_double()), norm_above(difference_of(to, c)))};
+       }},
+      {"normalised_far",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const Real size(draw.positive(0.5, 2.0));
+         const RealVector c = {size, Real()}, to = {-size * Real(0x1p-30), Real()};
+         const Real root = size / Real(2.0).apply(mpfr_sqrt);
+         return {difference_of(normalised(to), normalised(c)),
+                 r.normalised(2.0, next_down(root.to_double()), norm_above(difference_of(to, c)))};
+       }},
+      {"root_error",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const Real root(draw.positive(0.5, 2.0)), share(draw.positive(1e-6, 0.9)), own(draw.positive(1e-3, 1.0));
+         const Real argument = share * root * root;
+         const Real wrong = (root * root - argument).apply(mpfr_sqrt) - own;
+         return {{root - wrong}, r.error_of_root(norm_above({argument}), root.to_double(), norm_above({own}))};
+       }},
+      {"wrong_root",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const RealVector c = draw.vector(4, 1.0);
+         const Real root = norm_of(c) / Real(2.0), error = root * Real(draw.positive(1e-6, 0.9));
+         return {difference_of(times(Real(1.0) / (root - error), c), times(Real(1.0) / root, c)),
+                 r.wrong_root(4.0, next_down(root.to_double()), norm_above({error}))};
+       }},
+      {"softmax_near",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // Shares that are alike (even turns), and two of which one has nearly all and gives some of it away.
+         const Real t(draw.positive(0.0, 1.0) < 0.5 ? 1e-9 : 0.1), gap(draw.positive(2.0, 6.0));
+         RealVector at = {gap, Real()};
+         if (draw.is_even()) at = {Real(), Real(), Real(), Real()};
+         RealVector to = at;
+         to[0] = to[0] - t;
+         to[1] = to[1] + t;
+         const RealVector p = softmax_of(at);
+         const Real spread = p[0] * (Real(1.0) - p[0]);
+         return {difference_of(softmax_of(to), p), r.softmax_near(norm_above(difference_of(to, at)), norm_above({p[0]}),
+                                                                  norm_above({spread}), norm_above({t}))};
+       }},
+      {"share_errors",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // One power has nearly everything and only the sum is wrong (even turns), or everything is.
+         const bool is_even = draw.is_even();
+         const RealVector exponents = {Real(), Real(is_even ? -80.0 : -1.0)};
+         const Real own(is_even ? 0.0 : draw.positive(1e-3, 0.1)), before(is_even ? 0.0 : draw.positive(1e-3, 0.1));
+         const Real of_sum(draw.positive(1e-3, 0.3));
+         RealVector powers;
+         Real sum, exact;
+         for (const Real& exponent : exponents) {
+           exact += exponent.apply(mpfr_exp);
+           powers.push_back((exponent + before).apply(mpfr_exp) + own);
+           sum += powers.back();
+         }
+         sum = sum - of_sum;
+         const bounds::ShareErrors errors{norm_above({before}), norm_above({own, own}),
+                                          norm_above({own + own + of_sum})};
+         return {difference_of(times(Real(1.0) / sum, powers), softmax_of(exponents)),
+                 r.share_errors(errors, next_down(exact.to_double()))};
+       }},
+      {"least_sum_of_powers",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         const Real own(draw.positive(1e-9, 0.1)), before(draw.is_even() ? 1e-9 : 0.1), exact(draw.positive(1.0, 3.0));
+         const Real computed = exact * before.apply(mpfr_exp) + own;
+         const bounds::ShareErrors errors{norm_above({before}), Magnitude(), norm_above({own})};
+         const double least = r.least_sum_of_powers(next_down(computed.to_double()), errors);
+         return {{Real(1.0) / exact}, divide_up(Magnitude(1.0), least)};
+       }},
+      {"attended",
+       [](const Rules& r, Draw& draw) -> NormMove {
+         // Scores that move along p_j (v_j - o), as little as on even turns.
+         const double size = draw.is_even() ? 1e-9 : 0.3;
+         const RealVector scores = draw.vector(3, 1.0),
+                          values = {Real(1.0), Real(-0.5), Real(draw.positive(-1.0, 1.0))};
+         const RealVector p = softmax_of(scores);
+         const Real o = sum_of_all(elementwise_product(p, values));
+         RealVector spread;
+         for (std::size_t j = 0; j < p.size(); ++j) spread.push_back(p[j] * (values[j] - o));
+         const RealVector moved = times(Real(size), spread);
+         const Real to = sum_of_all(elementwise_product(softmax_of(sum_of(scores, moved)), values));
+         return {{to - o}, r.attended(norm_above(spread), norm_above(moved), largest_of(magnitudes_of(moved)))};
        }},
       {"vector",
        [](const Rules& r, Draw& draw) -> NormMove {

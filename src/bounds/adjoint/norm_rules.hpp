@@ -29,6 +29,10 @@ Magnitude norm_of_softmax(Magnitude norm);
 /// a / b with the same b on both sides: N_a / min |b|.
 Magnitude norm_of_quotient(Magnitude norm, double smallest_divisor);
 
+/// a / b where both move: (N_a + q N_b) / d, q the largest 2-norm of the quotients that one element of b divides, d at
+/// most |b| within its radius.
+Magnitude norm_of_moving_quotient(Magnitude norm, Magnitude quotients, Magnitude divisor_norm, double least_divisor);
+
 /// An operand of an elementwise product.
 struct ElementwiseFactor {
   Magnitude largest;         ///< max |b|, b the centre
@@ -57,8 +61,43 @@ Magnitude norm_of_constant_product(const MatrixFactor& moving, Magnitude spectra
                                    std::size_t uses);
 /// A product of two values: ‖b_B‖_F N_A + (‖b_A‖_F + N_A) N_B.
 Magnitude norm_of_matrix_product(const MatrixFactor& a, const MatrixFactor& b);
+/// The same by spectral norms, `centre` the largest of those: √t_A ‖b_B‖₂ N_A + √t_B (‖b_A‖₂ + N_A) N_B, t the most
+/// that one matrix of a factor is used.
+Magnitude norm_of_spectral_product(const MatrixFactor& a, std::size_t uses_of_a, const MatrixFactor& b,
+                                   std::size_t uses_of_b);
 /// |α| product + |β| addend.
 Magnitude norm_with_addend(double alpha, Magnitude product, double beta, Magnitude addend);
+
+// Maps of several nodes.
+// Guarantee: proven, rounded up
+// Source:    docs/theory.md T-67
+
+/// x less the mean of n: N + √n (errors of sums / n + errors of means).
+Magnitude norm_of_centred(Magnitude norm, std::size_t terms, Magnitude sums, Magnitude means);
+/// c over the root s of the mean of n squares (and ε) of c, both moving: √n χ(N / (√n s)).
+Magnitude norm_of_normalised(double terms, double root, Magnitude norm);
+/// What a root r or larger is off by, its argument by h, and its own error: h / (r + √(r² - h)) + σ; infinite for
+/// h >= r².
+Magnitude error_of_root(Magnitude argument, double least_root, Magnitude own);
+/// What that moves c over it: √n H / (r - H).
+Magnitude norm_of_wrong_root(double terms, double least_root, Magnitude error);
+/// A row of a softmax next to where its largest share is p and the largest product of a share and the rest is v, and no
+/// operand moves by more than E: min(1/2, p e^(2E), 2 v e^(4E)) N.
+Magnitude norm_of_softmax_near(Magnitude norm, Magnitude largest_share, Magnitude largest_spread, Magnitude radius);
+/// Local errors in a row of exponentials over their sum.
+struct ShareErrors {
+  Magnitude exponents;       ///< the largest one before exponentials
+  Magnitude powers_norm;     ///< 2-norm of those of exponentials
+  Magnitude powers_and_sum;  ///< sum of those, and that of the sum
+};
+/// At most the sum of exponentials without local errors, from what it is at least with them.
+double least_sum_of_powers(double least_computed, const ShareErrors& errors);
+/// (α + β) / (1 - β), what they move the row of shares by, where exponentials without them add up to least_sum or more.
+Magnitude norm_of_share_errors(const ShareErrors& errors, double least_sum);
+
+/// A row of shares p times values v_j, the scores off by N in the 2-norm and E each: e^(2E) S N, S the 2-norm of all
+/// p_j ‖v_j - o‖₂ and of ‖p‖₂ times how far o is from sum p_j v_j.
+Magnitude norm_of_attended(Magnitude spread, Magnitude norm, Magnitude radius);
 
 /// Upper bound of the 2-norm of a vector; infinite where an element is not finite.
 /// Source:    docs/theory.md T-08, T-63
@@ -89,11 +128,21 @@ struct NormRules {
   decltype(&norm_of_extremum) extremum = norm_of_extremum;
   decltype(&norm_of_softmax) softmax = norm_of_softmax;
   decltype(&norm_of_quotient) quotient = norm_of_quotient;
+  decltype(&norm_of_moving_quotient) moving_quotient = norm_of_moving_quotient;
   decltype(&norm_of_elementwise_product) elementwise_product = norm_of_elementwise_product;
   decltype(&norm_of_selection) selection = norm_of_selection;
   decltype(&norm_of_constant_product) constant_product = norm_of_constant_product;
   decltype(&norm_of_matrix_product) matrix_product = norm_of_matrix_product;
+  decltype(&norm_of_spectral_product) spectral_product = norm_of_spectral_product;
   decltype(&norm_with_addend) with_addend = norm_with_addend;
+  decltype(&norm_of_centred) centred = norm_of_centred;
+  decltype(&norm_of_normalised) normalised = norm_of_normalised;
+  decltype(&bounds::error_of_root) error_of_root = bounds::error_of_root;
+  decltype(&norm_of_wrong_root) wrong_root = norm_of_wrong_root;
+  decltype(&norm_of_softmax_near) softmax_near = norm_of_softmax_near;
+  decltype(&bounds::least_sum_of_powers) least_sum_of_powers = bounds::least_sum_of_powers;
+  decltype(&norm_of_share_errors) share_errors = norm_of_share_errors;
+  decltype(&norm_of_attended) attended = norm_of_attended;
   decltype(&norm_of_vector) vector = norm_of_vector;
   decltype(&norm_of_product_rounding) product_rounding = norm_of_product_rounding;
   decltype(&norm_of_rounding) rounding = norm_of_rounding;

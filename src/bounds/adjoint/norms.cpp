@@ -4,9 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "bounds/adjoint/composite_norms.hpp"
+#include "bounds/adjoint/joint_function_norms.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/spectral_norm.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -46,6 +51,7 @@ public:
   ElementwiseFactor factor(std::size_t slot) const {
     return {largest(slot), largest_radius(slot), spread_radius(slot)};
   }
+  std::size_t index() const { return static_cast<std::size_t>(row_); }
   MatrixFactor matrix(std::size_t slot) const { return {rules_.vector(centre(slot)), radius(slot)}; }
 
 private:
@@ -53,7 +59,6 @@ private:
     return question_.view.output->size() / static_cast<std::size_t>(rows(question_.view.node->output));
   }
   std::int64_t rows(ValueId id) const { return question_.network.rows(id); }
-  std::size_t index() const { return static_cast<std::size_t>(row_); }
   std::span<const double> centre(std::size_t slot) const { return part(slot, question_.view.input(slot).values); }
   std::span<const double> part(std::size_t slot, const std::vector<double>& values) const {
     const std::int64_t parts = rows(question_.view.node->inputs[slot]);
@@ -93,7 +98,7 @@ public:
     return each_row([&](const Row& row) { return rules_.elementwise_product(row.factor(0), row.factor(1)); });
   }
   Norms operator()(const op::Div&) const {
-    if (!question_.operands[1]->element.empty()) return std::nullopt;
+    if (!question_.operands[1]->element.empty()) return moving_quotient();
     return each_row([&](const Row& row) { return rules_.quotient(row.spread_radius(0), row.smallest(1)); });
   }
   Norms operator()(const op::ReduceSum&) const {
@@ -132,8 +137,15 @@ public:
       return rules_.with_addend(product.alpha, moved, product.beta, addend);
     };
     if (left_varies && right_varies) {
-      return each_row(
-          [&](const Row& row) { return with_addend(row, rules_.matrix_product(row.matrix(0), row.matrix(1))); });
+      const BatchNorms left = batch_norms(product.plan, true), right = batch_norms(product.plan, false);
+      const Norms attended = attended_norms(question_, {left.largest, right.largest, right.uses}, rules_);
+      return each_row([&](const Row& row) {
+        const MatrixFactor a{left.largest, row.radius(0)}, b{right.largest, row.radius(1)};
+        Magnitude moved = std::min(rules_.matrix_product(row.matrix(0), row.matrix(1)),
+                                   rules_.spectral_product(a, left.uses, b, right.uses));
+        if (attended) moved = std::min(moved, Magnitude((*attended)[row.index()]));
+        return with_addend(row, moved);
+      });
     }
     const std::size_t moving = left_varies ? 0 : 1, fixed = 1 - moving;
     const Magnitude spectral = left_varies ? weights_.norm_of_right(product.plan, view_.input(1), setting_.threads)
@@ -146,6 +158,47 @@ public:
   Norms operator()(const auto&) const { return std::nullopt; }
 
 private:
+  /// T-67: where the divisor moves too.
+  std::vector<double> moving_quotient() const {
+    const Tensor<double>&a = view_.input(0), &b = view_.input(1);
+    const BroadcastIndex of_a(a.shape, view_.output->shape), of_b(b.shape, view_.output->shape);
+    const auto rows = static_cast<std::size_t>(question_.network.rows(view_.node->output));
+    const std::size_t size = view_.output->size() / rows;
+    std::vector<double> norms;
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::map<std::size_t, Magnitude> squares;
+      double least = std::numeric_limits<double>::infinity();
+      for (std::size_t i = row * size; i < (row + 1) * size; ++i) {
+        const double divisor = std::abs(b.values[of_b(i)]);
+        const Magnitude quotient = divide_up(Magnitude(a.values[of_a(i)]), divisor);
+        squares[of_b(i)] += quotient * quotient;
+        least = std::min(least, sub_down(divisor, radius_at(question_.operands[1]->element, of_b(i)).value()));
+      }
+      Magnitude largest;
+      for (const auto& [divisor, sum] : squares) largest = std::max(largest, sum);
+      const Row of_row(question_, rules_, static_cast<std::int64_t>(row));
+      norms.push_back(
+          rules_.moving_quotient(of_row.spread_radius(0), sqrt_up(largest), of_row.radius(1), least).value());
+    }
+    return norms;
+  }
+
+  struct BatchNorms {
+    Magnitude largest;     ///< spectral norm of a matrix of the factor
+    std::size_t uses = 1;  ///< of its most used one
+  };
+  BatchNorms batch_norms(const ProductPlan& plan, bool is_left) const {
+    const double* data = view_.input(is_left ? 0 : 1).values.data();
+    const std::vector<std::int64_t>& offsets = is_left ? plan.a_batch : plan.b_batch;
+    BatchNorms norms{{}, most_uses(offsets)};
+    for (const std::int64_t offset : std::set<std::int64_t>(offsets.begin(), offsets.end())) {
+      const MatrixView matrix = is_left ? MatrixView{data + offset, plan.m, plan.k, plan.a_row, plan.a_col}
+                                        : MatrixView{data + offset, plan.k, plan.n, plan.b_row, plan.b_col};
+      norms.largest = std::max(norms.largest, spectral_norm(matrix, setting_.threads));
+    }
+    return norms;
+  }
+
   bool varies(std::size_t slot) const { return question_.network.varies(view_.node->inputs[slot]); }
 
   template <class Rule>
@@ -174,7 +227,13 @@ std::vector<double> row_norms(std::span<const double> values, std::int64_t rows,
 }
 
 std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights) {
-  return std::visit(Norms62(question, setting, weights), question.view.node->op);
+  auto norms = std::visit(Norms62(question, setting, weights), question.view.node->op);
+  for (const auto& more :
+       {composite_norms(question, setting.rules->norms), joint_function_norms(question, setting.rules->norms)}) {
+    if (!norms) norms = more;
+    for (std::size_t row = 0; more && row < norms->size(); ++row) (*norms)[row] = std::min((*norms)[row], (*more)[row]);
+  }
+  return norms;
 }
 
 }  // namespace driftbound::bounds

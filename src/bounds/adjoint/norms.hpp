@@ -17,12 +17,14 @@ struct NormQuestion {
   const Network& network;
   NodeView view;
   std::vector<const ValueRadii*> operands;
-  Magnitude lipschitz;  ///< of a function of one element
+  Magnitude lipschitz;               ///< of a function of one element
+  const Shadow* shadow = nullptr;    ///< the centre, where its local errors …
+  const Deviation* known = nullptr;  ///< … and those of what moves are added up here for all nodes before; else null
 };
 
 /// Upper bounds of how far the exact function of the node moves, in the 2-norm, one for every row of its output; empty
 /// where nothing better than the elements' radii is known.
-/// Source:    docs/theory.md T-62
+/// Source:    docs/theory.md T-62, T-67
 std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights);
 
 }  // namespace driftbound::bounds

@@ -257,7 +257,9 @@ private:
                                               const std::vector<double>& added) {
     const ValueId output = view.node->output;
     if (!network_.varies(output) || flushed() != Magnitude()) return std::nullopt;
+    const bool knows_local_errors = centres_ == nullptr;
     NormQuestion question{network_, view, {}, lipschitz};
+    if (knows_local_errors) question.shadow = &shadow_, question.known = &result_;
     for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
     auto norms = moved_norms(question, setting_, weights_);
     if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, network_.rows(output)));
