@@ -13,6 +13,9 @@
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
+#ifdef DRIFTBOUND_FAST_MATH_MODULE
+#include <dlfcn.h>
+#endif
 
 using namespace driftbound;
 
@@ -73,6 +76,21 @@ TEST_CASE("flushed subnormals and a rounding mode set behind the library's back 
   CHECK(mentions(refusal_with_mxcsr(0x2000), "nearest"));
   CHECK(mentions(refusal_with_mxcsr(0x4000), "nearest"));
   CHECK(mentions(refusal_with_mxcsr(0x6000), "nearest"));
+  CHECK(refusal() == "");
+}
+#endif
+
+#ifdef DRIFTBOUND_FAST_MATH_MODULE
+TEST_CASE("a library linked with -ffast-math that a program loads is noticed") {
+  const unsigned before = _mm_getcsr();
+  void* const module = dlopen(DRIFTBOUND_FAST_MATH_MODULE, RTLD_NOW);
+  REQUIRE(module != nullptr);
+  const bool flushes = (_mm_getcsr() & 0x8040u) == 0x8040u;
+  const std::string message = refusal();
+  _mm_setcsr(before);
+  dlclose(module);
+  CHECK(flushes);
+  CHECK(mentions(message, "subnormal"));
   CHECK(refusal() == "");
 }
 #endif

@@ -1,12 +1,20 @@
 #include <doctest/doctest.h>
 
 #include <cfenv>
+#include <cmath>
 #include <limits>
+#include <random>
+#include <string>
 
 #include "driftbound/num/errors.hpp"
+#include "num/doubles.hpp"
 #include "num/exact_matrix_vector.hpp"
 #include "num/exact_product_data.hpp"
 #include "support/approach.hpp"
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 using namespace driftbound;
 using namespace driftbound::num;
@@ -48,6 +56,38 @@ TEST_CASE("exact matrix-vector products are exact where they say so, for every k
       }
     }
   }
+}
+
+TEST_CASE("exact matrix-vector products of any data, sizes up to 4097 and builds") {
+  FloatMatrices matrices(24);
+  std::mt19937_64 generator(25);
+  const auto extent = [&](double most) {
+    return static_cast<std::size_t>(std::exp2(std::uniform_real_distribution<double>(0.0, std::log2(most))(generator)));
+  };
+  const auto kind = [&]() -> const std::string& {
+    return FloatMatrices::kinds()[generator() % FloatMatrices::kinds().size()];
+  };
+  std::size_t outputs = 0, exact = 0;
+  const auto usable = usable_exact_kernels();
+  for (int round = 0; round < driftbound_tests::scaled_by_multiplier(100); ++round) {
+    const std::size_t k = extent(4098), n = extent(std::min(4098.0, 60000.0 / static_cast<double>(k)));
+    const std::string& of_matrix = kind();
+    const FloatMatrix w = matrices.draw(of_matrix, n, k),
+                      x = matrices.draw(generator() % 2 == 0 ? of_matrix : kind(), 1, k);
+    const ExactKernels& kernels = *usable[generator() % usable.size()];
+    CAPTURE(kernels.name);
+    CAPTURE(of_matrix);
+    CAPTURE(n);
+    CAPTURE(k);
+    ExactProduct y;
+    const Doubtful doubtful = generator() % 2 == 0 ? Doubtful::radius : Doubtful::third_accumulator;
+    exact_matrix_vector(ExactMatrix(rows_of(w), 1, kernels), x.values.data(), y, 1 + static_cast<int>(generator() % 2),
+                        doubtful);
+    check(w, x, y);
+    outputs += n;
+    for (std::size_t i = 0; i < n; ++i) exact += y.radius_of(0, i) == 0.0 ? 1u : 0u;
+  }
+  MESSAGE("outputs " << outputs << ", of which certified exact " << exact);
 }
 
 // What fills L as fast as it can, in every lane: with eight lanes it is renormalised every 4088 steps, with two every
@@ -101,4 +141,13 @@ TEST_CASE("exact matrix-vector products of nothing, and what they refuse") {
   CHECK_THROWS_AS(exact_matrix_vector(matrix, w.values.data(), y), UnsoundEnvironment);
   CHECK_THROWS_AS(ExactMatrix(rows_of(w)), UnsoundEnvironment);
   std::fesetround(FE_TONEAREST);
+#ifdef __SSE2__
+  for (const unsigned flushes : {0x8000u, 0x0040u}) {
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | flushes);
+    CHECK_THROWS_AS(exact_matrix_vector(matrix, w.values.data(), y), UnsoundEnvironment);
+    CHECK_THROWS_AS(ExactMatrix(rows_of(w)), UnsoundEnvironment);
+    _mm_setcsr(before);
+  }
+#endif
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driftbound/num/errors.hpp"
+#include "num/doubles.hpp"
 #include "num/error_free.hpp"
 #include "num/pair_product.hpp"
 #include "support/approach.hpp"
@@ -267,6 +268,32 @@ TEST_CASE("elements far below their row's norm, to the smallest double") {
   CHECK(worst(a, b, multiply(a, b)) <= 1.0);
 }
 
+TEST_CASE("sums of products of pairs, any data, sizes up to 4097 and builds") {
+  Draws draws(26);
+  const auto extent = [&](double most) {
+    return static_cast<std::size_t>(std::exp2(draws.uniform(0.0, std::log2(most))));
+  };
+  const auto usable = usable_exact_kernels();
+  std::size_t outputs = 0;
+  for (int round = 0; round < driftbound_tests::scaled_by_multiplier(100); ++round) {
+    const std::size_t k = extent(4098), m = extent(std::min(4098.0, 30000.0 / static_cast<double>(k)));
+    const std::size_t n = extent(std::min(4098.0, 30000.0 / static_cast<double>(k * m)) + 1.0);
+    const std::string &left = Draws::kinds()[draws.below(Draws::kinds().size())],
+                      &right = Draws::kinds()[draws.below(Draws::kinds().size())];
+    const PairMatrix a = draws.draw(left, m, k), b = draws.draw(right, n, k);
+    const ExactKernels& kernels = *usable[draws.below(usable.size())];
+    CAPTURE(kernels.name);
+    CAPTURE(left);
+    CAPTURE(right);
+    CAPTURE(m);
+    CAPTURE(n);
+    CAPTURE(k);
+    CHECK(worst(a, b, multiply(a, b, kernels)) <= 1.0);
+    outputs += m * n;
+  }
+  MESSAGE("outputs " << outputs);
+}
+
 TEST_CASE("operands that do not fit together are refused, and unsound environments") {
   const PairMatrix a(2, 3), b(2, 4);
   const PairOperand left(a.view(), Side::left), right(b.view(), Side::right), wrong(a.view(), Side::left);
@@ -275,6 +302,7 @@ TEST_CASE("operands that do not fit together are refused, and unsound environmen
   CHECK_THROWS_AS(pair_product(left, wrong, {place, place, place}), InvalidArgument);
   std::fesetround(FE_UPWARD);
   CHECK_THROWS_AS(PairOperand(a.view(), Side::left), UnsoundEnvironment);
+  CHECK_THROWS_AS(pair_product(left, right, {place, place, place}), UnsoundEnvironment);
   std::fesetround(FE_TONEAREST);
 }
 

@@ -20,7 +20,7 @@ double multiplier() {
   return text == nullptr ? 1.0 : std::atof(text);
 }
 
-/// Balls of at most 512 bits are far wider than what 300 digits lose.
+/// Balls of at most 512 bits are far wider than what 300 digits (999 bits) lose; from 1,024 bits on MPFR 4.2.0 aborts in the erf of numbers whose square is nearly 3.
 bool contains(const Ball& ball, const Real& exact) {
   if (!ball.is_finite()) return true;
   if (!(boost::multiprecision::isfinite)(exact)) return false;
@@ -69,6 +69,7 @@ TEST_CASE("the reference's balls hold what an evaluation with 300 digits gives, 
     }
   }
 
+  MESSAGE("balls " << count.balls << ", of which the whole line " << count.infinite);
   CHECK(count.infinite < count.balls / 5);
 }
 
