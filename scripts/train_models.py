@@ -526,6 +526,8 @@ LARGE = {
         n=128, points=1 << 15, tests=4000),
     "oscillator_d8_w512": oscillator(8, 512, steps=2000, lr=2e-4, seed=1312, n=64),
     "oscillator_d4_w64_gelu": oscillator(4, 64, steps=6000, lr=2e-3, seed=465, activation="gelu", n=256),
+    "oscillator_d8_w64_tanh": oscillator(8, 64, steps=6000, lr=1e-3, seed=865, activation="tanh", n=256),
+    "oscillator_d8_w256_gelu": oscillator(8, 256, steps=2000, lr=3e-4, seed=1057, activation="gelu", n=128),
 }
 
 VERBOSE = False
