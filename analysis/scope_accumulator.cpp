@@ -128,6 +128,8 @@ void keep_places(std::vector<double>& numbers, const std::vector<std::size_t>& l
 
 void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   if (bounds_.empty()) {
+    if (!bounds.empty() && summary_.elements + summary_.non_finite > 0)
+      throw InvalidArgument("bounds: a block of samples has bounds where one before had none");
     for (const BoundValues& bound : bounds) {
       BoundState state;
       const BoundResult& from = *bound.description;

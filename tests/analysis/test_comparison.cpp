@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "analysis/report.hpp"
@@ -18,6 +19,42 @@ namespace {
 void shift_exact(HandMade& made, std::size_t element, double by) {
   Ball& exact = made.local.layers[0].values[element];
   exact = exact_ball(exact.hi + by);
+}
+
+/// 1,500 elements with errors of a tenth to a half of their bound: after the first 512 a bound is held against many at
+/// once.
+struct ManyElements {
+  static constexpr std::size_t size = 1500;
+  std::vector<double> computed, bounds;
+  std::vector<Ball> exact;
+  BoundResult bound = HandMade::make_bound("componentwise", Guarantee::proven);
+
+  ManyElements() : computed(size, 1.0), bounds(size, 0x1p-20), exact(size) {
+    for (std::size_t i = 0; i < size; ++i) exact[i] = exact_ball(1.0 + (i % 7 == 0 ? 0.5 : 0.125) * 0x1p-20);
+  }
+
+  ScopeSummary summary(std::size_t at_once) const {
+    ScopeAccumulator accumulator;
+    for (std::size_t first = 0; first < size; first += at_once) {
+      const std::size_t count = std::min(at_once, size - first);
+      accumulator.add(std::span(computed).subspan(first, count), std::span(exact).subspan(first, count),
+                      {{&bound, std::span(bounds).subspan(first, count), {}}}, static_cast<std::int64_t>(first), 1);
+    }
+    return accumulator.finish();
+  }
+};
+
+void check_same(const ScopeSummary& x, const ScopeSummary& y) {
+  const BoundSummary &a = x.bounds.at(0), &b = y.bounds.at(0);
+  CHECK(a.checked == b.checked);
+  CHECK(a.violations == b.violations);
+  CHECK(a.undecided == b.undecided);
+  CHECK(a.not_certifiable == b.not_certifiable);
+  CHECK(a.max_utilisation == b.max_utilisation);
+  CHECK(a.max_bound == b.max_bound);
+  CHECK(x.elements == y.elements);
+  CHECK(x.non_finite == y.non_finite);
+  CHECK(x.max_error == y.max_error);
 }
 
 }  // namespace
@@ -103,6 +140,41 @@ TEST_CASE("a bound that is NaN never passes") {
   const Comparison comparison = made.compare();
   CHECK(comparison.verdict != Status::holds);
   CHECK(comparison.layers[0].local.bounds[0].undecided == 1);
+}
+
+TEST_CASE("what is no number, infinite or above its bound is noticed among many elements, wherever it is") {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const ManyElements clear;
+  const BoundSummary of_clear = clear.summary(ManyElements::size).bounds.at(0);
+  CHECK(of_clear.violations + of_clear.undecided == 0);
+  CHECK(of_clear.max_utilisation == 0.5);
+  for (const std::size_t at : {512u, 700u, 1023u, 1024u, 1499u}) {
+    CAPTURE(at);
+    ManyElements no_bound, infinite_bound, no_number, no_radius, above;
+    no_bound.bounds[at] = nan;
+    infinite_bound.bounds[at] = infinity;
+    no_number.computed[at] = nan;
+    no_radius.exact[at].radius = Magnitude::infinite();
+    above.exact[at] = exact_ball(1.0 + 0x1p-20 + 0x1p-50);
+    for (const ManyElements* elements : {&no_bound, &infinite_bound, &no_number, &no_radius, &above}) {
+      const ScopeSummary summary = elements->summary(ManyElements::size);
+      check_same(summary, elements->summary(1));
+      check_same(summary, elements->summary(6));
+    }
+    CHECK(no_bound.summary(ManyElements::size).bounds.at(0).undecided == 1);
+    CHECK(infinite_bound.summary(ManyElements::size).bounds.at(0).undecided == 1);
+    CHECK(no_number.summary(ManyElements::size).non_finite == 1);
+    CHECK(no_radius.summary(ManyElements::size).bounds.at(0).undecided == 1);
+    CHECK(above.summary(ManyElements::size).bounds.at(0).violations == 1);
+  }
+}
+
+TEST_CASE("bounds that come after samples without any are refused") {
+  const ManyElements elements;
+  ScopeAccumulator accumulator;
+  accumulator.add(elements.computed, elements.exact, {}, 0, 1);
+  CHECK_THROWS_AS(accumulator.add(elements.computed, elements.exact, {{&elements.bound, elements.bounds, {}}}, 1500, 1),
+                  InvalidArgument);
 }
 
 TEST_CASE("values that are not finite make the layer void and are counted") {
