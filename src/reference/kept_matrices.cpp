@@ -41,8 +41,8 @@ constexpr std::size_t fewest_rows = 16, shortest_row = 32;
 /// Left operands cut off any sooner would lose more than products of pairs do.
 constexpr int fewest_left_bits = 90;
 
-std::optional<num::ResidueOperand> residues_of(const PairTensor& tensor, const KeptMatrices::Place& place) {
-  const num::ResidueKernels* const kernels = num::fastest_residue_kernels();
+std::optional<num::ResidueOperand> residues_of(const PairTensor& tensor, const KeptMatrices::Place& place,
+                                               const num::ResidueKernels* kernels) {
   if (kernels == nullptr || place.side != num::Side::right || !tensor.is_exact() || place.rows < fewest_rows ||
       place.length < shortest_row || place.length > num::longest_residue_row)
     return std::nullopt;
@@ -77,7 +77,7 @@ const std::vector<double>& KeptMatrices::norms(const PairTensor& tensor, const P
 const num::ResidueOperand* KeptMatrices::residues(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
   Kept& matrix = kept(place);
-  if (!matrix.residues_known) matrix.residues = residues_of(tensor, place);
+  if (!matrix.residues_known) matrix.residues = residues_of(tensor, place, residue_kernels_);
   matrix.residues_known = true;
   return matrix.residues ? &*matrix.residues : nullptr;
 }

@@ -25,9 +25,13 @@ public:
 
     bool operator==(const Place&) const = default;
   };
+  /// Kernels for products by residues, null: none, so that all go through T-86.
+  explicit KeptMatrices(const num::ResidueKernels* residue_kernels = num::fastest_residue_kernels())
+      : residue_kernels_(residue_kernels) {}
+
   const num::PairOperand& packed(const PairTensor& tensor, const Place& place);
   /// Residues for products with left operands of left_bits_for() bits; null where the numbers are too wide for that,
-  /// the tensor is not exact, or this processor has no fast products of bytes.
+  /// the tensor is not exact, or there are no kernels for them.
   const num::ResidueOperand* residues(const PairTensor& tensor, const Place& place);
   /// Upper bounds of the 2-norms of the rows.
   const std::vector<double>& norms(const PairTensor& tensor, const Place& place);
@@ -46,6 +50,7 @@ private:
   };
   Kept& kept(const Place& place);
 
+  const num::ResidueKernels* residue_kernels_;
   std::mutex mutex_;
   std::list<Kept> kept_;
 };

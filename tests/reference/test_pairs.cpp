@@ -378,53 +378,6 @@ TEST_CASE("products of matrices, biases and sums: elements and norms of samples 
   CHECK_APPROACH("T-89", share(y, 0, end), 1.0);
 }
 
-TEST_CASE("wide matrices that stay: exact rows have exact sums, rows that fit no integers are like all others (T-89)") {
-  Maker make(16, Scale::ordinary);
-  const std::int64_t m = 9, k = 70, n = 40;
-  PairTensor x(make.tensor({m, k})), w(make.tensor({k, n}));
-  for (double& weight : w.hi) weight = static_cast<float>(weight);
-  const auto fill_row = [&](std::size_t row, const std::function<double(std::size_t)>& value) {
-    for (std::size_t l = 0; l < 70; ++l) x.hi[row * 70 + l] = value(row * 70 + l);
-  };
-  fill_row(0, [&](std::size_t i) { return static_cast<float>(x.hi[i]); });
-  fill_row(1, [&](std::size_t i) { return std::floor(x.hi[i] * 0x1p40); });
-  fill_row(2, [](std::size_t) { return 0.0; });
-  fill_row(3, [&](std::size_t i) { return x.hi[i] * 0x1p-420; });
-  fill_row(4, [&](std::size_t i) { return i % 2 == 0 ? x.hi[i] * 0x1p90 : x.hi[i]; });
-  x.radius[5 * 70] = 0x1p-70;
-  x.radius[6 * 70] = infinity, x.hi[6 * 70] = 0.0;
-  const auto of = [&](const PairTensor& rows, std::int64_t count) {
-    KeptMatrices kept;
-    const std::vector<PairInput> inputs = {{&rows, nullptr}, {&w, &kept}};
-    return apply(op::MatMul{}, inputs, {count, n}, static_cast<std::size_t>(count));
-  };
-  x.norms.assign(9, infinity);
-  x.settle();
-  const PairTensor y = of(x, m);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    Real400 exact = 0;
-    for (std::size_t l = 0; l < 70; ++l)
-      exact += (middle(x, i / 40 * 70 + l) + Real400(l == 0 && i / 40 == 5 ? 0x1p-70 : 0.0)) *
-               Real400(w.hi[l * 40 + i % 40]);
-    if (!holds(y, i, exact)) FAIL("element ", i);
-    if (i / 40 < 3) CHECK(y.radius[i] == 0.0);
-    CHECK(std::isinf(y.radius[i]) == (i / 40 == 6));
-  }
-  for (std::size_t row = 0; row < 9; ++row) {  // alone, too
-    PairTensor one(Tensor<double>({1, k}));
-    std::copy_n(x.hi.data() + row * 70, 70, one.hi.data());
-    std::copy_n(x.radius.data() + row * 70, 70, one.radius.data());
-    one.norms.assign(1, infinity);
-    one.settle();
-    const PairTensor alone = of(one, 1);
-    for (std::size_t j = 0; j < 40; ++j) {
-      CHECK(alone.hi[j] == y.hi[row * 40 + j]);
-      CHECK(alone.lo[j] == y.lo[row * 40 + j]);
-      CHECK(alone.radius[j] == y.radius[row * 40 + j]);
-    }
-  }
-}
-
 TEST_CASE("norms grow by a matrix's norm, not by its rows' sums") {
   Maker make(14, Scale::ordinary);
   const std::int64_t n = 64;
