@@ -39,6 +39,8 @@ double draw_one(Random& random, Family family, Role role, double fan_in) {
       return role == Role::weight ? random_with_exponent(random, -149, -115) : random_with_exponent(random, -24, 2);
     case Family::huge:
       return role == Role::weight ? random_with_exponent(random, 50, 126) : random_with_exponent(random, -60, 60);
+    case Family::spread:
+      return random_with_exponent(random, -60, 60);
     case Family::sparse:
       return random.chance(0.8) ? (random.chance(0.5) ? 0.0 : -0.0) : random.normal();
     case Family::bf16_valued:
@@ -77,6 +79,17 @@ void make_stagnating(Random& random, const Shape& shape, std::size_t axis, std::
       values[i] = 1.0;
 }
 
+void make_outliers(Random& random, const Shape& shape, std::size_t axis, std::vector<double>& values) {
+  std::size_t inner = 1;
+  for (std::size_t d = axis + 1; d < shape.size(); ++d) inner *= static_cast<std::size_t>(shape[d]);
+  const auto length = static_cast<std::size_t>(shape[axis]);
+  for (std::size_t row = 0; row < values.size() / length; ++row) {
+    const auto place = static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(length) - 1));
+    values[(row / inner * length + place) * inner + row % inner] *=
+        std::ldexp(1.0, static_cast<int>(random.integer(8, 40)));
+  }
+}
+
 double saturate(double x, const Format& f) {
   return std::clamp(round_to(x, f, Rounding::nearest_even), -f.largest, f.largest);
 }
@@ -111,6 +124,15 @@ const std::vector<Family>& all_families() {
   return families;
 }
 
+const std::vector<Family>& reference_families() {
+  static const std::vector<Family> families = [] {
+    std::vector<Family> more = all_families();
+    more.insert(more.end(), {Family::outliers, Family::spread});
+    return more;
+  }();
+  return families;
+}
+
 std::string_view family_name(Family family) {
   switch (family) {
     case Family::gaussian:
@@ -137,6 +159,10 @@ std::string_view family_name(Family family) {
       return "stagnating";
     case Family::mixed:
       return "mixed";
+    case Family::outliers:
+      return "outliers";
+    case Family::spread:
+      return "spread";
   }
   return "";
 }
@@ -155,6 +181,7 @@ std::vector<double> draw_values(Random& random, Family family, Role role, const 
   std::vector<double> values(static_cast<std::size_t>(element_count(shape)));
   for (double& value : values) value = draw_one(random, family, role, fan_in);
   if (shape.empty()) return values;
+  if (family == Family::outliers && !values.empty()) make_outliers(random, shape, axis, values);
   if (family == Family::cancelling) make_cancelling(random, role, shape, axis, values);
   if (family == Family::stagnating && role == Role::input) make_stagnating(random, shape, axis, values);
   return values;

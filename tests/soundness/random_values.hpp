@@ -21,9 +21,14 @@ enum class Family {
   bf16_valued,
   constant,
   stagnating,
-  mixed
+  mixed,
+  outliers,  ///< one large element a row
+  spread     ///< over 2^-60 to 2^60, weights and inputs
 };
+/// Those that bounds are held against.
 const std::vector<Family>& all_families();
+/// With the last two, which only certified references are.
+const std::vector<Family>& reference_families();
 std::string_view family_name(Family family);
 
 enum class Role { weight, input };
