@@ -1,11 +1,12 @@
 // What exact products of float32 data cost, in products by a BLAS in double. The left operand (samples) is packed in
-// the time measured, the right one (weights) before it; "packing" packs both. Every case also says in its name whether
-// each element was certified exact.
+// the time measured, the right one (weights) before it; "packing" packs both. Every case also says how many elements
+// were not certified exact.
 #include "num/exact_product.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -94,8 +95,12 @@ struct Data {
 };
 
 std::string case_of(const Data& data, const char* kernels, const std::string& rest) {
-  return fmt::format("{}x{}x{}/{}/{}", data.m, data.k, data.n, kernels, rest) +
-         (data.y.radius.empty() ? "" : "/inexact");
+  return fmt::format("{}x{}x{}/{}/{}", data.m, data.k, data.n, kernels, rest);
+}
+
+std::vector<bench::Fact> facts_of(const Data& data) {
+  const auto rounded = std::count_if(data.y.radius.begin(), data.y.radius.end(), [](double r) { return r != 0.0; });
+  return {{"inexact", static_cast<double>(rounded)}};
 }
 
 void against_blas(std::size_t m, std::size_t k, std::size_t n, int runs, const ExactKernels& kernels) {
@@ -105,7 +110,7 @@ void against_blas(std::size_t m, std::size_t k, std::size_t n, int runs, const E
   data.theirs();
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1, facts_of(data));
 }
 
 void by_residues(std::size_t m, std::size_t k, std::size_t n, int runs, const ResidueKernels& kernels) {
@@ -115,7 +120,7 @@ void by_residues(std::size_t m, std::size_t k, std::size_t n, int runs, const Re
   data.theirs();
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), time, 1, facts_of(data));
 }
 
 void by_residues_in_two_threads(std::size_t size, int runs, const ResidueKernels& kernels) {
@@ -124,7 +129,7 @@ void by_residues_in_two_threads(std::size_t size, int runs, const ResidueKernels
   data.ours(weights, 2);
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 2); }, [&] { data.ours(weights, 1); });
-  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2);
+  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2, facts_of(data));
 }
 
 void with_packing(std::size_t size, int runs, const ExactKernels& kernels) {
@@ -133,7 +138,7 @@ void with_packing(std::size_t size, int runs, const ExactKernels& kernels) {
   data.theirs();
   const auto time = bench::medians(
       runs, [&] { data.ours(data.right(1, kernels), 1); }, [&] { data.theirs(); }, bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels.name, "t1/packing"), name(), time, 1);
+  bench::print("exact_product", case_of(data, kernels.name, "t1/packing"), name(), time, 1, facts_of(data));
 }
 
 void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
@@ -142,7 +147,7 @@ void two_threads(std::size_t size, int runs, const ExactKernels& kernels) {
   data.ours(weights, 2);
   const auto time = bench::medians(
       runs, [&] { data.ours(weights, 2); }, [&] { data.ours(weights, 1); });
-  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2);
+  bench::print("exact_product", case_of(data, kernels.name, "t2"), "one-thread", time, 2, facts_of(data));
 }
 
 /// What a second thread can gain on this machine: two products at once that share nothing, and one after the other.
@@ -160,7 +165,7 @@ void two_apart(std::size_t size, int runs, const ExactKernels& kernels) {
         first.ours(first_weights, 1);
         second.ours(second_weights, 1);
       });
-  bench::print("exact_product", case_of(first, kernels.name, "t2/apart"), "one-thread", time, 2);
+  bench::print("exact_product", case_of(first, kernels.name, "t2/apart"), "one-thread", time, 2, facts_of(first));
 }
 
 /// One sample: weights are streamed as they are stored, what is known of their rows was found before.
@@ -178,7 +183,7 @@ void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
       },
       bench::cpu_seconds_of);
   bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), {time.ours / repeats, time.theirs / repeats},
-               1);
+               1, facts_of(data));
 }
 
 /// OpenBLAS reads the kernels to use when it is loaded: set, and start again.

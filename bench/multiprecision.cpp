@@ -160,6 +160,22 @@ void against_mpfr(const Data& data) {
       }
     }
   });
+  constexpr mpfr_prec_t bits_of_product = 48;  // of two float32 numbers
+  std::vector<__mpfr_struct> products(data.k);
+  std::vector<mpfr_ptr> terms;
+  for (__mpfr_struct& product : products) {
+    mpfr_init2(&product, bits_of_product);
+    terms.push_back(&product);
+  }
+  compare(data, "mpfr-113-sum", [&] {
+    for (std::size_t i = 0; i < data.taken; ++i) {
+      for (std::size_t j = 0; j < data.n; ++j) {
+        for (std::size_t l = 0; l < data.k; ++l) mpfr_mul(terms[l], a[i * data.k + l], b[j * data.k + l], MPFR_RNDN);
+        mpfr_sum(sum, terms.data(), data.k, MPFR_RNDN);
+      }
+    }
+  });
+  for (__mpfr_struct& product : products) mpfr_clear(&product);
   mpfr_clears(sum, term, nullptr);
 }
 

@@ -1,97 +1,17 @@
 #pragma once
 
-#include <Eigen/Dense>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bench/forward.hpp"
 #include "driftbound/model/graph.hpp"
-#include "driftbound/model/inputs.hpp"
 #include "driftbound/model/load.hpp"
 
-/// Networks that are timed, and their forward pass by Eigen.
+/// Networks that are timed.
 namespace driftbound::bench {
-
-/// The whole forward pass of a graph of Gemm, Relu and the like, by Eigen: products, biases and functions. `order`: how
-/// samples x features lie in memory.
-template <class Real, int order = Eigen::RowMajor>
-class Forward {
-public:
-  using Matrix = Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, order>;
-  using Doubles = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-  Forward(const Graph& graph, const Inputs& inputs) : graph_(graph), values_(graph.values.size()) {
-    values_[graph.inputs[0]] = matrix(inputs.tensors.front().second.to_double());
-    for (ValueId id = 0; id < graph.values.size(); ++id) {
-      if (graph.is_constant(id)) values_[id] = matrix(graph.value(id).constant.to_double());
-    }
-    for (const Node& node : graph.nodes) {
-      const auto* gemm = std::get_if<op::Gemm>(&node.op);
-      if (gemm != nullptr && gemm->transpose_b) weights_[node.inputs[1]] = values_[node.inputs[1]].transpose();
-      if (gemm != nullptr && !gemm->transpose_b) weights_[node.inputs[1]] = values_[node.inputs[1]];
-    }
-  }
-
-  /// Other samples, row by row.
-  void set_input(const double* points, Eigen::Index rows, Eigen::Index columns) {
-    values_[graph_.inputs[0]] = Eigen::Map<const Doubles>(points, rows, columns).template cast<Real>();
-  }
-
-  void operator()() {
-    for (const Node& node : graph_.nodes) evaluate(node, values_[node.output]);
-    sum_ += values_[graph_.outputs[0]](0, 0);
-  }
-
-private:
-  static Matrix matrix(const Tensor<double>& tensor) {
-    const std::int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
-    const auto rows = static_cast<std::int64_t>(tensor.size()) / columns;
-    return Eigen::Map<const Doubles>(tensor.values.data(), rows, columns).template cast<Real>();
-  }
-
-  void evaluate(const Node& node, Matrix& y) {
-    const Matrix& x = values_[node.inputs[0]];
-    if (std::holds_alternative<op::Gemm>(node.op)) {
-      y.noalias() = x * weights_.at(node.inputs[1]);
-      if (node.inputs.size() > 2) y.rowwise() += values_[node.inputs[2]].row(0);
-    } else if (std::holds_alternative<op::Relu>(node.op)) {
-      y = x.cwiseMax(Real(0));
-    } else if (std::holds_alternative<op::Softplus>(node.op)) {
-      y = x.array().max(Real(0)) + (-x.array().abs()).exp().log1p();
-    } else if (std::holds_alternative<op::Tanh>(node.op)) {
-      y = x.array().tanh();
-    } else if (std::holds_alternative<op::Sin>(node.op)) {
-      y = x.array().sin();
-    } else if (std::holds_alternative<op::Softmax>(node.op)) {
-      y = (x.colwise() - x.rowwise().maxCoeff()).array().exp();
-      y.array().colwise() /= y.array().rowwise().sum().eval();
-    } else if (std::holds_alternative<op::Add>(node.op)) {
-      y = x + values_[node.inputs[1]];
-    } else if (std::holds_alternative<op::Mul>(node.op)) {
-      const Matrix& b = values_[node.inputs[1]];
-      if (b.size() == 1)
-        y = x * b(0, 0);
-      else
-        y = b * x(0, 0);
-    } else if (const auto* elu = std::get_if<op::Elu>(&node.op)) {
-      const Real alpha = static_cast<Real>(elu->alpha);
-      y = (x.array() >= Real(0)).select(x.array(), alpha * (x.array().exp() - Real(1)));
-    } else if (std::holds_alternative<op::Squeeze>(node.op)) {
-      y = x;
-    } else {
-      throw std::invalid_argument("bench: no Eigen for " + std::string(name_of(node.op)));
-    }
-  }
-
-  const Graph& graph_;
-  std::vector<Matrix> values_;
-  std::map<ValueId, Matrix> weights_;
-  Real sum_ = 0;
-};
 
 /// x + W relu(V x + b) + c, `blocks` times, weights as they are after training: entries of 1 / root of the width, W's
 /// smaller.
@@ -123,6 +43,86 @@ inline Graph residual_network(std::int64_t blocks, std::int64_t width) {
   }
   graph.outputs = {layer(x, width, 2, 1.0)};
   return graph;
+}
+
+/// Graphs whose weights are normal with the inverse of the fan-in as variance.
+class RandomGraph {
+public:
+  explicit RandomGraph(std::uint64_t seed) : generator_(seed) {}
+
+  ValueId input(const Shape& sample) {
+    std::vector<DeclaredDimension> declared = {{-1, "batch"}};
+    for (const std::int64_t extent : sample) declared.push_back({extent, ""});
+    return graph_.add_input("x", ElementType::f32, declared);
+  }
+  ValueId constant(const Shape& shape, double mean, double deviation) {
+    std::normal_distribution<double> normal(mean, deviation);
+    Tensor<float> values(shape);
+    for (float& value : values.values) value = static_cast<float>(normal(generator_));
+    return graph_.add_constant("c" + std::to_string(graph_.values.size()), StoredTensor::from(values));
+  }
+  ValueId node(const Op& op, const std::vector<ValueId>& inputs) {
+    return graph_.add_node(std::string(name_of(op)) + std::to_string(graph_.nodes.size()), op, inputs);
+  }
+  ValueId linear(ValueId x, std::int64_t from, std::int64_t to) {
+    const ValueId w = constant({from, to}, 0.0, 1.0 / std::sqrt(static_cast<double>(from)));
+    return node(op::Add{}, {node(op::MatMul{}, {x, w}), constant({to}, 0.0, 0.1)});
+  }
+  ValueId convolution(ValueId x, std::int64_t from, std::int64_t to, std::int64_t stride) {
+    op::Conv conv;
+    conv.geometry.strides = {stride, stride};
+    conv.geometry.pads_before = conv.geometry.pads_after = {1, 1};
+    const ValueId w = constant({to, from, 3, 3}, 0.0, std::sqrt(2.0 / (9.0 * static_cast<double>(from))));
+    return node(op::Relu{}, {node(conv, {x, w, constant({to}, 0.0, 0.1)})});
+  }
+  Graph with_output(ValueId output) {
+    graph_.outputs = {output};
+    return std::move(graph_);
+  }
+
+private:
+  std::mt19937_64 generator_;
+  Graph graph_;
+};
+
+struct TransformerSize {
+  int blocks;
+  std::int64_t tokens, width, heads;
+};
+
+/// Blocks x + attention(norm(x)), x + MLP(norm(x)) with causal attention and Gelu, and a norm behind them.
+inline Graph transformer(const TransformerSize& size) {
+  RandomGraph make(9);
+  ValueId x = make.input({size.tokens, size.width});
+  const auto norm = [&](ValueId value) {
+    return make.node(op::LayerNormalization{},
+                     {value, make.constant({size.width}, 1.0, 0.1), make.constant({size.width}, 0.0, 0.1)});
+  };
+  const auto linear = [&](ValueId value, std::int64_t from, std::int64_t to) { return make.linear(value, from, to); };
+  op::Attention attention;
+  attention.query_heads = attention.key_heads = size.heads;
+  attention.is_causal = true;
+  for (int block = 0; block < size.blocks; ++block) {
+    const ValueId before = norm(x);
+    std::vector<ValueId> operands;
+    for (int i = 0; i < 3; ++i) operands.push_back(linear(before, size.width, size.width));
+    x = make.node(op::Add{}, {x, linear(make.node(attention, operands), size.width, size.width)});
+    const ValueId hidden = make.node(op::Gelu{}, {linear(norm(x), size.width, 4 * size.width)});
+    x = make.node(op::Add{}, {x, linear(hidden, 4 * size.width, size.width)});
+  }
+  return make.with_output(norm(x));
+}
+
+/// Convolutions of 3 x 3 with Relu, some of stride 2 so that there are `size` / 4 places a side at last, means of all places
+/// and a linear layer.
+inline Graph convolution_network(std::int64_t size, std::int64_t channels) {
+  RandomGraph make(10);
+  ValueId x = make.convolution(make.input({3, size, size}), 3, channels, 1);
+  x = make.convolution(x, channels, 2 * channels, 2);
+  x = make.convolution(x, 2 * channels, 2 * channels, 1);
+  x = make.convolution(x, 2 * channels, 4 * channels, 2);
+  x = make.node(op::Flatten{}, {make.node(op::GlobalAveragePool{}, {x})});
+  return make.with_output(make.linear(x, 4 * channels, 10));
 }
 
 inline Graph bundled(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -55,12 +56,24 @@ inline std::string machine() {
   return "unknown";
 }
 
+/// What else a line says of its case, as a field of its own: case ids are fixed.
+struct Fact {
+  std::string name;
+  double value;  ///< null in JSON where it is no number
+};
+
 inline void print(const std::string& bench, const std::string& name, const std::string& against, Timing timing,
-                  int threads) {
+                  int threads, const std::vector<Fact>& facts = {}) {
+  std::string more;
+  for (const auto& [fact, value] : facts) {
+    const bool is_count = value == std::floor(value);
+    const std::string text = is_count ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+    more += fmt::format(",\"{}\":{}", fact, std::isfinite(value) ? text : "null");
+  }
   fmt::print(
       "{{\"bench\":\"{}\",\"case\":\"{}\",\"ratio\":{:.4g},\"against\":\"{}\",\"median_s\":{:.4g},\"threads\":{"
-      "},\"machine\":\"{}\"}}\n",
-      bench, name, timing.ours / timing.theirs, against, timing.ours, threads, machine());
+      "}{},\"machine\":\"{}\"}}\n",
+      bench, name, timing.ours / timing.theirs, against, timing.ours, threads, more, machine());
   std::fflush(stdout);
 }
 
