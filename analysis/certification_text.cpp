@@ -14,6 +14,13 @@ std::string function_text(const CertifyReport& report) {
   return report.iso == 0.0 ? report.scalar : fmt::format("{} - {}", report.scalar, report.iso);
 }
 
+/// What signs that follow from given values stand on; nothing where there are none.
+std::string premise_of(const CertifyReport& report) {
+  const auto given = static_cast<std::size_t>(SignStage::given);
+  if (report.certification.done.counts.stages[given].decided == 0) return "";
+  return fmt::format("if the values are of a run of {}", report.values_arithmetic);
+}
+
 std::string verdict(const CertifyReport& report) {
   const SignStatistics& counts = report.certification.done.counts;
   const std::string scope = report.certification.interrupted() ? fmt::format("the first {} of {} points", counts.points,
@@ -21,8 +28,12 @@ std::string verdict(const CertifyReport& report) {
                                                                : fmt::format("all {} points", counts.points);
   const std::int64_t open = open_points(counts);
   const std::string state = report.certification.interrupted() ? "INTERRUPTED, " : "";
-  if (open == 0) return fmt::format("{}CERTIFIED: the sign of {} at {}", state, function_text(report), scope);
-  return fmt::format("{}UNDECIDED: the sign of {} at {} of {}", state, function_text(report), open, scope);
+  const std::string premise = premise_of(report);
+  if (open == 0)
+    return fmt::format("{}CERTIFIED{}: the sign of {} at {}", state, premise.empty() ? "" : " " + premise,
+                       function_text(report), scope);
+  return fmt::format("{}UNDECIDED: the sign of {} at {} of {}{}", state, function_text(report), open, scope,
+                     premise.empty() ? "" : "; others, " + premise);
 }
 
 std::string stage_rows(const SignStatistics& counts) {

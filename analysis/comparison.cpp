@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "analysis/scope_accumulator.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -161,6 +162,28 @@ BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
   return result;
 }
 
+bool copies_operands(const decltype(Node::op)& op) {
+  return std::visit(
+      []<class T>(const T&) { return Selection<T> || OneOf<T, op::Relu, op::Neg, op::Abs, op::Min, op::Max>; }, op);
+}
+
+/// Elements that have no exact value because an operand of their layer is not finite.
+std::int64_t count_undefined(const Graph& graph, const std::vector<Tensor<double>>& computed, const Reference& local) {
+  const auto is_finite = [](double x) { return std::isfinite(x); };
+  std::int64_t count = 0;
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const std::vector<ValueId>& inputs = graph.nodes[node].inputs;
+    const bool all_finite = std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      const auto producer = graph.producer(input);
+      return !producer || std::all_of(computed[*producer].values.begin(), computed[*producer].values.end(), is_finite);
+    });
+    if (all_finite) continue;
+    const std::vector<Ball>& exact = local.layers[node].values;
+    count += std::count_if(exact.begin(), exact.end(), [](const Ball& ball) { return !ball.is_finite(); });
+  }
+  return count;
+}
+
 /// Which of the bounds for every run in any order says most.
 void mark_smallest(ScopeSummary& scope) {
   std::vector<BoundSummary*> candidates;
@@ -202,7 +225,9 @@ bool is_close_by_design(std::string_view bound) {
 }
 
 std::string_view any_order_bound(const ScopeSummary& scope) {
-  return find_bound(scope, "partial-sums") != nullptr ? "partial-sums" : "componentwise";
+  for (const std::string_view name : {"sorted-partial-sums", "partial-sums"})
+    if (find_bound(scope, name) != nullptr) return name;
+  return "componentwise";
 }
 
 std::string_view declared_order_bound(const ScopeSummary& scope) {
@@ -266,6 +291,7 @@ void Comparer::State::start(const Trace& trace) {
     layer.summary.index = i;
     layer.summary.name = graph.nodes[i].name;
     layer.summary.op = driftbound::name_of(graph.nodes[i].op);
+    layer.summary.copies = copies_operands(graph.nodes[i].op);
     layer.local = ScopeAccumulator(stored);
     layer.accumulated = ScopeAccumulator(stored);
     layers.push_back(std::move(layer));
@@ -399,6 +425,8 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (std::size_t i = 0; i < s.scalars.size(); ++i)
     s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
   s.result.samples += samples;
+  if (local.undecided > 0)
+    s.result.reference_undefined += std::min(count_undefined(s.graph, computed, local), local.undecided);
   for (const Reference* reference : {&accumulated, &local}) {
     for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
     s.result.reference_undecided += reference->undecided;

@@ -31,6 +31,17 @@ std::string_view name_of(Status status);
 /// Whether a bound is close to the error of the run, because that is what it is made of.
 bool is_close_by_design(std::string_view bound);
 
+/// The element that uses a verdict-giving bound most (or has the largest error, where there is none).
+struct WorstCase {
+  std::int64_t sample = 0;
+  std::int64_t element = 0;
+  double computed = 0.0;
+  double reference = 0.0;
+  double error = 0.0;
+  double bound = 0.0;
+  std::string bound_name;
+};
+
 /// One bound over all elements of one tensor and all samples.
 struct BoundSummary {
   std::string name;
@@ -53,6 +64,7 @@ struct BoundSummary {
   std::optional<double> failure_probability;
   std::string not_applicable;          ///< why there is no statement for some values; empty: there is one for all
   std::int64_t without_statement = 0;  ///< those values
+  std::optional<WorstCase> worst;      ///< the element that uses it most
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
@@ -69,17 +81,6 @@ struct BoundSummary {
   bool decides() const { return must_decide() && checked > undecided + not_certifiable; }
 };
 
-/// The element that uses a verdict-giving bound most (or has the largest error, where there is none).
-struct WorstCase {
-  std::int64_t sample = 0;
-  std::int64_t element = 0;
-  double computed = 0.0;
-  double reference = 0.0;
-  double error = 0.0;
-  double bound = 0.0;
-  std::string bound_name;
-};
-
 struct ScopeSummary {
   double max_error = 0.0;
   double rms_error = 0.0;
@@ -90,6 +91,7 @@ struct ScopeSummary {
   std::int64_t non_finite = 0;
   std::vector<BoundSummary> bounds;
   std::optional<WorstCase> worst;
+  std::optional<WorstCase> lost;  ///< the first value that is not finite where the exact one is, and in range
 };
 
 /// The bound of that name; nullptr where the scope has none.
@@ -110,6 +112,7 @@ struct LayerSummary {
   std::string name;
   std::string op;
   std::int64_t fan_in = 0;
+  bool copies = false;       ///< every output is an operand up to its sign, or 0
   std::int64_t outputs = 0;  ///< elements per sample
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
@@ -124,6 +127,7 @@ struct LayerSummary {
 /// A number of interest over a box of inputs (T-77).
 struct BoxSummary {
   std::vector<std::pair<double, double>> ranges;  ///< of a sample's elements, the last one repeats
+  SummationOrder order;                           ///< that it speaks of
   BoxBound bound;
 };
 
@@ -160,6 +164,8 @@ struct Comparison {
   std::int64_t samples = 0;
   std::map<int, std::int64_t> rungs;  ///< reference elements by deciding precision
   std::int64_t reference_undecided = 0;
+  std::int64_t reference_undefined = 0;  ///< of these, what is made of operands that are not finite
+  bool box_without_number = false;       ///< a box was given, and there is nothing to bound over it
   int max_bits = 0;
   std::vector<std::string> assumptions;
   Status verdict = Status::holds;

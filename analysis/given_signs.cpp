@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -23,11 +25,22 @@ SignStatistics counts_of(std::span<const PointSign> signs) {
   return counts;
 }
 
+/// Every n-th row that a given value decides, 64 at most.
+std::vector<std::int64_t> decided_by_values(std::span<const PointSign> signs) {
+  constexpr std::size_t most = 64;
+  std::vector<std::int64_t> rows, some;
+  for (std::size_t row = 0; row < signs.size(); ++row)
+    if (signs[row].stage == SignStage::given) rows.push_back(static_cast<std::int64_t>(row));
+  const std::size_t step = std::max(std::size_t{1}, rows.size() / most);
+  for (std::size_t i = 0; i < rows.size() && some.size() < most; i += step) some.push_back(rows[i]);
+  return some;
+}
+
 }  // namespace
 
 GivenSigns::GivenSigns(const SignField& field, ArithmeticModel arithmetic, const std::filesystem::path& file,
                        std::int64_t points)
-    : field_(field), given_(field, std::move(arithmetic)), values_(file) {
+    : field_(field), given_(field, std::move(arithmetic)), values_(file), file_(file) {
   if (values_.columns() != 1 || values_.rows() != points)
     throw ShapeMismatch(fmt::format("{}: holds {} rows of {} numbers; give one value for each of the {} points",
                                     file.string(), values_.rows(), values_.columns(), points));
@@ -44,15 +57,40 @@ SignStatistics GivenSigns::decide(std::int64_t first, std::span<const double> po
   counts.stages[static_cast<std::size_t>(SignStage::given)].seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  std::vector<double> open;
-  for (const std::int64_t row : left) {
-    const auto point = points.subspan(static_cast<std::size_t>(row) * dimension, dimension);
-    open.insert(open.end(), point.begin(), point.end());
+  std::vector<PointSign> certified(left.size());
+  counts += evaluate(points, left, certified);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    PointSign& sign = out[static_cast<std::size_t>(left[i])];
+    require_agreement(first + left[i], sign, certified[i]);
+    sign = certified[i];
   }
-  std::vector<PointSign> signs(left.size());
-  counts += field_.signs(open.data(), static_cast<std::int64_t>(left.size()), stride, 1, signs);
-  for (std::size_t i = 0; i < left.size(); ++i) out[static_cast<std::size_t>(left[i])] = signs[i];
+  const std::vector<std::int64_t> some = decided_by_values(out);
+  certified.resize(some.size());
+  evaluate(points, some, certified);
+  for (std::size_t i = 0; i < some.size(); ++i)
+    require_agreement(first + some[i], out[static_cast<std::size_t>(some[i])], certified[i]);
   return counts;
+}
+
+SignStatistics GivenSigns::evaluate(std::span<const double> points, std::span<const std::int64_t> rows,
+                                    std::span<PointSign> out) const {
+  const std::size_t dimension = field_.dimension();
+  std::vector<double> coordinates;
+  for (const std::int64_t row : rows) {
+    const auto point = points.subspan(static_cast<std::size_t>(row) * dimension, dimension);
+    coordinates.insert(coordinates.end(), point.begin(), point.end());
+  }
+  return field_.signs(coordinates.data(), static_cast<std::int64_t>(rows.size()),
+                      static_cast<std::ptrdiff_t>(dimension), 1, out);
+}
+
+void GivenSigns::require_agreement(std::int64_t point, const PointSign& given, const PointSign& certified) const {
+  const double apart = std::fabs(given.value - certified.value), allowed = given.bound + certified.bound;
+  if (!(apart * (1.0 - 0x1p-50) > allowed * (1.0 + 0x1p-50))) return;
+  throw InvalidArgument(fmt::format(
+      "{}: the value of point {} is {:.3g} from the exact one, a run of the arithmetic declared is {:.3g} at most: it "
+      "is of another arithmetic, or of other points, another model or scalar",
+      file_.string(), point, apart, allowed));
 }
 
 }  // namespace driftbound::analysis

@@ -168,11 +168,13 @@ void add_boxes(const Graph& graph, const Trace& trace, const JudgeOptions& optio
   BoundOptions how;
   how.threads = options.precision.threads;
   const auto add = [&](const Target& target, OutputSummary& output) {
-    output.box = BoxSummary{options.box, forward_error_bound(graph, trace.arithmetic, box, target, how)};
+    output.box =
+        BoxSummary{options.box, trace.arithmetic.order, forward_error_bound(graph, trace.arithmetic, box, target, how)};
   };
   for (const OutputTarget& output : outputs) add({{output.output, 0}, std::nullopt}, comparison.outputs[output.output]);
   for (std::size_t i = 0; i < options.scalars.size(); ++i)
     add(options.scalars[i], comparison.outputs[graph.outputs.size() + i]);
+  comparison.box_without_number = outputs.empty() && options.scalars.empty();
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ const std::vector<std::string>& bound_names() {
                                                  "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
                                                  "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
                                                  "condition",      "rounded-shadow",        "running",
-                                                 "replay"};
+                                                 "replay",         "sorted-partial-sums"};
   return names;
 }
 

@@ -133,6 +133,20 @@ std::string breakdown_lines(const Breakdown& breakdown) {
 
 }  // namespace
 
+std::string doubtful_signs(const Comparison& comparison) {
+  std::string text;
+  for (const OutputSummary& output : comparison.outputs)
+    if (output.signs && output.signs->wrong + output.signs->open > 0)
+      text += fmt::format("'{}': {}.\n", shorten(output.name, 40), signs_text(*output.signs));
+  return text;
+}
+
+std::string box_text(const Comparison& comparison) {
+  return comparison.box_without_number
+             ? "No bound over the box: no output is one number; name one (--scalar 'OUTPUT[I]').\n"
+             : "";
+}
+
 std::string outputs_text(const Comparison& comparison, const Painter& paint) {
   std::string text = "\nOutputs, error from the input on:\n" + column_heads();
   for (const OutputSummary& output : comparison.outputs) {
@@ -150,7 +164,7 @@ std::string outputs_text(const Comparison& comparison, const Painter& paint) {
     if (output.box) text += indented(describe(*output.box));
     if (output.breakdown) text += breakdown_lines(*output.breakdown);
   }
-  return text;
+  return text + box_text(comparison);
 }
 
 }  // namespace driftbound::analysis

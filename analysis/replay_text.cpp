@@ -14,34 +14,49 @@ namespace {
 
 /// Bounds of what sums in any order can do.
 bool is_of_any_order(std::string_view bound) {
-  constexpr std::array<std::string_view, 4> names = {"componentwise", "partial-sums", "adjoint/any-order",
-                                                     "rounded-shadow"};
+  constexpr std::array<std::string_view, 5> names = {"componentwise", "partial-sums", "sorted-partial-sums",
+                                                     "adjoint/any-order", "rounded-shadow"};
   return std::find(names.begin(), names.end(), bound) != names.end();
 }
 
 /// Of bounds that hold in any order.
 struct AnyOrder {
-  std::int64_t checked = 0, violations = 0;
+  std::int64_t checked = 0, violations = 0, open = 0;
 
   void add(const ScopeSummary& scope) {
     for (const BoundSummary& bound : scope.bounds) {
       if (!bound.gives_verdict() || !is_of_any_order(bound.name)) continue;
       checked += bound.checked;
       violations += bound.violations;
+      open += bound.undecided + bound.not_certifiable;
     }
   }
 };
 
-/// What may have run in place of what was declared.
-std::string explanation(const Comparison& comparison) {
+AnyOrder of_any_order(const Comparison& comparison) {
   AnyOrder any_order;
   for (const LayerSummary& layer : comparison.layers) {
     any_order.add(layer.local);
     any_order.add(layer.accumulated);
   }
+  for (const OutputSummary& output : comparison.outputs) any_order.add(output.scope);
+  return any_order;
+}
+
+bool has_void(const Comparison& comparison) {
+  return std::any_of(comparison.layers.begin(), comparison.layers.end(),
+                     [](const LayerSummary& layer) { return layer.non_finite > 0; });
+}
+
+/// What may have run in place of what was declared.
+std::string explanation(const Comparison& comparison, const LayerSummary& first) {
+  const AnyOrder any_order = of_any_order(comparison);
   if (any_order.violations > 0)
     return "No order of summation explains it: another arithmetic, another model, or a bug.";
-  if (any_order.checked > 0) return "Every bound for sums in any order holds: another order could explain it.";
+  if (first.fan_in == 0)
+    return fmt::format("It sums nothing, so that no order explains it: {}.", what_may_have_run(comparison));
+  if (any_order.checked > 0 && any_order.open == 0 && !has_void(comparison))
+    return "Every bound for sums in any order holds: another order could explain it.";
   return "Another order, another arithmetic, another model, or a bug.";
 }
 
@@ -55,6 +70,17 @@ const LayerSummary* first_difference(const Comparison& comparison) {
   const auto differs = [](const LayerSummary& layer) { return layer.differing.value_or(0) > 0; };
   const auto first = std::find_if(comparison.layers.begin(), comparison.layers.end(), differs);
   return first == comparison.layers.end() ? nullptr : &*first;
+}
+
+bool exceeds_any_order(const Comparison& comparison) {
+  return of_any_order(comparison).violations > 0;
+}
+
+std::string_view what_may_have_run(const Comparison& comparison) {
+  const LayerSummary* first = first_difference(comparison);
+  return first != nullptr && first->fan_in == 0
+             ? "another function library, another arithmetic, another model, or a bug"
+             : "another order of summation, another arithmetic, another model, or a bug";
 }
 
 bool is_compared_with_replay(const Comparison& comparison) {
@@ -73,7 +99,7 @@ std::string replay_text(const Report& report) {
       "The recorded run is not that of {}, made again here: '{}' ({}) is the first layer with other numbers, {} of {}. "
       "What was declared is not what ran. {}\n",
       arithmetic_of(report.context), shorten(first->name, 40), first->op, *first->differing,
-      first->outputs * comparison.samples, explanation(comparison));
+      first->outputs * comparison.samples, explanation(comparison, *first));
 }
 
 }  // namespace driftbound::analysis

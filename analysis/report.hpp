@@ -26,7 +26,8 @@ struct ReportContext {
   std::string backend, device;
   std::string gemm;  ///< what multiplied matrices: "cublas", "cublas-pedantic", "ordered"; empty: unknown
   ArithmeticModel arithmetic;
-  std::int64_t batch = 0;  ///< samples evaluated together; 0: unknown
+  std::int64_t batch = 0;      ///< samples evaluated together; 0: unknown
+  std::string rounded_inputs;  ///< "float64, the model takes float32"; empty: it takes the numbers as they are
   ObserverEffect observer_effect = ObserverEffect::not_checked;
   bool interrupted = false;
   std::int64_t requested_samples = 0;
@@ -57,6 +58,9 @@ std::string to_junit(const Report& report);
 /// layer, the tables, and what they mean.
 std::string to_html(const Report& report);
 
+/// What rounding the inputs means for errors; empty where they are not rounded.
+std::string inputs_text(const ReportContext& context);
+
 /// How many elements of the references were settled at which precision, and how many at none: one line.
 std::string reference_text(const Comparison& comparison);
 
@@ -69,8 +73,9 @@ struct TextOptions {
 /// why; then a table with a line per layer and one per output.
 std::string to_text(const Report& report, const TextOptions& options = {});
 
-/// What every column of the table means.
-std::string explain_columns();
+/// What every column of the table means, in the words of the text or of the HTML page.
+enum class Words { text, page };
+std::string explain_columns(Words words = Words::text);
 
 /// The first sentence of the text report.
 std::string headline(const Report& report);

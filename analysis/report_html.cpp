@@ -6,6 +6,7 @@
 #include "analysis/chart.hpp"
 #include "analysis/cost.hpp"
 #include "analysis/markup.hpp"
+#include "analysis/outputs_text.hpp"
 #include "analysis/replay_text.hpp"
 #include "analysis/report.hpp"
 #include "analysis/text.hpp"
@@ -213,6 +214,8 @@ std::string to_html(const Report& report) {
                       to_string(c.arithmetic.order), comparison.samples, c.date, DRIFTBOUND_VERSION);
   if (const std::string observer = observer_text(c); !observer.empty())
     html += fmt::format("<p class=\"about\">{}</p>\n", observer);
+  for (const std::string& note : {doubtful_signs(comparison), inputs_text(c), box_text(comparison)})
+    if (!note.empty()) html += fmt::format("<p class=\"about\">{}</p>\n", escape_markup(note));
   if (const std::string replay = replay_text(report); !replay.empty())
     html += fmt::format("<p{}>{}</p>\n", first_difference(comparison) ? " class=\"violated\"" : " class=\"about\"",
                         escape_markup(replay));
@@ -222,7 +225,8 @@ std::string to_html(const Report& report) {
   html += fmt::format("<p class=\"about\">{}</p>\n", escape_markup(reference_text(comparison)));
   for (const std::string& assumption : comparison.assumptions)
     html += fmt::format("<p class=\"note\">Assumes {}</p>\n", escape_markup(assumption));
-  return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n", escape_markup(explain_columns()));
+  return html + fmt::format("<h2>Reading this</h2>\n<pre>{}</pre>\n</body></html>\n",
+                            escape_markup(explain_columns(Words::page)));
 }
 
 }  // namespace driftbound::analysis

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "analysis/outputs_text.hpp"
 #include "analysis/replay_text.hpp"
@@ -76,33 +77,39 @@ std::string reference_text(const Comparison& comparison) {
   for (const auto& [bits, count] : comparison.rungs)
     rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
   std::string text = fmt::format("Reference: certified balls ({})", rungs);
-  if (comparison.reference_undecided > 0)
-    text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", comparison.reference_undecided);
+  if (const std::int64_t open = comparison.reference_undecided - comparison.reference_undefined; open > 0)
+    text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", open);
+  if (comparison.reference_undefined > 0)
+    text += fmt::format("; {} without an exact value: operands are not finite", comparison.reference_undefined);
   return text + ".\n";
 }
 
 namespace {
 
 struct Culprit {
-  const LayerSummary* layer = nullptr;
-  const ScopeSummary* scope = nullptr;
+  std::string what;  ///< "layer 'head' (Gemm)"
   const BoundSummary* bound = nullptr;
   const char* scope_name = "";
 };
 
-/// First layer, in graph order, whose verdict is the report's, and the bound behind it.
+/// First layer, in graph order, whose verdict is the report's, and the bound behind it; an output where no layer has it.
 Culprit find_culprit(const Comparison& comparison) {
+  const auto guilty_of = [&](const ScopeSummary& scope) -> const BoundSummary* {
+    for (const BoundSummary& bound : scope.bounds) {
+      if (!bound.gives_verdict()) continue;
+      if ((comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0) return &bound;
+    }
+    return nullptr;
+  };
   for (const LayerSummary& layer : comparison.layers) {
     if (layer.status != comparison.verdict) continue;
-    for (const auto& [scope, name] : {std::pair{&layer.local, "local"}, std::pair{&layer.accumulated, "accumulated"}}) {
-      for (const BoundSummary& bound : scope->bounds) {
-        if (!bound.gives_verdict()) continue;
-        const bool guilty = comparison.verdict == Status::violated ? bound.violations > 0 : bound.undecided > 0;
-        if (guilty) return {&layer, scope, &bound, name};
-      }
-    }
-    return {&layer, &layer.local, nullptr, "local"};
+    const std::string what = fmt::format("layer {} ({})", quoted(layer.name), layer.op);
+    if (const BoundSummary* bound = guilty_of(layer.local)) return {what, bound, "local"};
+    return {what, guilty_of(layer.accumulated), "accumulated"};
   }
+  for (const OutputSummary& output : comparison.outputs)
+    if (output.status == comparison.verdict)
+      return {fmt::format("output {}", quoted(output.name)), guilty_of(output.scope), "end-to-end"};
   return {};
 }
 
@@ -110,6 +117,9 @@ Culprit find_culprit(const Comparison& comparison) {
 /// how many layers errors have added up.
 std::string why_close(const Comparison& comparison) {
   constexpr std::int64_t short_sum = 8;
+  constexpr double far = 1e-3, close = 0.1;
+  if (comparison.closest->utilisation < far) return "; the run is far more accurate than what is declared";
+  if (comparison.closest->utilisation < close) return "";
   for (const LayerSummary& layer : comparison.layers) {
     if (layer.name != comparison.closest->layer) continue;
     if (comparison.closest->scope != "local")
@@ -128,19 +138,25 @@ std::string all_outputs(const Comparison& comparison) {
   return fmt::format("{} outputs of {} layers ({} samples)", outputs, comparison.layers.size(), comparison.samples);
 }
 
+/// Whether a bound speaks of the declared order alone.
+bool stands_on_order(std::string_view bound) {
+  return bound == "running" || bound == "order-aware" || bound == "adjoint/order-aware" || bound == "replay";
+}
+
 std::string violated_sentence(const Comparison& comparison) {
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound) return "an output or scalar violates its bound.";
   std::string where;
-  if (culprit.scope->worst)
-    where = fmt::format(", worst at sample {} element {}: error {} against {}", culprit.scope->worst->sample,
-                        culprit.scope->worst->element, error_text(culprit.scope->worst->error),
-                        error_text(culprit.scope->worst->bound));
+  if (const auto& worst = culprit.bound->worst)
+    where = fmt::format(", worst at sample {} element {}: error {} against {}", worst->sample, worst->element,
+                        error_text(worst->error), error_text(worst->bound));
+  const bool is_of_order = stands_on_order(culprit.bound->name) && !exceeds_any_order(comparison);
   return fmt::format(
-      "layer {} ({}) exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic cannot do "
-      "that: another arithmetic, another model, or a bug.",
-      quoted(culprit.layer->name), culprit.layer->op, culprit.scope_name, culprit.bound->name,
-      culprit.bound->violations, culprit.bound->checked, where);
+      "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
+      "that: {}.",
+      culprit.what, culprit.scope_name, culprit.bound->name, culprit.bound->violations, culprit.bound->checked, where,
+      is_of_order ? " and order" : "",
+      is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
 }
 
 std::string undecided_sentence(const Comparison& comparison) {
@@ -152,27 +168,43 @@ std::string undecided_sentence(const Comparison& comparison) {
   const char* why = std::isinf(culprit.bound->max_bound)
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
                         : "the reference cannot be told from the computed value there, and the bound is smaller still";
-  return fmt::format("layer {} ({}): {} of {} values undecided against the {} {} bound: {}.",
-                     quoted(culprit.layer->name), culprit.layer->op, culprit.bound->undecided, culprit.bound->checked,
-                     culprit.scope_name, culprit.bound->name, why);
+  return fmt::format("{}: {} of {} values undecided against the {} {} bound: {}.", culprit.what,
+                     culprit.bound->undecided, culprit.bound->checked, culprit.scope_name, culprit.bound->name, why);
+}
+
+/// Where values come from that are not finite.
+std::string why_void(const LayerSummary& layer) {
+  if (!layer.explained_by.empty()) return fmt::format(" (from {})", quoted(layer.explained_by));
+  const auto& lost = layer.local.lost;
+  if (!lost) return " (overflow or an undefined operation there)";
+  const std::string facts =
+      fmt::format(": sample {} element {} is {}, its operands are finite and the exact value is {:.3g}", lost->sample,
+                  lost->element, lost->computed, lost->reference);
+  return facts +
+         (layer.copies ? ": no rounding makes that of it, a bug does" : ": an overflow on the way there, or a bug");
 }
 
 std::string void_sentence(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers)
     if (layer.status == Status::invalid)
-      return fmt::format("layer {} ({}) has {} outputs that are not finite{}; no bound says anything about them.",
-                         quoted(layer.name), layer.op, layer.non_finite,
-                         layer.explained_by.empty() ? " (overflow or an undefined operation there)"
-                                                    : fmt::format(" (they come from {})", quoted(layer.explained_by)));
+      return fmt::format("layer {} ({}) has {} that {} not finite{}; no bound says anything about {}.",
+                         quoted(layer.name), layer.op,
+                         layer.non_finite == 1 ? "an output" : fmt::format("{} outputs", layer.non_finite),
+                         layer.non_finite == 1 ? "is" : "are", why_void(layer), layer.non_finite == 1 ? "it" : "them");
   return "some outputs are not finite.";
+}
+
+std::string share_text(double share) {
+  return share > 0.0 && share < 0.005 ? "less than 1 %" : fmt::format("{:.0f} %", 100.0 * share);
 }
 
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text += fmt::format(" Closest, single roundings apart: {}, {:.0f} % of its {} {} bound{}.", quoted(closest->layer),
-                        100.0 * closest->utilisation, closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
-                        closest->bound, why_close(comparison));
+    text +=
+        fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
+                    share_text(closest->utilisation), closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
+                    closest->bound, why_close(comparison));
   return text;
 }
 
@@ -195,15 +227,17 @@ std::string headline(const Report& report) {
   return "";
 }
 
-std::string explain_columns() {
-  return R"(What the columns say
+std::string explain_columns(Words words) {
+  const bool page = words == Words::page;
+  return fmt::format(
+      R"(What the columns say
   n         products in one sum of the layer (its fan-in)
   kappa     median condition number of its sums, sum|w x| / |sum w x|: how much cancels in them
 This layer alone: computed output against the exact layer on the computed input
   error     largest |computed - exact|
   ulps      the same in units in the last place of the exact value
-  any       largest share of the bound that holds for any order of summation (partial-sums,
-            else componentwise)
+  any       largest share of the bound that holds for any order of summation (sorted-partial-
+            sums if asked for, else partial-sums, else componentwise)
   order     the same for the declared order (running, else order-aware); 1 would mean that rounding
             did its very worst
   folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
@@ -211,12 +245,12 @@ From input: computed output against the exact network on the original input
   error     largest |computed - exact|
   fwd       largest share of the forward bound, which adds and amplifies every layer's bound
 Last column
-  ok        every proven and conditional bound holds for every value
-  near      they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
+  {:<10}every proven and conditional bound holds for every value
+  {:<10}they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
             rounding reaches its bound by design and does not count)
-  open      undecided: the reference or a missing bound leaves it open
-  void      values that are not finite: no statement
-  FAIL      certainly above a bound: not rounding of the stated arithmetic
+  {:<10}the reference or a missing bound leaves it open
+  {:<10}values that are not finite: no statement
+  {:<10}certainly above a bound: not rounding of the stated arithmetic
 Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
@@ -233,9 +267,9 @@ Outputs: one line a bound, by the question that it answers
             estimate
   largest   the largest bound
   used      its largest share that the measured error uses
-  x error   median of bound / error
+  {}
   remainder largest share of a bound that is of second order: curvature, kinks, fixed operands
-  ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all
+  {}
   largest parts   at the sample with the largest error: what each layer's own rounding made of it,
             signed (with rounding the inputs they add up to 100 %); and how much of the bound
             adjoint/any-order is charged at each layer
@@ -245,7 +279,12 @@ Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists 
 part of the verdict: probabilistic (a theorem about rounding errors taken for chance, or about
 random bits of this program, with the probability that it fails), heuristic (an estimate, or
 folklore, shown with its violations). docs/theory.md has the theorems.
-)";
+)",
+      page ? "holds" : "ok", page ? "approaches" : "near", page ? "undecided" : "open", "void",
+      page ? "violated" : "FAIL",
+      page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
+      page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
+           : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");
 }
 
 std::string backend_text(const ReportContext& context) {
@@ -267,6 +306,12 @@ std::string observer_text(const ReportContext& context) {
   return "recorded samples' outputs with and without capture: CHANGED (unobserved, it computes otherwise)";
 }
 
+std::string inputs_text(const ReportContext& context) {
+  if (context.rounded_inputs.empty()) return "";
+  return fmt::format("The inputs are {}: rounding them is part of every error from the input on.\n",
+                     context.rounded_inputs);
+}
+
 std::string to_text(const Report& report, const TextOptions& options) {
   const Painter paint{options.colour};
   const ReportContext& c = report.context;
@@ -278,6 +323,8 @@ std::string to_text(const Report& report, const TextOptions& options) {
   if (c.interrupted)
     text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
                         c.requested_samples);
+  std::istringstream signs(doubtful_signs(comparison));
+  for (std::string line; std::getline(signs, line);) text += wrap(line, 100) + "\n";
   text += wrap(replay_text(report), 100);
   text += wrap(folklore_line(comparison), 100);
   const std::string run =
@@ -285,6 +332,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
                   c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
   text += "\n" + (columns_of(run) > 100 ? wrap(run, 100) : run) + "\n";
   if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
+  text += wrap(inputs_text(c), 100);
   text += "\n" + table(report, paint) + outputs_text(comparison, paint) + "\n" + wrap(reference_text(comparison), 100);
   for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
   if (options.explain) text += "\n" + explain_columns();

@@ -70,6 +70,9 @@ Scalar parse_scalar(const Graph& graph, std::string_view text) {
   scalar.positive = parse_element(graph, text, std::string_view(compact).substr(0, minus));
   if (minus != std::string_view::npos)
     scalar.negative = parse_element(graph, text, std::string_view(compact).substr(minus + 1));
+  if (scalar.negative && scalar.negative->output == scalar.positive.output &&
+      scalar.negative->element == scalar.positive.element)
+    refuse(graph, text, "an element minus itself is 0 everywhere; name two different ones");
   return scalar;
 }
 

@@ -15,7 +15,7 @@ struct Scalar : Target {
 };
 
 /// Parses 'NAME[INDEX]' or 'NAME[INDEX]-NAME[INDEX]'; NAME alone is NAME[0].
-/// Throws:    InvalidArgument naming the outputs there are
+/// Throws:    InvalidArgument naming the outputs there are; also for an element minus itself
 Scalar parse_scalar(const Graph& graph, std::string_view text);
 
 }  // namespace driftbound::analysis

@@ -34,6 +34,11 @@ ErrorParts error_parts(double computed, const Ball& exact) {
   return {std::abs(value + low), sum == 0.0 ? 0.0 : sum * (1.0 + 0x1p-50) + 0x1p-1060};
 }
 
+/// Whether rounding cannot make an infinity of it.
+bool is_in_range(const Ball& exact, const Format& format) {
+  return exact.is_finite() && std::abs(exact.hi) <= format.largest / 2.0;
+}
+
 double utilisation_of(double error, double bound) {
   if (error == 0.0) return 0.0;
   return error / bound;
@@ -79,8 +84,8 @@ bool are_clear(const double* bounds, const double* at_most, const double* errors
   for (std::size_t i = 0; i < n; ++i) {
     const double bound = bounds[i];
     const double used = bound * (bound > one_unit[i] ? share_of_wide : share);
-    unclear += std::int64_t{!(at_most[i] <= bound)} | std::int64_t{!(bound < infinity)} |
-               std::int64_t{!(errors[i] <= used)};
+    unclear +=
+        std::int64_t{!(at_most[i] <= bound)} | std::int64_t{!(bound < infinity)} | std::int64_t{!(errors[i] <= used)};
   }
   return unclear == 0;
 }
@@ -269,6 +274,8 @@ void ScopeAccumulator::sum_up(const Elements& elements) {
     largest = std::max(largest, error);
     summary_.worst = worst_case(j, elements);
   }
+  for (std::size_t j = 0; j < m.count && m.number < m.count && !summary_.lost; ++j)
+    if (!m.is_measured[j] && is_in_range(elements.exact[m.first + j], output)) summary_.lost = worst_case(j, elements);
   summary_.elements += static_cast<std::int64_t>(m.number);
   summary_.non_finite += static_cast<std::int64_t>(m.count - m.number);
   summary_.reference_radius = radius;
@@ -342,6 +349,7 @@ ScopeSummary ScopeAccumulator::finish() {
       highest = state.worst_utilisation;
       if (highest > 0.0) summary_.worst = state.worst;
     }
+    if (state.worst_utilisation > 0.0) state.summary.worst = state.worst;
     summary_.bounds.push_back(std::move(state.summary));
   }
   return std::move(summary_);

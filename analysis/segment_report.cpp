@@ -49,6 +49,28 @@ std::string unresolved_text(const SegmentZeros& zeros) {
   return text;
 }
 
+/// "(-0.187, 0.3, -0.187)": six coordinates at most.
+std::string point_at(const SegmentReport& report, double t) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t c = 0; c < std::min(most, report.a.size()); ++c)
+    text += fmt::format("{}{:.9g}", c == 0 ? "(" : ", ", report.a[c] + t * (report.b[c] - report.a[c]));
+  return text + (report.a.size() > most ? ", …)" : ")");
+}
+
+/// Where the first zeros are, a line each, rounded.
+std::string zero_rows(const SegmentReport& report) {
+  constexpr std::size_t most = 10;
+  const std::vector<SegmentZero>& zeros = report.zeros.zeros;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, zeros.size()); ++i) {
+    const double t = zeros[i].t.lower() + (zeros[i].t.upper() - zeros[i].t.lower()) / 2.0;
+    text += fmt::format("  t = {:<18.12g} {:<8} at {}\n", t, name_of(zeros[i].crossing), point_at(report, t));
+  }
+  if (zeros.size() > most) text += fmt::format("  and {} more in --json\n", zeros.size() - most);
+  return text;
+}
+
 }  // namespace
 
 std::vector<double> computed_values(const Graph& graph, const Target& target, double iso, const Evaluator& evaluator,
@@ -97,7 +119,7 @@ std::string to_text(const SegmentReport& report) {
   text += fmt::format(" Samples in {} show {}: {} true, {} false", report.arithmetic, sampled.computed, sampled.matched,
                       sampled.spurious);
   if (sampled.undecidable > 0) text += fmt::format(", {} undecidable", sampled.undecidable);
-  return wrap(text + fmt::format("; {} missed.", sampled.missed), 100) + "\n";
+  return wrap(text + fmt::format("; {} missed.", sampled.missed), 100) + "\n" + zero_rows(report);
 }
 
 }  // namespace driftbound::analysis

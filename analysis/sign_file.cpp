@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
 
 #include "analysis/sign_state.hpp"
 #include "driftbound/num/errors.hpp"
@@ -35,6 +36,17 @@ std::filesystem::path with_ending(const std::filesystem::path& file, const char*
 std::string text_of_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// "of another model, with other points, --iso"
+std::string difference_of(const std::vector<std::string>& names) {
+  std::string of, with;
+  for (const std::string& name : names) {
+    const bool is_of = name == "model" || name == "version";
+    std::string& text = is_of ? of : with;
+    text += (text.empty() ? (is_of ? "of another " : "with other ") : (is_of ? " and " : ", ")) + name;
+  }
+  return of + (of.empty() || with.empty() ? "" : ", ") + with;
 }
 
 }  // namespace
@@ -74,14 +86,14 @@ SignFile::~SignFile() {
 
 void SignFile::resume_from_state() {
   const SignState state = parse_sign_state(text_of_file(state_), state_.string());
-  std::string different;
+  std::vector<std::string> different;
   for (const auto& [name, value] : identity())
     if (const auto found = state.identity.find(name); found == state.identity.end() || found->second != value)
-      different += (different.empty() ? "" : ", ") + name;
-  if (state.points != points_ || state.progress.counts.points > points_) different = "points";
+      different.push_back(name);
+  if (state.points != points_ || state.progress.counts.points > points_) different = {"points"};
   if (!different.empty())
-    throw InvalidArgument(fmt::format("{}: is of a run with other {}; repeat that run's options, or remove the file",
-                                      state_.string(), different));
+    throw InvalidArgument(fmt::format("{}: is of a run {}; repeat that run's options, or remove the file",
+                                      state_.string(), difference_of(different)));
   start_ = state.progress;
   const auto whole = static_cast<::off_t>(npy_header(points_).size()) + static_cast<::off_t>(start_.counts.points);
   if (::lseek(descriptor_, 0, SEEK_END) < whole)

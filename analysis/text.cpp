@@ -70,9 +70,14 @@ std::string describe(const BoxSummary& box) {
   const BoxBound& bound = box.bound;
   if (!std::isfinite(bound.error.value()))
     return fmt::format("any run at every point of {}: not certifiable for so large a box (T-77)", ranges);
-  return fmt::format("any run at every point of {}: error at most {} ({}, T-77), value between {:.3g} and {:.3g}",
-                     ranges, error_text(bound.error.value()), name_of(bound.guarantee), bound.range.lower(),
-                     bound.range.upper());
+  const std::string order =
+      box.order == SummationOrder{} ? "with sums in any order" : "in order " + to_string(box.order);
+  const std::string text = fmt::format(
+      "any run at every point of {}: error at most {} {} ({}, T-77), value between {:.3g} and {:.3g}", ranges,
+      error_text(bound.error.value()), order, name_of(bound.guarantee), bound.range.lower(), bound.range.upper());
+  if (!(bound.remainder_share >= 0.05)) return text;
+  return text + fmt::format("; {:.0f} % of that bound is the size of the box: smaller boxes are tighter",
+                            100.0 * bound.remainder_share);
 }
 
 std::string_view model_of(const BoundSummary& bound) {

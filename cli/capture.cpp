@@ -40,7 +40,10 @@ Verb add_capture(CLI::App& program) {
   settings->run.add_to(app);
   app.add_option("-o,--output", settings->output, "Trace to write (.safetensors)")->required();
   app.add_flag("--quiet", settings->quiet, "Print nothing but errors");
-  return [settings] { return capture(*settings); };
+  return [settings, &app] {
+    settings->inputs.check(app);
+    return capture(*settings);
+  };
 }
 
 }  // namespace driftbound::cli

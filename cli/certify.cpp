@@ -182,9 +182,17 @@ std::string text_of_file(const std::string& file) {
   return text;
 }
 
+ArithmeticModel arithmetic_of_file(const std::string& file) {
+  try {
+    return arithmetic_from_json(text_of_file(file));
+  } catch (const ParseError& error) {
+    throw ParseError(fmt::format("{}: {}; write an arithmetic as docs/file-formats.md has it", file, error.what()));
+  }
+}
+
 /// Of another program's values: from a file, or by name; in any order unless one is named.
 ArithmeticModel arithmetic_of_values(const CertifySettings& settings, const Graph& graph) {
-  if (!settings.arithmetic_file.empty()) return arithmetic_from_json(text_of_file(settings.arithmetic_file));
+  if (!settings.arithmetic_file.empty()) return arithmetic_of_file(settings.arithmetic_file);
   const std::string order = settings.run.order.empty() ? "unknown" : settings.run.order;
   const std::string usual = graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
   const std::string name = settings.run.arithmetic.empty() ? usual : settings.run.arithmetic;
@@ -252,6 +260,18 @@ int say_that_zeros_are_missing(const CertifySettings& settings) {
   fmt::print(stderr, "driftbound: interrupted among the zeros of the segment: {}the same command makes the report\n",
              signs);
   return exit_interrupted;
+}
+
+/// Options that would say nothing of the points asked for, or of the values given.
+void check_combinations(const CLI::App& app) {
+  require_with(app, "--samples", {"--band"}, "other points have their own number; leave it out");
+  require_with(app, "--seed", {"--band"}, "other points are not random; leave it out");
+  require_with(app, "--box", {"--grid", "--band"}, "other points say themselves where they are; leave it out");
+  require_with(app, "--within", {"--segment"}, "zeros are looked for on a segment alone; leave it out");
+  require_without(app, "--values", {"--backend", "--gemm"},
+                  "values are computed already, --arithmetic and --order say how; leave one of the two out");
+  require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
+                  "the file says both; leave one of the two out");
 }
 
 int certify(const CertifySettings& settings) {
@@ -366,7 +386,8 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_option("--json", settings->json, "Write counts and stages as JSON (-: standard output, instead of the text)");
   app.add_flag("--resume", settings->resume, "Go on where an interrupted run of this command has left its --signs");
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
-  return [settings, band] {
+  return [settings, band, &app] {
+    check_combinations(app);
     settings->has_band = band->count() > 0;
     return certify_or_complain(*settings);
   };

@@ -33,12 +33,12 @@ InputDistribution distribution_of(const std::string& name) {
   return InputDistribution::segment;
 }
 
-double parse_number(std::string_view text, std::string_view whole) {
+double parse_number(std::string_view text, std::string_view whole, std::string_view option) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
     throw InvalidArgument(
-        fmt::format("--domain '{}': '{}' is not a finite number; write lo:hi or lo:hi,lo:hi,…", whole, text));
+        fmt::format("{} '{}': '{}' is not a finite number; write lo:hi or lo:hi,lo:hi,…", option, whole, text));
   return value;
 }
 
@@ -74,6 +74,12 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--seed", seed, "Seed of the generator")->capture_default_str();
   app.add_option("--domain", domain, "lo:hi, or lo:hi,lo:hi,… one a coordinate (the last repeats)")
       ->capture_default_str();
+}
+
+void InputOptions::check(const CLI::App& app) const {
+  if (!file.empty())
+    require_without(app, "INPUTS", {"--inputs", "--samples", "--seed", "--domain"},
+                    "the samples are those of the file; leave one of the two out");
 }
 
 Inputs InputOptions::load(const Graph& graph) const {
@@ -122,7 +128,14 @@ bool RunSettings::asks_for_cublas() const {
 }
 
 SummationOrder RunSettings::summation_order() const {
-  return parse_summation_order(order.empty() ? default_order : order);
+  try {
+    return parse_summation_order(order.empty() ? default_order : order);
+  } catch (const InvalidArgument&) {  // names orders too that are none of runs
+    throw InvalidArgument(fmt::format(
+        "--order '{}': there is no such order of summation; runs have: sequential, pairwise, blocked:B, split-k:S (B "
+        "and S from 1 on), each also with +fma",
+        order));
+  }
 }
 
 void RunSettings::check() const {
@@ -162,6 +175,25 @@ Evaluator RunSettings::evaluator_for(const Graph& graph) const {
     }
   }
   return cpu_evaluator(cpu_arithmetic(name, summation_order()));
+}
+
+void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,
+                     const std::string& advice) {
+  if (app.count(given) == 0) return;
+  for (const char* other : others)
+    if (app.count(other) > 0)
+      throw InvalidArgument(fmt::format("{}: {} and {} exclude each other; {}", app.get_name(), other, given, advice));
+}
+
+void require_with(const CLI::App& app, const std::string& option, std::initializer_list<const char*> needed,
+                  const std::string& advice) {
+  if (app.count(option) == 0) return;
+  std::string names;
+  for (const char* name : needed) {
+    if (app.count(name) > 0) return;
+    names += (names.empty() ? "" : " or ") + std::string(name);
+  }
+  throw InvalidArgument(fmt::format("{}: {} says nothing without {}; {}", app.get_name(), option, names, advice));
 }
 
 Graph load_for_run(const std::string& file) {
@@ -250,7 +282,8 @@ std::vector<std::pair<double, double>> parse_domain(const std::string& text, std
     const std::size_t colon = part.find(':');
     if (colon == std::string_view::npos)
       throw InvalidArgument(fmt::format("{} '{}': '{}' lacks a ':'; write lo:hi or lo:hi,lo:hi,…", option, text, part));
-    domain.emplace_back(parse_number(part.substr(0, colon), text), parse_number(part.substr(colon + 1), text));
+    domain.emplace_back(parse_number(part.substr(0, colon), text, option),
+                        parse_number(part.substr(colon + 1), text, option));
     if (comma == std::string_view::npos) return domain;
     rest.remove_prefix(comma + 1);
   }

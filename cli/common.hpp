@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct InputOptions {
   std::string domain = "-1:1";
 
   void add_to(CLI::App& app);
+  /// Throws:    InvalidArgument where a file is given and so is how to generate samples
+  void check(const CLI::App& app) const;
   Inputs load(const Graph& graph) const;
 };
 
@@ -61,6 +64,15 @@ private:
   SummationOrder summation_order() const;
   Evaluator cuda_evaluator_for(const std::string& arithmetic_name) const;
 };
+
+/// Refuses options that would say nothing beside `given`.
+/// Throws:    InvalidArgument naming both
+void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,
+                     const std::string& advice);
+/// Refuses an option that says nothing where none of `needed` is given.
+/// Throws:    InvalidArgument naming them
+void require_with(const CLI::App& app, const std::string& option, std::initializer_list<const char*> needed,
+                  const std::string& advice);
 
 /// Runs a model on the inputs asked for, with progress on a terminal.
 /// Throws:    InvalidArgument (inputs that are not finite), Interrupted, what loading and evaluating throw

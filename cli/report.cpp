@@ -73,6 +73,16 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   return analysis::judge(graph, trace, options);
 }
 
+/// "float64, the model takes float32" where that holds other numbers than those given, else empty.
+std::string rounded_inputs(const Graph& graph, const Trace& trace) {
+  for (const auto& [name, used] : used_inputs(graph, trace).tensors) {
+    const StoredTensor& given = trace.inputs.at(name);
+    if (used.to_double().values != given.to_double().values)
+      return fmt::format("{}, the model takes {}", name_of(given.type()), name_of(used.type()));
+  }
+  return "";
+}
+
 /// Writes every file asked for; "-" as JSON file is standard output.
 void write_files(const ReportSettings& settings, const analysis::Report& report) {
   if (settings.json == "-")
@@ -112,10 +122,22 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
   if (const auto gemm = trace.provenance.details.find("gemm"); gemm != trace.provenance.details.end())
     context.gemm = gemm->second;
   context.arithmetic = trace.arithmetic;
+  context.rounded_inputs = rounded_inputs(graph, trace);
   context.batch = trace.provenance.batch;
   context.observer_effect = trace.provenance.observer_effect;
   context.requested_samples = trace.samples;
   return context;
+}
+
+/// What a recorded run says itself, and a file of inputs.
+void check_sources(const CLI::App& app, const ReportSettings& settings) {
+  require_without(app, "--trace", {"INPUTS", "--inputs", "--samples", "--seed", "--domain"},
+                  "a trace carries its inputs; leave one of the two out");
+  require_without(app, "--trace", {"--rows"}, "a trace has the rows that were recorded; leave one of the two out");
+  require_without(app, "--trace", {"--arithmetic", "--order", "--gemm", "--backend", "--batch"},
+                  "a trace says how it was computed (its metadata 'arithmetic' and 'provenance', "
+                  "docs/file-formats.md); leave one of the two out");
+  settings.inputs.check(app);
 }
 
 int report(const ReportSettings& settings) {
@@ -126,12 +148,8 @@ int report(const ReportSettings& settings) {
   for (const std::string& file :
        {settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
     if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
-  if (!settings.trace.empty() && !settings.inputs.file.empty())
-    throw InvalidArgument("report: INPUTS and --trace exclude each other; a trace carries its inputs");
   if (settings.trace.empty() && !settings.functions.empty())
     throw InvalidArgument("report: --functions is for a recorded run (--trace); our own functions are known");
-  if (!settings.trace.empty() && !settings.run.rows.empty())
-    throw InvalidArgument("report: --rows and --trace exclude each other; a trace has the rows that were recorded");
   settings.run.check();
   require_distinct(
       {settings.model, settings.trace, settings.inputs.file},
@@ -180,7 +198,8 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
   app.add_option(
       "--box", settings->box,
       "Bound scalars and single outputs for every point of a box too: lo:hi, or lo:hi,lo:hi,… one an element");
-  app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")
+  app.add_option("--bounds", settings->bounds,
+                 "Bounds to compute, by name, comma-separated (default: all but sorted-partial-sums)")
       ->delimiter(',');
   app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")
       ->check(CLI::Range(64, 1 << 20))
@@ -204,7 +223,10 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
   app.add_option("--save-trace", settings->save_trace, "Write the run as a trace (.safetensors)");
   app.add_flag("--explain", settings->explain, "Say what every column means");
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
-  return [settings] { return report(*settings); };
+  return [settings, &app] {
+    check_sources(app, *settings);
+    return report(*settings);
+  };
 }
 
 }  // namespace driftbound::cli

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bounds/adjoint/box_walk.hpp"
+#include "bounds/adjoint/source_radii.hpp"
 #include "bounds/adjoint/sweep.hpp"
 #include "bounds/own_run.hpp"
 #include "bounds/pair_box.hpp"
@@ -127,11 +128,13 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   const std::vector<Seed> seeds = seeds_of(graph, network, target);
   const Shadow shadow = shadow_of(network, inputs.middles, setting);
   Weights weights;
-  const Deviation ranges = deviation_of(Trajectory::exact, network, shadow, inputs.half_widths, setting, weights);
+  SourceRadii sources_of_ranges(network, shadow, setting), sources_of_run(network, shadow, setting);
+  const Deviation ranges = deviation_of(Trajectory::exact, network, shadow, inputs.half_widths, setting, weights,
+                                        nullptr, nullptr, nullptr, &sources_of_ranges);
   const bool order_is_known =
       setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
   const Deviation run = deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network,
-                                           shadow, ranges, inputs.lost, setting, weights, pairs);
+                                           shadow, ranges, inputs.lost, setting, weights, pairs, &sources_of_run);
 
   const Direction direction = direction_of(network, shadow, seeds);
   const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();

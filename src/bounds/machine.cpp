@@ -20,26 +20,26 @@ double eta_of(const Machine& machine) {
                   std::numeric_limits<double>::denorm_min());
 }
 
-/// Units that align fp8 products with fewer bits than a float32 has also cut their sums to fewer.
-void require_float32_sums(const Machine& machine, const ArithmeticModel& arithmetic) {
-  constexpr int float32_fraction_bits = 23, most_digits_of_fp8 = 4;
-  if (machine.input->precision > most_digits_of_fp8 || machine.tensor_core->fraction_bits >= float32_fraction_bits)
-    return;
-  throw Unsupported(
-      "bounds: arithmetic '" + arithmetic.name + "' has a matrix unit that keeps " +
-      std::to_string(machine.tensor_core->fraction_bits) +
-      " fraction bits of products of fp8 numbers; such units (Ada, Hopper) cut their sums to 13 bits too, "
-      "which is not covered, those with 23 bits or more (Blackwell) are; docs/arithmetic.md has a table");
+bool has_covered_sizes(const TensorCore& unit) {
+  const bool has_sum_of_float32 = unit.sum_bits >= 1 && unit.sum_bits <= TensorCore().sum_bits;
+  const bool ends_parts_after_steps = unit.promotion == 0 || unit.promotion >= unit.block;
+  return unit.fraction_bits >= 1 && unit.block >= 1 && has_sum_of_float32 && ends_parts_after_steps;
 }
 
 void require_float32_unit(const Machine& machine, const ArithmeticModel& arithmetic) {
   if (!machine.tensor_core) return;
-  const bool is_covered = machine.accumulator->id == FormatId::fp32 && machine.to_nearest() &&
-                          machine.tensor_core->fraction_bits >= 1 && machine.tensor_core->block >= 1;
-  if (is_covered) return require_float32_sums(machine, arithmetic);
+  const TensorCore& unit = *machine.tensor_core;
+  const bool is_covered = machine.accumulator->id == FormatId::fp32 && machine.to_nearest();
+  if (unit.cuts_operands && machine.input->min_exponent != format(FormatId::fp32).min_exponent) {
+    throw Unsupported("bounds: arithmetic '" + arithmetic.name + "' has a matrix unit that cuts operands to " +
+                      std::string(machine.input->name) +
+                      "; those are covered that cut them to a format with the range of float32 (tf32, bf16)");
+  }
+  if (is_covered && has_covered_sizes(unit)) return;
   throw Unsupported("bounds: arithmetic '" + arithmetic.name +
-                    "' has a matrix unit; those are covered that add to float32, round everything else to nearest, and "
-                    "have at least 1 fraction bit and 1 product a step");
+                    "' has a matrix unit; those are covered that add to float32, round everything else to nearest, "
+                    "have at least 1 fraction bit and 1 product a step, keep 1 to 23 fraction bits of their sums, and "
+                    "promote them, if at all, after a whole step or more");
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ Machine machine_of(const ArithmeticModel& arithmetic) {
 
 Machine product_machine(Machine machine) {
   machine.reduced = machine.products_reduce;
-  if (machine.tensor_core) machine.operand_rounding = Rounding::nearest_away;
+  if (machine.tensor_core)
+    machine.operand_rounding = machine.tensor_core->cuts_operands ? Rounding::toward_zero : Rounding::nearest_away;
   if (machine.flushes || !machine.products_may_flush) return machine;
   machine.flushes = true;
   machine.flushing_is_certain = false;

@@ -30,8 +30,8 @@ struct Machine {
   bool stores_narrower() const;
 };
 
-/// Throws:    Unsupported for a matrix unit whose sums are no float32 (of fp8 numbers with few bits among them), or an
-///            arithmetic around it that does not round to nearest
+/// Throws:    Unsupported for a matrix unit whose sums are not added to float32, or that keeps, adds or promotes what
+///            docs/theory.md T-21 does not cover, or an arithmetic around it that does not round to nearest
 Machine machine_of(const ArithmeticModel& arithmetic);
 
 /// The same inside matrix products: what may be flushed there counts as flushed, and what conversion to the operands'

@@ -24,6 +24,7 @@ struct Setting {
   Weights* weights = nullptr;  ///< matrices packed before; may be null
   double tail_factor = 0.0;    ///< lambda of local probabilistic bounds (T-74); 0: none are wanted
   bool wants_running = true;   ///< local bounds by the partial sums of the declared order (T-69)
+  bool wants_sorted = false;   ///< local bounds by sorted terms (T-98)
 };
 
 /// One node with the recorded values of its inputs and its output.

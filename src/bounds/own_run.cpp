@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include "bounds/tensor_core.hpp"
 #include "driftbound/model/composite.hpp"
 #include "driftbound/num/format.hpp"
 
@@ -40,15 +41,33 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
          (arithmetic.reduced_reduction ? "; " + parts_condition(*arithmetic.reduced_reduction) : "");
 }
 
+namespace {
+
+std::string reading_of(const TensorCore& unit) {
+  return unit.cuts_operands ? "cut operands toward zero" : "round operands to nearest";
+}
+
+std::string sum_of(const TensorCore& unit) {
+  const int bits = kept_bits(unit);
+  if (bits == TensorCore().sum_bits) return "to float32";
+  return "no earlier than " + std::to_string(bits) + " bits behind its leading one";
+}
+
+std::string length_of_parts(const TensorCore& unit) {
+  return unit.promotion == 0 ? "" : ", none longer than " + std::to_string(unit.promotion) + ",";
+}
+
+}  // namespace
+
 std::string matrix_unit_condition(const TensorCore& unit) {
   const std::string block = std::to_string(unit.block);
-  return "matrix products round operands to nearest and are added up in float32, to nearest in any order, or by a "
+  return "matrix products " + reading_of(unit) +
+         " and are added up in float32, to nearest in any order, or by a "
          "matrix unit that adds at least " +
          block + " exact products to a float32 at once, each cut off no earlier than " +
-         std::to_string(unit.fraction_bits) +
-         " bits behind the leading bit of the largest, cuts that sum to float32, and adds parts that end at multiples "
-         "of " +
-         block + " products to nearest; a bias comes last (A-03)";
+         std::to_string(unit.fraction_bits) + " bits behind the leading bit of the largest, cuts that sum " +
+         sum_of(unit) + ", and adds parts that end at " + "multiples of " + block + " products" +
+         length_of_parts(unit) + " to nearest; a bias comes last (A-03)";
 }
 
 std::string joined(const std::set<std::string>& conditions) {

@@ -14,20 +14,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-bool are_floats(std::span<const double> values) {
-  bool all = true;
-  for (const double x : values)
-    all &= static_cast<double>(static_cast<float>(x)) == x && std::abs(x) <= std::numeric_limits<float>::max();
-  return all;
-}
-
 /// Operands that are read as they are recorded, and nothing scaled.
 bool is_covered(const Product& product, const NodeView& view, const Setting& setting) {
   if (setting.weights == nullptr || !is_plain(setting.machine) || setting.machine.accumulator->id != FormatId::fp32)
     return false;
   const bool adds = product.has_addend && product.beta != 0.0;
   return !product.operands_are_bounds && std::abs(product.alpha) == 1.0 && (!adds || std::abs(product.beta) == 1.0) &&
-         is_rows_times_matrix(product.plan) && are_floats(view.input(0).values) && are_floats(view.input(1).values) &&
+         is_rows_times_matrix(product.plan) && are_floats(view.input(0).values) && setting.weights->are_floats(product.plan, view.input(1)) &&
          (!adds ||
           (adds_one_row(view.input(2), static_cast<std::size_t>(product.plan.n)) && are_floats(view.input(2).values)));
 }
@@ -225,6 +218,13 @@ private:
 };
 
 }  // namespace
+
+bool are_floats(std::span<const double> values) {
+  bool all = true;
+  for (const double x : values)
+    all &= static_cast<double>(static_cast<float>(x)) == x && std::abs(x) <= std::numeric_limits<float>::max();
+  return all;
+}
 
 std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view,
                                                   const Setting& setting) {

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "bounds/product_node.hpp"
 
 namespace driftbound::bounds {
+
+/// Whether all are finite float32 numbers.
+bool are_floats(std::span<const double> values);
 
 /// What product_bounds() gives, in loops over rows, where nothing stands in their way: rows of recorded float32 numbers
 /// times one constant matrix, and perhaps a constant row, in float32 to nearest; empty where something does.

@@ -9,6 +9,7 @@
 #include "bounds/running_sums.hpp"
 #include "bounds/unit_sum.hpp"
 #include "driftbound/num/directed.hpp"
+#include "num/parallel.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -108,6 +109,16 @@ public:
     return addend;
   }
 
+  /// As a term of the sum of one element.
+  void list(std::size_t i, ListedTerms& terms) const {
+    if (!present_) return;
+    const double c = used_.used[(*index_)(i)];
+    if (std::abs(beta_used_) == 1.0)
+      terms.add_number(beta_used_ * c);
+    else
+      terms.add_product(beta_used_, c);
+  }
+
   double recorded_magnitude(std::size_t i) const {
     return present_ ? std::abs(beta_ * recorded_->values[(*index_)(i)]) : 0.0;
   }
@@ -170,6 +181,12 @@ public:
   }
 
   double partial_sums(const Element& e) const { return finish(e, before_last(e)); }
+
+  /// T-98, or T-10 where that is smaller.
+  double sorted(const Element& e, ListedTerms& terms) const {
+    terms.underflow = e.tree.underflow;
+    return finish(e, std::min(e.tree.before_last, rules_.sorted_terms_error(terms, machine_)));
+  }
 
   /// T-69: `places` adds up the first places of the partial sums.
   double running(const Element& e, double places) const {
@@ -247,14 +264,17 @@ private:
     if (sum.products == 0) return {};
     const std::int64_t leaves = rules_.leaf_count(sum.products, 0);
     const std::int64_t steps = rules_.block_steps(sum.length, sum.products, *machine_.tensor_core);
-    const Magnitude aligned = rules_.alignment_factor(sum.products, steps, machine_);
+    const PartSize part = rules_.longest_part(sum, steps, *machine_.tensor_core);
+    const std::int64_t promotions = steps - part.steps;
+    const Magnitude in_part =
+        rules_.alignment_factor(part.products, part.steps, machine_) + rules_.any_order_factor(promotions, machine_);
     const auto error = [&](std::int64_t cuts, std::int64_t additions) {
-      const Magnitude by_unit = aligned + rules_.cutting_factor(cuts);
+      const Magnitude by_unit = in_part + rules_.cutting_factor(cuts, machine_);
       const Magnitude factor = std::max(by_unit, rules_.any_order_factor(additions, machine_));
       return with_parts(factor, sum.total, absolute_term(sum, steps));
     };
-    const Magnitude whole = error(steps, leaves);
-    return {whole, machine_.reduced ? whole : error(steps - 1, leaves - 1)};
+    const Magnitude whole = error(part.steps, leaves);
+    return {whole, machine_.reduced || promotions > 0 ? whole : error(steps - 1, leaves - 1)};
   }
 
   SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {
@@ -344,6 +364,29 @@ void add_probabilistic(const Product& product, const Sums& sums, const std::vect
   }
 }
 
+/// T-98, or T-68 where that is smaller.
+std::vector<double> sorted_bounds(const Product& product, const Sums& sums, const Addends& addends,
+                                  const std::vector<Element>& elements, const ElementBound& bound,
+                                  std::vector<double> by_norms, const Setting& setting) {
+  const ProductPlan& plan = product.plan;
+  const auto fill = [&](std::int64_t first, std::int64_t last) {
+    ListedTerms terms;
+    for (std::int64_t i = first; i < last; ++i) {
+      const Element& e = elements[at(i)];
+      if (!std::isfinite(e.y)) continue;
+      const std::int64_t row = i / plan.n, batch = row / plan.m;
+      terms.clear();
+      for (std::int64_t k = 0; k < plan.k; ++k)
+        terms.add_product(product.alpha * sums.a.used[plan.a_index(batch, row % plan.m, k)],
+                          sums.b.used[plan.b_index(batch, k, i % plan.n)]);
+      addends.list(at(i), terms);
+      by_norms[at(i)] = std::min(by_norms[at(i)], bound.sorted(e, terms));
+    }
+  };
+  parallel_for(static_cast<std::int64_t>(elements.size()), setting.threads, fill);
+  return by_norms;
+}
+
 /// T-69
 std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, const std::vector<Element>& elements,
                                    const ElementBound& bound, bool leave_out_last, const Setting& setting) {
@@ -417,7 +460,8 @@ std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a
 }
 
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
-  if (std::optional<ProductBounds> plain = plain_product_bounds(product, view, evaluation)) return std::move(*plain);
+  if (!evaluation.wants_sorted)
+    if (std::optional<ProductBounds> plain = plain_product_bounds(product, view, evaluation)) return std::move(*plain);
   Setting setting = evaluation;
   setting.machine = product_machine(evaluation.machine);
   const Machine& machine = setting.machine;
@@ -468,6 +512,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const bool wants_running = order_is_known && setting.wants_running && machine.order.gives_partial_sums();
   if (wants_running && !sums.squares.empty())
     result.running = running_bounds(plan, sums, elements, bound, leave_out_last, setting);
+  if (setting.wants_sorted && !sums.squares.empty())
+    result.sorted = sorted_bounds(product, sums, addends, elements, bound, result.partial_sums, setting);
   if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;
 }

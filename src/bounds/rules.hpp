@@ -57,6 +57,7 @@ struct Rules {
   decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                          // T-11
   decltype(&bounds::path_factor) path_factor = bounds::path_factor;                             // T-11
   decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;        // T-68
+  decltype(&bounds::sorted_terms_error) sorted_terms_error = bounds::sorted_terms_error;        // T-98
   decltype(&bounds::one_sided_squares) one_sided_squares = bounds::one_sided_squares;           // T-68
   decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
   decltype(&bounds::running_slack) running_slack = bounds::running_slack;                       // T-69
@@ -77,6 +78,7 @@ struct Rules {
   decltype(&bounds::block_steps) block_steps = bounds::block_steps;                 // T-21
   decltype(&bounds::alignment_factor) alignment_factor = bounds::alignment_factor;  // T-21
   decltype(&bounds::cutting_factor) cutting_factor = bounds::cutting_factor;        // T-21
+  decltype(&bounds::longest_part) longest_part = bounds::longest_part;              // T-21
   decltype(&bounds::alignment_reach) alignment_reach = bounds::alignment_reach;     // T-21
   decltype(&bounds::alignment_term) alignment_term = bounds::alignment_term;        // T-21
   decltype(&bounds::last_cut_error) last_cut_error = bounds::last_cut_error;        // T-21

@@ -14,7 +14,6 @@ namespace {
 /// Of the accumulator, a float32.
 constexpr int accumulator_fraction_bits = 23;
 constexpr double smallest_normal = 0x1p-126;
-constexpr double smallest_subnormal = 0x1p-149;
 
 Magnitude count(std::int64_t n) {
   return Magnitude(static_cast<double>(std::max<std::int64_t>(n, 0)));
@@ -28,15 +27,18 @@ Magnitude alignment_unit(const TensorCore& unit) {
   return Magnitude(std::max(std::ldexp(1.0, -unit.fraction_bits), std::numeric_limits<double>::denorm_min()));
 }
 
-/// Accumulator and exact products have no bit that is cut off where they are the largest addend.
-bool keeps_the_largest(const Machine& machine) {
-  return machine.tensor_core->fraction_bits >= std::max(accumulator_fraction_bits, 2 * (machine.input->precision - 1));
+Magnitude cutting_unit(const TensorCore& unit) {
+  return Magnitude(std::ldexp(1.0, -kept_bits(unit)));
 }
 
-/// What adding a part more to nearest costs beyond what its first step saves where the largest addend is kept.
-Magnitude cost_of_parts(std::int64_t parts, const Machine& machine) {
-  const double saved = keeps_the_largest(machine) ? alignment_unit(*machine.tensor_core).value() : 0.0;
-  return count(parts) * Magnitude(std::max(0.0, 0x1p-24 - saved));
+/// Exact products have no bit that is cut off where they are the largest addend.
+bool keeps_products(const Machine& machine) {
+  return machine.tensor_core->fraction_bits >= 2 * (machine.input->precision - 1);
+}
+
+/// What adding a part more to nearest costs beyond what its first step saves.
+Magnitude cost_of_parts(std::int64_t parts, const TensorCore& unit) {
+  return count(parts) * Magnitude(std::max(0.0, 0x1p-24 - alignment_unit(unit).value()));
 }
 
 /// D with D <= factor (largest + D) + rest.
@@ -52,12 +54,21 @@ std::int64_t block_steps(std::int64_t length, std::int64_t products, const Tenso
 }
 
 Magnitude alignment_factor(std::int64_t products, std::int64_t steps, const Machine& machine) {
-  const std::int64_t cuts = keeps_the_largest(machine) ? products - 1 : products + 2 * steps;
+  const std::int64_t cuts = products - 1 + (keeps_products(machine) ? 0 : steps);
   return count(cuts) * alignment_unit(*machine.tensor_core);
 }
 
-Magnitude cutting_factor(std::int64_t steps) {
-  return count(steps) * Magnitude(0x1p-23);
+int kept_bits(const TensorCore& unit) {
+  return std::min(unit.fraction_bits, unit.sum_bits);
+}
+
+Magnitude cutting_factor(std::int64_t steps, const Machine& machine) {
+  return count(steps) * cutting_unit(*machine.tensor_core);
+}
+
+PartSize longest_part(const BlockSum& sum, std::int64_t steps, const TensorCore& unit) {
+  if (unit.promotion == 0) return {sum.products, steps};
+  return {std::min<std::int64_t>(sum.products, unit.promotion), std::min(steps, steps_in_all(unit.promotion, unit))};
 }
 
 Magnitude alignment_reach(const LineRange& row, const LineRange& column, double smallest_normal_operand) {
@@ -72,18 +83,20 @@ Magnitude alignment_term(const BlockSum& sum, std::int64_t steps, const Machine&
   if (sum.products <= 0) return Magnitude();
   const TensorCore& unit = *machine.tensor_core;
   const Magnitude cuts = count(sum.products + 2 * steps_in_all(sum.length, unit)) * alignment_unit(unit);
-  return (cuts + Magnitude(0x1p-23)) * sum.reach + count(steps) * Magnitude(smallest_subnormal);
+  return (cuts + cutting_unit(unit)) * sum.reach + count(steps) * Magnitude(smallest_normal) * cutting_unit(unit);
 }
 
 Magnitude last_cut_error(double y, const Machine& machine) {
   const Magnitude stored = storing_error(y, machine);
   const Magnitude before_storing = Magnitude(y) + stored;
-  return stored + Magnitude(ulp(before_storing.value(), *machine.accumulator));
+  const int never_kept = accumulator_fraction_bits - kept_bits(*machine.tensor_core);
+  return stored + Magnitude(std::ldexp(ulp(before_storing.value(), *machine.accumulator), never_kept));
 }
 
 Magnitude unit_sum_error(const UnitSum& sum, const Rules& rules, const Machine& machine) {
-  const Magnitude by_unit = rules.alignment_factor(sum.products, sum.steps, machine) + rules.cutting_factor(sum.steps) +
-                            cost_of_parts(sum.steps - 1, machine);
+  const Magnitude by_unit = rules.alignment_factor(sum.products, sum.steps, machine) +
+                            rules.cutting_factor(sum.steps, machine) +
+                            cost_of_parts(sum.steps - 1, *machine.tensor_core);
   const Magnitude by_additions = rules.any_order_factor(sum.products - 1, machine);
   const Magnitude rounded_products = rules.any_order_factor(1, machine) * sum.total;
   return std::max(with_own_growth(by_unit, sum.largest, sum.absolute),

@@ -23,9 +23,23 @@ std::int64_t block_steps(std::int64_t length, std::int64_t products, const Tenso
 /// Source:    docs/theory.md T-21
 Magnitude alignment_factor(std::int64_t products, std::int64_t steps, const Machine& machine);
 
-/// c such that cutting sums to float32 costs at most c S, and adding the parts no more.
+/// Fraction bits of a sum that the next step of the unit still reads.
 /// Source:    docs/theory.md T-21
-Magnitude cutting_factor(std::int64_t steps);
+int kept_bits(const TensorCore& unit);
+
+/// c such that cutting the sums of so many steps costs at most c S, and adding the parts no more.
+/// Source:    docs/theory.md T-21
+Magnitude cutting_factor(std::int64_t steps, const Machine& machine);
+
+/// What one part of a sum can hold.
+struct PartSize {
+  std::int64_t products = 0;  ///< that are not 0
+  std::int64_t steps = 0;     ///< that add one of them
+};
+
+/// Upper bounds of both, where `steps` of the unit add the products of the whole sum.
+/// Source:    docs/theory.md T-21
+PartSize longest_part(const BlockSum& sum, std::int64_t steps, const TensorCore& unit);
 
 /// The largest power of two to which zeros, subnormal numbers and padding align the other addends of a step.
 /// Source:    docs/theory.md T-21

@@ -1,5 +1,7 @@
 #include "driftbound/implicit/sign_field.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -61,7 +63,7 @@ SignOptions checked(SignOptions options, std::size_t dimension) {
 
 std::string text_of(std::span<const double> point) {
   std::string text;
-  for (const double x : point) text += (text.empty() ? "(" : ", ") + std::to_string(x);
+  for (const double x : point) text += fmt::format("{}{}", text.empty() ? "(" : ", ", x);
   return text + ")";
 }
 

@@ -44,7 +44,10 @@ public:
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
-    throw ParseError(where_ + ": not valid JSON: " + printable(error.what()));
+    const std::string_view what = error.what();  // "[json.exception.…] where and what"
+    const std::size_t tag = what.find("] ");
+    throw ParseError(where_ +
+                     ": not valid JSON: " + printable(tag == std::string_view::npos ? what : what.substr(tag + 2)));
   }
 
 private:

@@ -91,10 +91,17 @@ private:
   std::string where_;
 };
 
+std::string format_names() {
+  std::string names;
+  for (int id = 0; id <= static_cast<int>(FormatId::fp8_e5m2); ++id)
+    names += (id == 0 ? "" : ", ") + std::string(format(static_cast<FormatId>(id)).name);
+  return names;
+}
+
 FormatId parse_format(const Fields& fields, const char* name) {
   const std::string text = fields.text(name);
   const std::optional<FormatId> id = find_format(text);
-  if (!id) fields.fail(name, "no format " + in_quotes(text));
+  if (!id) fields.fail(name, "no format " + in_quotes(text) + "; there are: " + format_names());
   return *id;
 }
 
@@ -146,8 +153,25 @@ std::vector<FunctionAccuracy> parse_functions(const Fields& fields, const json& 
 
 TensorCore parse_tensor_core(const json& object) {
   const Fields fields(object, "arithmetic: tensor_core");
-  fields.allow_only({"fraction_bits", "block"});
-  return {fields.count("fraction_bits"), fields.count("block")};
+  fields.allow_only({"fraction_bits", "block", "sum_bits", "promotion", "cuts_operands"});
+  TensorCore unit;
+  unit.fraction_bits = fields.count("fraction_bits");
+  unit.block = fields.count("block");
+  if (object.contains("sum_bits")) unit.sum_bits = fields.count("sum_bits");
+  if (object.contains("promotion")) unit.promotion = fields.count("promotion");
+  unit.cuts_operands = fields.flag_or("cuts_operands", false);
+  if (unit.sum_bits > TensorCore().sum_bits) fields.fail("sum_bits", "expected at most 23, those of a float32");
+  if (unit.promotion != 0 && unit.promotion < unit.block) fields.fail("promotion", "expected 'block' or more");
+  return unit;
+}
+
+json tensor_core_to_json(const TensorCore& unit) {
+  const TensorCore usual;
+  json object = {{"fraction_bits", unit.fraction_bits}, {"block", unit.block}};
+  if (unit.sum_bits != usual.sum_bits) object["sum_bits"] = unit.sum_bits;
+  if (unit.promotion != usual.promotion) object["promotion"] = unit.promotion;
+  if (unit.cuts_operands) object["cuts_operands"] = true;
+  return object;
 }
 
 ReducedReduction parse_reduced_reduction(const json& object) {
@@ -172,10 +196,7 @@ std::string to_json(const ArithmeticModel& arithmetic) {
                  {"evidence", driftbound::name_of(arithmetic.evidence)},
                  {"source", arithmetic.source}};
   if (arithmetic.products_may_flush) object["products_may_flush"] = true;
-  if (arithmetic.tensor_core) {
-    object["tensor_core"] = {{"fraction_bits", arithmetic.tensor_core->fraction_bits},
-                             {"block", arithmetic.tensor_core->block}};
-  }
+  if (arithmetic.tensor_core) object["tensor_core"] = tensor_core_to_json(*arithmetic.tensor_core);
   if (arithmetic.reduced_reduction) {
     object["reduced_reduction"] = {{"format", format(arithmetic.reduced_reduction->format).name},
                                    {"parts", arithmetic.reduced_reduction->parts}};

@@ -85,7 +85,7 @@ std::string text_of(const json& value) {
 ArithmeticModel assumed_arithmetic() {
   ArithmeticModel arithmetic;
   arithmetic.evidence = Evidence::assumed;
-  arithmetic.source = "the trace states no arithmetic: float32 in an unknown order is assumed";
+  arithmetic.source = "default: the trace states no arithmetic";
   for (FunctionAccuracy entry : function_library("cuda").functions) {
     entry.evidence = Evidence::assumed;
     arithmetic.functions.push_back(std::move(entry));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "analysis/replay_text.hpp"
 #include "analysis/report.hpp"
 #include "support/json_schema.hpp"
 #include "tests/analysis/hand_made.hpp"
@@ -63,6 +64,13 @@ TEST_CASE("reports show what holds at every point of a box, or that nothing does
   CHECK(schema_errors(schema_file, json) == "");
   CHECK(to_text(report, {}).find("any run at every point of -1:1,0:0.5: error at most ") != std::string::npos);
   CHECK(to_html(report).find("value between -0.5 and 0.75") != std::string::npos);
+  CHECK(to_html(report).find("error at most 1.3e-6 with sums in any order (proven, T-77)") != std::string::npos);
+  CHECK(to_html(report).find("the size of the box") == std::string::npos);
+  box.order = parse_summation_order("blocked:8+fma");
+  box.bound.remainder_share = 0.67;
+  CHECK(to_html(report).find("error at most 1.3e-6 in order blocked:8+fma (proven, T-77)") != std::string::npos);
+  CHECK(to_html(report).find("67 % of that bound is the size of the box: smaller boxes are tighter") !=
+        std::string::npos);
 }
 
 TEST_CASE("every form of a report counts what each precision of the references settled") {
@@ -128,4 +136,105 @@ TEST_CASE("a violation names layer, bound, sample and element in the first sente
       sentence.find(
           "VIOLATED: layer 'layer' (MatMul) exceeds its local componentwise bound in 1 of 6 values, worst at sample 1 "
           "element 1") == 0);
+}
+
+TEST_CASE("the violated bound's own number stands beside its name, however small another one is") {
+  HandMade made;
+  made.local.layers[0].values[3] = exact_ball(9.0);
+  made.bounds.layers[0].local.push_back(HandMade::make_bound("running", Guarantee::proven));
+  made.bounds.layers[0].local.back().values.values.assign(6, 0.125);
+  const Report report = made.report();
+  for (const std::string& text : {headline(report), to_html(report)})
+    CHECK(text.find("local componentwise bound in 1 of 6 values, worst at sample 1 element 1: error 5.0e0 against "
+                    "1.0e0.") != std::string::npos);
+  CHECK(headline(report).find("another order") == std::string::npos);
+}
+
+TEST_CASE("where bounds of the declared order alone are exceeded, another order is among what may have run") {
+  HandMade made;
+  made.local.layers[0].values[3] = exact_ball(4.5);
+  made.bounds.layers[0].local.push_back(HandMade::make_bound("running", Guarantee::proven));
+  made.bounds.layers[0].local.back().values.values.assign(6, 0.125);
+  made.bounds.layers[0].differing = 1;
+  const std::string sentence = headline(made.report());
+  CHECK(sentence.find("running bound in 1 of 6") != std::string::npos);
+  CHECK(sentence.find("error 5.0e-1 against 1.2e-1") != std::string::npos);
+  CHECK(sentence.find("arithmetic and order cannot do that: another order of summation, another arithmetic") !=
+        std::string::npos);
+  CHECK(replay_text(made.report()).find("another order could explain it") != std::string::npos);
+  made.bounds.layers[0].fan_in = 0;
+  CHECK(headline(made.report()).find("another order") == std::string::npos);
+  CHECK(replay_text(made.report()).find("It sums nothing, so that no order explains it: another function library") !=
+        std::string::npos);
+}
+
+TEST_CASE("an output that alone exceeds its bound is named with it") {
+  HandMade made;
+  made.bounds.layers[0].accumulated[0].values.values.assign(6, 10.0);
+  Report report = made.report();
+  report.comparison.verdict = report.comparison.outputs[0].status = Status::violated;
+  BoundSummary& bound = report.comparison.outputs[0].scope.bounds[0];
+  bound.name = "replay";
+  bound.violations = 2;
+  CHECK(headline(report).find("VIOLATED: output 'layer' exceeds its end-to-end replay bound in 2 of 6 values") == 0);
+}
+
+TEST_CASE("a value that is not finite, of finite operands, is told with what it should have been") {
+  HandMade made({1, 2, std::numeric_limits<float>::quiet_NaN(), 4, 5, 6});
+  made.local.layers[0].values[2] = exact_ball(0.375);
+  made.accumulated.layers[0].values[2] = exact_ball(0.375);
+  made.bounds.layers[0].differing = 1;
+  Report report = made.report();
+  CHECK(report.comparison.verdict == Status::invalid);
+  CHECK(headline(report).find("has an output that is not finite: sample 1 element 0 is nan, its operands are finite "
+                              "and the exact value is 0.375: an overflow on the way there, or a bug") !=
+        std::string::npos);
+  CHECK(replay_text(report).find("could explain it") == std::string::npos);
+  report.comparison.layers[0].copies = true;
+  CHECK(headline(report).find("the exact value is 0.375: no rounding makes that of it, a bug does") !=
+        std::string::npos);
+  made.local.layers[0].values[2] = exact_ball(1e39);
+  CHECK(headline(made.report()).find("(overflow or an undefined operation there)") != std::string::npos);
+}
+
+TEST_CASE("what has no exact value is not said to be a matter of precision") {
+  Report report = HandMade().report();
+  report.comparison.reference_undecided = 3;
+  report.comparison.reference_undefined = 3;
+  CHECK(reference_text(report.comparison).find("--max-precision") == std::string::npos);
+  CHECK(reference_text(report.comparison).find("3 without an exact value: operands are not finite") !=
+        std::string::npos);
+}
+
+TEST_CASE("a run far below its bounds is said to be that, and not explained by short sums") {
+  HandMade made;
+  made.local.layers[0].values[3] = exact_ball(4.0 + 1e-5);
+  const std::string sentence = headline(made.report());
+  CHECK(sentence.find("less than 1 % of its local componentwise bound; the run is far more accurate than what is "
+                      "declared.") != std::string::npos);
+  made.local.layers[0].values[3] = exact_ball(4.0 + 0.05);
+  CHECK(headline(made.report()).find("5 % of its local componentwise bound.") != std::string::npos);
+}
+
+TEST_CASE("reports say that inputs are rounded, and where a box has no number to bound") {
+  Report report = HandMade().report();
+  const std::string inputs = "The inputs are float64, the model takes float32: rounding them is part of every error";
+  for (const std::string& text : {to_text(report), to_html(report)}) {
+    CHECK(text.find("rounding them is part") == std::string::npos);
+    CHECK(text.find("No bound over the box") == std::string::npos);
+  }
+  report.context.rounded_inputs = "float64, the model takes float32";
+  report.comparison.box_without_number = true;
+  for (const std::string& text : {to_text(report), to_html(report)}) {
+    CHECK(text.find(inputs) != std::string::npos);
+    CHECK(text.find("No bound over the box: no output is one number") != std::string::npos);
+  }
+}
+
+TEST_CASE("a page explains the words that it uses") {
+  const std::string page = explain_columns(Words::page);
+  for (const char* word : {"holds", "approaches", "undecided", "void", "violated", "median bound/error", "ms a sample"})
+    CHECK(page.find(std::string("\n  ") + word) != std::string::npos);
+  for (const char* word : {"ok", "near", "open", "FAIL", "x error"})
+    CHECK(page.find(std::string("\n  ") + word + " ") == std::string::npos);
 }

@@ -101,7 +101,8 @@ TEST_CASE("a run is resumed only as the same run, and when asked to") {
   const std::string name = folder.file("s.npy");
   leave_unfinished(name, 4);
   CHECK_THROWS_WITH_AS(SignFile(name, 7, identity("m"), false), doctest::Contains("--resume"), InvalidArgument);
-  CHECK_THROWS_WITH_AS(SignFile(name, 7, identity("other"), true), doctest::Contains("other model"), InvalidArgument);
+  CHECK_THROWS_WITH_AS(SignFile(name, 7, identity("other"), true), doctest::Contains("of a run of another model;"),
+                       InvalidArgument);
   CHECK_THROWS_WITH_AS(SignFile(name, 8, identity("m"), true), doctest::Contains("other points"), InvalidArgument);
   CHECK(SignFile(name, 7, identity("m"), true).start().counts.points == 4);
 }

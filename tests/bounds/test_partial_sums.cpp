@@ -2,9 +2,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "support/all_orders.hpp"
 #include "support/approach.hpp"
 #include "support/bound_checks.hpp"
 #include "support/one_sided_checks.hpp"
@@ -12,50 +12,6 @@
 using namespace checks;
 
 namespace {
-
-constexpr int precision = 5;
-constexpr double unit_roundoff = 1.0 / (1 << precision);
-
-/// To `precision` bits, ties to even; exact sums of the small integers used here are exact in double.
-double rounded(double x) {
-  int exponent = 0;
-  const double significand = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(significand, precision)), exponent - precision);
-}
-
-/// All results of adding a set of stored terms, in every order.
-class AllOrders {
-public:
-  explicit AllOrders(std::vector<double> terms) : terms_(std::move(terms)), results_(std::size_t{1} << terms_.size()) {
-    for (std::uint32_t set = 1; set < results_.size(); ++set) add_up(set);
-  }
-  const std::map<double, double>& of_all() const { return results_.back(); }
-
-private:
-  /// Result before its last rounding -> result.
-  void add_up(std::uint32_t set) {
-    for (std::size_t i = 0; i < terms_.size(); ++i) {
-      if (set == std::uint32_t{1} << i) results_[set] = {{terms_[i], terms_[i]}};
-    }
-    for (std::uint32_t left = (set - 1) & set; left > 0; left = (left - 1) & set) {
-      const std::uint32_t right = set & ~left;
-      if (left < right) continue;
-      for (const auto& [a_unrounded, a] : results_[left]) {
-        for (const auto& [b_unrounded, b] : results_[right]) results_[set][a + b] = rounded(a + b);
-      }
-    }
-  }
-
-  std::vector<double> terms_;
-  std::vector<std::map<double, double>> results_;
-};
-
-bounds::Machine small_machine() {
-  bounds::Machine machine = bounds::machine_of(cpu_arithmetic("fp32", {}));
-  machine.u = unit_roundoff;
-  machine.eta = 0.0;
-  return machine;
-}
 
 bounds::TermSizes sizes_of(const std::vector<double>& terms) {
   double sum = 0.0;
@@ -69,32 +25,20 @@ bounds::TermSizes sizes_of(const std::vector<double>& terms) {
   return sizes;
 }
 
-/// Terms that a sum of `precision` bits rounds often.
-std::vector<double> some_terms(std::size_t count, Generator& generator) {
-  const bool is_positive = generator() % 2 == 0;
-  std::vector<double> terms;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto magnitude = static_cast<double>(1 + generator() % (generator() % 2 == 0 ? 4096 : 64));
-    terms.push_back(rounded(is_positive || generator() % 2 == 0 ? magnitude : -magnitude));
-  }
-  return terms;
-}
-
 }  // namespace
 
 TEST_CASE("no order of a short sum exceeds the bound by partial sums, and some come close (T-68)") {
   Generator generator(681);
-  const bounds::Machine machine = small_machine();
+  const bounds::Machine machine = few_bit_machine();
   double closest = 0.0;
   for (int draw = 0; draw < 3000 * test_multiplier(); ++draw) {
     const std::size_t count = draw % 50 == 0 ? 7 + generator() % 3 : 2 + generator() % 5;
-    const std::vector<double> terms = some_terms(count, generator);
+    const std::vector<double> terms = few_bit_terms(count, generator);
     double exact = 0.0;
     for (const double term : terms) exact += term;
     const double bound = bounds::partial_sums_error(sizes_of(terms), machine).value();
     const AllOrders orders(terms);
-    for (const auto& of_order : orders.of_all()) {
-      const double unrounded = of_order.first;
+    for (const double unrounded : orders.before_last()) {
       const double error = std::abs(unrounded - exact);
       if (!(error <= bound)) {
         CAPTURE(exact);
@@ -119,14 +63,14 @@ namespace {
 /// Some large terms and some small ones, with whatever the rule is told of them.
 Tally check_small_terms(bool is_told_their_sum, std::uint64_t seed) {
   Generator generator(seed);
-  const bounds::Machine machine = small_machine();
+  const bounds::Machine machine = few_bit_machine();
   Tally tally;
   for (int draw = 0; draw < 500 * test_multiplier(); ++draw) {
-    std::vector<double> terms = {rounded(1024.0 + static_cast<double>(generator() % 1024))};
+    std::vector<double> terms = {FewBitSum::rounded(1024.0 + static_cast<double>(generator() % 1024))};
     const std::size_t large = 1 + generator() % 2, small = 1 + generator() % 4;
     const double most_small = generator() % 2 == 0 ? 16.0 : 64.0;
-    while (terms.size() < large) terms.push_back(rounded(-2048.0 * uniform(generator, 0.0, 1.0)));
-    while (terms.size() < large + small) terms.push_back(rounded(most_small * uniform(generator, 0.5, 1.0)));
+    while (terms.size() < large) terms.push_back(FewBitSum::rounded(-2048.0 * uniform(generator, 0.0, 1.0)));
+    while (terms.size() < large + small) terms.push_back(FewBitSum::rounded(most_small * uniform(generator, 0.5, 1.0)));
     bounds::TermSizes sizes = sizes_of(terms);
     sizes.small = static_cast<std::int64_t>(small);
     double exact = 0.0;
@@ -136,7 +80,7 @@ Tally check_small_terms(bool is_told_their_sum, std::uint64_t seed) {
     }
     const double bound = bounds::partial_sums_error(sizes, machine).value();
     const AllOrders orders(terms);
-    for (const auto& [before_last, result] : orders.of_all()) tally.add(before_last, Real(exact), bound);
+    for (const double before_last : orders.before_last()) tally.add(before_last, Real(exact), bound);
   }
   return tally;
 }

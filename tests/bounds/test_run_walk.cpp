@@ -46,7 +46,7 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 }  // namespace
 
 TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in float32 (T-88)") {
-  for (const std::string function : {"relu", "tanh", "softplus", "sin"}) {
+  for (const std::string function : {"relu", "tanh", "softplus", "sin", "gelu", "gelu_tanh"}) {
     CAPTURE(function);
     const RunRowsTallies tallies = check_run_rows(bounds::default_rules(), function, 12 * test_multiplier(), 71);
     INFO(tallies.moved.first_violation, tallies.rounded.first_violation);
@@ -61,24 +61,28 @@ TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in fl
 
 TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
   Generator generator(72);
-  for (const std::string function : {"relu", "tanh", "softplus", "sin"}) {
+  for (const std::string function : {"relu", "tanh", "softplus", "sin", "gelu", "gelu_tanh"}) {
     CAPTURE(function);
+    // narrow sums lose little more than Gelu does, whose steps and constants are all taken at their worst (T-124)
+    const double hundredth = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
     for (int repetition = 0; repetition < 8 * test_multiplier(); ++repetition) {
       const Graph graph = network_of_rows(function, generator);
       for (const double radius : {0.0, 1e-6, 1e-3}) {
         CAPTURE(radius);
         const TwoWays ways(graph, network_inputs(1.0, false, generator), radius);
         const bounds::Certificate &any = ways.by_rows.any_order, &any_in_full = ways.in_full.any_order;
-        check_near(any.total, any_in_full.total, 0.01);
-        check_near(any.local, any_in_full.local, 0.01);
+        check_near(any.total, any_in_full.total, hundredth);
+        check_near(any.local, any_in_full.local, hundredth);
         for (std::size_t row = 0; row < any.total.size(); ++row) {
           REQUIRE(std::isfinite(any_in_full.total[row]));
-          CHECK(std::abs(sum_of(any.layers, row) - sum_of(any_in_full.layers, row)) <= 0.01 * any_in_full.total[row]);
+          CHECK(std::abs(sum_of(any.layers, row) - sum_of(any_in_full.layers, row)) <=
+                hundredth * any_in_full.total[row]);
         }
-        check_near(ways.by_rows.declared_order.total, ways.in_full.declared_order.total, 0.01);
-        check_near(ways.by_rows.declared_order.local, ways.in_full.declared_order.local, 0.01);
-        check_near(ways.by_rows.chance.martingale->total, ways.in_full.chance.martingale->total, 0.05);
-        check_near(ways.by_rows.chance.random_order->total, ways.in_full.chance.random_order->total, 0.05);
+        check_near(ways.by_rows.declared_order.total, ways.in_full.declared_order.total, hundredth);
+        check_near(ways.by_rows.declared_order.local, ways.in_full.declared_order.local, hundredth);
+        const double of_chance = 0.04 + hundredth;
+        check_near(ways.by_rows.chance.martingale->total, ways.in_full.chance.martingale->total, of_chance);
+        check_near(ways.by_rows.chance.random_order->total, ways.in_full.chance.random_order->total, of_chance);
         CHECK(ways.by_rows.chance.martingale->patterns == ways.in_full.chance.martingale->patterns);
         for (std::size_t layer = 0; layer < any.layers.size(); ++layer) {
           check_near(ways.by_rows.condition->layers[layer], ways.in_full.condition->layers[layer],
@@ -100,7 +104,7 @@ TEST_CASE("targets that go back together are told what each is told alone (T-88)
   Generator generator(80);
   const std::vector<Target> targets = {
       {{0, 1}, OutputElement{0, 0}}, {{0, 0}, std::nullopt}, {{0, 1}, std::nullopt}, {{0, 0}, OutputElement{0, 1}}};
-  for (const std::string function : {"relu", "tanh"}) {
+  for (const std::string function : {"relu", "tanh", "gelu"}) {
     const Graph graph = network_of_rows(function, generator);
     const Tensor<double> x = network_inputs(1.0, false, generator);
     const std::vector<bounds::TargetCertificate> together = TwoWays::by_rows_of(graph, x, targets);
@@ -338,15 +342,19 @@ TEST_CASE("shares in single precision are off by no more than their defects (T-7
     const std::size_t k = 1 + generator() % 40, n = 1 + generator() % 90, rows = 1 + generator() % 12;
     Tensor<float> weights({static_cast<std::int64_t>(k), static_cast<std::int64_t>(n)});
     for (float& w : weights.values) w = static_cast<float>(uniform(generator, -1.0, 1.0));
-    const HeldProduct product(bounds::default_rules(), weights, static_cast<std::int64_t>(rows));
+    const HeldProduct product(bounds::default_rules(), weights, static_cast<std::int64_t>(rows), generator() % 2 == 0);
     const double scale = std::ldexp(1.0, exponents[repetition % 6]);
     bounds::RunAdjoint d{std::vector<double>(rows * n), std::vector<double>(rows)};
     const bool has_zeros = generator() % 2 == 0;
     for (double& x : d.d) x = has_zeros && generator() % 4 != 0 ? 0.0 : scale * uniform(generator, -1.0, 1.0);
     check_shares(product, d, tally);
     std::vector<double> row(k);
-    product.step().row_of_matrix(n - 1, row.data());
-    for (std::size_t i = 0; i < k; ++i) CHECK(row[i] == product.weight(i, n - 1));
+    for (std::size_t j = 0; j < n; ++j) {
+      product.step().row_of_matrix(j, row.data());
+      bool is_same = true;
+      for (std::size_t i = 0; i < k; ++i) is_same = is_same && row[i] == static_cast<double>(weights.values[i * n + j]);
+      CHECK(is_same);
+    }
   }
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
@@ -424,7 +432,7 @@ struct HeldFunction {
     const bounds::Network network(graph, {{1, width}}, 1);
     bounds::Weights weights;
     std::set<std::string> conditions;
-    step = bounds::run_step_of({network, network.nodes()[0], {nullptr}}, setting, weights, conditions);
+    step = bounds::run_step_of({network, network.joined().nodes[0], {nullptr}}, setting, weights, conditions);
   }
 
   bounds::RunErrors errors(const std::vector<double>& x, double e) const {
@@ -447,7 +455,7 @@ struct HeldFunction {
 TEST_CASE("rows stop by what smooth functions leave over at the radius they would have (T-72, T-88)") {
   std::vector<double> x;
   for (int i = -100; i <= 100; ++i) x.push_back(0.25 * i);
-  for (const Op& function : {Op(op::Tanh{}), Op(op::Softplus{}), Op(op::Sin{})}) {
+  for (const Op& function : {Op(op::Tanh{}), Op(op::Softplus{}), Op(op::Sin{}), Op(op::Gelu{}), Op(op::Gelu{true})}) {
     const HeldFunction held(function, x.size());
     const bounds::RunErrors errors = held.errors(x, 0.125);
     for (const double distance : {1e-6, 1e-3, 0.1, 0.7, 3.0, 20.0}) {

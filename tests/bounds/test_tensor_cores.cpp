@@ -6,6 +6,7 @@
 #include "driftbound/num/errors.hpp"
 #include "support/approach.hpp"
 #include "support/matrix_unit.hpp"
+#include "support/rational_unit.hpp"
 
 // Sums of a matrix unit (T-21), and products that may flush. What the assumptions leave open is decided by chance,
 // for every sum anew; the truth is exact.
@@ -22,6 +23,14 @@ const std::vector<FormatId>& operand_formats() {
   static const std::vector<FormatId> formats = {FormatId::tf32, FormatId::bf16, FormatId::fp16};
   return formats;
 }
+
+const std::vector<FormatId>& fp8_formats() {
+  static const std::vector<FormatId> formats = {FormatId::fp8_e4m3, FormatId::fp8_e5m2};
+  return formats;
+}
+
+/// As measured on Ada and on Hopper: addends and sums of fp8 products keep 13 fraction bits.
+constexpr TensorCore ada_fp8{13, 16, 13, 0}, hopper_fp8{13, 32, 13, 0};
 
 /// The data of every kind that is hard on T-21; largest error per bound where the operands are exact.
 Tallies check_all_data(const MatrixUnit& unit, Generator& generator) {
@@ -48,16 +57,19 @@ double componentwise(const LayerBounds& layer) {
 
 }  // namespace
 
-TEST_CASE("two emulators that share no code agree bit for bit") {
+TEST_CASE("three emulators that share no code, one in exact rationals, agree bit for bit") {
   Generator generator(61);
   std::int64_t compared = 0;
-  for (const FormatId input : operand_formats()) {
-    for (const TensorCore built : {TensorCore{23, 4}, TensorCore{24, 8}, TensorCore{25, 16}}) {
+  for (const FormatId input :
+       {FormatId::tf32, FormatId::bf16, FormatId::fp16, FormatId::fp8_e4m3, FormatId::fp8_e5m2}) {
+    for (const TensorCore built : {TensorCore{23, 4}, TensorCore{24, 8}, TensorCore{25, 16}, ada_fp8, hopper_fp8,
+                                   TensorCore{25, 8, 13}, TensorCore{9, 4, 17}}) {
       MatrixUnit unit;
       unit.built = unit.declared = built;
       unit.input = input;
       unit.splits_and_pads = false;
-      const driftbound::test::TensorCoreUnit other{built.fraction_bits, built.block, unit.min_exponent()};
+      const driftbound::test::TensorCoreUnit other{built.fraction_bits, built.block, unit.min_exponent(),
+                                                   built.sum_bits};
       for (int data = 0; data < static_cast<int>(UnitData::huge); ++data) {
         for (const std::size_t k : unit_lengths()) {
           const auto [a, b] = UnitDraw(unit, static_cast<UnitData>(data), generator).vectors(k);
@@ -68,13 +80,16 @@ TEST_CASE("two emulators that share no code agree bit for bit") {
           const float found = UnitRun(unit, generator).dot(a, b);
           CAPTURE(data);
           CAPTURE(k);
-          if (std::isfinite(expected)) REQUIRE(found == expected);
+          if (!std::isfinite(expected)) continue;
+          REQUIRE(found == expected);
+          const auto exact = rational::unit_sum(a, b, built, unit.min_exponent());
+          REQUIRE(rational::cpp_rational(static_cast<double>(found)) == exact);
           ++compared;
         }
       }
     }
   }
-  CHECK(compared >= 1000);
+  CHECK(compared >= 3000);
 }
 
 TEST_CASE("a matrix unit's sums stay within componentwise, however they are cut into parts, padded and flushed") {
@@ -118,21 +133,74 @@ TEST_CASE("units that cut the largest addend as well stay within componentwise")
   }
 }
 
-TEST_CASE("sums of fp8 products that are cut to float32 stay within componentwise") {
+TEST_CASE("sums of fp8 products stay within componentwise, cut to float32 or to 13 bits, promoted or not") {
   Generator generator(69);
-  for (const FormatId input : {FormatId::fp8_e4m3, FormatId::fp8_e5m2}) {
-    for (const TensorCore built : {TensorCore{25, 16}, TensorCore{25, 32}}) {
-      MatrixUnit unit;
-      unit.built = unit.declared = built;
-      unit.input = input;
-      for (const UnitData data : {UnitData::uniform, UnitData::positive, UnitData::cancelling, UnitData::sparse}) {
-        const Tallies tallies = check_unit_lengths(theorems(), unit, data, generator);
-        CAPTURE(static_cast<int>(data));
-        INFO(tallies.first_violation());
-        CHECK(tallies.violations() == 0);
-        CHECK(tallies.componentwise.checked > 100);
+  std::int64_t checked = 0;
+  for (const FormatId input : fp8_formats()) {
+    for (const TensorCore declared : {TensorCore{25, 16}, TensorCore{25, 32}, ada_fp8, hopper_fp8,
+                                      TensorCore{13, 4, 13, 8}, TensorCore{13, 16, 13, 32}, TensorCore{13, 8}}) {
+      for (int variant = 0; variant < 8; ++variant) {
+        MatrixUnit unit;
+        unit.built = unit.declared = declared;
+        unit.input = input;
+        unit.may_flush = variant % 2 == 1;
+        unit.operands_as_given = variant % 4 < 2;
+        unit.splits_and_pads = variant < 4;
+        unit.zeros_are_lowest = generator() % 2 == 0;
+        if (generator() % 2 == 0) unit.built.fraction_bits += 3;
+        if (generator() % 2 == 0) unit.built.sum_bits = std::min(23, declared.sum_bits + 4);
+        if (generator() % 2 == 0) unit.built.block *= 2;
+        CAPTURE(variant);
+        checked += check_all_data(unit, generator).componentwise.checked;
       }
     }
+  }
+  CHECK(checked >= 50'000);
+}
+
+TEST_CASE("sums that are cut to fewer bits than a float32 stay within componentwise, whatever is kept of addends") {
+  Generator generator(70);
+  for (const FormatId input : operand_formats()) {
+    for (const TensorCore declared : {TensorCore{25, 8, 13}, TensorCore{13, 4, 20}, TensorCore{24, 4, 1},
+                                      TensorCore{25, 4, 10, 12}, TensorCore{23, 4, 23, 8}}) {
+      for (const bool splits_and_pads : {false, true}) {
+        MatrixUnit unit;
+        unit.built = unit.declared = declared;
+        unit.input = input;
+        unit.splits_and_pads = splits_and_pads;
+        unit.zeros_are_lowest = false;
+        CAPTURE(declared.fraction_bits);
+        CAPTURE(declared.sum_bits);
+        check_all_data(unit, generator);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "operands that are cut stay within componentwise, which is twice as large, and not within that of rounded ones") {
+  Generator generator(72);
+  for (const FormatId input : {FormatId::tf32, FormatId::bf16}) {
+    MatrixUnit unit;
+    unit.input = input;
+    unit.declared.cuts_operands = true;
+    unit.operands_as_given = false;
+    for (const bool may_flush : {false, true}) {
+      unit.may_flush = may_flush;
+      check_all_data(unit, generator);
+    }
+
+    unit.may_flush = unit.may_be_bypassed = unit.splits_and_pads = false;
+    const std::size_t k = 8;
+    const double ulp = std::ldexp(1.0, 1 - format(input).precision);
+    const std::vector<double> longer(k, 1.0 + ulp - 0x1p-23), ones(k, 1.0);
+    const double y = static_cast<double>(UnitRun(unit, generator).product(longer, ones));
+    const double error = static_cast<double>(k) * longer[0] - y;
+    const double of_cut = componentwise(bounds_of_sum(longer, ones, y, unit.arithmetic()));
+    unit.declared.cuts_operands = false;
+    const double of_rounded = componentwise(bounds_of_sum(longer, ones, y, unit.arithmetic()));
+    CHECK_APPROACH("T-13", error / of_cut, 0.99);
+    CHECK_FALSE(error <= of_rounded);
   }
 }
 
@@ -187,6 +255,38 @@ TEST_CASE("data built for it uses more than half of the bound of every unit") {
   }
 }
 
+TEST_CASE("data built for it uses most of the bound of units that keep 13 bits of their sums") {
+  Generator generator(71);
+  struct Case {
+    FormatId input;
+    TensorCore unit;
+    double of_quanta, of_returning;
+  };
+  const std::vector<Case> cases = {
+      {FormatId::fp8_e4m3, ada_fp8, 0.83, 0.74},    {FormatId::fp8_e4m3, hopper_fp8, 0.85, 0.77},
+      {FormatId::fp8_e5m2, hopper_fp8, 0.80, 0.72}, {FormatId::fp8_e4m3, {13, 32, 13, 128}, 0.89, 0.71},
+      {FormatId::tf32, {25, 4, 13, 0}, 0.98, 0.95}, {FormatId::tf32, {25, 4, 13, 64}, 0.99, 0.87}};
+  for (const Case& c : cases) {
+    MatrixUnit unit;
+    unit.built = unit.declared = c.unit;
+    unit.input = c.input;
+    unit.splits_and_pads = unit.may_be_bypassed = false;
+    UnitSums sums;
+    sums.k = 512;
+    sums.rows = sums.columns = 1;
+    for (const UnitData data : {UnitData::quanta, UnitData::returning}) {
+      sums.data = data;
+      const Tallies tallies = check_unit(theorems(), unit, sums, generator);
+      CAPTURE(c.unit.block);
+      CAPTURE(c.unit.promotion);
+      CAPTURE(static_cast<int>(data));
+      CHECK(tallies.violations() == 0);
+      CHECK_APPROACH("T-21", tallies.componentwise.utilisation,
+                     data == UnitData::quanta ? c.of_quanta : c.of_returning);
+    }
+  }
+}
+
 TEST_CASE("a sum that cancels has half of the bound that its magnitudes allow") {
   const std::size_t k = 512;
   const std::vector<double> ones(k, 1.0);
@@ -217,6 +317,25 @@ TEST_CASE("for long sums the bound is what docs/theory.md says of each device") 
   CHECK(factor({24, 8}) == doctest::Approx(1.25).epsilon(0.001));
   CHECK(factor({25, 4}) == doctest::Approx(1.0).epsilon(0.001));
   CHECK(factor({25, 16}) == doctest::Approx(1.0).epsilon(0.001));
+}
+
+TEST_CASE("for long sums of fp8 products the bound is what docs/theory.md says, and promotion keeps it from growing") {
+  const auto share_of_sum = [&](std::size_t k, FormatId input, TensorCore declared) {
+    const std::vector<double> ones(k, 1.0);
+    MatrixUnit unit;
+    unit.input = input;
+    unit.declared = declared;
+    const double bound = componentwise(bounds_of_sum(ones, ones, static_cast<double>(k), unit.arithmetic()));
+    return bound / static_cast<double>(k);
+  };
+  for (const FormatId input : fp8_formats()) {
+    CHECK(share_of_sum(4096, input, hopper_fp8) == doctest::Approx(33.0 / 32.0 * 0x1p-1).epsilon(0.001));
+    CHECK(share_of_sum(4096, input, ada_fp8) == doctest::Approx(17.0 / 16.0 * 0x1p-1).epsilon(0.001));
+    CHECK(share_of_sum(4096, input, {13, 32}) == share_of_sum(4096, input, hopper_fp8));
+    for (const std::size_t k : {std::size_t{512}, std::size_t{4096}})
+      CHECK(share_of_sum(k, input, {13, 32, 13, 128}) == doctest::Approx(131 * 0x1p-13).epsilon(0.005));
+    CHECK(share_of_sum(64, input, {13, 32, 13, 128}) == share_of_sum(64, input, hopper_fp8));
+  }
 }
 
 TEST_CASE("exact zeros are not counted, and a sum of zeros alone is exact") {
@@ -277,6 +396,15 @@ TEST_CASE("a bound of a matrix unit is conditional, names the unit, and has no o
   }
   CHECK(find_bound(layer.accumulated, "forward")->guarantee == Guarantee::conditional);
 
+  arithmetic.input = FormatId::fp8_e4m3;
+  arithmetic.tensor_core = TensorCore{13, 32, 13, 128};
+  const LayerBounds of_fp8 = bounds_of_sum({1.0, 2.0}, {1.0, 1.0}, 3.0, arithmetic);
+  const std::string condition = find_bound(of_fp8.local, "componentwise")->condition;
+  for (const char* part : {"cuts that sum no earlier than 13 bits", "multiples of 32 products, none longer than 128"}) {
+    CAPTURE(condition);
+    CHECK(condition.find(part) != std::string::npos);
+  }
+
   const Tensor<double> x{{1, 2}, {0.0, 0.0}}, p{{1, 2}, {0.5, 0.5}};
   const LayerBounds softmax = bounds_of(one_node(op::Softmax{}, {x}, p, arithmetic), theorems());
   CHECK(find_bound(softmax.local, "order-aware") != nullptr);
@@ -297,12 +425,16 @@ TEST_CASE("matrix units that T-21 does not cover are refused") {
   refused(with([](auto& a) { a.rounding = Rounding::toward_zero; }));
   refused(with([](auto& a) { a.tensor_core->block = 0; }));
   refused(with([](auto& a) { a.tensor_core->fraction_bits = 0; }));
-  for (const FormatId fp8 : {FormatId::fp8_e4m3, FormatId::fp8_e5m2}) {
-    refused(with([&](auto& a) { a.input = fp8, a.tensor_core = TensorCore{13, 32}; }));
-    refused(with([&](auto& a) { a.input = fp8, a.tensor_core = TensorCore{22, 16}; }));
-    CHECK_NOTHROW(bounds_of_sum({1.0}, {1.0}, 1.0, with([&](auto& a) {
-                                  a.input = fp8, a.tensor_core = TensorCore{25, 32};
-                                })));
+  refused(with([](auto& a) { a.tensor_core->sum_bits = 0; }));
+  refused(with([](auto& a) { a.tensor_core->sum_bits = 24; }));
+  for (const FormatId input : {FormatId::fp16, FormatId::fp8_e4m3, FormatId::fp8_e5m2})
+    refused(with([&](auto& a) { a.input = input, a.tensor_core->cuts_operands = true; }));
+  refused(with([](auto& a) { a.tensor_core->promotion = 3; }));
+  refused(with([](auto& a) { a.tensor_core->promotion = -4; }));
+  for (const FormatId fp8 : fp8_formats()) {
+    for (const TensorCore unit : {ada_fp8, hopper_fp8, TensorCore{22, 16}, TensorCore{25, 32}}) {
+      CHECK_NOTHROW(bounds_of_sum({1.0}, {1.0}, 1.0, with([&](auto& a) { a.input = fp8, a.tensor_core = unit; })));
+    }
   }
 }
 

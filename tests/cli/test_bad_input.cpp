@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "driftbound/model/load.hpp"
 #include "model/safetensors.hpp"
@@ -136,15 +137,18 @@ TEST_CASE("outputs that cannot be written are refused before any work is done") 
 }
 
 TEST_CASE("bad options are refused with status 3, missing devices with status 4") {
-  check_refused("report " + mlp + " --order zigzag", "zigzag");
+  check_refused("report " + mlp + " --order zigzag",
+                "runs have: sequential, pairwise, blocked:B, split-k:S (B and S from 1 on), each also with +fma\n");
   check_refused("report " + mlp + " --order blocked:0", "blocked:0");
   check_refused("report " + mlp + " --domain 1", "--domain");
-  check_refused("report " + mlp + " --domain 1:inf", "--domain");
+  check_refused("report " + mlp + " --domain 1:inf", "--domain '1:inf': 'inf' is not a finite number");
+  check_refused("report " + mlp + " --box 0:nan", "--box '0:nan': 'nan' is not a finite number");
   check_refused("report " + mlp + " --arithmetic fp12", "fp12");
   check_refused("report " + mlp + " --samples -3", "--samples");
   check_refused("report " + mlp + " --bounds nonsense", "nonsense");
   check_refused("report " + mlp + " --scalar 'nothing[0]'", "nothing");
   check_refused("report " + mlp + " --scalar 'logits[9]'", "logits[9]");
+  check_refused("report " + mlp + " --scalar 'logits[1] - logits[1]'", "an element minus itself is 0 everywhere");
   check_refused("report " + mlp + " --backend sim", "sim", 4);
   check_refused("report " + mlp + " --samples 0", "--samples");
   check_refused("report " + mlp + " --threshold nan", "--threshold");
@@ -165,7 +169,38 @@ TEST_CASE("a trace of another model is refused by its hash") {
     write_file(folder.file("cut.safetensors"), whole.substr(0, length));
     check_refused("report " + mlp + " --trace " + folder.file("cut.safetensors"), "cut.safetensors");
   }
-  check_refused("report " + mlp + " x.npy --trace " + trace, "--trace");
+}
+
+TEST_CASE("an option that says of a run what its trace says already is refused, with both names and what to do") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors");
+  REQUIRE(run_program("capture " + mlp + " --samples 2 --quiet -o " + trace).status == 0);
+  const std::string judge = "report " + mlp + " --trace " + trace;
+  for (const std::string& option :
+       std::vector<std::string>{"--arithmetic bf16", "--order pairwise", "--gemm ordered", "--backend cpu", "--batch 2",
+                                "--samples 2", "--seed 1", "--domain 0:1", "--inputs uniform", "--rows 1"})
+    check_refused(judge + " " + option,
+                  "report: " + option.substr(0, option.find(' ')) + " and --trace exclude each other; a trace ");
+  check_refused("report " + mlp + " x.npy --trace " + trace,
+                "INPUTS and --trace exclude each other; a trace carries its inputs; leave one of the two out");
+  CHECK(run_program(judge +
+                    " --threads 2 --max-precision 256 --bounds adjoint/any-order --scalar 'logits[0]' --box 0:0.001 "
+                    "--functions cuda --quiet --json " +
+                    folder.file("r.json"))
+            .status == 0);
+}
+
+TEST_CASE("how to generate samples is refused beside a file of samples") {
+  const TemporaryFolder folder;
+  write_file(folder.file("x.csv"), "1,2\n");
+  for (const std::string& verb : {std::string("report "), "capture -o " + folder.file("t.safetensors") + " "})
+    for (const std::string& option :
+         std::vector<std::string>{"--domain 0:1", "--samples 5", "--seed 1", "--inputs normal"})
+      check_refused(verb + mlp + " " + folder.file("x.csv") + " " + option,
+                    option.substr(0, option.find(' ')) +
+                        " and INPUTS exclude each other; the samples are those of the "
+                        "file");
+  CHECK(run_program("report " + mlp + " " + folder.file("x.csv") + " --batch 1 --order pairwise --quiet").status == 0);
 }
 
 TEST_CASE("a trace that does not fit its model is refused, naming file and layer, and no report is written") {

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
@@ -176,9 +178,30 @@ TEST_CASE("on a segment all zeros are found, and those of a run are told apart")
   CHECK(bf16["false_zeros"] > 0);
   CHECK(bf16["segment"]["arithmetic"].get<std::string>().starts_with("bf16 in order "));
   const std::string text = run_program("certify " + absolute + " --segment=-1:1:6 --iso 0.5").out;
+  CHECK(
+      text.ends_with("; 0 missed.\n  t = 0.25               falling  at (-0.5)\n"
+                     "  t = 0.75               rising   at (0.5)\n"));
   CHECK(text.find("Zeros on the segment: 2, certified, and there are no others. Samples in fp32") != std::string::npos);
   CHECK(text.find("show 2: 2 true, 0 false; 0 missed.") != std::string::npos);
   check_refused(absolute + " --grid 5 --arithmetic tf32", "on a --segment");
+}
+
+TEST_CASE("of many zeros on a segment the first ten are printed, the others counted") {
+  const std::string line = "certify " + models + "oscillator_d4_w64.onnx --scalar 'logits[1]-logits[0]' " +
+                           "--segment=-0.2,0.3,-0.2:0.2,0.3,-0.2:1000 --threads 2";
+  const auto json = json_of(run_program(line + " --json -"));
+  const std::size_t zeros = json["zeros"].size();
+  REQUIRE(zeros > 10);
+  const std::string text = run_program(line).out;
+  std::size_t rows = 0;
+  for (std::size_t at = text.find("\n  t = "); at != std::string::npos; at = text.find("\n  t = ", at + 1)) {
+    const double t = std::stod(text.substr(at + 7)), exact = json["zeros"][rows++]["t"][0];
+    CHECK(std::abs(t - exact) <= 1e-11);
+    const std::size_t point = text.find(" at (", at);
+    CHECK(std::abs(std::stod(text.substr(point + 5)) - (-0.2 + 0.4 * exact)) <= 1e-8);
+  }
+  CHECK(rows == 10);
+  CHECK(text.ends_with("\n  and " + std::to_string(zeros - 10) + " more in --json\n"));
 }
 
 TEST_CASE("values of another program decide what their arithmetic can, and the field the rest") {
@@ -206,16 +229,71 @@ TEST_CASE("values of another program decide what their arithmetic can, and the f
     CHECK(stage["name"] == "given");
     CHECK(stage["decided"] > 1000);
     CHECK(stage["decided"] < 9000);
-    CHECK(json["values"]["arithmetic"] ==
-          (json["values"]["guarantee"] == "proven" ? "fp32 in order pairwise" : "fp32 in order unknown"));
+    const std::string declared =
+        json["values"]["guarantee"] == "proven" ? "fp32 in order pairwise" : "fp32 in order unknown";
+    CHECK(json["values"]["arithmetic"] == declared);
+    const ProgramResult quiet =
+        run_program(base + folder.file("s.npy") + " --quiet --values " + folder.file("v.npy") + " " + arithmetic);
+    CHECK(quiet.err.starts_with("CERTIFIED if the values are of a run of " + declared + ": the sign of sdf at"));
   }
   const std::string given = sphere + " --points " + folder.file("p.npy") + " --values ";
   folder.write("short.npy", npy_of<float>("<f4", {2}, {1, 2}));
   check_refused(given + folder.file("short.npy"),
                 "short.npy: holds 2 rows of 1 numbers; give one value for each of the 9000");
   check_refused(given + folder.file("v.npy") + " --arithmetic fp64", "--arithmetic-file");
+  check_refused(given + folder.file("v.npy") + " --arithmetic tf32 --arithmetic-file " + folder.file("a.json"),
+                "--arithmetic and --arithmetic-file exclude each other");
+  check_refused(given + folder.file("v.npy") + " --backend cpu", "--backend and --values exclude each other");
   check_refused(given + folder.file("v.npy") + " --arithmetic-file " + folder.file("none"), "cannot read");
   check_refused(sphere + " --grid 3x3x3 --values " + folder.file("v.npy"), "name it with --points");
+}
+
+TEST_CASE("values that no run of the declared arithmetic has are found out") {
+  const TemporaryFolder folder;
+  std::vector<double> points, values;
+  for (int i = 0; i < 3 * 3000; ++i) points.push_back(static_cast<float>(std::sin(1.7 * i)));
+  const SignField field(load_model(sphere));
+  std::vector<PointSign> signs(3000);
+  field.signs(points.data(), 3000, 3, 1, signs);
+  for (const PointSign& sign : signs) values.push_back(sign.value);
+  folder.write("p.npy", npy_of("<f8", {3000, 3}, points));
+  const std::string base = sphere + " --points " + folder.file("p.npy") + " --signs " + folder.file("s.npy") +
+                           " --values " + folder.file("v.npy");
+  const auto with_values = [&](double factor, double shift) {
+    std::vector<double> changed;
+    for (const double value : values) changed.push_back(factor * value + shift);
+    folder.write("v.npy", npy_of("<f8", {3000}, changed));
+  };
+  with_values(1.0, 0.0);
+  CHECK(run_program("certify " + base).status == 0);
+  const std::vector<std::pair<double, double>> changes = {{-1.0, 0.0}, {1.0, 0.1}, {1.0, -1e9}, {0.0, 0.0}};
+  for (const auto& change : changes) {
+    CAPTURE(change.first);
+    CAPTURE(change.second);
+    with_values(change.first, change.second);
+    std::filesystem::remove(folder.file("s.npy"));
+    check_refused(base, "v.npy: the value of point ");
+    CHECK_FALSE(std::filesystem::exists(folder.file("s.npy")));
+  }
+}
+
+TEST_CASE("a file that describes no arithmetic is refused by name, with what is wrong where, and what there is") {
+  const TemporaryFolder folder;
+  folder.write("p.npy", npy_of<double>("<f8", {1, 3}, {0, 0, 0}));
+  folder.write("v.npy", npy_of<double>("<f8", {1}, {1}));
+  const auto refused = [&](const std::string& text, const std::string& named) {
+    folder.write("typo.json", text);
+    const std::string arguments = sphere + " --points " + folder.file("p.npy") + " --values " + folder.file("v.npy") +
+                                  " --arithmetic-file " + folder.file("typo.json");
+    check_refused(arguments, "typo.json: arithmetic: " + named);
+    const std::string said = run_program("certify " + arguments).err;
+    CHECK(said.find("json.exception") == std::string::npos);
+    CHECK(said.find("write an arithmetic as docs/file-formats.md has it") != std::string::npos);
+  };
+  refused(R"({"name":"n","input":"fp8","accumulator":"fp32","output":"fp32"})",
+          "field 'input': no format 'fp8'; there are: fp64, fp32, tf32, bf16, fp16, fp8_e4m3, fp8_e5m2");
+  refused("name = fp32", "not valid JSON: parse error at line 1, column 2: ");
+  refused("[]", "expected a JSON object");
 }
 
 TEST_CASE("what no precision decides is 2 and exit status 1, an error, or taken for a sign and counted apart") {
@@ -261,9 +339,12 @@ TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file
   CHECK(partial["requested"] == extent * 64 * 64);
   CHECK(partial["points"] < partial["requested"]);
   check_refused("--grid 3x3x3 " + sphere + " --signs " + cut, "add --resume");
-  check_refused("--grid 3x3x3 " + sphere + " --resume --signs " + cut, "other points");
+  check_refused("--grid 3x3x3 " + sphere + " --resume --signs " + cut, "is of a run with other points; ");
   check_refused("--grid " + std::to_string(extent) + "x64x64 " + sphere + " --iso 0.5 --resume --signs " + cut,
                 "other --iso");
+
+  check_refused("--grid " + std::to_string(extent) + "x64x64 " + models + "siren.onnx --resume --signs " + cut,
+                "is of a run of another model");
 
   const ProgramResult resumed = run_program(base + cut + " --resume --threads 1");
   CHECK(resumed.status == 0);
@@ -338,6 +419,13 @@ TEST_CASE("bad points, networks and options are refused by name, with exit statu
   check_refused(sphere + " --grid 4x4x4 --iso nan", "iso value is not finite");
   check_refused(sphere + " --band=-1", "is no width");
   check_refused(sphere + " --band 1e-3 --box 5:6", "no surface found");
+  check_refused(sphere + " --grid 4x4x4 --within 0.1", "certify: --within says nothing without --segment; ");
+  check_refused(sphere + " --grid 4x4x4 --seed 4", "certify: --seed says nothing without --band; ");
+  check_refused(sphere + " --grid 4x4x4 --samples 4", "certify: --samples says nothing without --band; ");
+  check_refused(sphere + " --segment 0:1:9 --box 0:1", "certify: --box says nothing without --grid or --band; ");
+  check_refused(sphere + " --grid 4x4x4 --box 0:nan", "--box '0:nan': 'nan' is not a finite number");
+  check_refused(mlp + " --grid 4x4 --scalar 'logits[0]-logits[0]'", "an element minus itself is 0 everywhere");
+  check_refused(sphere + " --segment 0:1:9 --order unknwon", "runs have: sequential, pairwise, blocked:B, split-k:S");
   check_refused(sphere, "by one of --points");
   check_refused(sphere + " --grid 4x4x4 --band 1", "by one of --points");
   check_refused(sphere + " --grid 4x4x4 --resume", "--signs");

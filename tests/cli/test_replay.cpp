@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/load.hpp"
@@ -17,7 +21,8 @@ using driftbound::test::TemporaryFolder;
 
 namespace {
 
-const std::string model = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/oscillator_d2_w16.onnx";
+const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string oscillator = models + "oscillator_d2_w16.onnx", siren = models + "siren.onnx";
 const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 bool contains(const std::string& text, const std::string& part) {
@@ -31,12 +36,16 @@ std::string unwrapped(std::string text) {
   return text;
 }
 
+StoredTensor in_float(const Tensor<double>& y) {
+  return StoredTensor::from(Tensor<float>(y.shape, std::vector<float>(y.values.begin(), y.values.end())));
+}
+
 /// Reports on a run of another program in the order sequential, after `change`.
 struct Reported {
   TemporaryFolder folder;
   std::string options;
 
-  explicit Reported(const std::function<void(Trace&)>& change) {
+  explicit Reported(const std::function<void(Trace&)>& change, const std::string& model = oscillator) {
     const Graph graph = load_model(model);
     InputGenerator inputs;
     inputs.samples = 20;
@@ -76,6 +85,7 @@ TEST_CASE("a run in another order than declared is violated, and what would expl
   CHECK(contains(text.out, "VIOLATED"));
   CHECK(contains(unwrapped(text.out), "The recorded run is not that of fp32 in order blocked:8+fma"));
   CHECK(contains(unwrapped(text.out), "another order could explain it"));
+  CHECK(contains(unwrapped(text.out), "another order of summation, another arithmetic, another model, or a bug"));
   CHECK(report.text("--bounds adjoint/any-order,shadow").status == 0);
   const nlohmann::json json = report.json();
   CHECK(schema_errors(schema_file, json) == "");
@@ -104,8 +114,54 @@ TEST_CASE("a fault that no order explains is said to be one") {
   CHECK(contains(unwrapped(text.out), "No order of summation explains it"));
 }
 
+TEST_CASE("a function's value that its library does not give is no matter of the order") {
+  const Reported report(
+      [](Trace& trace) {
+        trace.arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));  // whose functions are known
+        const auto is_sin = [](const LayerTrace& layer) { return contains(layer.name, "Sin"); };
+        LayerTrace& layer = *std::find_if(trace.layers.begin(), trace.layers.end(), is_sin);
+        Tensor<double> y = layer.output.to_double();
+        y.values[0] = static_cast<double>(std::nextafter(static_cast<float>(y.values[0]), 2.0f));
+        layer.output = in_float(y);
+      },
+      siren);
+  const std::string text = unwrapped(report.text().out);
+  CHECK(contains(text, "(Sin) is the first layer with other numbers, 1 of"));
+  CHECK(contains(text, "It sums nothing, so that no order explains it: another function library"));
+  CHECK_FALSE(contains(text, "could explain it"));
+}
+
+TEST_CASE("NaN of a rectifier with finite operands is told as what it is, and no order is offered for it") {
+  const Reported report([](Trace& trace) {
+    const auto is_relu = [](const LayerTrace& layer) { return contains(layer.name, "Relu"); };
+    LayerTrace& layer = *std::find_if(trace.layers.begin(), trace.layers.end(), is_relu);
+    Tensor<double> y = layer.output.to_double();
+    y.values[3] = std::numeric_limits<double>::quiet_NaN();
+    layer.output = in_float(y);
+  });
+  const ProgramResult result = report.text();
+  const std::string text = unwrapped(result.out);
+  CHECK(result.status != 0);
+  CHECK(contains(text, "is nan, its operands are finite and the exact value is "));
+  CHECK(contains(text, "no rounding makes that of it, a bug does"));
+  CHECK(contains(text, "without an exact value: operands are not finite"));
+  CHECK_FALSE(contains(text, "could explain it"));
+  CHECK_FALSE(contains(text, "--max-precision"));
+}
+
+TEST_CASE("inputs that the model's type rounds are said to be part of the errors") {
+  const Reported report([](Trace& trace) {
+    Tensor<double> x = trace.inputs.tensors[0].second.to_double();
+    x.values[0] += 1e-12;
+    trace.inputs.tensors[0].second = StoredTensor::from(x);
+  });
+  CHECK(
+      contains(unwrapped(report.text().out), "The inputs are float64, the model takes float32: rounding them is part"));
+  CHECK_FALSE(contains(Reported([](Trace&) {}).text().out, "rounding them"));
+}
+
 TEST_CASE("a run that the report makes is not made twice, and has the bound") {
-  const ProgramResult text = run_program("report " + model + " --samples 10 --order pairwise --backend cpu");
+  const ProgramResult text = run_program("report " + oscillator + " --samples 10 --order pairwise --backend cpu");
   CHECK(text.status == 0);
   CHECK_FALSE(contains(text.out, "The recorded run"));
   CHECK(contains(text.out, "replay                proven        T-97"));

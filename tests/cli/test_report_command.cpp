@@ -119,6 +119,9 @@ TEST_CASE("--box bounds an output at every point of a box, and refuses what is n
   CHECK(output["box"]["error"] < 1e-3);
   CHECK(run_program(report + "--box 0.1:0.1001").out.find("any run at every point of 0.1:0.1001: error at most") !=
         std::string::npos);
+  const std::string several = "report " + models + "mlp_2_10_10_2.onnx --samples 5 --box 0.1:0.1001";
+  CHECK(run_program(several).out.find("No bound over the box: no output is one number") != std::string::npos);
+  CHECK(run_program(several + " --scalar logits[0]").out.find("No bound over the box") == std::string::npos);
   for (const char* box : {"1", "1:0", "nan:1", "0:1,0:1,0:1,0:1"})
     CHECK(run_program(report + "--box " + box).status == 3);
 }

@@ -113,7 +113,8 @@ TEST_CASE("what no precision decides is reported, refused or treated as asked, a
     CHECK(field.statistics().undecided == 1);
   }
   options.at_limit = AtLimit::fail;
-  CHECK_THROWS_AS(SignField(unprovable_zero(), difference, options).at(point), UndecidedSign);
+  CHECK_THROWS_WITH_AS(SignField(unprovable_zero(), difference, options).at(point),
+                       doctest::Contains("point 0, (0.5), is not decided with 256 bits"), UndecidedSign);
   options.at_limit = AtLimit::treat_as_negative;
   CHECK(SignField(unprovable_zero(), difference, options).at(point).sign == Sign::negative);
   options.at_limit = AtLimit::treat_as_positive;

@@ -57,7 +57,13 @@ std::vector<BoundFault> box_faults() {
            [](Rules& r) {
              r.box.softmax_left_over = [](Magnitude, Magnitude, Magnitude, Magnitude) { return Magnitude(); };
            },
-           boxed({"gemm-scaled", "softmax", "gemm"})}};
+           boxed({"gemm-scaled", "softmax", "gemm"})},
+          {"shares of sources forgotten",
+           [](Rules& r) { r.box.by_sources = [](Magnitude, Magnitude own) { return own; }; },
+           boxed({"gemm", "tanh", "gemm"})},
+          {"an element's own source forgotten",
+           [](Rules& r) { r.box.by_sources = [](Magnitude shares, Magnitude) { return shares; }; },
+           boxed({"gemm", "tanh", "gemm"})}};
 }
 
 }  // namespace checks

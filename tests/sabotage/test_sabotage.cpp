@@ -22,6 +22,7 @@
 #include "support/reduced_reduction.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
+#include "support/sorted_checks.hpp"
 #include "support/transpose_checks.hpp"
 
 // Deliberate faults, one at a time, in the rules that soundness rests on. A check counts violations: none with
@@ -74,6 +75,13 @@ std::int64_t check_bias(const bounds::Rules& rules) {
   ProductSetup setup;
   setup.order = {SummationOrder::Kind::sequential, 0, false};
   setup.has_bias = true;
+  return check_setup(rules, setup);
+}
+
+std::int64_t check_sorted_products(const bounds::Rules& rules) {
+  ProductSetup setup;
+  setup.order = {SummationOrder::Kind::sequential, 0, false};
+  setup.names = {"sorted-partial-sums"};
   return check_setup(rules, setup);
 }
 
@@ -248,8 +256,10 @@ std::int64_t check_stagnating_softmax(const bounds::Rules& rules) {
 }
 
 /// Sums of a matrix unit, with its own fraction bits and block declared.
-std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, TensorCore unit, bool may_flush = false) {
+std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, TensorCore unit, bool may_flush = false,
+                               FormatId input = FormatId::tf32) {
   MatrixUnit setup;
+  setup.input = input;
   setup.built = setup.declared = unit;
   setup.may_flush = may_flush;
   setup.splits_and_pads = setup.may_be_bypassed = false;
@@ -261,6 +271,16 @@ std::int64_t check_matrix_unit(const bounds::Rules& rules, UnitData data, Tensor
 
 auto matrix_unit(UnitData data, bool may_flush = false) {
   return [=](const bounds::Rules& rules) { return check_matrix_unit(rules, data, TensorCore{24, 4}, may_flush); };
+}
+
+/// As measured on Hopper, promoted after every second step.
+std::int64_t check_fp8_unit(const bounds::Rules& rules) {
+  return check_matrix_unit(rules, UnitData::quanta, {13, 8, 13, 16}, false, FormatId::fp8_e4m3);
+}
+
+/// Of sums that keep 13 bits.
+std::int64_t check_short_sums(const bounds::Rules& rules) {
+  return check_matrix_unit(rules, UnitData::quanta, {25, 4, 13, 0});
 }
 
 /// Stagnation in float32 where a matrix unit is declared that would lose less.
@@ -459,6 +479,31 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_sequential},
+      {"sorted partial sums a binade too small",
+       [](auto& r) {
+         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
+           return halved(bounds::sorted_terms_error(terms, m));
+         };
+       },
+       [](const auto& r) { return check_sorted_terms(r, 200, 46).violations; }},
+      {"sorted partial sums of positive terms alone",
+       [](auto& r) {
+         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
+           terms.negative.clear();
+           return bounds::sorted_terms_error(terms, m);
+         };
+       },
+       check_sorted_products},
+      {"terms set apart forgotten",
+       [](auto& r) {
+         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
+           const double least = m.u * *std::max_element(terms.positive.begin(), terms.positive.end()) / 4.0;
+           std::erase_if(terms.positive, [&](double x) { return x <= least; });
+           std::erase_if(terms.negative, [&](double x) { return x <= least; });
+           return bounds::sorted_terms_error(terms, m);
+         };
+       },
+       [](const auto& r) { return check_terms_set_apart(r, 100, 47).violations; }},
       {"terms taken for half of each sign",
        [](auto& r) {
          r.one_sided_squares = [](const ProductPlan&, const bounds::SignedSquares&, const bounds::SignedSquares&,
@@ -509,7 +554,30 @@ std::vector<BoundFault> checks::bound_faults() {
        },
        matrix_unit(UnitData::quanta)},
       {"the cuts of a matrix unit's sums forgotten",
-       [](auto& r) { r.cutting_factor = [](std::int64_t) { return Magnitude(); }; }, matrix_unit(UnitData::quanta)},
+       [](auto& r) { r.cutting_factor = [](std::int64_t, const Machine&) { return Magnitude(); }; },
+       matrix_unit(UnitData::quanta)},
+      {"sums that keep 13 bits taken for float32",
+       [](auto& r) {
+         r.cutting_factor = [](std::int64_t steps, const Machine&) {
+           return Magnitude(static_cast<double>(std::max<std::int64_t>(steps, 0))) * Magnitude(0x1p-23);
+         };
+       },
+       check_short_sums},
+      {"half of what an fp8 unit's alignment cuts off",
+       [](auto& r) {
+         r.alignment_factor = [](std::int64_t n, std::int64_t steps, const Machine& m) {
+           return halved(bounds::alignment_factor(n, steps, m));
+         };
+       },
+       check_fp8_unit},
+      {"promotion taken for twice as frequent",
+       [](auto& r) {
+         r.longest_part = [](const bounds::BlockSum& sum, std::int64_t steps, const TensorCore& unit) {
+           return bounds::longest_part(
+               sum, steps, {unit.fraction_bits, unit.block, unit.sum_bits, std::max(unit.promotion / 2, 1)});
+         };
+       },
+       check_fp8_unit},
       {"half of what alignment cuts off a sum that returns to 0",
        [](auto& r) {
          r.alignment_factor = [](std::int64_t n, std::int64_t steps, const Machine& m) {
@@ -518,7 +586,8 @@ std::vector<BoundFault> checks::bound_faults() {
        },
        matrix_unit(UnitData::returning)},
       {"the cuts of a sum that returns to 0 forgotten",
-       [](auto& r) { r.cutting_factor = [](std::int64_t) { return Magnitude(); }; }, matrix_unit(UnitData::returning)},
+       [](auto& r) { r.cutting_factor = [](std::int64_t, const Machine&) { return Magnitude(); }; },
+       matrix_unit(UnitData::returning)},
       {"alignment to zeros forgotten",
        [](auto& r) {
          r.alignment_reach = [](const bounds::LineRange&, const bounds::LineRange&, double) {

@@ -865,6 +865,16 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           };
         },
         row_rule("smooth")},
+       {"Gelu in a run takes its last steps alone",
+        [](Rules& r) {
+          r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,
+                             std::size_t n) {
+            bounds::SmoothRow last = row;
+            last.x = nullptr;
+            sound().smooth(last, f, e, remainder, n);
+          };
+        },
+        row_rule("smooth")},
        {"a smooth function is as exact in a run as a sum",
         [](Rules& r) {
           r.rows.smooth = [](const bounds::SmoothRow& row, const RowFormat& f, const RowErrors& e, double* remainder,

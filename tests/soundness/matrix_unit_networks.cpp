@@ -12,18 +12,36 @@
 namespace driftbound::soundness {
 namespace {
 
+/// Of fp8 operands: as measured on Ada and Hopper, or like units of wider operands.
+TensorCore random_fp8_declaration(Random& random) {
+  if (random.chance(0.3)) return {25, 16};
+  TensorCore unit{13, random.pick(std::vector<int>{4, 16, 32}), 13, 0};
+  if (random.chance(0.5)) unit.promotion = unit.block * static_cast<int>(random.integer(1, 4));
+  return unit;
+}
+
 checks::MatrixUnit random_unit(Random& random) {
   checks::MatrixUnit unit;
-  unit.input = random.pick(std::vector<FormatId>{FormatId::tf32, FormatId::bf16, FormatId::fp16});
+  unit.input = random.pick(
+      std::vector<FormatId>{FormatId::tf32, FormatId::bf16, FormatId::fp16, FormatId::fp8_e4m3, FormatId::fp8_e5m2});
   unit.declared.fraction_bits = static_cast<int>(random.integer(23, 25));
   unit.declared.block = random.pick(std::vector<int>{4, 8, 16});
-  unit.built.fraction_bits = unit.declared.fraction_bits + static_cast<int>(random.integer(0, 2));
-  unit.built.block = unit.declared.block * random.pick(std::vector<int>{1, 1, 2});
+  if (format(unit.input).precision <= 4) unit.declared = random_fp8_declaration(random);
+  unit.built = unit.declared;
+  unit.built.fraction_bits += static_cast<int>(random.integer(0, 2));
+  unit.built.block *= random.pick(std::vector<int>{1, 1, 2});
+  unit.built.sum_bits = static_cast<int>(random.integer(unit.declared.sum_bits, 23));
   unit.may_flush = random.chance(0.3);
   unit.saturates = random.chance(0.5);
   unit.zeros_are_lowest = random.chance(0.5);
   unit.splits_and_pads = random.chance(0.7);
+  if (format(unit.input).min_exponent == -126) unit.declared.cuts_operands = random.chance(0.3);
   return unit;
+}
+
+std::string described(const TensorCore& unit) {
+  return fmt::format("{} x {} (sums {}, promotion {}{})", unit.fraction_bits, unit.block, unit.sum_bits, unit.promotion,
+                     unit.cuts_operands ? ", cuts operands" : "");
 }
 
 class Builder {
@@ -126,9 +144,10 @@ std::vector<LayerTrace> evaluate(const Graph& graph, const StoredTensor& input, 
 
 }  // namespace
 
-UnitNetwork random_unit_network(std::uint64_t seed) {
+UnitNetwork random_unit_network(std::uint64_t seed, bool may_be_bypassed) {
   Random random(seed);
-  const checks::MatrixUnit unit = random_unit(random);
+  checks::MatrixUnit unit = random_unit(random);
+  unit.may_be_bypassed = may_be_bypassed;
   const Family family = random.pick(all_families());
   const SummationOrder order = random.pick(checks::declared_orders());  // of Softmax
   Builder builder(random, family);
@@ -146,10 +165,9 @@ UnitNetwork random_unit_network(std::uint64_t seed) {
   result.trace.inputs.tensors.emplace_back("x", builder.input());
   result.trace.samples = Builder::samples;
   result.trace.layers = evaluate(result.graph, builder.input(), run, order);
-  result.description =
-      fmt::format("network {:#x} of a matrix unit: {}, input {}, declared {} x {}, built {} x {}{}", seed,
-                  family_name(family), format(unit.input).name, unit.declared.fraction_bits, unit.declared.block,
-                  unit.built.fraction_bits, unit.built.block, unit.may_flush ? ", may flush" : "");
+  result.description = fmt::format("network {:#x} of a matrix unit: {}, input {}, declared {}, built {}{}", seed,
+                                   family_name(family), format(unit.input).name, described(unit.declared),
+                                   described(unit.built), unit.may_flush ? ", may flush" : "");
   return result;
 }
 

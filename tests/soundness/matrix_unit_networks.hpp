@@ -17,7 +17,8 @@ struct UnitNetwork {
 
 /// One to four products (dense layers with and without bias, scaled ones, attention) with activations, residuals and
 /// softmax between them, over data of every family. Every product is emulated (support/matrix_unit.hpp) within
-/// the assumptions of docs/theory.md T-21, by a unit at least as fine as the trace declares; the other ops are float32.
-UnitNetwork random_unit_network(std::uint64_t seed);
+/// the assumptions of docs/theory.md T-21, by a unit at least as fine as the trace declares, or by float32 operations
+/// where it may be bypassed; the other ops are float32.
+UnitNetwork random_unit_network(std::uint64_t seed, bool may_be_bypassed = true);
 
 }  // namespace driftbound::soundness

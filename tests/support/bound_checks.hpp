@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bounds/rules.hpp"
@@ -57,9 +58,10 @@ inline OneNode one_node(const Op& op, const std::vector<Tensor<double>>& operand
   return one;
 }
 
-inline LayerBounds bounds_of(const OneNode& one, const bounds::Rules& rules) {
+inline LayerBounds bounds_of(const OneNode& one, const bounds::Rules& rules, std::vector<std::string> names = {}) {
   BoundOptions options;
   options.rules = &rules;
+  options.names = std::move(names);
   return bound(one.graph, one.trace, options).layers.at(0);
 }
 
@@ -72,15 +74,16 @@ inline const BoundResult* find_bound(const std::vector<BoundResult>& list, const
 
 /// Every bound of a list, by name, that claims to hold.
 struct Tallies {
-  Tally componentwise, partial_sums, running, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
+  Tally componentwise, partial_sums, sorted, running, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
   void add(const LayerBounds& layer, std::size_t i, double computed, const Real& exact) {
     for (const BoundResult& result : layer.local) {
       if (result.guarantee == Guarantee::probabilistic) continue;
-      Tally& tally = result.name == "componentwise"  ? componentwise
-                     : result.name == "partial-sums" ? partial_sums
-                     : result.name == "running"      ? running
-                     : result.name == "order-aware"  ? order_aware
-                                                     : folklore;
+      Tally& tally = result.name == "componentwise"         ? componentwise
+                     : result.name == "partial-sums"        ? partial_sums
+                     : result.name == "sorted-partial-sums" ? sorted
+                     : result.name == "running"             ? running
+                     : result.name == "order-aware"         ? order_aware
+                                                            : folklore;
       tally.add(computed, exact, result.values.values[i]);
     }
     for (const BoundResult& result : layer.accumulated) {
@@ -92,7 +95,8 @@ struct Tallies {
     }
   }
   std::vector<const Tally*> claims() const {
-    return {&componentwise, &partial_sums, &running, &order_aware, &forward, &shadow, &any_run, &any_run_in_order};
+    return {&componentwise, &partial_sums, &sorted,  &running,         &order_aware,
+            &forward,       &shadow,       &any_run, &any_run_in_order};
   }
   std::int64_t violations() const {
     std::int64_t sum = 0;
@@ -108,6 +112,7 @@ struct Tallies {
   Tallies& operator+=(const Tallies& other) {
     componentwise += other.componentwise;
     partial_sums += other.partial_sums;
+    sorted += other.sorted;
     running += other.running;
     order_aware += other.order_aware;
     forward += other.forward;
@@ -147,8 +152,9 @@ struct ProductSetup {
   bool has_bias = false;
   double alpha = 1.0;
   double beta = 1.0;
-  bool any_tree = false;       ///< a random tree instead of `order`
-  bool wide_operands = false;  ///< stored in double, narrowed by the product
+  bool any_tree = false;                ///< a random tree instead of `order`
+  bool wide_operands = false;           ///< stored in double, narrowed by the product
+  std::vector<std::string> names = {};  ///< bounds that are wanted; empty: BoundOptions::names
 };
 
 /// Operands A [m, k] and B [k, n] of one kind, as the trace stores them.
@@ -221,7 +227,7 @@ Tallies check_gemm(const bounds::Rules& rules, const ProductSetup& setup, Data d
   if (setup.has_bias) operands.push_back({{extent(n)}, c});
   const OneNode one = one_node(op::Gemm{setup.alpha, setup.beta, false, false}, operands,
                                {{extent(m), extent(n)}, computed}, arithmetic);
-  const LayerBounds layer = bounds_of(one, rules);
+  const LayerBounds layer = bounds_of(one, rules, setup.names);
   Tallies tallies;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact[i]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bounds/adjoint/box_walk.hpp"
+#include "bounds/adjoint/source_radii.hpp"
 #include "driftbound/bounds/box.hpp"
 #include "support/linear_checks.hpp"
 #include "support/trajectory_checks.hpp"
@@ -93,9 +94,11 @@ public:
         error_(error) {
     const std::vector<std::vector<double>> widths = {std::vector<double>(middle.size(), half_width)};
     const std::vector<std::vector<double>> errors = {std::vector<double>(middle.size(), error)};
-    ranges_ = bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, widths, setting_, weights_);
+    bounds::SourceRadii of_ranges(network_, shadow_, setting_), of_run(network_, shadow_, setting_);
+    ranges_ = bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, widths, setting_, weights_, nullptr,
+                                   nullptr, nullptr, &of_ranges);
     run_ = bounds::deviation_over_box(bounds::Trajectory::any_order, network_, shadow_, ranges_, errors, setting_,
-                                      weights_);
+                                      weights_, nullptr, &of_run);
     const ValueId output = network_.flat().graph.outputs[0];
     for (std::size_t i = 0; i < shadow_.values[output].size(); ++i) {
       const bounds::Direction c =
@@ -115,9 +118,13 @@ public:
     }
     const std::vector<Tensor<Real>> exact = exact_values(graph_, point), off = exact_values(graph_, moved);
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      const std::vector<double>& radii = run_.radii[network_.flat().of_value[id]].element;
-      for (std::size_t i = 0; i < exact[id].size(); ++i)
+      const ValueId flat = network_.flat().of_value[id];
+      const std::vector<double>&radii = run_.radii[flat].element, &ranges = ranges_.radii[flat].element;
+      const std::vector<double>& centre = shadow_.values[flat].values;
+      for (std::size_t i = 0; i < exact[id].size(); ++i) {
         tallies.radii.add(0.0, off[id].values[i] - exact[id].values[i], radii.empty() ? 0.0 : radii[i]);
+        tallies.radii.add(centre[i], exact[id].values[i], ranges.empty() ? 0.0 : ranges[i]);
+      }
     }
     const ValueId output = graph_.outputs[0];
     for (std::size_t i = 0; i < exact[output].size(); ++i)

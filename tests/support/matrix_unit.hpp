@@ -49,6 +49,7 @@ public:
     if (unit_.may_flush && std::abs(x) < f.smallest_normal && chance(2)) return 0.0;
     const int quantum = std::max(std::ilogb(x), f.min_exponent) - f.precision + 1;
     const double scaled = std::ldexp(x, -quantum);
+    if (unit_.declared.cuts_operands) return std::ldexp(std::trunc(scaled), quantum);
     const double read = std::ldexp(chance(2) ? std::nearbyint(scaled) : std::round(scaled), quantum);
     return std::abs(read) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), x) : read;
   }
@@ -68,13 +69,12 @@ public:
     const auto is_finite = [](double x) { return std::isfinite(x); };
     if (!std::all_of(a.begin(), a.end(), is_finite) || !std::all_of(b.begin(), b.end(), is_finite))
       return std::numeric_limits<float>::quiet_NaN();
-    if (!unit_.splits_and_pads) return chain(a, b, every_cell(a.size()));
     std::vector<std::size_t> cells = every_cell(a.size());
-    if (chance(2)) std::shuffle(cells.begin(), cells.end(), generator_);
+    if (unit_.splits_and_pads && chance(2)) std::shuffle(cells.begin(), cells.end(), generator_);
     std::vector<float> parts;
     for (std::size_t first = 0; first < cells.size();) {
-      const std::size_t left = cells.size() - first;
-      const std::size_t taken = chance(2) ? left : 1 + generator_() % left;
+      const std::size_t left = std::min(cells.size() - first, cells_of_a_part(cells.size()));
+      const std::size_t taken = !unit_.splits_and_pads || chance(2) ? left : 1 + generator_() % left;
       const auto begin = cells.begin() + static_cast<std::ptrdiff_t>(first);
       parts.push_back(chain(a, b, {begin, begin + static_cast<std::ptrdiff_t>(taken)}));
       first += taken;
@@ -101,6 +101,9 @@ private:
     std::vector<std::size_t> cells;
     for (std::size_t first = 0; first < length; first += declared_block()) cells.push_back(first);
     return cells;
+  }
+  std::size_t cells_of_a_part(std::size_t all) const {
+    return unit_.built.promotion == 0 ? all : static_cast<std::size_t>(unit_.built.promotion) / declared_block();
   }
   std::size_t declared_block() const { return static_cast<std::size_t>(unit_.declared.block); }
 
@@ -146,8 +149,9 @@ private:
     constexpr float beyond = std::numeric_limits<float>::infinity();
     if (std::abs(x) >= 0x1p128)
       return std::copysign(unit_.saturates ? FLT_MAX : beyond, static_cast<float>(x > 0) - 0.5f);
-    const auto nearest = static_cast<float>(x);
-    return std::abs(static_cast<double>(nearest)) > std::abs(x) ? std::nextafter(nearest, 0.0f) : nearest;
+    if (x == 0.0) return 0.0f;
+    const int quantum = std::max(std::ilogb(x), -126) - unit_.built.sum_bits;
+    return static_cast<float>(std::ldexp(std::trunc(std::ldexp(x, -quantum)), quantum));
   }
 
   const MatrixUnit& unit_;
@@ -181,7 +185,7 @@ public:
     std::vector<double> a(k), b(k);
     for (std::size_t i = 0; i < k; ++i) std::tie(a[i], b[i]) = factors(i);
     if (data_ == UnitData::cancelling) cancel(a, b);
-    if (data_ == UnitData::returning) std::tie(a.back(), b.back()) = std::pair(-1.0, 1.0);
+    if (data_ == UnitData::returning) std::tie(a.back(), b.back()) = std::pair(-a[0], b[0]);
     for (double& x : a) x = stored(x);
     for (double& x : b) x = stored(x);
     return {a, b};
@@ -191,47 +195,54 @@ private:
   double random(int exponent) { return std::ldexp(uniform(generator_, -1.0, 1.0), exponent); }
   double power(int exponent) { return std::ldexp(1.0, exponent); }
   int spread(int n) { return static_cast<int>(generator_() % static_cast<std::size_t>(n)); }
-  bool is_fp16() const { return unit_.input == FormatId::fp16; }
+  int lowest() const { return unit_.min_exponent(); }
+  int highest() const { return std::ilogb(format(unit_.input).largest); }
+  int precision() const { return format(unit_.input).precision; }
+  bool is_narrow() const { return highest() < 127; }  // fp16 and fp8
 
   std::pair<double, double> factors(std::size_t i) {
-    const int lowest = unit_.min_exponent();
     switch (data_) {
       case UnitData::positive:
         return {uniform(generator_, 0.5, 1.0), uniform(generator_, 0.5, 1.0)};
       case UnitData::sparse:
         return {generator_() % 2 == 0 ? 0.0 : random(0), generator_() % 4 == 0 ? 0.0 : random(0)};
       case UnitData::wide:
-        return is_fp16() ? std::pair(random(spread(28) - 14), random(spread(28) - 14))
-                         : std::pair(random(spread(120) - 60), random(spread(120) - 60));
+        return is_narrow() ? std::pair(random(spread(highest() - lowest() - 1) + lowest()),
+                                       random(spread(highest() - lowest() - 1) + lowest()))
+                           : std::pair(random(spread(120) - 60), random(spread(120) - 60));
       case UnitData::quanta:
       case UnitData::returning:
         return quantum_factors(i);
       case UnitData::dominated:
-        return i == 0 ? std::pair(power(10), uniform(generator_, 0.5, 1.0))
+        return i == 0 ? std::pair(power(std::min(10, highest())), uniform(generator_, 0.5, 1.0))
                       : std::pair(random(-5), random(-spread(10)));
       case UnitData::subnormal:
-        return {random(lowest + 2 - spread(8)), is_fp16() ? random(lowest + 4 - spread(8)) : random(spread(80))};
+        return {random(lowest() + 2 - spread(8)), is_narrow() ? random(lowest() + 4 - spread(8)) : random(spread(80))};
       case UnitData::tiny:
-        return is_fp16() ? std::pair(random(-20), random(-14 - spread(10)))
-                         : std::pair(random(-62 - spread(14)), random(-62 - spread(14)));
+        return is_narrow() ? std::pair(random(lowest() + 5 - precision()), random(lowest() - spread(precision() - 1)))
+                           : std::pair(random(-62 - spread(14)), random(-62 - spread(14)));
       case UnitData::zero_huge:
         return generator_() % 2 == 0
-                   ? std::pair(0.0, is_fp16() ? 65000.0 : random(127))
-                   : std::pair(random(lowest + 1), is_fp16() ? random(lowest + 3) : random(spread(20)));
+                   ? std::pair(0.0, is_narrow() ? format(unit_.input).largest : random(127))
+                   : std::pair(random(lowest() + 1), is_narrow() ? random(lowest() + 3) : random(spread(20)));
       case UnitData::huge:
-        return is_fp16() ? std::pair(random(15), random(15)) : std::pair(random(64), random(64));
+        return is_narrow() ? std::pair(random(highest()), random(highest())) : std::pair(random(64), random(64));
       default:
         return {random(0), random(0)};
     }
   }
 
-  /// Just below 2^-F of the first product, and one a step of what is cut off when the sum becomes a float32.
+  /// Just below 2^-F of the first product of its part, and one a step of what is cut off the sum.
   std::pair<double, double> quantum_factors(std::size_t i) {
-    const int f = unit_.built.fraction_bits;
-    if (i == 0) return {1.0, 1.0};
-    const bool fills = f > 23 && i % static_cast<std::size_t>(unit_.built.block) == 1;
-    const double below_one = 1.0 - std::ldexp(1.0, -format(unit_.input).precision);
-    return {power(-12) * below_one, power(12 - (fills ? 23 : f))};
+    const int f = unit_.built.fraction_bits, g = unit_.built.sum_bits;
+    const bool is_fp8 = precision() <= 4;
+    if (i == 0 || (unit_.built.promotion > 0 && i % static_cast<std::size_t>(unit_.built.promotion) == 0))
+      return is_fp8 ? std::pair(power(4), power(4)) : std::pair(1.0, 1.0);
+    const bool fills = f > g && i % static_cast<std::size_t>(unit_.built.block) == 1;
+    const double below_one = 1.0 - std::ldexp(1.0, -precision());
+    const int cut = fills ? g : f;
+    return is_fp8 ? std::pair(power(-1) * below_one, power(9 - cut))
+                  : std::pair(power(-12) * below_one, power(12 - cut));
   }
 
   void cancel(std::vector<double>& a, std::vector<double>& b) {

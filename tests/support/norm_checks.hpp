@@ -9,6 +9,7 @@
 #include "bounds/adjoint/norm_rules.hpp"
 #include "driftbound/num/directed.hpp"
 #include "support/bound_checks.hpp"
+#include "support/gelu.hpp"
 #include "support/rule_checks.hpp"
 
 /// The rules of T-62 for norms against vectors that move: at random, and such that the rule is attained.
@@ -428,6 +429,8 @@ inline std::vector<SlopeCase> slope_cases() {
       {"cos", op::Cos{}, of(mpfr_cos)},
       {"atan", op::Atan{}, of(mpfr_atan)},
       {"erf", op::Erf{}, of(mpfr_erf)},
+      {"gelu", op::Gelu{}, [](const Real& x) { return gelu(x, false); }},
+      {"gelu by tanh", op::Gelu{true}, [](const Real& x) { return gelu(x, true); }},
       {"clip", op::Clip{-1.0, 1.0},
        [](const Real& x) { return x < Real(-1.0)  ? Real(-1.0)
                                   : Real(1.0) < x ? Real(1.0)

@@ -16,6 +16,7 @@
 #include "bounds/rules.hpp"
 #include "bounds/sums.hpp"
 #include "support/bound_checks.hpp"
+#include "support/gelu.hpp"
 
 /// Loops over rows of bounds against the same in 700 bits, one element after the other.
 namespace checks {
@@ -220,8 +221,7 @@ inline std::size_t row_size(Generator& generator) {
 
 /// A smooth function of T-88, with arguments that are off, against the function itself.
 inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smooth& f,
-                             int (*exact)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t), bool is_softplus, Generator& g,
-                             RowTally& tally) {
+                             const std::function<Real(const Real&)>& value, Generator& g, RowTally& tally) {
   const std::size_t n = row_size(g);
   Row x(n), e(n), y(n), slopes(n), curvatures(n), moved(n), added(n), remainder(n);
   const bool is_tail = g() % 3 == 0;
@@ -238,13 +238,17 @@ inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smoot
   row.slopes = slopes.data();
   row.curvatures = curvatures.data();
   const bounds::RowFormat format = float_rows();
+  const bool takes_steps = f.bends != nullptr;
+  row.steps = takes_steps ? 3.5 * format.u : 0.0;
+  row.least_step = takes_steps ? 0x1p-30 * format.u : 0.0;
+  if (takes_steps) row.x = x.data();
   rows.smooth(row, format, {moved.data(), added.data()}, remainder.data(), n);
-  const auto value = [&](const Real& t) { return is_softplus ? t.apply(mpfr_exp).apply(mpfr_log1p) : t.apply(exact); };
   for (std::size_t i = 0; i < n; ++i) {
     const Real centre = value(Real(x[i]));
     for (const double sign : {-1.0, -0.5, -0.0625, 0.5, 1.0}) {
       const Real step = Real(sign) * Real(e[i]), there = value(Real(x[i]) + step);
-      const Real rounding = Real(format.u) * (Real(row.units) * abs(there) + Real(row.absolute_units));
+      const Real steps = Real(row.steps) * abs(Real(x[i]) + step) + Real(row.least_step);
+      const Real rounding = Real(format.u) * (Real(row.units) * abs(there) + Real(row.absolute_units)) + steps;
       const Real left = abs(there - centre - Real(slopes[i]) * step);
       tally.add(remainder[i], left);
       tally.add((std::abs(sign) * e[i] * 0x1p-49 + sign * sign * remainder[i]) * (1.0 + 0x1p-50), left);  // T-96
@@ -449,9 +453,16 @@ inline std::vector<RowCase> row_cases() {
        }},
       {"smooth",
        [](Rows rows, Generator& g, RowTally& tally) {
-         check_smooth_row(rows, bounds::smooth_tanh, mpfr_tanh, false, g, tally);
-         check_smooth_row(rows, bounds::smooth_softplus, mpfr_exp, true, g, tally);
-         check_smooth_row(rows, bounds::smooth_sin, mpfr_sin, false, g, tally);
+         const auto softplus = [](const Real& x) { return x.apply(mpfr_exp).apply(mpfr_log1p); };
+         check_smooth_row(
+             rows, bounds::smooth_tanh, [](const Real& x) { return x.apply(mpfr_tanh); }, g, tally);
+         check_smooth_row(rows, bounds::smooth_softplus, softplus, g, tally);
+         check_smooth_row(
+             rows, bounds::smooth_sin, [](const Real& x) { return x.apply(mpfr_sin); }, g, tally);
+         check_smooth_row(
+             rows, bounds::smooth_gelu, [](const Real& x) { return gelu(x, false); }, g, tally);
+         check_smooth_row(
+             rows, bounds::smooth_gelu_tanh, [](const Real& x) { return gelu(x, true); }, g, tally);
        }},
       {"add shares",
        [](Rows rows, Generator& g, RowTally& tally) {

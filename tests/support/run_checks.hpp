@@ -30,6 +30,7 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "tanh") return node(op::Tanh{}, {x});
     if (function == "softplus") return node(op::Softplus{}, {x});
     if (function == "sin") return node(op::Sin{}, {x});
+    if (function == "gelu" || function == "gelu_tanh") return node(op::Gelu{function == "gelu_tanh"}, {x});
     return node(op::Relu{}, {x});
   };
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});

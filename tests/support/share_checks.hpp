@@ -18,29 +18,42 @@ namespace checks {
 /// A product of rows of k numbers with a matrix [k, n], as a RunWalk takes it.
 class HeldProduct {
 public:
-  HeldProduct(const bounds::Rules& rules, const Tensor<float>& weights, std::int64_t rows)
-      : graph_(graph_of(weights)),
+  /// x W, W held as it is or, for Gemm with transB, the other way round.
+  HeldProduct(const bounds::Rules& rules, const Tensor<float>& weights, std::int64_t rows, bool is_transposed = false)
+      : is_transposed_(is_transposed),
+        graph_(graph_of(weights, is_transposed)),
         weights_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
         setting_(setting_of(rules, arithmetic_)),
-        network_(graph_, {{rows, weights.shape[0]}}, rows),
+        network_(graph_, {{rows, static_cast<std::int64_t>(k())}}, rows),
         step_(bounds::run_step_of({network_, network_.nodes()[0], {nullptr, &weights_}}, setting_, packed_,
                                   conditions_)) {}
 
   const bounds::RunStep& step() const { return *step_; }
-  std::size_t k() const { return static_cast<std::size_t>(weights_.shape[0]); }
+  std::size_t k() const { return static_cast<std::size_t>(weights_.shape[is_transposed_ ? 1 : 0]); }
   double weight(std::size_t k, std::size_t j) const {
-    return weights_.values[k * static_cast<std::size_t>(weights_.shape[1]) + j];
+    const auto width = static_cast<std::size_t>(weights_.shape[1]);
+    return weights_.values[is_transposed_ ? j * width + k : k * width + j];
   }
 
 private:
-  static Graph graph_of(const Tensor<float>& weights) {
+  static Graph graph_of(const Tensor<float>& weights, bool is_transposed) {
     Graph graph;
     const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {weights.shape[0], ""}});
-    graph.outputs = {graph.add_node("y", op::MatMul{}, {x, graph.add_constant("w", StoredTensor::from(weights))})};
+    const ValueId w = graph.add_constant("w", StoredTensor::from(is_transposed ? transposed(weights) : weights));
+    const Op product = is_transposed ? Op(op::Gemm{.transpose_b = true}) : Op(op::MatMul{});
+    graph.outputs = {graph.add_node("y", product, {x, w})};
     return graph;
   }
+  static Tensor<float> transposed(const Tensor<float>& weights) {
+    Tensor<float> result({weights.shape[1], weights.shape[0]});
+    const auto k = static_cast<std::size_t>(weights.shape[0]), n = static_cast<std::size_t>(weights.shape[1]);
+    for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t j = 0; j < n; ++j) result.values[j * k + i] = weights.values[i * n + j];
+    return result;
+  }
 
+  bool is_transposed_;
   Graph graph_;
   Tensor<double> weights_;
   ArithmeticModel arithmetic_;

@@ -10,12 +10,14 @@ namespace driftbound::test {
 
 /// A matrix unit as it has been measured on NVIDIA's devices (docs/theory.md T-21): one step adds `block` products
 /// to a float32. Products are exact; products and running sum are aligned to the largest exponent among them, each
-/// cut off behind `fraction_bits` bits, added exactly, and the sum is cut to float32. By integer operations alone.
+/// cut off behind `fraction_bits` bits, added exactly, and the sum is cut off behind `sum_bits` bits. By integer
+/// operations alone.
 /// Not covered by the measurements, and chosen here: a sum of 2^128 or more is infinite.
 struct TensorCoreUnit {
   int fraction_bits = 25;   ///< at most 50
   int block = 16;           ///< products added at once: 16 for 16-bit operands, 8 for tf32 (Hopper)
   int min_exponent = -126;  ///< exponent of the operands' subnormals: -14 for fp16
+  int sum_bits = 23;        ///< at most 23
 };
 
 namespace tensor_core {
@@ -50,12 +52,12 @@ inline std::int64_t shifted(std::int64_t significand, int shift) {
   return shift > -63 ? significand >> -shift : 0;
 }
 
-/// sum 2^exponent cut to a float32, subnormals included.
-inline float cut_to_float(std::int64_t sum, int exponent) {
+/// sum 2^exponent cut to a float32 of so many fraction bits, subnormals included.
+inline float cut_to_float(std::int64_t sum, int exponent, int sum_bits) {
   const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
   if (magnitude == 0) return 0.0f;
   const int leading = static_cast<int>(std::bit_width(magnitude)) - 1;
-  const int quantum = std::max(leading + exponent, -126) - 23;
+  const int quantum = std::max(leading + exponent, -126) - sum_bits;
   const int dropped = std::max(quantum - exponent, 0);
   const double kept = dropped < 64 ? static_cast<double>((magnitude >> dropped) << dropped) : 0.0;
   const double value = std::ldexp(kept, exponent);
@@ -92,7 +94,7 @@ float tensor_core_step(const TensorCoreUnit& unit, float c, int count, A a, B b)
         shifted(x[k].significand * y[k].significand, x[k].exponent + y[k].exponent - 46 - quantum);
     sum += x[k].negative != y[k].negative ? -term : term;
   }
-  return cut_to_float(sum, quantum);
+  return cut_to_float(sum, quantum, unit.sum_bits);
 }
 
 /// c + sum of a(k) b(k) over k < count, `block` products a step.

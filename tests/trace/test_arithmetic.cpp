@@ -139,7 +139,18 @@ TEST_CASE("a matrix unit survives JSON, and is written only where there is one")
   REQUIRE(after.tensor_core.has_value());
   CHECK(after.tensor_core->fraction_bits == 25);
   CHECK(after.tensor_core->block == 8);
+  CHECK(after.tensor_core->sum_bits == 23);
+  CHECK(after.tensor_core->promotion == 0);
   CHECK(after.products_may_flush);
+  CHECK_FALSE(contains(to_json(before), "sum_bits"));
+  CHECK_FALSE(contains(to_json(before), "promotion"));
+  CHECK_FALSE(contains(to_json(before), "cuts_operands"));
+  before.tensor_core = TensorCore{13, 32, 12, 128, true};
+  const ArithmeticModel promoted = arithmetic_from_json(to_json(before));
+  CHECK(promoted.tensor_core->fraction_bits == 13);
+  CHECK(promoted.tensor_core->sum_bits == 12);
+  CHECK(promoted.tensor_core->promotion == 128);
+  CHECK(promoted.tensor_core->cuts_operands);
   CHECK_FALSE(arithmetic_from_json(to_json(cpu_arithmetic("tf32", {}))).tensor_core.has_value());
 }
 
@@ -151,7 +162,13 @@ TEST_CASE("a broken matrix unit names the field") {
     CAPTURE(bits);
     CHECK(contains(message_of(replaced(good, "\"fraction_bits\":25", "\"fraction_bits\":" + bits)), "'fraction_bits'"));
     CHECK(contains(message_of(replaced(good, "\"block\":8", "\"block\":" + bits)), "'block'"));
+    for (const std::string field : {"sum_bits", "promotion", "cuts_operands"}) {
+      const std::string text = replaced(good, "\"block\":8", "\"block\":8,\"" + field + "\":" + bits);
+      CHECK(contains(message_of(text), "'" + field + "'"));
+    }
   }
+  CHECK(contains(message_of(replaced(good, "\"block\":8", "\"block\":8,\"sum_bits\":24")), "'sum_bits'"));
+  CHECK(contains(message_of(replaced(good, "\"block\":8", "\"block\":8,\"promotion\":7")), "'promotion'"));
   CHECK(contains(message_of(replaced(good, "\"block\":8,", "")), "'block'"));
   CHECK(contains(message_of(replaced(good, "\"block\":", "\"width\":1,\"block\":")), "'width'"));
   CHECK(contains(message_of(replaced(good, "{\"block\":8,\"fraction_bits\":25}", "8")), "tensor_core"));

@@ -96,9 +96,9 @@ public:
   const Target& target() const;
   const SignOptions& options() const;
 
-  /// Finds the bounds for the domain now (2 to 200 ms for most networks), which otherwise later calls do once they pay:
-  /// that of float64 after about a thousand points in batches, or a hundred by at(), that of float32, which serves batches
-  /// of 384 points and more, after 65,536. Copies share them.
+  /// Finds the bounds for the domain now (docs/performance.md has times), which otherwise later calls do once they pay:
+  /// that of float64 after 1,024 points, that of float32, which serves batches of 384 points and more, after 65,536. A
+  /// call of fewer than 8 points counts as 8. Copies share them.
   /// Throws:    UnsoundEnvironment; Unsupported as forward_error_bound()
   const SignField& prepare() const;
 

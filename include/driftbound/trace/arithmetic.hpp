@@ -65,12 +65,15 @@ std::span<const std::string_view> functions_with_accuracy();
 
 /// A matrix unit that adds products in blocks: products are exact, all addends of a block and the running sum are
 /// aligned to the largest exponent among them, cut off behind `fraction_bits` bits, added exactly, and the sum is cut
-/// to float32. Parts of a sum may be added up apart, cut at multiples of `block` products; the parts are added in
-/// float32, to nearest, in any order.
+/// off behind `sum_bits` bits: to float32, where these are 23. Parts of a sum may be added up apart, cut at multiples
+/// of `block` products, and must be after `promotion` of them; the parts are added in float32, to nearest, in any order.
 /// Source:    docs/theory.md T-21
 struct TensorCore {
-  int fraction_bits = 23;  ///< at least; behind the leading bit of the largest addend
-  int block = 4;           ///< products added at once, at least
+  int fraction_bits = 23;      ///< at least; behind the leading bit of the largest addend
+  int block = 4;               ///< products added at once, at least
+  int sum_bits = 23;           ///< at least, of 23 or fewer; behind the leading bit of the sum
+  int promotion = 0;           ///< products of one part at most, `block` or more; 0: any number
+  bool cuts_operands = false;  ///< to the input format, toward zero; else they are rounded to nearest
 };
 
 /// A matrix product may split its sums into parts, each of which is rounded to `format` when it is complete, and

@@ -26,4 +26,8 @@ Magnitude softmax_left_over(Magnitude p, Magnitude range, Magnitude apart, Magni
   return range * apart + p * mean_of_ranges;
 }
 
+Magnitude by_sources(Magnitude shares, Magnitude own) {
+  return shares + own;
+}
+
 }  // namespace driftbound::bounds

@@ -23,6 +23,9 @@ bool stays_larger(double a, Magnitude a_reach, double b, Magnitude b_reach);
 /// r_i (E_i + (p + r).E) + p_i r.E for p_i within r_i; apart = E_i + (p + r).E, mean_of_ranges = r.E.
 Magnitude softmax_left_over(Magnitude p, Magnitude range, Magnitude apart, Magnitude mean_of_ranges);
 
+/// What shares of sources move, and an element's own source. Source: docs/theory.md T-117
+Magnitude by_sources(Magnitude shares, Magnitude own);
+
 /// The part of Rules (rules.hpp) that bounds over boxes rest on.
 struct BoxRules {
   decltype(&bounds::slope_range) slope_range = bounds::slope_range;
@@ -32,6 +35,7 @@ struct BoxRules {
   decltype(&bounds::crossed) crossed = bounds::crossed;
   decltype(&bounds::stays_larger) stays_larger = bounds::stays_larger;
   decltype(&bounds::softmax_left_over) softmax_left_over = bounds::softmax_left_over;
+  decltype(&bounds::by_sources) by_sources = bounds::by_sources;
 };
 
 }  // namespace driftbound::bounds

@@ -7,6 +7,7 @@
 
 #include "bounds/adjoint/box_node.hpp"
 #include "bounds/adjoint/norms.hpp"
+#include "bounds/adjoint/source_radii.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
 #include "bounds/pair_rounding.hpp"
@@ -32,7 +33,7 @@ bool is_zero(Radii values) {
 class BoxWalk {
 public:
   BoxWalk(Trajectory trajectory, const Network& network, const Shadow& shadow, const Deviation& ranges,
-          const Setting& setting, Weights& weights, const PairRules* pairs)
+          const Setting& setting, Weights& weights, const PairRules* pairs, SourceRadii* sources)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
@@ -40,7 +41,8 @@ public:
         setting_(setting),
         rules_(setting.rules->trajectory),
         weights_(weights),
-        pairs_(pairs) {
+        pairs_(pairs),
+        sources_(sources) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
@@ -50,6 +52,7 @@ public:
   void start(ValueId id, std::vector<double> error) {
     if (is_zero(error)) return;
     result_.added[id] = error;
+    if (sources_ != nullptr) sources_->start(id, error);
     set_radii(id, std::move(error), std::nullopt);
   }
 
@@ -73,12 +76,16 @@ public:
     BoxNode over = over_box(view, operands, y_range, setting_);
 
     std::vector<double> added = rounding_of(view, reaches, sum_of(range(node.output), over.moved));
-    const std::vector<double> moved = sum_of(over.moved, added);
+    std::vector<double> moved = sum_of(over.moved, added);
     if (flushed() != Magnitude()) added = sum_of(added, moved_by_flushing(view, operands));
     const auto norms = norms_of(view, over.lipschitz, added);
+    if (sources_ != nullptr) {
+      const std::vector<double> radii = sources_->step(index, over.slopes, added, over.remainder);
+      for (std::size_t i = 0; i < radii.size() && i < moved.size(); ++i) moved[i] = std::min(moved[i], radii[i]);
+    }
     result_.added[node.output] = std::move(added);
     result_.remainder[node.output] = std::move(over.remainder);
-    set_radii(node.output, moved, norms);
+    set_radii(node.output, std::move(moved), norms);
     result_.slopes[index] = std::move(over.slopes);
   }
 
@@ -163,6 +170,7 @@ private:
                                    element.data() + row * size, size);
     }
     lose_what_may_overflow(id, element);
+    if (sources_ != nullptr && network_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
@@ -191,6 +199,7 @@ private:
   const TrajectoryRules& rules_;
   Weights& weights_;
   const PairRules* pairs_;
+  SourceRadii* sources_;
   Deviation result_;
 };
 
@@ -198,8 +207,8 @@ private:
 
 Deviation deviation_over_box(Trajectory trajectory, const Network& network, const Shadow& shadow,
                              const Deviation& ranges, const std::vector<std::vector<double>>& input_error,
-                             const Setting& setting, Weights& weights, const PairRules* pairs) {
-  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights, pairs);
+                             const Setting& setting, Weights& weights, const PairRules* pairs, SourceRadii* sources) {
+  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights, pairs, sources);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

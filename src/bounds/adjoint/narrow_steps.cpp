@@ -113,8 +113,9 @@ private:
 
   NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
   NarrowRounding reading() const {
-    return {inside_products_.input, inside_products_.operand_rounding, inside_products_.tensor_core.has_value(),
-            inside_products_.flushes};
+    const bool ties_are_open = inside_products_.operand_rounding == Rounding::nearest_away;
+    return {inside_products_.input, inside_products_.operand_rounding,
+            inside_products_.tensor_core.has_value() && ties_are_open, inside_products_.flushes};
   }
 
   /// Where flushing is possible numbers of a format are not left as they are.

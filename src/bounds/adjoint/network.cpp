@@ -25,9 +25,21 @@ Network::Network(const Graph& graph, const std::vector<Shape>& input_shapes, std
   }
   varies_ = depends_on_input(flat_.graph);
   for (const Node& node : graph.nodes) node_outputs_.push_back(flat_.of_value[node.output]);
+  join();
   if (!counts_samples_) return;
   keeps_rows_apart_ =
       std::all_of(nodes().begin(), nodes().end(), [&](const Node& node) { return node_keeps_rows_apart(node); });
+}
+
+void Network::join() {
+  for (std::size_t i = 0; i < nodes().size(); ++i) {
+    const Node &node = nodes()[i], &of = graph_.nodes[flat_.of_node[i]];
+    const ValueId output = flat_.of_value[of.output];
+    const bool is_one = std::holds_alternative<op::Gelu>(of.op) && !machine_ && varies_[output];
+    if (is_one && node.output != output) continue;
+    joined_.nodes.push_back(is_one ? Node{of.name, of.op, {flat_.of_value[of.inputs[0]]}, output} : node);
+    joined_.of_node.push_back(flat_.of_node[i]);
+  }
 }
 
 std::optional<Network> Network::with_rows(std::int64_t rows) const {

@@ -11,6 +11,12 @@
 
 namespace driftbound::bounds {
 
+/// Nodes of a network, some of which are composites, and the node of the original graph that each belongs to.
+struct JoinedNodes {
+  std::vector<Node> nodes;
+  std::vector<std::size_t> of_node;
+};
+
 /// A graph in primitive ops for one block of samples, before any data are seen.
 class Network {
 public:
@@ -21,6 +27,9 @@ public:
 
   const FlatGraph& flat() const { return flat_; }
   const std::vector<Node>& nodes() const { return flat_.graph.nodes; }
+  /// The same with every Gelu of what varies as one node: what loops over rows take.
+  /// Source:    docs/theory.md T-124
+  const JoinedNodes& joined() const { return joined_; }
   const Shape& shape(ValueId id) const { return flat_.shapes[id]; }
   /// The value that is the output of a node of the original graph.
   ValueId value_of_node(std::size_t node) const { return node_outputs_[node]; }
@@ -45,12 +54,14 @@ private:
   Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
           const std::optional<Machine>& machine);
   bool node_keeps_rows_apart(const Node& node) const;
+  void join();
 
   const Graph& graph_;
   std::vector<Shape> input_shapes_;
   bool counts_samples_ = false;
   std::optional<Machine> machine_;  ///< whose narrow formats are nodes
   FlatGraph flat_;
+  JoinedNodes joined_;
   NarrowSteps steps_;
   std::vector<ValueId> node_outputs_;
   std::int64_t rows_ = 1;

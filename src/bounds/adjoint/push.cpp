@@ -23,6 +23,13 @@ std::size_t at(std::int64_t i) {
 /// `count` times the plan, the left operands one after the other.
 ProductPlan stacked(const ProductPlan& plan, std::size_t count, std::size_t left_size) {
   ProductPlan all = plan;
+  const bool are_rows = plan.batches == 1 && plan.a_col == 1 && (plan.m == 1 || plan.a_row == plan.k) &&
+                        plan.m * plan.k == static_cast<std::int64_t>(left_size);
+  if (are_rows) {
+    all.m *= static_cast<std::int64_t>(count);
+    all.a_row = plan.k;
+    return all;
+  }
   all.batches *= static_cast<std::int64_t>(count);
   all.a_batch.clear();
   all.b_batch.clear();

@@ -8,6 +8,7 @@
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
+#include "bounds/adjoint/source_radii.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
 #include "driftbound/num/directed.hpp"
@@ -64,7 +65,8 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
 class Walk62 {
 public:
   Walk62(Trajectory trajectory, const Network& network, const Shadow& shadow, const Setting& setting, Weights& weights,
-         const Refinement* refinement, CentreMaker* centres, const std::vector<std::vector<double>>* known)
+         const Refinement* refinement, CentreMaker* centres, const std::vector<std::vector<double>>* known,
+         SourceRadii* sources)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
@@ -74,7 +76,8 @@ public:
         refinement_(refinement),
         centres_(centres),
         known_(known),
-        takes_chords_(refinement != nullptr || (centres != nullptr && centres->takes_chords())),
+        sources_(sources),
+        takes_chords_(refinement != nullptr || sources != nullptr || (centres != nullptr && centres->takes_chords())),
         radii_by_adjoints_(network, shadow, setting) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
@@ -85,6 +88,7 @@ public:
   void start(ValueId id, std::vector<double> error) {
     if (is_zero(error)) return;
     result_.added[id] = error;
+    if (sources_ != nullptr) sources_->start(id, error);
     set_radii(id, std::move(error), std::nullopt);
   }
 
@@ -126,6 +130,7 @@ public:
     add_to(moved, rounding);
     result_.remainder[node.output] = remainder_of(view, linear, radii);
     const auto norms = norms_of(view, linear.lipschitz, added);
+    limit_by_sources(index, linear.slopes, added, moved);
     result_.added[node.output] = std::move(added);
     set_radii(node.output, std::move(moved), norms);
     result_.slopes[index] = std::move(linear.slopes);
@@ -143,11 +148,28 @@ private:
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
     const bool multiplies = std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
     if (multiplies && !network_.varies(node.view.node->inputs[1]))
-      return visit_linear(index, node, plain_product(node, setting_, weights_));
+      return visit_linear(index, node, product_radii(node));
     const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);
     if (!adds || !network_.varies(node.view.node->inputs[0]) || !network_.varies(node.view.node->inputs[1]))
       return false;
     return visit_linear(index, node, plain_sum(node, setting_));
+  }
+
+  std::optional<PlainRadii> product_radii(const PlainNode& node) {
+    std::optional<PlainRadii> radii = plain_product(node, setting_, weights_);
+    if (!radii || !setting_.wants_sorted || !node.rounds || node.in_order || centres_ != nullptr) return radii;
+    PlainNode before = node;
+    before.rounds = false;
+    const std::optional<PlainRadii> exact = plain_product(before, setting_, weights_);
+    if (!exact) return radii;
+    const std::vector<double> sorted =
+        body_rounding({node.view, node.radii, exact->moved, true}, setting_, result_.conditions);
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      const double own = node.own.empty() ? 0.0 : node.own[i];
+      radii->added[i] = std::min(radii->added[i], add_up(own, sorted[i]));
+      radii->moved[i] = std::min(radii->moved[i], add_up(exact->moved[i], sorted[i]));  // own is in the former
+    }
+    return radii;
   }
 
   /// Nodes that are their own Jacobian.
@@ -157,8 +179,9 @@ private:
     if (!node.rounds) radii->added.assign(node.own.begin(), node.own.end());
     const auto norms = norms_of(node.view, Magnitude::infinite(), radii->added);
     if (node.by_norms && !norms) return false;
-    result_.added[output] = std::move(radii->added);
     result_.slopes[index].resize(node.view.inputs.size());
+    limit_by_sources(index, result_.slopes[index], radii->added, radii->moved);
+    result_.added[output] = std::move(radii->added);
     set_radii(output, std::move(radii->moved), norms);
     return true;
   }
@@ -172,6 +195,7 @@ private:
     if (relu->moved.empty()) return true;
     if (!relu->remainder.empty()) take_chords(node.view, node.radii[0], result_.slopes[index][0], relu->remainder);
     result_.remainder[output] = std::move(relu->remainder);
+    limit_by_sources(index, result_.slopes[index], {}, relu->moved);
     set_radii(output, std::move(relu->moved), norms_of(node.view, Magnitude(1.0), {}));
     return true;
   }
@@ -207,6 +231,15 @@ private:
     const std::vector<double> norms = norms_of_rows(known.element, rows);
     for (std::size_t row = 0; row < norms.size(); ++row)
       known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
+  }
+
+  /// T-117; the node's remainder is known.
+  void limit_by_sources(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii added,
+                        std::vector<double>& moved) {
+    if (sources_ == nullptr) return;
+    const std::vector<double> radii =
+        sources_->step(index, slopes, added, result_.remainder[network_.nodes()[index].output]);
+    for (std::size_t i = 0; i < radii.size() && i < moved.size(); ++i) moved[i] = std::min(moved[i], radii[i]);
   }
 
   bool rounds() const { return trajectory_ == Trajectory::any_order || trajectory_ == Trajectory::declared_order; }
@@ -281,6 +314,7 @@ private:
       setting_.rules->rows.limit(centre + row * size, norms ? (*norms)[row] : infinity, largest,
                                  element.data() + row * size, size);
     }
+    if (sources_ != nullptr && network_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
@@ -301,6 +335,7 @@ private:
   const Refinement* refinement_;
   CentreMaker* centres_;
   const std::vector<std::vector<double>>* known_;
+  SourceRadii* sources_;
   const bool takes_chords_;
   AdjointRadii radii_by_adjoints_;
   Deviation result_;
@@ -311,8 +346,8 @@ private:
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
                        const Refinement* refinement, CentreMaker* centres,
-                       const std::vector<std::vector<double>>* known) {
-  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres, known);
+                       const std::vector<std::vector<double>>* known, SourceRadii* sources) {
+  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres, known, sources);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

@@ -30,6 +30,7 @@ struct Deviation {
 };
 
 struct Refinement;  // recursion.hpp
+class SourceRadii;  // source_radii.hpp
 
 /// Sets the shadow's values while radii are found, where they depend on these (T-76).
 class CentreMaker {
@@ -45,12 +46,13 @@ public:
 
 /// Radii by elements and by norms, in the order of the graph; with a refinement, those that matter by adjoints too.
 /// Shapes:    `input_error` by position in the graph's inputs: |used - given|, empty where nothing is lost; `known` by
-///            value: radii from elsewhere, taken where they are smaller, empty where there are none
+///            value: radii from elsewhere, taken where they are smaller, empty where there are none; `sources`: to be
+///            followed too, which is worth it for one sample
 /// Guarantee: proven for the exact network; for runs as body_rounding()
-/// Source:    docs/theory.md T-61, T-62, T-72
+/// Source:    docs/theory.md T-61, T-62, T-72, T-117
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
                        const Refinement* refinement = nullptr, CentreMaker* centres = nullptr,
-                       const std::vector<std::vector<double>>* known = nullptr);
+                       const std::vector<std::vector<double>>* known = nullptr, SourceRadii* sources = nullptr);
 
 }  // namespace driftbound::bounds

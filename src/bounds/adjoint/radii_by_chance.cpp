@@ -29,16 +29,16 @@ bool chance_rules(const double* rests, const double* deviations, std::size_t n) 
 
 std::vector<std::size_t> last_uses(const Network& network) {
   std::vector<std::size_t> last(network.size(), 0);
-  for (std::size_t node = 0; node < network.nodes().size(); ++node)
-    for (const ValueId id : network.nodes()[node].inputs) last[id] = node;
+  for (std::size_t node = 0; node < network.joined().nodes.size(); ++node)
+    for (const ValueId id : network.joined().nodes[node].inputs) last[id] = node;
   return last;
 }
 
 /// Behind the last node with a remainder.
 std::size_t end_of_kinks(const RunState& state) {
-  std::size_t end = state.network.nodes().size();
+  std::size_t end = state.network.joined().nodes.size();
   while (end > 0 && (state.steps[end - 1] == nullptr || state.errors[end - 1].remainder.empty() ||
-                     !may_be_refined(state.network, state.network.nodes()[end - 1])))
+                     !may_be_refined(state.network, state.network.joined().nodes[end - 1])))
     --end;
   return end;
 }
@@ -81,7 +81,7 @@ RadiiByChance::RadiiByChance(const RunState& state, Memory& memory, std::span<co
       last_use_(last_uses(state.network)) {
   std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
   memory.moved.resize(state.network.size());
-  memory.remainder.resize(state.network.nodes().size());
+  memory.remainder.resize(state.network.joined().nodes.size());
   for (std::vector<double>& remainder : memory.remainder) remainder.clear();
   find_scales();
   for (const ValueId id : state.network.flat().graph.inputs) start(id);
@@ -98,9 +98,9 @@ const double* RadiiByChance::remainder(std::size_t node, std::size_t i) const {
 /// The largest deviation of a row becomes a number from 2^60 to 2^61: single precision holds what is far smaller too.
 void RadiiByChance::find_scales() {
   std::vector<double> largest(rows_.size(), 0.0);
-  for (std::size_t node = 0; node < state_.network.nodes().size(); ++node) {
+  for (std::size_t node = 0; node < state_.network.joined().nodes.size(); ++node) {
     const std::vector<double>& added = state_.errors[node].added;
-    const std::size_t size = state_.sizes[state_.network.nodes()[node].output];
+    const std::size_t size = state_.sizes[state_.network.joined().nodes[node].output];
     if (state_.steps[node] == nullptr || added.empty()) continue;
     for (std::size_t i = 0; i < rows_.size(); ++i)
       largest[i] = std::max(largest[i], state_.rules.rows.largest(added.data() + rows_[i] * size, size));
@@ -119,7 +119,7 @@ void RadiiByChance::start(ValueId id) {
 }
 
 void RadiiByChance::step(std::size_t node) {
-  const Node& of = state_.network.nodes()[node];
+  const Node& of = state_.network.joined().nodes[node];
   const RunErrors& errors = state_.errors[node];
   std::vector<const float*> operands;
   for (const ValueId id : of.inputs) operands.push_back(state_.network.varies(id) ? memory_.moved[id].data() : nullptr);
@@ -136,7 +136,7 @@ void RadiiByChance::step(std::size_t node) {
 }
 
 void RadiiByChance::add_roundings(std::size_t node) {
-  const ValueId id = state_.network.nodes()[node].output;
+  const ValueId id = state_.network.joined().nodes[node].output;
   const RunErrors& errors = state_.errors[node];
   if (errors.estimates.empty()) return toss(id, errors.added, 1.0 / std::numbers::sqrt3, rows_);
   toss(id, errors.estimates, 1.0, rows_);
@@ -149,7 +149,7 @@ void RadiiByChance::add_roundings(std::size_t node) {
 
 /// The function once more, its operand as far off as chance has it.
 void RadiiByChance::bend(std::size_t node) {
-  const ValueId id = state_.network.nodes()[node].inputs[0], output = state_.network.nodes()[node].output;
+  const ValueId id = state_.network.joined().nodes[node].inputs[0], output = state_.network.joined().nodes[node].output;
   const RunRows& all = state_.rows[id];
   const std::size_t size = state_.sizes[id];
   RunRows& operand = memory_.operand;
@@ -205,7 +205,7 @@ void RadiiByChance::give(ValueId id) {
 }
 
 void RadiiByChance::release(std::size_t node) {
-  for (const ValueId id : state_.network.nodes()[node].inputs)
+  for (const ValueId id : state_.network.joined().nodes[node].inputs)
     if (last_use_[id] == node) give(id);
 }
 

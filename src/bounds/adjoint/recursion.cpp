@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "bounds/adjoint/weights.hpp"
 
@@ -71,7 +72,8 @@ private:
 
 /// What an element's remainder adds to the targets.
 double cost_of(double weight, double remainder) {
-  return weight == 0.0 || remainder == 0.0 ? 0.0 : weight * remainder;
+  const double cost = weight * remainder;
+  return ((weight == 0.0) | (remainder == 0.0)) ? 0.0 : cost;
 }
 
 /// Network::with_rows(), kept where something is.
@@ -85,7 +87,8 @@ std::shared_ptr<const Network> network_with_rows(const Network& network, std::in
 
 bool may_be_refined(const Network& network, const Node& node) {
   const bool is_function_of_one =
-      std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node.op);
+      std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node.op) ||
+      std::holds_alternative<op::Gelu>(node.op);
   return is_function_of_one && network.varies(node.inputs[0]);
 }
 
@@ -93,17 +96,17 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
                                        std::int64_t rows, const Refinement& refinement) {
   std::vector<RowElement> chosen;
   const std::size_t size = remainder.size() / static_cast<std::size_t>(rows);
+  const double least = std::max(refinement.least, refinement.allowance / static_cast<double>(size));
+  std::vector<double> of_elements(size);
   std::vector<std::pair<double, std::size_t>> costs;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::size_t first = static_cast<std::size_t>(row) * size;
-    double rest = 0.0;
-    for (std::size_t i = 0; i < size; ++i) rest += cost_of(weight[first + i], remainder[first + i]);
+    for (std::size_t i = 0; i < size; ++i) of_elements[i] = cost_of(weight[first + i], remainder[first + i]);
+    double rest = std::accumulate(of_elements.begin(), of_elements.end(), 0.0);
     if (rest <= refinement.allowance) continue;
     costs.clear();
-    for (std::size_t i = 0; i < size; ++i) {
-      const double cost = cost_of(weight[first + i], remainder[first + i]);
-      if (cost != 0.0 && !(cost < refinement.least)) costs.emplace_back(cost, i);
-    }
+    for (std::size_t i = 0; i < size; ++i)  // those below the mean of what may be left are never asked for
+      if (of_elements[i] != 0.0 && !(of_elements[i] < least)) costs.emplace_back(of_elements[i], i);
     std::make_heap(costs.begin(), costs.end());
     for (std::int64_t k = 0; k < refinement.most_elements && !costs.empty() && !(rest <= refinement.allowance); ++k) {
       std::pop_heap(costs.begin(), costs.end());

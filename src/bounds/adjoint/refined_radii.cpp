@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <tuple>
 
 #include "bounds/element_kernels.hpp"
@@ -17,8 +18,8 @@ constexpr std::size_t most_together = 160;
 /// little comes of it where functions are smooth, as steps take more and more off.
 constexpr double left_at_kinks = 0x1p-9, left_by_smooth_ones = 0x1p-5;
 
-/// Radii need not be known to the last percent.
-constexpr double not_worth_it_in_a_radius = 0x1p-5;
+/// Remainders of a smaller share of the bound so far are not looked at by norms.
+constexpr double not_worth_it = 0x1p-7;
 
 /// What runs of one kind, in any order or in the declared one, have.
 struct OfKind {
@@ -31,7 +32,7 @@ Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kin
   const std::size_t size = state.sizes[row.id], first = row.row * size;
   const Magnitude local = charged(state.rules, row.d, kind.added, row.row, size);
   Magnitude remainder = charged(state.rules, row.d, kind.remainder, row.row, size);
-  const bool is_small = remainder.value() <= row.not_worth_it * before.value();
+  const bool is_small = remainder.value() <= not_worth_it * before.value();
   if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
     remainder = std::min(
         remainder, state.rules.trajectory.remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
@@ -89,7 +90,7 @@ Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const
 }
 
 const RunRows* operand_of_function(const RunState& state, std::size_t node) {
-  const Node& of = state.network.nodes()[node];
+  const Node& of = state.network.joined().nodes[node];
   return may_be_refined(state.network, of) ? &state.rows[of.inputs[0]] : nullptr;
 }
 
@@ -128,7 +129,7 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
                            std::span<const std::vector<double>> weight)
     : state_(state), memory_(memory) {
   for (std::size_t node = 0; node < chosen.size(); ++node) {
-    const Node& of = state.network.nodes()[node];
+    const Node& of = state.network.joined().nodes[node];
     for (const RowElement& one : chosen[node]) {
       const auto row = static_cast<std::size_t>(one.row);
       const std::size_t at = row * state.sizes[of.output] + one.element;
@@ -170,7 +171,8 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
 void RefinedRadii::take_remainders() {
   for (const Radius& radius : radii_) {
     RunErrors& errors = state_.errors[radius.node];
-    const std::size_t at = radius.row * state_.sizes[state_.network.nodes()[radius.node].output] + radius.element;
+    const std::size_t at =
+        radius.row * state_.sizes[state_.network.joined().nodes[radius.node].output] + radius.element;
     errors.remainder[at] = 0.0;
     if (state_.question.in_order) errors.remainder_in_order[at] = 0.0;
   }
@@ -186,11 +188,11 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
   for (RunAdjoint& adjoint : memory_.adjoints) adjoint.defect.clear();
   begun_ = 0;
   for (std::size_t node = radii_[order_.front()].node + 1; node-- > 0;) {
-    const ValueId output = state_.network.nodes()[node].output;
+    const ValueId output = state_.network.joined().nodes[node].output;
     const RunRows* operand = operand_of_function(state_, node);
     if (operand == nullptr && !memory_.adjoints[output].defect.empty()) stop_early();
     if (!memory_.adjoints[output].defect.empty()) {
-      charge(output, state_.errors[node], operand);
+      charge(output, state_.errors[node]);
       keep_terms(node);
       pull_back(node);
       release(output);
@@ -205,22 +207,16 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
     RunErrors of_input;
     of_input.added = state_.rows[id].radius;
     if (state_.question.in_order) of_input.added_in_order = of_input.added;
-    charge(id, of_input, nullptr);
+    charge(id, of_input);
     release(id);
   }
 }
 
-void RefinedRadii::charge(ValueId id, const RunErrors& errors, const RunRows* operand) {
+void RefinedRadii::charge(ValueId id, const RunErrors& errors) {
   const RunAdjoint& adjoint = memory_.adjoints[id];
   for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
     Radius& radius = radii_[order_[i]];
-    const ChargedRow row{id,
-                         errors,
-                         operand,
-                         rows_[i],
-                         adjoint.d.data() + i * state_.sizes[id],
-                         adjoint.defect[i],
-                         not_worth_it_in_a_radius};
+    const ChargedRow row{id, errors, nullptr, rows_[i], adjoint.d.data() + i * state_.sizes[id], adjoint.defect[i]};
     radius.total += charge_of(state_, row, radius.total).total;
     if (state_.question.in_order) radius.total_in_order += charge_in_order(state_, row, radius.total_in_order).total;
   }
@@ -228,18 +224,20 @@ void RefinedRadii::charge(ValueId id, const RunErrors& errors, const RunRows* op
 
 /// d where this node's own chosen elements are.
 void RefinedRadii::keep_terms(std::size_t node) {
-  const ValueId id = state_.network.nodes()[node].output;
+  const ValueId id = state_.network.joined().nodes[node].output;
   const RunAdjoint& adjoint = memory_.adjoints[id];
   for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
     const std::size_t own = order_[i];
-    for (std::size_t next = own + 1; next < end_[own] && radii_[next].node >= node; ++next)
-      if (radii_[next].node == node)
-        terms_[radii_[own].terms + next - own - 1] = adjoint.d[i * state_.sizes[id] + radii_[next].element];
+    const auto after = std::span(radii_).subspan(own + 1, end_[own] - own - 1);
+    const auto first = std::ranges::lower_bound(after, node, std::greater<>(), &Radius::node);
+    double* terms = terms_.data() + radii_[own].terms + (first - after.begin());
+    for (auto next = first; next != after.end() && next->node == node; ++next)
+      *terms++ = adjoint.d[i * state_.sizes[id] + next->element];
   }
 }
 
 void RefinedRadii::pull_back(std::size_t node) {
-  const Node& of = state_.network.nodes()[node];
+  const Node& of = state_.network.joined().nodes[node];
   const RunAdjoint& result = memory_.adjoints[of.output];
   const std::size_t count = result.defect.size();
   for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
@@ -262,8 +260,8 @@ void RefinedRadii::pull_back(std::size_t node) {
 
 /// Whether the operand of a function is what the node just before makes of a row and a constant matrix.
 bool RefinedRadii::begins_behind_product(std::size_t function) const {
-  if (function == 0 || function >= state_.network.nodes().size()) return false;
-  const Node &of = state_.network.nodes()[function], &before = state_.network.nodes()[function - 1];
+  if (function == 0 || function >= state_.network.joined().nodes.size()) return false;
+  const Node &of = state_.network.joined().nodes[function], &before = state_.network.joined().nodes[function - 1];
   return operand_of_function(state_, function) != nullptr && of.inputs[0] == before.output &&
          state_.steps[function - 1]->is_product();
 }
@@ -273,7 +271,7 @@ void RefinedRadii::begin(std::size_t function) {
   const std::size_t first = begun_;
   while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
   if (begun_ == first) return;
-  const ValueId id = state_.network.nodes()[function].inputs[0];
+  const ValueId id = state_.network.joined().nodes[function].inputs[0];
   double* d = add_rows(id, first);
   std::fill_n(d + first * state_.sizes[id], (begun_ - first) * state_.sizes[id], 0.0);
   for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0;
@@ -284,7 +282,7 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
   const std::size_t first = begun_, product = function - 1;
   while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
   if (begun_ == first) return;
-  const Node& of = state_.network.nodes()[product];
+  const Node& of = state_.network.joined().nodes[product];
   const RunErrors& errors = state_.errors[product];
   double* d = add_rows(of.inputs[0], first);
   for (std::size_t i = first; i < begun_; ++i) {
@@ -344,7 +342,8 @@ double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
   if (!(by_adjoint < radius.first)) return radius.cost;
   const RunErrors& errors = state_.errors[radius.node];
   if (errors.bends_like_squares) {
-    const std::size_t at = radius.row * state_.sizes[state_.network.nodes()[radius.node].output] + radius.element;
+    const std::size_t at =
+        radius.row * state_.sizes[state_.network.joined().nodes[radius.node].output] + radius.element;
     return std::min(radius.cost, radius.weight * state_.steps[radius.node]->about_left_over(errors, at, by_adjoint));
   }
   return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
@@ -406,13 +405,13 @@ Magnitude RefinedRadii::of_chosen(const Radius& radius, const std::vector<double
 }
 
 void RefinedRadii::find(std::size_t node) {
-  const Node& of = state_.network.nodes()[node];
+  const Node& of = state_.network.joined().nodes[node];
   RunRows& rows = state_.rows[of.inputs[0]];
   const std::size_t size = state_.sizes[of.inputs[0]];
   for (std::size_t i = 0; i < radii_.size(); ++i) {
     if (radii_[i].node >= node) continue;
     const RunErrors& errors = state_.errors[radii_[i].node];
-    const std::size_t width = state_.sizes[state_.network.nodes()[radii_[i].node].output];
+    const std::size_t width = state_.sizes[state_.network.joined().nodes[radii_[i].node].output];
     const std::size_t at = radii_[i].row * width + radii_[i].element;
     remainders_[i] = errors.remainder[at];
     if (state_.question.in_order) in_order_[i] = errors.remainder_in_order[at];

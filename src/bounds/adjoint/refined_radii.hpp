@@ -35,11 +35,10 @@ struct Charge {
 struct ChargedRow {
   ValueId id;                        ///< the output, or an input
   const RunErrors& errors;           ///< of the node
-  const RunRows* operand = nullptr;  ///< of a function of one element
+  const RunRows* operand = nullptr;  ///< of a function of one element; null: remainders are charged element by element
   std::size_t row = 0;
   const double* d = nullptr;
   double defect = 0.0;
-  double not_worth_it = 0x1p-7;  ///< remainders of a smaller share of the bound so far are not looked at by norms
 };
 Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before);
 /// The same for runs in the declared order.
@@ -96,7 +95,7 @@ private:
   double cost_with(const Radius& radius, double by_adjoint) const;
   void keep(const std::vector<char>& stays);
   void add_ahead(ValueId id, std::size_t i);
-  void charge(ValueId id, const RunErrors& errors, const RunRows* operand);
+  void charge(ValueId id, const RunErrors& errors);
   void keep_terms(std::size_t node);
   void release(ValueId id);
   Magnitude of_chosen(const Radius& radius, const std::vector<double>& remainders, std::size_t next,

@@ -201,9 +201,11 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
 /// A run that leaves out a rounding that is made here is none of those that are held against it.
 void note_conditions(Made made, const Machine& machine, RoundedShadow& rounded) {
   std::set<std::string>& conditions = rounded.deviation.conditions;
-  if (machine.tensor_core && machine.input != machine.accumulator)
-    conditions.insert("products read their operands rounded to nearest in " + std::string(machine.input->name) +
+  if (machine.tensor_core && machine.input != machine.accumulator) {
+    const std::string reading = machine.tensor_core->cuts_operands ? "cut toward zero to " : "rounded to nearest in ";
+    conditions.insert("products read their operands " + reading + std::string(machine.input->name) +
                       ", all of them (A-07)");
+  }
   for (std::size_t index = 0; index < rounded.network.nodes().size(); ++index) {
     const NarrowSteps& steps = rounded.network.steps();
     if (!steps.may_be_left_out[index] || !is_made(made, rounded.network, rounded.network.nodes()[index])) continue;

@@ -22,6 +22,8 @@ public:
   const std::vector<SparseRows>& groups() const { return groups_; }
 
 private:
+  bool are_dense(std::span<const double> d, std::span<const std::size_t> rows, std::size_t n) const;
+
   std::vector<std::uint32_t> rows_;
   std::unique_ptr<std::uint32_t[]> columns_;  ///< of all groups
   std::vector<SparseRows> groups_;

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "bounds/adjoint/smooth.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/centre.hpp"
 #include "bounds/element_kernels.hpp"
@@ -91,6 +92,32 @@ private:
   ElementKernels::Function f_;
   double units_;
   bool is_absolute_;
+};
+
+/// Both forms of Gelu.
+class GeluStep : public RowStep {
+public:
+  GeluStep(const Op& op, std::int64_t rows, const Smooth& f) : op_(op), rows_(rows), f_(f) {}
+
+  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
+                                      const Setting& setting) const override {
+    const ElementKernels::Bends f = fastest_element_kernels().*f_.bends;
+    if (!f(view.input(0).values.data(), output.values.data(), nullptr, nullptr, output.size())) return std::nullopt;
+    const NormRules& rules = setting.rules->norms;
+    RowRounding rounding;
+    rounding.per_norm = rules.rounding(f_.numbers.relative * 0x1p53, one);
+    rounding.fixed = rules.rounding(f_.numbers.absolute * 0x1p53, sqrt_up(count(row_size(output, rows_))));
+    return rounding;
+  }
+  std::vector<Magnitude> gains(const Setting& setting) const override {
+    const NormRules& rules = setting.rules->norms;
+    return {rules.function(rules.steepest_slope(op_), one)};
+  }
+
+private:
+  Op op_;
+  std::int64_t rows_;
+  const Smooth& f_;
 };
 
 /// As often one after the other as makes a loop worth its start, but at most so often.
@@ -276,6 +303,10 @@ public:
     return slope.is_finite() ? any({rules_.function(slope, one)}) : nullptr;
   }
 
+  StepPointer operator()(const op::Gelu& gelu) const {
+    const Smooth& f = gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu;
+    return std::make_unique<GeluStep>(node_.node.op, node_.rows(), f);
+  }
   StepPointer operator()(const op::Add&) const { return sum(kernels_.add); }
   StepPointer operator()(const op::Sub&) const { return sum(kernels_.sub); }
   StepPointer operator()(const OneOf<op::Min, op::Max> auto&) const { return any(gains_of_sum()); }

@@ -131,11 +131,11 @@ private:
 
 /// By node, the values that it is the last to read or, where none does, its output.
 std::vector<std::vector<ValueId>> last_reads(const Network& network) {
-  std::vector<std::vector<ValueId>> last_read(network.nodes().size());
+  std::vector<std::vector<ValueId>> last_read(network.joined().nodes.size());
   std::vector<bool> is_known(network.size(), false);
-  for (std::size_t node = network.nodes().size(); node-- > 0;) {
-    std::vector<ValueId> values = network.nodes()[node].inputs;
-    values.push_back(network.nodes()[node].output);
+  for (std::size_t node = network.joined().nodes.size(); node-- > 0;) {
+    std::vector<ValueId> values = network.joined().nodes[node].inputs;
+    values.push_back(network.joined().nodes[node].output);
     for (const ValueId id : values) {
       if (!is_known[id]) last_read[node].push_back(id);
       is_known[id] = true;
@@ -157,7 +157,7 @@ std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting
     walk->constants_[id] = graph.value(id).constant.to_double();
     if (!all_finite(walk->constants_[id].values)) return nullptr;
   }
-  for (const Node& node : graph.nodes) {
+  for (const Node& node : network.joined().nodes) {
     RowNode step{network, node, {}};
     NodeView view;
     view.node = &node;
@@ -197,9 +197,9 @@ bool RowWalk::run(const Network& network, const std::vector<Tensor<double>>& inp
   }
   for (ValueId id = 0; id < network.size(); ++id)
     if (graph.is_constant(id)) visit(id, constants_[id], {});
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    const ValueId output = graph.nodes[node].output;
-    if (steps_[node] != nullptr && !values.step(graph.nodes[node], *steps_[node])) return false;
+  for (std::size_t node = 0; node < network.joined().nodes.size(); ++node) {
+    const ValueId output = network.joined().nodes[node].output;
+    if (steps_[node] != nullptr && !values.step(network.joined().nodes[node], *steps_[node])) return false;
     visit(output, values.centre(output), values.radii(output));
     for (const ValueId id : last_read_by_node_[node]) values.release(id);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bounds/accuracy.hpp"
+#include "bounds/adjoint/gelu_steps.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_groups.hpp"
 #include "bounds/adjoint/smooth.hpp"
@@ -170,8 +171,10 @@ public:
   bool is_product() const override { return true; }
 
   void row_of_matrix(std::size_t element, double* share) const override {
-    const double* column = b_.data() + offset_ + static_cast<std::int64_t>(element) * plan_.b_col;
-    for (std::size_t k = 0; k < k_; ++k) share[k] = column[static_cast<std::int64_t>(k) * plan_.b_row];
+    constexpr std::size_t width = panel_width<float>;
+    const float* panel = in_single_.at(offset_).data() + element * width;
+    for (std::size_t k = 0; k < k_; k += width, panel += n_ * width)
+      std::copy_n(panel, std::min(width, k_ - k), share + k);
   }
 
 private:
@@ -398,7 +401,7 @@ private:
   const SummationOrder order_;
   const bool has_addend_;
   const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
-  const PackedMatrices<float> in_single_;            ///< what transposed_ holds
+  const PackedMatrices<float> in_single_;            ///< what transposed_ holds: the same numbers, see the domain above
   const Magnitude spectral_;
 };
 
@@ -632,7 +635,7 @@ double exponential_bend(double z) {
 class SmoothStep : public Step {
 public:
   SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
-      : Step(setting, 2), f_(f), numbers_(f.numbers) {
+      : Step(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
     numbers_.units = accuracy.units;
     numbers_.absolute_units = accuracy.absolute_units;
   }
@@ -649,6 +652,7 @@ public:
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       SmoothRow numbers = numbers_;
+      if (numbers.steps > 0.0) numbers.x = x.centre.data() + first;
       numbers.y = y.centre.data() + first;
       numbers.e = x.radius.data() + first;
       numbers.slopes = errors.slopes.data() + first;
@@ -660,14 +664,14 @@ public:
                    errors.remainder.data() + first, n);
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
-      y.exact[row] = (rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])) + own).value();
-      const Magnitude handed_on = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
+      y.exact[row] = (rules_.norms.function(steepest_, Magnitude(x.exact[row])) + own).value();
+      const Magnitude handed_on = rules_.norms.function(steepest_, Magnitude(x.norm[row]));
       finish(y, row, handed_on + norm_of(errors.added, row, n));
       if (!question.in_order) continue;
       numbers.e = x.in_order.radius.data() + first;
       rows_.smooth(numbers, format_, {y.in_order.radius.data() + first, errors.added_in_order.data() + first},
                    errors.remainder_in_order.data() + first, n);
-      const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      const Magnitude in_order = rules_.norms.function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
   }
@@ -701,9 +705,66 @@ public:
     push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
-private:
+protected:
   const Smooth& f_;
   SmoothRow numbers_;
+
+private:
+  const Magnitude steepest_;
+};
+
+/// Both forms of Gelu, computed by runs in the steps of their bodies.
+/// Source:    docs/theory.md T-124
+class GeluStep : public SmoothStep {
+public:
+  GeluStep(const Setting& setting, const op::Gelu& gelu, const GeluSteps& steps)
+      : SmoothStep(setting, gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu, FunctionError(steps.units.value())),
+        is_tanh_form_(gelu.tanh_form),
+        steps_(steps) {
+    numbers_.steps = steps.each.value();
+    numbers_.least_step = steps.least.value();
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    SmoothStep::forward(operands, question, y, errors, open, scratch);
+    const RunRows& x = *operands[0];
+    const std::size_t n = y.size();
+    for (std::size_t row = 0; row < y.rows(); ++row) {
+      const Magnitude farthest = largest_of(x.centre, row, n) + largest_of(x.radius, row, n);
+      if (!steps_.stay_finite(farthest, format_.largest)) open[row] = 1;
+    }
+    errors.rounds_once = question.chance.any();
+    if (question.chance.any()) find_rests(x, y, errors);
+    if (question.conditioned > 0) find_sizes(x.centre, y.centre, errors.sizes);
+  }
+
+private:
+  void find_rests(const RunRows& x, const RunRows& y, RunErrors& errors) const {
+    errors.rests.resize(y.centre.size());
+    for (std::size_t i = 0; i < errors.rests.size(); ++i) {
+      const Magnitude own = Magnitude(numbers_.relative) * Magnitude(y.centre[i]) + Magnitude(numbers_.absolute);
+      const Magnitude farthest = Magnitude(x.centre[i]) + Magnitude(x.radius[i]);
+      errors.rests[i] = (own + steps_.each_by_no_chance * farthest + steps_.least).value();
+    }
+  }
+
+  /// Of all values in the body (T-79): derivatives by them, times them.
+  void find_sizes(const std::vector<double>& x, const std::vector<double>& y, std::vector<double>& sizes) const {
+    constexpr double root_half = 0.70710678118654752, step = 0.79788456080286536, cubic = 0.044715;
+    sizes.resize(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double half = 0.5 * std::abs(x[i]), cube = cubic * x[i] * x[i] * x[i], z = root_half * x[i];
+      const double of_tanh = std::tanh(step * (x[i] + cube));
+      const double share = is_tanh_form_ ? of_tanh : std::erf(z);
+      const double of_arguments = is_tanh_form_ ? step * (1.0 - of_tanh * of_tanh) * std::abs(2.0 * x[i] + 5.0 * cube)
+                                                : 2.0 * step * std::exp(-z * z) * root_half * std::abs(z);
+      sizes[i] = half * (of_arguments + std::abs(share)) + 3.0 * std::abs(y[i]);
+    }
+  }
+
+  const bool is_tanh_form_;
+  const GeluSteps steps_;
 };
 
 using StepPointer = std::unique_ptr<const RunStep>;
@@ -733,6 +794,10 @@ public:
   StepPointer operator()(const op::Tanh&) const { return smooth(smooth_tanh); }
   StepPointer operator()(const op::Softplus&) const { return smooth(smooth_softplus); }
   StepPointer operator()(const op::Sin&) const { return smooth(smooth_sin); }
+  StepPointer operator()(const op::Gelu& gelu) const {
+    const auto steps = gelu_steps(gelu, setting_, conditions_);
+    return steps ? std::make_unique<GeluStep>(setting_, gelu, *steps) : nullptr;
+  }
   StepPointer operator()(const op::Add&) const { return sum(fastest_element_kernels().add, false); }
   StepPointer operator()(const op::Sub&) const { return sum(fastest_element_kernels().sub, true); }
   StepPointer operator()(const op::Mul&) const {

@@ -65,6 +65,7 @@ public:
       : walk_(walk),
         network_(network),
         graph_(network.flat().graph),
+        nodes_(network.joined().nodes),
         rules_(*setting.rules),
         question_(question),
         memory_(memory),
@@ -77,7 +78,7 @@ public:
         cancels_(rows.size(), 0),
         state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
-    for (const Node& node : graph_.nodes) is_refinable_.push_back(may_be_refined(network, node));
+    for (const Node& node : nodes_) is_refinable_.push_back(may_be_refined(network, node));
     memory_.open.assign(count_, 0);
     refinement_.weight.resize(network.size());
     for (std::vector<double>& weight : refinement_.weight) weight.clear();
@@ -88,9 +89,9 @@ public:
   }
 
   void forward() {
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr) continue;
-      const ValueId output = graph_.nodes[node].output;
+      const ValueId output = nodes_[node].output;
       memory_.rows[output].resize(count_, walk_.sizes_[output], question_.in_order);
       memory_.errors[node].takes_chords = false;
       step_forward(node);
@@ -116,10 +117,10 @@ public:
   /// leave over is charged again. All other radii stay as they are.
   void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
     RefinedRadii radii(state_, memory_.radii, chosen_, refinement_.weight);
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (chosen_[node].empty()) continue;
       radii.find(node);
-      limit_norms(memory_.rows[graph_.nodes[node].inputs[0]]);
+      limit_norms(memory_.rows[nodes_[node].inputs[0]]);
       step_forward(node);
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
@@ -133,8 +134,8 @@ public:
     for (std::size_t row = 0; row < count_; ++row)
       if (needs_refining_[row] != 0) rows.push_back(row);
     bool any = false;
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(graph_.nodes[node].op)) continue;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(nodes_[node].op)) continue;
       memory_.errors[node].takes_chords = any = true;
       step_forward(node);
     }
@@ -177,8 +178,8 @@ public:
       memory_.recorded[id].values = rows_of(block.used[i].values, id);
       memory_.recorded[id].rounding = difference(memory_.recorded[id].values, memory_.rows[id].centre);
     }
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node)
-      if (walk_.steps_[node] != nullptr) record(node, known[graph_.nodes[node].output]);
+    for (std::size_t node = 0; node < nodes_.size(); ++node)
+      if (walk_.steps_[node] != nullptr) record(node, known[nodes_[node].output]);
   }
 
   bool has_large_remainders() const {
@@ -191,8 +192,8 @@ public:
     remainders.resize(network_.size());
     for (std::vector<double>& remainder : remainders) remainder.clear();
     std::size_t nodes = 0;
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      const ValueId id = graph_.nodes[node].output;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
       if (refinement_.weight[id].empty()) continue;
       remainders[id] = memory_.errors[node].remainder;
       ++nodes;
@@ -246,7 +247,7 @@ private:
   };
 
   void step_forward(std::size_t node) {
-    const Node& of = graph_.nodes[node];
+    const Node& of = nodes_[node];
     std::vector<const RunRows*> operands;
     for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
     walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
@@ -269,8 +270,8 @@ private:
       for (std::vector<double>& layer : certificate.layers)
         for (const std::size_t row : of_block_) layer[row] = *kept++;
     Sweep sweep{memory_.kept, all_rows_, certificates, conditions, {}, true, kept_.sums};
-    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
-      const ValueId output = graph_.nodes[node].output;
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      const ValueId output = nodes_[node].output;
       if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
         charge(output, memory_.errors[node], sweep, node);
     }
@@ -281,9 +282,9 @@ private:
 
   /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
   void weigh(std::size_t target, const Certificate& certificate) {
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
-      const ValueId id = graph_.nodes[node].output;
+      const ValueId id = nodes_[node].output;
       if (memory_.kept[id].defect.empty()) continue;
       const std::size_t size = walk_.sizes_[id];
       std::vector<double>& weight = refinement_.weight[id];
@@ -323,8 +324,8 @@ private:
         rows.of_slopes.push_back(takes_secants ? count_ + row : row);
       }
     }
-    for (std::size_t node = graph_.nodes.size(); node-- > 0;) {
-      const ValueId output = graph_.nodes[node].output;
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      const ValueId output = nodes_[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
       const bool is_charged_later = sweep.charges_later && is_refinable_[node];
       if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
@@ -362,10 +363,10 @@ private:
   /// Rows with sums that may err alike.
   void find_alike() {
     if (!question_.chance.any()) return;
-    alike_.assign(graph_.nodes.size(), {});
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
+    alike_.assign(nodes_.size(), {});
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr || memory_.errors[node].added.empty()) continue;
-      const RunRows& rows = memory_.rows[graph_.nodes[node].output];
+      const RunRows& rows = memory_.rows[nodes_[node].output];
       const RunErrors& errors = memory_.errors[node];
       alike_[node].resize(count_);
       for (std::size_t row = 0; row < count_; ++row) {
@@ -383,8 +384,8 @@ private:
 
   double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
     double sum = 0.0;
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      const ValueId id = graph_.nodes[node].output;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
       const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;
       const RunAdjoint& adjoint = memory_.kept[id];
       const std::size_t size = walk_.sizes_[id];
@@ -450,7 +451,7 @@ private:
       sums.remainder_in_order += in_order.remainder;
     }
     if (!node) return charge_input_by_chance(any_order.local, any_order.defect, sums);
-    const std::size_t layer = network_.flat().of_node[*node];
+    const std::size_t layer = network_.joined().of_node[*node];
     double& of_layer = sweep.certificates.targets[target].layers[layer][of_block_[row]];
     of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
     if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
@@ -484,7 +485,7 @@ private:
   /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
   void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
                         std::size_t row, Sums& sums) const {
-    const std::size_t size = walk_.sizes_[graph_.nodes[node].output];
+    const std::size_t size = walk_.sizes_[nodes_[node].output];
     const Magnitude rest = errors.rests.empty() ? parts.local : charged(rules_, d, errors.rests, row, size);
     const bool is_sum = !errors.amplitudes.empty();
     const Magnitude estimated_rest = is_sum ? rest : Magnitude();
@@ -533,7 +534,7 @@ private:
   }
 
   void record(std::size_t node, const std::vector<double>* recorded) {
-    const Node& of = graph_.nodes[node];
+    const Node& of = nodes_[node];
     std::vector<const double*> operands;
     for (const ValueId id : of.inputs)
       operands.push_back(network_.varies(id) ? memory_.recorded[id].values.data() : nullptr);
@@ -565,7 +566,7 @@ private:
     if (sweep.attributions.empty() || memory_.recorded[id].rounding.empty()) return;
     for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
       Attribution& parts = sweep.attributions[target];
-      std::vector<double>& sums = node ? parts.layers[network_.flat().of_node[*node]] : parts.inputs;
+      std::vector<double>& sums = node ? parts.layers[network_.joined().of_node[*node]] : parts.inputs;
       const double* d = sweep.adjoints[id].d.data() + (sweep.sums.size() + target) * count_ * size;
       const double* rounding = memory_.recorded[id].rounding.data();
       for (std::size_t row = 0; row < count_; ++row, d += size, rounding += size) {
@@ -593,7 +594,7 @@ private:
   }
 
   void pull_back(std::size_t node, const AdjointRows& all_rows, std::vector<RunAdjoint>& adjoints) {
-    const Node& of = graph_.nodes[node];
+    const Node& of = nodes_[node];
     const bool has_slopes = !memory_.errors[node].slopes.empty();
     const std::vector<std::size_t>& rows = has_slopes ? all_rows.of_slopes : all_rows.of_values;
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
@@ -626,9 +627,9 @@ private:
   /// How many they are.
   std::size_t choose_elements() {
     std::size_t count = 0;
-    chosen_.resize(graph_.nodes.size());
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      const ValueId id = graph_.nodes[node].output;
+    chosen_.resize(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
       const std::vector<double>& remainder = memory_.remainders[id];
       if (remainder.empty()) continue;
       chosen_[node] = worth_refining(refinement_.weight[id], remainder, static_cast<std::int64_t>(count_), refinement_);
@@ -709,6 +710,7 @@ private:
   const RunWalk& walk_;
   const Network& network_;
   const Graph& graph_;
+  const std::vector<Node>& nodes_;
   const Rules& rules_;
   const RunQuestion& question_;
   RunWalk::Memory& memory_;
@@ -745,7 +747,7 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
     const auto elements = static_cast<std::size_t>(element_count(network.shape(id)));
     walk->sizes_.push_back(elements / at(std::max<std::int64_t>(network.rows(id), 1)));
   }
-  for (const Node& node : graph.nodes) {
+  for (const Node& node : network.joined().nodes) {
     walk->steps_.push_back(nullptr);
     if (!network.varies(node.output)) continue;
     RowNode step{network, node, {}};
@@ -870,7 +872,7 @@ std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) co
   memory->rows.resize(network.size());
   memory->adjoints.resize(network.size());
   memory->kept.resize(network.size());
-  memory->errors.resize(network.nodes().size());
+  memory->errors.resize(network.joined().nodes.size());
   memory->recorded.resize(network.size());
   return memory;
 }

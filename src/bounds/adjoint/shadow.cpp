@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bounds/adjoint/plain_rows.hpp"
+#include "bounds/adjoint/weights.hpp"
 #include "bounds/centre.hpp"
 
 namespace driftbound::bounds {
@@ -40,7 +41,11 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
   for (ValueId id = 0; id < network.size(); ++id) {
     if (graph.is_constant(id)) shadow.values[id] = graph.value(id).constant.to_double();
   }
+  if (packed != nullptr) shadow.kept_elsewhere.assign(network.size(), nullptr);
   for (const Node& node : graph.nodes) {
+    const bool has_constant = node.inputs.size() > 1 && graph.is_constant(node.inputs[1]);
+    if (packed != nullptr && has_constant && is_product_with_constant(network, node))
+      shadow.kept_elsewhere[node.inputs[1]] = &packed->constant(graph.value(node.inputs[1]).constant);
     const NodeView view = shadow.view_of(node);
     const bool may_be_packed =
         packed != nullptr && network.varies(node.output) && is_product_with_constant(network, node);

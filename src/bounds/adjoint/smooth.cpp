@@ -32,8 +32,30 @@ const Smooth smooth_sin{"sin",
                         Smooth::Curvature::value,
                         {.absolute = 0x3p-53, .curvature_factor = 1.0, .most_curvature = 1.0, .third_derivative = 1.0}};
 
+namespace {
+
+constexpr Smooth gelu(std::string_view name, ElementKernels::Bends ElementKernels::*bends) {
+  return {name,
+          nullptr,
+          nullptr,
+          Smooth::Curvature::itself,
+          {.relative = 0x9p-53,
+           .absolute = 0x28p-53,
+           .curvature_factor = 1.0,
+           .most_curvature = 0.8,
+           .third_derivative = 0.78},
+          1.13,
+          bends};
+}
+
+}  // namespace
+
+const Smooth smooth_gelu = gelu("gelu", &ElementKernels::gelu);
+const Smooth smooth_gelu_tanh = gelu("gelu_tanh", &ElementKernels::gelu_tanh);
+
 bool evaluate(const Smooth& f, const ElementKernels& kernels, const double* x, double* y, double* slopes,
               double* curvatures, std::size_t n) {
+  if (f.bends != nullptr) return (kernels.*f.bends)(x, y, slopes, curvatures, n);
   bool is_covered = (kernels.*f.value)(x, y, n);
   if (f.slope != nullptr) {
     is_covered = (kernels.*f.slope)(x, slopes, n) && is_covered;
@@ -49,6 +71,8 @@ bool evaluate(const Smooth& f, const ElementKernels& kernels, const double* x, d
       break;
     case Smooth::Curvature::slope_less_square:
       for (std::size_t i = 0; i < n; ++i) curvatures[i] = slopes[i] * (1.0 - slopes[i]);
+      break;
+    case Smooth::Curvature::itself:
       break;
   }
   return is_covered;

@@ -7,6 +7,7 @@
 
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/matrix.hpp"
+#include "bounds/plain_sums.hpp"
 #include "bounds/rules.hpp"
 
 namespace driftbound::bounds {
@@ -16,14 +17,15 @@ constexpr std::size_t most_kept = 8;  // of shapes of inputs
 
 }  // namespace
 
-const Tensor<double>& Weights::constant(const Graph& graph, ValueId id) {
+const Tensor<double>& Weights::constant(const StoredTensor& stored) {
   const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = constants_.try_emplace(id);
+  const auto [known, is_new] = constants_.try_emplace({stored.bytes().data(), stored.type(), stored.shape()});
+  KnownConstant& constant = known->second;
   if (is_new) {
-    known->second = graph.value(id).constant.to_double();
-    addresses_.insert(known->second.values.data());
+    constant = {stored, stored.to_double()};
+    addresses_.insert(constant.values.values.data());
   }
-  return known->second;
+  return constant.values;
 }
 
 Magnitude Weights::norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads) {
@@ -120,6 +122,13 @@ const Weights::Sizes& Weights::sizes_of_right(const ProductPlan& plan, const Ten
   for (const std::int64_t offset : plan.b_batch)
     if (!sizes.columns.contains(offset)) sizes.columns.emplace(offset, right_columns(plan, offset, all));
   return sizes;
+}
+
+bool Weights::are_floats(const ProductPlan& plan, const Tensor<double>& b) {
+  const std::lock_guard lock(mutex_);
+  Right& known = right(plan, b);
+  if (!known.are_floats) known.are_floats = bounds::are_floats(b.values);
+  return *known.are_floats;
 }
 
 std::span<const double> Weights::elements_of_right(const ProductPlan& plan, const Tensor<double>& b) {

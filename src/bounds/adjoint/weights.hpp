@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bounds/adjoint/network.hpp"
@@ -30,8 +32,9 @@ struct Rules;
 /// packed, networks, and walks. Thread-safe.
 class Weights {
 public:
-  /// A constant of the graph, always the same one, in double. Products with it are found again by its address.
-  const Tensor<double>& constant(const Graph& graph, ValueId id);
+  /// A constant in double, the same for all that share its bytes: those of a graph and of the networks made from it.
+  /// Products with it are found again by its address.
+  const Tensor<double>& constant(const StoredTensor& stored);
 
   /// Upper bound of the largest 2-norm among a product's left (right) matrices.
   /// Source:    docs/theory.md T-63
@@ -48,6 +51,8 @@ public:
     RightColumns columns;
   };
   const Sizes& sizes_of_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// Whether all numbers of the right matrices are float32 numbers.
+  bool are_floats(const ProductPlan& plan, const Tensor<double>& b);
   /// The right matrices themselves.
   std::span<const double> elements_of_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Right matrices packed in double, and as reverse mode multiplies with them.
@@ -76,6 +81,7 @@ private:
     std::int64_t k = 0, n = 0, row = 0, column = 0;
     std::vector<std::int64_t> offsets;
     std::optional<Magnitude> norm;
+    std::optional<bool> are_floats;
     bool has_coarse = false;
     std::optional<CoarseWeights> coarse;
     std::optional<Sizes> sizes;
@@ -111,7 +117,11 @@ private:
   Magnitude norm(std::vector<double> elements, std::int64_t rows, std::int64_t columns, int threads);
 
   std::mutex mutex_;
-  std::map<ValueId, Tensor<double>> constants_;
+  struct KnownConstant {
+    StoredTensor stored;  ///< keeps its bytes where they are
+    Tensor<double> values;
+  };
+  std::map<std::tuple<const std::byte*, ElementType, Shape>, KnownConstant> constants_;
   std::set<const double*> addresses_;  ///< of constants
   std::vector<Known> known_;
   std::list<Right> rights_;

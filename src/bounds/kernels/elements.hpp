@@ -13,6 +13,11 @@ struct ElementKernels {
   /// Source:    docs/theory.md T-80
   using Function = bool (*)(const double* x, double* y, std::size_t n);
   Function exp, tanh, sigmoid, softplus, sin, cos;
+
+  /// The same with f' and f''; without them where `slopes` is null. Covers every finite x.
+  /// Source:    docs/theory.md T-124
+  using Bends = bool (*)(const double* x, double* y, double* slopes, double* curvatures, std::size_t n);
+  Bends gelu, gelu_tanh;
   /// y = max(x, 0); false where an x is not finite.
   Function relu;
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "bounds/kernels/elements.hpp"
+#include "bounds/kernels/gelu_constants.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -119,6 +120,52 @@ struct Lanes {
     const D value = (turns & std::int64_t{1}) != 0 ? cos : sin;
     return from_bits(bits(value) ^ ((turns & std::int64_t{2}) << 62));
   }
+
+  static D at_most(D x, double limit) { return x < limit ? x : all(limit); }
+
+  /// A function with its first two derivatives.
+  struct Bend {
+    D value, slope, curvature;
+  };
+
+  /// x share of x, from the share of -|x|, whose derivative at |x| is -density, and f'' at `most` or |x|.
+  static Bend gated(D x, double most, D share_below, D moved, D curvature) {
+    const D share = x < 0.0 ? share_below : 1.0 - share_below;
+    const D within = x < 0.0 ? -at_most(-x, most) : x;
+    return {within * share, x < 0.0 ? share - moved : share + moved, curvature};
+  }
+
+  /// Terms 1 to 10 of the density's integral from a - t to a, next to the density at a.
+  static D integral(D a, D t) {
+    const D step = t * a, square = t * t;
+    D before = t, term = (step * 0.5) * t, sum = before + term;
+    for (int n = 2; n < 10; ++n) {
+      const D next = (step * (1.0 / (n + 1))) * term - (square * ((n - 1.0) / ((n + 1.0) * n))) * before;
+      before = term;
+      term = next;
+      sum = sum + term;
+    }
+    return sum;
+  }
+
+  static Bend gelu(D x) {
+    constexpr double most = 9.0, to_integer = 0x1.8p52;
+    const D a = at_most(abs(x), most), shifted = a * 8.0 + to_integer, nearest = (shifted - to_integer) * 0.125;
+    const I place = bits(shifted) - __builtin_bit_cast(std::int64_t, to_integer);
+    D tail{};
+    for (std::size_t i = 0; i < Set::lanes; ++i) tail[i] = normal_tails[place[i]];
+    const D square = a * a, density = exp(square * -0.5) * normal_density;
+    return gated(x, most, tail - density * integral(a, a - nearest), a * density, density * (2.0 - square));
+  }
+
+  static Bend gelu_tanh(D x) {
+    constexpr double most = 12.0;
+    const D a = at_most(abs(x), most), square = a * a, line = a * (gelu_step + gelu_bend * square);
+    const D e = exp(-line), below = e / (1.0 + e), spread = below / (1.0 + e);
+    const D rate = gelu_step + (3.0 * gelu_bend) * square, curve = (6.0 * gelu_bend) * square;
+    const D bend = 2.0 * rate + (curve - (a * (rate * rate)) * (1.0 - 2.0 * below));
+    return gated(x, most, below, a * rate * spread, spread * bend);
+  }
 };
 
 /// A function with the arguments that it covers: 0, and magnitudes from 2^-500 on within a range.
@@ -208,6 +255,35 @@ bool function(const double* x, double* y, std::size_t n) {
     stored<Set>(F::template at<L>(at), y + i, count);
   });
   return L::every(covered);
+}
+
+struct Gelu {
+  template <class L, class D>
+  static auto at(D x) {
+    return L::gelu(x);
+  }
+};
+struct GeluTanh {
+  template <class L, class D>
+  static auto at(D x) {
+    return L::gelu_tanh(x);
+  }
+};
+
+template <class Set, class F>
+bool bends(const double* x, double* y, double* slopes, double* curvatures, std::size_t n) {
+  using L = Lanes<Set>;
+  typename Set::Integers finite = ~typename Set::Integers{};
+  in_vectors<Set>(n, [&](std::size_t i, std::size_t count) {
+    const typename Set::Doubles at = loaded<Set>(x + i, count);
+    finite &= at - at == 0.0;
+    const auto bend = F::template at<L>(at);
+    stored<Set>(bend.value, y + i, count);
+    if (slopes == nullptr) return;
+    stored<Set>(bend.slope, slopes + i, count);
+    stored<Set>(bend.curvature, curvatures + i, count);
+  });
+  return L::every(finite);
 }
 
 template <class Set>
@@ -303,6 +379,8 @@ constexpr ElementKernels element_kernels(const char* name) {
           &function<Set, Softplus>,
           &function<Set, Sin>,
           &function<Set, Cos>,
+          &bends<Set, Gelu>,
+          &bends<Set, GeluTanh>,
           &relu<Set>,
           &pair<Set, Sum>,
           &pair<Set, Difference>,

@@ -46,7 +46,8 @@ struct SumRow {
 
 /// A row of a smooth function f at x, known as y with |y - f| <= relative |y| + absolute, and its slopes to 2^-49.
 /// curvature_factor |curvatures| is the second derivative's magnitude to 2^-47; the largest there is anywhere, and that
-/// of the third derivative, follow. At a distance s it is also at most the tail's factor times e^(rate s) times the
+/// of the third derivative, follow. Where x is given a run's own steps make it off by steps (|x| + e) + least_step more
+/// than `units` say. At a distance s it is also at most the tail's factor times e^(rate s) times the
 /// slope or the number in `curvatures`.
 struct SmoothRow {
   double relative = 0.0, absolute = 0.0;
@@ -54,6 +55,8 @@ struct SmoothRow {
   double tail_factor = 0.0, tail_rate = 0.0;  ///< rate 0: there is no tail
   bool tail_follows_slope = false;
   double units = 0.0, absolute_units = 0.0;  ///< of a run: T-16
+  double steps = 0.0, least_step = 0.0;      ///< of a run: T-124
+  const double* x = nullptr;
   const double* y = nullptr;
   const double* e = nullptr;
   const double* slopes = nullptr;

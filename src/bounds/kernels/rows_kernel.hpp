@@ -352,8 +352,9 @@ void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& 
     const Doubles bend = (slope_error * e + of_curvature) * many_up + lost;
     const Doubles own = (row.relative * size + row.absolute) * many_up + lost;
     const Doubles moved = (magnitude(load(row.slopes + i, count)) * e + bend + own) * many_up + lost;
-    const Doubles rounding =
-        (row.units * (format.u * (size + moved) + format.eta) + row.absolute_units * format.u) * many_up + lost;
+    Doubles rounding = row.units * (format.u * (size + moved) + format.eta) + row.absolute_units * format.u;
+    if (row.x != nullptr) rounding += row.steps * (magnitude(load(row.x + i, count)) + e) + row.least_step;
+    rounding = rounding * many_up + lost;
     const Doubles radius = up(moved + rounding);
     const Doubles overflow = where(up(size + radius) <= format.largest, all(0.0), all(infinity));
     store(remainder + i, where(e == 0.0, all(0.0), bend), count);
