@@ -162,7 +162,7 @@ BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
   return result;
 }
 
-bool copies_operands(const decltype(Node::op)& op) {
+bool copies_operands(const Op& op) {
   return std::visit(
       []<class T>(const T&) { return Selection<T> || OneOf<T, op::Relu, op::Neg, op::Abs, op::Min, op::Max>; }, op);
 }

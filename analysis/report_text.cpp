@@ -229,6 +229,10 @@ std::string headline(const Report& report) {
 
 std::string explain_columns(Words words) {
   const bool page = words == Words::page;
+  const auto verdict = [page](const char* on_page, const char* in_table) {
+    return page ? fmt::format("{:<12}", on_page) : fmt::format("{:<10}", in_table);
+  };
+  const std::string below(verdict("", "").size(), ' ');
   return fmt::format(
       R"(What the columns say
   n         products in one sum of the layer (its fan-in)
@@ -245,12 +249,12 @@ From input: computed output against the exact network on the original input
   error     largest |computed - exact|
   fwd       largest share of the forward bound, which adds and amplifies every layer's bound
 Last column
-  {:<10}every proven and conditional bound holds for every value
-  {:<10}they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
-            rounding reaches its bound by design and does not count)
-  {:<10}the reference or a missing bound leaves it open
-  {:<10}values that are not finite: no statement
-  {:<10}certainly above a bound: not rounding of the stated arithmetic
+  {}every proven and conditional bound holds for every value
+  {}they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
+  {}rounding reaches its bound by design and does not count)
+  {}the reference or a missing bound leaves it open
+  {}values that are not finite: no statement
+  {}certainly above a bound: not rounding of the stated arithmetic
 Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
@@ -280,8 +284,8 @@ part of the verdict: probabilistic (a theorem about rounding errors taken for ch
 random bits of this program, with the probability that it fails), heuristic (an estimate, or
 folklore, shown with its violations). docs/theory.md has the theorems.
 )",
-      page ? "holds" : "ok", page ? "approaches" : "near", page ? "undecided" : "open", "void",
-      page ? "violated" : "FAIL",
+      verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"), verdict("void", "void"),
+      verdict("violated", "FAIL"),
       page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
       page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
            : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");

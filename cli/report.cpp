@@ -77,7 +77,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
 std::string rounded_inputs(const Graph& graph, const Trace& trace) {
   for (const auto& [name, used] : used_inputs(graph, trace).tensors) {
     const StoredTensor& given = trace.inputs.at(name);
-    if (used.to_double().values != given.to_double().values)
+    if (used.type() != given.type() && used.to_double().values != given.to_double().values)
       return fmt::format("{}, the model takes {}", name_of(given.type()), name_of(used.type()));
   }
   return "";

@@ -10,6 +10,6 @@ endif()
 function(driftbound_sanitize target)
   if(DRIFTBOUND_SANITIZERS)
     target_compile_options(${target} PRIVATE -O1 -g1 -fno-omit-frame-pointer -fsanitize=${DRIFTBOUND_SANITIZERS}
-      -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=all -Wno-error)
+      -fno-sanitize=alignment,null,object-size,vptr -fno-sanitize-recover=all -Wno-error)
   endif()
 endfunction()

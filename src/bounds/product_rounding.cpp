@@ -161,11 +161,8 @@ public:
 
   /// Makes one term larger by what the sum of the others may be off; false where that leaves its sign open.
   bool close() {
-    const auto sum = [](const std::vector<double>& of) { return std::accumulate(of.begin(), of.end(), 0.0); };
-    const double positive = sum(terms_.positive), negative = sum(terms_.negative);
-    const auto count = static_cast<double>(terms_.positive.size() + terms_.negative.size());
-    const double spread = spread_ * (1.0 + count * 0x1p-52);
-    const double error = (count + 4.0) * 0x1p-52 * (positive + negative);
+    const auto [positive, negative, error] = terms_.totals();
+    const double spread = spread_ * (1.0 + terms_.count() * 0x1p-52);
     if (!(std::abs(positive - negative) > spread + 2.0 * error)) return false;
     double& larger = side(positive < negative).back();
     larger = add_up(larger, spread);

@@ -27,14 +27,11 @@ struct SortedSizes {
 };
 
 SortedSizes sorted_sizes(const ListedTerms& terms, const Machine& machine) {
-  const auto count = static_cast<double>(terms.positive.size() + terms.negative.size());
-  const double positive = std::accumulate(terms.positive.begin(), terms.positive.end(), 0.0);
-  const double negative = std::accumulate(terms.negative.begin(), terms.negative.end(), 0.0);
+  const auto [positive, negative, error] = terms.totals();
   SortedSizes sizes;
-  sizes.growth = 1.0 + 2.0 * count * machine.u;
-  sizes.widening = 1.0 + (count + 64.0) * 0x1p-52;
+  sizes.growth = 1.0 + 2.0 * terms.count() * machine.u;
+  sizes.widening = 1.0 + (terms.count() + 64.0) * 0x1p-52;
   sizes.magnitudes = std::max(positive, negative);
-  const double error = (count + 4.0) * 0x1p-52 * (positive + negative);
   sizes.above = std::max(positive - negative + error, 0.0);
   sizes.below = std::max(negative - positive + error, 0.0);
   sizes.underflow = terms.underflow.value();
@@ -90,6 +87,12 @@ void ListedTerms::add_product(double a, double b) {
   const double magnitude = mul_up(std::abs(a), std::abs(b));
   (std::signbit(a) != std::signbit(b) ? negative : positive).push_back(magnitude);
   rounded += first_place(magnitude);
+}
+
+ListedTerms::Totals ListedTerms::totals() const {
+  const auto sum = [](const std::vector<double>& of) { return std::accumulate(of.begin(), of.end(), 0.0); };
+  const double above = sum(positive), below = sum(negative);
+  return {above, below, (count() + 4.0) * 0x1p-52 * (above + below)};
 }
 
 Magnitude sorted_terms_error(ListedTerms& terms, const Machine& machine) {

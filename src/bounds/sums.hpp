@@ -90,6 +90,14 @@ struct ListedTerms {
   void add_number(double x);
   /// Rounded, unless it is fused into a sum.
   void add_product(double a, double b);
+
+  double count() const { return static_cast<double>(positive.size() + negative.size()); }
+
+  /// What the terms of either sign add up to in double, and how far the difference of the two may be off.
+  struct Totals {
+    double positive, negative, error;
+  };
+  Totals totals() const;
 };
 
 /// u (sum over products of ufp(p) + sum_{k=2..n-2} g(k) + g) + h as above, with the k largest terms of each sign, A_k

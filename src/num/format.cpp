@@ -47,6 +47,12 @@ std::optional<FormatId> find_format(std::string_view name) {
   return found->id;
 }
 
+std::string format_names() {
+  std::string names;
+  for (const Format& f : formats) names += (names.empty() ? "" : ", ") + std::string(f.name);
+  return names;
+}
+
 double unit_roundoff(const Format& f, Rounding rounding) {
   return std::ldexp(1.0, is_to_nearest(rounding) ? -f.precision : 1 - f.precision);
 }

@@ -91,13 +91,6 @@ private:
   std::string where_;
 };
 
-std::string format_names() {
-  std::string names;
-  for (int id = 0; id <= static_cast<int>(FormatId::fp8_e5m2); ++id)
-    names += (id == 0 ? "" : ", ") + std::string(format(static_cast<FormatId>(id)).name);
-  return names;
-}
-
 FormatId parse_format(const Fields& fields, const char* name) {
   const std::string text = fields.text(name);
   const std::optional<FormatId> id = find_format(text);

@@ -8,14 +8,13 @@
 #include "analysis/report.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "tests/analysis/hand_made.hpp"
 
 using namespace driftbound;
 using namespace driftbound::analysis;
 
 namespace {
-
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 /// The scalar layer[0] computed as 1, 3, 5 while 0.75, 3, 5.5 are exact: errors 0.25, 0, -0.5, split up by hand.
 struct Split : HandMade {

@@ -10,6 +10,7 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "tests/analysis/hand_made.hpp"
 
 // Bounds that leave roundings to chance, and condition numbers, in reports.
@@ -18,8 +19,6 @@ using namespace driftbound;
 using namespace driftbound::analysis;
 
 namespace {
-
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 /// relu(x W) V with one number a sample; of equal weights and inputs, if `constant`.
 struct Judged {

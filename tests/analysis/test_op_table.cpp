@@ -20,6 +20,7 @@
 #include "driftbound/model/op_kinds.hpp"
 #include "evaluate/every_op.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace {
 
@@ -65,10 +66,6 @@ TEST_CASE("every op has a row, complete, and is named on the page") {
     CHECK(row.local.find("T-22") == std::string::npos);
     CHECK(!row.propagation.empty());
   }
-}
-
-std::size_t columns(const std::string& line) {
-  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 TEST_CASE("no line of the page is wider than a terminal of 144 columns") {

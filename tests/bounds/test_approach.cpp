@@ -13,6 +13,7 @@
 #include "driftbound/trace/function_libraries.hpp"
 #include "support/approach.hpp"
 #include "support/chance_checks.hpp"
+#include "support/theorems.hpp"
 #include "support/trajectory_checks.hpp"
 
 // The smallest graphs on which bounds are attained, or nearly so.
@@ -22,10 +23,6 @@ using namespace checks;
 namespace {
 
 constexpr double u = 0x1p-24;
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
 
 ArithmeticModel fp32(const char* order = "sequential") {
   return cpu_arithmetic("fp32", parse_summation_order(order));

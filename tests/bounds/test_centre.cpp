@@ -7,6 +7,7 @@
 
 #include "bounds/centre.hpp"
 #include "support/rule_checks.hpp"
+#include "support/special_numbers.hpp"
 
 // An op in double against 700 bits.
 
@@ -14,8 +15,6 @@ using namespace checks;
 using bounds::Centre;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Centre centre_of(const Op& op, const std::vector<Tensor<double>>& operands, int threads = 1) {
   Graph graph;

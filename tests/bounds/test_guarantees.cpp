@@ -6,12 +6,12 @@
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 #include "support/small_networks.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace checks;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 const SummationOrder blocked{SummationOrder::Kind::blocked, 8, true};
 
 /// x -> MatMul -> Tanh -> MatMul, recorded as zeros.

@@ -14,6 +14,7 @@
 #include "evaluate/every_op.hpp"
 #include "support/approach.hpp"
 #include "support/linear_checks.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace checks;
 using bounds::Linear;
@@ -23,9 +24,7 @@ using bounds::Point;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-const bounds::LinearRules& theorems() {
+const bounds::LinearRules& linear_rules() {
   return bounds::default_rules().linear;
 }
 
@@ -37,7 +36,7 @@ Real prelu_of(const Real& x, const Real& slope) {
 
 TEST_CASE(
     "no move leaves the remainder of a function of one element or outruns its Lipschitz number, and some reach them") {
-  for (const LinearCase& c : linear_cases(theorems())) {
+  for (const LinearCase& c : linear_cases(linear_rules())) {
     CAPTURE(c.name);
     const LinearTallies tallies = check_linear_rule(c.subject, 120 * test_multiplier(), 71);
     INFO(tallies.first_violation());
@@ -50,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE("remainders are no larger than what is attained, but for a few hundredths") {
-  for (const LinearCase& c : linear_cases(theorems())) {
+  for (const LinearCase& c : linear_cases(linear_rules())) {
     if (c.loosest == 0.0) continue;
     CAPTURE(c.name);
     CHECK(looseness_of(c.subject, 0x1p-20, 0x1p-10, 60 * test_multiplier(), 72) <= 1.1);
@@ -61,7 +60,7 @@ TEST_CASE("remainders are no larger than what is attained, but for a few hundred
 TEST_CASE("at numbers of any size, at infinities and where nothing is stored, slopes are finite and bounds hold") {
   const std::array<double, 11> numbers = {0.0,    1e-320, -1e-320, 1e-200,   -1e-200,     1.0,
                                           -700.0, 1e200,  -1e200,  infinity, std::nan("")};
-  for (const LinearCase& c : linear_cases(theorems())) {
+  for (const LinearCase& c : linear_cases(linear_rules())) {
     CAPTURE(c.name);
     for (const double x : numbers) {
       CAPTURE(x);
@@ -80,7 +79,7 @@ TEST_CASE("at numbers of any size, at infinities and where nothing is stored, sl
 }
 
 TEST_CASE("bounds hold for very small and very large numbers") {
-  for (LinearCase c : linear_cases(theorems())) {
+  for (LinearCase c : linear_cases(linear_rules())) {
     const bool overflows = c.name == "exp" || c.name == "sinh" || c.name == "cosh" || c.name == "tan";
     if (overflows) continue;
     CAPTURE(c.name);
@@ -110,13 +109,13 @@ TEST_CASE("bounds hold for very small and very large numbers") {
 }
 
 TEST_CASE("a radius of 0 leaves no remainder, and one that may leave the domain has none") {
-  for (const LinearCase& c : linear_cases(theorems())) {
+  for (const LinearCase& c : linear_cases(linear_rules())) {
     CAPTURE(c.name);
     const double x = 0.3 * c.subject.low + 0.7 * c.subject.high;
     const Point p = stored_point(c.subject, x, 0.0, c.subject.f(Real(x)), true);
     CHECK(c.subject.rule(p).remainder == Magnitude());
   }
-  const bounds::LinearRules& r = theorems();
+  const bounds::LinearRules& r = linear_rules();
   const auto remainder = [](bounds::LinearRules::Unary rule, double x, double e, double y, double alpha) {
     return rule(Point{x, Magnitude(e), y, Magnitude(), alpha}).remainder;
   };
@@ -136,7 +135,7 @@ TEST_CASE("a radius of 0 leaves no remainder, and one that may leave the domain 
 }
 
 TEST_CASE("slopes do not depend on the radii, not even where the function may be undefined") {
-  for (const LinearCase& c : linear_cases(theorems())) {
+  for (const LinearCase& c : linear_cases(linear_rules())) {
     CAPTURE(c.name);
     const double x = 0.3 * c.subject.low + 0.7 * c.subject.high;
     const Point p = stored_point(c.subject, x, 0.0, c.subject.f(Real(x)), false);
@@ -144,7 +143,7 @@ TEST_CASE("slopes do not depend on the radii, not even where the function may be
       CHECK(c.subject.rule(Point{p.x, Magnitude(e), p.y, p.y_error, p.alpha}).slope == c.subject.rule(p).slope);
     }
   }
-  for (const auto rule : {theorems().product, theorems().quotient, theorems().maximum, theorems().prelu}) {
+  for (const auto rule : {linear_rules().product, linear_rules().quotient, linear_rules().maximum, linear_rules().prelu}) {
     const LinearPair narrow = rule(-0.5, Magnitude(0.1), 0.75, Magnitude(0.1));
     const LinearPair wide = rule(-0.5, Magnitude(2.0), 0.75, Magnitude(2.0));
     CHECK(narrow.slope_a == wide.slope_a);
@@ -168,7 +167,7 @@ TEST_CASE("exp_remainder_up lies above e^x - 1 - x, and near it") {
 
 TEST_CASE("no move leaves the remainder of a product, quotient, extremum or PRelu, and some reach it") {
   const int n = 400 * test_multiplier();
-  const bounds::LinearRules& r = theorems();
+  const bounds::LinearRules& r = linear_rules();
   for (const Tally& tally :
        {check_linear_pair(
             r.product, [](const Real&a, const Real&b) { return a * b; }, n, 77),
@@ -184,7 +183,7 @@ TEST_CASE("no move leaves the remainder of a product, quotient, extremum or PRel
 }
 
 TEST_CASE("remainders of two operands where they are known in closed form") {
-  const bounds::LinearRules& r = theorems();
+  const bounds::LinearRules& r = linear_rules();
   CHECK(r.product(3.0, Magnitude(0.25), -2.0, Magnitude(0.5)).remainder == Magnitude(0.125));
   CHECK(r.maximum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)).remainder == Magnitude());
   CHECK(r.maximum(3.0, Magnitude(0.25), 1.0, Magnitude(2.0)).remainder == Magnitude(0.25));
@@ -206,30 +205,30 @@ TEST_CASE("remainders of two operands where they are known in closed form") {
 
 TEST_CASE("no corner of a box leaves the remainder of the extremum of a group, and some reach it") {
   const int n = 400 * test_multiplier();
-  for (const Tally& tally : {check_linear_group(theorems().reduce_max, larger_of, n, 82),
-                             check_linear_group(theorems().reduce_min, smaller_of, n, 83)}) {
+  for (const Tally& tally : {check_linear_group(linear_rules().reduce_max, larger_of, n, 82),
+                             check_linear_group(linear_rules().reduce_min, smaller_of, n, 83)}) {
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.utilisation >= 0.995);
   }
   const std::vector<double> x = {1.0, 3.0, 2.0}, e = {0.5, 0.25, 1.0};
-  const LinearExtremum maximum = theorems().reduce_max(x, e), minimum = theorems().reduce_min(x, e);
+  const LinearExtremum maximum = linear_rules().reduce_max(x, e), minimum = linear_rules().reduce_min(x, e);
   CHECK(maximum.chosen == 1);
   CHECK(maximum.remainder == Magnitude(0.25));
   CHECK(minimum.chosen == 0);
   CHECK(minimum.remainder == Magnitude(0.5));
   const std::vector<double> bad = {1.0, std::nan("")}, at_rest = {0.0, 0.0};
-  CHECK_FALSE(theorems().reduce_max(bad, at_rest).remainder.is_finite());
+  CHECK_FALSE(linear_rules().reduce_max(bad, at_rest).remainder.is_finite());
 }
 
 TEST_CASE("no corner of a box of logits leaves the remainder of a softmax, and some reach it") {
-  const Tally tally = check_linear_softmax(theorems(), 250 * test_multiplier(), 84);
+  const Tally tally = check_linear_softmax(linear_rules(), 250 * test_multiplier(), 84);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
   CHECK(tally.utilisation >= 0.995);
   const std::vector<double> p = {1.0, 0.0}, exact = {0.0, 0.0}, wide = {1.0, infinity};
   std::vector<double> remainder(2);
-  theorems().softmax(p, exact, wide, remainder);
+  linear_rules().softmax(p, exact, wide, remainder);
   CHECK(remainder[0] == infinity);
   CHECK(remainder[1] == infinity);
 }
@@ -237,10 +236,10 @@ TEST_CASE("no corner of a box of logits leaves the remainder of a softmax, and s
 TEST_CASE("the remainder of a softmax is of second order, and small where one logit dominates") {
   const std::vector<double> p = {0.5, 0.25, 0.25}, exact(3), e(3, 0x1p-10);
   std::vector<double> remainder(3);
-  theorems().softmax(p, exact, e, remainder);
+  linear_rules().softmax(p, exact, e, remainder);
   CHECK(remainder[0] <= 1.001 * 0x1p-22);
   const std::vector<double> peaked = {1.0 - 0x1p-19, 0x1p-20, 0x1p-20};
-  theorems().softmax(peaked, exact, e, remainder);
+  linear_rules().softmax(peaked, exact, e, remainder);
   CHECK(remainder[0] <= 0x1p-37);
 }
 

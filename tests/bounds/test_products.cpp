@@ -4,14 +4,11 @@
 
 #include "support/approach.hpp"
 #include "support/bound_checks.hpp"
+#include "support/theorems.hpp"
 
 using namespace checks;
 
 namespace {
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
 
 void require_sound(const Tallies& tallies) {
   INFO(tallies.first_violation());

@@ -5,18 +5,11 @@
 #include "support/approach.hpp"
 #include "support/environment.hpp"
 #include "support/reduced_reduction.hpp"
+#include "support/theorems.hpp"
 
 // T-23: sums whose parts are rounded to 16 bits, against their exact values.
 
 using namespace checks;
-
-namespace {
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
-
-}  // namespace
 
 TEST_CASE("sums whose parts are rounded to 16 bits stay within componentwise") {
   Generator generator(70);

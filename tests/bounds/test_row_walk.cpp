@@ -21,6 +21,7 @@
 #include "num/enclosed.hpp"
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
+#include "support/special_numbers.hpp"
 #include "support/trajectory_checks.hpp"
 
 // One number a row (T-82): kernels, walks held against 700 bits, and bounds of real runs.
@@ -29,8 +30,6 @@ using namespace checks;
 using bounds::ElementKernels;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Kernel {
   const char* name;
@@ -227,28 +226,35 @@ std::vector<std::string> blocks_with_a_line() {
 
 }  // namespace
 
+/// `make()` builds the networks.
+void check_distances(Generator& generator, double moved_approach, double rounded_approach, auto make) {
+  Tally moved, rounded;
+  for (int repetition = 0; repetition < 6 * test_multiplier(); ++repetition) {
+    const Graph graph = make();
+    for (const double radius : {0.0, 1e-9, 1e-3, 0.1, 1.0}) {
+      const Tensor<double> x = network_inputs(repetition % 2 == 0 ? 1.0 : 30.0, true, generator);
+      const HeldWalk walk(graph, x, radius);
+      REQUIRE(walk.is_known());
+      for (int corner = 0; corner < (radius == 0.0 ? 1 : 6); ++corner)
+        walk.check_at(random_corner(x.size(), generator), radius == 0.0 ? rounded : moved);
+    }
+  }
+  INFO(moved.first_violation, rounded.first_violation);
+  CHECK(moved.violations == 0);
+  CHECK(rounded.violations == 0);
+  CHECK_APPROACH("T-82", moved.utilisation, moved_approach);
+  CHECK_APPROACH("T-82", rounded.utilisation, rounded_approach);
+}
+
 TEST_CASE("one number a row holds for every op that has one, at coarse distances and at none (T-82)") {
   for (const std::string& block : blocks_with_a_line()) {
     CAPTURE(block);
     Generator generator(64);
-    Tally moved, rounded;
-    for (int repetition = 0; repetition < 6 * test_multiplier(); ++repetition) {
+    check_distances(generator, 0.997, 0.0751, [&] {
       NetworkBuilder builder(generator, true);
       for (const std::string& name : {std::string("gemm"), block, std::string("gemm")}) builder.add(name);
-      const Graph graph = builder.finish();
-      for (const double radius : {0.0, 1e-9, 1e-3, 0.1, 1.0}) {
-        const Tensor<double> x = network_inputs(repetition % 2 == 0 ? 1.0 : 30.0, true, generator);
-        const HeldWalk walk(graph, x, radius);
-        REQUIRE(walk.is_known());
-        for (int corner = 0; corner < (radius == 0.0 ? 1 : 6); ++corner)
-          walk.check_at(random_corner(x.size(), generator), radius == 0.0 ? rounded : moved);
-      }
-    }
-    INFO(moved.first_violation, rounded.first_violation);
-    CHECK(moved.violations == 0);
-    CHECK(rounded.violations == 0);
-    CHECK_APPROACH("T-82", moved.utilisation, 0.997);
-    CHECK_APPROACH("T-82", rounded.utilisation, 0.0751);
+      return builder.finish();
+    });
   }
 }
 
@@ -256,22 +262,7 @@ TEST_CASE("one number a row holds for Gelu as one op (T-82, T-124)") {
   Generator generator(68);
   for (const char* function : {"gelu", "gelu_tanh"}) {
     CAPTURE(function);
-    Tally moved, rounded;
-    for (int repetition = 0; repetition < 6 * test_multiplier(); ++repetition) {
-      const Graph graph = network_of_rows(function, generator);
-      for (const double radius : {0.0, 1e-9, 1e-3, 0.1, 1.0}) {
-        const Tensor<double> x = network_inputs(repetition % 2 == 0 ? 1.0 : 30.0, true, generator);
-        const HeldWalk walk(graph, x, radius);
-        REQUIRE(walk.is_known());
-        for (int corner = 0; corner < (radius == 0.0 ? 1 : 6); ++corner)
-          walk.check_at(random_corner(x.size(), generator), radius == 0.0 ? rounded : moved);
-      }
-    }
-    INFO(moved.first_violation, rounded.first_violation);
-    CHECK(moved.violations == 0);
-    CHECK(rounded.violations == 0);
-    CHECK_APPROACH("T-82", moved.utilisation, 0.5);
-    CHECK_APPROACH("T-82", rounded.utilisation, 0.02);
+    check_distances(generator, 0.5, 0.02, [&] { return network_of_rows(function, generator); });
   }
 }
 

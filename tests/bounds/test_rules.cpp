@@ -3,14 +3,11 @@
 #include "bounds/elementary.hpp"
 #include "support/approach.hpp"
 #include "support/rule_checks.hpp"
+#include "support/theorems.hpp"
 
 using namespace checks;
 
 namespace {
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
 
 struct UnaryCase {
   const char* theorem;

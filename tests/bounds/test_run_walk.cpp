@@ -13,6 +13,7 @@
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
 #include "support/share_checks.hpp"
+#include "support/special_numbers.hpp"
 #include "support/two_ways.hpp"
 
 // Any run by loops over rows (T-88).
@@ -20,8 +21,6 @@
 using namespace checks;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void check_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
   REQUIRE(a.size() == b.size());

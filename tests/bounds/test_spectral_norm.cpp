@@ -10,13 +10,12 @@
 #include "evaluate/product.hpp"
 #include "support/approach.hpp"
 #include "support/rule_checks.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace checks;
 using bounds::MatrixView;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Matrix {
   std::int64_t rows, columns;

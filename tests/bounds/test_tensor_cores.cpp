@@ -7,6 +7,7 @@
 #include "support/approach.hpp"
 #include "support/matrix_unit.hpp"
 #include "support/rational_unit.hpp"
+#include "support/theorems.hpp"
 
 // Sums of a matrix unit (T-21), and products that may flush. What the assumptions leave open is decided by chance,
 // for every sum anew; the truth is exact.
@@ -14,10 +15,6 @@
 using namespace checks;
 
 namespace {
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
 
 const std::vector<FormatId>& operand_formats() {
   static const std::vector<FormatId> formats = {FormatId::tf32, FormatId::bf16, FormatId::fp16};

@@ -9,18 +9,13 @@
 #include "bounds/product_node.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/approach.hpp"
+#include "support/special_numbers.hpp"
+#include "support/theorems.hpp"
 #include "support/transpose_checks.hpp"
 
 using namespace checks;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-
-const bounds::Rules& theorems() {
-  return bounds::default_rules();
-}
 
 template <std::size_t... Index>
 std::size_t count_primitives(std::index_sequence<Index...>) {

@@ -6,6 +6,7 @@
 
 #include "support/environment.hpp"
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "support/run_program.hpp"
 
 using driftbound::test::read_file;
@@ -16,7 +17,6 @@ namespace {
 
 const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
 const std::string mlp = models + "mlp_2_10_10_2.onnx";
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 /// Lets the program find the host double of the CUDA module.
 ScopedVariable with_host_module() {

@@ -7,7 +7,9 @@
 #include "driftbound/model/load.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "support/run_program.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 using driftbound::test::TemporaryFolder;
@@ -15,7 +17,6 @@ using driftbound::test::TemporaryFolder;
 namespace {
 
 const std::string model = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/mlp_2_10_10_2.onnx";
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 /// A run that some device with a matrix unit might have recorded: tf32 operands, sums to nearest in float32.
 Trace recorded_trace() {
@@ -31,10 +32,6 @@ Trace recorded_trace() {
   trace.arithmetic.source = "a library that says nothing";
   trace.provenance.backend = "elsewhere";
   return trace;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

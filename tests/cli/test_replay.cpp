@@ -12,7 +12,9 @@
 #include "driftbound/model/load.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "support/run_program.hpp"
+#include "support/text.hpp"
 
 // Whether a recorded run is the one that its arithmetic declares (T-97).
 
@@ -23,11 +25,6 @@ namespace {
 
 const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
 const std::string oscillator = models + "oscillator_d2_w16.onnx", siren = models + "siren.onnx";
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// In one line, however it was wrapped.
 std::string unwrapped(std::string text) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/json_schema.hpp"
+#include "support/report_schema.hpp"
 #include "support/run_program.hpp"
 
 using driftbound::test::read_file;
@@ -15,7 +16,6 @@ using driftbound::test::TemporaryFolder;
 namespace {
 
 const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
-const std::string schema_file = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/report-1.json";
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "evaluate/device/loader.hpp"
 #include "support/environment.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace {
 
@@ -23,10 +24,6 @@ std::string message_of_load(const std::vector<std::filesystem::path>& folders) {
     return error.what();
   }
   return "loaded";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE(

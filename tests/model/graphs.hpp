@@ -9,6 +9,7 @@
 
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/text.hpp"
 
 /// Small graphs and messages for the tests of the model part.
 namespace graphs {
@@ -56,10 +57,6 @@ std::string message_of(Function f) {
   }
   FAIL("nothing was thrown");
   return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 inline int multiplier() {

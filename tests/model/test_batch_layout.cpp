@@ -10,7 +10,6 @@
 #include "model/naive.hpp"
 
 using namespace driftbound;
-using graphs::contains;
 using graphs::declared;
 using graphs::message_of;
 using graphs::ones;

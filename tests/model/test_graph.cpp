@@ -9,7 +9,6 @@
 #include "model/graphs.hpp"
 
 using namespace driftbound;
-using graphs::contains;
 using graphs::declared;
 using graphs::message_of;
 using graphs::ones;

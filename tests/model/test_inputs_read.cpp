@@ -9,6 +9,7 @@
 #include "model/safetensors.hpp"
 #include "support/npy_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 using namespace driftbound::test;
@@ -45,10 +46,6 @@ std::string error_of(const Graph& graph, const std::filesystem::path& file) {
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 const std::string six_floats = npy_of<float>("<f4", {2, 3}, {1, 2, 3, 4, 5, 6});

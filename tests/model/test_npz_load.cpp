@@ -11,6 +11,7 @@
 #include "support/hostile.hpp"
 #include "support/npy_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 using namespace driftbound::test;
@@ -46,10 +47,6 @@ std::string error_of(const Members& members) {
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "driftbound/num/errors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 using namespace driftbound::test;
@@ -35,10 +36,6 @@ std::string error_of(const std::string& bytes) {
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 const std::vector<float> six = {1, 2, 3, 4, 5, 6};

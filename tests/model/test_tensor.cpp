@@ -11,7 +11,6 @@
 using namespace driftbound;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
-using graphs::contains;
 using graphs::message_of;
 
 namespace {

@@ -7,13 +7,12 @@
 #include "driftbound/num/ball.hpp"
 #include "num/doubles.hpp"
 #include "num/exact_value.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using namespace driftbound_tests;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::string text(const Ball& x) {
   return hex(x.hi) + " + " + hex(x.lo) + " +- " + hex(x.radius.value());

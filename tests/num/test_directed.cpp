@@ -8,14 +8,13 @@
 
 #include "driftbound/num/directed.hpp"
 #include "num/doubles.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using namespace driftbound_tests;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double largest = std::numeric_limits<double>::max();
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
 

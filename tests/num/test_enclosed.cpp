@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "num/enclosed.hpp"
+#include "support/special_numbers.hpp"
 #include "support/tally.hpp"
 
 // Against MPFR at 700 bits.
@@ -14,8 +15,6 @@
 using namespace driftbound;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 using Generator = std::mt19937_64;
 

@@ -6,14 +6,10 @@
 #include "driftbound/num/magnitude.hpp"
 #include "num/doubles.hpp"
 #include "num/exact_value.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using namespace driftbound_tests;
-
-namespace {
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-}  // namespace
 
 TEST_CASE("magnitude operations are the smallest doubles not below the exact result") {
   SpitefulDoubles doubles(3);

@@ -14,13 +14,12 @@
 #include "num/pair_product.hpp"
 #include "support/approach.hpp"
 #include "support/real.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using namespace driftbound::num;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct PairMatrix {
   std::size_t rows, length;

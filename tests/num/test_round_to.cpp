@@ -9,14 +9,12 @@
 #include "num/doubles.hpp"
 #include "num/exact_rounding.hpp"
 #include "num/format_draws.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using namespace driftbound_tests;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 /// The magnitudes of an IEEE-like format in the order of their codes, ending with the number that would follow the
 /// largest.

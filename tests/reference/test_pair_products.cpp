@@ -14,6 +14,7 @@
 #include "oracle.hpp"
 #include "reference/kept_matrices.hpp"
 #include "reference/pair_apply.hpp"
+#include "support/special_numbers.hpp"
 
 // Products of balls by matrices that stay: by residues (T-101), whatever the processor would take, and by two
 // accumulators (T-86), against sums in exact integers.
@@ -24,8 +25,6 @@ using networks::Scale;
 using oracle::Dyadic;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Elements {
   std::vector<double> hi, lo, radius;

@@ -15,6 +15,7 @@
 #include "reference/pair_apply.hpp"
 #include "reference/pair_kernels.hpp"
 #include "support/approach.hpp"
+#include "support/special_numbers.hpp"
 
 using namespace driftbound;
 using networks::Maker;
@@ -22,8 +23,6 @@ using networks::Scale;
 using oracle::Real400;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Midpoints of all sizes and near each other, radii of none, of rounding errors and of more than the number.
 PairTensor random_pairs(Maker& make, Shape shape, std::size_t parts) {

@@ -5,12 +5,9 @@
 #include "driftbound/model/load.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace driftbound::test {
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// The message of the exception of this type that loading throws; empty where it throws none.
 template <class Exception>

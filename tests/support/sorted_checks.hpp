@@ -47,12 +47,16 @@ struct FewTerms {
     for (const double before_last : orders.before_last()) tally.add(before_last, Real(exact), bound);
     return tally;
   }
+
+  Tally check_rule(const bounds::Rules& rules) const {
+    bounds::ListedTerms terms = listed();
+    return check(rules.sorted_terms_error(terms, few_bit_machine()).value());
+  }
 };
 
 /// Every order of a few terms against T-98.
 inline Tally check_sorted_terms(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
-  const bounds::Machine machine = few_bit_machine();
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const std::size_t products = repetition % 2 == 0 ? 0 : generator() % 4;
@@ -60,8 +64,7 @@ inline Tally check_sorted_terms(const bounds::Rules& rules, int repetitions, std
     FewTerms few(count > products ? count - products : 0, products, generator);
     if (few.stored.empty() && few.left.empty()) continue;
     if (count < 4) few.add_zeros(1);
-    bounds::ListedTerms terms = few.listed();
-    tally += few.check(rules.sorted_terms_error(terms, machine).value());
+    tally += few.check_rule(rules);
   }
   return tally;
 }
@@ -69,7 +72,6 @@ inline Tally check_sorted_terms(const bounds::Rules& rules, int repetitions, std
 /// A large number and terms so small that they are set apart, in every order.
 inline Tally check_terms_set_apart(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
-  const bounds::Machine machine = few_bit_machine();
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     FewTerms few(0, 0, generator);
@@ -78,8 +80,7 @@ inline Tally check_terms_set_apart(const bounds::Rules& rules, int repetitions, 
     const std::size_t count = few.stored.size() + 1 + generator() % 4;
     while (few.stored.size() < count)
       few.stored.push_back(FewBitSum::rounded((static_cast<double>(generator() % 512) - 256.0) / 32.0));
-    bounds::ListedTerms terms = few.listed();
-    tally += few.check(rules.sorted_terms_error(terms, machine).value());
+    tally += few.check_rule(rules);
   }
   return tally;
 }

@@ -7,6 +7,7 @@
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/arithmetic.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 
@@ -21,10 +22,6 @@ std::string message_of(const std::string& json) {
     return error.what();
   }
   return "no ParseError";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {

@@ -11,6 +11,7 @@
 #include "support/hostile.hpp"
 #include "support/npy_writer.hpp"
 #include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 using namespace driftbound;
 using namespace driftbound::test;
@@ -105,10 +106,6 @@ std::string message_of(const Graph& graph, const std::filesystem::path& file) {
     return error.what();
   }
   return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

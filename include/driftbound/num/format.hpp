@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace driftbound {
@@ -27,6 +28,8 @@ struct Format {
 
 const Format& format(FormatId id);
 std::optional<FormatId> find_format(std::string_view name);
+/// All of them, for messages: "fp64, fp32, ...".
+std::string format_names();
 
 /// u: |fl(t) - t| <= u |t| for every t in the normal range. 2^-precision to nearest, twice that directed.
 double unit_roundoff(const Format& f, Rounding rounding);

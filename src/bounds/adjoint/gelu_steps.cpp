@@ -17,14 +17,13 @@ Magnitude logarithm(Magnitude e) {
 }
 
 /// What a function with |f| <= `size` is off by.
-Magnitude allowed(const FunctionError& function, Magnitude size, const Machine& machine) {
-  const Magnitude u(machine.u);
-  return Magnitude(function.units) * (u * size + Magnitude(machine.eta)) + Magnitude(function.absolute_units) * u;
+Magnitude allowed(const char* function, Magnitude size, const Setting& setting, std::set<std::string>& conditions) {
+  return setting.rules->allowed_error(size, error_of(function, setting, conditions), setting.machine);
 }
 
 /// What a root of `size` or more is off by, as a logarithm.
 Magnitude of_root(double size, const Setting& setting, std::set<std::string>& conditions) {
-  const Magnitude error = allowed(error_of("sqrt", setting, conditions), Magnitude(size), setting.machine);
+  const Magnitude error = allowed("sqrt", Magnitude(size), setting, conditions);
   return logarithm(divide_up(error, size * (1.0 - 0x1p-40)));
 }
 
@@ -51,7 +50,7 @@ std::optional<Moves> of_erf(Magnitude rounding, const Setting& setting, std::set
 std::optional<Moves> of_tanh(Magnitude rounding, const Setting& setting, std::set<std::string>& conditions) {
   constexpr double quarter_of_pi = 0.785398;  // below it
   const Magnitude steepest(0.44775), of_cube(0.0306), of_all(0.9536);
-  const Magnitude atan = allowed(error_of("atan", setting, conditions), Magnitude(0.7854), setting.machine);
+  const Magnitude atan = allowed("atan", Magnitude(0.7854), setting, conditions);
   const Magnitude pi = logarithm(divide_up(atan, quarter_of_pi));
   const Magnitude root = half * (pi + rounding) + of_root(0.7, setting, conditions);
   if (!(root.value() <= 0x1p-12)) return std::nullopt;
@@ -74,7 +73,7 @@ std::optional<GeluSteps> gelu_steps(const op::Gelu& gelu, const Setting& setting
   const std::optional<Moves> moves = (gelu.tanh_form ? of_tanh : of_erf)(rounding, setting, conditions);
   if (!moves) return std::nullopt;
   const char* function = gelu.tanh_form ? "tanh" : "erf";
-  const Magnitude share = allowed(error_of(function, setting, conditions), one, machine) + Magnitude(3.0) * eta;
+  const Magnitude share = allowed(function, one, setting, conditions) + Magnitude(3.0) * eta;
   const Magnitude fixed = moves->by_constants + share;
   GeluSteps steps;
   steps.cubes = gelu.tanh_form;

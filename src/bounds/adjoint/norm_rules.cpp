@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "bounds/adjoint/smooth.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
 #include "driftbound/model/op_groups.hpp"
@@ -180,7 +181,7 @@ struct SteepestSlope {
     return Magnitude(1.0);
   }
   Magnitude operator()(const op::Sigmoid&) const { return Magnitude(0.25); }
-  Magnitude operator()(const op::Gelu&) const { return Magnitude(1.13); }
+  Magnitude operator()(const op::Gelu&) const { return Magnitude(smooth_gelu.steepest); }
   Magnitude operator()(const op::Erf&) const { return Magnitude(0x1.20dd750429b6ep+0); }  // above 2 / sqrt(pi)
   Magnitude operator()(const OneOf<op::LeakyRelu, op::Elu> auto& op) const {
     return std::max(Magnitude(1.0), Magnitude(op.alpha));
