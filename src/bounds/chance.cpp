@@ -36,15 +36,18 @@ Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor) {
 
 Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
                            std::span<const std::uint32_t> alike) {
-  std::vector<double> of_sets(alike.empty() ? 0 : d.size());
-  for (std::size_t i = 0; i < alike.size(); ++i) of_sets[alike[i]] += std::abs(d[i]);
-  const double* weights = alike.empty() ? d.data() : of_sets.data();
+  std::vector<double> weights(d.size()), largest(d.size());
+  for (std::size_t i = 0; i < d.size(); ++i) {
+    const std::size_t set = alike.empty() ? i : alike[i];
+    weights[set] += std::abs(d[i]);
+    if (!(amplitudes[i] <= largest[set]) && !std::isnan(largest[set])) largest[set] = amplitudes[i];
+  }
   double sum = 0.0;
   bool any = false;
   for (std::size_t i = 0; i < d.size(); ++i) {
-    if (amplitudes[i] == 0.0) continue;
-    any = any || weights[i] != 0.0 || !std::isfinite(amplitudes[i]);
-    const double weighted = weights[i] * amplitudes[i];
+    if (largest[i] == 0.0) continue;
+    any = any || weights[i] != 0.0 || !std::isfinite(largest[i]);
+    const double weighted = weights[i] * largest[i];
     sum += weighted * weighted;
   }
   const auto size = static_cast<std::int64_t>(d.size());

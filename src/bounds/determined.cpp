@@ -82,7 +82,9 @@ std::string open_steps(const Node& node) {
                           return scales_addend ? who + " scales its addend, with a rounding or fused" : std::string();
                         },
                         [&](const op::Cast&) { return who + " may be left out where ops are fused"; },
-                        [&](const op::Mul&) { return who + " may be fused with an addition that follows"; },
+                        [&](const OneOf<op::Mul, op::PRelu, op::LeakyRelu> auto&) {
+                          return who + " may be fused with an addition that follows";
+                        },
                         [&](const op::ReduceSum& sum) {
                           return sum.axes.size() == 1 ? std::string()
                                                       : who + " adds up several axes, in an order that is not said";

@@ -66,7 +66,7 @@ std::string matrix_unit_condition(const TensorCore& unit) {
          "matrix unit that adds at least " +
          block + " exact products to a float32 at once, each cut off no earlier than " +
          std::to_string(unit.fraction_bits) + " bits behind the leading bit of the largest, cuts that sum " +
-         sum_of(unit) + ", and adds parts that end at " + "multiples of " + block + " products" +
+         sum_of(unit) + ", and adds parts that end at " + "multiples of " + block + " products (padding not counted)" +
          length_of_parts(unit) + " to nearest; a bias comes last (A-03)";
 }
 

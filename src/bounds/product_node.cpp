@@ -343,13 +343,18 @@ ProductPlan with_packed_a(ProductPlan plan) {
 }
 
 /// Only a matrix unit aligns to zeros.
-LineRanges ranges_of(const Product& product, const Sums& sums, const Machine& machine) {
+/// What is small as it is recorded may be read as 0, whatever it rounds to.
+LineRanges ranges_of(const Product& product, const NodeView& view, const Sums& sums, const Machine& machine) {
   if (!machine.tensor_core) return {};
-  LineRanges ranges = line_ranges(product.plan, sums.a_used, sums.b_used, machine.input->smallest_normal);
-  if (product.operands_are_bounds) {
-    for (LineRange& row : ranges.rows) row.has_small = true;
-    for (LineRange& column : ranges.columns) column.has_small = true;
-  }
+  const double smallest_normal = machine.input->smallest_normal;
+  LineRanges ranges = line_ranges(product.plan, sums.a_used, sums.b_used, smallest_normal);
+  const LineRanges recorded = line_ranges(product.plan, view.input(0).values, view.input(1).values, smallest_normal);
+  const auto note = [&](std::vector<LineRange>& lines, const std::vector<LineRange>& as_recorded) {
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      lines[i].has_small = lines[i].has_small || as_recorded[i].has_small || product.operands_are_bounds;
+  };
+  note(ranges.rows, recorded.rows);
+  note(ranges.columns, recorded.columns);
   return ranges;
 }
 
@@ -472,7 +477,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const ElementBound bound(scale, product.operands_are_bounds, setting);
   const bool order_is_known =
       !machine.tensor_core && !machine.reduced && machine.order.kind != SummationOrder::Kind::unknown;
-  const LineRanges ranges = ranges_of(product, sums, machine);
+  const LineRanges ranges = ranges_of(product, view, sums, machine);
   const bool leave_out_last = !addends.any() && scale.is_trivial();
   const std::vector<double> paths =
       order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();

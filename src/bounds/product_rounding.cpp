@@ -346,6 +346,7 @@ private:
   std::vector<double> declared_order_errors(const LargestSums& sums) const;
   std::vector<double> running_errors(const LargestSums& sums) const;
   std::vector<double> in_two_rounds() const;
+  std::vector<double> where_stored(std::vector<double> errors) const;
   Tensor<double> largest_addend() const;
 
   const UnrecordedNode& node_;
@@ -519,7 +520,16 @@ std::vector<double> ProductRounding::in_two_rounds() const {
     return node_.any_order || bounds.order_aware.empty() ? std::move(bounds.any_order) : std::move(bounds.order_aware);
   };
   output.values = sum_up(output.values, chosen());
-  return sum_up(chosen(), misread);
+  return where_stored(sum_up(chosen(), misread));
+}
+
+/// T-22: infinite where the sum may be too large for what it is stored in.
+std::vector<double> ProductRounding::where_stored(std::vector<double> errors) const {
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const Magnitude largest = Magnitude(result(i)) + Magnitude(errors[i]);
+    if (!std::isfinite(rules_.unrecorded_storing(largest, machine_).value())) errors[i] = infinity;
+  }
+  return errors;
 }
 
 Tensor<double> ProductRounding::largest_addend() const {

@@ -24,12 +24,22 @@ bool fits(double x, const Format& format, const Machine& machine) {
   return representable(x, format) && !is_flushed;
 }
 
+namespace {
+
+/// Formats of 8 bits are often stored so, whichever way else is rounded.
+bool may_stop_at_largest(const Format& format, const Machine& machine) {
+  constexpr int most_digits_in_8_bits = 4;
+  return !machine.to_nearest() || format.precision <= most_digits_in_8_bits;
+}
+
+}  // namespace
+
 Magnitude cast_error(double y, const Format& format, const Machine& machine) {
   if (!std::isfinite(y)) return Magnitude::infinite();
   if (machine.flushes && y == 0.0) return Magnitude(format.smallest_normal);
+  if (std::abs(y) >= format.largest && may_stop_at_largest(format, machine)) return Magnitude::infinite();
   const double gap = ulp(y, format);
-  if (machine.to_nearest()) return Magnitude(mul_up(0.5, gap));
-  return std::abs(y) >= format.largest ? Magnitude::infinite() : Magnitude(gap);
+  return Magnitude(machine.to_nearest() ? mul_up(0.5, gap) : gap);
 }
 
 Magnitude rounding_error(double y, const Machine& machine) {

@@ -19,7 +19,8 @@ bool fits(double x, const Format& format, const Machine& machine);
 
 /// |y - t| for a result y stored as the rounding of t to a format: half the gap above |y| to nearest, the
 /// gap otherwise, omega where a flushed result is 0.
-/// Domain:    finite y; a directed rounding that returned the largest number may have overflowed: infinite
+/// Domain:    finite y; the largest number may stand for a larger one in directed roundings, and in formats of 8 bits,
+///            which are often stored so: infinite
 /// Source:    docs/theory.md T-14
 Magnitude cast_error(double y, const Format& format, const Machine& machine);
 

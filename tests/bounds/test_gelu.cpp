@@ -8,6 +8,7 @@
 
 #include "bounds/accuracy.hpp"
 #include "bounds/adjoint/gelu_steps.hpp"
+#include "bounds/adjoint/run_step.hpp"
 #include "bounds/adjoint/smooth.hpp"
 #include "bounds/element_kernels.hpp"
 #include "driftbound/bounds/theorems.hpp"
@@ -73,6 +74,14 @@ TEST_CASE("Gelu, its slope and its curvature lie within their bounds, the same b
       CHECK(alone == y);
       CHECK(slopes_again == slopes);
       CHECK(curvatures_again == curvatures);
+      const std::vector<double> ends = {1.7e308, -1.7e308};
+      std::vector<double> of_ends(2), slopes_of_ends(2), curvatures_of_ends(2);
+      CHECK(function(ends.data(), of_ends.data(), slopes_of_ends.data(), curvatures_of_ends.data(), 2));
+      CHECK(of_ends[0] == 1.7e308);
+      CHECK(std::abs(of_ends[1]) <= f.numbers.absolute);
+      CHECK(std::abs(slopes_of_ends[0] - 1.0) <= slope_error);
+      CHECK(std::abs(slopes_of_ends[1]) <= slope_error);
+      for (const double curvature : curvatures_of_ends) CHECK(std::abs(curvature) <= curvature_error);
       for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
         std::vector<double> spoilt(11, 0.5), result(11);
         spoilt[9] = bad;
@@ -120,7 +129,9 @@ namespace {
 /// The body of Gelu with every step off by as much as it may be, or as little.
 class WrongSteps {
 public:
-  WrongSteps(const bounds::Setting& setting, Generator& generator) : setting_(setting), generator_(generator) {}
+  /// `underflow`: how far products and quotients may be off besides, as those of subnormal numbers are.
+  WrongSteps(const bounds::Setting& setting, Generator& generator, double underflow = 0.0)
+      : setting_(setting), generator_(generator), underflow_(underflow) {}
 
   Real gelu(const Real& x, bool is_tanh_form) {
     const Real one(1.0);
@@ -128,17 +139,20 @@ public:
     if (is_tanh_form) {
       const Real pi = Real(4.0) * function("atan", one.apply(mpfr_atan));
       const Real root = function("sqrt", rounded(Real(2.0) / pi).apply(mpfr_sqrt));
-      const Real coefficient = rounded(Real(44715.0) / Real(1e6)), cube = rounded(x * rounded(x * x));
-      share = function("tanh", rounded(root * rounded(x + rounded(coefficient * cube))).apply(mpfr_tanh));
+      const Real coefficient = rounded(Real(44715.0) / Real(1e6)), cube = product(x, product(x, x));
+      share = function("tanh", product(root, rounded(x + product(coefficient, cube))).apply(mpfr_tanh));
     } else {
-      share = function("erf", rounded(x / root_of_two()).apply(mpfr_erf));
+      share = function("erf", (rounded(x / root_of_two()) + lost()).apply(mpfr_erf));
     }
-    return rounded(Real(0.5) * x * rounded(one + share));
+    const Real half = Real(0.5) * x + lost();
+    return product(half, rounded(one + share));
   }
 
 private:
   Real sign() { return Real(static_cast<double>(generator_() % 3) - 1.0); }
+  Real lost() { return sign() * Real(underflow_); }
   Real rounded(const Real& x) { return x + sign() * Real(setting_.machine.u) * x; }
+  Real product(const Real& a, const Real& b) { return rounded(a * b) + lost(); }
   Real root_of_two() {
     if (!is_correctly_rounded(setting_.arithmetic->accuracy("sqrt")))
       return function("sqrt", Real(2.0).apply(mpfr_sqrt));
@@ -154,11 +168,8 @@ private:
 
   const bounds::Setting& setting_;
   Generator& generator_;
+  double underflow_;
 };
-
-}  // namespace
-
-namespace {
 
 /// Every function `units` off, and as many units of 1.
 ArithmeticModel with_rough_functions(double units) {
@@ -196,7 +207,8 @@ void check_steps(const ArithmeticModel& arithmetic, double approach_of_erf, doub
       CHECK(tally.violations == 0);
       CHECK_APPROACH("T-124", tally.utilisation, is_tanh_form ? approach_of_tanh : approach_of_erf);
       const double largest = setting.machine.accumulator->largest;
-      CHECK(steps->stay_finite(Magnitude(1.0), largest));
+      CHECK(steps->stay_finite(Magnitude(4.3e12), largest));
+      CHECK(steps->stay_finite(Magnitude(4.5e12), largest) == !is_tanh_form);  // 4 x^3 is beyond 2^128
       CHECK_FALSE(steps->stay_finite(Magnitude(largest), largest));
     }
   }
@@ -210,6 +222,30 @@ TEST_CASE("a run of the body of Gelu is off by no more than its steps allow (T-1
 
 TEST_CASE("… where roots are not rounded correctly and functions have absolute errors (T-124)") {
   check_steps(with_rough_functions(3.0), 0.931, 0.839);
+}
+
+TEST_CASE("… where products of subnormal numbers lose what is below the least of them (T-124)") {
+  const ArithmeticModel arithmetic = with_rough_functions(0.0);
+  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const double u = setting.machine.u, eta = setting.machine.eta;
+  for (const bool is_tanh_form : {false, true}) {
+    std::set<std::string> conditions;
+    const auto steps = bounds::gelu_steps(op::Gelu{is_tanh_form}, setting, conditions);
+    REQUIRE(steps.has_value());
+    Generator generator(93);
+    WrongSteps run(setting, generator, eta);
+    Tally tally;
+    for (int i = 0; i < 5000 * test_multiplier(); ++i) {
+      const double x = uniform(generator, -1.0, 1.0) * std::ldexp(1.0, -149 + static_cast<int>(generator() % 40));
+      const Real exact = gelu(Real(x), is_tanh_form);
+      const double relative =
+          steps->units.value() * u * std::abs(exact.to_double()) + steps->each.value() * std::abs(x);
+      tally.add(0.0, run.gelu(Real(x), is_tanh_form) - exact, (relative + steps->least.value()) * (1.0 + 0x1p-40));
+    }
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-124", tally.utilisation, 0.66);
+  }
 }
 
 TEST_CASE("nothing is said of the steps of Gelu where roots are far off (T-124)") {
@@ -248,4 +284,60 @@ TEST_CASE("what errors of its argument make of the share of Gelu is hardly more 
   CHECK(each_of(false) <= 1.001 * erf);
   CHECK(each_of(true) >= tanh);
   CHECK(each_of(true) <= 1.006 * tanh);
+
+  bounds::Setting narrow = setting;
+  for (const double coarse : {0x1p-16, 0x1p-8}) {
+    CAPTURE(coarse);
+    narrow.machine.u = coarse;
+    const double of_root = std::abs(std::nearbyint(std::sqrt(0.5) / coarse) * coarse / std::sqrt(0.5) - 1.0);
+    const double least = 0.5 * (of_erf * of_root + 2.0 * coarse * coarse);
+    const double fixed = bounds::gelu_steps(op::Gelu{false}, narrow, conditions)->each_by_no_chance.value();
+    CHECK(fixed >= least);
+    CHECK(fixed <= (1.001 + 4.0 * coarse) * least);
+  }
+  const double fixed = bounds::gelu_steps(op::Gelu{true}, setting, conditions)->each_by_no_chance.value() / (0.5 * u);
+  CHECK(fixed >= of_cube + of_tanh * 1.5);
+  CHECK(fixed <= 1.009 * (of_cube + of_tanh * 1.5));
+}
+
+TEST_CASE("what Gelu does not leave to chance are its constants, its functions and what is not linear (T-124)") {
+  const ArithmeticModel arithmetic = with_rough_functions(3.0);
+  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  constexpr std::size_t size = 8;
+  for (const bool is_tanh_form : {false, true}) {
+    CAPTURE(is_tanh_form);
+    Graph graph;
+    const ValueId in = graph.add_input("x", ElementType::f32, {{-1, "N"}, {static_cast<std::int64_t>(size), ""}});
+    graph.outputs = {graph.add_node("gelu", op::Gelu{is_tanh_form}, {in})};
+    const bounds::Network network(graph, {{1, static_cast<std::int64_t>(size)}}, 1);
+    bounds::Weights weights;
+    std::set<std::string> conditions;
+    const bounds::RowNode node{network, network.joined().nodes[0], {nullptr}};
+    const auto step = bounds::run_step_of(node, setting, weights, conditions);
+    REQUIRE(step != nullptr);
+    bounds::RunRows x, y;
+    x.resize(1, size, false);
+    y.resize(1, size, false);
+    for (std::size_t i = 0; i < size; ++i) x.centre[i] = 0.75 * static_cast<double>(i) - 2.5;
+    std::fill(x.radius.begin(), x.radius.end(), 0x1p-6);
+    x.norm[0] = 1.0;
+    bounds::RunQuestion question;
+    question.chance = {4.0, 6.0};
+    bounds::RunErrors errors;
+    bounds::RunScratch scratch;
+    std::vector<char> open(1, 0);
+    const bounds::RunRows* const operand = &x;
+    step->forward({&operand, 1}, question, y, errors, open, scratch);
+    CHECK(open[0] == 0);
+    CHECK(errors.rounds_once);
+    const auto steps = bounds::gelu_steps(op::Gelu{is_tanh_form}, setting, conditions);
+    REQUIRE(errors.rests.size() == size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const double of_shadow = 9.0 * 0x1p-53 * std::abs(y.centre[i]) + 40.0 * 0x1p-53;
+      const double farthest = std::abs(x.centre[i]) + 0x1p-6;
+      const double least = steps->each_by_no_chance.value() * farthest + of_shadow;
+      CHECK(errors.rests[i] >= least);
+      CHECK(errors.rests[i] <= 1.0001 * least);
+    }
+  }
 }

@@ -91,6 +91,37 @@ TEST_CASE("roundings of numbers within a radius are in their hull, and what is m
   CHECK(tallies.remainders.utilisation == 1.0);
 }
 
+TEST_CASE("a directed rounding that stops at the largest number is as far off as that is (T-76)") {
+  const bounds::NarrowRules rules;
+  const bounds::NarrowRounding fp16{&format(FormatId::fp16), Rounding::toward_zero, false, false};
+  const double x = 66000.0, radius = 1717.0;
+  const bounds::Hull hull = rules.hull_rounded(x, radius, fp16);
+  CHECK(hull.lower == 64256.0);
+  CHECK(hull.upper == 65504.0);
+  const bounds::RoundedElement y = rules.rounded_element(x, radius, hull, rules.largest_rounding(x + radius, fp16));
+  CHECK(y.slope == 0.0);
+  CHECK(y.remainder == 624.0);
+  CHECK(rules.largest_rounding(65504.0, fp16) == Magnitude(32.0));
+}
+
+TEST_CASE("two products that read one number may take it for 0 now and for what it is then (T-12, T-76)") {
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, 2});
+  const auto product = [&](const std::string& name) {
+    const ValueId one = graph.add_constant(name + "/w", StoredTensor::from(Tensor<float>({2, 2}, {1, 0, 0, 1})));
+    return graph.add_node(name, op::MatMul{}, {x, one});
+  };
+  const ValueId first = product("first"), second = product("second");
+  graph.outputs = {graph.add_node("y", op::Sub{}, {first, second})};
+  Generator generator(763);
+  const NarrowRun run{FormatId::fp16, FormatId::fp32, true};
+  const NarrowCheck check(bounds::default_rules(), graph, Tensor<double>({1, 2}, {0x1p-15, -0x1p-15}), run);
+  const NarrowTallies tallies = check.held(40, generator);
+  INFO(tallies.first_violation());
+  CHECK(tallies.violations() == 0);
+  CHECK(tallies.bounds.utilisation > 0.3);
+}
+
 TEST_CASE("norms of rounded rows hold (T-76)") {
   const Tally norms = check_rounded_norms(bounds::NarrowRules(), 5'000, 762);
   CHECK(norms.violations == 0);

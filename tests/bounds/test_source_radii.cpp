@@ -131,6 +131,21 @@ TEST_CASE("sources that become too many to follow are one for each element") {
   CHECK(Moved(affine.graph, middle, 1.0, true, 1).radii() == none.radii());
 }
 
+TEST_CASE("sources that underflow before they are scaled are not lost (T-117)") {
+  Graph graph;
+  const auto times = [&](const char* name, float x) {
+    return graph.add_constant(name, StoredTensor::from(Tensor<float>({1, 1}, {x})));
+  };
+  ValueId value = graph.add_input("x", ElementType::f64, {{1, ""}, {1, ""}});
+  value = graph.add_node("small", op::Gemm{0x1p127, 1.0, false, false}, {value, times("w", 0x1p-146f)});
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "large" + std::to_string(i);
+    value = graph.add_node(name, op::MatMul{}, {value, times((name + "/w").c_str(), 0x1p120f)});
+  }
+  graph.outputs = {value};
+  CHECK(Moved(graph, Tensor<double>({1, 1}, {0.0}), 0x1p-930, true).radii()[0] >= 2048.0);
+}
+
 TEST_CASE("what is not known of a value stays unknown, although its sources are") {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f64, {{1, ""}, {2, ""}});

@@ -124,7 +124,7 @@ private:
 };
 
 std::vector<LayerTrace> evaluate(const Graph& graph, const StoredTensor& input, checks::UnitRun& run,
-                                 const SummationOrder& order) {
+                                 const ArithmeticModel& arithmetic) {
   const std::vector<Shape> shapes = infer_shapes(graph, {input.shape()});
   std::vector<Tensor<float>> values(graph.values.size());
   for (ValueId id = 0; id < graph.values.size(); ++id)
@@ -136,7 +136,8 @@ std::vector<LayerTrace> evaluate(const Graph& graph, const StoredTensor& input, 
     for (const ValueId id : node.inputs) operands.push_back(&values[id]);
     const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
     values[node.output] = is_product ? checks::unit_product(run, node.op, operands, shapes[node.output])
-                                     : checks::apply(node.op, operands, shapes[node.output], order);
+                                     : checks::apply(node.op, operands, shapes[node.output], arithmetic.order);
+    for (float& x : values[node.output].values) x = naive::as_operand(x, arithmetic.output);
     layers.push_back({node.name, StoredTensor::from(values[node.output])});
   }
   return layers;
@@ -161,13 +162,15 @@ UnitNetwork random_unit_network(std::uint64_t seed, bool may_be_bypassed) {
   result.trace.arithmetic.input = products.input;
   result.trace.arithmetic.tensor_core = products.tensor_core;
   result.trace.arithmetic.products_may_flush = products.products_may_flush;
+  if (random.chance(0.4)) result.trace.arithmetic.output = random.chance(0.5) ? FormatId::fp16 : FormatId::bf16;
   result.trace.provenance = checks::foreign_provenance;
   result.trace.inputs.tensors.emplace_back("x", builder.input());
   result.trace.samples = Builder::samples;
-  result.trace.layers = evaluate(result.graph, builder.input(), run, order);
-  result.description = fmt::format("network {:#x} of a matrix unit: {}, input {}, declared {}, built {}{}", seed,
-                                   family_name(family), format(unit.input).name, described(unit.declared),
-                                   described(unit.built), unit.may_flush ? ", may flush" : "");
+  result.trace.layers = evaluate(result.graph, builder.input(), run, result.trace.arithmetic);
+  result.description =
+      fmt::format("network {:#x} of a matrix unit: {}, input {}, output {}, declared {}, built {}{}", seed,
+                  family_name(family), format(unit.input).name, format(result.trace.arithmetic.output).name,
+                  described(unit.declared), described(unit.built), unit.may_flush ? ", may flush" : "");
   return result;
 }
 

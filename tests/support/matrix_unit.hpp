@@ -165,13 +165,14 @@ enum class UnitData {
   cancelling,
   sparse,
   wide,
-  quanta,     ///< 1, then products that are just cut off
-  returning,  ///< the same, and -1 last
-  dominated,  ///< a sum far above every later product
-  subnormal,  ///< operands below the normal range of their format
-  tiny,       ///< products around the smallest numbers of float32
-  zero_huge,  ///< zeros beside the largest numbers, small products else
-  huge,       ///< sums around the largest number of float32
+  quanta,         ///< 1, then products that are just cut off
+  returning,      ///< the same, and -1 last
+  dominated,      ///< a sum far above every later product
+  subnormal,      ///< operands below the normal range of their format
+  tiny,           ///< products around the smallest numbers of float32
+  zero_huge,      ///< zeros beside the largest numbers, small products else
+  huge,           ///< sums around the largest number of float32
+  nearly_normal,  ///< one that rounds to the smallest normal number and may be read as 0, products cut off beside it
   last
 };
 
@@ -227,9 +228,18 @@ private:
                    : std::pair(random(lowest() + 1), is_narrow() ? random(lowest() + 3) : random(spread(20)));
       case UnitData::huge:
         return is_narrow() ? std::pair(random(highest()), random(highest())) : std::pair(random(64), random(64));
+      case UnitData::nearly_normal:
+        return nearly_normal_factors(i);
       default:
         return {random(0), random(0)};
     }
+  }
+
+  std::pair<double, double> nearly_normal_factors(std::size_t i) {
+    const double below_one = 1.0 - std::ldexp(1.0, -precision());
+    if (i == 0) return {power(lowest()) * (1.0 - std::ldexp(1.0, -precision() - 1)), power(highest())};
+    const int small = precision() <= 4 ? -2 : -10;
+    return {power(small) * below_one, power(lowest() + highest() - unit_.built.fraction_bits - small)};
   }
 
   /// Just below 2^-F of the first product of its part, and one a step of what is cut off the sum.

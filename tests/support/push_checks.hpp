@@ -10,12 +10,15 @@
 namespace checks {
 
 /// Several directions at once, every element of each within the roundings that magnitudes account for.
-inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Generator& generator) {
+inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Generator& generator,
+                        double size_of_directions = 1.0) {
   constexpr std::size_t count = 2;
   const bounds::Setting setting = setting_of(rules);
   std::vector<std::vector<double>> given;
   for (const Tensor<double>& operand : one.operands)
     given.push_back(draw_numbers(count * operand.size(), Draws::uniform, generator));
+  for (std::vector<double>& direction : given)
+    for (double& x : direction) x *= size_of_directions;
   const std::vector<std::span<const double>> directions(given.begin(), given.end());
   const bounds::Pushed pushed =
       bounds::pushed(one.view(), one.slopes, directions, count, bounds::Jacobian::as_stored, setting);
@@ -36,11 +39,9 @@ inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Ge
     const std::vector<std::span<const double>> sizes(magnitudes.begin(), magnitudes.end());
     const bounds::Pushed scale =
         bounds::pushed(one.view(), one.slopes, sizes, 1, bounds::Jacobian::magnitudes, setting);
-    for (std::size_t i = 0; i < size; ++i) {
-      const double lost =
-          pushed.roundings == 0 ? 0.0 : rules.defect(scale.values[i], pushed.roundings, pushed.products);
-      tally.add(pushed.values[j * size + i], exact[i], lost);
-    }
+    const std::vector<double> lost = bounds::lost_of(scale, 1, setting);
+    for (std::size_t i = 0; i < size; ++i)
+      tally.add(pushed.values[j * size + i], exact[i], pushed.roundings == 0 ? 0.0 : lost[i]);
   }
   return tally;
 }

@@ -44,11 +44,13 @@ inline bounds::NarrowRounding random_rounding(Generator& generator) {
   return how;
 }
 
-/// A number near the range of float16's small ones or anywhere, often at a tie or a hair from one.
+/// A number near the format's smallest or largest ones or anywhere, often at a tie or a hair from one.
 inline double random_operand(const bounds::NarrowRounding& how, Generator& generator) {
-  const bool is_small = generator() % 4 == 0;
-  const int binade =
-      is_small ? how.format->min_exponent - static_cast<int>(generator() % 4) : static_cast<int>(generator() % 12) - 6;
+  const std::size_t kind = generator() % 8;
+  const int highest = std::ilogb(how.format->largest);
+  const int binade = kind < 2    ? how.format->min_exponent - static_cast<int>(generator() % 4)
+                     : kind == 2 ? highest + static_cast<int>(generator() % 2)
+                                 : static_cast<int>(generator() % 12) - 6;
   const double x = std::ldexp(uniform(generator, 1.0, 2.0), binade);
   const double gap = ulp(x, *how.format);
   const double tie = (std::floor(x / gap) + 0.5) * gap;
@@ -73,6 +75,10 @@ inline void check_rounding(double x, double radius, double t, const bounds::Narr
   const bounds::RoundedElement element = rules.rounded_element(x, radius, hull, largest);
   for (const double y : all_roundings_of(t, how)) {
     ++tallies.checked;
+    if (!std::isfinite(y)) {
+      if (std::isfinite(element.radius)) ++tallies.outside_hull;
+      continue;
+    }
     if (!(hull.lower <= y && y <= hull.upper)) ++tallies.outside_hull;
     tallies.roundings.add(y, Real(t), largest.value());
     tallies.radii.add(y, Real(element.centre), element.radius);

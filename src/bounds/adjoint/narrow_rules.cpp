@@ -41,6 +41,7 @@ Hull hull_rounded(double x, double radius, const NarrowRounding& rounding) {
 
 Magnitude largest_rounding(double largest, const NarrowRounding& rounding) {
   const Format& format = *rounding.format;
+  if (!is_to_nearest(rounding.rounding) && !(largest <= format.largest)) return Magnitude::infinite();
   const double unit = std::ldexp(is_to_nearest(rounding.rounding) ? 1.0 : 2.0, -format.precision);
   const Magnitude relative(unit * first_place(largest));
   const Magnitude absolute(rounding.may_flush ? format.smallest_normal : format.smallest_subnormal);

@@ -23,7 +23,8 @@ struct Hull {
 /// Source:    docs/theory.md T-76
 Hull hull_rounded(double x, double radius, const NarrowRounding& rounding);
 
-/// |R(t) - t| for every |t| <= largest whose rounding is finite.
+/// |R(t) - t| for every |t| <= largest whose rounding is finite; infinite where a directed rounding may stop at the
+/// largest number.
 /// Source:    docs/theory.md T-01, T-76
 Magnitude largest_rounding(double largest, const NarrowRounding& rounding);
 

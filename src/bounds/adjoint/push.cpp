@@ -6,6 +6,7 @@
 
 #include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/rules.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/product.hpp"
@@ -124,6 +125,7 @@ public:
     if (is_given(1)) add_product(turned(product.plan), 1, product.alpha, true);
     if (product.has_addend) add_by_factor(2, product.beta);
     loses(product.plan.k + 4, 2 * product.plan.k + 4);
+    result_.factor = std::max(1.0, std::abs(product.alpha));
   }
 
   void operator()(const Composite auto&) {
@@ -248,6 +250,18 @@ Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slop
   Pushing pushing(view, slopes, directions, count, jacobian, setting);
   std::visit(pushing, view.node->op);
   return std::move(pushing).result();
+}
+
+std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count, const Setting& setting) {
+  const std::int64_t products = magnitudes.products * static_cast<std::int64_t>(count);
+  Magnitude underflow;
+  if (magnitudes.factor > 1.0)
+    underflow = Magnitude(magnitudes.factor) * Magnitude(setting.rules->defect(0.0, 0, products));
+  std::vector<double> lost;
+  lost.reserve(magnitudes.values.size());
+  for (const double x : magnitudes.values)
+    lost.push_back((Magnitude(setting.rules->defect(x, magnitudes.roundings, products)) + underflow).value());
+  return lost;
 }
 
 }  // namespace driftbound::bounds

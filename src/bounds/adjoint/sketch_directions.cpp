@@ -107,11 +107,8 @@ private:
     Pushed moved = pushed(view, slopes_[index], directions, coins.size(), Jacobian::as_stored, setting_);
     if (moved.roundings == 0 && amplitude_[node.output].empty()) noise_[node.output].clear();
     std::vector<double> lost;
-    if (moved.roundings > 0) {
-      lost = pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_).values;
-      const std::int64_t products = moved.products * static_cast<std::int64_t>(coins.size());
-      for (double& x : lost) x = setting_.rules->defect(x, moved.roundings, products);
-    }
+    if (moved.roundings > 0)
+      lost = lost_of(pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_), coins.size(), setting_);
     directions_[node.output] = std::move(moved.values);
     finish(node.output, std::move(lost), coins);
     for (const ValueId id : node.inputs) {

@@ -144,9 +144,7 @@ void SourceRadii::push_shares(std::size_t index, const std::vector<std::vector<d
     next = end;
   }
   if (moved.roundings == 0) return;
-  result.own = pushed(view, slopes, magnitudes, 1, Jacobian::magnitudes, setting_).values;
-  const std::int64_t products = moved.products * static_cast<std::int64_t>(operands.count);
-  for (double& x : result.own) x = setting_.rules->defect(x, moved.roundings, products);
+  result.own = lost_of(pushed(view, slopes, magnitudes, 1, Jacobian::magnitudes, setting_), operands.count, setting_);
 }
 
 void SourceRadii::pass_own(std::size_t index, const std::vector<std::vector<double>>& slopes) {
