@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <set>
 #include <span>
 #include <string>
@@ -33,16 +32,7 @@ TEST_CASE("directions pushed through every primitive are within their roundings 
 }
 
 TEST_CASE("what products lose by underflow is lost alpha times where alpha comes afterwards (T-117)") {
-  Generator generator(784);
-  Tally all;
-  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
-    const OpCase one{op::Gemm{std::ldexp(1.0, 40 + 8 * (repetition % 10)), 1.0, false, repetition % 2 == 0},
-                     {Tensor<double>({2, 3}), repetition % 2 == 0 ? Tensor<double>({4, 3}) : Tensor<double>({3, 4})}};
-    TransposeCase drawn = draw_case(one, Draws::uniform, generator);
-    for (Tensor<double>& operand : drawn.operands)
-      for (double& x : operand.values) x = std::ldexp(x, -60);
-    all += check_push(drawn, bounds::default_rules(), generator, 0x1p-1000);
-  }
+  const Tally all = check_push_underflow(bounds::default_rules(), 20 * test_multiplier(), 784);
   INFO(all.first_violation);
   CHECK(all.violations == 0);
   CHECK(all.utilisation > 0x1p-60);  // 2^-1022 stands for the 2^-1074 of a product

@@ -3,6 +3,7 @@
 
 #include "sabotage/faults.hpp"
 #include "support/box_checks.hpp"
+#include "support/push_checks.hpp"
 
 // Faults in the bounds over boxes (T-77).
 
@@ -58,6 +59,13 @@ std::vector<BoundFault> box_faults() {
              r.box.softmax_left_over = [](Magnitude, Magnitude, Magnitude, Magnitude) { return Magnitude(); };
            },
            boxed({"gemm-scaled", "softmax", "gemm"})},
+          {"what products of shares lose by underflow forgotten",
+           [](Rules& r) {
+             r.defect = [](double size, std::int64_t roundings, std::int64_t) {
+               return bounds::defect(size, roundings, 0);
+             };
+           },
+           [](const Rules& rules) { return check_push_underflow(rules, 4, 11).violations; }},
           {"shares of sources forgotten",
            [](Rules& r) { r.box.by_sources = [](Magnitude, Magnitude own) { return own; }; },
            boxed({"gemm", "tanh", "gemm"})},

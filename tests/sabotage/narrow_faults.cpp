@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sabotage/faults.hpp"
+#include "support/overflow_checks.hpp"
 #include "support/rounded_checks.hpp"
 
 // Faults in the rounded shadow: hulls, what roundings pass on, and its distance from the shadow (T-76).
@@ -55,6 +57,20 @@ std::vector<BoundFault> narrow_faults() {
          };
        },
        of_networks},
+      {"a directed rounding that stops at the largest number taken for one that does not",
+       [](Rules& r) {
+         r.narrow.largest_rounding = [](double largest, const NarrowRounding& how) {
+           return bounds::largest_rounding(std::min(largest, how.format->largest), how);
+         };
+       },
+       of_numbers},
+      {"what storing makes infinite taken for finite",
+       [](Rules& r) {
+         r.unrecorded_storing = [](Magnitude largest, const bounds::Machine& machine) {
+           return bounds::unrecorded_storing(std::min(largest, Magnitude(machine.output->largest)), machine);
+         };
+       },
+       check_stored_overflow},
       {"a hull forgets its upper end",
        [](Rules& r) {
          r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {

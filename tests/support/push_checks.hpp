@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -42,6 +44,22 @@ inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Ge
     const std::vector<double> lost = bounds::lost_of(scale, 1, setting);
     for (std::size_t i = 0; i < size; ++i)
       tally.add(pushed.values[j * size + i], exact[i], pushed.roundings == 0 ? 0.0 : lost[i]);
+  }
+  return tally;
+}
+
+/// Products with weights so small that they underflow, and are multiplied by a large alpha afterwards.
+inline Tally check_push_underflow(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const bool is_turned = repetition % 2 == 0;
+    const Tensor<double> left({2, 3}), right(is_turned ? Shape{4, 3} : Shape{3, 4});
+    const double alpha = std::ldexp(1.0, 40 + 8 * (repetition % 10));
+    TransposeCase drawn = draw_case({op::Gemm{alpha, 1.0, false, is_turned}, {left, right}}, Draws::uniform, generator);
+    for (Tensor<double>& operand : drawn.operands)
+      for (double& x : operand.values) x = std::ldexp(x, -60);
+    tally += check_push(drawn, rules, generator, 0x1p-1000);
   }
   return tally;
 }
