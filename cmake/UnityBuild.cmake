@@ -1,6 +1,6 @@
 # driftbound_compile_together(TARGET [SOURCE...]): with DRIFTBOUND_UNITY_BUILD the sources of a target are compiled several at once,
 # except those given: names that they keep to themselves are names in other files too. Warnings about names of one file that mean
-# something in another are for builds without (the preset "edit", and the last stage of .ci/run).
+# something in another are for builds without (the preset "edit", and scripts/check_sources.sh).
 option(DRIFTBOUND_UNITY_BUILD "Compile several sources at once: whole builds take half as long" OFF)
 
 function(driftbound_compile_together target)

@@ -261,7 +261,8 @@ TEST_CASE("what orders add is between nothing and the worst order (T-75)") {
   CHECK(std::isinf(with(1.0, {{HUGE_VAL, HUGE_VAL, HUGE_VAL}})));
 }
 
-TEST_CASE("one sum of cancelling terms exceeds six sigma over all orders in some of them, never those of T-75") {
+TEST_CASE("one sum of cancelling terms exceeds six sigma over all orders in some of them, never those of T-75" *
+          doctest::test_suite("campaign")) {
   Generator generator(755);
   LongSum sum;
   for (int k = 0; k < 256; ++k) sum.terms.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));

@@ -450,7 +450,8 @@ TEST_CASE("errors that operands bring along are followed through every composite
   }
 }
 
-TEST_CASE("operands near underflow, near overflow and of all magnitudes keep every bound") {
+TEST_CASE("operands near underflow, near overflow and of all magnitudes keep every bound" *
+          doctest::test_suite("campaign")) {
   Generator generator(92);
   for (const Family& family : all_families()) {
     CAPTURE(family.name);

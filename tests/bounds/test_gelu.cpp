@@ -104,7 +104,8 @@ double fourth_derivative(double a, double b) {
 
 }  // namespace
 
-TEST_CASE("no slope, curvature or third derivative of Gelu is beyond what is taken for the largest (T-124)") {
+TEST_CASE("no slope, curvature or third derivative of Gelu is beyond what is taken for the largest (T-124)" *
+          doctest::test_suite("campaign")) {
   constexpr double h = 0x1p-12;
   for (const bool is_tanh_form : {false, true}) {
     const bounds::Smooth f = gelu_of(is_tanh_form);

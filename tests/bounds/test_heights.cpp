@@ -86,7 +86,7 @@ TEST_CASE("sums without products pass through no more additions than the height 
   CHECK(bounds::sum_height(order_of_height(6), 65) == 64);
 }
 
-TEST_CASE("random trees of a known height stay within the bounds that know no more") {
+TEST_CASE("random trees of a known height stay within the bounds that know no more" * doctest::test_suite("campaign")) {
   for (const char* arithmetic : {"fp32", "fp64", "tf32", "bf16"}) {
     for (const bool has_bias : {false, true}) {
       CAPTURE(arithmetic);

@@ -18,7 +18,7 @@ void require_sound(const Tallies& tallies) {
 
 }  // namespace
 
-TEST_CASE("products in every declared order stay within both bounds") {
+TEST_CASE("products in every declared order stay within both bounds" * doctest::test_suite("campaign")) {
   for (const SummationOrder& order : declared_orders()) {
     for (const char* arithmetic : {"fp32", "fp64"}) {
       for (const bool has_bias : {false, true}) {
@@ -37,7 +37,7 @@ TEST_CASE("products in every declared order stay within both bounds") {
   }
 }
 
-TEST_CASE("operands rounded to a narrower format stay within both bounds") {
+TEST_CASE("operands rounded to a narrower format stay within both bounds" * doctest::test_suite("campaign")) {
   for (const char* arithmetic : {"tf32", "bf16", "fp16"}) {
     for (const SummationOrder& order : declared_orders()) {
       CAPTURE(arithmetic);
@@ -74,7 +74,8 @@ TEST_CASE("alpha and beta that are not 1, also such that float32 does not hold, 
   }
 }
 
-TEST_CASE("any tree of roundings, with fused steps and the bias anywhere, stays within componentwise") {
+TEST_CASE("any tree of roundings, with fused steps and the bias anywhere, stays within componentwise" *
+          doctest::test_suite("campaign")) {
   for (const char* arithmetic : {"fp32", "fp64", "bf16"}) {
     CAPTURE(arithmetic);
     ProductSetup setup;

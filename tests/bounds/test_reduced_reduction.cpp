@@ -11,7 +11,7 @@
 
 using namespace checks;
 
-TEST_CASE("sums whose parts are rounded to 16 bits stay within componentwise") {
+TEST_CASE("sums whose parts are rounded to 16 bits stay within componentwise" * doctest::test_suite("campaign")) {
   Generator generator(70);
   Tallies tallies;
   for (int i = 0; i < 5000 * test_multiplier(); ++i)

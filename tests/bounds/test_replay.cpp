@@ -81,7 +81,8 @@ Graph two_layers() {
 
 }  // namespace
 
-TEST_CASE("plain loops in float in every order and format err by what the replay says, and by no more (T-97)") {
+TEST_CASE("plain loops in float in every order and format err by what the replay says, and by no more (T-97)" *
+          doctest::test_suite("campaign")) {
   const ReplayTally tally = check_replays(bounds::default_rules(), test_multiplier(), 96);
   INFO(tally.bound.first_violation);
   CHECK(tally.bound.violations == 0);

@@ -80,7 +80,8 @@ LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<std::string> names
 
 }  // namespace
 
-TEST_CASE("roundings of numbers within a radius are in their hull, and what is made of them holds (T-76)") {
+TEST_CASE("roundings of numbers within a radius are in their hull, and what is made of them holds (T-76)" *
+          doctest::test_suite("campaign")) {
   const RoundedTallies tallies = check_roundings(bounds::NarrowRules(), 20'000 * test_multiplier(), 761);
   CHECK(tallies.checked > 300'000);
   CHECK(tallies.outside_hull == 0);
@@ -153,7 +154,8 @@ TEST_CASE("what is known exactly is rounded exactly, and what may be either is n
   CHECK(std::isinf(lost.radius));
 }
 
-TEST_CASE("every run in narrow formats stays within the rounded shadow's radii and bounds (T-76)") {
+TEST_CASE("every run in narrow formats stays within the rounded shadow's radii and bounds (T-76)" *
+          doctest::test_suite("campaign")) {
   NarrowTallies all;
   for (const std::string& block : NetworkBuilder::blocks()) {
     CAPTURE(block);

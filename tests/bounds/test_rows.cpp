@@ -6,7 +6,7 @@
 
 using namespace checks;
 
-TEST_CASE("every loop over rows rounds up, and not far, in every build (T-81)") {
+TEST_CASE("every loop over rows rounds up, and not far, in every build (T-81)" * doctest::test_suite("campaign")) {
   for (const bounds::RowKernels* rows : bounds::usable_row_kernels()) {
     for (const RowCase& subject : row_cases()) {
       CAPTURE(subject.name);

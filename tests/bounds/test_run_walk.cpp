@@ -44,7 +44,8 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 
 }  // namespace
 
-TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in float32 (T-88)") {
+TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in float32 (T-88)" *
+          doctest::test_suite("campaign")) {
   for (const std::string function : {"relu", "tanh", "softplus", "sin", "gelu", "gelu_tanh"}) {
     CAPTURE(function);
     const RunRowsTallies tallies = check_run_rows(bounds::default_rules(), function, 12 * test_multiplier(), 71);

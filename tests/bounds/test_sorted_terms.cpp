@@ -102,7 +102,8 @@ TEST_CASE("terms set apart from a large one cost no less than orders make of the
   CHECK_APPROACH("T-98", tally.utilisation, 1.0);
 }
 
-TEST_CASE("sorted terms bound sums of products of every kind in random trees, in several arithmetics (T-98)") {
+TEST_CASE("sorted terms bound sums of products of every kind in random trees, in several arithmetics (T-98)" *
+          doctest::test_suite("campaign")) {
   for (const char* arithmetic : {"fp32", "bf16", "fp64"}) {
     for (const bool has_bias : {false, true}) {
       for (const double alpha : {1.0, -1.0}) {

@@ -103,7 +103,8 @@ TEST_CASE("three emulators that share no code, one in exact rationals, agree bit
   CHECK(compared >= 3000);
 }
 
-TEST_CASE("a matrix unit's sums stay within componentwise, however they are cut into parts, padded and flushed") {
+TEST_CASE("a matrix unit's sums stay within componentwise, however they are cut into parts, padded and flushed" *
+          doctest::test_suite("campaign")) {
   Generator generator(62);
   std::int64_t checked = 0;
   for (int repetition = 0; repetition < test_multiplier(); ++repetition) {
@@ -130,7 +131,7 @@ TEST_CASE("a matrix unit's sums stay within componentwise, however they are cut 
   CHECK(checked >= 100'000);
 }
 
-TEST_CASE("units that cut the largest addend as well stay within componentwise") {
+TEST_CASE("units that cut the largest addend as well stay within componentwise" * doctest::test_suite("campaign")) {
   Generator generator(63);
   for (const FormatId input : operand_formats()) {
     for (const int fraction_bits : {1, 7, 13, 19, 22}) {
@@ -144,7 +145,8 @@ TEST_CASE("units that cut the largest addend as well stay within componentwise")
   }
 }
 
-TEST_CASE("sums of fp8 products stay within componentwise, cut to float32 or to 13 bits, promoted or not") {
+TEST_CASE("sums of fp8 products stay within componentwise, cut to float32 or to 13 bits, promoted or not" *
+          doctest::test_suite("campaign")) {
   Generator generator(69);
   std::int64_t checked = 0;
   for (const FormatId input : fp8_formats()) {
@@ -169,7 +171,8 @@ TEST_CASE("sums of fp8 products stay within componentwise, cut to float32 or to 
   CHECK(checked >= 50'000);
 }
 
-TEST_CASE("sums that are cut to fewer bits than a float32 stay within componentwise, whatever is kept of addends") {
+TEST_CASE("sums that are cut to fewer bits than a float32 stay within componentwise, whatever is kept of addends" *
+          doctest::test_suite("campaign")) {
   Generator generator(70);
   for (const FormatId input : operand_formats()) {
     for (const TensorCore declared : {TensorCore{25, 8, 13}, TensorCore{13, 4, 20}, TensorCore{24, 4, 1},
@@ -510,7 +513,8 @@ Tallies check_wavering(Data data, bool fma, bool has_bias, Generator& generator)
 
 }  // namespace
 
-TEST_CASE("products that flush now and then stay within the bounds, without a matrix unit too") {
+TEST_CASE("products that flush now and then stay within the bounds, without a matrix unit too" *
+          doctest::test_suite("campaign")) {
   Generator generator(68);
   for (int data = 0; data < static_cast<int>(Data::bias); ++data) {
     Tallies tallies;

@@ -106,7 +106,7 @@ TEST_CASE("transposed products are adjoint: <J x, d> = <x, J^T d> within the def
   }
 }
 
-TEST_CASE("defects are approached") {
+TEST_CASE("defects are approached" * doctest::test_suite("campaign")) {
   const auto some = [](Shape shape) { return zeros(std::move(shape)); };
   SUBCASE("elementwise: one rounded product") {
     CHECK_APPROACH("T-64", closest({{op::Tanh{}, {some({5})}}}, 200, 643), 0.944);

@@ -357,7 +357,7 @@ TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
 
-TEST_CASE("a run stopped after its signs keeps these, and says what is missing") {
+TEST_CASE("a run stopped after its signs keeps these, and says what is missing" * doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   const std::string signs = folder.file("signs.npy"), json = folder.file("report.json");
   const std::string command =

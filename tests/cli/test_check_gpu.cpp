@@ -58,7 +58,8 @@ TEST_CASE("check_gpu passes on the double: every mode recorded, compared and jud
   CHECK(files <= 8);
 }
 
-TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and network") {
+TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and network" *
+          doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   const ProgramResult result =
       check_gpu(small_run(folder) + " --modes fp32-ordered", "DRIFTBOUND_HOST_MODULE_DISTURB=1");
@@ -68,7 +69,8 @@ TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and ne
   CHECK(read_file(folder / "out/table.txt").find("FAIL") != std::string::npos);
 }
 
-TEST_CASE("check_gpu judges the traces of the largest batch, wherever the list has it") {
+TEST_CASE("check_gpu judges the traces of the largest batch, wherever the list has it" *
+          doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   const ProgramResult result = check_gpu(small_run(folder) + " --modes fp32-ordered --batches 9,40,10");
   CAPTURE(result.out);

@@ -60,7 +60,7 @@ Backend formulas_in_double() {
   return backend;
 }
 
-TEST_CASE("the CPU evaluator, in every arithmetic") {
+TEST_CASE("the CPU evaluator, in every arithmetic" * doctest::test_suite("campaign")) {
   for (const char* arithmetic : narrow_arithmetics) {
     check_all(cpu(arithmetic, "blocked:2"));
     check_judged(cpu(arithmetic, "blocked:2"));
@@ -87,7 +87,7 @@ TEST_CASE("the device's own product, on the host double of the module") {
   check_judged(on_device("fp64", CudaProduct::ordered, "sequential"));
 }
 
-TEST_CASE("the vendor's products, on the host double of the module") {
+TEST_CASE("the vendor's products, on the host double of the module" * doctest::test_suite("campaign")) {
   const ScopedVariable path = with_host_module();
   for (const char* arithmetic : narrow_arithmetics) {
     check_all(on_device(arithmetic, CudaProduct::vendor, "blocked:8"));

@@ -156,7 +156,7 @@ TEST_CASE("batch sizes do not change the bits of an ordered run") {
   CHECK(live_bytes() == 0);
 }
 
-TEST_CASE("all bundled networks have the bits of the CPU evaluator") {
+TEST_CASE("all bundled networks have the bits of the CPU evaluator" * doctest::test_suite("campaign")) {
   const ScopedVariable path = with_host_module();
   for (const auto& entry : std::filesystem::directory_iterator(models)) {
     if (entry.path().extension() != ".onnx") continue;

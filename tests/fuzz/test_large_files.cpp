@@ -350,7 +350,8 @@ TEST_CASE("tables of more numbers than the size of their text justifies are refu
   CHECK(memory.peak() < megabyte);
 }
 
-TEST_CASE("ONNX files of megabytes of tiny parts take 64 MiB and twice their size at most") {
+TEST_CASE("ONNX files of megabytes of tiny parts take 64 MiB and twice their size at most" *
+          doctest::test_suite("campaign")) {
   check_memory(onnx_swarms());
 }
 

@@ -412,7 +412,8 @@ TEST_CASE("a point outside the box has no value in float32, wherever it lies in 
   }
 }
 
-TEST_CASE("every sign that float32 decides is that of the oracle: differences, iso values that are no floats") {
+TEST_CASE("every sign that float32 decides is that of the oracle: differences, iso values that are no floats" *
+          doctest::test_suite("campaign")) {
   struct Case {
     const char* name;
     double iso, recorded;

@@ -128,7 +128,8 @@ std::vector<std::pair<double, Graph>> step_cases() {
 
 }  // namespace
 
-TEST_CASE("ops in double-double lose no more than their rules say, and as much of it as they did, in every build") {
+TEST_CASE("ops in double-double lose no more than their rules say, and as much of it as they did, in every build" *
+          doctest::test_suite("campaign")) {
   const bounds::PairRules rules;
   using F = num::DoubleDoubleFunction;
   for (const PairBlockKernels* kernels : implicit::usable_pair_block_kernels()) {

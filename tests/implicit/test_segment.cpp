@@ -313,7 +313,8 @@ TEST_CASE("an end whose sign no precision proves leaves a monotone function open
   CHECK(inside.zeros[0].t.contains(0.5));
 }
 
-TEST_CASE("on the bundled networks every change of sign of a fine grid belongs to a zero, and none is open") {
+TEST_CASE("on the bundled networks every change of sign of a fine grid belongs to a zero, and none is open" *
+          doctest::test_suite("campaign")) {
   for (const std::string& name : bundled_names()) {
     CAPTURE(name);
     const SignField field(bundled(name), scalar_of(name));

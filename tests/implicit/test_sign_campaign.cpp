@@ -91,7 +91,8 @@ void check_network(const Graph& graph, const Target& target, std::size_t rows, s
 
 }  // namespace
 
-TEST_CASE("no sign is wrong and none is left, on every bundled network, uniform, in bands and on the surface") {
+TEST_CASE("no sign is wrong and none is left, on every bundled network, uniform, in bands and on the surface" *
+          doctest::test_suite("campaign")) {
   Checked checked;
   std::uint64_t seed = 1;
   for (const std::string& name : bundled_names()) {
@@ -110,7 +111,8 @@ TEST_CASE("no sign is wrong and none is left, on every bundled network, uniform,
   }
 }
 
-TEST_CASE("no sign is wrong and none is left on fox and bunny, networks from elsewhere") {
+TEST_CASE("no sign is wrong and none is left on fox and bunny, networks from elsewhere" *
+          doctest::test_suite("campaign")) {
   const char* const data = std::getenv("DRIFTBOUND_TEST_DATA");
   if (data == nullptr) {
     MESSAGE("skipped: DRIFTBOUND_TEST_DATA does not say where they are");

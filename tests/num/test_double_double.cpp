@@ -45,7 +45,7 @@ TEST_CASE("functions in double-double keep their bounds all over their domains")
   }
 }
 
-TEST_CASE("gelu is precise next to itself where it is tiny (T-102)") {
+TEST_CASE("gelu is precise next to itself where it is tiny (T-102)" * doctest::test_suite("campaign")) {
   std::mt19937_64 engine(102);
   std::uniform_real_distribution<double> tail(-40.0, gelu_tail), low(-0x1p-53, 0x1p-53);
   for (const Case& c : cases()) {

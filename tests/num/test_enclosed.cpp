@@ -86,7 +86,7 @@ bool has_value(const Function& f, double x) {
 
 }  // namespace
 
-TEST_CASE("every function lies within its error of MPFR's, which comes near it") {
+TEST_CASE("every function lies within its error of MPFR's, which comes near it" * doctest::test_suite("campaign")) {
   Generator generator(91);
   for (const Function& f : functions()) {
     CAPTURE(std::string(f.name));

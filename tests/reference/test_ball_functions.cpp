@@ -51,7 +51,8 @@ BallTensor applied(const Op& op, const BallTensor& x) {
 
 }  // namespace
 
-TEST_CASE("functions of balls: the value at every point of the ball lies in the result") {
+TEST_CASE("functions of balls: the value at every point of the ball lies in the result" *
+          doctest::test_suite("campaign")) {
   const MpfrRange range;
   networks::Maker make(1, networks::Scale::ordinary);
   for (const Unary& f : unary_functions()) {

@@ -137,7 +137,8 @@ bool norm_holds(const PairTensor& y, std::size_t part, const std::vector<Real400
 
 }  // namespace
 
-TEST_CASE("functions of pairs hold the exact values of all points of their operands") {
+TEST_CASE("functions of pairs hold the exact values of all points of their operands" *
+          doctest::test_suite("campaign")) {
   const MpfrRange range;
   for (const Case& c : cases()) {
     CAPTURE(c.name);
