@@ -363,7 +363,10 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
       ->capture_default_str();
   app.add_option("--scalar", settings->scalar,
                  "Whose sign: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (default: the only output)");
-  app.add_option("--iso", settings->iso, "f is the scalar minus this")->capture_default_str();
+  app.add_option_function<std::string>(
+         "--iso", [settings](const std::string& text) { settings->iso = parse<double>(text, "--iso", "it as -0.25"); },
+         "f is the scalar minus this")
+      ->default_str("0");
   app.add_option("--max-precision", settings->max_precision, "Limit of the precision in bits")
       ->check(CLI::Range(106, 32767))
       ->capture_default_str();

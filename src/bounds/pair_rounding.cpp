@@ -56,10 +56,10 @@ public:
     const std::vector<double> total =
         product_up(product.plan, largest(0), largest(1), *setting_.rules, setting_.threads);
     const std::vector<double> addends = largest_addends(product);
-    const Magnitude alpha(product.alpha);
+    const Magnitude factor = std::max(Magnitude(product.alpha), Magnitude(1.0));
     return outputs([&](std::size_t i) {
       const Magnitude addend = addends.empty() ? Magnitude() : Magnitude(addends[i]);
-      return rules_.dense(product.plan.k, std::max(alpha, Magnitude(1.0)) * Magnitude(total[i]) + addend);
+      return rules_.dense(product.plan.k, factor * Magnitude(total[i]) + addend, factor);
     });
   }
   Errors operator()(const auto&) const {

@@ -31,9 +31,9 @@ Magnitude pair_function_error(num::DoubleDoubleFunction f, Magnitude result) {
   return Magnitude(error.relative) * result + Magnitude(error.absolute) + Magnitude(error.of_nothing);
 }
 
-Magnitude pair_dense_error(std::int64_t products, Magnitude terms) {
+Magnitude pair_dense_error(std::int64_t products, Magnitude terms, Magnitude factor) {
   const auto k = static_cast<double>(products);
-  return error_of(0.5 * k * (k + 11.0) + 16.0, terms) + Magnitude(k * underflow);
+  return error_of(0.5 * k * (k + 11.0) + 16.0, terms) + Magnitude(k * underflow) * factor;
 }
 
 }  // namespace driftbound::bounds

@@ -17,8 +17,8 @@ Magnitude pair_quotient_error(Magnitude result);
 /// Of a function by the loops of num::DoubleDoubleKernels.
 Magnitude pair_function_error(num::DoubleDoubleFunction f, Magnitude result);
 /// Of a sum of so many products of doubles with pairs and a bias, `terms` their magnitudes summed; also where it is
-/// scaled before the bias is added.
-Magnitude pair_dense_error(std::int64_t products, Magnitude terms);
+/// scaled before the bias is added: by `factor` at most, 1 or more.
+Magnitude pair_dense_error(std::int64_t products, Magnitude terms, Magnitude factor = Magnitude(1.0));
 
 /// All that bounds in double-double rest on, as values: tests replace one at a time and must notice.
 struct PairRules {

@@ -89,6 +89,17 @@ void check_arity(const std::string& node, const Op& op, std::size_t inputs) {
       fmt::format("node '{}' ({}) has {} inputs, the op takes {}", node, name_of(op), inputs, to_string(allowed)));
 }
 
+/// No number above the one and below the other: nothing but an infinite one, or none, would be left.
+void check_limits(const std::string& node, const Op& op) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto* clip = std::get_if<op::Clip>(&op);
+  if (clip == nullptr || (clip->least < infinity && clip->most > -infinity)) return;
+  throw InvalidArgument(
+      fmt::format("node '{}' (Clip) has the limits {} and {}, which leave no number; leave out the one "
+                  "that does not limit",
+                  node, clip->least, clip->most));
+}
+
 /// The smallest float type that holds every number of both.
 ElementType wider(ElementType a, ElementType b) {
   if (a == b) return a;
@@ -155,6 +166,7 @@ void check_names(const Graph& graph) {
 void check_order(const Graph& graph, std::vector<bool> known) {
   for (const Node& node : graph.nodes) {
     check_arity(node.name, node.op, node.inputs.size());
+    check_limits(node.name, node.op);
     for (const ValueId input : node.inputs) {
       if (input >= known.size()) invalid_node(node, fmt::format("reads value {}, which does not exist", input));
       if (!known[input]) invalid_node(node, fmt::format("reads '{}' before it is computed", graph.values[input].name));
@@ -197,6 +209,7 @@ ValueId Graph::add_constant(std::string constant_name, StoredTensor tensor) {
 
 ValueId Graph::add_node(std::string node_name, Op op, std::vector<ValueId> node_inputs) {
   check_arity(node_name, op, node_inputs.size());
+  check_limits(node_name, op);
   std::vector<ElementType> types;
   for (const ValueId input : node_inputs) {
     if (input >= values.size()) {

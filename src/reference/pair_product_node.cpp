@@ -192,6 +192,7 @@ bool multiply_parts(const Matrix& a, const Matrix& b, PairTensor& result) {
 void multiply_matrices(const ProductPlan& given, const PairInput& a, const PairInput& b, PairTensor& result) {
   const ProductPlan plan = folded(given);
   const std::size_t m = size(plan.m), n = size(plan.n), k = size(plan.k);
+  if (m == 0 || n == 0) return result.settle();
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const Matrix left(a, {k == 0 ? 0 : plan.a_index(batch, 0, 0), m, k, plan.a_row, plan.a_col, num::Side::left});
     const Matrix right(b, {k == 0 ? 0 : plan.b_index(batch, 0, 0), n, k, plan.b_col, plan.b_row, num::Side::right});

@@ -179,7 +179,7 @@ TEST_CASE("the mean square of partial sums over all permutations is that of T-75
   }
 }
 
-TEST_CASE("rounding errors of random permutations have the variance of T-75") {
+TEST_CASE("rounding errors of random permutations have the variance of T-75" * doctest::test_suite("campaign")) {
   Generator generator(752);
   for (const double low : {-1.0, -0.5, 0.0}) {
     LongSum sum;

@@ -398,7 +398,8 @@ TEST_CASE("every composite and new primitive keeps its bounds in float32, in sev
   check_arithmetic("fp32", some_orders(), 0.05);
 }
 
-TEST_CASE("every composite and new primitive keeps its bounds where products round their operands") {
+TEST_CASE("every composite and new primitive keeps its bounds where products round their operands" *
+          doctest::test_suite("campaign")) {
   check_arithmetic("tf32", {{SummationOrder::Kind::sequential, 0, false}});
   check_arithmetic("bf16", {{SummationOrder::Kind::pairwise, 0, false}});
   check_arithmetic("fp16", {{SummationOrder::Kind::pairwise, 0, false}});
@@ -433,7 +434,8 @@ TEST_CASE("sums inside composites that lose every small term come near their bou
   }
 }
 
-TEST_CASE("errors that operands bring along are followed through every composite and new primitive") {
+TEST_CASE("errors that operands bring along are followed through every composite and new primitive" *
+          doctest::test_suite("campaign")) {
   Generator generator(91);
   for (const Family& family : all_families()) {
     CAPTURE(family.name);

@@ -217,11 +217,13 @@ void check_steps(const ArithmeticModel& arithmetic, double approach_of_erf, doub
 
 }  // namespace
 
-TEST_CASE("a run of the body of Gelu is off by no more than its steps allow (T-124)") {
+TEST_CASE("a run of the body of Gelu is off by no more than its steps allow (T-124)" *
+          doctest::test_suite("campaign")) {
   check_steps(with_rough_functions(0.0), 0.953, 0.833);
 }
 
-TEST_CASE("… where roots are not rounded correctly and functions have absolute errors (T-124)") {
+TEST_CASE("… where roots are not rounded correctly and functions have absolute errors (T-124)" *
+          doctest::test_suite("campaign")) {
   check_steps(with_rough_functions(3.0), 0.931, 0.839);
 }
 

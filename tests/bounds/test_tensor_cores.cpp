@@ -192,7 +192,8 @@ TEST_CASE("sums that are cut to fewer bits than a float32 stay within componentw
 }
 
 TEST_CASE(
-    "operands that are cut stay within componentwise, which is twice as large, and not within that of rounded ones") {
+    "operands that are cut stay within componentwise, which is twice as large, and not within that of rounded ones" *
+    doctest::test_suite("campaign")) {
   Generator generator(72);
   for (const FormatId input : {FormatId::tf32, FormatId::bf16}) {
     MatrixUnit unit;

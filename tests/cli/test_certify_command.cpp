@@ -149,6 +149,12 @@ TEST_CASE("a scalar and an iso value say whose sign it is, and a proven zero is 
   CHECK(signs_in(signs) == std::vector<int>{1, 0, 1});
   REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso 0.5 --signs " + signs).status == 0);
   CHECK(signs_in(signs) == std::vector<int>{1, 0, -1, 0, 1});
+  // In 64 bits a tie between two doubles, and not one of them in truth.
+  const std::string nearly_tie = "2.210368091799779";
+  REQUIRE(
+      run_program("certify " + absolute + " --segment=" + nearly_tie + ":3:2 --iso " + nearly_tie + " --signs " + signs)
+          .status == 0);
+  CHECK(signs_in(signs) == std::vector<int>{0, 1});
 }
 
 TEST_CASE("on a segment all zeros are found, and those of a run are told apart") {

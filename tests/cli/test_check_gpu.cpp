@@ -103,6 +103,9 @@ TEST_CASE("check_gpu refuses what it does not know with status 3") {
     CHECK(result.status == 3);
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   }
+}
+
+TEST_CASE("check_gpu refuses a mode that there is not with status 3" * doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   CHECK(check_gpu(small_run(folder) + " --modes fp12").status == 3);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bounds/pair_box.hpp"
+#include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/directed.hpp"
 #include "implicit/pair_network.hpp"
 #include "implicit/pair_stage.hpp"
@@ -180,7 +181,9 @@ TEST_CASE("every fault in the rules of double-double is caught, by a check that 
        },
        [](const PairRules& r, auto& engine) { return checks::function_share(r, F::tanh, mpfr_tanh, engine); }},
       {[](PairRules& r) {
-         r.dense = [](std::int64_t k, Magnitude terms) { return Magnitude(0.02) * bounds::pair_dense_error(k, terms); };
+         r.dense = [](std::int64_t k, Magnitude terms, Magnitude factor) {
+           return Magnitude(0.02) * bounds::pair_dense_error(k, terms, factor);
+         };
        },
        [](const PairRules& r, auto& engine) { return checks::dense_share(r, kernels, 1, 2, engine); }}};
   static_assert(sizeof faults / sizeof(Fault) == sizeof(PairRules) / sizeof(void (*)()));
@@ -228,8 +231,34 @@ TEST_CASE("long sums are within the bound in double-double, and would not be if 
   bounds::PairRules rules;
   const std::vector<double> first(points.begin(), points.begin() + terms);
   const double counted = bounds::pair_error_bound(graph, {first, first}).value();
-  rules.dense = [](std::int64_t, Magnitude sum) { return bounds::pair_dense_error(1, sum); };
+  rules.dense = [](std::int64_t, Magnitude sum, Magnitude factor) { return bounds::pair_dense_error(1, sum, factor); };
   CHECK(largest * counted > 2.0 * bounds::pair_error_bound(graph, {first, first}, rules).value());
+}
+
+namespace {
+
+/// 2^100 (2^-600 x), which products lose before they are scaled, and a bias.
+Graph scaled_after_underflow(double bias) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f64, {{-1, "batch"}, {1, ""}});
+  const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<double>({1, 1}, {0x1p-600})));
+  const ValueId c = graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {bias})));
+  graph.outputs = {graph.add_node("y", op::Gemm{0x1p100, 1.0, false, false}, {x, w, c})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("what products lose by underflow is lost alpha times where they are scaled afterwards (T-114)") {
+  std::vector<double> points;
+  for (int i = 0; i < 3000; ++i) points.push_back(std::ldexp(1.0 + i / 30000.0, -480));
+  const Graph graph = scaled_after_underflow(-0x1p-1000);
+  const std::vector<double> few(points.begin(), points.begin() + 40);
+  CHECK(approach(graph, few, implicit::fastest_pair_block_kernels(), false) <= 1.0);
+  CHECK(approach(scaled_after_underflow(0.0), few, implicit::fastest_pair_block_kernels(), false) <= 1.0);
+  std::vector<PointSign> signs(points.size());
+  const SignStatistics found = SignField(graph).signs(points.data(), 3000, 1, 1, signs);
+  CHECK(found.positive == 3000);
 }
 
 TEST_CASE("every build gives the same bits in double-double, also to blocks that are not full") {

@@ -129,7 +129,8 @@ TEST_CASE("no sign is wrong and none is left on fox and bunny, networks from els
   }
 }
 
-TEST_CASE("loops over MPFR numbers agree with exact dyadic numbers and with 400 digits") {
+TEST_CASE("loops over MPFR numbers agree with exact dyadic numbers and with 400 digits" *
+          doctest::test_suite("campaign")) {
   for (const std::string& name : bundled_names()) {
     CAPTURE(name);
     const Graph graph = bundled(name);

@@ -227,7 +227,7 @@ TEST_CASE("slopes by functions in double enclose every difference quotient, and 
   }
 }
 
-TEST_CASE("a fault in any rule of the enclosures is noticed") {
+TEST_CASE("a fault in any rule of the enclosures is noticed" * doctest::test_suite("campaign")) {
   using implicit::SlopeRules;
   const std::vector<std::pair<std::string, std::function<void(SlopeRules&)>>> faults = {
       {"reach",

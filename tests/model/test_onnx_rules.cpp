@@ -130,6 +130,12 @@ TEST_CASE("Clip has its limits as attributes before opset 11 and as optional inp
   CHECK(after.most == 2.0);
   CHECK(only_op<op::Clip>(13, "Clip", {"x", "low"}).least == -0.5);
   CHECK(says(reason(13, "Clip", {"x", "x"}), "computed"));
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float least : {infinity, std::numeric_limits<float>::quiet_NaN()})
+    CHECK_THROWS_WITH_AS(mapped(10, "Clip", {"x"}, {A::of_float("min", least)}), doctest::Contains("leave no number"),
+                         ParseError);
+  CHECK_THROWS_AS(mapped(10, "Clip", {"x"}, {A::of_float("max", -infinity)}), ParseError);
+  CHECK(only_op<op::Clip>(10, "Clip", {"x"}, {A::of_float("min", 3.0f), A::of_float("max", 2.0f)}).most == 2.0);
 }
 
 TEST_CASE("Pad names every axis, or some of them since opset 18") {

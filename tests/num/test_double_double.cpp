@@ -30,7 +30,7 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-TEST_CASE("functions in double-double keep their bounds all over their domains") {
+TEST_CASE("functions in double-double keep their bounds all over their domains" * doctest::test_suite("campaign")) {
   for (const Case& c : cases()) {
     CAPTURE(c.name);
     const Pairs x = Arguments(c, 90 + static_cast<std::uint64_t>(c.f)).draw(scaled_by_multiplier(6000));

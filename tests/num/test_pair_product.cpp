@@ -134,7 +134,8 @@ double norm(const PairMatrix& x, std::size_t row) {
 
 }  // namespace
 
-TEST_CASE("sums of products of pairs lie within their radii, for every two kinds of data and every build, alike") {
+TEST_CASE("sums of products of pairs lie within their radii, for every two kinds of data and every build, alike" *
+          doctest::test_suite("campaign")) {
   Draws draws(1);
   for (const std::string& left : Draws::kinds()) {
     for (const std::string& right : Draws::kinds()) {

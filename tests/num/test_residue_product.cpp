@@ -297,7 +297,8 @@ Findings findings(const PairMatrix& a, const PairMatrix& b, const ResidueKernels
 
 }  // namespace
 
-TEST_CASE("numbers of two doubles are cut off where they were to be, and the radius says so (T-101)") {
+TEST_CASE("numbers of two doubles are cut off where they were to be, and the radius says so (T-101)" *
+          doctest::test_suite("campaign")) {
   FloatMatrices matrices(27);
   for (const std::string& kind : FloatMatrices::kinds()) {
     if (kind == "subnormal" || kind == "huge" || kind == "largest") continue;  // beyond the integers of this test

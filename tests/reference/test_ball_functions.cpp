@@ -88,7 +88,8 @@ TEST_CASE("functions of balls: the radius stays within a small factor of the var
   }
 }
 
-TEST_CASE("Gelu of balls is as precise next to itself where it is tiny, and at the ends of all exponents (T-33)") {
+TEST_CASE("Gelu of balls is as precise next to itself where it is tiny, and at the ends of all exponents (T-33)" *
+          doctest::test_suite("campaign")) {
   const MpfrRange range;
   networks::Maker make(4, networks::Scale::ordinary);
   BallTensor x({300}, bits);

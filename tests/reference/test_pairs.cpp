@@ -222,7 +222,7 @@ TEST_CASE("exact operands with exact results have radius 0, and zeros stay zeros
   CHECK(applied(op::Div{}, zeros, {1}, 1).radius[0] == infinity);
 }
 
-TEST_CASE("Gelu in its tail is as precise next to itself as its argument is (T-87)") {
+TEST_CASE("Gelu in its tail is as precise next to itself as its argument is (T-87)" * doctest::test_suite("campaign")) {
   Maker make(13, Scale::ordinary);
   constexpr std::size_t n = 600;
   PairTensor x(Tensor<double>({static_cast<std::int64_t>(n)}));

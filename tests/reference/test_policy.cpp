@@ -80,6 +80,20 @@ networks::Network one_input(ElementType type, const Tensor<double>& x) {
 
 }  // namespace
 
+TEST_CASE("a product without columns has no values, and what follows has its own") {
+  for (const Tensor<double>& x : {Tensor<double>({1, 2}, {0.5, -0.25}), Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6})}) {
+    networks::Network network = one_input(ElementType::f32, x);
+    Graph& graph = network.graph;
+    const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 0})));
+    const ValueId none = graph.add_node("none", op::MatMul{}, {graph.inputs[0], w});
+    graph.outputs = {graph.add_node("y", op::Concat{1}, {none, graph.inputs[0]})};
+    const Reference reference = certified_reference(graph, network.inputs);
+    CHECK(reference.layers[0].size() == 0);
+    REQUIRE(reference.layers[1].size() == x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(reference.layers[1].values[i].hi == x.values[i]);
+  }
+}
+
 TEST_CASE("every element counts once: by the precision at which its radius met the policy, or as undecided") {
   PrecisionPolicy policy;
   policy.max_bits = 512;

@@ -76,7 +76,7 @@ inline double dense_share(const PairRules& rules, const PairBlockKernels& kernel
         exact += product;
         terms += abs(product);
       }
-      const Magnitude allowed = rules.dense(static_cast<std::int64_t>(inputs), size_of(terms));
+      const Magnitude allowed = rules.dense(static_cast<std::int64_t>(inputs), size_of(terms), Magnitude(1.0));
       largest = std::fmax(largest, share_of(y.real(j, row), exact, allowed));
     }
   return largest;

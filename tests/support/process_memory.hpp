@@ -10,12 +10,14 @@
 #include <functional>
 #include <stdexcept>
 
+#include "support/sanitizers.hpp"
+
 namespace driftbound::test {
 
-extern "C" [[gnu::weak]] void __asan_init();  // NOLINT(bugprone-reserved-identifier): linked with the address sanitizer
-
 /// Whether most of this process's memory is not the address sanitizer's.
-inline bool process_memory_is_ours() { return &__asan_init == nullptr; }
+inline bool process_memory_is_ours() {
+  return !under_sanitizers();
+}
 
 /// Most memory that was resident in a child of this process that did `work`.
 /// Throws:    std::runtime_error where the work throws or ends the process
