@@ -38,6 +38,8 @@ Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine
 }
 
 Magnitude function_error(double y, FunctionError accuracy, const Machine& machine) {
+  const bool may_stand_for_more = !std::isfinite(cast_error(y, *machine.accumulator, machine).value());
+  if (may_stand_for_more) return Magnitude::infinite();
   const Magnitude stored = storing_error(y, machine);
   const double shrunk = sub_down(1.0, mul_up(accuracy.units, machine.u));
   return divide_up(allowed_error(Magnitude(y) + stored, accuracy, machine), shrunk) + stored;

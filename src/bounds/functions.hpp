@@ -22,7 +22,7 @@ struct FunctionError {
 /// Source:    docs/theory.md T-16
 Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine& machine);
 
-/// |y - f| for a stored y.
+/// |y - f| for a stored y; infinite where y is the largest number and may stand for more.
 /// Source:    docs/theory.md T-16
 Magnitude function_error(double y, FunctionError accuracy, const Machine& machine);
 

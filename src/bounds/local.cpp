@@ -12,6 +12,7 @@
 #include "bounds/own_run.hpp"
 #include "bounds/product_node.hpp"
 #include "bounds/running_sums.hpp"
+#include "driftbound/bounds/theorems.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -99,8 +100,8 @@ public:
   void operator()(const op::Cos&) { function("cos"); }
   void operator()(const op::Erf&) { function("erf"); }
   void operator()(const op::Sqrt&) {
-    const FunctionError accuracy = error_of("sqrt", setting_, result_.conditions);
-    if (accuracy.units != 1.0 || accuracy.absolute_units != 0.0) return function("sqrt");
+    error_of("sqrt", setting_, result_.conditions);
+    if (!is_correctly_rounded(setting_.arithmetic->accuracy("sqrt"))) return function("sqrt");
     unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
   }
   void operator()(const op::Exp&) {

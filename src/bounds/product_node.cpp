@@ -238,7 +238,8 @@ private:
     const SumError sum = block_sum(block);
     if (!scale_.is_trivial()) return finish_scaled(e, sum.whole);
     const Magnitude whole = std::min(sum.whole, by_partial_sums(e, block, sum.whole));
-    if (e.addend.is_present || e.products == 0) return finish(e, whole + addend_rounding(e));
+    if (e.addend.is_present || e.products == 0)
+      return finish(e, whole + addend_rounding(e) + joined_in_parts(e, e.total + whole));
     const Magnitude last = rules_.last_cut_error(e.y, machine_);
     const Magnitude error = std::min(sum.before_last + last, whole + rules_.storing_error(e.y, machine_));
     return checked(e, error + e.operand * Magnitude(scale_.exact));
@@ -318,7 +319,14 @@ private:
     if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
       error += rules_.inner_rounding(Magnitude(scale_.used) * (e.total + sum_error), machine_);
     }
-    return finish(e, error + addend_rounding(e));
+    return finish(e, error + addend_rounding(e) + joined_in_parts(e, Magnitude(scale_.used) * e.total + error));
+  }
+
+  /// T-23: what an addend gives with a sum that is at most so large is rounded like the parts of that sum.
+  Magnitude joined_in_parts(const Element& e, Magnitude sum) const {
+    if (!machine_.reduced || !e.addend.is_present) return Magnitude();
+    return rules_.with_rounded_parts(Magnitude(), machine_) * (sum + e.addend.magnitude) +
+           rules_.part_underflow(Magnitude(), machine_);
   }
 
   double checked(const Element& e, Magnitude error) const {

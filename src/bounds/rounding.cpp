@@ -102,14 +102,18 @@ double operand_error(double recorded, double used) {
 }
 
 bool may_read_zero(double x, const Format& format, const Machine& machine) {
-  return machine.flushes && !machine.flushing_is_certain && x != 0.0 && std::abs(x) < format.smallest_normal;
+  if (!machine.flushes || x == 0.0 || !(std::abs(x) < format.smallest_normal)) return false;
+  // Before or after it is rounded.
+  return !machine.flushing_is_certain ||
+         !(std::abs(round_to(x, format, machine.operand_rounding)) < format.smallest_normal);
 }
 
 Magnitude constant_error(double constant, const Machine& machine) {
   if (std::isinf(constant)) return Magnitude();
   const double used = round_to(constant, *machine.accumulator, machine.rounding);
   const Magnitude rounded(operand_error(constant, used));
-  const bool may_be_flushed = machine.flushes && std::abs(used) < machine.accumulator->smallest_normal;
+  const double smaller = std::min(std::abs(used), std::abs(constant));
+  const bool may_be_flushed = machine.flushes && smaller < machine.accumulator->smallest_normal;
   return may_be_flushed ? std::max(rounded, Magnitude(constant)) : rounded;
 }
 

@@ -46,6 +46,11 @@ Exponential exponential(double x, double m, FunctionError accuracy, const Machin
   return t;
 }
 
+/// Terms are at most 1 and what they are off; a sum that overflows would show as 0.
+bool stays_finite(std::size_t terms, const Machine& machine) {
+  return 4.0 * static_cast<double>(terms) < machine.accumulator->largest;
+}
+
 }  // namespace
 
 void softmax_error(std::span<const double> x, std::span<const double> p, FunctionError accuracy, Magnitude sum_factor,
@@ -66,7 +71,7 @@ void softmax_error(std::span<const double> x, std::span<const double> p, Functio
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Exponential& t = terms[i];
     const Magnitude numerator = t.high * (sum_factor + divide_up(error_sum, sum_low)) + t.error;
-    const bool is_sound = sum_factor.value() < 1.0 && computed_low > 0.0;
+    const bool is_sound = sum_factor.value() < 1.0 && computed_low > 0.0 && stays_finite(x.size(), machine);
     const Magnitude quotient = is_sound ? divide_up(numerator, computed_low) : Magnitude::infinite();
     result[i] = (quotient + rounding_error(p[i], machine)).value();
   }
@@ -119,7 +124,8 @@ void unrecorded_softmax_error(const UnrecordedRow& row, FunctionError accuracy, 
     share_sum += shares.back();
   }
   const double kept = mul_down(sub_down(1.0, sum_factor.value()), sub_down(1.0, share_sum.value()));
-  const bool is_sound = sum_factor.value() < 1.0 && share_sum.value() < 1.0 && kept > 0.0;
+  const bool is_sound =
+      sum_factor.value() < 1.0 && share_sum.value() < 1.0 && kept > 0.0 && stays_finite(row.centres.size(), machine);
   for (std::size_t i = 0; i < row.centres.size(); ++i) {
     const Magnitude largest = std::min(Magnitude(row.results[i]), Magnitude(1.0));
     const Magnitude numerator = largest * (sum_factor + share_sum) + shares[i];

@@ -65,7 +65,10 @@ TermSizes NumberTerms::sizes() const {
 }
 
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
-  const bool shows = machine.to_nearest() && !machine.tensor_core;
+  constexpr int most_digits_in_8_bits = 4;  // whose largest number may stand for larger ones (T-14)
+  const bool is_wide = machine.accumulator->precision > most_digits_in_8_bits &&
+                       (!machine.reduced || format(machine.reduced->format).precision > most_digits_in_8_bits);
+  const bool shows = machine.to_nearest() && !machine.tensor_core && is_wide;
   return shows || stays_finite(sum, error, machine);
 }
 

@@ -596,3 +596,73 @@ TEST_CASE("what radii from node to node cannot bound at all is refined before it
 TEST_CASE("a product that may be too large for what it is stored in has no bound, whatever adds it up (T-22)") {
   CHECK(check_stored_overflow(bounds::default_rules()) == 0);
 }
+
+namespace {
+
+double local_bound(const Op& op, const std::vector<Tensor<double>>& operands, const Tensor<double>& computed,
+                   const ArithmeticModel& arithmetic) {
+  const LayerBounds layer = bounds_of(one_node(op, operands, computed, arithmetic), bounds::default_rules());
+  double least = HUGE_VAL;
+  for (const BoundResult& bound : layer.local) {
+    const bool is_bound = bound.name == "componentwise" || bound.name == "order-aware";
+    if (is_bound && !bound.values.values.empty()) least = std::min(least, bound.values.values[0]);
+  }
+  return least;
+}
+
+}  // namespace
+
+TEST_CASE("a root of one unit may be off by that, if it is not said to be rounded correctly (T-20)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  for (FunctionAccuracy& entry : arithmetic.functions)
+    if (entry.function == "sqrt") entry.evidence = Evidence::measured, entry.source = "measured";
+  const double x = 3.950359344482422, y = 1.987550973892212;
+  const Real error = abs(Real(x).apply(mpfr_sqrt) - Real(y));
+  CHECK(error <= Real(local_bound(op::Sqrt{}, {{{1, 1}, {x}}}, {{1, 1}, {y}}, arithmetic)));
+}
+
+TEST_CASE("what rounds to the smallest normal number is flushed before or after (T-13)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("bf16", {});
+  arithmetic.flushes_subnormals = true;
+  const double subnormal = 0x1p-126 - 0x1p-149;
+  const auto bound = [&](double a, double b) {
+    return local_bound(op::MatMul{}, {{{1, 1}, {a}}, {{1, 1}, {b}}}, {{1, 1}, {0.0}}, arithmetic);
+  };
+  CHECK(bound(subnormal, 0x1p120) >= subnormal * 0x1p120);
+  CHECK(bound(0x1p120, subnormal) >= subnormal * 0x1p120);
+  arithmetic.accumulator = arithmetic.output = FormatId::bf16;
+  CHECK(local_bound(op::LeakyRelu{subnormal}, {{{1, 1}, {-0x1p120}}}, {{1, 1}, {0.0}}, arithmetic) >=
+        subnormal * 0x1p120);
+}
+
+TEST_CASE("an addend is rounded like the parts of a sum, behind a matrix unit and a scale too (T-23)") {
+  ArithmeticModel scaled = cpu_arithmetic("fp32", {}), unit = cpu_arithmetic("bf16", {});
+  for (ArithmeticModel* arithmetic : {&scaled, &unit})
+    arithmetic->reduced_reduction = ReducedReduction{FormatId::bf16, 2};
+  unit.tensor_core = TensorCore{24, 8};
+  const auto bound = [](double alpha, const ArithmeticModel& arithmetic) {
+    const std::vector<Tensor<double>> operands = {{{1, 1}, {1.0}}, {{1, 1}, {0x1p-20 / alpha}}, {{1}, {1.0 + 0x1p-9}}};
+    return local_bound(op::Gemm{alpha, 1.0, false, false}, operands, {{1, 1}, {1.0}}, arithmetic);
+  };
+  CHECK(bound(1.0, unit) >= 0x1p-9 + 0x1p-20);
+  CHECK(bound(2.0, unit) >= 0x1p-9 + 0x1p-20);
+  CHECK(bound(2.0, scaled) >= 0x1p-9 + 0x1p-20);
+}
+
+TEST_CASE("a softmax whose sum overflows is all 0, and says nothing (T-17)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
+  arithmetic.input = arithmetic.accumulator = arithmetic.output = FormatId::fp16;
+  const Tensor<double> logits({1, 70000});
+  CHECK(local_bound(op::Softmax{1}, {logits}, logits, arithmetic) >= 1.0 / 70000.0);
+}
+
+TEST_CASE("the largest number of a format may stand for larger ones where results stop there (T-12, T-14, T-16)") {
+  ArithmeticModel directed = cpu_arithmetic("fp32", {});
+  directed.rounding = Rounding::toward_zero;
+  const double largest = format(FormatId::fp32).largest;
+  CHECK(std::isinf(local_bound(op::Cosh{}, {{{1, 1}, {200.0}}}, {{1, 1}, {largest}}, directed)));
+  ArithmeticModel eight = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  eight.input = eight.accumulator = eight.output = FormatId::fp8_e4m3;
+  const std::vector<Tensor<double>> operands = {{{1, 3}, {448.0, 448.0, -448.0}}, {{3, 1}, {1.0, 1.0, 1.0}}};
+  CHECK(local_bound(op::MatMul{}, operands, {{1, 1}, {0.0}}, eight) >= 448.0);
+}

@@ -54,7 +54,7 @@ struct Graph {
   ValueId add_input(std::string name, ElementType type, std::vector<DeclaredDimension> shape);
   ValueId add_constant(std::string name, StoredTensor tensor);
   /// Appends a node; its output takes the node's name and the widest float type of its inputs (Cast: its target).
-  /// Throws:    InvalidArgument where an input does not exist yet or the arity is wrong for the op;
+  /// Throws:    InvalidArgument where an input does not exist, the arity is wrong or a Clip's limits leave no number;
   ///            Unsupported for integer arithmetic and casts to integers, which are not the op over the reals
   ValueId add_node(std::string name, Op op, std::vector<ValueId> inputs);
 
@@ -68,7 +68,7 @@ struct Graph {
   ElementType working_type() const;
 };
 
-/// Checks the invariants that loaders promise: topological order, arity, unique layer names,
+/// Checks the invariants that loaders promise: topological order, arity, limits of Clip, unique names of layers,
 /// inputs and outputs that exist.
 /// Throws:    InvalidArgument naming the node
 void validate(const Graph& graph);
