@@ -152,7 +152,7 @@ public:
   void add(double centre, double largest, bool is_rounded) {
     if (largest == 0.0) return;
     const double least = std::max(std::abs(centre) * (1.0 - 0x1p-51) - 0x1p-1070, 0.0);
-    const double distance = sub_up(largest, least), other = sub_up(distance, least);
+    const double distance = std::max(sub_up(largest, least), 0.0), other = sub_up(distance, least);
     side(centre < 0.0).push_back(largest);
     if (other > 0.0) side(centre >= 0.0).push_back(other);
     if (is_rounded) terms_.rounded += first_place(largest);
@@ -230,7 +230,7 @@ private:
   }
 
   bool reads_exactly() const {
-    return node_.operands_are_read || (machine_.input == machine_.accumulator && !machine_.flushes);
+    return !machine_.flushes && (node_.operands_are_read || machine_.input == machine_.accumulator);
   }
   /// T-98 takes factors within their radii as they are.
   bool sorts_terms() const {
@@ -257,6 +257,10 @@ private:
 
   Magnitude reading_error(std::size_t slot, std::size_t i, double largest) const {
     const double x = node_.view.input(slot).values[i];
+    if (node_.operands_are_read) {
+      const double radius = radius_at(node_.operand_radii[slot], i).value();
+      return rules_.narrow.read_otherwise(x, radius, Magnitude(largest), *machine_.input);
+    }
     const bool is_known = radius_at(node_.operand_radii[slot], i) == Magnitude() && std::isfinite(x);
     if (is_known && !machine_.flushes) {
       return Magnitude(rules_.operand_error(x, round_to(x, *machine_.input, machine_.operand_rounding)));

@@ -28,6 +28,17 @@ TEST_CASE("slopes over an interval enclose every difference quotient, and some r
   }
 }
 
+TEST_CASE("slopes of two operands enclose every difference, and some are it (T-77)") {
+  for (const BinaryCase& c : binary_cases()) {
+    CAPTURE(c.name);
+    const Tally tally = check_slope_ranges(bounds::default_rules(), c, 400 * test_multiplier(), 91);
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK(tally.checked > 1'000);
+    if (c.attains_ends) CHECK(tally.utilisation >= 0.95);
+  }
+}
+
 TEST_CASE("at every point of a box, values and outputs stay within their bounds (T-77)") {
   for (const std::string& block : NetworkBuilder::blocks()) {
     CAPTURE(block);
@@ -37,7 +48,8 @@ TEST_CASE("at every point of a box, values and outputs stay within their bounds 
     CHECK(tallies.violations() == 0);
     CHECK(tallies.certificates.checked > 0);
   }
-  for (const char* block : {"max", "reduce-max", "mul-computed", "matmul-computed"}) {
+  for (const char* block :
+       {"max", "min", "max-constant", "min-constant", "reduce-max", "mul-computed", "matmul-computed"}) {
     CAPTURE(block);
     CHECK(check_box(bounds::default_rules(), {"gemm", block}, test_multiplier()).violations() == 0);
   }

@@ -131,6 +131,21 @@ TEST_CASE("what is not modelled goes in at full size: a function that is always 
   CHECK(check_function_at_full_size(bounds::default_rules()) == 0);
 }
 
+TEST_CASE("what a scaled addend loses where it is read as 0 goes in at full size (T-74)") {
+  constexpr double beta = 1000.0;
+  const auto x = static_cast<double>(1e-30f), c = static_cast<double>(1e-38f);
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  arithmetic.products_may_flush = true;
+  OneNode one = one_node(op::Gemm{1.0, beta, false, false}, {{{1, 1}, {x}}, {{1, 1}, {1.0}}, {{1}, {c}}}, {{1, 1}, {x}},
+                         arithmetic);
+  one.trace.provenance = foreign_provenance;
+  const Bounds all = bound(one.graph, one.trace, {});
+  const BoundResult* result = find_bound(all.layers.back().accumulated, "adjoint/probabilistic");
+  REQUIRE(result != nullptr);
+  CHECK(result->values.values[0] >= beta * c);
+  CHECK(result->values.values[0] <= 3.0 * beta * c);
+}
+
 TEST_CASE("a probabilistic bound of one sum is below that of any order, and runs stay within it") {
   Generator generator(743);
   for (int repetition = 0; repetition < 50 * test_multiplier(); ++repetition) {

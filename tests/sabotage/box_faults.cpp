@@ -42,6 +42,14 @@ std::vector<BoundFault> box_faults() {
              };
            },
            boxed({"gemm", "mul", "gemm"})},
+          {"the smaller of two operands taken for the larger one",
+           [](Rules& r) {
+             r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
+               const bool is_min = std::holds_alternative<op::Min>(op);
+               return bounds::slope_ranges(is_min ? Op(op::Max{}) : op, a, b);
+             };
+           },
+           boxed({"gemm", "min-constant", "gemm"})},
           {"the errors beyond the box forgotten",
            [](Rules& r) { r.box.reach = [](Magnitude range, Magnitude) { return range; }; },
            boxed({"gemm", "exp", "gemm"})},

@@ -93,6 +93,12 @@ std::vector<BoundFault> narrow_faults() {
          };
        },
        of_numbers},
+      {"two columns of a product take one number for the same",
+       [](Rules& r) { r.narrow.read_otherwise = [](double, double, Magnitude, const Format&) { return Magnitude(); }; },
+       [](const Rules& rules) {
+         const float rounds_to_normal = 0x1p-14f * (1.0f - 0x1p-20f);
+         return check_readers(rules, {FormatId::fp16, FormatId::fp32, true}, {rounds_to_normal}, {}, 20).violations();
+       }},
       {"a rounding errs by a quarter of a quantum",
        [](Rules& r) {
          r.narrow.largest_rounding = [](double largest, const NarrowRounding& how) {

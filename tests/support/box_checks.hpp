@@ -47,14 +47,27 @@ inline Op op_of_case(const std::string& name, const LinearSubject& subject) {
   return op::Pow{subject.alpha};
 }
 
-/// f(s) - f(t) against the hull of S (s - t), at both ends.
-inline void add_difference(const Real& difference, const Real& apart, const Interval& slopes, Tally& tally) {
-  if (!slopes.is_finite()) return;
+/// S (s - t)
+struct Reached {
+  Real low, high;
+};
+
+inline Reached reached(const Interval& slopes, const Real& apart) {
   const Real at_lower = Real(slopes.lower()) * apart, at_upper = Real(slopes.upper()) * apart;
-  const Real low = smaller_of(at_lower, at_upper), high = larger_of(at_lower, at_upper);
+  return {smaller_of(at_lower, at_upper), larger_of(at_lower, at_upper)};
+}
+
+/// f(s) - f(t) against what slopes reach, at both ends.
+inline void add_difference(const Real& difference, const Real& low, const Real& high, Tally& tally) {
   const Real half = (high - low) / Real(2.0), middle = (high + low) / Real(2.0);
   // Nothing but the enclosure of slopes may be off: 400 bits below it counts as equal.
   tally.add(0.0, difference - middle, (half + abs(middle) * Real(0x1p-200)).to_double() * (1.0 + 0x1p-50) + 0x1p-1070);
+}
+
+inline void add_difference(const Real& difference, const Real& apart, const Interval& slopes, Tally& tally) {
+  if (!slopes.is_finite()) return;
+  const auto [low, high] = reached(slopes, apart);
+  add_difference(difference, low, high, tally);
 }
 
 inline Tally check_slope_range(const bounds::Rules& rules, const Op& op, const LinearSubject& subject, int repetitions,
@@ -75,6 +88,53 @@ inline Tally check_slope_range(const bounds::Rules& rules, const Op& op, const L
                                                 {uniform(generator, low, high), uniform(generator, low, high)}}) {
       if (!(low <= s && s <= high && low <= t && t <= high)) continue;
       add_difference(subject.f(Real(s)) - subject.f(Real(t)), Real(s) - Real(t), slopes, tally);
+    }
+  }
+  return tally;
+}
+
+/// An op of two operands, and what it is.
+struct BinaryCase {
+  std::string name;
+  Op op;
+  Real (*f)(const Real& a, const Real& b);
+  bool attains_ends = true;  ///< slopes are ranges, and differences reach their ends
+};
+
+inline Real one_if(bool holds) {
+  return Real(holds ? 1.0 : 0.0);
+}
+
+inline std::vector<BinaryCase> binary_cases() {
+  return {{"add", op::Add{}, [](const Real& a, const Real& b) { return a + b; }, false},
+          {"sub", op::Sub{}, [](const Real& a, const Real& b) { return a - b; }, false},
+          {"mul", op::Mul{}, [](const Real& a, const Real& b) { return a * b; }},
+          {"div", op::Div{}, [](const Real& a, const Real& b) { return a / b; }},
+          {"max", op::Max{}, [](const Real& a, const Real& b) { return a < b ? b : a; }},
+          {"min", op::Min{}, [](const Real& a, const Real& b) { return b < a ? b : a; }},
+          {"prelu", op::PRelu{}, [](const Real& a, const Real& b) { return a < Real(0.0) ? a * b : a; }},
+          {"greater", op::Greater{}, [](const Real& a, const Real& b) { return one_if(b < a); }, false},
+          {"not less", op::GreaterOrEqual{}, [](const Real& a, const Real& b) { return one_if(b <= a); }, false},
+          {"equal", op::Equal{}, [](const Real& a, const Real& b) { return one_if(a <= b && b <= a); }, false}};
+}
+
+/// Ranges apart, touching and overlapping, in both orders; differences between corners, and along one operand.
+inline Tally check_slope_ranges(const bounds::Rules& rules, const BinaryCase& subject, int repetitions,
+                                std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const double x = uniform(generator, -2.0, 2.0), width = uniform(generator, 0.0, 1.0);
+    const std::vector<double> gaps = {-0.5 * width, 0.0, 0.25, 3.0, -width, -width - 2.0};
+    const double y = x + width + gaps[generator() % gaps.size()], other_width = uniform(generator, 0.0, 1.0);
+    if (std::holds_alternative<op::Div>(subject.op) && y <= 0.1 && y + other_width >= -0.1) continue;
+    const std::array<double, 2> a = {x, x + width}, b = {y, y + other_width};
+    const auto [of_a, of_b] = rules.box.slope_ranges(subject.op, Interval(a[0], a[1]), Interval(b[0], b[1]));
+    if (!of_a.is_finite() || !of_b.is_finite()) continue;
+    for (std::size_t corners = 0; corners < 16; ++corners) {
+      const Real s_a(a[corners & 1U]), t_a(a[corners >> 1U & 1U]), s_b(b[corners >> 2U & 1U]), t_b(b[corners >> 3U]);
+      const Reached by_a = reached(of_a, s_a - t_a), by_b = reached(of_b, s_b - t_b);
+      add_difference(subject.f(s_a, s_b) - subject.f(t_a, t_b), by_a.low + by_b.low, by_a.high + by_b.high, tally);
     }
   }
   return tally;

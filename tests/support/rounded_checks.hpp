@@ -137,7 +137,7 @@ inline Tally check_rounded_norms(const bounds::NarrowRules& rules, int repetitio
 /// What a run in narrow formats does.
 struct NarrowRun {
   FormatId input = FormatId::tf32, output = FormatId::fp32;
-  bool products_may_flush = false;  ///< operands, now and then
+  bool products_may_flush = false;  ///< operands, now and then: every product of two numbers for itself
 };
 
 inline ArithmeticModel arithmetic_of(const NarrowRun& run) {
@@ -187,17 +187,16 @@ private:
   /// Sums over random trees, an addend that is not scaled among their leaves.
   Tensor<float> products(const ProductPlan& plan, const Operands<float>& in, const Shape& shape, float alpha,
                          float beta) const {
-    Tensor<float> a = *in[0], b = *in[1], result(shape);
-    for (float& x : a.values) x = read(x);
-    for (float& x : b.values) x = read(x);
+    const Tensor<float>&a = *in[0], &b = *in[1];
+    Tensor<float> result(shape);
     std::size_t at = 0;
     for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
       for (std::int64_t i = 0; i < plan.m; ++i) {
         for (std::int64_t j = 0; j < plan.n; ++j) {
           std::vector<float> p, q, stored;
           for (std::int64_t k = 0; k < plan.k; ++k) {
-            p.push_back(a.values[plan.a_index(batch, i, k)]);
-            q.push_back(b.values[plan.b_index(batch, k, j)]);
+            p.push_back(read(a.values[plan.a_index(batch, i, k)]));
+            q.push_back(read(b.values[plan.b_index(batch, k, j)]));
           }
           const float addend = in.size() > 2 ? in[2]->values[BroadcastIndex(in[2]->shape, shape)(at)] : 0.0f;
           if (in.size() > 2 && alpha == 1.0f && beta == 1.0f) stored.push_back(addend);
@@ -337,6 +336,23 @@ inline NarrowTallies check_narrow_networks(const bounds::Rules& rules, const std
     }
   }
   return tallies;
+}
+
+/// One number that two columns of a product read, each for itself: x alone, or a sum of inputs.
+inline NarrowTallies check_readers(const bounds::Rules& rules, const NarrowRun& run, const std::vector<float>& inputs,
+                                   const std::vector<float>& weights, int runs) {
+  Graph graph;
+  const auto k = static_cast<std::int64_t>(inputs.size());
+  ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, k});
+  const auto multiply = [&](const std::string& name, const Tensor<float>& w) {
+    x = graph.add_node(name, op::MatMul{}, {x, graph.add_constant(name + "/w", StoredTensor::from(w))});
+  };
+  if (!weights.empty()) multiply("sum", Tensor<float>({k, 1}, weights));
+  multiply("read", Tensor<float>({1, 2}, {1, 1}));
+  graph.outputs = {x};
+  Generator generator(764);
+  const Tensor<double> point({1, k}, std::vector<double>(inputs.begin(), inputs.end()));
+  return NarrowCheck(rules, graph, point, run).held(runs, generator);
 }
 
 }  // namespace checks

@@ -181,6 +181,7 @@ Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const S
   if (std::get_if<op::Mul>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a * b); });
   if (std::get_if<op::Div>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a / b); });
   if (std::get_if<op::Max>(&op)) return binary(in, shape, [](const S& a, const S& b) { return a < b ? b : a; });
+  if (std::get_if<op::Min>(&op)) return binary(in, shape, [](const S& a, const S& b) { return b < a ? b : a; });
   if (std::get_if<op::ReduceMax>(&op)) return reduce_max(op, in, shape);
   if (std::get_if<op::Neg>(&op)) return unary(in, [](const S& x) { return S(-x); });
   if (std::get_if<op::Relu>(&op)) return unary(in, [&](const S& x) { return x < zero ? zero : x; });
@@ -288,6 +289,12 @@ public:
       value_ = node(op::ReduceMax{{1}, true}, {x});
     else if (block == "max")
       value_ = node(op::Max{}, {x, node(op::Neg{}, {x})});
+    else if (block == "min")
+      value_ = node(op::Min{}, {x, node(op::Neg{}, {x})});
+    else if (block == "max-constant")
+      value_ = node(op::Max{}, {x, constant({width_}, 1.0)});
+    else if (block == "min-constant")
+      value_ = node(op::Min{}, {x, constant({width_}, 1.0)});
     else if (block == "cast")
       value_ = node(op::Cast{ElementType::f16}, {node(op::Tanh{}, {x})});
     else

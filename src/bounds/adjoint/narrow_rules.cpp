@@ -65,6 +65,11 @@ RoundedElement rounded_element(double x, double radius, const Hull& hull, Magnit
   return passed;
 }
 
+Magnitude read_otherwise(double x, double radius, Magnitude largest, const Format& format) {
+  if (sub_down(std::abs(x), radius) > format.smallest_normal) return Magnitude();
+  return std::min(largest, Magnitude(format.smallest_normal));
+}
+
 Magnitude rounded_norm(Magnitude by_elements, Magnitude handed_on, Magnitude roundings) {
   return std::min(by_elements, handed_on + roundings);
 }

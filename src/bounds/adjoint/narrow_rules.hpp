@@ -42,6 +42,13 @@ struct RoundedElement {
 /// Source:    docs/theory.md T-76
 RoundedElement rounded_element(double x, double radius, const Hull& hull, Magnitude largest_rounding);
 
+/// How far what one of several readers of a rounded number takes may be from what another one takes: each for itself may
+/// read 0 for one whose rounding was below the smallest normal number. The number is within a radius of x, and of that
+/// magnitude at most.
+/// Guarantee: proven; attained
+/// Source:    docs/theory.md T-76
+Magnitude read_otherwise(double x, double radius, Magnitude largest, const Format& format);
+
 /// How far a rounded tensor is from its centre in the 2-norm: by its elements, or by what was handed on and the
 /// roundings.
 /// Source:    docs/theory.md T-76
@@ -56,6 +63,7 @@ struct NarrowRules {
   decltype(&bounds::hull_rounded) hull_rounded = bounds::hull_rounded;
   decltype(&bounds::largest_rounding) largest_rounding = bounds::largest_rounding;
   decltype(&bounds::rounded_element) rounded_element = bounds::rounded_element;
+  decltype(&bounds::read_otherwise) read_otherwise = bounds::read_otherwise;
   decltype(&bounds::rounded_norm) rounded_norm = bounds::rounded_norm;
   decltype(&bounds::through_rounded_shadow) through_rounded_shadow = bounds::through_rounded_shadow;
 };

@@ -60,8 +60,9 @@ std::vector<TermPattern> patterns_of(const RoundingNode& node, const RightColumn
 
 std::vector<double> rest_of_sums(const RoundingNode& node, const Setting& setting) {
   const Machine products = product_machine(setting.machine);
-  const bool may_flush = products.flushes && product_of(node.view).has_value();
-  const Magnitude flushed(may_flush ? products.accumulator->smallest_normal : 0.0);
+  const std::optional<Product> product = product_of(node.view);
+  const Magnitude omega(products.flushes && product ? products.accumulator->smallest_normal : 0.0);
+  const Magnitude flushed = omega + omega * Magnitude(product && product->has_addend ? product->beta : 0.0);
   std::vector<double> rest;
   for (std::size_t i = 0; i < node.sums.size(); ++i) {
     const UnrecordedSum& sum = node.sums[i];

@@ -107,7 +107,8 @@ struct OfOne {
 
 using Pair = std::array<Interval, 2>;
 
-/// The first operand where it is the larger one, a mean of both where either may be.
+/// The first operand where it is the larger one, a mean of both where either may be. The weights of both in the smaller
+/// one are these of the reversed operands: what the larger one takes of b, the smaller one takes of a.
 Pair larger(const Interval& a, const Interval& b) {
   if (a.lower() >= b.upper()) return {1.0, 0.0};
   if (a.upper() <= b.lower()) return {0.0, 1.0};
@@ -126,10 +127,7 @@ struct OfTwo {
   Pair operator()(const op::Mul&) const { return {b, a}; }
   Pair operator()(const op::Div&) const { return {Interval(1.0) / b, -a / square(b)}; }
   Pair operator()(const op::Max&) const { return larger(a, b); }
-  Pair operator()(const op::Min&) const {
-    const Pair reversed = larger(b, a);
-    return {reversed[1], reversed[0]};
-  }
+  Pair operator()(const op::Min&) const { return larger(b, a); }
   Pair operator()(const op::PRelu&) const {
     if (a.lower() >= 0.0) return {1.0, 0.0};
     return {a.upper() <= 0.0 ? b : hull(b, 1.0), negative_part(a)};
