@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
+#include "soundness/box_check.hpp"
 #include "soundness/bundled.hpp"
 #include "soundness/foreign_sums.hpp"
 #include "soundness/hill_climb.hpp"
@@ -94,6 +95,18 @@ void check_op_case(OpFamily family, std::uint64_t seed, Tally& tally) {
       the_case.graph, [&] { return evaluate(the_case); }, [&] { return describe(the_case); }, {}, tally);
 }
 
+/// Boxes and signs around a sample of a network and of a chain of ops, which are those of the seed.
+void check_boxes(std::uint64_t seed, Tally& tally) {
+  Random random(seed);
+  const Family data = random.pick(all_families());
+  const OpFamily ops = random.pick(all_op_families());
+  const Case network = random_case(data, random.bits()), chain = random_op_case(ops, random.bits());
+  for (const Case* the_case : {&network, &chain}) {
+    check_box(*the_case, random.bits(), tally);
+    check_signs(*the_case, random.bits(), tally);
+  }
+}
+
 void check_foreign_sum(std::uint64_t seed, Tally& tally) {
   const ForeignSum sum = random_foreign_sum(seed);
   check_run(
@@ -122,6 +135,11 @@ void run_foreign_sums(Campaign& campaign) {
 void run_unit_networks(Campaign& campaign) {
   campaign.repeat("matrix units", campaign.outputs / 5,
                   [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_unit_network(seed, tally); }; });
+}
+
+void run_boxes(Campaign& campaign) {
+  campaign.repeat("boxes and signs", campaign.outputs / 5,
+                  [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_boxes(seed, tally); }; });
 }
 
 template <class AnyFamily>
@@ -195,6 +213,8 @@ int replay(const std::string& family, std::uint64_t seed) {
     check_foreign_sum(seed, tally);
   } else if (family == "unit") {
     check_unit_network(seed, tally);
+  } else if (family == "boxes") {
+    check_boxes(seed, tally);
   } else if (const auto data = named(all_families(), family)) {
     fmt::print("{}\n", describe(random_case(*data, seed)));
     check_case(*data, seed, tally);
@@ -213,7 +233,7 @@ int replay(const std::string& family, std::uint64_t seed) {
 }  // namespace
 
 /// soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]
-/// soundness_campaign --case FAMILY|foreign|unit SEED
+/// soundness_campaign --case FAMILY|foreign|unit|boxes SEED
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "--case")
@@ -221,7 +241,7 @@ int main(int argc, char** argv) {
   if (arguments.empty()) {
     fmt::print(stderr,
                "usage: soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]] | --case "
-               "FAMILY|foreign|unit SEED\n");
+               "FAMILY|foreign|unit|boxes SEED\n");
     return 3;
   }
   Campaign campaign;
@@ -242,6 +262,7 @@ int main(int argc, char** argv) {
     run_random_networks(campaign);
     run_foreign_sums(campaign);
     run_unit_networks(campaign);
+    run_boxes(campaign);
     run_bundled(campaign, arguments[0]);
     run_hill_climbs(campaign);
   }

@@ -14,7 +14,7 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS
 cmake --build "$build" -j2 >/dev/null
 
 sources=
-for source in random_values random_networks random_ops foreign_sums matrix_unit_networks hill_climb soundness_check bundled; do
+for source in random_values random_networks random_ops foreign_sums matrix_unit_networks hill_climb soundness_check box_check bundled; do
   sources="$sources $root/tests/soundness/$source.cpp"
 done
 # shellcheck disable=SC2086

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driftbound/evaluate/evaluator.hpp"
+#include "soundness/box_check.hpp"
 #include "soundness/bundled.hpp"
 #include "soundness/foreign_sums.hpp"
 #include "soundness/hill_climb.hpp"
@@ -65,6 +66,29 @@ TEST_CASE("ops of every family stay within their bounds, whatever their attribut
     }
     require_no_violation(tally);
     CHECK(tally.bounds["accumulated forward"].checked > 0);
+  }
+}
+
+TEST_CASE("one bound for a box holds at points of it, and signs there are right, whatever the ops and the data") {
+  Tally tally;
+  Random seeds(default_seed + 2);
+  while (tally.outputs < scaled(40'000) && tally.failures.empty()) {
+    for (const OpFamily family : all_op_families()) {
+      const Case of_ops = random_op_case(family, seeds.bits());
+      const Family data = seeds.pick(all_families());
+      const Case network = random_case(data, seeds.bits());
+      for (const Case* the_case : {&of_ops, &network}) {
+        check_box(*the_case, seeds.bits(), tally);
+        check_signs(*the_case, seeds.bits(), tally);
+      }
+    }
+  }
+
+  require_no_violation(tally);
+  for (const char* name : {"box error", "box range", "sign", "sign value"}) {
+    CAPTURE(name);
+    const BoundTally& held = tally.bounds[name];
+    CHECK(held.checked - held.without_bound > held.checked / 4);
   }
 }
 
