@@ -96,11 +96,15 @@ void LayerLedger::record_elements(std::span<const std::size_t> elements, const B
 }
 
 std::vector<std::size_t> LayerLedger::open_elements(std::span<const std::size_t> rows) const {
+  const bool all_are_open = [this] {
+    const std::lock_guard lock(*mutex_);  // another block may make room just now
+    return decided_at_.empty();
+  }();
   std::vector<std::size_t> elements;
   for (const std::size_t row : rows) {
     if (whole_rows_[row] != 0) continue;
     for (std::size_t i = row * width_; i < (row + 1) * width_; ++i)
-      if (decided_at_.empty() || decided_at_[i] == open) elements.push_back(i);
+      if (all_are_open || decided_at_[i] == open) elements.push_back(i);
   }
   return elements;
 }
