@@ -29,10 +29,15 @@ std::string_view normalized_domain(std::string_view domain) {
 }
 
 std::optional<std::int64_t> default_opset(const OpsetImports& imports) {
+  std::optional<std::int64_t> opset;
   for (const auto& [domain, version] : imports) {
-    if (normalized_domain(domain).empty()) return version;
+    if (!normalized_domain(domain).empty()) continue;
+    if (opset.value_or(version) != version)
+      throw ParseError("opsets " + std::to_string(*opset) + " and " + std::to_string(version) +
+                       " of the default domain are imported, as '' or 'ai.onnx'; leave the one that the nodes are of");
+    opset = version;
   }
-  return std::nullopt;
+  return opset;
 }
 
 FunctionTable::FunctionTable(const std::vector<Bytes>& functions) {

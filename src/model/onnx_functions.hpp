@@ -13,6 +13,7 @@ namespace driftbound::onnx {
 /// "" for the default domain, which files write in two ways.
 std::string_view normalized_domain(std::string_view domain);
 /// Version of the default domain; empty where it is not imported.
+/// Throws:    ParseError where it is imported in two versions
 std::optional<std::int64_t> default_opset(const OpsetImports& imports);
 
 struct Function {

@@ -349,6 +349,7 @@ struct Cut {
 
 Cut cut(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t extent) {
   if (step == 0) throw ParseError("a step of 0");
+  require_start(start, step, extent);
   step = std::clamp(step, -extent - 1, extent + 1);  // larger ones take the first element alone as well
   if (start < 0) start += extent;
   if (end < 0) end += extent;
@@ -543,6 +544,13 @@ std::size_t Integers::size() const {
 
 Extent Integers::operator[](std::size_t i) const {
   return constant_ != nullptr ? Extent::number(integer_at(*constant_, i)) : partial_->elements[i];
+}
+
+void require_start(std::int64_t start, std::int64_t step, std::int64_t extent) {
+  if (step > 0 || extent == 0 || start >= -extent) return;
+  throw Unsupported("a negative step from start " + std::to_string(start) + " of an axis of " + std::to_string(extent) +
+                    ", in front of it: some runtimes take its first element, others nothing; export the model with a "
+                    "start inside the axis");
 }
 
 std::optional<IntegerTensor> fold_integers(const NodeView& node) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "model/onnx_ops.hpp"
@@ -28,6 +29,10 @@ private:
 /// Throws:    Unsupported (overflow, division by zero, a shape that is not known, larger than the allowance),
 ///            ParseError, ShapeMismatch (a node that breaks the rules of its op)
 std::optional<IntegerTensor> fold_integers(const NodeView& node);
+
+/// Throws:    Unsupported where a Slice with a negative step starts in front of its axis: some runtimes take the first
+///            element, others nothing
+void require_start(std::int64_t start, std::int64_t step, std::int64_t extent);
 
 /// The integers as a constant where all of them are numbers.
 std::optional<StoredTensor> to_constant(const IntegerTensor& integers);

@@ -279,6 +279,7 @@ private:
     const std::vector<Operand> views = views_of(operands);
     const NodeView view{node,   *scope.opset, views,      outputs_used(scope, node),
                         owner_, data_files_,  allowance_, open_inputs_};
+    require_form(view);
     if (std::optional<IntegerTensor> integers = fold_integers(view)) return define_integers(scope, node, *integers);
     Mapping mapping = map_node(view);
     if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) throw Unsupported(not_mapped->reason);

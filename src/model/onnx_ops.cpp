@@ -242,7 +242,8 @@ constexpr std::array<Rule, 30> rules = {{
      means<op::Reshape>(map_reshape, "a target shape known when loading, but for one extent"),
      {"allowzero"},
      1,
-     {"shape"}},
+     {"shape"},
+     {{{"shape", 1, 5}}}},
     {"Flatten", 1, 1, means<op::Flatten>(map_flatten), {"axis"}, 1},
     {"Squeeze", 1, 2, means<op::Squeeze>(map_squeeze, "constant axes"), {"axes"}, 1},
     {"Unsqueeze", 1, 2, means<op::Unsqueeze>(map_unsqueeze, "constant axes"), {"axes"}, 1},
@@ -254,7 +255,14 @@ constexpr std::array<Rule, 30> rules = {{
      means<op::Cast, op::Choice>(map_cast, "between floats and booleans"),
      {"to", "saturate", "round_mode"},
      6},
-    {"Dropout", 1, 3, means<op::Identity>(map_dropout, "at inference"), {"ratio", "seed"}, 1, {"is_test"}},
+    {"Dropout",
+     1,
+     3,
+     means<op::Identity>(map_dropout, "at inference"),
+     {"ratio", "seed"},
+     1,
+     {"is_test"},
+     {{{"ratio", 1, 12}, {"training_mode", 2, 12}}}},
     {"Constant",
      0,
      0,
@@ -325,6 +333,14 @@ bool is_meant(const Mapping& mapping, std::span<const std::size_t> kinds) {
 }
 
 }  // namespace
+
+void require_form(const NodeView& node) {
+  const Rule* rule = find_rule(node.proto.op_type);
+  if (rule == nullptr || node.opset < rule->since.number) return;
+  for (const Moved& moved : rule->moved) {
+    if (!moved.name.empty()) require_form(node, moved);
+  }
+}
 
 Mapping map_node(const NodeView& node) {
   const Rule* rule = find_rule(node.proto.op_type);

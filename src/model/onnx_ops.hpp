@@ -82,6 +82,9 @@ struct NotMapped {
 };
 using Mapping = std::variant<MappedOp, MappedOps, MappedConstant, NotMapped>;
 
+/// Throws:    ParseError where an attribute or input of the node has the form that it has in another opset
+void require_form(const NodeView& node);
+
 /// The meaning of a node of the default domain.
 /// Throws:    ParseError, ShapeMismatch (a node that breaks the rules of its op)
 Mapping map_node(const NodeView& node);

@@ -5,6 +5,8 @@
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_integers.hpp"
+#include "model/shapes.hpp"
+#include "model/text.hpp"
 
 namespace driftbound::onnx {
 
@@ -54,11 +56,29 @@ std::optional<std::size_t> rank_of(const NodeView& node, std::size_t slot) {
   return node.operands[slot].shape->size();
 }
 
+std::optional<std::int64_t> extent_along(const NodeView& node, std::int64_t axis) {
+  const OpenShape* shape = node.operands[0].shape;
+  if (shape == nullptr) return std::nullopt;
+  const Extent extent = (*shape)[normalized_axis(axis, shape->size())];
+  return extent.is_number() ? std::optional(extent.value()) : std::nullopt;
+}
+
+void require_form(const NodeView& node, const Moved& moved) {
+  const Attributes& attributes = node.proto.attributes;
+  const bool is_attribute =
+      std::any_of(attributes.begin(), attributes.end(), [&](const auto& each) { return each.first == moved.name; });
+  const std::string input = "input " + std::to_string(moved.slot), since = std::to_string(moved.since);
+  const std::string advice = ", and the node is of opset " + std::to_string(node.opset) +
+                             "; declare the opset that it was written for, or export the model again";
+  if (node.opset >= moved.since && is_attribute)
+    fail("attribute " + in_quotes(moved.name) + " has been " + input + " since opset " + since + advice);
+  if (node.opset < moved.since && is_given(node, moved.slot))
+    fail(input + " (" + in_quotes(moved.name) + ") is there since opset " + since + " only" + advice);
+}
+
 Axes axes_of(const NodeView& node, std::int64_t input_since) {
+  require_form(node, {"axes", 1, input_since});
   const auto attribute = find_integers(node.proto, "axes");
-  const std::string since = std::to_string(input_since);
-  if (node.opset >= input_since && attribute) fail("attribute 'axes' has been an input since opset " + since);
-  if (node.opset < input_since && is_given(node, 1)) fail("'axes' is an attribute before opset " + since);
   if (attribute) return {true, true, checked_rank(*attribute)};
   if (!is_given(node, 1)) return {};
   const auto input = constant_integers(node, 1);

@@ -34,6 +34,13 @@ struct Opset {
   std::int64_t number;
 };
 
+/// What has been an input since an opset; before, an attribute of that name or not there.
+struct Moved {
+  std::string_view name;
+  std::size_t slot = 0;
+  std::int64_t since = 1;
+};
+
 /// An op of ONNX that this version has, since the opset in which ONNX introduced it or gave it a form that is read
 /// here. What an attribute that is not listed means is not known, nor what an older opset means by the name: a node of
 /// that kind is not mapped.
@@ -44,6 +51,7 @@ struct Rule {
   std::array<std::string_view, 9> attributes;
   Opset since;
   std::array<std::string_view, 2> attributes_before_7 = {};
+  std::array<Moved, 4> moved = {};
 };
 inline constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
 
@@ -76,6 +84,12 @@ std::optional<double> constant_number(const NodeView& node, std::size_t slot);
 std::vector<std::int64_t> checked_rank(std::vector<std::int64_t> axes);
 /// Rank of an input, where it is known.
 std::optional<std::size_t> rank_of(const NodeView& node, std::size_t slot);
+/// Extent of an axis (below 0: from the end) of the first input, where it is known.
+/// Throws:    ShapeMismatch where it is known that there is no such axis
+std::optional<std::int64_t> extent_along(const NodeView& node, std::int64_t axis);
+
+/// Throws:    ParseError where it is an attribute or input in an opset that has it in the other form
+void require_form(const NodeView& node, const Moved& moved);
 
 /// Axes are an attribute, and an input from an opset on.
 struct Axes {

@@ -3,6 +3,7 @@
 
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
+#include "model/fold.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
 #include "model/selections.hpp"
@@ -47,7 +48,7 @@ Lengths lengths_of(const NodeView& node) {
 struct Masks {
   Allowance& allowance;
   op::Where visible;                    ///< empty: all
-  std::optional<StoredTensor> addends;  ///< a constant mask without its infinities
+  std::optional<StoredTensor> addends;  ///< a constant mask without its infinities, or its integers as floats
 };
 
 /// Throws:    Unsupported where a mask written out is more than the file justifies
@@ -171,16 +172,33 @@ private:
   MappedOps mapped_;
 };
 
-/// What the mask adds to the scores; empty where it only hides keys, or there is none.
-std::optional<MappedOps::Input> add_mask(const NodeView& node, Steps& steps, Masks& masks, const Lengths& lengths) {
-  if (!is_given(node, mask)) return std::nullopt;
-  const bool is_added = node.operands[mask].type && is_float(*node.operands[mask].type);
-  const StoredTensor* constant = node.operands[mask].constant;
-  if (!is_added && constant == nullptr)
+[[noreturn]] void refuse_computed_mask(const std::optional<ElementType>& type) {
+  if (type == ElementType::boolean)
     throw Unsupported(
         "its mask of truth values is computed; export the model with a constant one, or with numbers to add to the "
         "scores");
+  throw Unsupported("its mask is computed, and " + (type ? std::string(name_of(*type)) : "not known to be floats") +
+                    "; export the model with a constant one, or with floats to add to the scores");
+}
+
+/// Integers of a mask in the type of the scores, to which they are added.
+StoredTensor as_scores(const NodeView& node, const StoredTensor& integers) {
+  const ElementType type = node.operands[query].type.value_or(ElementType::f32);
+  if (auto floats = fold(op::Cast{type}, {&integers}, node.allowance)) return std::move(*floats);
+  const std::string types = std::string(name_of(integers.type())) + " is not exact in " + std::string(name_of(type));
+  throw Unsupported("its mask of " + types +
+                    ", or larger than a file of this size justifies; export the model with one of floats or booleans");
+}
+
+/// What the mask adds to the scores; empty where it only hides keys, or there is none.
+std::optional<MappedOps::Input> add_mask(const NodeView& node, Steps& steps, Masks& masks, const Lengths& lengths) {
+  if (!is_given(node, mask)) return std::nullopt;
+  const std::optional<ElementType> type = node.operands[mask].type;
+  const StoredTensor* constant = node.operands[mask].constant;
+  if (constant == nullptr && !(type && is_float(*type))) refuse_computed_mask(type);
+  const bool is_added = type != ElementType::boolean;
   if (constant != nullptr) read_mask(masks, *constant);
+  if (constant != nullptr && is_added && !is_float(*type)) masks.addends = as_scores(node, *constant);
   const auto rank = rank_of(node, mask);
   const auto masked = rank && *rank > 0 ? extent_of(node, mask, *rank - 1) : std::nullopt;
   const std::int64_t missing = masked && lengths.keys ? pad_mask(masks, *masked, *lengths.keys) : 0;

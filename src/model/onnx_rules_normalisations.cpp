@@ -1,5 +1,7 @@
+#include "model/fold.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/onnx_tensor.hpp"
 
 namespace driftbound::onnx {
 namespace {
@@ -29,10 +31,22 @@ Mapping map_group(const NodeView& node) {
                   {0, 1, 2}};
 }
 
+/// epsilon in the type of x, where that is the type of the statistics and represents it.
+std::optional<StoredTensor> epsilon_of_statistics(const NodeView& node, double value) {
+  const ElementType type = node.operands[0].type.value_or(ElementType::f32);
+  if (element_type(static_cast<DataType>(integer_or(node.proto, "stash_type", 1))) != type) return std::nullopt;
+  const StoredTensor epsilon = StoredTensor::from(Tensor<float>({}, {static_cast<float>(value)}));
+  return fold(op::Cast{type}, {&epsilon}, node.allowance);
+}
+
 /// Mean and 1 / sqrt(variance + epsilon), the outputs after the first, are ops of their own.
 Mapping layer_with_statistics(const NodeView& node, const op::LayerNormalization& norm) {
   const auto rank = rank_of(node, 0);
   if (!rank) return NotMapped{"its outputs after the first are used, and the rank of its input is not known"};
+  const auto epsilon = epsilon_of_statistics(node, norm.epsilon);
+  if (!epsilon)
+    return NotMapped{
+        "its outputs after the first are used, and their type (stash_type) is not its input's or rounds epsilon"};
   const auto signed_rank = static_cast<std::int64_t>(*rank);
   std::vector<std::int64_t> axes;
   for (std::int64_t axis = norm.axis < 0 ? norm.axis + signed_rank : norm.axis; axis < signed_rank; ++axis) {
@@ -42,7 +56,7 @@ Mapping layer_with_statistics(const NodeView& node, const op::LayerNormalization
   std::vector<MappedOps::Input> inputs;
   for (const std::size_t slot : given_slots(node)) inputs.push_back(MappedOps::slot(slot));
   const MappedOps::Input x = MappedOps::slot(0), constant{MappedOps::Source::constant, 0};
-  mapped.constants.push_back(StoredTensor::from(Tensor<float>({}, {static_cast<float>(norm.epsilon)})));
+  mapped.constants.push_back(*epsilon);
   const MappedOps::Input y = mapped.add(norm, inputs);
   const MappedOps::Input mean = mapped.add(op::ReduceMean{axes, true}, {x});
   const MappedOps::Input centred = mapped.add(op::Sub{}, {x, mean});
@@ -85,7 +99,12 @@ constexpr std::array<Rule, 6> rules = {{
      {"axis", "epsilon", "stash_type"},
      17},
     {"RMSNormalization", 2, 2, means<op::RMSNormalization>(map_rms), {"axis", "epsilon", "stash_type"}, 23},
-    {"LpNormalization", 1, 1, means<op::LpNormalization>(map_lp), {"axis", "p"}, 1},
+    {"LpNormalization",
+     1,
+     1,
+     means<op::LpNormalization>(map_lp, "division by a norm of 0 as well, where ONNX has 0 since opset 22"),
+     {"axis", "p"},
+     1},
 }};
 
 }  // namespace

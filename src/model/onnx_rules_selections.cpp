@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_integers.hpp"
 #include "model/onnx_rules.hpp"
@@ -10,6 +12,21 @@ namespace driftbound::onnx {
 namespace {
 
 using Integers64 = std::vector<std::int64_t>;
+
+/// Throws:    Unsupported where a step backwards starts in front of its axis, or may do so
+void require_starts(const NodeView& node, const op::Slice& slice) {
+  const bool names_axes = !slice.axes.empty();
+  const std::size_t count = std::min(slice.starts.size(), slice.steps.size());
+  for (std::size_t i = 0; i < (names_axes ? std::min(count, slice.axes.size()) : count); ++i) {
+    const std::int64_t start = slice.starts[i];
+    if (slice.steps[i] >= 0 || start >= -1) continue;
+    const auto extent = extent_along(node, names_axes ? slice.axes[i] : static_cast<std::int64_t>(i));
+    if (!extent)
+      throw Unsupported("a negative step from start " + std::to_string(start) +
+                        " of an axis whose extent is not known when loading; export the model with fixed input shapes");
+    require_start(start, slice.steps[i], *extent);
+  }
+}
 
 /// Attributes before opset 10, inputs from then on.
 Mapping map_slice(const NodeView& node) {
@@ -28,6 +45,7 @@ Mapping map_slice(const NodeView& node) {
     if (!values) return NotMapped{"its bounds are computed, not constants"};
     *lists[i] = *values;
   }
+  require_starts(node, slice);
   return MappedOp{slice, {0}};
 }
 
@@ -119,6 +137,7 @@ Mapping with_pads(op::Pad pad, const Integers64& pads, const std::optional<Integ
 Mapping map_pad(const NodeView& node) {
   op::Pad pad;
   pad.mode = pad_mode(text_or(node.proto, "mode", "constant"));
+  if (node.opset >= 2 && find_integers(node.proto, "paddings")) fail("attribute 'paddings' is 'pads' since opset 2");
   if (node.opset < 11) {
     pad.value = real_or(node.proto, "value", 0.0f);
     const auto pads = find_integers(node.proto, node.opset < 2 ? "paddings" : "pads");
@@ -151,39 +170,63 @@ Mapping map_where(const NodeView& node) {
   return MappedOp{where, {1, 2}};
 }
 
-/// Extents of the parts: as given, or equal ones (the last may be smaller).
-std::optional<Integers64> parts_of(const NodeView& node, std::int64_t axis) {
-  if (node.opset < 13) {
-    if (const auto parts = find_integers(node.proto, "split")) return checked_rank(*parts);
-  } else if (is_given(node, 1)) {
-    return constant_integers(node, 1);
-  }
-  const OpenShape* shape = node.operands[0].shape;
-  if (shape == nullptr) return std::nullopt;
-  const auto rank = static_cast<std::int64_t>(shape->size());
-  const std::int64_t counted = axis < 0 ? axis + rank : axis;
-  if (counted < 0 || counted >= rank) fail("there is no axis " + std::to_string(axis));
-  const Extent extent = (*shape)[static_cast<std::size_t>(counted)];
-  if (!extent.is_number()) return std::nullopt;
+/// 'num_outputs' says since opset 18 how many equal parts there are.
+void require_number_of_outputs(const NodeView& node) {
+  const auto attribute = find_attribute(node.proto, "num_outputs", AttributeType::integer);
+  if (!attribute) return;
+  if (node.opset < 18)
+    fail("attribute 'num_outputs' is there since opset 18 only; declare that opset, or leave it out");
+  if (is_given(node, 1)) fail("attribute 'num_outputs' and input 1 ('split') are both given; leave one of them out");
+  const std::int64_t count = attribute->integer.value_or(0);
+  if (!std::cmp_equal(count, node.is_used.size()))
+    fail("attribute 'num_outputs' is " + std::to_string(count) + " for " + std::to_string(node.is_used.size()) +
+         " outputs; list one name a part, empty where it is not used");
+}
+
+/// Equal parts, of which the last may be smaller since opset 18.
+Integers64 equal_parts(const NodeView& node, std::int64_t extent) {
   const auto count = static_cast<std::int64_t>(node.is_used.size());
   if (count == 0) fail("it has no outputs");
-  const std::int64_t part = (extent.value() + count - 1) / count;
-  Integers64 parts;
-  for (std::int64_t i = 0; i < count; ++i) {
-    parts.push_back(std::clamp<std::int64_t>(extent.value() - i * part, 0, part));
-  }
+  const std::int64_t part = extent / count + (extent % count == 0 ? 0 : 1), last = extent - part * (count - 1);
+  if (last < 0 || (last < part && node.opset < 18))
+    fail("an axis of " + std::to_string(extent) + " does not split into " + std::to_string(count) +
+         " equal parts; give their extents ('split')");
+  Integers64 parts(node.is_used.size(), part);
+  parts.back() = last;
   return parts;
 }
 
+/// Throws:    ParseError unless there is one part an output and they make up the axis, where its extent is known
+void require_parts(const NodeView& node, const Integers64& parts, const std::optional<std::int64_t>& extent) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 40;
+  if (parts.size() != node.is_used.size())
+    fail(std::to_string(parts.size()) + " parts for " + std::to_string(node.is_used.size()) + " outputs");
+  std::int64_t sum = 0;
+  for (const std::int64_t part : parts) {
+    if (part < 0 || part > most_elements) fail("a part of " + std::to_string(part) + " elements");
+    sum += part;
+  }
+  if (extent && sum != *extent)
+    fail("its parts are " + std::to_string(sum) + " elements together, the axis has " + std::to_string(*extent));
+}
+
+/// Extents of the parts: as given (by an attribute before opset 13), or equal ones.
+std::optional<Integers64> parts_of(const NodeView& node, const std::optional<std::int64_t>& extent) {
+  if (const auto parts = find_integers(node.proto, "split")) return checked_rank(*parts);
+  if (is_given(node, 1)) return constant_integers(node, 1);
+  return extent ? std::optional(equal_parts(node, *extent)) : std::nullopt;
+}
+
 Mapping map_split(const NodeView& node) {
+  require_number_of_outputs(node);
   const std::int64_t axis = integer_or(node.proto, "axis", 0);
-  const auto parts = parts_of(node, axis);
+  const auto extent = extent_along(node, axis);
+  const auto parts = parts_of(node, extent);
   if (!parts) return NotMapped{"the extents of its parts are computed, or not known when loading"};
-  if (parts->size() != node.is_used.size()) fail("another number of parts than of outputs");
+  require_parts(node, *parts, extent);
   MappedOps mapped;
   std::int64_t start = 0;
   for (const std::int64_t part : *parts) {
-    if (part < 0) fail("a part of negative extent");
     mapped.outputs.push_back(mapped.add(op::Slice{{start}, {start + part}, {axis}, {}}, {MappedOps::slot(0)}));
     start += part;
   }
@@ -246,7 +289,14 @@ Mapping map_resize(const NodeView& node) {
 }
 
 constexpr std::array<Rule, 9> rules = {{
-    {"Slice", 1, 5, means<op::Slice>(map_slice, "constant bounds, axes and steps"), {"starts", "ends", "axes"}, 1},
+    {"Slice",
+     1,
+     5,
+     means<op::Slice>(map_slice, "constant bounds, axes and steps"),
+     {"starts", "ends", "axes"},
+     1,
+     {},
+     {{{"starts", 1, 10}, {"ends", 2, 10}, {"axes", 3, 10}, {"steps", 4, 10}}}},
     {"Gather", 2, 2, means<op::Gather>(map_gather, "constant indices"), {"axis"}, 1},
     {"Expand",
      2,
@@ -255,21 +305,32 @@ constexpr std::array<Rule, 9> rules = {{
      {},
      8},
     {"Tile", 2, 2, means<op::Tile>(map_tile, "constant repeats"), {}, 6},
-    {"Pad", 1, 4, means<op::Pad>(map_pad, "constant pads, axes and value"), {"mode", "pads", "paddings", "value"}, 1},
+    {"Pad",
+     1,
+     4,
+     means<op::Pad>(map_pad, "constant pads, axes and value"),
+     {"mode", "pads", "paddings", "value"},
+     1,
+     {},
+     {{{"pads", 1, 11}, {"value", 2, 11}, {"axes", 3, 18}}}},
     {"Where", 3, 3, means<op::Where, op::Choice>(map_where), {}, 9},
     {"Resize",
      1,
      4,
      means<op::Gather>(map_resize, "nearest neighbours, constant whole factors; one Gather for every axis"),
      {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a"},
-     10},
+     10,
+     {},
+     {{{"scales", 2, 11}, {"sizes", 3, 11}}}},
     {"Upsample", 2, 2, means<op::Gather>(map_resize, "as Resize"), {"mode"}, 9},
     {"Split",
      1,
      2,
      means<op::Slice>(map_split, "extents of the parts known when loading; one Slice for every part"),
      {"axis", "split", "num_outputs"},
-     2},
+     2,
+     {},
+     {{{"split", 1, 13}}}},
 }};
 
 }  // namespace

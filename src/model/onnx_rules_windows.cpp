@@ -1,6 +1,7 @@
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
 #include "model/text.hpp"
+#include "model/windows.hpp"
 
 namespace driftbound::onnx {
 namespace {
@@ -40,12 +41,30 @@ Mapping map_conv(const NodeView& node) {
   return MappedOp{op::Conv{geometry(node), integer_or(node.proto, "group", 1)}, given_slots(node)};
 }
 
+/// Whether an odd element of a padding that follows from the extents has to go to one side, or the shapes do not tell.
+bool may_split_unevenly(const NodeView& node, const op::ConvTranspose& conv) {
+  const OpenShape *x = node.operands[0].shape, *weights = node.operands[1].shape;
+  if (x == nullptr || weights == nullptr) return true;
+  if (x->size() != weights->size()) return false;  // refused with the other shapes that do not fit
+  for (std::size_t axis = 2; axis < x->size(); ++axis) {
+    const Extent input = (*x)[axis], kernel = (*weights)[axis];
+    if (!input.is_number() || !kernel.is_number()) return true;
+    const TransposedAxis numbers = transposed_axis(conv, axis - 2, x->size() - 2, input.value(), kernel.value());
+    if (numbers.before != numbers.after) return true;
+  }
+  return false;
+}
+
 Mapping map_conv_transpose(const NodeView& node) {
   op::ConvTranspose conv;
   conv.geometry = geometry(node);
   conv.groups = integer_or(node.proto, "group", 1);
   conv.output_padding = list(node, "output_padding");
   conv.output_shape = list(node, "output_shape");
+  if (node.opset < 11 && states_extents(conv) && may_split_unevenly(node, conv))
+    return NotMapped{
+        "its padding follows from the extents of its result and is odd or not known when loading; before opset 11 "
+        "runtimes disagree on the side of the odd element: export the model for opset 11 or newer, or with 'pads'"};
   return MappedOp{conv, given_slots(node)};
 }
 

@@ -23,6 +23,24 @@ void pad_to_same(WindowAxis& axis, std::int64_t span, AutoPad mode) {
   axis.after = pads - axis.before;
 }
 
+bool is_same(AutoPad mode) {
+  return mode == AutoPad::same_lower || mode == AutoPad::same_upper;
+}
+
+void require_product(std::int64_t a, std::int64_t b) {
+  if (a > largest_window_number / std::max<std::int64_t>(b, 1)) {
+    throw ShapeMismatch(fmt::format("{} times {} elements along an axis are more than 2^40", a, b));
+  }
+}
+
+/// Pads so that the result has the extent stated.
+void cut_to(TransposedAxis& axis, std::int64_t wanted, std::int64_t input, AutoPad mode) {
+  const std::int64_t total = axis.stride * (input - 1) + axis.more + axis.reach + 1 - wanted;
+  const std::int64_t half = (total - (total % 2 == 0 ? 0 : 1)) / 2;  // rounded down, also below 0
+  axis.before = mode == AutoPad::same_upper ? half : total - half;
+  axis.after = total - axis.before;
+}
+
 }  // namespace
 
 std::int64_t window_number(const std::vector<std::int64_t>& list, std::size_t axis, std::int64_t fallback,
@@ -53,9 +71,8 @@ std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const st
     if (axis.kernel > largest_window_number / axis.dilation)
       throw ShapeMismatch("a dilated kernel of more than 2^40 elements");
     const std::int64_t span = axis.dilation * (axis.kernel - 1) + 1;
-    const bool is_same = geometry.auto_pad == AutoPad::same_lower || geometry.auto_pad == AutoPad::same_upper;
     if (geometry.auto_pad == AutoPad::valid) axis.before = axis.after = 0;
-    if (is_same) pad_to_same(axis, span, geometry.auto_pad);
+    if (is_same(geometry.auto_pad)) pad_to_same(axis, span, geometry.auto_pad);
     const std::int64_t room = axis.input + axis.before + axis.after - span;
     if (room < 0) {
       throw ShapeMismatch(fmt::format("a kernel that spans {} does not fit extent {} with pads {} and {}", span,
@@ -67,6 +84,32 @@ std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const st
     axes.push_back(axis);
   }
   return axes;
+}
+
+bool states_extents(const op::ConvTranspose& conv) {
+  return is_same(conv.geometry.auto_pad) || !conv.output_shape.empty();
+}
+
+TransposedAxis transposed_axis(const op::ConvTranspose& conv, std::size_t axis, std::size_t axes, std::int64_t input,
+                               std::int64_t kernel) {
+  const op::WindowGeometry& geometry = conv.geometry;
+  TransposedAxis result;
+  result.stride = window_number(geometry.strides, axis, 1, 1, "strides", axes);
+  result.dilation = window_number(geometry.dilations, axis, 1, 1, "dilations", axes);
+  result.more = window_number(conv.output_padding, axis, 0, 0, "output padding", axes);
+  require_product(result.stride, input);
+  require_product(result.dilation, kernel);
+  result.reach = result.dilation * (kernel - 1);
+  const std::int64_t before = window_number(geometry.pads_before, axis, 0, 0, "pads", axes);
+  const std::int64_t after = window_number(geometry.pads_after, axis, 0, 0, "pads", axes);
+  if (states_extents(conv)) {
+    const std::int64_t same = input * result.stride;
+    cut_to(result, window_number(conv.output_shape, axis, same, 1, "output extents", axes), input, geometry.auto_pad);
+  } else if (geometry.auto_pad == AutoPad::none) {
+    result.before = before;
+    result.after = after;
+  }
+  return result;
 }
 
 }  // namespace driftbound

@@ -30,4 +30,21 @@ std::int64_t window_number(const std::vector<std::int64_t>& list, std::size_t ax
 std::vector<WindowAxis> window_axes(const op::WindowGeometry& geometry, const std::vector<std::int64_t>& kernel,
                                     const Shape& input);
 
+/// One axis of a ConvTranspose with every number known.
+struct TransposedAxis {
+  std::int64_t stride = 1, dilation = 1;
+  std::int64_t reach = 0;              ///< of the kernel: dilation (kernel - 1)
+  std::int64_t more = 0;               ///< output padding
+  std::int64_t before = 0, after = 0;  ///< padding: elements cut off the full result
+};
+
+/// Whether the padding follows from the extents of the result.
+bool states_extents(const op::ConvTranspose& conv);
+
+/// One of the `axes` axes behind [N, C]; of a padding that states_extents() the odd element goes to the side that opset
+/// 11 names.
+/// Throws:    ShapeMismatch (wrong number of entries, strides or dilations below 1, negative pads)
+TransposedAxis transposed_axis(const op::ConvTranspose& conv, std::size_t axis, std::size_t axes, std::int64_t input,
+                               std::int64_t kernel);
+
 }  // namespace driftbound

@@ -129,6 +129,9 @@ TEST_CASE("a function's ops mean what the opset it imports says") {
                            .bytes(5, "r")
                            .message(7, onnx_node("Relu", {"a"}, {"r"}));
   CHECK(contains(load_error<ParseError>(calling("f").function(none)), "imports no opset"));
+  Message both = onnx_function("f", {"a"}, {"r"}, {onnx_node("Softmax", {"a"}, {"r"})}, 13);
+  both.message(9, Message().bytes(1, "ai.onnx").varint(2, 11));
+  CHECK(contains(load_error<ParseError>(calling("f").function(both)), "opsets 13 and 11 of the default domain"));
 }
 
 TEST_CASE("inputs and outputs of a function may be left out by a call") {

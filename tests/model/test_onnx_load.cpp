@@ -286,6 +286,17 @@ TEST_CASE("every unsupported node is listed at once") {
   }
 }
 
+TEST_CASE("two versions of the default domain are refused, the same one twice is not") {
+  const auto message = [](std::uint64_t second) {
+    OnnxModel model(13);
+    model.input("x", {2, 2, 2}).node("Softmax", {"x"}, "y").output("y");
+    const Message import = Message().message(8, Message().bytes(1, "ai.onnx").varint(2, second));
+    return error_of<ParseError>(model.bytes() + import.data());
+  };
+  CHECK(contains(message(11), "opsets 13 and 11 of the default domain"));
+  CHECK(message(13).empty());
+}
+
 TEST_CASE("a used mask, a training mode, integer arithmetic and unknown attributes are unsupported, not misread") {
   const auto reason = [](const OnnxModel& model) {
     const ModelDescription description = described(model.bytes());

@@ -13,6 +13,7 @@
 #include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/model/op_kinds.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/load_errors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -121,6 +122,89 @@ TEST_CASE("Split is one Slice an output, of parts as given or equal ones") {
   CHECK_THROWS_AS(mapped(13, "Split", {"x", "parts"}, {A::of_int("axis", 1)}), ParseError);
 }
 
+TEST_CASE("the parts of a Split make up the axis, and are as many as its outputs") {
+  const auto refusal = [](std::int64_t opset, const std::vector<std::string>& inputs, const std::vector<A>& attributes,
+                          const std::vector<std::string>& outputs) {
+    return load_error<ParseError>(model_of(opset, "Split", inputs, attributes, outputs));
+  };
+  const A rows = A::of_int("axis", 2), channels = A::of_int("axis", 1);  // of 6 and of 4
+  const std::vector<std::string> pair = {"p", "q"}, three = {"p", "q", "r"}, five = {"p", "q", "r", "s", "t"};
+  const std::string sums = "its parts are 4 elements together, the axis has 6";
+  CHECK(says(refusal(13, {"x", "parts"}, {rows}, pair), sums));
+  CHECK(says(refusal(11, {"x"}, {rows, A::of_ints("split", {1, 3})}, pair), sums));
+  CHECK(says(refusal(11, {"x"}, {rows, A::of_ints("split", {7, -1})}, pair), "a part of -1 elements"));
+  for (const std::int64_t opset : {11, 13})
+    CHECK(says(refusal(opset, {"x"}, {channels}, three), "an axis of 4 does not split into 3 equal parts"));
+  CHECK(says(refusal(18, {"x"}, {rows, A::of_int("num_outputs", 5)}, five), "does not split into 5 equal parts"));
+  CHECK(says(refusal(18, {"x"}, {rows, A::of_int("num_outputs", 2)}, three), "'num_outputs' is 2 for 3 outputs"));
+  CHECK(says(refusal(18, {"x"}, {rows, A::of_int("num_outputs", 3)}, pair), "'num_outputs' is 3 for 2 outputs"));
+  CHECK(says(refusal(18, {"x", "parts"}, {channels, A::of_int("num_outputs", 2)}, pair), "are both given"));
+  CHECK(says(refusal(13, {"x"}, {rows, A::of_int("num_outputs", 2)}, pair), "since opset 18 only"));
+}
+
+TEST_CASE("a Slice backwards starts inside its axis, as far as that is known") {
+  const auto refusal = [](std::int64_t start, const OnnxModel::Dimension& rows) {
+    OnnxModel model(13);
+    model.input("x", {rows, 5})
+        .initializer("start", {1}, Integers{start})
+        .initializer("end", {1}, Integers{std::numeric_limits<std::int64_t>::min()})
+        .initializer("axis", {1}, Integers{rows.index() == 0 ? 1 : 0})
+        .initializer("step", {1}, Integers{-1})
+        .node("Slice", {"x", "start", "end", "axis", "step"}, "y", {}, "reversed")
+        .output("y");
+    return load_error<Unsupported>(model);
+  };
+  CHECK(refusal(-5, 2).empty());
+  CHECK(says(refusal(-6, 2), "a negative step from start -6 of an axis of 5"));
+  CHECK(says(refusal(-6, 2), "'reversed'"));
+  CHECK(refusal(-1, "N").empty());
+  CHECK(says(refusal(-2, "N"), "extent is not known"));
+}
+
+TEST_CASE("what is an attribute in some opsets and an input in others is refused in the wrong form") {
+  const auto refusal = [](std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+                          const std::vector<A>& attributes, const std::vector<std::string>& outputs) {
+    return load_error<ParseError>(model_of(opset, name, inputs, attributes, outputs));
+  };
+  const auto attribute = [&](std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+                             const A& given, const std::string& since) {
+    const std::string message = refusal(opset, name, inputs, {given}, {"y"});
+    CAPTURE(message);
+    CHECK(says(message, "node 'y' (" + name + ")"));
+    CHECK(says(message, "since opset " + since + ", and the node is of opset " + std::to_string(opset)));
+    CHECK(says(message, "declare the opset"));
+  };
+  attribute(13, "Clip", {"x"}, A::of_float("min", -1.0f), "11");
+  attribute(11, "Clip", {"x", "low"}, A::of_float("max", 1.0f), "11");
+  attribute(10, "Slice", {"x", "one", "two"}, A::of_ints("axes", {1}), "10");
+  attribute(13, "Slice", {"x", "one", "two"}, A::of_ints("starts", {1}), "10");
+  attribute(13, "Split", {"x"}, A::of_ints("split", {1}), "13");
+  attribute(13, "Pad", {"x", "pads", "", "minus_one"}, A::of_float("value", 7.0f), "11");
+  attribute(11, "Pad", {"x", "pads"}, A::of_ints("pads", {1, 2}), "11");
+  attribute(13, "Dropout", {"x"}, A::of_float("ratio", 0.5f), "12");
+  attribute(5, "Reshape", {"x", "minus_one"}, A::of_ints("shape", {4, -1}), "5");
+  attribute(18, "ReduceMax", {"x"}, A::of_ints("axes", {1}), "18");
+
+  const auto input = [&](std::int64_t opset, const std::string& name, const std::vector<std::string>& inputs,
+                         const std::vector<A>& attributes, const std::string& what) {
+    const std::string message = refusal(opset, name, inputs, attributes, {"y"});
+    CAPTURE(message);
+    CHECK(says(message, "input " + what + " only, and the node is of opset " + std::to_string(opset)));
+  };
+  const A all_pads = A::of_ints("pads", {0, 0, 0, 0, 0, 0, 0, 1});
+  input(6, "Clip", {"x", "low"}, {}, "1 ('min') is there since opset 11");
+  input(10, "Clip", {"x", "", "high"}, {}, "2 ('max') is there since opset 11");
+  input(9, "Slice", {"x", "one", "two"}, {A::of_ints("starts", {1}), A::of_ints("ends", {2})},
+        "1 ('starts') is there since opset 10");
+  input(11, "Split", {"x", "one"}, {}, "1 ('split') is there since opset 13");
+  input(10, "Pad", {"x", "pads"}, {all_pads}, "1 ('pads') is there since opset 11");
+  input(17, "Pad", {"x", "pads", "", "minus_one"}, {}, "3 ('axes') is there since opset 18");
+  input(11, "Dropout", {"x", "low"}, {}, "1 ('ratio') is there since opset 12");
+  input(4, "Reshape", {"x", "minus_one"}, {A::of_ints("shape", {4, -1})}, "1 ('shape') is there since opset 5");
+  input(13, "ReduceMax", {"x", "one"}, {}, "1 ('axes') is there since opset 18");
+  CHECK(says(refusal(9, "Pad", {"x"}, {all_pads, A::of_ints("paddings", {0})}, {"y"}), "'pads' since opset 2"));
+}
+
 TEST_CASE("Clip has its limits as attributes before opset 11 and as optional inputs from then on") {
   const auto before = only_op<op::Clip>(10, "Clip", {"x"}, {A::of_float("min", 0.0f), A::of_float("max", 6.0f)});
   CHECK(before.least == 0.0);
@@ -198,6 +282,60 @@ TEST_CASE("Conv and pools keep their geometry") {
   CHECK(says(reason(12, "MaxPool", {"x"}, {kernel}, {"y", "positions"}), "positions of its maxima"));
   CHECK(only_op<op::AveragePool>(11, "AveragePool", {"x"}, {kernel, A::of_int("count_include_pad", 1)}).counts_padding);
   CHECK_FALSE(only_op<op::AveragePool>(11, "AveragePool", {"x"}, {kernel}).counts_padding);
+}
+
+TEST_CASE("a bias and the numbers of channels are as many as there are channels, the kernel is that of the weights") {
+  const auto refusal = [](const std::string& name, const std::vector<std::string>& inputs,
+                          const std::vector<A>& attributes) {
+    return load_error<ShapeMismatch>(model_of(15, name, inputs, attributes, {"y"}));
+  };
+  const A groups = A::of_int("group", 2);
+  const std::string bias = refusal("Conv", {"x", "W", "low"}, {groups});
+  CHECK(says(bias, "node 'y' (Conv)"));
+  CHECK(says(bias, "a bias [] for the 6 channels of [1, 6, 4, 4]"));
+  CHECK(says(refusal("Conv", {"x", "W", "b"}, {groups, A::of_ints("kernel_shape", {2, 3})}),
+             "kernel_shape [2, 3] for weights [6, 2, 3, 3]"));
+  CHECK(says(refusal("BatchNormalization", {"x", "c", "c", "low", "c"}, {}), "numbers [] for the 4 channels of"));
+}
+
+TEST_CASE("runtimes disagree on an odd padding of ConvTranspose before opset 11") {
+  const auto refusal = [](std::int64_t opset, const std::vector<A>& attributes) {
+    OnnxModel model(opset);
+    model.input("x", {1, 1, 3}).initializer("w", {1, 1, 3}, std::vector<float>{1, 10, 100});
+    std::vector<A> all = {A::of_ints("strides", {2})};
+    all.insert(all.end(), attributes.begin(), attributes.end());
+    return load_error<Unsupported>(model.node("ConvTranspose", {"x", "w"}, "y", all, "up").output("y"));
+  };
+  const A six = A::of_ints("output_shape", {6}), five = A::of_ints("output_shape", {5});  // of 7
+  for (const std::int64_t opset : {1, 10}) {
+    CHECK(says(refusal(opset, {six}), "the side of the odd element"));
+    CHECK(says(refusal(opset, {six}), "'up'"));
+    for (const std::string mode : {"SAME_UPPER", "SAME_LOWER"})
+      CHECK(says(refusal(opset, {A::of_string("auto_pad", mode)}), "the side of the odd element"));
+    CHECK(refusal(opset, {five}).empty());
+    CHECK(refusal(opset, {A::of_ints("pads", {0, 1})}).empty());
+  }
+  CHECK(refusal(11, {six}).empty());
+  CHECK(refusal(11, {A::of_string("auto_pad", "SAME_UPPER")}).empty());
+}
+
+TEST_CASE("statistics of a LayerNormalization are of its input's type, and so is their epsilon") {
+  const auto normalised = [](int type, std::int64_t stash_type) {
+    OnnxModel model(17);
+    model.input("x", {2, 3}, type).input("s", {3}, type);
+    model.node("LayerNormalization", {"x", "s"}, std::vector<std::string>{"y", "mean", "inverse"},
+               {A::of_int("stash_type", stash_type)});
+    return model.output("y").output("inverse");
+  };
+  for (const int type : {onnx_float16, onnx_double})
+    CHECK(says(load_error<Unsupported>(normalised(type, onnx_float)), "stash_type"));
+  CHECK(says(load_error<Unsupported>(normalised(onnx_float16, onnx_float16)), "stash_type"));  // 1e-5 rounds there
+  for (const int type : {onnx_float, onnx_double}) {
+    const Graph graph = loaded(normalised(type, type));
+    for (const Value& value : graph.values) {
+      if (value.kind == ValueKind::constant) CHECK(value.constant.to_double().values[0] == static_cast<double>(1e-5f));
+    }
+  }
 }
 
 TEST_CASE("forms and constants of activations") {
@@ -497,4 +635,18 @@ TEST_CASE("an Attention with a cache joins it to its keys and values, and shows 
   CHECK_THROWS_AS(
       attention(mask, true, {A::of_int("is_causal", 1), A::of_int("qk_matmul_output_mode", 2)}, {"y", "k2", "v2", "s"}),
       Unsupported);
+}
+
+TEST_CASE("integers of a mask of an Attention are added to the scores") {
+  const Graph graph = attention(onnx_tensor("mask", {2, 3}, Integers{0, 5, -1, 5, 0, 2}), false, {}, {"y"});
+  const StoredTensor& added = graph.value(graph.nodes.back().inputs.at(3)).constant;
+  CHECK(added.type() == ElementType::f32);
+  CHECK(added.to_double().values == std::vector<double>{0, 5, -1, 5, 0, 2});
+  CHECK(std::get<op::Attention>(graph.nodes.back().op).visible.empty());
+  const Message wide = onnx_tensor("mask", {1, 3}, Integers{0, 0, (1 << 24) + 1});
+  CHECK_THROWS_WITH_AS(attention(wide, false, {}, {"y"}), doctest::Contains("is not exact in float32"), Unsupported);
+  OnnxModel model(23);
+  model.input("q", {1, 1, 2, 1}).input("k", {1, 1, 3, 1}).input("v", {1, 1, 3, 1}).input("m", {2, 3}, onnx_int32);
+  const std::string message = load_error<Unsupported>(model.node("Attention", {"q", "k", "v", "m"}, "y").output("y"));
+  CHECK(says(message, "its mask is computed, and int32"));
 }

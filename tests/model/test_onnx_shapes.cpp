@@ -162,6 +162,7 @@ TEST_CASE("elements are taken, cut and chosen as ONNX says") {
   CHECK(sliced({3}, {3}, {1}, {1}).empty());
   CHECK(sliced({9}, {20}, {1}, {1}).empty());
   CHECK(sliced({-largest}, {1}, {1}, {1}) == Doubles{0, 5});
+  CHECK(sliced({-5}, {-largest}, {1}, {-1}) == Doubles{0, 5});
 
   Chain chosen;
   chosen.truth("c", {2, 1}, std::string("\1\0", 2)).constant("a", {2}, {1, 2}).constant("b", {}, {9});
@@ -376,6 +377,20 @@ TEST_CASE("indices outside an axis and lists that do not fit are refused") {
                              .node("Shape", {"x"}, "s")
                              .node("Slice", {"s", "b", "b", "z", "z"}, "r")),
                  "step of 0"));
+  CHECK(contains(message(Chain()
+                             .constant("b", {1}, {-4})
+                             .constant("e", {1}, {-largest})
+                             .constant("z", {1}, {0})
+                             .constant("p", {1}, {-1})
+                             .node("Shape", {"x"}, "s")
+                             .node("Slice", {"s", "b", "e", "z", "p"}, "r")),
+                 "a negative step from start -4 of an axis of 3"));
+  CHECK(contains(message(Chain()
+                             .constant("b", {1}, {0})
+                             .constant("e", {1}, {1})
+                             .node("Shape", {"x"}, "s")
+                             .node("Slice", {"s", "b", "e"}, "r", {A::of_ints("axes", {0})})),
+                 "attribute 'axes' has been input 3"));
   CHECK(contains(message(Chain().constant("a", {2}, {1, 2}).constant("b", {3}, {1, 2, 3}).node("Add", {"a", "b"}, "r")),
                  "broadcast"));
 }

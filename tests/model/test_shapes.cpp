@@ -273,6 +273,11 @@ TEST_CASE("Conv and ConvTranspose want weights for their channels") {
   CHECK(contains(complaint(op::Conv{}, {{2, 3, 8}, {5, 4, 3}}), "3 channels"));
   CHECK(contains(complaint(grouped, {{2, 4, 8}, {5, 2, 3}}), "2 groups"));
   CHECK(contains(complaint(op::Conv{}, {{2, 3, 8}, {5, 3, 3, 3}}), "weights"));
+  CHECK(contains(complaint(op::Conv{}, {{2, 3, 8}, {5, 3, 3}, {1}}), "a bias [1] for the 5 channels of [2, 5, 6]"));
+  const op::WindowGeometry of_two{{2}, {}, {}, {}, {}, op::WindowGeometry::AutoPad::none, false};
+  CHECK(contains(complaint(op::Conv{of_two}, {{2, 3, 8}, {5, 3, 3}}), "kernel_shape [2] for weights [5, 3, 3]"));
+  CHECK(contains(complaint(op::ConvTranspose{of_two, 1, {}, {}}, {{2, 3, 8}, {3, 5, 3}}), "kernel_shape [2]"));
+  CHECK(contains(complaint(op::ConvTranspose{}, {{2, 3, 4}, {3, 5, 3}, {1}}), "a bias [1] for the 5 channels"));
   op::ConvTranspose transposed;
   transposed.geometry.strides = {2};
   CHECK(shape_of(transposed, {{2, 3, 4}, {3, 5, 3}}) == Shape{2, 5, 9});
@@ -301,6 +306,10 @@ TEST_CASE("a composite has the shape of its body and complains in its own name")
   CHECK(shape_of(op::Einsum{"bij,bjk->bik"}, {{2, 3, 4}, {2, 4, 5}}) == Shape{2, 3, 5});
   CHECK(shape_of(op::Einsum{"ij,jk"}, {{3, 4}, {4, 5}}) == Shape{3, 5});
   CHECK(contains(complaint(op::GroupNormalization{3}, {{2, 4, 3}, {4}, {4}}), "3 groups"));
+  const std::string numbers = "numbers [1] for the";
+  CHECK(contains(complaint(op::BatchNormalization{}, {{2, 3, 4}, {3}, {3}, {3}, {1}}), numbers + " 3 channels"));
+  CHECK(contains(complaint(op::InstanceNormalization{}, {{2, 3, 4}, {3}, {1}}), numbers + " 3 channels"));
+  CHECK(contains(complaint(op::GroupNormalization{2}, {{2, 4, 3}, {1}, {4}}), numbers + " 4 channels"));
   CHECK(contains(complaint(op::LayerNormalization{2}, {{2, 3}, {3}}), "no axis 2"));
   CHECK(contains(complaint(op::Attention{false, 0.0, 0.0, 3, 3, 0, {}, {}}, {{1, 3, 8}, {1, 3, 8}, {1, 3, 8}}),
                  "3 heads"));

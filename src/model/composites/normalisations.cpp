@@ -7,11 +7,16 @@
 namespace driftbound::composites {
 namespace {
 
-/// One number a channel, in the shape that broadcasts over [N, C, D...].
-ValueId per_channel(Body& body, ValueId numbers, std::size_t rank) {
-  if (rank < 2) throw ShapeMismatch("an input without an axis of channels");
-  Shape shape(rank - 1, 1);
-  shape[0] = element_count(body.shape(numbers));
+/// One number a channel, in the shape that broadcasts over x [N, C, D...].
+ValueId per_channel(Body& body, ValueId numbers, ValueId x) {
+  const Shape channels = body.shape(x), given = body.shape(numbers);
+  if (channels.size() < 2) throw ShapeMismatch("an input without an axis of channels");
+  if (element_count(given) != channels[1]) {
+    throw ShapeMismatch(
+        fmt::format("numbers {} for the {} channels of {}", to_string(given), channels[1], to_string(channels)));
+  }
+  Shape shape(channels.size() - 1, 1);
+  shape[0] = channels[1];
   return body.reshape(numbers, shape);
 }
 
@@ -27,17 +32,15 @@ ValueId standardised(Body& body, ValueId x, const std::vector<std::int64_t>& axe
 }
 
 ValueId scaled_by_channel(Body& body, ValueId x, ValueId scale, ValueId bias) {
-  const std::size_t rank = body.shape(x).size();
-  return body.add(body.multiply(x, per_channel(body, scale, rank)), per_channel(body, bias, rank));
+  return body.add(body.multiply(x, per_channel(body, scale, x)), per_channel(body, bias, x));
 }
 
 }  // namespace
 
 ValueId write(Body& body, const op::BatchNormalization& norm) {
   const ValueId x = body.input(0);
-  const std::size_t rank = body.shape(x).size();
-  const ValueId centred = body.subtract(x, per_channel(body, body.input(3), rank));
-  const ValueId unit = over_root(body, centred, per_channel(body, body.input(4), rank), norm.epsilon);
+  const ValueId centred = body.subtract(x, per_channel(body, body.input(3), x));
+  const ValueId unit = over_root(body, centred, per_channel(body, body.input(4), x), norm.epsilon);
   return scaled_by_channel(body, unit, body.input(1), body.input(2));
 }
 
@@ -51,7 +54,7 @@ ValueId factor_of(Body& body, const op::BatchNormalization& norm) {
 
 ValueId centred_and_scaled(Body& body, const op::BatchNormalization& norm) {
   const ValueId x = body.input(0);
-  const ValueId centred = body.subtract(x, per_channel(body, body.input(3), body.shape(x).size()));
+  const ValueId centred = body.subtract(x, per_channel(body, body.input(3), x));
   return scaled_by_channel(body, centred, factor_of(body, norm), body.input(2));
 }
 

@@ -10,8 +10,6 @@
 namespace driftbound::composites {
 namespace {
 
-using AutoPad = op::WindowGeometry::AutoPad;
-
 Shape spatial(const Shape& shape) {
   return shape.size() < 2 ? Shape() : Shape(shape.begin() + 2, shape.end());
 }
@@ -30,8 +28,13 @@ void require_groups(std::int64_t groups, std::int64_t channels, std::int64_t fil
 
 ValueId with_bias(Body& body, ValueId y) {
   if (body.input_count() < 3) return y;
-  Shape shape(body.shape(y).size() - 1, 1);
-  shape[0] = element_count(body.shape(body.input(2)));
+  const Shape result = body.shape(y), bias = body.shape(body.input(2));
+  if (element_count(bias) != result[1]) {
+    throw ShapeMismatch(
+        fmt::format("a bias {} for the {} channels of {}", to_string(bias), result[1], to_string(result)));
+  }
+  Shape shape(result.size() - 1, 1);
+  shape[0] = result[1];
   return body.add(y, body.reshape(body.input(2), shape));
 }
 
@@ -98,56 +101,15 @@ ValueId transposed_weights(Body& body, ValueId weights, std::int64_t groups) {
   return body.apply(reversed, {swapped});
 }
 
-/// Elements that ConvTranspose cuts off in front of and behind one axis of the full result.
-struct Cut {
-  std::int64_t before = 0, after = 0;
-};
-
-/// One axis of a ConvTranspose with every number known.
-struct TransposedAxis {
-  std::int64_t stride = 1, dilation = 1, reach = 0, more = 0;
-  Cut cut;
-};
-
-void require_product(std::int64_t a, std::int64_t b) {
-  if (a > largest_window_number / std::max<std::int64_t>(b, 1)) {
-    throw ShapeMismatch(fmt::format("{} times {} elements along an axis are more than 2^40", a, b));
-  }
-}
-
-Cut cut_of(const op::ConvTranspose& conv, const TransposedAxis& numbers, std::size_t axis, std::size_t axes,
-           std::int64_t input) {
-  const op::WindowGeometry& geometry = conv.geometry;
-  Cut cut{window_number(geometry.pads_before, axis, 0, 0, "pads", axes),
-          window_number(geometry.pads_after, axis, 0, 0, "pads", axes)};
-  if (geometry.auto_pad == AutoPad::valid) cut = {};
-  const bool is_same = geometry.auto_pad == AutoPad::same_lower || geometry.auto_pad == AutoPad::same_upper;
-  if (!is_same && conv.output_shape.empty()) return cut;
-  const std::int64_t wanted = window_number(conv.output_shape, axis, input * numbers.stride, 1, "output extents", axes);
-  const std::int64_t total = numbers.stride * (input - 1) + numbers.more + numbers.reach + 1 - wanted;
-  const std::int64_t half = (total - (total % 2 == 0 ? 0 : 1)) / 2;  // rounded down, also below 0
-  cut.before = geometry.auto_pad == AutoPad::same_upper ? half : total - half;
-  cut.after = total - cut.before;
-  return cut;
-}
-
-TransposedAxis transposed_axis(const op::ConvTranspose& conv, std::size_t axis, const Shape& x, const Shape& filter) {
-  const std::size_t axes = x.size() - 2;
-  const std::int64_t input = x[axis + 2], kernel = filter[axis + 2];
-  TransposedAxis numbers;
-  numbers.stride = window_number(conv.geometry.strides, axis, 1, 1, "strides", axes);
-  numbers.dilation = window_number(conv.geometry.dilations, axis, 1, 1, "dilations", axes);
-  numbers.more = window_number(conv.output_padding, axis, 0, 0, "output padding", axes);
-  require_product(numbers.stride, input);
-  require_product(numbers.dilation, kernel);
-  numbers.reach = numbers.dilation * (kernel - 1);
-  numbers.cut = cut_of(conv, numbers, axis, axes, input);
-  return numbers;
+void require_kernel(const op::WindowGeometry& geometry, const Shape& filter) {
+  if (geometry.kernel.empty() || geometry.kernel == spatial(filter)) return;
+  throw ShapeMismatch(fmt::format("kernel_shape {} for weights {}", to_string(geometry.kernel), to_string(filter)));
 }
 
 }  // namespace
 
 ValueId write(Body& body, const op::Conv& conv) {
+  require_kernel(conv.geometry, body.shape(body.input(1)));
   return with_bias(body, correlate(body, body.input(0), body.input(1), conv.geometry, conv.groups));
 }
 
@@ -158,14 +120,15 @@ ValueId write(Body& body, const op::ConvTranspose& conv) {
     throw ShapeMismatch(fmt::format("weights {} for an input {}", to_string(filter), to_string(shape)));
   }
   require_groups(conv.groups, shape[1], shape[1]);
+  require_kernel(conv.geometry, filter);
   op::Pad pad;
   pad.before = pad.after = {0, 0};
   op::WindowGeometry geometry;
   geometry.dilations = conv.geometry.dilations;
   for (std::size_t axis = 0; axis + 2 < shape.size(); ++axis) {
-    const TransposedAxis numbers = transposed_axis(conv, axis, shape, filter);
-    pad.before.push_back(numbers.reach - numbers.cut.before);
-    pad.after.push_back(numbers.reach - numbers.cut.after + numbers.more);
+    const TransposedAxis numbers = transposed_axis(conv, axis, shape.size() - 2, shape[axis + 2], filter[axis + 2]);
+    pad.before.push_back(numbers.reach - numbers.before);
+    pad.after.push_back(numbers.reach - numbers.after + numbers.more);
     x = spread(body, x, axis + 2, numbers.stride);
   }
   const ValueId weights = transposed_weights(body, body.input(1), conv.groups);
