@@ -21,9 +21,11 @@ public:
         recorded_(recorded),
         where_(where),
         matches_(graph.nodes.size()),
-        taken_(recorded.size(), false) {}
+        taken_(recorded.size(), false),
+        contested_(recorded.size(), false) {}
 
   std::vector<LayerMatch> match() {
+    settle_contested();
     match_names([](const Graph&, const Node& node) { return node.name; });
     match_names([](const Graph& graph, const Node& node) { return graph.value(node.output).name; });
     match_order();
@@ -33,6 +35,28 @@ public:
   }
 
 private:
+  std::string output_name(std::size_t node) const { return key_name(graph_.value(graph_.nodes[node].output).name); }
+
+  /// A name that is one layer's and that of another one's output belongs to the layer at the record's index.
+  void settle_contested() {
+    std::map<std::string, std::vector<std::size_t>> layers, producers;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      layers[key_name(graph_.nodes[i].name)].push_back(i);
+      producers[output_name(i)].push_back(i);
+    }
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      const auto by_layer = layers.find(recorded_[r].name), by_output = producers.find(recorded_[r].name);
+      if (by_layer == layers.end() || by_output == producers.end()) continue;
+      if (by_layer->second.size() == 1 && by_layer->second == by_output->second) continue;
+      contested_[r] = true;
+      const auto at = static_cast<std::size_t>(recorded_[r].index);
+      const auto is_among = [at](const std::vector<std::size_t>& nodes) {
+        return std::binary_search(nodes.begin(), nodes.end(), at);
+      };
+      if ((is_among(by_layer->second) || is_among(by_output->second)) && !matches_[at]) assign(at, r, false);
+    }
+  }
+
   template <class NameOf>
   void match_names(NameOf name_of_node) {
     std::multimap<std::string, std::size_t> by_name;
@@ -57,10 +81,11 @@ private:
   std::optional<std::size_t> choose(std::size_t node, const std::vector<std::size_t>& candidates,
                                     bool shared_name) const {
     if (candidates.empty()) return std::nullopt;
-    if (candidates.size() == 1 && !shared_name) return candidates.front();
+    if (candidates.size() == 1 && !shared_name && !contested_[candidates.front()]) return candidates.front();
     for (const std::size_t r : candidates) {
       if (!taken_[r] && recorded_[r].index == static_cast<std::int64_t>(node)) return r;
     }
+    if (candidates.size() == 1 && !shared_name) fail_contested(candidates.front());
     std::string keys;
     for (const std::size_t r : candidates) keys += " " + in_quotes(recorded_[r].key);
     throw InvalidArgument(where_ + ": layer " + in_quotes(graph_.nodes[node].name) + " may be any of" + keys +
@@ -112,6 +137,17 @@ private:
     taken_[record] = true;
   }
 
+  [[noreturn]] void fail_contested(std::size_t record) const {
+    const std::string& name = recorded_[record].name;
+    std::string layers;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+      if (key_name(graph_.nodes[i].name) == name || output_name(i) == name)
+        layers += (layers.empty() ? "" : " or ") + in_quotes(graph_.nodes[i].name);
+    throw InvalidArgument(where_ + ": " + in_quotes(recorded_[record].key) + " may be of layer " + layers +
+                          ": its name is one layer's and that of another one's output; give it its layer's position in "
+                          "the network as index");
+  }
+
   [[noreturn]] void fail_missing(const std::vector<std::size_t>& nodes) const {
     std::string text = where_ + ": the trace lacks layers of the model:";
     for (std::size_t k = 0; k < std::min(nodes.size(), most_listed); ++k) {
@@ -129,6 +165,7 @@ private:
   const std::string& where_;
   std::vector<std::optional<LayerMatch>> matches_;
   std::vector<bool> taken_;
+  std::vector<bool> contested_;  ///< records whose name is a layer's and that of another one's output
 };
 
 }  // namespace

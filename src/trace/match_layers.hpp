@@ -34,7 +34,7 @@ struct LayerMatch {
 };
 
 /// Finds every node's record: by layer name, else by the name of its output, else, for all that are left, by order
-/// and shape where only one assignment keeps both.
+/// and shape where only one assignment keeps both. Where a record's name fits several nodes its index decides.
 /// Throws:    InvalidArgument (missing layers, ambiguous names or order), starting with `where`
 std::vector<LayerMatch> match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
                                      const std::vector<RecordedLayer>& recorded, const std::string& where);

@@ -7,7 +7,10 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 #include "driftbound/trace/trace.hpp"
@@ -91,6 +94,23 @@ ArithmeticModel assumed_arithmetic() {
     arithmetic.functions.push_back(std::move(entry));
   }
   return arithmetic;
+}
+
+/// Nodes whose results are numbers of their type whatever the arithmetic: they are cast to it, or copied from such.
+std::vector<bool> are_of_their_type(const Graph& graph) {
+  std::vector<bool> values(graph.values.size(), false), nodes;
+  for (std::size_t id = 0; id < values.size(); ++id) values[id] = graph.values[id].kind != ValueKind::computed;
+  for (const Node& node : graph.nodes) {
+    const bool is_cast = std::holds_alternative<op::Cast>(node.op);
+    const bool copies = std::visit(
+        []<class T>(const T&) { return Selection<T> || OneOf<T, op::Relu, op::Neg, op::Abs, op::Min, op::Max>; },
+        node.op);
+    const bool of_such = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](ValueId id) { return values[id] || !is_float(graph.value(id).type); });
+    nodes.push_back(is_cast || (copies && of_such));
+    values[node.output] = nodes.back();
+  }
+  return nodes;
 }
 
 /// Whether every element of `format` is one of `storage`.
@@ -248,11 +268,12 @@ private:
   /// A layer stored more narrowly than its arithmetic rounds to has lost what is to be judged.
   void check_storage(const Trace& trace) const {
     const Format& output = format(trace.arithmetic.output);
+    const std::vector<bool> are_narrow = are_of_their_type(graph_);
     for (std::size_t i = 0; i < trace.layers.size(); ++i) {
       const ElementType type = trace.layers[i].output.type();
       const auto storage = float_format(type);
-      if (!storage || type == graph_.value(graph_.nodes[i].output).type || holds_all_of(format(*storage), output))
-        continue;
+      const bool loses_nothing = are_narrow[i] && type == graph_.value(graph_.nodes[i].output).type;
+      if (!storage || loses_nothing || holds_all_of(format(*storage), output)) continue;
       throw ShapeMismatch(where_ + ": layer " + in_quotes(trace.layers[i].name) + " is stored as " +
                           std::string(name_of(type)) + ", but its arithmetic's results are " +
                           std::string(output.name) + "; store the layers as computed, or correct the metadata " +

@@ -267,6 +267,61 @@ TEST_CASE("a name that occurs twice is told apart by its index or refused") {
   CHECK(contains(message_of<InvalidArgument>(single_graph(), ambiguous), "layer/5/add/output"));
 }
 
+TEST_CASE("a name that is one layer's and that of another one's output is told apart by its index or refused") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {3, ""}});
+  const ValueId first = graph.add_node("h0", op::Relu{}, {x}), second = graph.add_node("h1", op::Neg{}, {first});
+  graph.outputs = {graph.add_node("h2", op::Abs{}, {second})};
+  graph.values[first].name = "h1";
+  graph.values[second].name = "h2";
+  const StoredTensor in = floats({2, 3}, 0), a = floats({2, 3}, 1), b = floats({2, 3}, 2), c = floats({2, 3}, 3);
+  graph.values[graph.outputs[0]].name = "y";
+  const auto check = [&](const Tensors& tensors) {
+    const Trace trace = read_trace(graph, hash, write(folder, tensors));
+    CHECK(trace.layers[0].output.identical(a));
+    CHECK(trace.layers[1].output.identical(b));
+    CHECK(trace.layers[2].output.identical(c));
+  };
+  check({{"input/x", in}, {"layer/0/h1/output", a}, {"layer/1/h2/output", b}, {"layer/2/y/output", c}});
+  check({{"input/x", in}, {"layer/0/h0/output", a}, {"layer/1/h1/output", b}, {"layer/2/h2/output", c}});
+  check({{"input/x", in},
+         {"layer/0/h1/output", a},
+         {"layer/1/h1/output", b},
+         {"layer/2/h2/output", c},
+         {"layer/9/h1/output", c}});
+  const auto ambiguous =
+      write(folder, {{"input/x", in}, {"layer/7/h1/output", a}, {"layer/8/h2/output", b}, {"layer/9/y/output", c}});
+  CHECK(contains(message_of<InvalidArgument>(graph, ambiguous), "'layer/7/h1/output' may be of layer 'h0' or 'h1'"));
+}
+
+TEST_CASE(
+    "layers stored as the model's type are refused where the arithmetic's results are wider, casts and copies apart") {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {3, ""}});
+  const ValueId half = graph.add_node("cast", op::Cast{ElementType::f16}, {x});
+  const ValueId copy = graph.add_node("copy", op::Relu{}, {half});
+  const ValueId sum = graph.add_node("sum", op::Add{}, {copy, half});
+  graph.outputs = {graph.add_node("turned", op::Neg{}, {sum})};
+  const StoredTensor narrow(ElementType::f16, {2, 3}, std::vector<std::byte>(12)), wide = floats({2, 3}, 0);
+  const auto trace = [&](const StoredTensor& of_sum, const StoredTensor& of_turned, const char* output) {
+    return write(folder,
+                 {{"input/x", wide},
+                  {"layer/0/cast/output", narrow},
+                  {"layer/1/copy/output", narrow},
+                  {"layer/2/sum/output", of_sum},
+                  {"layer/3/turned/output", of_turned}},
+                 {{"arithmetic",
+                   std::string(R"({"name":"h","input":"fp16","accumulator":"fp32","output":")") + output + "\"}"}});
+  };
+  CHECK(message_of<ShapeMismatch>(graph, trace(wide, wide, "fp32")) == "");
+  CHECK(message_of<ShapeMismatch>(graph, trace(narrow, narrow, "fp16")) == "");
+  CHECK(contains(message_of<ShapeMismatch>(graph, trace(narrow, narrow, "fp32")),
+                 "layer 'sum' is stored as float16, but its arithmetic's results are fp32"));
+  CHECK(contains(message_of<ShapeMismatch>(graph, trace(wide, narrow, "fp32")), "layer 'turned' is stored as float16"));
+}
+
 TEST_CASE("missing layers are all listed") {
   const TemporaryFolder folder;
   const auto file = write(folder, {{"input/in.x", floats({4, 3}, 0)}, {"layer/0/net.gemm/output", floats({4, 2}, 10)}});
