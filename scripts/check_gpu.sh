@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that a machine with an NVIDIA GPU can tell, in one command and without network (docs/gpu.md):
-# the GPU tests, every bundled network recorded in every mode and batch size, our own product compared bit for bit with
-# the CPU evaluator, reports, and the benchmark.
+# the GPU tests, the benchmark, every bundled network recorded in every mode and batch size, our own product compared bit
+# for bit with the CPU evaluator, and reports.
 #
 #   scripts/check_gpu.sh --pack [DIR]   on a machine with network: gathers programs and headers in DIR, to travel along
 #   scripts/check_gpu.sh [options]      on the machine with the GPU
@@ -14,9 +14,9 @@
 #   --modes LIST      as in the table                                  (all)
 #   --batches LIST    batch sizes                                      (1,16,256,10000)
 #   --samples N       samples of the largest batch                     (10000)
-#   --rows N          of them recorded                                 (64)
+#   --rows N          of them recorded                                 (16)
 #   --jobs N          networks at a time                               (4, or as many as there are cores)
-#   --quick           the benchmark on tiny matrices, for tests
+#   --quick           the benchmark on tiny matrices, no tools of the toolkit; for tests
 #   --time-limit S    seconds after which nothing new is begun         (480)
 #
 # Exit status: 0 everything passed, 1 something failed or was left out for time, 3 bad usage, 4 no usable GPU.
@@ -28,7 +28,7 @@ start=$(date +%s)
 carry=$root/build/carry
 out=${OUT:-$root/build/check_gpu}
 models=$root/examples/models
-programs='' networks='' modes='' quick='' build='' batches=1,16,256,10000 samples=10000 rows=64 time_limit=480
+programs='' networks='' modes='' quick='' build='' batches=1,16,256,10000 samples=10000 rows=16 time_limit=480
 jobs=$(nproc 2>/dev/null || echo 1)
 [ "$jobs" -gt 4 ] && jobs=4
 
@@ -75,8 +75,8 @@ pack() {
   mkdir -p "$carry/bin" "$root/build/pack"
   sources_checksum >"$carry/sources.cksum"
   copy_headers
-  cmake -S . -B build/pack -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
-    -DDRIFTBOUND_GPU_CHECK=ON -DDRIFTBOUND_CUDA=AUTO -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
+  cmake -S . -B build/pack -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_UNITY_BUILD=ON \
+    -DDRIFTBOUND_BUILD_TESTS=OFF -DDRIFTBOUND_GPU_CHECK=ON -DDRIFTBOUND_CUDA=AUTO -DCMAKE_BUILD_RPATH='$ORIGIN/lib' \
     -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >build/pack/configure.log ||
     { cat build/pack/configure.log; exit 1; }
   cmake --build build/pack --parallel "$(nproc)" || exit 1
@@ -99,7 +99,8 @@ has_gpu() {
   [ -n "${DRIFTBOUND_PLUGIN_PATH:-}" ] || command -v nvidia-smi >/dev/null || ls /dev/nvidia[0-9]* >/dev/null 2>&1 ||
     [ -e /dev/dxg ] || case $(ldconfig -p 2>/dev/null) in *libcuda.so.1*) true ;; *) false ;; esac
 }
-has_nvcc() { PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v nvcc >/dev/null; }
+tool() { PATH=$PATH:${CUDA_PATH:-/usr/local/cuda}/bin command -v "$1"; }
+has_nvcc() { tool nvcc >/dev/null; }
 module() {
   local folders=${DRIFTBOUND_PLUGIN_PATH:-$programs/driftbound-modules}
   echo "${folders%%:*}/libdriftbound_cuda.so"
@@ -120,16 +121,19 @@ use_what_was_brought() {
 }
 
 build_capture() {
-  local headers=
+  local headers='' log=$out/build.log most=$((time_limit / 2)) status
   [ -d "$carry/include" ] && headers="-DDRIFTBOUND_HEADERS=$carry/include"
   say "building the capture preset"
-  if cmake -S . -B build/capture -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_CAPTURE_ONLY=ON \
-    -DDRIFTBOUND_CUDA="$(has_nvcc && echo ON || echo OFF)" $headers >"$work/build.log" 2>&1 &&
-    cmake --build build/capture --parallel "$(nproc)" >>"$work/build.log" 2>&1; then
-    say "built: $(grep -c . "$work/build.log") lines of log, no error"
+  within "$most" cmake -S . -B build/capture -G "$(generator)" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_UNITY_BUILD=ON \
+    -DDRIFTBOUND_CAPTURE_ONLY=ON -DDRIFTBOUND_CUDA="$(has_nvcc && echo ON || echo OFF)" $headers >"$log" 2>&1 &&
+    within "$most" cmake --build build/capture --parallel "$(nproc)" >>"$log" 2>&1
+  status=$?
+  if [ $status -eq 0 ]; then
+    say "built: $(grep -c . "$log") lines of log, no error"
+    rm "$log"
   else
-    tail -40 "$work/build.log" | show
-    failed "the capture preset does not build here"
+    tail -40 "$log" | show
+    failed "the capture preset does not build here: $(why $status "$most"), see build.log"
     return 1
   fi
 }
@@ -157,16 +161,25 @@ failed() {
   say "FAILED: $1"
 }
 
-# limited COMMAND…: ended at the time limit, not begun after it.
-limited() {
-  local left
+# within S COMMAND…: ended after S seconds or at the time limit, not begun after that.
+within() {
+  local seconds=$1 left
+  shift
   left=$(time_left)
   [ "$left" -gt 0 ] || return 125
-  timeout "$left" "$@"
+  timeout "$((left < seconds ? left : seconds))" "$@"
 }
+limited() { within "$time_limit" "$@"; }
+# why STATUS [S]: of `limited`, or of `within S`.
 why() {
   case $1 in
-    124) echo "cut off at the time limit of $time_limit s" ;;
+    124)
+      if [ $# -gt 1 ] && [ "$(time_left)" -gt 0 ]; then
+        echo "cut off after $2 s"
+      else
+        echo "cut off at the time limit of $time_limit s"
+      fi
+      ;;
     125) echo "left out at the time limit of $time_limit s" ;;
     *) echo "exit status $1" ;;
   esac
@@ -202,15 +215,17 @@ capture_something() {
 }
 
 # find_cublas SENTENCE: cuBLAS where the loader does not look, beside a toolkit or in a Python package: the file that the
-# program's sentence names, else the newest.
+# program's sentence names, else the newest. Toolkits may lie on file systems of their own.
 find_cublas() {
-  local files wanted file
-  files=$(timeout 30 find / -xdev -name 'libcublas.so.1[0-9]' 2>/dev/null)
-  [ -n "$files" ] || return 1
+  local files='' wanted file='' folder
   wanted=$(echo "$1" | sed -n 's/.*\(libcublas\.so\.[0-9][0-9]*\).*/\1/p')
-  file=
-  [ -z "$wanted" ] || file=$(echo "$files" | grep -F "/$wanted" | head -1)
-  [ -n "$file" ] || file=$(echo "$files" | sed 's|.*/\(.*\)|\1 &|' | sort -V | tail -1 | cut -d ' ' -f 2-)
+  for folder in /usr/local/cuda* /opt /; do
+    files+=$(timeout 30 find -H "$folder" -xdev -name 'libcublas.so.1[0-9]' 2>/dev/null)$'\n'
+    [ -z "$wanted" ] || file=$(echo "$files" | grep -F "/$wanted" | head -1)
+    [ -z "$file" ] || break
+  done
+  [ -n "$file" ] || file=$(echo "$files" | grep . | sed 's|.*/\(.*\)|\1 &|' | sort -V | tail -1 | cut -d ' ' -f 2-)
+  [ -n "$file" ] || return 1
   say "cuBLAS is not where the loader looks; taking $file"
   export DRIFTBOUND_CUBLAS=$file LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${file%/*}
 }
@@ -231,6 +246,26 @@ probe() {
   esac
   [ $status -eq 4 ] && not_available "${message#driftbound: }"
   [ $status -eq 0 ] || failed "capture --backend cuda: $(why $status) $message"
+}
+
+test_device() {
+  local log=$out/test_gpu.log most=150 status
+  DRIFTBOUND_GPU_MODULE=$(module) within $most "$programs/test_gpu" --no-version=true >"$log" 2>&1
+  status=$?
+  truncate -s '<8M' "$log"
+  if [ $status -ne 0 ]; then
+    grep -A12 -E 'ERROR|TEST CASE' "$log" | head -60 | show
+    failed "test_gpu: $(why $status $most)"
+  fi
+  grep '^CUBLAS.* reads ' "$log" | show
+  tail -4 "$log" | show
+}
+
+bench_device() {
+  local most=60
+  within $most "$programs/bench_gpu" $quick >"$out/bench.jsonl" 2>"$work/bench.err" ||
+    failed "bench_gpu: $(why $? $most) $(tail -1 "$work/bench.err")"
+  show <"$out/bench.jsonl"
 }
 
 check_network() {
@@ -271,6 +306,11 @@ summary_of_runs() {
                    m, runs[m], passed[m], unobserved[m], cpu[m], batch[m] } }'
 }
 
+# Of the largest batch all; of batch 1 those of cuBLAS, which has other kernels for vectors.
+traces_to_judge() {
+  ls "$work"/traces/*.b"$largest_batch".safetensors "$work"/traces/*-cublas*.b1.safetensors 2>/dev/null | sort -u
+}
+
 judge_trace() {
   local name verdict status
   name=$(basename "$1" .safetensors)
@@ -287,7 +327,7 @@ report_on_device() {
   show <"$work/tf32.$1"
 }
 
-# The traces, each compressed, in at most 4 archives that stay below the limit; those of the largest batch first.
+# The traces, each compressed, in at most 3 archives that stay below the limit; those of the largest batch first.
 archive_traces() {
   local file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))  # those above it alone are left out
   : >"$work/list.1"
@@ -297,15 +337,50 @@ archive_traces() {
     size=$(($(wc -c <"$work/traces/$file") + 1024))
     [ $size -le $limit ] || continue
     if [ $((filled + size)) -gt $limit ]; then number=$((number + 1)) filled=0; fi
-    [ $number -le 4 ] || break
+    [ $number -le 3 ] || break
     echo "$file" >>"$work/list.$number"
     filled=$((filled + size))
   done
-  for number in 1 2 3 4; do
+  for number in 1 2 3; do
     [ -s "$work/list.$number" ] && tar -C "$work/traces" -cf "$out/traces-$number.tar" -T "$work/list.$number"
   done
-  kept=$(cat "$work"/list.[1-4] | grep -c .)
+  kept=$(cat "$work"/list.[1-3] | grep -c .)
   say "traces: $kept kept, $(($(ls "$work/traces" | wc -l) - kept)) left out for size"
+}
+
+# Reads and writes of memory that is not there.
+check_memory() {
+  local sanitizer log=$work/sanitizer.log most=120 status
+  sanitizer=$(tool compute-sanitizer) && [ "$(time_left)" -gt 60 ] || return
+  DRIFTBOUND_GPU_MODULE=$(module) within $most "$sanitizer" --report-api-errors no --error-exitcode 1 \
+    "$programs/test_gpu" --no-version=true --test-case='*ordered product*,*elements move*,*Softmax*' >"$log" 2>&1
+  status=$?
+  if [ $status -eq 124 ] || ! grep -q 'ERROR SUMMARY' "$log"; then
+    say "compute-sanitizer: no result ($(why $status $most)) $(tail -1 "$log")"
+  elif [ $status -eq 0 ]; then
+    say "compute-sanitizer: no error in $(grep -o 'test cases:.*' "$log")"
+  else
+    grep -A12 -E '^=========|ERROR' "$log" | head -60 | show
+    failed "compute-sanitizer: $(why $status $most)"
+  fi
+}
+
+# Products without fma must not be fused in the machine code either.
+check_machine_code() {
+  local cuobjdump
+  cuobjdump=$(tool cuobjdump) && [ "$(time_left)" -gt 30 ] || return
+  within 60 "$cuobjdump" --dump-sass "$(module)" 2>/dev/null | awk '
+    /Function *: / { unfused = /TiledProductI[fd]Lb0E/; kernels += unfused }
+    unfused && /[ \t][FD]FMA/ { print; ++fused }
+    END { printf "%d %d\n", kernels, fused }' >"$work/machine_code"
+  case $(tail -1 "$work/machine_code") in
+    '0 '*) say "cuobjdump: no result" ;;
+    *' 0') say "cuobjdump: no fused multiply-add in the $(cut -d ' ' -f 1 "$work/machine_code") kernels of products without fma" ;;
+    *)
+      grep FMA "$work/machine_code" | head -20 | show
+      failed "cuobjdump: fused multiply-adds in kernels of products without fma"
+      ;;
+  esac
 }
 
 finish() {
@@ -320,18 +395,19 @@ finish() {
 }
 
 run_all() {
-  local network
+  local traces
   describe_machine | show
   probe
-  DRIFTBOUND_GPU_MODULE=$(module) limited "$programs/test_gpu" --no-version=true >"$work/test_gpu.log" 2>&1 || failed "test_gpu: $(why $?)"
-  tail -4 "$work/test_gpu.log" | show
+  test_device
+  bench_device
 
   # shellcheck disable=SC2086
   each "$jobs" check_network $networks
   table_of_runs >"$out/table.txt"
   summary_of_runs | show
   if can_judge; then
-    each "$(nproc)" judge_trace "$work"/traces/*.b"$largest_batch".safetensors
+    mapfile -t traces < <(traces_to_judge)
+    each "$(nproc)" judge_trace "${traces[@]}"
     cat "$work"/verdicts/* >>"$out/table.txt"
     say "reports: $(grep -c ' HOLDS' "$out/table.txt") of $(ls "$work/verdicts" | wc -l) traces hold"
     report_on_device "${networks%% *}"
@@ -339,9 +415,10 @@ run_all() {
     say "report: left out, the program here records only; judge the traces with a full build"
   fi
   archive_traces
-  limited "$programs/bench_gpu" $quick >"$out/bench.jsonl" 2>"$work/bench.err" ||
-    failed "bench_gpu: $(why $?) $(tail -1 "$work/bench.err")"
-  show <"$out/bench.jsonl"
+  if [ -z "$quick" ]; then
+    check_machine_code
+    check_memory
+  fi
   finish
 }
 
@@ -391,7 +468,7 @@ largest_batch=$(echo "$batches" | tr ',' '\n' | sort -n | tail -1)
 for network in $networks; do
   [ -f "$models/$network.onnx" ] || fail_usage "--networks: there is no $models/$network.onnx"
 done
-rm -f "$out"/log.txt "$out"/table.txt "$out"/bench.jsonl "$out"/traces-[1-4].tar  # of an earlier run
+rm -f "$out"/{log.txt,table.txt,bench.jsonl,test_gpu.log,build.log} "$out"/traces-[1-4].tar  # of an earlier run
 has_gpu || not_available "no NVIDIA GPU or driver here (no nvidia-smi, no /dev/nvidia*, no libcuda.so.1)"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT

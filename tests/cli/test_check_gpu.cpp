@@ -45,8 +45,12 @@ TEST_CASE("check_gpu passes on the double: every mode recorded, compared and jud
   const std::string table = read_file(folder / "out/table.txt");
   CAPTURE(table);
   CHECK(count(table, "  pass\n") == 24);  // 12 modes, 2 batch sizes
-  CHECK(count(table, " HOLDS") == 12);
+  CHECK(count(table, " HOLDS") == 19);    // the largest batch, and batch 1 of the 7 modes of cuBLAS
+  CHECK(count(table, ".b1 ") == 7);
   CHECK(result.out.find("tf32 in order unknown") != std::string::npos);
+  CHECK(result.out.find("FAST_TF32 reads ") != std::string::npos);
+  CHECK(read_file(folder / "out/test_gpu.log").find("SUCCESS") != std::string::npos);
+  CHECK(!fs::exists(folder / "out/build.log"));
   CHECK(count(read_file(folder / "out/bench.jsonl"), "\"bench\":\"gpu\"") == 2);
   CHECK(fs::exists(folder / "out/traces-1.tar"));
   CHECK(!fs::exists(folder / "out/traces-4.tar"));
@@ -58,15 +62,20 @@ TEST_CASE("check_gpu passes on the double: every mode recorded, compared and jud
   CHECK(files <= 8);
 }
 
-TEST_CASE("check_gpu finds a device that capture disturbs, and names mode and network" *
+TEST_CASE("check_gpu finds a device that capture disturbs, shows tests that fail, and names mode and network" *
           doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   const ProgramResult result =
-      check_gpu(small_run(folder) + " --modes fp32-ordered", "DRIFTBOUND_HOST_MODULE_DISTURB=1");
+      check_gpu(small_run(folder) + " --modes fp32-ordered",
+                "DRIFTBOUND_HOST_MODULE_DISTURB=1 DRIFTBOUND_HOST_MODULE_MEMORY=33554432");  // a test takes more
   CAPTURE(result.out);
   CHECK(result.status == 1);
   CHECK(result.out.find("FAILED") != std::string::npos);
   CHECK(read_file(folder / "out/table.txt").find("FAIL") != std::string::npos);
+  for (const std::string& text : {result.out, read_file(folder / "out/test_gpu.log")}) {
+    CHECK(text.find("TEST CASE:  allocated memory is no longer free") != std::string::npos);
+    CHECK(text.find("ERROR: test case THREW exception") != std::string::npos);
+  }
 }
 
 TEST_CASE("check_gpu judges the traces of the largest batch, wherever the list has it" *

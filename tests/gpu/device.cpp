@@ -7,6 +7,9 @@
 namespace gpu_tests {
 namespace {
 
+// So that the log of a run that is cut off ends where the run did.
+[[maybe_unused]] const int by_lines = std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+
 std::string module_file() {
   const char* const named = std::getenv("DRIFTBOUND_GPU_MODULE");
   return named != nullptr ? named : DRIFTBOUND_HOST_MODULE_FOLDER "/libdriftbound_cuda.so";
@@ -27,6 +30,10 @@ const driftbound_device_functions& functions_of(const std::string& file) {
 Device::Device() : functions_(&functions_of(module_file())) {
   check(functions_->open(0, &device_, &info_));
   std::printf("device: %s (%s), module %s\n", info_.name, info_.build_flags, module_file().c_str());
+}
+
+bool Device::is_double() const {
+  return std::string(info_.name) == "host double";
 }
 
 Device& Device::opened() {

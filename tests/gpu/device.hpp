@@ -25,6 +25,8 @@ public:
   const driftbound_device_functions& module() const { return *functions_; }
   driftbound_device* handle() const { return device_; }
   const driftbound_device_info& info() const { return info_; }
+  /// Whether it is the host double, for which tests take smaller matrices.
+  bool is_double() const;
   /// Throws std::runtime_error with the module's message where the status is not OK.
   void check(int status) const;
 

@@ -48,6 +48,21 @@ const Function functions[] = {
     {"erf", DRIFTBOUND_ERF, 0, driftbound::erf_f32},
     {"sqrt", DRIFTBOUND_SQRT, 0, [](float x) { return std::sqrt(x); }},
     {"scale", DRIFTBOUND_SCALE, -0.1, [](float x) { return -0.1f * x; }},
+    {"abs", DRIFTBOUND_ABS, 0, [](float x) { return std::abs(x); }},
+    {"reciprocal", DRIFTBOUND_RECIPROCAL, 0, [](float x) { return 1.0f / x; }},
+    {"log", DRIFTBOUND_LOG, 0, driftbound::log_f32},
+    {"tan", DRIFTBOUND_TAN, 0, driftbound::tan_f32},
+    {"atan", DRIFTBOUND_ATAN, 0, driftbound::atan_f32},
+    {"sinh", DRIFTBOUND_SINH, 0, driftbound::sinh_f32},
+    {"cosh", DRIFTBOUND_COSH, 0, driftbound::cosh_f32},
+    {"floor", DRIFTBOUND_FLOOR, 0, [](float x) { return std::floor(x); }},
+    {"ceil", DRIFTBOUND_CEIL, 0, [](float x) { return std::ceil(x); }},
+    {"sign", DRIFTBOUND_SIGN, 0, [](float x) { return x < 0 ? -1.0f : (x > 0 ? 1.0f : x); }},
+    {"pow 2.3", DRIFTBOUND_POW, 2.3, [](float x) { return driftbound::pow_f32(x, 2.3); }},
+    {"pow -3", DRIFTBOUND_POW, -3, [](float x) { return driftbound::pow_f32(x, -3); }},
+    {"raise", DRIFTBOUND_RAISE, -0.3, [](float x) { return x < -0.3f ? -0.3f : x; }},
+    {"lower", DRIFTBOUND_LOWER, 0.7, [](float x) { return x > 0.7f ? 0.7f : x; }},
+    {"thresholded_relu", DRIFTBOUND_THRESHOLDED_RELU, 0.3, [](float x) { return x <= 0.3f ? 0.0f : x; }},
 };
 
 // The floats whose patterns are multiples of a stride, all of them where the multiplier is 16381 or more, in pieces.
@@ -87,6 +102,7 @@ TEST_CASE("double functions are within a few units in the last place") {
     const char* name;
     driftbound_unary id;
     double (*exact)(double);
+    double parameter = 0;
   };
   const DoubleFunction double_functions[] = {
       {"tanh", DRIFTBOUND_TANH, [](double x) { return std::tanh(x); }},
@@ -96,14 +112,23 @@ TEST_CASE("double functions are within a few units in the last place") {
       {"cos", DRIFTBOUND_COS, [](double x) { return std::cos(x); }},
       {"exp", DRIFTBOUND_EXP, [](double x) { return std::exp(x); }},
       {"erf", DRIFTBOUND_ERF, [](double x) { return std::erf(x); }},
+      {"expm1 in elu", DRIFTBOUND_ELU, [](double x) { return x < 0 ? std::expm1(x) : x; }, 1},
+      {"log", DRIFTBOUND_LOG, [](double x) { return std::log(x); }},
+      {"tan", DRIFTBOUND_TAN, [](double x) { return std::tan(x); }},
+      {"atan", DRIFTBOUND_ATAN, [](double x) { return std::atan(x); }},
+      {"sinh", DRIFTBOUND_SINH, [](double x) { return std::sinh(x); }},
+      {"cosh", DRIFTBOUND_COSH, [](double x) { return std::cosh(x); }},
+      {"pow 2.3", DRIFTBOUND_POW, [](double x) { return std::pow(x, 2.3); }, 2.3},
+      {"pow -3", DRIFTBOUND_POW, [](double x) { return std::pow(x, -3); }, -3},
   };
   std::mt19937_64 random(31);
   const std::vector<double> x = awkward<double>(20000, random, 9);
   for (const DoubleFunction& f : double_functions) {
-    const std::vector<double> y = device_unary(f.id, 0, x);
+    const std::vector<double> y = device_unary(f.id, f.parameter, x);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double exact = f.exact(x[i]);
-      const bool near = std::abs(y[i] - exact) <= 8 * 0x1p-53 * std::abs(exact) + 0x1p-1070;
+      const bool near =
+          std::isnan(exact) ? std::isnan(y[i]) : std::abs(y[i] - exact) <= 8 * 0x1p-53 * std::abs(exact) + 0x1p-1070;
       if (!near) FAIL_CHECK(f.name << " at " << hex(x[i]) << ": " << hex(y[i]) << ", not " << hex(exact));
     }
   }

@@ -1,9 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <map>
 
+#include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/num/format.hpp"
+#include "evaluate/device/arithmetic.hpp"
 #include "evaluate/product.hpp"
 #include "evaluate/summation.hpp"
 #include "gpu/device.hpp"
@@ -27,8 +31,10 @@ struct Matrix {
         column_stride(transposed ? rows + gap : 1),
         values(static_cast<std::size_t>(transposed ? columns * (rows + gap) : rows * (columns + gap))) {}
 
-  Element at(std::int64_t i, std::int64_t j) const {
-    return values[static_cast<std::size_t>(i * row_stride + j * column_stride)];
+  Element at(std::int64_t i, std::int64_t j) const { return values[index(i, j)]; }
+  void set(std::int64_t i, std::int64_t j, Element x) { values[index(i, j)] = x; }
+  std::size_t index(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(i * row_stride + j * column_stride);
   }
 };
 
@@ -193,7 +199,8 @@ template <class Element, class Result>
 void check_gemm(const Mode& mode) {
   Device& device = Device::opened();
   std::mt19937_64 random(53);
-  const std::int64_t shapes[][3] = {{1, 1, 1}, {1, 24, 40}, {17, 1, 33}, {33, 65, 129}, {100, 64, 256}, {5, 7, 1}};
+  const std::int64_t rows = device.is_double() ? 25 : 100;
+  const std::int64_t shapes[][3] = {{1, 1, 1}, {1, 24, 40}, {17, 1, 33}, {33, 65, 129}, {rows, 64, 256}, {5, 7, 1}};
   for (const auto& shape : shapes) {
     const std::int64_t m = shape[0], n = shape[1], k = shape[2];
     for (const int layout : {0, 1, 2, 3}) {
@@ -216,6 +223,103 @@ TEST_CASE("the vendor's product multiplies, in every mode, shape and layout") {
   check_gemm<std::uint16_t, float>({"FP16", DRIFTBOUND_GEMM_FP16, FormatId::fp16, 0.0});
   check_gemm<double, double>({"F64", DRIFTBOUND_GEMM_F64, FormatId::fp64, 0.0});
   check_gemm<double, double>({"F64 pedantic", DRIFTBOUND_GEMM_F64_PEDANTIC, FormatId::fp64, 0.0});
+}
+
+struct Extents {
+  std::int64_t m, n, k;
+};
+
+/// How a product whose operand was x came out: its bits, and where.
+using Answers = std::map<std::uint32_t, std::vector<std::string>>;
+
+/// Every element of the product has one term that is not 0: x * 1, x in a place of every row of A, or 1 * x, x in a
+/// place of every column of B.
+void multiply_alone(driftbound_gemm_mode mode, Extents size, int layout, bool left, float x, Answers& answers) {
+  Device& device = Device::opened();
+  const auto [m, n, k] = size;
+  Matrix<float> a(m, k, layout % 2 != 0, 0), b(k, n, layout / 2 != 0, 0);
+  std::vector<float>& ones = (left ? b : a).values;
+  ones.assign(ones.size(), 1.0f);
+  for (std::int64_t i = 0; left && i < m; ++i) a.set(i, (7 * i + 5) % k, x);
+  for (std::int64_t j = 0; !left && j < n; ++j) b.set((7 * j + 5) % k, j, x);
+  const DeviceProduct<float, float> on_device(a, b);
+  device.check(device.module().gemm(device.handle(), mode, &on_device.product));
+
+  const std::string where = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
+                            (left ? " in A" : " in B") + ", layout " + std::to_string(layout);
+  const std::vector<float> c = on_device.c.values();
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(c[i]);
+    if (i > 0 && bits == std::bit_cast<std::uint32_t>(c[i - 1])) continue;
+    std::vector<std::string>& places = answers[bits];
+    if (places.empty() || places.back() != where) places.push_back(where);
+  }
+}
+
+float cut_to_tf32(float x) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~std::uint32_t{0x1fff});
+}
+float nearest_tf32_away(float x) {
+  return cut_to_tf32(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 0x1000u));
+}
+float nearest_tf32_even(float x) {
+  return narrow::rounded(x, narrow::tf32);
+}
+
+/// What makes y of x.
+std::string reading(float x, float y) {
+  if (y == x) return "as it is";
+  std::string names;
+  const auto offer = [&](const char* name, float value) {
+    if (y == value) names += (names.empty() ? "" : " or ") + std::string(name);
+  };
+  offer("to nearest, ties to even", nearest_tf32_even(x));
+  offer("to nearest, ties away", nearest_tf32_away(x));
+  offer("cut", cut_to_tf32(x));
+  offer("taken for 0", 0.0f);
+  return names.empty() ? "none of the ways known" : names;
+}
+
+/// Whether a product by 1 may read x as y. Where operands are rounded some products may take them as they are.
+bool is_declared(const ArithmeticModel& declared, float x, float y) {
+  if (y == x) return true;
+  if (y == 0.0f) return declared.products_may_flush && std::abs(x) < 0x1p-126f;
+  if (declared.input != FormatId::tf32) return false;
+  if (declared.tensor_core && declared.tensor_core->cuts_operands) return y == cut_to_tf32(x);
+  return y == nearest_tf32_even(x) || y == nearest_tf32_away(x);
+}
+
+void check_reading(const CudaOptions& options, float x) {
+  const Device& device = Device::opened();
+  const std::int64_t most = device.is_double() ? 24 : 10000;
+  Answers answers;
+  for (const Extents size : {Extents{10000, 64, 64}, Extents{10000, 128, 128}, Extents{10000, 256, 256},
+                             Extents{10000, 64, 3}, Extents{256, 128, 128}, Extents{1, 64, 64}}) {
+    const Extents taken = {std::min(size.m, most), std::min(size.n, most), std::min(size.k, most)};
+    for (const int layout : {0, 1, 2, 3}) {
+      for (const bool left : {true, false}) multiply_alone(device::gemm_mode(options), taken, layout, left, x, answers);
+    }
+  }
+  const ArithmeticModel declared = device::cuda_arithmetic(options, device.info());
+  for (const auto& [bits, places] : answers) {
+    const float y = std::bit_cast<float>(bits);
+    std::string where = answers.size() == 1 ? "everywhere" : "";
+    for (std::size_t i = 0; answers.size() > 1 && i < places.size(); ++i) where += (i == 0 ? "" : "; ") + places[i];
+    const std::string line = device::math_mode(options) + " reads " + hex(double{x}) + " as " + hex(double{y}) + " (" +
+                             reading(x, y) + "): " + where;
+    if (declared.input == FormatId::tf32 || y != x) std::printf("%s\n", line.c_str());
+    if (!is_declared(declared, x, y)) FAIL_CHECK(line << ", which is not declared of " << declared.source);
+  }
+}
+
+TEST_CASE("the vendor's product reads its operands as its arithmetic declares") {
+  CudaOptions fp32, pedantic, tf32;
+  pedantic.product = CudaProduct::vendor_pedantic;
+  tf32.arithmetic = "tf32";
+  for (const CudaOptions& options : {tf32, fp32, pedantic}) {
+    for (const float x : {0x1.0028p+0f, -0x1.0028p+0f, 0x1.002p+0f, -0x1.002p+0f, 0x1.006p+0f, 0x1.8p-127f})
+      check_reading(options, x);
+  }
 }
 
 TEST_CASE("the vendor's product refuses matrices whose rows and columns both have gaps") {
