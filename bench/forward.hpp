@@ -170,4 +170,9 @@ private:
   Real sum_ = 0;
 };
 
+// Compiled once, in forward.cpp.
+extern template class Forward<float>;
+extern template class Forward<double>;
+extern template class Forward<float, Eigen::ColMajor>;
+
 }  // namespace driftbound::bench
