@@ -48,26 +48,31 @@ Status worse(Status a, Status b) {
   return std::max(a, b);
 }
 
+/// Values that the bound decides which decides most.
+std::int64_t most_decided(const ScopeSummary& scope) {
+  std::int64_t most = 0;
+  for (const BoundSummary& bound : scope.bounds) most = std::max(most, bound.decided());
+  return most;
+}
+
 Status status_of(const ScopeSummary& scope, double threshold) {
-  Status status = scope.non_finite > 0 ? Status::invalid : Status::holds;
+  const bool has_values = scope.elements + scope.non_finite > 0;
+  Status status = has_values && most_decided(scope) == 0 ? Status::not_checked : Status::holds;
+  if (scope.non_finite > 0) status = Status::invalid;
   for (const BoundSummary& bound : scope.bounds) {
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
     if (bound.undecided > 0 && bound.must_decide()) status = worse(status, Status::undecided);
-    if (bound.approach >= threshold) status = worse(status, Status::approaches);
+    if (bound.must_decide() && bound.decides() && bound.approach >= threshold)
+      status = worse(status, Status::approaches);
   }
   return status;
 }
 
-bool is_checked(const ScopeSummary& scope) {
-  return std::any_of(scope.bounds.begin(), scope.bounds.end(), [](const BoundSummary& b) { return b.decides(); });
-}
-
-/// Whether any proven or conditional bound met a value: without that nothing "holds".
+/// Whether any proven or conditional bound decided of a layer's value: without that nothing "holds".
 bool anything_checked(const Comparison& comparison) {
-  return std::any_of(comparison.layers.begin(), comparison.layers.end(), [](const LayerSummary& layer) {
-    return is_checked(layer.local) || is_checked(layer.accumulated);
-  });
+  return std::any_of(comparison.layers.begin(), comparison.layers.end(),
+                     [](const LayerSummary& layer) { return layer.checked > 0; });
 }
 
 bool is_violated(const ScopeSummary& scope) {
@@ -236,6 +241,8 @@ std::string_view declared_order_bound(const ScopeSummary& scope) {
 
 std::string_view name_of(Status status) {
   switch (status) {
+    case Status::not_checked:
+      return "not checked";
     case Status::holds:
       return "holds";
     case Status::approaches:
@@ -457,7 +464,7 @@ void Comparer::State::explain() {
 void Comparer::State::find_closest() {
   const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
     for (const BoundSummary& bound : summary.bounds)
-      if (bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
+      if (bound.must_decide() && bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
         result.closest = ClosestApproach{layer, scope, bound.name, bound.approach};
   };
   for (const LayerSummary& layer : result.layers) {
@@ -475,6 +482,8 @@ Comparison Comparer::finish() {
     layer.summary.accumulated = layer.accumulated.finish();
     layer.summary.kappa = layer.kappa.summary();
     layer.summary.non_finite = layer.summary.local.non_finite;
+    layer.summary.compared = layer.summary.local.elements;
+    layer.summary.checked = std::max(most_decided(layer.summary.local), most_decided(layer.summary.accumulated));
     layer.summary.status =
         worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
     s.result.verdict = worse(s.result.verdict, layer.summary.status);
@@ -492,7 +501,7 @@ Comparison Comparer::finish() {
       s.result.outputs.push_back(std::move(output.summary));
     }
   }
-  if (s.result.verdict == Status::holds && !anything_checked(s.result)) s.result.verdict = Status::undecided;
+  if (s.result.verdict <= Status::approaches && !anything_checked(s.result)) s.result.verdict = Status::undecided;
   s.explain();
   s.find_closest();
   return std::move(s.result);

@@ -20,12 +20,13 @@
 namespace driftbound::analysis {
 
 /// Verdicts in order of severity: the worst one of its parts is the verdict of the whole.
+///   not_checked values that no bound that decides was held against ("not checked" in reports): of parts alone
 ///   holds       every proven and conditional bound holds for every element
 ///   approaches  they hold, and one is used to at least the threshold
 ///   undecided   somewhere the reference's radius or a missing bound leaves it open
 ///   invalid     values that are not finite: nothing can be said ("void" in reports)
 ///   violated    somewhere |computed - exact| is certainly above the bound
-enum class Status { holds, approaches, undecided, invalid, violated };
+enum class Status { not_checked, holds, approaches, undecided, invalid, violated };
 std::string_view name_of(Status status);
 
 /// Whether a bound is close to the error of the run, because that is what it is made of.
@@ -77,8 +78,14 @@ struct BoundSummary {
   bool is_silent() const { return checked == 0 && without_statement > 0; }
   /// Whether it is asked of this bound that it decides where it is finite.
   bool must_decide() const { return gives_verdict() && !is_measurement(); }
-  /// Whether anything was found to hold or not.
-  bool decides() const { return must_decide() && checked > undecided + not_certifiable; }
+  /// Values that were found to be within it or not. The bound for every run in the declared order is the error of one,
+  /// so that it decides all of its values or none.
+  std::int64_t decided() const {
+    const std::int64_t open = undecided + not_certifiable;
+    if (!gives_verdict() || (is_measurement() && (name != "replay" || open > 0))) return 0;
+    return checked - open;
+  }
+  bool decides() const { return decided() > 0; }
 };
 
 struct ScopeSummary {
@@ -114,6 +121,8 @@ struct LayerSummary {
   std::int64_t fan_in = 0;
   bool copies = false;       ///< every output is an operand up to its sign, or 0
   std::int64_t outputs = 0;  ///< elements per sample
+  std::int64_t compared = 0;  ///< finite values, in all samples
+  std::int64_t checked = 0;   ///< of these, by the bound that decides most
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples

@@ -36,11 +36,32 @@ std::vector<std::int64_t> decided_by_values(std::span<const PointSign> signs) {
   return some;
 }
 
+/// Whether every number of a format is one of that type.
+bool type_holds(ElementType type, const Format& numbers) {
+  const auto storage = float_format(type);
+  if (!storage) return false;
+  const Format& stored = format(*storage);
+  return stored.precision >= numbers.precision && stored.largest >= numbers.largest &&
+         stored.smallest_subnormal <= numbers.smallest_subnormal;
+}
+
+/// Values that were rounded once more, to be stored, are none of a run.
+void require_as_computed(const std::filesystem::path& file, ElementType stored, const SignField& field,
+                         const ArithmeticModel& arithmetic) {
+  const bool is_difference = field.target().negative.has_value();
+  const Format& computed = format(is_difference ? FormatId::fp64 : arithmetic.output);
+  if (type_holds(stored, computed)) return;
+  throw InvalidArgument(
+      fmt::format("{}: holds {}, but {} are {}; store the values as they were computed", file.string(), name_of(stored),
+                  is_difference ? "differences of two outputs" : "results of the arithmetic", computed.name));
+}
+
 }  // namespace
 
-GivenSigns::GivenSigns(const SignField& field, ArithmeticModel arithmetic, const std::filesystem::path& file,
+GivenSigns::GivenSigns(const SignField& field, const ArithmeticModel& arithmetic, const std::filesystem::path& file,
                        std::int64_t points)
-    : field_(field), given_(field, std::move(arithmetic)), values_(file), file_(file) {
+    : field_(field), given_(field, arithmetic), values_(file), file_(file) {
+  require_as_computed(file, values_.type(), field, arithmetic);
   if (values_.columns() != 1 || values_.rows() != points)
     throw ShapeMismatch(fmt::format("{}: holds {} rows of {} numbers; give one value for each of the {} points",
                                     file.string(), values_.rows(), values_.columns(), points));

@@ -14,8 +14,9 @@ namespace driftbound::analysis {
 /// Signs by values of another program in an .npy file, one a point; those that its arithmetic leaves open by the field.
 class GivenSigns {
 public:
-  /// Throws:    as RowReader; ShapeMismatch for another number of values than of points
-  GivenSigns(const SignField& field, ArithmeticModel arithmetic, const std::filesystem::path& file,
+  /// Throws:    as RowReader; ShapeMismatch for another number of values than of points; InvalidArgument for values
+  ///            stored more narrowly than the arithmetic computes them
+  GivenSigns(const SignField& field, const ArithmeticModel& arithmetic, const std::filesystem::path& file,
              std::int64_t points);
 
   /// Signs of the points from `first` on. Some of those that the values decide, and all others, are compared with the

@@ -51,7 +51,8 @@ std::string to_json(const Report& report);
 /// One line per layer, scope and bound.
 std::string to_csv(const Report& report);
 
-/// JUnit XML for CI: a test case per layer and output; violated is a failure, undecided and void an error.
+/// JUnit XML for CI: a test case for the verdict, another one where the work was interrupted, and one per layer and
+/// output; violated is a failure, undecided, void and interrupted an error, not checked is skipped.
 std::string to_junit(const Report& report);
 
 /// One self-contained HTML page (no scripts, nothing loaded): verdict, a chart of errors and bounds per

@@ -59,6 +59,11 @@ std::string folklore(const ScopeSummary& scope, std::string_view name) {
              : fmt::format("<span class=\"violated\">{} of {}</span>", bound->violations, bound->checked);
 }
 
+/// What a verdict looks like on the page.
+std::string_view class_of(Status status) {
+  return name_of(status == Status::not_checked ? Status::undecided : status);
+}
+
 std::string layer_row(const LayerSummary& layer) {
   return fmt::format(
       "<tr><td>{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td>"
@@ -68,7 +73,7 @@ std::string layer_row(const LayerSummary& layer) {
       layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–", layer.kappa ? number(layer.kappa->median) : "–",
       number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, any_order_bound(layer.local)),
       share(layer.local, declared_order_bound(layer.local)), folklore(layer.local, "seed-gamma"),
-      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), name_of(layer.status),
+      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), class_of(layer.status),
       name_of(layer.status));
 }
 
@@ -155,7 +160,7 @@ std::string output_section(const Comparison& comparison, const OutputSummary& ou
   std::string text = fmt::format(
       "<h3>{} <span class=\"{}\">{}</span></h3>\n<p class=\"about\">error max {}, rms {}, {} units in the last "
       "place</p>\n",
-      escape_markup(output.name), name_of(output.status), name_of(output.status), number(scope.max_error),
+      escape_markup(output.name), class_of(output.status), name_of(output.status), number(scope.max_error),
       number(scope.rms_error), number(scope.max_ulps));
   text += bound_table(comparison, scope);
   if (output.signs) text += fmt::format("<p class=\"about\">{}</p>\n", signs_text(*output.signs));
@@ -214,6 +219,9 @@ std::string to_html(const Report& report) {
                       to_string(c.arithmetic.order), comparison.samples, c.date, DRIFTBOUND_VERSION);
   if (const std::string observer = observer_text(c); !observer.empty())
     html += fmt::format("<p class=\"about\">{}</p>\n", observer);
+  if (c.interrupted)
+    html += fmt::format("<p class=\"undecided\">Interrupted after {} of {} samples; this is the report on those.</p>\n",
+                        comparison.samples, c.requested_samples);
   for (const std::string& note : {doubtful_signs(comparison), inputs_text(c), box_text(comparison)})
     if (!note.empty()) html += fmt::format("<p class=\"about\">{}</p>\n", escape_markup(note));
   if (const std::string replay = replay_text(report); !replay.empty())

@@ -116,6 +116,8 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
           {"op", layer.op},
           {"fan_in", layer.fan_in},
           {"outputs", layer.outputs},
+          {"compared", layer.compared},
+          {"checked", layer.checked},
           {"gamma_n", number(layer.gamma_n)},
           {"kappa", to_json(layer.kappa)},
           {"ambiguous", layer.ambiguous ? Json(*layer.ambiguous) : Json(nullptr)},

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "analysis/markup.hpp"
 #include "analysis/report.hpp"
@@ -29,15 +30,27 @@ std::string to_xml(const Case& test) {
   const std::string head =
       fmt::format("  <testcase classname=\"{}\" name=\"{}\"", test.group, escape_markup(test.name));
   if (test.status == Status::holds || test.status == Status::approaches) return head + "/>\n";
+  if (test.status == Status::not_checked)
+    return head + ">\n    <skipped message=\"no bound that decides was held against it\"/>\n  </testcase>\n";
   const char* tag = test.status == Status::violated ? "failure" : "error";
   return fmt::format("{}>\n    <{} message=\"{}\">{}</{}>\n  </testcase>\n", head, tag, name_of(test.status),
                      escape_markup(test.detail), tag);
 }
 
+/// The report itself: its verdict, and whether that is on all samples.
+std::vector<Case> whole_cases(const Report& report) {
+  std::vector<Case> cases = {{"verdict", "report", report.comparison.verdict, headline(report)}};
+  if (report.context.interrupted)
+    cases.push_back({"all samples", "report", Status::undecided,
+                     fmt::format("interrupted after {} of {} samples", report.comparison.samples,
+                                 report.context.requested_samples)});
+  return cases;
+}
+
 }  // namespace
 
 std::string to_junit(const Report& report) {
-  std::vector<Case> cases;
+  std::vector<Case> cases = whole_cases(report);
   for (const LayerSummary& layer : report.comparison.layers)
     cases.push_back({layer.name, "layer", layer.status, failure_text(layer.local) + failure_text(layer.accumulated)});
   for (const OutputSummary& output : report.comparison.outputs)
@@ -45,12 +58,12 @@ std::string to_junit(const Report& report) {
   const auto count = [&](auto&& matches) { return std::count_if(cases.begin(), cases.end(), matches); };
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound report {}\" tests=\"{}\" "
-      "failures=\"{}\" errors=\"{}\" "
+      "failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
       "time=\"{:.3f}\">\n",
       escape_markup(report.context.model_file), cases.size(),
       count([](const Case& c) { return c.status == Status::violated; }),
       count([](const Case& c) { return c.status == Status::undecided || c.status == Status::invalid; }),
-      report.context.seconds);
+      count([](const Case& c) { return c.status == Status::not_checked; }), report.context.seconds);
   for (const Case& test : cases) text += to_xml(test);
   return text + "</testsuite>\n";
 }

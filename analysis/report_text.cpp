@@ -132,10 +132,18 @@ std::string why_close(const Comparison& comparison) {
   return "";
 }
 
-std::string all_outputs(const Comparison& comparison) {
-  std::int64_t outputs = 0;
-  for (const LayerSummary& layer : comparison.layers) outputs += layer.outputs * comparison.samples;
-  return fmt::format("{} outputs of {} layers ({} samples)", outputs, comparison.layers.size(), comparison.samples);
+/// "10 of 650 outputs of 9 layers (5 samples); 8 layers not checked"
+std::string checked_outputs(const Comparison& comparison) {
+  std::int64_t checked = 0, compared = 0, layers = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    checked += layer.checked;
+    compared += layer.compared;
+    layers += layer.status == Status::not_checked ? 1 : 0;
+  }
+  const std::string share = checked < compared ? fmt::format("{} of ", checked) : "";
+  const std::string rest = layers > 0 ? fmt::format("; {} layer{} not checked", layers, layers == 1 ? "" : "s") : "";
+  return fmt::format("{}{} outputs of {} layers ({} samples){}", share, compared, comparison.layers.size(),
+                     comparison.samples, rest);
 }
 
 /// Whether a bound speaks of the declared order alone.
@@ -162,9 +170,8 @@ std::string violated_sentence(const Comparison& comparison) {
 std::string undecided_sentence(const Comparison& comparison) {
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound)
-    return "nothing was held against a proven or conditional bound (no values, or --bounds left none), or an output's "
-           "bound is "
-           "missing.";
+    return "nothing was held against a proven or conditional bound (no values, or --bounds left none that decides: "
+           "shadow and rounded-shadow are the error itself), or an output's bound is missing.";
   const char* why = std::isinf(culprit.bound->max_bound)
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
                         : "the reference cannot be told from the computed value there, and the bound is smaller still";
@@ -199,7 +206,7 @@ std::string share_text(double share) {
 }
 
 std::string holding_sentence(const Comparison& comparison) {
-  std::string text = fmt::format("every proven and conditional bound holds on {}.", all_outputs(comparison));
+  std::string text = fmt::format("every proven and conditional bound holds on {}.", checked_outputs(comparison));
   if (const auto& closest = comparison.closest)
     text +=
         fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
@@ -208,15 +215,13 @@ std::string holding_sentence(const Comparison& comparison) {
   return text;
 }
 
-}  // namespace
-
-std::string headline(const Report& report) {
-  const Comparison& comparison = report.comparison;
+std::string verdict_sentence(const Comparison& comparison) {
   switch (comparison.verdict) {
     case Status::holds:
       return "HOLDS: " + holding_sentence(comparison);
     case Status::approaches:
       return "HOLDS, approached: " + holding_sentence(comparison);
+    case Status::not_checked:  // of parts alone
     case Status::undecided:
       return "UNDECIDED: " + undecided_sentence(comparison);
     case Status::invalid:
@@ -225,6 +230,19 @@ std::string headline(const Report& report) {
       return "VIOLATED: " + violated_sentence(comparison);
   }
   return "";
+}
+
+/// Where nobody has measured or documented the arithmetic.
+std::string premise_of(const ArithmeticModel& arithmetic) {
+  if (arithmetic.evidence != Evidence::assumed) return "";
+  const std::string source = arithmetic.source.empty() ? "" : fmt::format(" ({})", arithmetic.source);
+  return fmt::format(" Assuming {} in order {}{}.", arithmetic.name, to_string(arithmetic.order), source);
+}
+
+}  // namespace
+
+std::string headline(const Report& report) {
+  return verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
 }
 
 std::string explain_columns(Words words) {
@@ -255,6 +273,7 @@ Last column
   {}the reference or a missing bound leaves it open
   {}values that are not finite: no statement
   {}certainly above a bound: not rounding of the stated arithmetic
+  {}no proven or conditional bound was held against it (--bounds)
 Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
@@ -284,8 +303,8 @@ part of the verdict: probabilistic (a theorem about rounding errors taken for ch
 random bits of this program, with the probability that it fails), heuristic (an estimate, or
 folklore, shown with its violations). docs/theory.md has the theorems.
 )",
-      verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"), verdict("void", "void"),
-      verdict("violated", "FAIL"),
+      verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"),
+      verdict("void", "void"), verdict("violated", "FAIL"), verdict("not checked", "-"),
       page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
       page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
            : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");
@@ -346,6 +365,8 @@ std::string to_text(const Report& report, const TextOptions& options) {
 int exit_status(const Comparison& comparison, FailOn fail_on) {
   if (fail_on == FailOn::never) return 0;
   switch (comparison.verdict) {
+    case Status::not_checked:  // of parts alone
+      return 1;
     case Status::holds:
       return 0;
     case Status::approaches:

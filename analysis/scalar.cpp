@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 
 #include "driftbound/num/errors.hpp"
 
@@ -29,31 +30,46 @@ std::int64_t parse_index(const Graph& graph, std::string_view whole, std::string
   return index;
 }
 
-OutputElement parse_element(const Graph& graph, std::string_view whole, std::string_view text) {
+std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  std::string_view name = text;
+  return text;
+}
+
+std::optional<std::size_t> output_named(const Graph& graph, std::string_view name) {
+  for (std::size_t output = 0; output < graph.outputs.size(); ++output)
+    if (graph.value(graph.outputs[output]).name == name) return output;
+  return std::nullopt;
+}
+
+struct Element {
   OutputElement element;
-  if (!text.empty() && text.back() == ']') {
-    const std::size_t open = text.rfind('[');
-    if (open == std::string_view::npos) refuse(graph, whole, "']' without '['");
-    name = text.substr(0, open);
-    element.element = parse_index(graph, whole, text.substr(open + 1, text.size() - open - 2));
+  std::string text;  ///< without blanks around its parts
+};
+
+Element parse_element(const Graph& graph, std::string_view whole, std::string_view text) {
+  text = trimmed(text);
+  if (!text.ends_with(']')) {
+    if (const auto output = output_named(graph, text)) return {{*output, 0}, std::string(text)};
+    refuse(graph, whole, fmt::format("there is no output '{}'", text));
   }
-  for (; element.output < graph.outputs.size(); ++element.output)
-    if (graph.value(graph.outputs[element.output]).name == name) return element;
+  const std::size_t open = text.rfind('[');
+  if (open == std::string_view::npos) refuse(graph, whole, "']' without '['");
+  const std::string_view name = trimmed(text.substr(0, open));
+  const std::string_view digits = trimmed(text.substr(open + 1, text.size() - open - 2));
+  if (const auto output = output_named(graph, name))
+    return {{*output, parse_index(graph, whole, digits)}, fmt::format("{}[{}]", name, digits)};
+  if (const auto output = output_named(graph, text)) return {{*output, 0}, std::string(text)};
   refuse(graph, whole, fmt::format("there is no output '{}'", name));
 }
 
-/// Position of the '-' that separates two elements: the first one after a ']' or, failing that, after a full output
-/// name.
+/// Position of the '-' that separates two elements: the first one behind a ']' or a full output name; none where all
+/// of it is an output's name.
 std::size_t find_difference(const Graph& graph, std::string_view text) {
-  const std::size_t bracket = text.find("]-");
-  if (bracket != std::string_view::npos) return bracket + 1;
-  for (ValueId id : graph.outputs) {
-    const std::string& name = graph.value(id).name;
-    if (text.size() > name.size() && text.substr(0, name.size()) == name && text[name.size()] == '-')
-      return name.size();
+  if (output_named(graph, trimmed(text))) return std::string_view::npos;
+  for (std::size_t at = text.find('-'); at != std::string_view::npos; at = text.find('-', at + 1)) {
+    const std::string_view before = trimmed(text.substr(0, at));
+    if (before.ends_with(']') || output_named(graph, before)) return at;
   }
   return std::string_view::npos;
 }
@@ -61,17 +77,16 @@ std::size_t find_difference(const Graph& graph, std::string_view text) {
 }  // namespace
 
 Scalar parse_scalar(const Graph& graph, std::string_view text) {
-  std::string compact;
-  for (char c : text)
-    if (c != ' ') compact += c;
+  const std::size_t minus = find_difference(graph, text);
+  const Element positive = parse_element(graph, text, text.substr(0, minus));
   Scalar scalar;
-  scalar.text = compact;
-  const std::size_t minus = find_difference(graph, compact);
-  scalar.positive = parse_element(graph, text, std::string_view(compact).substr(0, minus));
-  if (minus != std::string_view::npos)
-    scalar.negative = parse_element(graph, text, std::string_view(compact).substr(minus + 1));
-  if (scalar.negative && scalar.negative->output == scalar.positive.output &&
-      scalar.negative->element == scalar.positive.element)
+  scalar.positive = positive.element;
+  scalar.text = positive.text;
+  if (minus == std::string_view::npos) return scalar;
+  const Element negative = parse_element(graph, text, text.substr(minus + 1));
+  scalar.negative = negative.element;
+  scalar.text += "-" + negative.text;
+  if (scalar.negative->output == scalar.positive.output && scalar.negative->element == scalar.positive.element)
     refuse(graph, text, "an element minus itself is 0 everywhere; name two different ones");
   return scalar;
 }

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -59,16 +61,15 @@ SignFile::SignFile(std::filesystem::path file, std::int64_t points, Identity ide
       make_identity_(std::move(identity)) {
   if (std::filesystem::exists(file_) && !std::filesystem::is_regular_file(file_))
     fail(file_, "it exists and is not a regular file");
-  has_state_ = std::filesystem::exists(state_);
-  if (has_state_ && !resume)
-    throw InvalidArgument(fmt::format(
-        "{}: an interrupted run has left it; add --resume to continue that run, or remove it", state_.string()));
-  descriptor_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | (has_state_ ? 0 : O_TRUNC), 0666);
-  if (descriptor_ < 0) fail(part_, std::strerror(errno));
+  refuse_left_over(resume);
+  open_part();
   try {
+    has_state_ = std::filesystem::exists(state_);
+    refuse_left_over(resume);  // what a run has left that ended since
     if (has_state_) {
       resume_from_state();
     } else {
+      if (::ftruncate(descriptor_, 0) != 0) fail(part_, std::strerror(errno));
       const std::string header = npy_header(points_);
       write(std::as_bytes(std::span(header.data(), header.size())));
     }
@@ -80,8 +81,30 @@ SignFile::SignFile(std::filesystem::path file, std::int64_t points, Identity ide
 
 SignFile::~SignFile() {
   if (descriptor_ < 0) return;
-  ::close(descriptor_);
   if (!has_state_) ::unlink(part_.c_str());
+  ::close(descriptor_);
+}
+
+void SignFile::refuse_left_over(bool resume) const {
+  if (resume || !std::filesystem::exists(state_)) return;
+  throw InvalidArgument(fmt::format(
+      "{}: an interrupted run has left it; add --resume to continue that run, or remove it", state_.string()));
+}
+
+/// One run at a time: the part is locked until it has its last name, or is gone.
+void SignFile::open_part() {
+  descriptor_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(part_, std::strerror(errno));
+  const bool is_locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  const bool is_busy = !is_locked && errno == EWOULDBLOCK;  // else there are no locks on this file system
+  struct stat opened {};
+  struct stat named {};
+  const bool is_named = ::fstat(descriptor_, &opened) == 0 && ::stat(part_.c_str(), &named) == 0 &&
+                        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  if (!is_busy && is_named) return;
+  ::close(descriptor_);
+  throw InvalidArgument(fmt::format(
+      "{}: another run writes it; wait until that has ended, or give this one a file of its own", part_.string()));
 }
 
 void SignFile::resume_from_state() {
@@ -136,9 +159,11 @@ void SignFile::checkpoint(const SignProgress& progress) {
 }
 
 void SignFile::finish() {
-  const int closed = ::close(std::exchange(descriptor_, -1));
-  if (closed != 0 || ::rename(part_.c_str(), file_.c_str()) != 0) fail(file_, std::strerror(errno));
-  if (has_state_) ::unlink(state_.c_str());
+  const bool is_done = ::fsync(descriptor_) == 0 && ::rename(part_.c_str(), file_.c_str()) == 0;
+  const int error = errno;
+  if (is_done && has_state_) ::unlink(state_.c_str());
+  ::close(std::exchange(descriptor_, -1));
+  if (!is_done) fail(file_, std::strerror(error));
 }
 
 void SignFile::discard() {

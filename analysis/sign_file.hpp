@@ -25,7 +25,8 @@ public:
   using Identity = std::function<std::map<std::string, std::string>()>;
 
   /// With `resume` the file continues where its state says, if there is one; without, a state is refused.
-  /// Throws:    FileError; InvalidArgument (a state without `resume`, or of another run: says what differs), ParseError
+  /// Throws:    FileError; InvalidArgument (a state without `resume`, or of another run: says what differs; a file that
+  ///            another run is writing), ParseError
   SignFile(std::filesystem::path file, std::int64_t points, Identity identity, bool resume);
   /// Without a checkpoint, what is not finished is removed.
   ~SignFile();
@@ -47,6 +48,8 @@ public:
 
 private:
   const std::map<std::string, std::string>& identity();
+  void refuse_left_over(bool resume) const;
+  void open_part();
   void resume_from_state();
   void write(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const std::filesystem::path& file, const std::string& why) const;

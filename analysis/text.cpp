@@ -37,6 +37,7 @@ const char* colour_of(Status status) {
   switch (status) {
     case Status::holds:
       return green;
+    case Status::not_checked:
     case Status::approaches:
     case Status::undecided:
       return yellow;
@@ -49,6 +50,8 @@ const char* colour_of(Status status) {
 
 const char* mark_of(Status status) {
   switch (status) {
+    case Status::not_checked:
+      return "-";
     case Status::holds:
       return "ok";
     case Status::approaches:

@@ -13,7 +13,7 @@ struct Painter {
   std::string operator()(const std::string& text, const char* with) const;
 };
 
-/// The escape sequence of a verdict's colour, and its mark in tables: "ok", "near", "open", "void", "FAIL".
+/// The escape sequence of a verdict's colour, and its mark in tables: "ok", "near", "open", "void", "FAIL", "-".
 const char* colour_of(Status status);
 const char* mark_of(Status status);
 

@@ -5,7 +5,6 @@
 
 #include "cli/common.hpp"
 #include "cli/verbs.hpp"
-#include "driftbound/model/load.hpp"
 
 namespace driftbound::cli {
 namespace {
@@ -21,9 +20,10 @@ int capture(const CaptureSettings& settings) {
   require_writable(settings.output);
   settings.run.check();
   require_distinct({settings.model, settings.inputs.file}, {settings.output});
-  const Graph graph = load_for_run(settings.model);
-  const Trace trace = run_model(graph, sha256_of_file(settings.model), settings.inputs, settings.run, settings.quiet);
-  write_trace(trace, settings.output);
+  const LoadedModel model = load_for_run(settings.model);
+  require_distinct(model.data_files, {settings.output});
+  const Trace trace = run_model(model.graph, model.sha256, settings.inputs, settings.run, settings.quiet);
+  write_trace(trace, target_of(settings.output));
   if (!settings.quiet)
     fmt::print("{}: {} layers, {} samples, {} in order {}\n", settings.output, trace.layers.size(), trace.samples,
                trace.arithmetic.name, to_string(trace.arithmetic.order));

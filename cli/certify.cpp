@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "analysis/certification.hpp"
 #include "analysis/point_text.hpp"
@@ -23,7 +26,7 @@ constexpr int exit_undecided = 1;
 struct CertifySettings {
   std::string command;
   std::string model, points, grid, segment, scalar, signs, json, values, arithmetic_file;
-  std::string box = "-1:1", policy = "report";
+  std::string box = "-1:1", policy = "report", iso_text = "0";
   RunSettings run;
   double band = -1.0, iso = 0.0, within = 0.0;
   std::int64_t samples = 10000;
@@ -176,6 +179,7 @@ analysis::SegmentReport report_segment(const CertifySettings& settings, const Gr
 }
 
 std::string text_of_file(const std::string& file) {
+  if (std::filesystem::is_directory(file)) throw FileError("cannot read " + file + ": it is a folder");
   std::ifstream in(file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (!in) throw FileError("cannot read " + file);
@@ -200,22 +204,52 @@ ArithmeticModel arithmetic_of_values(const CertifySettings& settings, const Grap
     throw InvalidArgument("--values computed in fp64: describe their arithmetic by --arithmetic-file");
   ArithmeticModel arithmetic = cpu_arithmetic(name, parse_summation_order(order));
   arithmetic.functions = function_library("cuda").functions;
+  for (FunctionAccuracy& function : arithmetic.functions) function.evidence = Evidence::assumed;
   arithmetic.evidence = Evidence::assumed;
+  arithmetic.source = "the command line";
   return arithmetic;
+}
+
+/// "tf32 (float32 sums, no matrix unit) in order unknown": of narrow operands it is said what adds them up.
+std::string description_of(const ArithmeticModel& arithmetic) {
+  std::string sums;
+  if (arithmetic.input != arithmetic.accumulator && !arithmetic.tensor_core)
+    sums = fmt::format(" ({} sums, no matrix unit)",
+                       arithmetic.accumulator == FormatId::fp32 ? "float32" : format(arithmetic.accumulator).name);
+  return fmt::format("{}{} in order {}", arithmetic.name, sums, to_string(arithmetic.order));
+}
+
+/// Of files with weights, that the model's own hash does not cover.
+std::string sha256_of_files(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += sha256_of_file(file) + "\n";
+  return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
 }
 
 /// What must be the same where a run is continued.
 std::map<std::string, std::string> identity_of(const CertifySettings& settings, const Task& task,
-                                               const std::string& model_sha256) {
-  return {{"version", DRIFTBOUND_VERSION},
-          {"model", model_sha256},
-          {"points", task.points->sha256()},
-          {"--scalar", task.scalar.text},
-          {"--iso", fmt::format("{}", settings.iso)},
-          {"--max-precision", std::to_string(settings.max_precision)},
-          {"--policy", settings.policy},
-          {"--values", settings.values.empty() ? "" : sha256_of_file(settings.values)},
-          {"arithmetic", settings.values.empty() ? "" : to_json(arithmetic_of_values(settings, task.field.graph()))}};
+                                               const LoadedModel& model) {
+  std::map<std::string, std::string> identity = {
+      {"version", DRIFTBOUND_VERSION},
+      {"model", model.sha256},
+      {"points", task.points->sha256()},
+      {"--scalar", task.scalar.text},
+      {"--iso", fmt::format("{}", settings.iso)},
+      {"--max-precision", std::to_string(settings.max_precision)},
+      {"--policy", settings.policy},
+      {"--values", settings.values.empty() ? "" : sha256_of_file(settings.values)},
+      {"arithmetic", settings.values.empty() ? "" : to_json(arithmetic_of_values(settings, task.field.graph()))}};
+  if (!model.data_files.empty()) identity["weights"] = sha256_of_files(model.data_files);
+  return identity;
+}
+
+/// Signs with what is beside them until they are whole.
+std::vector<std::string> outputs_of(const CertifySettings& settings) {
+  std::vector<std::string> files = {settings.json};
+  if (settings.signs.empty()) return files;
+  const std::string signs = target_of(settings.signs).string();
+  files.insert(files.end(), {signs, signs + ".part", signs + ".state"});
+  return files;
 }
 
 void check(const CertifySettings& settings) {
@@ -237,8 +271,7 @@ void check(const CertifySettings& settings) {
         "computed");
   require_writable(settings.signs);
   if (settings.json != "-") require_writable(settings.json);
-  require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file},
-                   {settings.signs, settings.json});
+  require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file}, outputs_of(settings));
 }
 
 void write_report(const CertifySettings& settings, const analysis::CertifyReport& report) {
@@ -276,13 +309,14 @@ void check_combinations(const CLI::App& app) {
 
 int certify(const CertifySettings& settings) {
   check(settings);
-  const Graph graph = load_for_run(settings.model);
-  const std::string model_sha256 = sha256_of_file(settings.model);
+  const LoadedModel model = load_for_run(settings.model);
+  const Graph& graph = model.graph;
+  require_distinct(model.data_files, outputs_of(settings));
   const Task task = prepare(settings, graph);
   std::unique_ptr<analysis::SignFile> signs;
   if (!settings.signs.empty())
     signs = std::make_unique<analysis::SignFile>(
-        settings.signs, task.points->size(), [&] { return identity_of(settings, task, model_sha256); },
+        target_of(settings.signs), task.points->size(), [&] { return identity_of(settings, task, model); },
         settings.resume);
 
   std::optional<analysis::GivenSigns> given;
@@ -311,7 +345,7 @@ int certify(const CertifySettings& settings) {
   report.date = now_utc();
   report.version = DRIFTBOUND_VERSION;
   report.model_file = settings.model;
-  report.model_sha256 = model_sha256;
+  report.model_sha256 = model.sha256;
   report.points = task.points->description();
   report.scalar = task.scalar.text;
   report.policy = settings.policy;
@@ -320,9 +354,8 @@ int certify(const CertifySettings& settings) {
   report.threads = thread_count(settings.threads);
   report.signs_file = settings.signs;
   if (given) {
-    const ArithmeticModel arithmetic = arithmetic_of_values(settings, graph);
     report.values_file = settings.values;
-    report.values_arithmetic = fmt::format("{} in order {}", arithmetic.name, to_string(arithmetic.order));
+    report.values_arithmetic = description_of(arithmetic_of_values(settings, graph));
     report.values_guarantee = name_of(given->guarantee());
     report.values_condition = given->condition();
   }
@@ -363,10 +396,7 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
       ->capture_default_str();
   app.add_option("--scalar", settings->scalar,
                  "Whose sign: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (default: the only output)");
-  app.add_option_function<std::string>(
-         "--iso", [settings](const std::string& text) { settings->iso = parse<double>(text, "--iso", "it as -0.25"); },
-         "f is the scalar minus this")
-      ->default_str("0");
+  app.add_option("--iso", settings->iso_text, "f is the scalar minus this")->capture_default_str();
   app.add_option("--max-precision", settings->max_precision, "Limit of the precision in bits")
       ->check(CLI::Range(106, 32767))
       ->capture_default_str();
@@ -391,6 +421,7 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
   return [settings, band, &app] {
     check_combinations(app);
+    settings->iso = parse<double>(settings->iso_text, "--iso", "it as -0.25");
     settings->has_band = band->count() > 0;
     return certify_or_complain(*settings);
   };

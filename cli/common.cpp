@@ -11,6 +11,7 @@
 #include <ctime>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "analysis/progress.hpp"
 #include "driftbound/evaluate/cuda.hpp"
@@ -196,8 +197,18 @@ void require_with(const CLI::App& app, const std::string& option, std::initializ
   throw InvalidArgument(fmt::format("{}: {} says nothing without {}; {}", app.get_name(), option, names, advice));
 }
 
-Graph load_for_run(const std::string& file) {
-  Graph graph = load_model(file);
+void require_filled(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& text : option->results())
+      if (text.empty() && option->get_items_expected_max() > 0)
+        throw InvalidArgument(fmt::format("{}: {} is given as empty text; name what is meant, or leave it out",
+                                          app.get_name(), option->get_name()));
+}
+
+LoadedModel load_for_run(const std::string& file) {
+  ModelDescription model = describe_model(file);
+  if (!model.unsupported.empty()) load_model(file);  // says which nodes
+  const Graph& graph = model.graph;
   require_finite_weights(graph);
   if (const auto mixing = node_that_mixes_samples(graph)) {
     const Node& node = graph.nodes[*mixing];
@@ -206,12 +217,15 @@ Graph load_for_run(const std::string& file) {
                     "samples; export the model with a fixed axis 0",
                     file, node.name, name_of(node.op)));
   }
-  return graph;
+  LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}};
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  for (const DataFile& data : model.data_files) loaded.data_files.push_back((folder / data.location).string());
+  return loaded;
 }
 
 void require_distinct(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   std::vector<std::filesystem::path> taken;
-  const auto resolved = [](const std::string& name) { return std::filesystem::weakly_canonical(name); };
+  const auto resolved = [](const std::string& name) { return std::filesystem::weakly_canonical(target_of(name)); };
   for (const std::string& name : inputs)
     if (!name.empty()) taken.push_back(resolved(name));
   for (const std::string& name : outputs) {
@@ -345,8 +359,20 @@ std::string hash_inputs(const Inputs& inputs) {
   return sha256_of(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-void require_writable(const std::filesystem::path& file) {
-  if (file.empty()) return;
+std::filesystem::path target_of(const std::filesystem::path& file) {
+  constexpr int most_links = 40;
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) return file;
+  std::filesystem::path target = file;
+  for (int links = 0; std::filesystem::is_symlink(target); ++links) {
+    if (links == most_links) throw FileError(fmt::format("{}: too many symbolic links", file.string()));
+    target = target.parent_path() / std::filesystem::read_symlink(target);
+  }
+  return target;
+}
+
+void require_writable(const std::filesystem::path& name) {
+  if (name.empty()) return;
+  const std::filesystem::path file = target_of(name);
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   if (!std::filesystem::is_directory(folder))
     throw FileError(fmt::format("{}: cannot be written: there is no folder '{}'", file.string(), folder.string()));
@@ -357,8 +383,9 @@ void require_writable(const std::filesystem::path& file) {
         fmt::format("{}: cannot be written: no permission to write in '{}'", file.string(), folder.string()));
 }
 
-void write_whole(const std::filesystem::path& file, const std::string& text) {
-  require_writable(file);
+void write_whole(const std::filesystem::path& name, const std::string& text) {
+  require_writable(name);
+  const std::filesystem::path file = target_of(name);
   if (std::filesystem::exists(file) &&
       !std::filesystem::is_regular_file(file)) {  // a device or a pipe: no renaming over it
     std::ofstream device(file, std::ios::binary);

@@ -79,9 +79,20 @@ void require_with(const CLI::App& app, const std::string& option, std::initializ
 Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
                 bool quiet);
 
+/// Refuses options and arguments that were given as empty text: they would be taken for left out.
+/// Throws:    InvalidArgument naming the option
+void require_filled(const CLI::App& app);
+
+/// A model, and the files that it was read from.
+struct LoadedModel {
+  Graph graph;
+  std::string sha256;                   ///< of the file itself
+  std::vector<std::string> data_files;  ///< others, which hold weights
+};
+
 /// Loads a model that a run can judge: finite weights, and an open axis 0 only where it counts samples.
 /// Throws:    what load_model throws, InvalidArgument, Unsupported naming the node
-Graph load_for_run(const std::string& file);
+LoadedModel load_for_run(const std::string& file);
 
 /// Checks that no output would replace an input or another output. Empty names and "-" are skipped.
 /// Throws:    InvalidArgument naming the file
@@ -107,6 +118,9 @@ std::string hash_inputs(const Inputs& inputs);
 /// Writes a text file whole or not at all.
 /// Throws:    FileError
 void write_whole(const std::filesystem::path& file, const std::string& text);
+
+/// What a symbolic link to a file, or to none yet, stands for: a file renamed over the link would replace it.
+std::filesystem::path target_of(const std::filesystem::path& file);
 
 /// Checks early that a file can be written where asked, so that no work is lost.
 void require_writable(const std::filesystem::path& file);

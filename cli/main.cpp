@@ -37,8 +37,9 @@ std::string unknown_verb(int argc, char** argv) {
   return is_known ? "" : first;
 }
 
-int run_guarded(const cli::Verb& verb) {
+int run_guarded(const CLI::App& app, const cli::Verb& verb) {
   try {
+    cli::require_filled(app);
     const int status = verb();
     cli::flush_output();
     return status;
@@ -84,6 +85,6 @@ int main(int argc, char** argv) {
   cli::catch_interrupts();
   cli::keep_memory();
   for (const auto& [name, verb] : verbs)
-    if (program.got_subcommand(name)) return run_guarded(verb);
+    if (program.got_subcommand(name)) return run_guarded(*program.get_subcommand(name), verb);
   return cli::exit_bad_input;
 }

@@ -11,7 +11,6 @@
 #include "analysis/progress.hpp"
 #include "cli/common.hpp"
 #include "cli/verbs.hpp"
-#include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/reference/reference_file.hpp"
 #include "driftbound/trace/function_libraries.hpp"
@@ -140,10 +139,13 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
   settings.inputs.check(app);
 }
 
+std::vector<std::string> outputs_of(const ReportSettings& settings) {
+  return {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference};
+}
+
 int report(const ReportSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
-  for (const std::string& file :
-       {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
+  for (const std::string& file : outputs_of(settings))
     if (file != "-") require_writable(file);
   for (const std::string& file :
        {settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
@@ -151,23 +153,23 @@ int report(const ReportSettings& settings) {
   if (settings.trace.empty() && !settings.functions.empty())
     throw InvalidArgument("report: --functions is for a recorded run (--trace); our own functions are known");
   settings.run.check();
-  require_distinct(
-      {settings.model, settings.trace, settings.inputs.file},
-      {settings.json, settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference});
+  require_distinct({settings.model, settings.trace, settings.inputs.file}, outputs_of(settings));
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
   if (!settings.box.empty()) parse_domain(settings.box, "--box");
-  const Graph graph = load_for_run(settings.model);
+  const LoadedModel model = load_for_run(settings.model);
+  const Graph& graph = model.graph;
+  require_distinct(model.data_files, outputs_of(settings));
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
 
-  const Trace trace = obtain_trace(settings, graph, sha256_of_file(settings.model));
-  if (!settings.save_trace.empty()) write_trace(trace, settings.save_trace);
+  const Trace trace = obtain_trace(settings, graph, model.sha256);
+  if (!settings.save_trace.empty()) write_trace(trace, target_of(settings.save_trace));
   ReferenceRecorder recorder(graph, batch_layout(graph));
   analysis::Judgement judgement =
       judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
-  if (!settings.save_reference.empty()) recorder.write(settings.save_reference, trace.model_sha256);
+  if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), trace.model_sha256);
 
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;

@@ -304,3 +304,52 @@ TEST_CASE("nothing checked is undecided, not holding") {
   made.bounds.layers[0].accumulated.erase(made.bounds.layers[0].accumulated.begin());
   CHECK(made.compare().verdict == Status::undecided);
 }
+
+TEST_CASE("a layer that no bound was held against is not checked, and worsens no verdict") {
+  HandMade made;
+  made.graph.outputs.push_back(made.graph.add_node("second", op::Relu{}, {made.graph.outputs[0]}));
+  made.trace.layers.push_back({"second", made.trace.layers[0].output});
+  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
+  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.bounds.layers[1].local.clear();
+  made.bounds.layers[1].accumulated = {HandMade::make_bound("shadow", Guarantee::proven)};
+  made.bounds.layers[1].accumulated[0].values.values.assign(6, 1e3);
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::holds);
+  CHECK(comparison.layers[0].status == Status::holds);
+  CHECK(comparison.layers[0].checked == 6);
+  CHECK(comparison.layers[1].status == Status::not_checked);
+  CHECK(comparison.layers[1].compared == 6);
+  CHECK(comparison.layers[1].checked == 0);
+  CHECK(comparison.outputs[0].status == Status::holds);
+  CHECK(comparison.outputs[1].status == Status::not_checked);
+  CHECK(made.compare(0.0).layers[1].status == Status::not_checked);
+  Report report{{}, comparison};
+  CHECK(headline(report).find("holds on 6 of 12 outputs of 2 layers (3 samples); 1 layer not checked.") !=
+        std::string::npos);
+  made.trace.layers[1].output = StoredTensor::from(Tensor<float>({3, 2}, {1, 2, 1e30f, 4, 5, 6}));
+  CHECK(made.compare().layers[1].status == Status::violated);
+}
+
+TEST_CASE("a copy that is held against a bound of 0 is checked") {
+  HandMade made;
+  made.bounds.layers[0].local[0].values.values.assign(6, 0.0);
+  made.bounds.layers[0].accumulated.clear();
+  CHECK(made.compare().layers[0].status == Status::holds);
+  CHECK(made.compare().layers[0].checked == 6);
+}
+
+TEST_CASE("replay decides all of its values, or none where one is open") {
+  HandMade made;
+  made.bounds.layers[0].local.clear();
+  made.bounds.layers[0].accumulated = {HandMade::make_bound("replay", Guarantee::conditional)};
+  made.bounds.layers[0].accumulated[0].question = Question::any_run;
+  CHECK(made.compare().verdict == Status::holds);
+  CHECK(made.compare().layers[0].checked == 6);
+  CHECK_FALSE(made.compare().closest);
+  for (const double open : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    made.bounds.layers[0].accumulated[0].values.values[2] = open;
+    CHECK(made.compare().verdict == Status::undecided);
+    CHECK(made.compare(0.0).verdict == Status::undecided);
+  }
+}

@@ -227,3 +227,30 @@ TEST_CASE("a page explains the words that it uses") {
   for (const char* word : {"ok", "near", "open", "FAIL", "x error"})
     CHECK(page.find(std::string("\n  ") + word + " ") == std::string::npos);
 }
+
+TEST_CASE("JUnit has a case for the verdict and one for an interruption, and neither is green without reason") {
+  Report report = HandMade().report();
+  CHECK(to_junit(report).find("<testcase classname=\"report\" name=\"verdict\"/>") != std::string::npos);
+  CHECK(to_junit(report).find("errors=\"0\" skipped=\"0\"") != std::string::npos);
+  report.context.interrupted = true;
+  report.context.requested_samples = 100;
+  CHECK(to_junit(report).find("errors=\"1\"") != std::string::npos);
+  CHECK(to_junit(report).find("interrupted after 3 of 100 samples") != std::string::npos);
+  CHECK(to_html(report).find("Interrupted after 3 of 100 samples") != std::string::npos);
+  HandMade made;
+  made.bounds.layers[0].local.clear();
+  made.bounds.layers[0].accumulated.clear();
+  const std::string unchecked = to_junit(made.report());
+  CHECK(unchecked.find("errors=\"1\"") != std::string::npos);
+  CHECK(unchecked.find("<error message=\"undecided\">UNDECIDED: nothing was held against") != std::string::npos);
+  CHECK(unchecked.find("<skipped message=") != std::string::npos);
+}
+
+TEST_CASE("a headline names an arithmetic that is assumed, and none that is documented or measured") {
+  Report report = HandMade().report();
+  CHECK(headline(report).ends_with(" Assuming fp32 in order unknown (test)."));
+  report.context.arithmetic.source.clear();
+  CHECK(headline(report).ends_with(" Assuming fp32 in order unknown."));
+  report.context.arithmetic.evidence = Evidence::measured;
+  CHECK(headline(report).find("Assuming") == std::string::npos);
+}

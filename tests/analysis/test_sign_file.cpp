@@ -147,3 +147,20 @@ TEST_CASE("without a checkpoint, and when discarded, nothing is left") {
   CHECK_THROWS_AS(SignFile(folder.file("no/s.npy"), 7, identity("m"), false), FileError);
   CHECK_THROWS_AS(SignFile(folder.path(), 7, identity("m"), false), FileError);
 }
+
+TEST_CASE("a file is one run's at a time: another one is refused, and harms neither it nor what follows") {
+  const TemporaryFolder folder;
+  const std::string name = folder.file("s.npy");
+  {
+    SignFile file(name, 7, identity("m"), false);
+    file.append(part(0, 5));
+    for (const bool resume : {false, true})
+      CHECK_THROWS_WITH_AS(SignFile(name, 7, identity("other"), resume), doctest::Contains("another run writes it"),
+                           InvalidArgument);
+    file.append(part(5, 2));
+    file.finish();
+    SignFile(name, 7, identity("other"), false).append(part(0, 1));
+  }
+  CHECK(read_npy(name).to_double().values == std::vector<double>(signs.begin(), signs.end()));
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}

@@ -315,3 +315,65 @@ TEST_CASE("a report that held nothing against a bound does not say that it holds
   CHECK(result.status == 1);
   CHECK(result.out.rfind("UNDECIDED", 0) == 0);
 }
+
+TEST_CASE("an option or argument given as empty text is refused by name, never taken for left out") {
+  const TemporaryFolder folder;
+  const std::string siren = models + "siren.onnx --grid 2x2x2";
+  const std::vector<std::string> of_report = {"--trace",      "--functions", "--scalar", "--bounds", "--box",
+                                              "--json",       "--html",      "--csv",    "--junit",  "--save-reference",
+                                              "--save-trace", "--order",     "--rows",   "--domain"};
+  for (const std::string& option : of_report)
+    check_refused("report " + mlp + " --samples 2 " + option + " ''", "report: " + option + " is given as empty text");
+  for (const std::string option : {"--values", "--arithmetic-file", "--signs", "--points", "--json", "--scalar",
+                                   "--iso", "--order", "--box", "--segment"})
+    check_refused("certify " + siren + " " + option + " ''", "certify: " + option + " is given as empty text");
+  check_refused("report " + mlp + " ''", "report: INPUTS is given as empty text");
+  check_refused("capture " + mlp + " -o ''", "capture: --output is given as empty text");
+  check_refused("capture " + mlp + " --rows '' -o " + folder.file("t.safetensors"), "--rows is given as empty text");
+  check_refused("inspect ''", "inspect: FILE is given as empty text");
+  CHECK_FALSE(std::filesystem::exists(folder.file("t.safetensors")));
+}
+
+TEST_CASE("no output replaces a file that holds the model's weights") {
+  const TemporaryFolder folder;
+  using namespace driftbound::test;
+  const std::string model = folder.file("m.onnx"), file = folder.file("w.npy.part");
+  const std::vector<float> numbers = {1.0F, 0.5F};
+  const std::string weights(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+  write_file(file, weights);
+  write_file(model, OnnxModel(13)
+                        .input("x", {"N", 2})
+                        .initializer(onnx_external_tensor("w", onnx_float, {2, 1}, {{"location", "w.npy.part"}}))
+                        .node("MatMul", {"x", "w"}, "y")
+                        .output("y")
+                        .bytes());
+  REQUIRE(run_program("report " + model + " --samples 2 --quiet").status == 0);
+  for (const std::string option : {"--json", "--html", "--csv", "--junit", "--save-trace", "--save-reference"})
+    check_refused("report " + model + " --samples 2 " + option + " " + file, "would replace an input");
+  check_refused("capture " + model + " -o " + file, "would replace an input");
+  check_refused("certify " + model + " --grid 3x3 --json " + file, "would replace an input");
+  check_refused("certify " + model + " --grid 3x3 --signs " + folder.file("w.npy"), "would replace an input");
+  CHECK((read_file(file) == weights));
+}
+
+TEST_CASE("a symbolic link that is written to stays, and its file gets what is written") {
+  const TemporaryFolder folder;
+  write_file(folder.file("report.json"), "old");
+  for (const char* name : {"report.json", "new.json", "t.safetensors", "s.npy"})
+    std::filesystem::create_symlink(name, folder.path() / ("to-" + std::string(name)));
+  const auto link = [&](const std::string& name) { return folder.file("to-" + name); };
+  REQUIRE(run_program("report " + mlp + " --samples 2 --quiet --json " + link("report.json") + " --save-trace " +
+                      link("t.safetensors"))
+              .status == 0);
+  REQUIRE(run_program("certify " + models + "siren.onnx --grid 2x2x2 --quiet --json " + link("new.json") + " --signs " +
+                      link("s.npy"))
+              .status == 0);
+  for (const std::string name : {"report.json", "new.json", "t.safetensors", "s.npy"}) {
+    CAPTURE(name);
+    CHECK(std::filesystem::is_symlink(link(name)));
+    CHECK(std::filesystem::is_regular_file(folder.path() / name));
+    CHECK(read_file(folder.file(name)) != "old");
+  }
+  check_refused("report " + mlp + " --samples 2 --json " + link("report.json") + " --csv " + folder.file("report.json"),
+                "would replace");
+}

@@ -14,6 +14,7 @@
 #include "model/array_files.hpp"
 #include "support/json_schema.hpp"
 #include "support/npy_writer.hpp"
+#include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
 
 using namespace driftbound;
@@ -423,6 +424,8 @@ TEST_CASE("bad points, networks and options are refused by name, with exit statu
   check_refused(sphere + " --grid 4xx4", "'' is not a number");
   check_refused(sphere + " --grid 4x4x4 --box 1:-1", "1:-1 is no range");
   check_refused(sphere + " --grid 4x4x4 --iso nan", "iso value is not finite");
+  for (const std::string iso : {"0x1p-3", "+0.5", "0,5", "1.5x"})
+    check_refused(sphere + " --grid 4x4x4 --iso " + iso, "--iso: '" + iso + "' is not a number; write it as -0.25");
   check_refused(sphere + " --band=-1", "is no width");
   check_refused(sphere + " --band 1e-3 --box 5:6", "no surface found");
   check_refused(sphere + " --grid 4x4x4 --within 0.1", "certify: --within says nothing without --segment; ");
@@ -440,4 +443,72 @@ TEST_CASE("bad points, networks and options are refused by name, with exit statu
   check_refused(sphere + " --grid 4x4x4 --signs " + folder.file("no/s.npy"), "there is no folder");
   check_refused(sphere + " --grid 4x4x4 --signs " + sphere, "would replace an input");
   check_refused(mlp + " --grid 4x4", "more than one output element a point; say which one with --scalar");
+}
+
+TEST_CASE("values stored more narrowly than they were computed are refused: they were rounded once more") {
+  const TemporaryFolder folder;
+  folder.write("p.npy", npy_of<double>("<f8", {2, 3}, {0, 0, 0, 1, 1, 1}));
+  folder.write("half.npy", npy_of<std::uint16_t>("<f2", {2}, {0x3C00, 0x3C00}));
+  folder.write("double.json", R"({"name":"d","input":"fp64","accumulator":"fp64","output":"fp64","functions":"cuda"})");
+  folder.write("single.npy", npy_of<float>("<f4", {2}, {1, 1}));
+  folder.write("q.npy", npy_of<double>("<f8", {2, 2}, {0, 0, 1, 1}));
+  const std::string points = sphere + " --points " + folder.file("p.npy") + " --values ";
+  check_refused(points + folder.file("half.npy"), "half.npy: holds float16, but results of the arithmetic are fp32");
+  check_refused(points + folder.file("single.npy") + " --arithmetic-file " + folder.file("double.json"),
+                "single.npy: holds float32, but results of the arithmetic are fp64");
+  check_refused(models + "mlp_2_10_10_2.onnx --scalar 'logits[1]-logits[0]' --points " + folder.file("q.npy") +
+                    " --values " + folder.file("single.npy"),
+                "single.npy: holds float32, but differences of two outputs are fp64");
+  check_refused(points + folder.file("single.npy") + " --arithmetic-file " + folder.path().string(), "it is a folder");
+}
+
+TEST_CASE("signs that follow from given values name the arithmetic, who sums narrow operands, and that it is assumed") {
+  const TemporaryFolder folder;
+  std::vector<double> points, values;
+  for (int i = 0; i < 3 * 300; ++i) points.push_back(std::sin(1.7 * i));
+  const SignField field(load_model(models + "siren.onnx"));
+  std::vector<PointSign> signs(300);
+  field.signs(points.data(), 300, 3, 1, signs);
+  for (const PointSign& sign : signs) values.push_back(sign.value);
+  folder.write("p.npy", npy_of("<f8", {300, 3}, points));
+  folder.write("v.npy", npy_of("<f8", {300}, values));
+  const auto json = json_of(run_program("certify " + models + "siren.onnx --json - --arithmetic tf32 --points " +
+                                        folder.file("p.npy") + " --values " + folder.file("v.npy")));
+  CHECK(json["values"]["arithmetic"] == "tf32 (float32 sums, no matrix unit) in order unknown");
+  const std::string condition = json["values"]["condition"];
+  CHECK(condition.find("as assumed by the command line") != std::string::npos);
+  CHECK(condition.find("driftbound CPU evaluator") == std::string::npos);
+  CHECK(condition.find(", documented: ") == std::string::npos);
+}
+
+TEST_CASE("a run is not resumed with other weights, also where these lie beside the model") {
+  const TemporaryFolder folder;
+  using namespace driftbound::test;
+  const std::string model = folder.file("m.onnx"), signs = folder.file("s.npy");
+  const auto write_weights = [&](float sign) {
+    folder.write("w.bin", raw_bytes(std::vector<float>{sign * 1.0f, sign * 0.5f, sign * 0.25f}));
+  };
+  write_weights(1.0f);
+  folder.write("m.onnx", OnnxModel(13)
+                             .input("x", {"N", 3})
+                             .initializer(onnx_external_tensor("w", onnx_float, {3, 1}, {{"location", "w.bin"}}))
+                             .node("MatMul", {"x", "w"}, "y")
+                             .output("y")
+                             .bytes());
+  std::string command;
+  ProgramResult stopped;
+  int extent = 20;
+  do {  // long enough for this machine to be stopped in
+    extent *= 2;
+    std::filesystem::remove(signs);
+    command = model + " --iso 10 --grid " + std::to_string(extent) + "x64x64 --signs " + signs;
+    stopped = run_program("certify " + command, "timeout --foreground --preserve-status -s INT 0.3 ");
+  } while (stopped.status == 0 && extent < 100000);
+  REQUIRE(stopped.status == 130);
+  write_weights(-1.0f);
+  check_refused(command + " --resume", "is of a run with other weights; ");
+  write_weights(1.0f);
+  const ProgramResult resumed =
+      run_program("certify " + command + " --resume", "timeout --foreground --preserve-status -s INT 2 ");
+  CHECK((resumed.status == 0 || resumed.status == 130));
 }

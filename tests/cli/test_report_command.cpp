@@ -231,3 +231,60 @@ TEST_CASE("an interrupted report ends with status 130 and says what it covers") 
   CHECK(report["inputs"]["samples"] < 100000);
   CHECK(result.out.find("Interrupted after") != std::string::npos);
 }
+
+TEST_CASE("a report on some bounds says of how many values they decide, and which layers nothing was held against") {
+  const TemporaryFolder folder;
+  const std::string xml = folder.file("r.xml"), json = folder.file("r.json");
+  const ProgramResult result =
+      run_program("report " + models + "oscillator_d2_w16.onnx --samples 5 --quiet --bounds partial-sums --json " +
+                  json + " --junit " + xml);
+  CHECK(result.status == 0);
+  const auto report = nlohmann::json::parse(read_file(json));
+  CHECK(schema_errors(schema_file, report) == "");
+  int checked = 0, compared = 0, skipped = 0;
+  for (const auto& layer : report["layers"]) {
+    const bool has_bound = !layer["local"]["bounds"].empty();
+    CHECK((layer["status"] == "not checked") == !has_bound);
+    CHECK(layer["compared"] == 5 * layer["outputs"].get<int>());
+    CHECK(layer["checked"] == (has_bound ? layer["compared"].get<int>() : 0));
+    checked += layer["checked"].get<int>();
+    compared += layer["compared"].get<int>();
+    skipped += has_bound ? 0 : 1;
+  }
+  REQUIRE(checked > 0);
+  REQUIRE(skipped > 1);
+  const std::string counts = " on " + std::to_string(checked) + " of " + std::to_string(compared) + " outputs of " +
+                             std::to_string(report["layers"].size()) + " layers (5 samples); " +
+                             std::to_string(skipped) + " layers not checked.";
+  CHECK(result.err.find(counts) != std::string::npos);
+  CHECK(read_file(xml).find("skipped=\"" + std::to_string(skipped + 1) + "\"") != std::string::npos);  // and the output
+}
+
+TEST_CASE("replay decides where it is asked for alone; what measures the error of the run does not") {
+  const std::string report =
+      "report " + models + "oscillator_d2_w16.onnx --samples 5 --backend cpu --quiet --threshold 0 --bounds ";
+  const ProgramResult replay = run_program(report + "replay");
+  CHECK(replay.status == 0);
+  CHECK(replay.err.starts_with("HOLDS: every proven and conditional bound holds on 10 of "));
+  CHECK(replay.err.find("Closest") == std::string::npos);
+  for (const std::string name : {"shadow", "seed-gamma,shadow"}) {
+    const ProgramResult measured = run_program(report + name);
+    CHECK(measured.status == 1);
+    CHECK(measured.err.starts_with("UNDECIDED: nothing was held against a proven or conditional bound"));
+  }
+}
+
+TEST_CASE("a trace that states no arithmetic is judged by an assumed one, which the first sentence says") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors"), model = models + "mlp_2_10_10_2.onnx";
+  const std::string stated = "arithmetic", hidden = "Arithmetic";  // a key that nothing reads
+  REQUIRE(run_program("capture " + model + " --samples 3 --quiet -o " + trace).status == 0);
+  std::string bytes = read_file(trace);
+  const std::size_t at = bytes.find("\"" + stated + "\":");
+  REQUIRE(at != std::string::npos);
+  folder.write("t.safetensors", bytes.replace(at + 1, stated.size(), hidden));
+  const std::string judge = "report " + model + " --quiet --trace " + trace;
+  CHECK(run_program(judge).err.find(" Assuming fp32 in order unknown (default: the trace states no arithmetic).") !=
+        std::string::npos);
+  CHECK(run_program("report " + model + " --quiet --samples 3").err.find("Assuming") == std::string::npos);
+}
