@@ -71,6 +71,8 @@ ResidueBasis basis_of(std::size_t count) {
   basis.bits = bit_length(all) - 1;
   basis.limbs = std::max<std::size_t>(2, static_cast<std::size_t>(basis.bits / limb_bits) + 1);
   basis.product = as_doubles(all);
+  for (std::size_t i = most_limbs; i-- > 0;) basis.size = basis.size * 0x1p40 + basis.product[i];
+  basis.size *= 1.0 - 0x1p-50;
   for (std::size_t s = 0; s < count; ++s) {
     const std::int32_t p = moduli[s];
     const Limbs others = product_of(count, s);
@@ -96,6 +98,12 @@ const ResidueBasis& residue_basis(std::size_t count) {
 std::size_t moduli_for(int bits) {
   std::size_t count = 1;
   while (count <= moduli.size() && residue_basis(count).bits < bits) ++count;
+  return count;
+}
+
+std::size_t moduli_for_integers(double largest) {
+  std::size_t count = 1;
+  while (count <= moduli.size() && !(2.0 * (1.0 + 0x1p-18) * largest <= residue_basis(count).size)) ++count;
   return count;
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <string>
 
 #include "driftbound/num/environment.hpp"
@@ -43,7 +45,7 @@ void gather(const Real* source, std::ptrdiff_t step, std::size_t count, Target* 
 }
 
 /// A row that fits nothing.
-constexpr ResidueRow no_row = {1.0, 0, 0.0, false};
+constexpr ResidueRow no_row = {1.0, 0, 1.0, 0.0, false};
 
 /// Float32 numbers as integers.
 ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<std::int16_t>& units) {
@@ -56,7 +58,8 @@ ResidueRow row_of_floats(const float* elements, std::size_t length, std::vector<
   const std::int32_t lowest = exact.lower_units(elements, length, exponent, units.data());
   const int bits = std::max(0, -lowest);
   if (bits > most_row_bits) return no_row;
-  return {power_of_two(exponent + lowest), bits, 0.0, true};
+  const double scale = power_of_two(exponent + lowest);
+  return {scale, bits, std::sqrt(squares * (1.0 + 0x1p-20)) * upward / scale, 0.0, true};
 }
 
 /// Doubles without low parts as integers of at most `bits` bits, if they are so cut off.
@@ -65,7 +68,8 @@ ResidueRow uncut(const ResidueRow& cut, const std::vector<double>& elements) {
   std::int32_t lowest = no_unit;
   for (const double x : elements) lowest = std::min(lowest, last_bit(x));
   const int unit = std::ilogb(cut.scale);
-  return lowest < unit ? cut : ResidueRow{power_of_two(lowest), cut.bits - (lowest - unit), 0.0, true};
+  const int bits = cut.bits - (lowest - unit);
+  return lowest < unit ? cut : ResidueRow{power_of_two(lowest), bits, power_of_two(bits), 0.0, true};
 }
 
 /// Numbers cut off `bits` below their norm.
@@ -78,7 +82,7 @@ ResidueRow row_of_pairs(const double* high, std::size_t length, int bits) {
   for (const double sum : sums) squares += sum;
   if (!(squares >= 0x1p-800 && squares <= 0x1p800)) return no_row;
   const double scale = power_of_two(scale_exponent(squares) - bits);
-  return {scale, bits, cut_off * scale, true};
+  return {scale, bits, power_of_two(bits), cut_off * scale, true};
 }
 
 /// Rows that know how to measure themselves and to lie side by side in double.
@@ -163,6 +167,11 @@ void store_right(const std::uint8_t* bytes, std::size_t length, std::size_t row,
   for (std::size_t l = 0; l < length; l += 4) std::memcpy(panel + l * residue_rows + row * 4, bytes + l, 4);
 }
 
+/// Rows of a class may lie in one panel: within it they keep their order, so that results are stored side by side.
+int class_of(const ResidueRow& row) {
+  return std::ilogb(row.size) / 2;
+}
+
 }  // namespace
 
 int most_residue_bits() {
@@ -190,48 +199,70 @@ void ResidueOperand::make(const Source& source, int threads, int other_bits) {
   if (length_ > longest_residue_row)
     throw InvalidArgument("product by residues: rows of " + std::to_string(length_) +
                           " elements; at most 2^16 are supported");
-  const std::size_t padded = 2 * pairs() * residue_rows, length = chunks() * residue_steps;
-  row_.assign(padded, {});
-  const auto for_rows = [&](auto&& f) {
-    parallel_for(static_cast<std::int64_t>(rows_), threads, [&](std::int64_t first, std::int64_t last) {
+  const std::size_t length = chunks() * residue_steps;
+  other_bits_ = other_bits;
+  row_.assign(rows_, {});
+  const auto for_each = [&](std::size_t count, auto&& f) {
+    parallel_for(static_cast<std::int64_t>(count), threads, [&](std::int64_t first, std::int64_t last) {
       Source own = source;
       for (std::int64_t i = first; i < last; ++i) f(own, static_cast<std::size_t>(i));
     });
   };
-  for_rows([&](Source& own, std::size_t i) { row_[i] = own.measure(i); });
-  bits_of_pairs_.assign(pairs(), 0);
-  for (std::size_t i = 0; i < padded; ++i) {
-    int& bits = bits_of_pairs_[i / (2 * residue_rows)];
-    bits = std::max(bits, row_[i].bits);
-    bits_ = std::max(bits_, bits);
-    all_fit_ = all_fit_ && row_[i].fits;
-    is_exact_ = is_exact_ && row_[i].error == 0.0;
-    scales_.push_back(row_[i].scale);
-  }
-  kept_ = moduli_for(std::min(bits_ + other_bits + spare_bits, most_residue_bits()));
+  for_each(rows_, [&](Source& own, std::size_t i) { row_[i] = own.measure(i); });
+  arrange();
   residues_ = std::make_unique_for_overwrite<std::uint8_t[]>(pairs() * pair_size());
-  parallel_for(static_cast<std::int64_t>(padded), threads, [&](std::int64_t first, std::int64_t last) {
+  for_each(2 * pairs(), [&](Source& own, std::size_t panel) {
     std::vector<double> high(length), low(length), digits(most_digits * length);
     std::vector<std::uint8_t> bytes(length);
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      const bool is_kept = i < rows_ && row_[i].fits;
+    for (std::size_t place = panel * residue_rows; place < (panel + 1) * residue_rows; ++place) {
+      const ResidueRow row = place < rows_ ? row_[order_[place]] : ResidueRow();
+      const bool is_kept = place < rows_ && row.fits;
       if (!is_kept) std::fill(high.begin(), high.end(), 0.0);
-      const bool has_low = is_kept && source.read(i, high.data(), low.data());
-      store(i, high.data(), has_low && row_[i].error > 0.0 ? low.data() : nullptr, digits.data(), bytes.data());
+      const bool has_low = is_kept && own.read(order_[place], high.data(), low.data());
+      store(place, row, high.data(), has_low && row.error > 0.0 ? low.data() : nullptr, digits.data(), bytes.data());
     }
   });
 }
 
-void ResidueOperand::store(std::size_t row, const double* high, const double* low, double* digits,
-                           std::uint8_t* bytes) {
-  const std::size_t length = chunks() * residue_steps, panel = row / residue_rows, count = digits_for(row_[row]);
+void ResidueOperand::arrange() {
+  order_.resize(rows_);
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](std::size_t i, std::size_t j) { return class_of(row_[i]) < class_of(row_[j]); });
+  bits_of_pairs_.assign(pairs(), 0);
+  size_of_pairs_.assign(pairs(), 1.0);
+  scales_.assign(2 * pairs() * residue_rows, 1.0);
+  for (std::size_t place = 0; place < rows_; ++place) {
+    const ResidueRow& row = row_[order_[place]];
+    int& bits = bits_of_pairs_[place / (2 * residue_rows)];
+    bits = std::max(bits, row.bits);
+    double& largest = size_of_pairs_[place / (2 * residue_rows)];
+    largest = std::max(largest, row.size);
+    bits_ = std::max(bits_, bits);
+    scales_[place] = row.scale;
+    all_fit_ = all_fit_ && row.fits;
+    is_exact_ = is_exact_ && row.error == 0.0;
+  }
+  kept_ = moduli_for_all(bits_);
+}
+
+/// For a row of so many bits and any of the other operand.
+std::size_t ResidueOperand::moduli_for_all(int bits) const {
+  return moduli_for(std::min(bits + other_bits_ + spare_bits, most_residue_bits()));
+}
+
+void ResidueOperand::store(std::size_t place, const ResidueRow& row, const double* high, const double* low,
+                           double* digits, std::uint8_t* bytes) {
+  const std::size_t length = chunks() * residue_steps, panel = place / residue_rows, count = digits_for(row);
   const bool is_left = side_ == Side::left;
-  kernels_->digits(high, low, length, 1.0 / row_[row].scale, count, digits);
-  for (std::size_t s = 0; s < kept_; ++s) {
+  kernels_->digits(high, low, length, 1.0 / row.scale, count, digits);
+  // Right pairs go with the widest of those beside them.
+  const std::size_t kept = is_left ? moduli_for_all(bits_of_pairs_[panel / 2]) : kept_;
+  for (std::size_t s = 0; s < kept; ++s) {
     std::uint8_t* const target = residues_.get() + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
     (is_left ? kernels_->left_residues : kernels_->right_residues)(digits, count, length,
-                                                                   residue_basis(kept_).modulus[s], bytes);
-    (is_left ? store_left : store_right)(bytes, length, row % residue_rows, target);
+                                                                   residue_basis(kept).modulus[s], bytes);
+    (is_left ? store_left : store_right)(bytes, length, place % residue_rows, target);
   }
 }
 
@@ -270,9 +301,9 @@ private:
   };
 
   void multiply(std::size_t p, std::size_t q, std::size_t pairs, Memory& memory) const {
-    int bits = 0;
-    for (std::size_t j = q; j < q + pairs; ++j) bits = std::max(bits, b_.bits_of_pair(j));
-    const ResidueBasis& basis = residue_basis(moduli_for(a_.bits_of_pair(p) + bits + spare_bits));
+    double size = 1.0;
+    for (std::size_t j = q; j < q + pairs; ++j) size = std::max(size, b_.size_of_pair(j));
+    const ResidueBasis& basis = residue_basis(moduli_for_integers(a_.size_of_pair(p) * size));
     const std::size_t tiles = 4 * pairs;
     memory.sums.resize(basis.count * tiles * tile_sums);
     kernels_.multiply(a_.pair(p), b_.pair(q), b_.pair_size(), a_.chunks(), basis.count, pairs, memory.sums.data());
@@ -286,14 +317,15 @@ private:
   }
 
   void store(std::size_t i, std::size_t j, const Memory& memory) const {
-    const std::size_t first = j * residue_rows, count = std::min(residue_rows, b_.rows() - first);
-    for (std::size_t r = 0; r < residue_rows && i * residue_rows + r < a_.rows(); ++r) {
-      const std::size_t row = i * residue_rows + r, place = row * b_.rows() + first, source = r * residue_rows;
-      std::copy_n(memory.high.data() + source, count, sums_.high + place);
-      std::copy_n(memory.low.data() + source, count, sums_.low + place);
+    const std::span columns = b_.rows_of_panel(j);
+    const std::span rows = a_.rows_of_panel(i);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const std::size_t first = rows[r] * b_.rows(), source = r * residue_rows;
+      for (std::size_t c = 0; c < columns.size(); ++c) sums_.high[first + columns[c]] = memory.high[source + c];
+      for (std::size_t c = 0; c < columns.size(); ++c) sums_.low[first + columns[c]] = memory.low[source + c];
       if (sums_.radius == nullptr) continue;
-      for (std::size_t c = 0; c < count; ++c)
-        sums_.radius[place + c] = (memory.rest[source + c] + error_of(row, first + c)) * upward;
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        sums_.radius[first + columns[c]] = (memory.rest[source + c] + error_of(rows[r], columns[c])) * upward;
     }
   }
 
@@ -325,7 +357,8 @@ private:
 }  // namespace
 
 bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b) {
-  return moduli_for(a.bits() + b.bits() + spare_bits) <= std::min(a.moduli_kept(), b.moduli_kept());
+  return a.bits() <= b.other_bits() && b.bits() <= a.other_bits() &&
+         a.bits() + b.bits() + spare_bits <= most_residue_bits();
 }
 
 void residue_product(const ResidueOperand& a, const ResidueOperand& b, const PairSums& sums, int threads) {

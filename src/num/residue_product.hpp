@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "num/exact_product.hpp"
@@ -23,10 +25,11 @@ inline constexpr int spare_bits = 2;
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
 
-/// How a row became integers n: |x_l - 2^unit n_l| <= error for its numbers x, |n| <= 2^bits (2-norm).
+/// How a row became integers n: |x_l - 2^unit n_l| <= error for its numbers x, |n| <= size <= 2^bits (2-norm).
 struct ResidueRow {
   double scale = 1.0;  ///< 2^unit
   int bits = 0;
+  double size = 1.0;
   double error = 0.0;  ///< 0 where every x is 2^unit times an integer
   bool fits = true;
 };
@@ -40,7 +43,7 @@ struct ResidueRow {
 /// Source:    docs/theory.md T-100, T-101
 class ResidueOperand {
 public:
-  /// `other_bits`: bits() of what it will be multiplied with, or more; as many moduli are kept as that takes.
+  /// `other_bits`: bits() of what it will be multiplied with, or more; as many residues are kept as that takes.
   ResidueOperand(const FloatRows& rows, Side side, int threads, int other_bits, const ResidueKernels& kernels);
   /// most_bits is 30 to 122.
   ResidueOperand(const PairRows& rows, Side side, int threads, int other_bits, int most_bits,
@@ -55,33 +58,44 @@ public:
   bool is_exact() const { return is_exact_; }  ///< no row has an error
   const ResidueRow& row(std::size_t i) const { return row_[i]; }
 
-  std::size_t moduli_kept() const { return kept_; }
+  /// Most bits that the other operand of a product may have.
+  int other_bits() const { return other_bits_; }
+  /// Rows lie in panels by their bits, so that most of them go with few moduli.
+  std::span<const std::size_t> rows_of_panel(std::size_t panel) const {
+    const std::size_t first = std::min(panel * residue_rows, rows_);
+    return std::span(order_).subspan(first, std::min(residue_rows, rows_ - first));
+  }
   std::size_t pairs() const { return (rows_ + 2 * residue_rows - 1) / (2 * residue_rows); }  ///< of panels
   std::size_t chunks() const { return (length_ + residue_steps - 1) / residue_steps; }
   std::size_t panel_size() const { return chunks() * chunk_size; }
   std::size_t pair_size() const { return 2 * kept_ * panel_size(); }
   /// [modulus, panel, chunk, ...]
   const std::uint8_t* pair(std::size_t p) const { return residues_.get() + p * pair_size(); }
-  int bits_of_pair(std::size_t p) const { return bits_of_pairs_[p]; }
+  double size_of_pair(std::size_t p) const { return size_of_pairs_[p]; }
   const double* scales(std::size_t panel) const { return scales_.data() + panel * residue_rows; }
 
 private:
   template <class Source>
   void make(const Source& source, int threads, int other_bits);
-  void store(std::size_t row, const double* high, const double* low, double* digits, std::uint8_t* bytes);
+  void arrange();
+  std::size_t moduli_for_all(int bits) const;
+  void store(std::size_t place, const ResidueRow& row, const double* high, const double* low, double* digits,
+             std::uint8_t* bytes);
 
   const ResidueKernels* kernels_;
   Side side_;
   std::size_t rows_, length_, kept_ = 0;
-  int bits_ = 0;
+  int bits_ = 0, other_bits_ = 0;
   bool all_fit_ = true, is_exact_ = true;
   std::vector<ResidueRow> row_;
-  std::vector<double> scales_;  ///< of row_, side by side
+  std::vector<std::size_t> order_;  ///< rows by place
+  std::vector<double> scales_;      ///< by place
   std::vector<int> bits_of_pairs_;
+  std::vector<double> size_of_pairs_;         ///< the largest of a row
   std::unique_ptr<std::uint8_t[]> residues_;  ///< [pair, modulus, panel, chunk, ...]
 };
 
-/// Whether enough moduli were kept of both operands, and exist.
+/// Whether enough residues were kept of both operands, and as many moduli exist.
 bool has_residue_product(const ResidueOperand& a, const ResidueOperand& b);
 
 /// y = A B^T: |high + low - y_ij| <= radius; high is high + low rounded to nearest. Of exact operands all of it is

@@ -51,6 +51,11 @@ TEST_CASE("moduli have no common factor, and integers come out of their residues
     CHECK((Fixed(1) << basis.bits) <= all);
     CHECK(all < (Fixed(2) << basis.bits));
     CHECK(all < (Fixed(1) << (limb_bits * static_cast<int>(basis.limbs))));
+    CHECK(fixed(basis.size) <= (all << 700));
+    CHECK(fixed(basis.size) >= (all << 700) - (all << 651));
+    const double most = basis.size / (2.0 * (1.0 + 0x1p-18));
+    CHECK(moduli_for_integers(most * (1.0 - 0x1p-50)) == count);
+    CHECK(moduli_for_integers(most * (1.0 + 0x1p-50)) == count + 1);
     for (std::size_t s = 0; s < count; ++s) {
       const Fixed weight = integer(basis.weight[s]);
       CHECK(weight < all);
@@ -95,6 +100,28 @@ TEST_CASE("products by residues are exact for every kind of data that has residu
     CHECK(done > 160);
   }
   CHECK_APPROACH("T-100", closest, 0.99);
+}
+
+TEST_CASE("sums as large as their rows' norms allow come out right with as few moduli as tell them apart (T-100)") {
+  std::mt19937_64 generator(27);
+  std::uniform_real_distribution<double> spread(0.0, 40.0);
+  double closest = 0.0;
+  for (int round = 0; round < driftbound_tests::scaled_by_multiplier(3000); ++round) {
+    FloatMatrix a(2, 1 + generator() % 3);
+    const double bits = spread(generator);
+    for (float& x : a.values)
+      x = static_cast<float>(static_cast<double>(generator() % (1U << 24U)) * std::exp2(std::floor(bits)));
+    a.values.back() = 1.0f;
+    std::transform(a.values.begin(), a.values.end() - 1, a.values.begin(), [](float x) { return -x; });
+    const ResidueKernels& kernels = *usable_residue_kernels().back();
+    const ResidueOperand right(rows_of(a), Side::right, 1, most_residue_bits(), kernels);
+    const double most = right.size_of_pair(0) * right.size_of_pair(0);
+    closest = std::max(closest, 2.0 * most / residue_basis(moduli_for_integers(most)).size);
+    ExactProduct y;
+    REQUIRE(product(a, a, kernels, y));
+    CHECK(worst(a, a, y) <= 1.0);
+  }
+  CHECK(closest > 0.99);
 }
 
 TEST_CASE("products by residues of any data, sizes up to 4097, any number of threads and every build") {

@@ -27,7 +27,8 @@ struct Modulus {
 /// How residues of the first `count` moduli are put together: weight[s] is 1 modulo p_s and 0 modulo the others.
 struct ResidueBasis {
   std::size_t count, limbs;
-  int bits;  ///< 2^bits <= the product of the moduli
+  int bits;     ///< 2^bits <= the product of the moduli
+  double size;  ///< not above that product, nor below it by more than 2^-49 of it
   std::array<Modulus, moduli.size()> modulus;
   std::array<double, moduli.size()> fraction;                        ///< weight / product, to nearest
   std::array<std::array<double, most_limbs>, moduli.size()> weight;  ///< limbs, the lowest first
