@@ -265,7 +265,8 @@ double total(Vector x) {
   return sum;
 }
 
-/// Neighbouring elements of a row in the lanes of a vector.
+/// Neighbouring elements of a row in the lanes of a vector. Every other difference is a fused step, of the same bits:
+/// where additions have pipes of their own, these widen the elements too.
 template <class Vector>
 void dot_rows(const float* const* rows, const double* scales, std::size_t length, const double* x, double* high_sums,
               double* low_sums) {
@@ -273,6 +274,7 @@ void dot_rows(const float* const* rows, const double* scales, std::size_t length
   Vector high[dots], low[dots];
 #pragma GCC unroll 4
   for (std::size_t r = 0; r < dots; ++r) high[r] = Vector::all(3.0 * scales[r]), low[r] = Vector::all(0.0);
+  const Vector one = Vector::all(1.0);
   const std::size_t whole = length / lanes * lanes;
   for (std::size_t first = 0; first < whole; first += steps_between * lanes) {
     const std::size_t last = whole - first < steps_between * lanes ? whole : first + steps_between * lanes;
@@ -280,7 +282,10 @@ void dot_rows(const float* const* rows, const double* scales, std::size_t length
       const Vector column = Vector::load(x + l);
 #pragma GCC unroll 4
       for (std::size_t r = 0; r < dots; ++r) {
-        low[r] = add(low[r], left_over(Vector::widen(rows[r] + l), column, high[r]));
+        const Vector element = Vector::widen(rows[r] + l), next = fma(element, column, high[r]);
+        const Vector taken = r % 2 == 0 ? fms(next, one, high[r]) : sub(next, high[r]);
+        high[r] = next;
+        low[r] = add(low[r], fms(element, column, taken));
       }
     }
 #pragma GCC unroll 4
