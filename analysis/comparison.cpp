@@ -69,10 +69,12 @@ Status status_of(const ScopeSummary& scope, double threshold) {
   return status;
 }
 
-/// Whether any proven or conditional bound decided of a layer's value: without that nothing "holds".
+/// Whether any proven or conditional bound decided of a value: without that nothing "holds".
 bool anything_checked(const Comparison& comparison) {
   return std::any_of(comparison.layers.begin(), comparison.layers.end(),
-                     [](const LayerSummary& layer) { return layer.checked > 0; });
+                     [](const LayerSummary& layer) { return layer.checked > 0; }) ||
+         std::any_of(comparison.outputs.begin(), comparison.outputs.end(),
+                     [](const OutputSummary& output) { return most_decided(output.scope) > 0; });
 }
 
 bool is_violated(const ScopeSummary& scope) {
@@ -168,8 +170,7 @@ BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
 }
 
 bool copies_operands(const Op& op) {
-  return std::visit(
-      []<class T>(const T&) { return Selection<T> || OneOf<T, op::Relu, op::Neg, op::Abs, op::Min, op::Max>; }, op);
+  return std::visit([]<class T>(const T&) { return Copying<T>; }, op);
 }
 
 /// Elements that have no exact value because an operand of their layer is not finite.

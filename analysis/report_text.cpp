@@ -132,6 +132,13 @@ std::string why_close(const Comparison& comparison) {
   return "";
 }
 
+/// ", and on 1 of 2 end-to-end numbers", where nothing else is checked.
+std::string checked_from_end_to_end(const Comparison& comparison) {
+  const auto is_checked = [](const OutputSummary& output) { return output.status != Status::not_checked; };
+  const auto count = std::count_if(comparison.outputs.begin(), comparison.outputs.end(), is_checked);
+  return fmt::format(", and on {} of {} end-to-end numbers", count, comparison.outputs.size());
+}
+
 /// "10 of 650 outputs of 9 layers (5 samples); 8 layers not checked"
 std::string checked_outputs(const Comparison& comparison) {
   std::int64_t checked = 0, compared = 0, layers = 0;
@@ -142,8 +149,8 @@ std::string checked_outputs(const Comparison& comparison) {
   }
   const std::string share = checked < compared ? fmt::format("{} of ", checked) : "";
   const std::string rest = layers > 0 ? fmt::format("; {} layer{} not checked", layers, layers == 1 ? "" : "s") : "";
-  return fmt::format("{}{} outputs of {} layers ({} samples){}", share, compared, comparison.layers.size(),
-                     comparison.samples, rest);
+  return fmt::format("{}{} outputs of {} layers ({} samples){}{}", share, compared, comparison.layers.size(),
+                     comparison.samples, checked == 0 ? checked_from_end_to_end(comparison) : "", rest);
 }
 
 /// Whether a bound speaks of the declared order alone.

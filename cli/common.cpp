@@ -207,7 +207,7 @@ void require_filled(const CLI::App& app) {
 
 LoadedModel load_for_run(const std::string& file) {
   ModelDescription model = describe_model(file);
-  if (!model.unsupported.empty()) load_model(file);  // says which nodes
+  require_supported(model);
   const Graph& graph = model.graph;
   require_finite_weights(graph);
   if (const auto mixing = node_that_mixes_samples(graph)) {
@@ -361,7 +361,8 @@ std::string hash_inputs(const Inputs& inputs) {
 
 std::filesystem::path target_of(const std::filesystem::path& file) {
   constexpr int most_links = 40;
-  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) return file;
+  std::error_code error;
+  if (std::filesystem::exists(file, error) && !std::filesystem::is_regular_file(file)) return file;
   std::filesystem::path target = file;
   for (int links = 0; std::filesystem::is_symlink(target); ++links) {
     if (links == most_links) throw FileError(fmt::format("{}: too many symbolic links", file.string()));

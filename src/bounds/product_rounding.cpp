@@ -152,7 +152,7 @@ public:
   void add(double centre, double largest, bool is_rounded) {
     if (largest == 0.0) return;
     const double least = std::max(std::abs(centre) * (1.0 - 0x1p-51) - 0x1p-1070, 0.0);
-    const double distance = std::max(sub_up(largest, least), 0.0), other = sub_up(distance, least);
+    const double distance = sub_up(largest, least), other = sub_up(distance, least);
     side(centre < 0.0).push_back(largest);
     if (other > 0.0) side(centre >= 0.0).push_back(other);
     if (is_rounded) terms_.rounded += first_place(largest);

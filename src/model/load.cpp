@@ -55,7 +55,12 @@ ModelDescription describe_model(const std::filesystem::path& file, const Inputs&
 
 Graph load_model(const std::filesystem::path& file) {
   ModelDescription model = describe_model(file);
-  if (model.unsupported.empty()) return std::move(model.graph);
+  require_supported(model);
+  return std::move(model.graph);
+}
+
+void require_supported(const ModelDescription& model) {
+  if (model.unsupported.empty()) return;
   const std::size_t count = model.unsupported.size();
   throw Unsupported(model.graph.source + ": " + model.graph.format + ": " + std::to_string(count) +
                     (count == 1 ? " node is" : " nodes are") + " not supported by this version:" + list_of(model));

@@ -37,7 +37,8 @@ public:
 private:
   std::string output_name(std::size_t node) const { return key_name(graph_.value(graph_.nodes[node].output).name); }
 
-  /// A name that is one layer's and that of another one's output belongs to the layer at the record's index.
+  /// A name that is one layer's and that of another one's output belongs to the one of them that no other record names,
+  /// else to the layer at the record's index.
   void settle_contested() {
     std::map<std::string, std::vector<std::size_t>> layers, producers;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -47,14 +48,46 @@ private:
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       const auto by_layer = layers.find(recorded_[r].name), by_output = producers.find(recorded_[r].name);
       if (by_layer == layers.end() || by_output == producers.end()) continue;
-      if (by_layer->second.size() == 1 && by_layer->second == by_output->second) continue;
-      contested_[r] = true;
-      const auto at = static_cast<std::size_t>(recorded_[r].index);
-      const auto is_among = [at](const std::vector<std::size_t>& nodes) {
-        return std::binary_search(nodes.begin(), nodes.end(), at);
-      };
-      if ((is_among(by_layer->second) || is_among(by_output->second)) && !matches_[at]) assign(at, r, false);
+      contested_[r] = by_layer->second.size() != 1 || by_layer->second != by_output->second;
     }
+    while (settle_one()) {
+    }
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (!contested_[r] || taken_[r]) continue;
+      const std::vector<std::size_t> nodes = claimants(r);
+      const auto at = static_cast<std::size_t>(recorded_[r].index);
+      if (std::find(nodes.begin(), nodes.end(), at) != nodes.end()) assign(at, r, false);
+    }
+  }
+
+  /// Whether there was a record that can be of one node alone.
+  bool settle_one() {
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (!contested_[r] || taken_[r]) continue;
+      const auto has_name = [&](const RecordedLayer& record) { return record.name == recorded_[r].name; };
+      const std::vector<std::size_t> nodes = claimants(r);
+      if (nodes.size() != 1 || std::count_if(recorded_.begin(), recorded_.end(), has_name) != 1) continue;
+      assign(nodes.front(), r, false);
+      return true;
+    }
+    return false;
+  }
+
+  /// Nodes without a record that have this one's name, but for those whose other name a record has that can be of no
+  /// other node.
+  std::vector<std::size_t> claimants(std::size_t record) const {
+    const std::string& name = recorded_[record].name;
+    std::vector<std::size_t> nodes;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const std::string layer = key_name(graph_.nodes[i].name), output = output_name(i);
+      if (matches_[i] || (layer != name && output != name)) continue;
+      const std::string& other = layer == name ? output : layer;
+      bool is_named = false;
+      for (std::size_t r = 0; r < recorded_.size(); ++r)
+        is_named = is_named || (other != name && !contested_[r] && recorded_[r].name == other);
+      if (!is_named) nodes.push_back(i);
+    }
+    return nodes;
   }
 
   template <class NameOf>

@@ -96,15 +96,15 @@ ArithmeticModel assumed_arithmetic() {
   return arithmetic;
 }
 
-/// Nodes whose results are numbers of their type whatever the arithmetic: they are cast to it, or copied from such.
+/// Nodes whose results are numbers of their type whatever the arithmetic: they are cast to it, or copied or rounded to
+/// integers from such.
 std::vector<bool> are_of_their_type(const Graph& graph) {
   std::vector<bool> values(graph.values.size(), false), nodes;
   for (std::size_t id = 0; id < values.size(); ++id) values[id] = graph.values[id].kind != ValueKind::computed;
   for (const Node& node : graph.nodes) {
     const bool is_cast = std::holds_alternative<op::Cast>(node.op);
-    const bool copies = std::visit(
-        []<class T>(const T&) { return Selection<T> || OneOf<T, op::Relu, op::Neg, op::Abs, op::Min, op::Max>; },
-        node.op);
+    const bool copies =
+        std::visit([]<class T>(const T&) { return Copying<T> || OneOf<T, op::Floor, op::Ceil, op::Sign>; }, node.op);
     const bool of_such = std::all_of(node.inputs.begin(), node.inputs.end(),
                                      [&](ValueId id) { return values[id] || !is_float(graph.value(id).type); });
     nodes.push_back(is_cast || (copies && of_such));

@@ -331,6 +331,22 @@ TEST_CASE("a layer that no bound was held against is not checked, and worsens no
   CHECK(made.compare().layers[1].status == Status::violated);
 }
 
+TEST_CASE("a scalar that alone is held against a bound is something that holds") {
+  HandMade made;
+  made.bounds.layers[0].local.clear();
+  made.bounds.layers[0].accumulated.clear();
+  REQUIRE(made.compare().verdict == Status::undecided);
+  made.bounds.targets.resize(1);
+  made.bounds.targets[0].bounds = {HandMade::make_bound("adjoint/any-order", Guarantee::proven)};
+  made.bounds.targets[0].bounds[0].values = Tensor<double>({3}, {1e3, 1e3, 1e3});
+  const Comparison comparison = made.compare(0.5, {"layer[1]-layer[0]"});
+  CHECK(comparison.verdict == Status::holds);
+  const std::string said = headline(Report{{}, comparison});
+  CAPTURE(said);
+  CHECK(said.find("holds on 0 of 6 outputs of 1 layers (3 samples), and on 1 of 2 end-to-end numbers; 1 layer not "
+                  "checked.") != std::string::npos);
+}
+
 TEST_CASE("a copy that is held against a bound of 0 is checked") {
   HandMade made;
   made.bounds.layers[0].local[0].values.values.assign(6, 0.0);

@@ -207,11 +207,56 @@ int certain_sign(const Ball& ball) {
   return enclosure.lower() > 0.0 ? 1 : enclosure.upper() < 0.0 ? -1 : 0;
 }
 
+std::vector<PointSign> signs_at(const SignField& field, const PointsInBox& points) {
+  std::vector<double> rows;
+  for (const std::vector<double>& point : points.coordinates) join(rows, point);
+  std::vector<PointSign> signs(points.coordinates.size());
+  field.signs(rows.data(), static_cast<std::int64_t>(signs.size()), static_cast<std::ptrdiff_t>(field.dimension()), 1,
+              signs);
+  return signs;
+}
+
+/// Signs of one field, held against exact numbers.
+class SignJudge {
+public:
+  explicit SignJudge(Tally& tally)
+      : tally_(tally), of_signs_(tally.bounds["sign"]), of_values_(tally.bounds["sign value"]) {
+    of_signs_.gives_verdict = of_values_.gives_verdict = true;
+  }
+
+  void hold(std::size_t point, const PointSign& sign, const Ball& exact) {
+    ++tally_.outputs;
+    ++of_signs_.checked;
+    if (sign.sign == Sign::undecided) ++of_signs_.without_bound;
+    const int truth = certain_sign(exact);
+    const bool is_wrong = sign.sign != Sign::undecided && truth != 0 && static_cast<int>(sign.sign) != truth;
+    if (is_wrong) ++of_signs_.violations;
+    const bool is_outside =
+        std::isfinite(sign.value) && exact.is_finite() && judge(sign.value, exact, sign.bound, false, of_values_);
+    if (is_wrong || is_outside)
+      tally_.failures.push_back(fmt::format("point {}: {} by {}, value {:a} within {:a}, exact {}", point,
+                                            name_of(sign.sign), name_of(sign.stage), sign.value, sign.bound,
+                                            text_of(exact)));
+  }
+
+private:
+  Tally& tally_;
+  BoundTally &of_signs_, &of_values_;
+};
+
+/// Whether the network's input, narrower than what is stored perhaps, has such numbers.
+bool are_in_range(const Graph& graph, const Box& box) {
+  const double largest = format(*float_format(graph.value(graph.inputs.front()).type)).largest;
+  const auto is_within = [&](double x) { return std::abs(x) <= largest; };
+  return std::all_of(box.lower.begin(), box.lower.end(), is_within) &&
+         std::all_of(box.upper.begin(), box.upper.end(), is_within);
+}
+
 void check_signs_unguarded(const Case& the_case, Random& random, Tally& tally) {
   if (the_case.graph.inputs.size() != 1) return;
   constexpr std::size_t for_float32 = 400;  // what batches in float32 begin with
   const auto points = points_in_box(the_case, random.chance(0.1) ? for_float32 : 12, random);
-  if (!points) return;
+  if (!points || !are_in_range(the_case.graph, points->box)) return;
   const FirstOutput output(the_case);
   const std::vector<Ball> first = output.exact(points->points.front());
   if (first.empty() || !first.front().is_finite()) return;
@@ -222,31 +267,10 @@ void check_signs_unguarded(const Case& the_case, Random& random, Tally& tally) {
   options.max_bits = 512;
   const SignField field(the_case.graph, Target{}, options);
   if (random.chance(0.7)) field.prepare();
-  std::vector<double> rows;
-  for (const std::vector<double>& point : points->coordinates) join(rows, point);
-  std::vector<PointSign> signs(points->coordinates.size());
-  const auto count = static_cast<std::int64_t>(signs.size());
-  const auto dimension = static_cast<std::ptrdiff_t>(field.dimension());
-  field.signs(rows.data(), count, dimension, 1, signs);
-
-  BoundTally &of_signs = tally.bounds["sign"], &of_values = tally.bounds["sign value"];
-  of_signs.gives_verdict = of_values.gives_verdict = true;
-  for (std::size_t i = 0; i < signs.size(); ++i) {
-    const Ball exact = output.exact(points->points[i]).front() - exact_ball(options.iso);
-    const PointSign& sign = signs[i];
-    ++tally.outputs;
-    ++of_signs.checked;
-    if (sign.sign == Sign::undecided) ++of_signs.without_bound;
-    const int truth = certain_sign(exact);
-    const bool is_wrong = sign.sign != Sign::undecided && truth != 0 && static_cast<int>(sign.sign) != truth;
-    if (is_wrong) ++of_signs.violations;
-    const bool is_outside =
-        std::isfinite(sign.value) && exact.is_finite() && judge(sign.value, exact, sign.bound, false, of_values);
-    if (is_wrong || is_outside)
-      tally.failures.push_back(fmt::format("point {}: {} by {}, value {:a} within {:a}, exact {}", i,
-                                           name_of(sign.sign), name_of(sign.stage), sign.value, sign.bound,
-                                           text_of(exact)));
-  }
+  const std::vector<PointSign> signs = signs_at(field, *points);
+  SignJudge judge(tally);
+  for (std::size_t i = 0; i < signs.size(); ++i)
+    judge.hold(i, signs[i], output.exact(points->points[i]).front() - exact_ball(options.iso));
 }
 
 }  // namespace

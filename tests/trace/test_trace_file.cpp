@@ -290,8 +290,12 @@ TEST_CASE("a name that is one layer's and that of another one's output is told a
          {"layer/1/h1/output", b},
          {"layer/2/h2/output", c},
          {"layer/9/h1/output", c}});
+  // One record is of one node alone, and then the next one is.
+  check({{"input/x", in}, {"layer/7/h1/output", a}, {"layer/8/h2/output", b}, {"layer/9/y/output", c}});
+  check({{"input/x", in}, {"layer/1/h1/output", a}, {"layer/2/h2/output", b}, {"layer/3/y/output", c}});
+  check({{"input/x", in}, {"layer/0/h0/output", a}, {"layer/0/h1/output", b}, {"layer/0/h2/output", c}});
   const auto ambiguous =
-      write(folder, {{"input/x", in}, {"layer/7/h1/output", a}, {"layer/8/h2/output", b}, {"layer/9/y/output", c}});
+      write(folder, {{"input/x", in}, {"layer/7/h1/output", a}, {"layer/8/h2/output", b}, {"layer/9/z/output", c}});
   CHECK(contains(message_of<InvalidArgument>(graph, ambiguous), "'layer/7/h1/output' may be of layer 'h0' or 'h1'"));
 }
 
@@ -303,7 +307,9 @@ TEST_CASE(
   const ValueId half = graph.add_node("cast", op::Cast{ElementType::f16}, {x});
   const ValueId copy = graph.add_node("copy", op::Relu{}, {half});
   const ValueId sum = graph.add_node("sum", op::Add{}, {copy, half});
-  graph.outputs = {graph.add_node("turned", op::Neg{}, {sum})};
+  const ValueId turned = graph.add_node("turned", op::Neg{}, {sum});
+  const ValueId cut = graph.add_node("cut", op::Clip{0.0, 6.0}, {copy});
+  graph.outputs = {turned, graph.add_node("whole", op::Floor{}, {cut})};
   const StoredTensor narrow(ElementType::f16, {2, 3}, std::vector<std::byte>(12)), wide = floats({2, 3}, 0);
   const auto trace = [&](const StoredTensor& of_sum, const StoredTensor& of_turned, const char* output) {
     return write(folder,
@@ -311,7 +317,9 @@ TEST_CASE(
                   {"layer/0/cast/output", narrow},
                   {"layer/1/copy/output", narrow},
                   {"layer/2/sum/output", of_sum},
-                  {"layer/3/turned/output", of_turned}},
+                  {"layer/3/turned/output", of_turned},
+                  {"layer/4/cut/output", narrow},
+                  {"layer/5/whole/output", narrow}},
                  {{"arithmetic",
                    std::string(R"({"name":"h","input":"fp16","accumulator":"fp32","output":")") + output + "\"}"}});
   };

@@ -44,4 +44,7 @@ Graph load_model(const std::filesystem::path& file);
 /// Throws:    InvalidArgument where no input has the name, ShapeMismatch where its element type is another
 ModelDescription describe_model(const std::filesystem::path& file, const Inputs& constants = {});
 
+/// Throws:    Unsupported (lists every node that is not supported, with op and opset)
+void require_supported(const ModelDescription& model);
+
 }  // namespace driftbound

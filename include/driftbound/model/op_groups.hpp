@@ -35,6 +35,12 @@ template <class T>
 concept Selection = OneOf<T, op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose,
                           op::Identity, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows>;
 
+/// Every output element is an input element, perhaps negated, 0, or a constant of the op.
+template <class T>
+concept Copying =
+    Selection<T> || OneOf<T, op::Neg, op::Abs, op::Relu, op::ThresholdedRelu, op::Clip, op::Min, op::Max, op::MinOf,
+                          op::MaxOf, op::ReduceMin, op::ReduceMax, op::MaxPool, op::GlobalMaxPool, op::Choice>;
+
 /// A composite that reduces `axes`
 template <class T>
 concept CompositeReduction =

@@ -45,7 +45,7 @@ RoundedElement rounded_element(double x, double radius, const Hull& hull, Magnit
 /// How far what one of several readers of a rounded number takes may be from what another one takes: each for itself may
 /// read 0 for one whose rounding was below the smallest normal number. The number is within a radius of x, and of that
 /// magnitude at most.
-/// Guarantee: proven; attained
+/// Guarantee: proven
 /// Source:    docs/theory.md T-76
 Magnitude read_otherwise(double x, double radius, Magnitude largest, const Format& format);
 
