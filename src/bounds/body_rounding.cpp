@@ -48,11 +48,12 @@ public:
   Errors operator()(const op::Elu& elu) const {
     const Magnitude constant = constant_error(elu.alpha);
     const FunctionError accuracy = error_of("expm1", setting_, conditions_);
+    const FunctionError exp = setting_.is_own_run ? accuracy : error_of("exp", setting_, conditions_);
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;
       Magnitude function = rules_.allowed_error(inside, accuracy, machine_);
-      if (!setting_.is_own_run) function = std::max(function, rules_.exp_less_one_error(inside, accuracy, machine_));
+      if (!setting_.is_own_run) function = std::max(function, rules_.exp_less_one_error(inside, exp, machine_));
       const Magnitude before = alpha * function + constant * inside;
       return before + rounded(y + before);
     });

@@ -149,7 +149,8 @@ private:
     shapes_ = infer_shapes(graph_, input_shapes);
     setting_.wants_running = options_.wants("running") || options_.wants("forward");
     setting_.wants_sorted = !options_.names.empty() && options_.wants("sorted-partial-sums");
-    if (options_.wants("probabilistic") && options_.failure_probability > 0.0)
+    const bool is_by_chance = setting_.machine.u <= coarsest_by_chance;
+    if (options_.wants("probabilistic") && options_.failure_probability > 0.0 && is_by_chance)
       setting_.tail_factor = local_tail_factor();
   }
 

@@ -99,6 +99,8 @@ std::string refused_by(const Machine& machine) {
   if (machine.tensor_core) return "a matrix unit cuts what it adds off: its errors have a direction";
   if (!machine.to_nearest()) return "the accumulator does not round to nearest: its errors have a direction";
   if (machine.flushes) return "results below the normal range are flushed to 0: such errors have a direction";
+  if (machine.u > coarsest_by_chance)
+    return "the accumulator is narrower than float32: sums stagnate in it that do not look like it";
   if (machine.products_reduce) return "parts of its sums are rounded to a narrower format, which is not modelled";
   return "";
 }

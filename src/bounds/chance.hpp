@@ -48,6 +48,9 @@ inline constexpr const char* chance_condition =
     "the error of every rounding to nearest has mean 0 whatever the errors before it were, and orders of summation are "
     "fixed beforehand (T-74)";
 
+/// Coarser accumulators stagnate in sums that do not look like it.
+inline constexpr double coarsest_by_chance = 0x1p-24;
+
 /// Why rounding errors of this arithmetic are no matter of chance; empty where they may be taken for one.
 /// Source:    docs/theory.md T-74
 std::string refused_by(const Machine& machine);

@@ -38,9 +38,9 @@ Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine
 }
 
 Magnitude function_error(double y, FunctionError accuracy, const Machine& machine) {
-  const bool may_stand_for_more = !std::isfinite(cast_error(y, *machine.accumulator, machine).value());
-  if (may_stand_for_more) return Magnitude::infinite();
-  const Magnitude stored = storing_error(y, machine);
+  const Magnitude stored = storing_error(y, machine), before_storing = Magnitude(y) + stored;
+  if (!std::isfinite(cast_error(before_storing.value(), *machine.accumulator, machine).value()))
+    return Magnitude::infinite();  // it may stand for more
   const double shrunk = sub_down(1.0, mul_up(accuracy.units, machine.u));
   return divide_up(allowed_error(Magnitude(y) + stored, accuracy, machine), shrunk) + stored;
 }
@@ -70,13 +70,20 @@ Magnitude exp_less_one_error(Magnitude largest, FunctionError accuracy, const Ma
   return exp + unrecorded_cast(largest + exp, *machine.accumulator, machine);
 }
 
-Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine) {
-  const Magnitude accurate = elu_error(x, y, alpha, accuracy, machine);
-  return std::max(accurate, elu_error_with(exp_less_one_error(less_one(x), accuracy, machine), x, y, alpha, machine));
+Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError expm1, FunctionError exp,
+                            const Machine& machine) {
+  const Magnitude accurate = elu_error(x, y, alpha, expm1, machine);
+  return std::max(accurate, elu_error_with(exp_less_one_error(less_one(x), exp, machine), x, y, alpha, machine));
 }
 
 bool exp_is_covered(double x, const Machine& machine) {
   return exp_up(x) < machine.accumulator->largest;
+}
+
+bool power_is_covered(double x, double exponent, const Machine& machine) {
+  const Magnitude size(x);
+  const Magnitude base = exponent < 0.0 ? divide_up(Magnitude(1.0), size.value()) : size;
+  return base.value() <= 1.0 || power_up(base.value(), std::abs(exponent)) < machine.accumulator->largest;
 }
 
 }  // namespace driftbound::bounds

@@ -45,10 +45,15 @@ Magnitude exp_less_one_error(Magnitude largest, FunctionError accuracy, const Ma
 
 /// elu_error() for an Elu that may be computed by exp(x) - 1; `accuracy` is that of whichever function it calls.
 /// Source:    docs/theory.md T-18
-Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine);
+Magnitude foreign_elu_error(double x, double y, double alpha, FunctionError expm1, FunctionError exp,
+                            const Machine& machine);
 
 /// Whether e^x is below the largest number of the accumulator, so that the accuracy of exp speaks about it.
 /// Source:    docs/theory.md T-16
 bool exp_is_covered(double x, const Machine& machine);
+
+/// Whether |x|^exponent is certainly below the largest number, as T-20 asks.
+/// Source:    docs/theory.md T-16
+bool power_is_covered(double x, double exponent, const Machine& machine);
 
 }  // namespace driftbound::bounds

@@ -26,6 +26,7 @@ struct Reading {
   std::vector<Tensor<double>> used;
   std::vector<std::vector<double>> errors;
   NodeView view;
+  std::vector<std::vector<double>> used_or_zero;  ///< by operand, as in Operand
   bool is_exact = true;
 };
 
@@ -39,6 +40,7 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
     reading.is_exact = reading.is_exact && operand.is_exact();
     reading.used.push_back(Tensor<double>(recorded.shape, std::move(operand.used)));
     reading.errors.push_back(std::move(operand.error));
+    reading.used_or_zero.push_back(std::move(operand.used_or_zero));
     reading.view.inputs[slot] = &reading.used.back();
   }
   return reading;
@@ -85,8 +87,10 @@ public:
   void operator()(const op::Elu& elu) {
     result_.theorem = "T-18";
     const FunctionError accuracy = error_of("expm1", setting_, result_.conditions);
-    const auto rule = setting_.is_own_run ? rules_.elu_error : rules_.foreign_elu_error;
-    unary([&](double x, double y) { return rule(x, y, elu.alpha, accuracy, machine_); });
+    if (setting_.is_own_run)
+      return unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, accuracy, machine_); });
+    const FunctionError exp = error_of("exp", setting_, result_.conditions);
+    unary([&](double x, double y) { return rules_.foreign_elu_error(x, y, elu.alpha, accuracy, exp, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
   void operator()(const op::Sigmoid&) {
@@ -105,18 +109,20 @@ public:
     unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
   }
   void operator()(const op::Exp&) {
-    result_.theorem = "T-16";
-    const FunctionError accuracy = error_of("exp", setting_, result_.conditions);
-    unary([&](double x, double y) {
-      return rules_.exp_is_covered(x, machine_) ? rules_.function_error(y, accuracy, machine_) : Magnitude::infinite();
-    });
+    function_where("exp", [this](double x) { return rules_.exp_is_covered(x, machine_); });
   }
   void operator()(const op::Log&) { function("log"); }
   void operator()(const op::Tan&) { function("tan"); }
   void operator()(const op::Atan&) { function("atan"); }
-  void operator()(const op::Sinh&) { function("sinh"); }
-  void operator()(const op::Cosh&) { function("cosh"); }
-  void operator()(const op::Pow&) { function("pow"); }
+  void operator()(const op::Sinh&) {
+    function_where("sinh", [this](double x) { return rules_.exp_is_covered(std::abs(x), machine_); });
+  }
+  void operator()(const op::Cosh&) {
+    function_where("cosh", [this](double x) { return rules_.exp_is_covered(std::abs(x), machine_); });
+  }
+  void operator()(const op::Pow& pow) {
+    function_where("pow", [&](double x) { return rules_.power_is_covered(x, pow.exponent, machine_); });
+  }
   void operator()(const op::Reciprocal&) {
     unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
   }
@@ -274,6 +280,16 @@ private:
     unary([&](double, double y) { return rules_.function_error(y, accuracy, machine_); });
   }
 
+  /// What T-20 says of a function where that is certain not to overflow.
+  template <class IsCovered>
+  void function_where(std::string_view name, IsCovered is_covered) {
+    result_.theorem = "T-16";
+    const FunctionError accuracy = error_of(name, setting_, result_.conditions);
+    unary([&](double x, double y) {
+      return is_covered(x) ? rules_.function_error(y, accuracy, machine_) : Magnitude::infinite();
+    });
+  }
+
   const NodeView& view_;
   const Setting& setting_;
   LocalBound& result_;
@@ -400,6 +416,25 @@ std::vector<double> LocalBound::best() const {
   return smallest;
 }
 
+namespace {
+
+/// T-13 for what is no product: from the exact operands to those used, and from there to what was read in their place.
+void add_reading(const Reading& reading, const Setting& setting, LocalBound& result) {
+  const auto add = [&](const std::vector<std::vector<double>>& distances) {
+    const std::vector<Radii> radii(distances.begin(), distances.end());
+    for (std::vector<double>* bound :
+         {&result.any_order, &result.partial_sums, &result.sorted, &result.running, &result.order_aware}) {
+      if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));
+    }
+  };
+  if (reading.is_exact) return;
+  add(reading.errors);
+  const auto is_empty = [](const std::vector<double>& distances) { return distances.empty(); };
+  if (!std::all_of(reading.used_or_zero.begin(), reading.used_or_zero.end(), is_empty)) add(reading.used_or_zero);
+}
+
+}  // namespace
+
 LocalBound local_bound(const NodeView& view, const Setting& setting) {
   LocalBound result;
   if (!setting.is_own_run) result.conditions.insert(arithmetic_condition(*setting.arithmetic));
@@ -421,12 +456,7 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
   result.theorem = "T-15";
   const Reading reading = read_operands(view, setting);
   std::visit(Rounded(reading.view, setting, result), view.node->op);
-  if (reading.is_exact) return result;
-  const std::vector<Radii> radii(reading.errors.begin(), reading.errors.end());
-  for (std::vector<double>* bound :
-       {&result.any_order, &result.partial_sums, &result.sorted, &result.running, &result.order_aware}) {
-    if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));
-  }
+  add_reading(reading, setting, result);
   return result;
 }
 

@@ -34,9 +34,12 @@ bool is_own_arithmetic(const ArithmeticModel& arithmetic) {
 }
 
 std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
+  using Kind = SummationOrder::Kind;
+  const bool names_places = arithmetic.order.kind != Kind::unknown && arithmetic.order.kind != Kind::height;
   return "the arithmetic of the run is " + arithmetic.name + " in order " + to_string(arithmetic.order) + ", as " +
          std::string(name_of(arithmetic.evidence)) + " by " +
          (arithmetic.source.empty() ? "the trace" : arithmetic.source) +
+         (names_places ? "; a sum over several axes takes its terms in the order of docs/ops.md" : "") +
          (arithmetic.products_may_flush ? "; its matrix products keep subnormal numbers or take them for 0" : "") +
          (arithmetic.reduced_reduction ? "; " + parts_condition(*arithmetic.reduced_reduction) : "");
 }

@@ -20,7 +20,8 @@ bool is_covered(const Product& product, const NodeView& view, const Setting& set
     return false;
   const bool adds = product.has_addend && product.beta != 0.0;
   return !product.operands_are_bounds && std::abs(product.alpha) == 1.0 && (!adds || std::abs(product.beta) == 1.0) &&
-         is_rows_times_matrix(product.plan) && are_floats(view.input(0).values) && setting.weights->are_floats(product.plan, view.input(1)) &&
+         is_rows_times_matrix(product.plan) && are_floats(view.input(0).values) &&
+         setting.weights->are_floats(product.plan, view.input(1)) &&
          (!adds ||
           (adds_one_row(view.input(2), static_cast<std::size_t>(product.plan.n)) && are_floats(view.input(2).values)));
 }

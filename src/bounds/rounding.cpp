@@ -146,7 +146,10 @@ Operand round_operand(const Tensor<double>& recorded, const Format& format, cons
     if (operand.used[i] == x && !may_be_zero) continue;
     if (operand.error.empty()) operand.error.assign(operand.used.size(), 0.0);
     operand.error[i] = rules.operand_error(x, operand.used[i]);
-    if (may_be_zero) operand.error[i] = std::max(operand.error[i], rules.operand_error(x, 0.0));
+    if (!may_be_zero) continue;
+    operand.error[i] = std::max(operand.error[i], rules.operand_error(x, 0.0));
+    operand.used_or_zero.resize(operand.used.size(), 0.0);
+    operand.used_or_zero[i] = std::abs(operand.used[i]);
   }
   return operand;
 }

@@ -64,7 +64,8 @@ bool may_read_zero(double x, const Format& format, const Machine& machine);
 /// not certain, `used` is the largest magnitude that may be read.
 struct Operand {
   std::vector<double> used;
-  std::vector<double> error;  ///< upper bounds of |read - recorded|; empty where all are 0
+  std::vector<double> error;         ///< upper bounds of |read - recorded|; empty where all are 0
+  std::vector<double> used_or_zero;  ///< |used| where 0 may have been read in its place, else 0; empty: nowhere
   bool is_exact() const { return error.empty(); }
 };
 

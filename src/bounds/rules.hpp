@@ -105,6 +105,7 @@ struct Rules {
   decltype(&bounds::allowed_error) allowed_error = bounds::allowed_error;                          // T-16
   decltype(&bounds::function_error) function_error = bounds::function_error;                       // T-16
   decltype(&bounds::foreign_sigmoid_error) foreign_sigmoid_error = bounds::foreign_sigmoid_error;  // T-16
+  decltype(&bounds::power_is_covered) power_is_covered = bounds::power_is_covered;                 // T-16
   decltype(&bounds::exp_is_covered) exp_is_covered = bounds::exp_is_covered;                       // T-16
   decltype(&bounds::softmax_error) softmax_error = bounds::softmax_error;                          // T-17
   decltype(&bounds::sum_height) sum_height = bounds::sum_height;                                   // T-17

@@ -151,3 +151,66 @@ TEST_CASE("what a narrow output flushes is not taken for a copy") {
     CHECK(find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0] >= 0x1p-20);
   }
 }
+
+TEST_CASE("a number that rounds to the smallest normal one may be read as 0 instead (T-13)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.flushes_subnormals = true;
+  const double omega = format(FormatId::fp32).smallest_normal, x = omega * (1.0 - 0x1p-30);
+  const auto bound_of = [&](const Op& op, const std::vector<double>& operands, double y) {
+    std::vector<Tensor<double>> tensors;
+    for (const double operand : operands) tensors.push_back({{1}, {operand}});
+    const OneNode one = one_node(op, tensors, {{1}, {y}}, arithmetic);
+    return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+  };
+  for (const double read : {0.0, omega}) {
+    CAPTURE(read);
+    const double sign = read == 0.0 ? 0.0 : 1.0;
+    CHECK(bound_of(op::Sign{}, {x}, sign) >= 1.0 - sign);
+    CHECK(bound_of(op::Ceil{}, {x}, sign) >= 1.0 - sign);
+    CHECK(bound_of(op::Greater{}, {x, 0.0}, sign) >= 1.0 - sign);
+    CHECK(bound_of(op::Sqrt{}, {x}, std::sqrt(read)) >= std::abs(std::sqrt(read) - std::sqrt(x)));
+  }
+  CHECK(bound_of(op::Sqrt{}, {x}, 0.0) <= 4.0 * std::sqrt(omega));
+  CHECK(bound_of(op::Sign{}, {2.0 * omega}, 1.0) == 0.0);
+}
+
+TEST_CASE("a function that stops at the accumulator's largest number stands for more, however it is stored (T-16)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.accumulator = FormatId::fp16;
+  arithmetic.input = FormatId::fp16;
+  const auto bound_of = [&](const Op& op, double x, double y) {
+    const OneNode one = one_node(op, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
+    return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+  };
+  for (const Rounding rounding : {Rounding::nearest_even, Rounding::toward_zero}) {
+    arithmetic.rounding = rounding;
+    arithmetic.output = FormatId::bf16;
+    CHECK(std::isinf(bound_of(op::Cosh{}, 20.0, 65280.0)));
+    CHECK(std::isfinite(bound_of(op::Cosh{}, 2.0, 3.765625)));
+    arithmetic.output = FormatId::fp16;
+    for (const double sign : {1.0, -1.0}) CHECK(std::isinf(bound_of(op::Sinh{}, sign * 20.0, sign * 65472.0)));
+    CHECK(std::isinf(bound_of(op::Pow{3.0}, 50.0, 65472.0)));
+    CHECK(std::isinf(bound_of(op::Pow{-3.0}, 0x1p-6, 65472.0)));
+    CHECK(std::isfinite(bound_of(op::Pow{3.0}, 5.0, 125.0)));
+    CHECK(std::isfinite(bound_of(op::Pow{-3.0}, 50.0, 0x1.0p-17)));
+  }
+}
+
+TEST_CASE("an Elu of another program is as accurate as its exp and as its expm1 (T-18)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  const auto set = [&](const std::string& name, double units) {
+    for (FunctionAccuracy& entry : arithmetic.functions)
+      if (entry.function == name) entry = {name, units, Evidence::documented, "test"};
+  };
+  set("exp", 9.0);
+  set("expm1", 3.0);
+  const double x = -0x1p-10, exact = std::expm1(x), by_exp = (std::exp(x) - 8.0 * 0x1p-24) - 1.0;
+  OneNode one =
+      one_node(op::Elu{1.0}, {{{1}, {x}}}, {{1}, {static_cast<double>(static_cast<float>(by_exp))}}, arithmetic);
+  one.trace.provenance = foreign_provenance;
+  const LayerBounds bounds = bounds_of(one, bounds::default_rules());
+  const BoundResult* bound = find_bound(bounds.local, "componentwise");
+  CHECK(bound->values.values[0] >= std::abs(one.trace.layers[0].output.to_double().values[0] - exact));
+  CHECK(bound->values.values[0] <= 12.0 * 0x1p-24);
+  CHECK(bound->condition.find("exp within 9") != std::string::npos);
+}

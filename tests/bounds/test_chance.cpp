@@ -330,6 +330,47 @@ TEST_CASE("an accumulator that does not round to nearest, flushes, or is a matri
   check_not_applicable(sum.bounds(arithmetic), "narrower format");
 }
 
+TEST_CASE("an accumulator narrower than float32 stagnates in sums that do not look like it (T-75)") {
+  const LongSum sum{std::vector<float>(300, 0.25f)};
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  arithmetic.input = arithmetic.accumulator = arithmetic.output = FormatId::fp16;
+  const Bounds bounds = sum.bounds(arithmetic);
+  check_not_applicable(bounds, "narrower than float32");
+  CHECK(find_bound(bounds.layers[0].local, "probabilistic") == nullptr);
+}
+
+TEST_CASE("numbers that are close to each other are all stored as one, which is no chance (T-74)") {
+  constexpr std::int64_t n = 256;
+  Generator generator(769);
+  Graph graph;
+  const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, n});
+  const ValueId one = graph.add_constant("one", StoredTensor::from(Tensor<float>({1}, {1.0f})));
+  const ValueId h = graph.add_node("h", op::Add{}, {x, one});
+  Tensor<float> weights({n, 1}), inputs({1, n}), stored({1, n}, std::vector<float>(n, 1.0f));
+  double sum = 0.0, error = 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    weights.values[i] = naive::as_bf16(static_cast<float>(uniform(generator, 0.5, 1.5)));
+    inputs.values[i] = static_cast<float>(uniform(generator, 0.05, 0.45) * 0x1p-7);  // 1 + x is stored as 1
+    sum += static_cast<double>(weights.values[i]);
+    error += static_cast<double>(inputs.values[i]) * static_cast<double>(weights.values[i]);
+  }
+  const ValueId w = graph.add_constant("w", StoredTensor::from(weights));
+  const ValueId bias = graph.add_constant("b", StoredTensor::from(Tensor<float>({1}, {static_cast<float>(-sum)})));
+  graph.outputs = {graph.add_node("y", op::Gemm{}, {h, w, bias})};
+  Trace trace;
+  trace.arithmetic = cpu_arithmetic("fp32", parse_summation_order("sequential"));
+  trace.arithmetic.output = FormatId::bf16;
+  trace.provenance = foreign_provenance;
+  trace.samples = 1;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
+  trace.layers = {{"h", StoredTensor::from(stored)}, {"y", StoredTensor::from(Tensor<float>({1, 1}, {0.0f}))}};
+  const Bounds bounds = bound(graph, trace, {});
+  const BoundResult* result = find_bound(bounds.layers.back().accumulated, "adjoint/probabilistic");
+  REQUIRE(result != nullptr);
+  CHECK(result->values.values[0] >= error);
+  CHECK(result->values.values[0] <= 4.0 * error);
+}
+
 TEST_CASE("patterns of terms are found") {
   Generator generator(753);
   int constant = 0, stagnant = 0, neither = 0;

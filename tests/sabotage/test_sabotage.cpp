@@ -114,6 +114,12 @@ std::int64_t check_saturating_exp(const bounds::Rules& rules) {
   return violations_of_one(one, largest, Real(89.0).apply(mpfr_exp), rules);
 }
 
+std::int64_t check_saturating_power(const bounds::Rules& rules) {
+  const double largest = format(FormatId::fp32).largest;
+  const OneNode one = one_node(op::Pow{2.0}, {{{1}, {0x1p65}}}, {{1}, {largest}}, float_arithmetic({}));
+  return violations_of_one(one, largest, Real(0x1p130), rules);
+}
+
 std::int64_t check_narrow_output(const bounds::Rules& rules) {
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
   arithmetic.output = FormatId::bf16;
@@ -661,7 +667,11 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_folded_normalisation},
-      {"exp(x) - 1 forgotten", [](auto& r) { r.foreign_elu_error = bounds::elu_error; },
+      {"exp(x) - 1 forgotten",
+       [](auto& r) {
+         r.foreign_elu_error = [](double x, double y, double alpha, FunctionError expm1, FunctionError,
+                                  const Machine& machine) { return bounds::elu_error(x, y, alpha, expm1, machine); };
+       },
        [](const bounds::Rules& rules) { return check_exp_less_one(rules, false); }},
       {"exp(x) - 1 inside a composite forgotten",
        [](auto& r) { r.exp_less_one_error = [](Magnitude, FunctionError, const Machine&) { return Magnitude(); }; },
@@ -682,6 +692,9 @@ std::vector<BoundFault> checks::bound_faults() {
        check_overflow_in_sigmoid},
       {"the overflow of exp forgotten", [](auto& r) { r.exp_is_covered = [](double, const Machine&) { return true; }; },
        check_saturating_exp},
+      {"the overflow of a power forgotten",
+       [](auto& r) { r.power_is_covered = [](double, double, const Machine&) { return true; }; },
+       check_saturating_power},
       {"the sum under a softmax taken for exact",
        [](auto& r) { r.sum_height = [](const SummationOrder&, std::int64_t) { return std::int64_t{0}; }; },
        check_stagnating_softmax},

@@ -12,24 +12,32 @@ bool rounds_once(const Op& op) {
       op);
 }
 
-double amplitude_of(const UnrecordedSum& sum, const Setting& setting) {
-  const Rules& rules = *setting.rules;
+/// Of a sum's last rounding, and of storing it.
+Magnitude last_rounding(const UnrecordedSum& sum, const Setting& setting) {
   const bool nothing_rounded = sum.terms.leaves < 2 && sum.terms.rounded == Magnitude();
-  const Magnitude last = nothing_rounded ? rules.unrecorded_storing(sum.terms.sum, setting.machine)
-                                         : rules.unrecorded_rounding(sum.terms.sum + sum.before, setting.machine);
-  return sqrt_up(rules.partial_sums_squares(sum.terms, setting.machine) + last * last).value();
+  return nothing_rounded ? setting.rules->unrecorded_storing(sum.terms.sum, setting.machine)
+                         : setting.rules->unrecorded_rounding(sum.terms.sum + sum.before, setting.machine);
+}
+
+NodeChance roundings_of_sums(const RoundingNode& node, const Setting& setting) {
+  NodeChance chance;
+  chance.rest = rest_of_sums(node, setting);
+  for (std::size_t i = 0; i < node.sums.size(); ++i) {
+    const Magnitude last = last_rounding(node.sums[i], setting);
+    const Magnitude inner = setting.rules->partial_sums_squares(node.sums[i].terms, setting.machine);
+    const bool is_known = setting.machine.stores_narrower();
+    chance.amplitudes.push_back(sqrt_up(is_known ? inner : inner + last * last).value());
+    if (is_known) chance.rest[i] = (Magnitude(chance.rest[i]) + last).value();
+  }
+  return chance;
 }
 
 }  // namespace
 
 NodeChance martingale_roundings(const RoundingNode& node, const Setting& setting) {
+  if (!node.sums.empty()) return roundings_of_sums(node, setting);
   NodeChance chance;
-  if (!node.sums.empty()) {
-    for (const UnrecordedSum& sum : node.sums) chance.amplitudes.push_back(amplitude_of(sum, setting));
-    chance.rest = rest_of_sums(node, setting);
-    return chance;
-  }
-  if (!rounds_once(node.view.node->op)) {
+  if (!rounds_once(node.view.node->op) || setting.machine.stores_narrower()) {
     chance.rest.assign(node.added.begin(), node.added.end());
     return chance;
   }
