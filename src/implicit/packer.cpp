@@ -91,7 +91,8 @@ private:
     std::vector<Tensor<double>> operands;
     for (const ValueId id : node.inputs) {
       std::optional<Tensor<double>> operand = constant(id);
-      if (!operand) return false;
+      const auto is_finite = [](double x) { return std::isfinite(x); };
+      if (!operand || !std::all_of(operand->values.begin(), operand->values.end(), is_finite)) return false;
       operands.push_back(std::move(*operand));
     }
     if (operands.empty()) return false;

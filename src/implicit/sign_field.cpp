@@ -72,7 +72,7 @@ std::string text_of(std::span<const double> point) {
 class SignField::State {
 public:
   State(Graph graph, const Target* target, const SignOptions& options)
-      : graph_(std::move(graph)),
+      : graph_((require_sound_environment(), std::move(graph))),
         target_(implicit::checked_target(graph_, target)),
         reader_(coordinates_of(graph_), largest_coordinate(graph_)),
         options_(checked(options, reader_.dimension())),

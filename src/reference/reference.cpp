@@ -404,7 +404,8 @@ struct ReferenceMaker::Kept {
   Constants constants;
 };
 
-ReferenceMaker::ReferenceMaker(const Graph& graph) : kept_(std::make_unique<Kept>(graph)) {}
+ReferenceMaker::ReferenceMaker(const Graph& graph)
+    : kept_((require_sound_environment(), std::make_unique<Kept>(graph))) {}
 ReferenceMaker::~ReferenceMaker() = default;
 ReferenceMaker::ReferenceMaker(ReferenceMaker&&) noexcept = default;
 ReferenceMaker& ReferenceMaker::operator=(ReferenceMaker&&) noexcept = default;

@@ -9,6 +9,7 @@
 
 #include "allocations.hpp"
 #include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/reference/reference.hpp"
 #include "implicit/sign_of.hpp"
 #include "implicit_networks.hpp"
 #include "support/approach.hpp"
@@ -141,8 +142,7 @@ TEST_CASE("several threads ask one field, which no one has prepared, at a time")
     if (own.statistics().points < static_cast<std::int64_t>(singles + signs.size())) ++different;
   };
   std::vector<std::thread> running;
-  for (std::size_t t = 0; t < threads; ++t)
-    running.emplace_back([&, own = field, t] { ask(own, others[t]); });
+  for (std::size_t t = 0; t < threads; ++t) running.emplace_back([&, own = field, t] { ask(own, others[t]); });
   for (std::thread& thread : running) thread.join();
 
   CHECK(others == std::vector<std::size_t>(threads, 0));
@@ -248,6 +248,28 @@ TEST_CASE("nothing is certified where rounding is not to nearest") {
   CHECK_THROWS_AS(field.at(std::vector<double>{0.5, 0.5, 0.5}), UnsoundEnvironment);
   std::fesetround(FE_TONEAREST);
   CHECK(field.at(std::vector<double>{0.5, 0.5, 0.5}).sign == Sign::positive);
+}
+
+TEST_CASE("no field and no reference is made where rounding is not to nearest: both keep numbers that they compute") {
+  const Graph graph = octahedron();
+  std::fesetround(FE_UPWARD);
+  CHECK_THROWS_AS(SignField{graph}, UnsoundEnvironment);
+  CHECK_THROWS_AS(ReferenceMaker{graph}, UnsoundEnvironment);
+  std::fesetround(FE_TONEAREST);
+}
+
+TEST_CASE("constants that are not finite decide nothing (T-111)") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f64, {{-1, "N"}, {1, ""}});
+  const ValueId c =
+      graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {std::numeric_limits<double>::infinity()})));
+  graph.outputs = {graph.add_node("y", op::Mul{}, {x, graph.add_node("a", op::Atan{}, {c})})};
+  const SignField field(graph);
+  field.prepare();
+  const std::vector<double> points(10, 0.5);
+  std::vector<PointSign> signs(points.size());
+  field.signs(points.data(), 10, 1, 1, signs);
+  for (const PointSign& sign : signs) CHECK(sign.sign != Sign::negative);
 }
 
 TEST_CASE("a sign is read off a finite value that is beyond its bound, and off nothing else") {

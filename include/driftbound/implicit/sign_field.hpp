@@ -83,7 +83,7 @@ class SignField {
 public:
   /// For a network with one input and one output element a sample.
   /// Throws:    InvalidArgument (another number of inputs, outputs or elements; an option out of range), Unsupported,
-  ///            ShapeMismatch
+  ///            ShapeMismatch, UnsoundEnvironment
   explicit SignField(Graph graph, const SignOptions& options = {});
   /// For one output element, or the difference of two.
   /// Throws:    InvalidArgument also where the target does not exist

@@ -56,6 +56,7 @@ Reference local_reference(const Graph& graph, const Trace& trace, const Precisio
 /// for products, norms). Thread-safe.
 class ReferenceMaker {
 public:
+  /// Throws:    UnsoundEnvironment
   explicit ReferenceMaker(const Graph& graph);
   ~ReferenceMaker();
   ReferenceMaker(ReferenceMaker&&) noexcept;
