@@ -1,5 +1,7 @@
 #include "bounds/accuracy.hpp"
 
+#include <algorithm>
+
 #include "driftbound/bounds/theorems.hpp"
 
 namespace driftbound::bounds {
@@ -23,6 +25,13 @@ FunctionError error_of(std::string_view function, const Setting& setting, std::s
                       ", " + std::string(name_of(accuracy.evidence)) + ": " + accuracy.source);
   }
   return {accuracy.units, accuracy.absolute_units};
+}
+
+FunctionError error_of_exp_in_elu(const Setting& setting, std::set<std::string>& conditions) {
+  const std::vector<FunctionAccuracy>& functions = setting.arithmetic->functions;
+  const bool has_exp = std::any_of(functions.begin(), functions.end(),
+                                   [](const FunctionAccuracy& entry) { return entry.function == "exp"; });
+  return error_of(has_exp ? "exp" : "expm1", setting, conditions);
 }
 
 }  // namespace driftbound::bounds

@@ -13,4 +13,8 @@ namespace driftbound::bounds {
 /// Throws:    Unsupported where the arithmetic has no entry for it
 FunctionError error_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions);
 
+/// Of the exp in an Elu of another program: as accurate as its expm1 where nothing is said of an exp.
+/// Source:    docs/theory.md T-18
+FunctionError error_of_exp_in_elu(const Setting& setting, std::set<std::string>& conditions);
+
 }  // namespace driftbound::bounds

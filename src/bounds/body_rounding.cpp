@@ -48,7 +48,7 @@ public:
   Errors operator()(const op::Elu& elu) const {
     const Magnitude constant = constant_error(elu.alpha);
     const FunctionError accuracy = error_of("expm1", setting_, conditions_);
-    const FunctionError exp = setting_.is_own_run ? accuracy : error_of("exp", setting_, conditions_);
+    const FunctionError exp = setting_.is_own_run ? accuracy : error_of_exp_in_elu(setting_, conditions_);
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;

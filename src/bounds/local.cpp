@@ -89,7 +89,7 @@ public:
     const FunctionError accuracy = error_of("expm1", setting_, result_.conditions);
     if (setting_.is_own_run)
       return unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, accuracy, machine_); });
-    const FunctionError exp = error_of("exp", setting_, result_.conditions);
+    const FunctionError exp = error_of_exp_in_elu(setting_, result_.conditions);
     unary([&](double x, double y) { return rules_.foreign_elu_error(x, y, elu.alpha, accuracy, exp, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
