@@ -39,10 +39,7 @@ std::vector<std::int64_t> decided_by_values(std::span<const PointSign> signs) {
 /// Whether every number of a format is one of that type.
 bool type_holds(ElementType type, const Format& numbers) {
   const auto storage = float_format(type);
-  if (!storage) return false;
-  const Format& stored = format(*storage);
-  return stored.precision >= numbers.precision && stored.largest >= numbers.largest &&
-         stored.smallest_subnormal <= numbers.smallest_subnormal;
+  return storage && holds_all_of(format(*storage), numbers);
 }
 
 /// Whether the network itself casts its output to that type.

@@ -172,8 +172,9 @@ struct Rules {
   decltype(&bounds::replayed) replayed = bounds::replayed;  // T-97
 
   // sums in single precision
-  decltype(&bounds::single_defect) single_defect = bounds::single_defect;  // T-72
-  decltype(&bounds::coarse_error) coarse_error = bounds::coarse_error;     // T-81
+  decltype(&bounds::single_defect) single_defect = bounds::single_defect;        // T-72
+  decltype(&bounds::single_rounding) single_rounding = bounds::single_rounding;  // T-72
+  decltype(&bounds::coarse_error) coarse_error = bounds::coarse_error;           // T-81
 };
 
 }  // namespace driftbound::bounds

@@ -53,6 +53,11 @@ std::string format_names() {
   return names;
 }
 
+bool holds_all_of(const Format& wide, const Format& narrow) {
+  return wide.precision >= narrow.precision && wide.largest >= narrow.largest &&
+         wide.smallest_subnormal <= narrow.smallest_subnormal;
+}
+
 double unit_roundoff(const Format& f, Rounding rounding) {
   return std::ldexp(1.0, is_to_nearest(rounding) ? -f.precision : 1 - f.precision);
 }

@@ -7,8 +7,6 @@
 
 namespace driftbound {
 
-Magnitude::Magnitude(double x) : value_(std::isnan(x) ? std::numeric_limits<double>::infinity() : std::abs(x)) {}
-
 Magnitude Magnitude::infinite() {
   return Magnitude(std::numeric_limits<double>::infinity());
 }

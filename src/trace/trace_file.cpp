@@ -113,12 +113,6 @@ std::vector<bool> are_of_their_type(const Graph& graph) {
   return nodes;
 }
 
-/// Whether every element of `format` is one of `storage`.
-bool holds_all_of(const Format& storage, const Format& format) {
-  return storage.precision >= format.precision && storage.largest >= format.largest &&
-         storage.smallest_subnormal <= format.smallest_subnormal;
-}
-
 class TraceReader {
 public:
   TraceReader(const Graph& graph, std::shared_ptr<const MappedFile> file, const std::string& where)

@@ -247,7 +247,7 @@ TEST_CASE("coins give each of many samples what they give it alone (T-75)") {
       const TwoWays one(graph, samples[row], 0.0, refined);
       const bounds::ChanceBound& alone = *one.by_rows.chance.random_order;
       ruled += together.remainder[row] < together.unseen[row] ? 1 : 0;
-      check_near({together.unseen[row]}, {alone.unseen[0]}, 1e-6);
+      check_near({together.unseen[row]}, {alone.unseen[0]}, refined == 0 ? 1e-6 : 2e-5);
       check_near({together.remainder[row]}, {alone.remainder[0]}, 0.1);
       if (refined != 0) continue;  // radii are chosen for all samples together
       CHECK(together.remainder[row] == alone.remainder[0]);
@@ -333,9 +333,24 @@ TEST_CASE("a radius by an adjoint that stops on the way counts what is known of 
   }
 }
 
+TEST_CASE("what a flat function could hand on is charged where its slope is left out (T-72)") {
+  static double left_out = 0.0;
+  bounds::Rules rules;
+  rules.rows.single_charges = [](const bounds::RowCharges& row, float* charged, std::size_t n) {
+    for (std::size_t i = 0; row.left != nullptr && i < n; ++i)
+      if (row.left[i] == 0.0F) left_out = std::max(left_out, row.slopes[i] * row.e[i]);
+    bounds::fastest_row_kernels().single_charges(row, charged, n);
+  };
+  const Tally tally = check_flat_slope(rules);
+  CHECK(left_out > 2e-6);
+  CHECK(tally.checked == 1);
+  CHECK(tally.violations == 0);
+  CHECK_APPROACH("T-72", tally.utilisation, 0.9);
+}
+
 TEST_CASE("shares in single precision are off by no more than their defects (T-72)") {
-  // none at all, below what single precision holds, far from that, and where doubles take over
-  constexpr int exponents[] = {0, -140, -160, 55, 62, 900};
+  // none at all, below what single precision rounds well, far from that, and where nothing is said
+  constexpr int exponents[] = {0, -120, -140, 55, 62, 100};
   Generator generator(77);
   Tally tally;
   for (int repetition = 0; repetition < 60 * test_multiplier(); ++repetition) {
@@ -344,15 +359,16 @@ TEST_CASE("shares in single precision are off by no more than their defects (T-7
     for (float& w : weights.values) w = static_cast<float>(uniform(generator, -1.0, 1.0));
     const HeldProduct product(bounds::default_rules(), weights, static_cast<std::int64_t>(rows), generator() % 2 == 0);
     const double scale = std::ldexp(1.0, exponents[repetition % 6]);
-    bounds::RunAdjoint d{std::vector<double>(rows * n), std::vector<double>(rows)};
+    bounds::SingleAdjoint d{std::vector<float>(rows * n), std::vector<double>(rows), {}};
     const bool has_zeros = generator() % 2 == 0;
-    for (double& x : d.d) x = has_zeros && generator() % 4 != 0 ? 0.0 : scale * uniform(generator, -1.0, 1.0);
+    for (float& x : d.d)
+      x = has_zeros && generator() % 4 != 0 ? 0.0F : static_cast<float>(scale * uniform(generator, -1.0, 1.0));
     check_shares(product, d, tally);
-    std::vector<double> row(k);
+    std::vector<float> row(k);
     for (std::size_t j = 0; j < n; ++j) {
       product.step().row_of_matrix(j, row.data());
       bool is_same = true;
-      for (std::size_t i = 0; i < k; ++i) is_same = is_same && row[i] == static_cast<double>(weights.values[i * n + j]);
+      for (std::size_t i = 0; i < k; ++i) is_same = is_same && row[i] == weights.values[i * n + j];
       CHECK(is_same);
     }
   }
@@ -368,6 +384,9 @@ TEST_CASE("shares in single precision come as near to their defects as there are
   CHECK(underflow.violations == 0);
   CHECK_APPROACH("T-72", roundings.utilisation, 0.99);
   CHECK_APPROACH("T-72", underflow.utilisation, 0.5);
+  const Tally slope = check_rounded_slope(bounds::default_rules());
+  CHECK(slope.violations == 0);
+  CHECK_APPROACH("T-72", slope.utilisation, 0.99);
   CHECK(bounds::is_single_enough(0x1p60, 0x1p60, (1 << 20) - 1));
   CHECK_FALSE(bounds::is_single_enough(1.0, 1.0, 1 << 20));
   CHECK_FALSE(bounds::is_single_enough(0x1p61, 1.0, 1));

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -81,6 +82,32 @@ void check_all_neighbours(FormatId id, const std::vector<double>& magnitudes) {
 }
 
 }  // namespace
+
+TEST_CASE("a format holds all of another where each of its edges and every number of one digit less is there") {
+  const auto edges = [](const Format& f) {
+    const double last = std::ldexp(1.0, 1 - f.precision), fully = 2.0 - last;
+    return std::vector<double>{f.largest,
+                               f.smallest_subnormal,
+                               f.smallest_normal * fully,
+                               f.smallest_normal,
+                               1.0 + last,
+                               std::ldexp(1.0 + last, f.max_exponent - 1),
+                               std::ldexp(fully, f.min_exponent + 1)};
+  };
+  int held = 0;
+  for (const FormatId wide : all_formats) {
+    for (const FormatId narrow : all_formats) {
+      CAPTURE(format(wide).name);
+      CAPTURE(format(narrow).name);
+      const std::vector<double> numbers = edges(format(narrow));
+      const bool all =
+          std::all_of(numbers.begin(), numbers.end(), [&](double x) { return representable(x, format(wide)); });
+      CHECK(holds_all_of(format(wide), format(narrow)) == all);
+      held += all ? 1 : 0;
+    }
+  }
+  CHECK(held == 26);
+}
 
 TEST_CASE("round_to agrees with exact rounding in every format and rounding") {
   for (const FormatId id : all_formats) {

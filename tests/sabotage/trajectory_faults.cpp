@@ -41,7 +41,8 @@ auto refined(const std::vector<std::string>& blocks) {
 }
 
 std::int64_t single_shares(const Rules& rules) {
-  return check_rounded_shares(rules).violations + check_underflowing_shares(rules).violations;
+  return check_rounded_shares(rules).violations + check_underflowing_shares(rules).violations +
+         check_rounded_slope(rules).violations;
 }
 
 /// What float runs do at weights that are computed from constants with errors of many units.
@@ -465,7 +466,7 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
           };
         },
         single_shares},
-       {"shares in single precision are of numbers that it holds",
+       {"the first product of a share in single precision loses nothing",
         [](Rules& r) {
           r.single_defect = [](double norm, double largest, std::int64_t n) {
             return bounds::single_defect(norm, largest, n - 1);
@@ -475,10 +476,20 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
        {"what underflows in shares in single precision is forgotten",
         [](Rules& r) {
           r.single_defect = [](double norm, double largest, std::int64_t n) {
-            return bounds::defect(norm, (n + 1) << 29, 0) * largest * (1.0 + 0x1p-40);
+            return bounds::defect(norm, n << 29, 0) * largest * (1.0 + 0x1p-40);
           };
         },
         single_shares},
+       {"slopes are numbers of single precision",
+        [](Rules& r) { r.single_rounding = [](double size) { return 0.5 * bounds::single_rounding(size); }; },
+        single_shares},
+       {"slopes that are left out hand nothing on",
+        [](Rules& r) {
+          r.rows.single_charges = [](const bounds::RowCharges& row, float* charged, std::size_t n) {
+            bounds::fastest_row_kernels().single_charges({row.added, row.remainder}, charged, n);
+          };
+        },
+        [](const Rules& rules) { return check_flat_slope(rules).violations; }},
        {"a remainder by the norm of a row halves",
         [](Rules& all) {
           all.trajectory.remainder_by_norm = [](const Rules& rules, std::span<const double> d, const double* r,
@@ -674,6 +685,49 @@ void add_row_faults(std::vector<BoundFault>& faults) {
           r.rows.count_nonzero = [](const double* x, std::size_t n) { return sound().count_nonzero(x, n - 1); };
         },
         row_rule("nonzero")},
+       {"a weighted sum in single precision lets terms cancel",
+        [](Rules& r) {
+          r.rows.single_weighted_sum = [](const float* d, const float* x, std::size_t n) {
+            float sum = 0.0F;
+            for (std::size_t i = 0; i < n; ++i) sum += d[i] * x[i];
+            return static_cast<double>(std::abs(sum));
+          };
+        },
+        row_rule("weighted sum in single precision")},
+       {"squares of single precision leave out the last",
+        [](Rules& r) {
+          r.rows.single_squares = [](const float* d, std::size_t n) { return sound().single_squares(d, n - 1); };
+        },
+        row_rule("squares of single precision")},
+       {"products in single precision are smaller than they are",
+        [](Rules& r) {
+          r.rows.single_product = [](const float* d, const float* factors, float* result, std::size_t n) {
+            return 0.25 * sound().single_product(d, factors, result, n);
+          };
+        },
+        row_rule("products in single precision")},
+       {"sums in single precision are smaller than they are",
+        [](Rules& r) {
+          r.rows.single_sum = [](const float* more, float* sum, std::size_t n) {
+            return 0.25 * sound().single_sum(more, sum, n);
+          };
+        },
+        row_rule("sums in single precision")},
+       {"slopes are cut to half of their digits",
+        [](Rules& r) {
+          r.rows.leave_flat = [](const double* slopes, const double*, double, float* left, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i)
+              left[i] = static_cast<float>(round_to(slopes[i], format(FormatId::bf16), Rounding::toward_zero));
+          };
+        },
+        row_rule("products in single precision")},
+       {"charges in single precision round to nearest",
+        [](Rules& r) {
+          r.rows.single_charges = [](const bounds::RowCharges& row, float* charged, std::size_t n) {
+            for (std::size_t i = 0; i < n; ++i) charged[i] = static_cast<float>(row.added[i] + row.remainder[i]);
+          };
+        },
+        row_rule("charges in single precision")},
        {"an operand does not move",
         [](Rules& r) {
           r.rows.larger_operand = [](const double* x, const double*, double* result, std::size_t n) {

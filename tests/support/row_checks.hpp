@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bounds/adjoint/defect.hpp"
 #include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/adjoint/smooth.hpp"
 #include "bounds/coarse_product.hpp"
@@ -259,6 +260,42 @@ inline void check_smooth_row(const bounds::RowKernels& rows, const bounds::Smoot
   tally.excess = 1.0;
 }
 
+using SingleRow = std::vector<float>;
+
+inline SingleRow single_row(std::size_t n, Generator& generator) {
+  SingleRow row(n);
+  for (float& x : row) x = static_cast<float>(spread_number(generator));
+  if (n > 2 && generator() % 4 == 0) row[n / 2] = 0x1p-149F;
+  return row;
+}
+inline Row as_row(const SingleRow& x) {
+  return {x.begin(), x.end()};
+}
+
+/// Slopes that are left, and what is charged for the others (T-72).
+inline void check_single_charges(const bounds::RowKernels& rows, Generator& g, RowTally& tally) {
+  const std::size_t n = row_size(g);
+  Row slopes = spread_row(n, g, false), e = spread_row(n, g, true), added = spread_row(n, g, true);
+  Row remainder = spread_row(n, g, true);
+  slopes[g() % n] = 0x1p-130;
+  const double limit = g() % 4 == 0 ? -1.0 : std::abs(spread_number(g));
+  SingleRow left(n), charged(n);
+  rows.leave_flat(slopes.data(), e.data(), limit, left.data(), n);
+  const bounds::RowCharges row{added.data(), remainder.data(), slopes.data(), e.data(), left.data()};
+  rows.single_charges(row, charged.data(), n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Real handed_on = abs(Real(slopes[i])) * Real(e[i]), rest = Real(added[i]) + Real(remainder[i]);
+    const bool is_left = left[i] != 0.0F;
+    if (is_left && (left[i] != static_cast<float>(slopes[i]) || handed_on * Real(1.0 + 0x1p-50) < Real(limit)))
+      ++tally.violations;
+    tally.add(static_cast<double>(charged[i]), is_left ? rest : rest + handed_on);
+  }
+  const std::size_t at = g() % n;
+  (g() % 2 == 0 ? added : remainder)[at] = g() % 2 == 0 ? std::nan("") : INFINITY;
+  rows.single_charges({added.data(), remainder.data()}, charged.data(), n);
+  if (std::isfinite(charged[at])) ++tally.violations;
+}
+
 inline std::vector<RowCase> row_cases() {
   using Rows = const bounds::RowKernels&;
   return {
@@ -475,6 +512,47 @@ inline std::vector<RowCase> row_cases() {
            tally.add(total[i], Real(own[i]) + abs(Real(sum[i]) - Real(d[i]) - Real(share[i])));
          tally.excess = 1.0;
        }},
+      {"weighted sum in single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const SingleRow d = single_row(n, g), x = single_row(n, g);
+         SingleRow sizes = x;
+         for (float& size : sizes) size = std::abs(size);
+         const double sum = rows.single_weighted_sum(d.data(), sizes.data(), n);
+         const double underflow = 0x1p-149 * static_cast<double>(n);
+         tally.add((sum * (1.0 + bounds::coarse_error(n)) + underflow) * (1.0 + 0x1p-50), dot(as_row(d), as_row(x)));
+       }},
+      {"squares of single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const SingleRow d = single_row(n, g);
+         const double squares = rows.single_squares(d.data(), n);
+         tally.add(bounds::outward(squares, static_cast<std::int64_t>(n), 0), dot(as_row(d), as_row(d)));
+       }},
+      {"products in single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         SingleRow d = single_row(n, g), left(n), result(n);
+         Row slopes = spread_row(n, g, false);
+         for (double& slope : slopes) slope = std::abs(slope) < 0x1p-126 ? 0.0 : slope;
+         rows.leave_flat(slopes.data(), Row(n, 1.0).data(), -1.0, left.data(), n);
+         const double error = bounds::single_rounding(rows.single_product(d.data(), left.data(), result.data(), n));
+         for (std::size_t i = 0; i < n; ++i) tally.add(error, abs(Real(result[i]) - Real(d[i]) * Real(slopes[i])));
+         d[g() % n] = g() % 2 == 0 ? std::nanf("") : -HUGE_VALF;
+         if (std::isfinite(rows.single_product(d.data(), SingleRow(n, 1.0F).data(), result.data(), n)))
+           ++tally.violations;
+         tally.excess = 1.0;
+       }},
+      {"sums in single precision",
+       [](Rows rows, Generator& g, RowTally& tally) {
+         const std::size_t n = row_size(g);
+         const SingleRow a = single_row(n, g), b = single_row(n, g);
+         SingleRow sum = a;
+         const double error = bounds::single_rounding(rows.single_sum(b.data(), sum.data(), n));
+         for (std::size_t i = 0; i < n; ++i) tally.add(error, abs(Real(sum[i]) - Real(a[i]) - Real(b[i])));
+         tally.excess = 1.0;
+       }},
+      {"charges in single precision", check_single_charges},
   };
 }
 

@@ -163,4 +163,23 @@ inline Tally check_stopped_radius(const bounds::Rules& rules, const StoppedRadiu
   return tally;
 }
 
+/// y = relu(softplus(x_2) + shift) where the first of two softplus errs by more than the second hands on: its slope is
+/// left out of the row of the kink's radius.
+inline Tally check_flat_slope(const bounds::Rules& rules) {
+  constexpr double radius = 0x1p-4;
+  Graph graph;
+  const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
+    return graph.add_constant(name, StoredTensor::from(Tensor<float>(std::move(shape), std::move(values))));
+  };
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {2, ""}});
+  const ValueId a = graph.add_node("a", op::MatMul{}, {x, constant("unit", {2, 2}, {1.0F, 0.0F, 0.0F, 1.0F})});
+  const ValueId flat = graph.add_node("flat", op::Softplus{}, {a});
+  const ValueId b = graph.add_node(
+      "b", op::Gemm{}, {flat, constant("second", {2, 1}, {0.0F, 1.0F}), constant("shift", {1}, {-4.7e-5F})});
+  graph.outputs = {graph.add_node("y", op::Relu{}, {b})};
+  Tally tally;
+  HeldRun(rules, graph, Tensor<double>({1, 2}, {1e6, -10.0}), radius, 1000).check_at({0.0, 1.0}, tally);
+  return tally;
+}
+
 }  // namespace checks

@@ -64,15 +64,14 @@ private:
   std::unique_ptr<const bounds::RunStep> step_;
 };
 
-inline void check_shares(const HeldProduct& product, const bounds::RunAdjoint& d, Tally& tally) {
+inline void check_shares(const HeldProduct& product, const bounds::SingleAdjoint& d, Tally& tally) {
   const std::size_t rows = d.defect.size(), n = d.d.size() / rows, k = product.k();
   std::vector<std::size_t> of(rows);
   for (std::size_t row = 0; row < rows; ++row) of[row] = row % 2;
-  bounds::RunAdjoint share;
+  bounds::SingleAdjoint share;
   share.d.resize(rows * k);
   share.defect.resize(rows);
-  bounds::SingleScratch scratch;
-  product.step().pull_back_in_single(0, {}, of, d, share, scratch);
+  product.step().pull_back(0, std::span<const float>(), of, d, share);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < k; ++i) {
       Real exact;
@@ -85,10 +84,7 @@ inline void check_shares(const HeldProduct& product, const bounds::RunAdjoint& d
 /// A row of n numbers and a matrix of one row: the first of each, and n - 1 times another.
 struct ShareCase {
   std::size_t n = 1;
-  double d = 0.0;
-  float w = 0.0F;
-  double other_d = 0.0;
-  float other_w = 0.0F;
+  float d = 0.0F, w = 0.0F, other_d = 0.0F, other_w = 0.0F;
 };
 
 inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<ShareCase>& cases) {
@@ -96,7 +92,7 @@ inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<Sha
   for (const ShareCase& one : cases) {
     Tensor<float> weights({1, static_cast<std::int64_t>(one.n)});
     weights.values.assign(one.n, one.other_w);
-    bounds::RunAdjoint d{std::vector<double>(one.n, one.other_d), {0.0}};
+    bounds::SingleAdjoint d{std::vector<float>(one.n, one.other_d), {0.0}, {}};
     weights.values[0] = one.w;
     d.d[0] = one.d;
     check_shares(HeldProduct(rules, weights, 1), d, tally);
@@ -104,18 +100,31 @@ inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<Sha
   return tally;
 }
 
-/// A number and its product that both lie in the middle between two others; a sum that loses all but its first term.
+/// A product that lies in the middle between two numbers; a sum that loses all but its first term.
 inline Tally check_rounded_shares(const bounds::Rules& rules) {
-  return check_share_cases(
-      rules, {{1, 1.0 + 0x1p-12 + 0x1p-24, 1.0F + 0x1p-12F}, {400, 1.0, 1.0F, 0x1p-12, 0x1p-12F * (1.0F - 0x1p-12F)}});
+  constexpr float little = 0x1p-12F;
+  return check_share_cases(rules,
+                           {{1, 1.0F + little, 1.0F + little}, {400, 1.0F, 1.0F, little, little * (1.0F - little)}});
 }
 
-/// Numbers of d that become 0, products that do, and a matrix that single precision would overflow with.
+/// Products that become 0, and a matrix that single precision would overflow with.
 inline Tally check_underflowing_shares(const bounds::Rules& rules) {
-  return check_share_cases(rules, {{1, 0x1p-150, 0x1p59F},
-                                   {400, 0x1p-150, 0x1p50F, 0x1p-150, 0x1p50F},
-                                   {40, 0.5, 0x1p-149F, 0.5, 0x1p-149F},
-                                   {2, 0x1p50, 0x1p100F, 0x1p-150, 1.0F}});
+  return check_share_cases(rules, {{1, 0x1p-149F, 0.5F},
+                                   {400, 0x1p-149F, 0.5F, 0x1p-149F, 0.5F},
+                                   {40, 0.5F, 0x1p-149F, 0.5F, 0x1p-149F},
+                                   {2, 0x1p50F, 0x1p100F, 0x1p-140F, 1.0F}});
+}
+
+/// A slope and its product that both lie in the middle between two numbers.
+inline Tally check_rounded_slope(const bounds::Rules& rules) {
+  const double slope = 1.0 + 0x1p-12 + 0x1p-24, e = 1.0;
+  const float d = 1.0F + 0x1p-12F;
+  float left = 0.0F, share = 0.0F;
+  rules.rows.leave_flat(&slope, &e, -1.0, &left, 1);
+  const double error = rules.single_rounding(rules.rows.single_product(&d, &left, &share, 1));
+  Tally tally;
+  tally.add(share, Real(static_cast<double>(d)) * Real(slope), error);
+  return tally;
 }
 
 }  // namespace checks

@@ -31,6 +31,9 @@ std::optional<FormatId> find_format(std::string_view name);
 /// All of them, for messages: "fp64, fp32, ...".
 std::string format_names();
 
+/// Whether every finite number of `narrow` is one of `wide`.
+bool holds_all_of(const Format& wide, const Format& narrow);
+
 /// u: |fl(t) - t| <= u |t| for every t in the normal range. 2^-precision to nearest, twice that directed.
 double unit_roundoff(const Format& f, Rounding rounding);
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <compare>
+#include <limits>
 
 namespace driftbound {
 
@@ -12,7 +14,7 @@ class Magnitude {
 public:
   constexpr Magnitude() = default;
   /// Upper bound of |x|; NaN becomes infinity.
-  explicit Magnitude(double x);
+  explicit Magnitude(double x) : value_(std::isnan(x) ? std::numeric_limits<double>::infinity() : std::abs(x)) {}
   static Magnitude infinite();
 
   double value() const { return value_; }

@@ -2,8 +2,6 @@
 
 #include <limits>
 
-#include "driftbound/num/magnitude.hpp"
-
 namespace driftbound::bounds {
 
 double defect(double size, std::int64_t roundings, std::int64_t products) {
@@ -15,9 +13,12 @@ double defect(double size, std::int64_t roundings, std::int64_t products) {
 }
 
 double single_defect(double norm, double largest, std::int64_t n) {
-  const Magnitude terms(static_cast<double>(n)), of_matrix(largest);
-  const Magnitude of_roundings(defect(norm, (n + 1) << 29, 0));  // u = 2^29 w
-  return (of_roundings * of_matrix + Magnitude(0x1p-149) * (terms + sqrt_up(terms) * of_matrix)).value();
+  const double of_roundings = defect(norm, n << 29, 0);  // u = 2^29 w
+  return (of_roundings * largest + 0x1p-149 * static_cast<double>(n)) * (1.0 + 0x1p-50);
+}
+
+double single_rounding(double size) {
+  return (defect(size, std::int64_t{2} << 29, 0) + 0x1p-149) * (1.0 + 0x1p-50);
 }
 
 bool is_single_enough(double norm, double largest, std::int64_t n) {

@@ -12,11 +12,6 @@
 namespace driftbound::bounds {
 namespace {
 
-bool holds_all_of(const Format& wide, const Format& narrow) {
-  return wide.precision >= narrow.precision && wide.min_exponent <= narrow.min_exponent &&
-         wide.largest >= narrow.largest;
-}
-
 bool is_product(const Op& op) {
   return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/row_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -97,13 +98,15 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
   std::vector<RowElement> chosen;
   const std::size_t size = remainder.size() / static_cast<std::size_t>(rows);
   const double least = std::max(refinement.least, refinement.allowance / static_cast<double>(size));
+  const RowKernels& kernels = fastest_row_kernels();
   std::vector<double> of_elements(size);
   std::vector<std::pair<double, std::size_t>> costs;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::size_t first = static_cast<std::size_t>(row) * size;
-    for (std::size_t i = 0; i < size; ++i) of_elements[i] = cost_of(weight[first + i], remainder[first + i]);
-    double rest = std::accumulate(of_elements.begin(), of_elements.end(), 0.0);
+    double rest = kernels.weighted_sum(weight.data() + first, remainder.data() + first, size);
     if (rest <= refinement.allowance) continue;
+    for (std::size_t i = 0; i < size; ++i) of_elements[i] = cost_of(weight[first + i], remainder[first + i]);
+    if (!std::isfinite(rest)) rest = std::accumulate(of_elements.begin(), of_elements.end(), 0.0);
     costs.clear();
     for (std::size_t i = 0; i < size; ++i)  // those below the mean of what may be left are never asked for
       if (of_elements[i] != 0.0 && !(of_elements[i] < least)) costs.emplace_back(of_elements[i], i);

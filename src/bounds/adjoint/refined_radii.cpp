@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <tuple>
 
 #include "bounds/element_kernels.hpp"
 #include "bounds/rules.hpp"
@@ -12,11 +10,11 @@ namespace driftbound::bounds {
 namespace {
 
 /// So many go together, all of one row in any case.
-constexpr std::size_t most_together = 160;
+constexpr std::size_t most_together = 320;
 
 /// What more steps may leave on the targets of a sample, all of its radii together, next to what local errors make up:
 /// little comes of it where functions are smooth, as steps take more and more off.
-constexpr double left_at_kinks = 0x1p-9, left_by_smooth_ones = 0x1p-5;
+constexpr double left_at_kinks = 0x1p-9, left_by_smooth_ones = 0x1p-4;
 
 /// Remainders of a smaller share of the bound so far are not looked at by norms.
 constexpr double not_worth_it = 0x1p-7;
@@ -127,13 +125,15 @@ void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoi
 
 RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
                            std::span<const std::vector<double>> weight)
-    : state_(state), memory_(memory) {
-  for (std::size_t node = 0; node < chosen.size(); ++node) {
+    : state_(state), memory_(memory), single_(memory.single) {
+  std::vector<std::vector<Radius>> of_rows;
+  for (std::size_t node = chosen.size(); node-- > 0;) {
     const Node& of = state.network.joined().nodes[node];
     for (const RowElement& one : chosen[node]) {
       const auto row = static_cast<std::size_t>(one.row);
       const std::size_t at = row * state.sizes[of.output] + one.element;
-      Radius& radius = radii_.emplace_back();
+      of_rows.resize(std::max(of_rows.size(), row + 1));
+      Radius& radius = of_rows[row].emplace_back();
       radius.node = node;
       radius.row = row;
       radius.element = one.element;
@@ -142,9 +142,9 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
       radius.cost = radius.weight * state.errors[node].remainder[at];
     }
   }
-  std::sort(radii_.begin(), radii_.end(), [](const Radius& a, const Radius& b) {
-    return std::tie(a.row, b.node, a.element) < std::tie(b.row, a.node, b.element);
-  });
+  for (const std::vector<Radius>& of_row : of_rows) radii_.insert(radii_.end(), of_row.begin(), of_row.end());
+  of_node_.resize(chosen.size());
+  for (std::size_t i = 0; i < radii_.size(); ++i) of_node_[radii_[i].node].push_back(i);
   end_.resize(radii_.size());
   for (std::size_t i = radii_.size(); i-- > 0;)
     end_[i] = i + 1 < radii_.size() && radii_[i + 1].row == radii_[i].row ? end_[i + 1] : i + 1;
@@ -154,6 +154,7 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
     const bool is_smooth = state.errors[radii_[i].node].bends_like_squares;
     radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
+    radii_[i].next = i + 1;
     terms += end_[i] - i - 1;
   }
   terms_.assign(terms, 0.0);
@@ -161,6 +162,9 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   in_order_.assign(radii_.size(), 0.0);
   memory_.adjoints.resize(state.network.size());
   take_remainders();
+  std::size_t last_node = 0;
+  for (const Radius& radius : radii_) last_node = std::max(last_node, radius.node);
+  single_.take(state, last_node);
   for (std::size_t first = 0, last = 0; first < radii_.size(); first = last) {
     last = end_[first];
     while (last < radii_.size() && end_[last] - first <= most_together) last = end_[last];
@@ -185,14 +189,17 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
                    [&](std::size_t a, std::size_t b) { return radii_[a].node > radii_[b].node; });
   rows_.clear();
   for (const std::size_t i : order_) rows_.push_back(radii_[i].row);
-  for (RunAdjoint& adjoint : memory_.adjoints) adjoint.defect.clear();
+  for (SingleAdjoint& adjoint : memory_.adjoints) {
+    adjoint.defect.clear();
+    adjoint.norm.clear();
+  }
   begun_ = 0;
   for (std::size_t node = radii_[order_.front()].node + 1; node-- > 0;) {
     const ValueId output = state_.network.joined().nodes[node].output;
     const RunRows* operand = operand_of_function(state_, node);
     if (operand == nullptr && !memory_.adjoints[output].defect.empty()) stop_early();
     if (!memory_.adjoints[output].defect.empty()) {
-      charge(output, state_.errors[node]);
+      charge(output);
       keep_terms(node);
       pull_back(node);
       release(output);
@@ -204,57 +211,81 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
   }
   for (const ValueId id : state_.network.flat().graph.inputs) {
     if (memory_.adjoints[id].defect.empty()) continue;
-    RunErrors of_input;
-    of_input.added = state_.rows[id].radius;
-    if (state_.question.in_order) of_input.added_in_order = of_input.added;
-    charge(id, of_input);
+    charge(id);
     release(id);
   }
 }
 
-void RefinedRadii::charge(ValueId id, const RunErrors& errors) {
-  const RunAdjoint& adjoint = memory_.adjoints[id];
+/// sum |d_i| x_i
+Magnitude RefinedRadii::charged(const float* d, const std::vector<float>& x, std::size_t row, std::size_t size) const {
+  constexpr std::size_t most_terms = std::size_t{1} << 21;
+  if (size >= most_terms) return Magnitude::infinite();
+  const double sum = state_.rules.rows.single_weighted_sum(d, x.data() + row * size, size);
+  const double underflow = 0x1p-149 * static_cast<double>(size);
+  return Magnitude((sum * (1.0 + state_.rules.coarse_error(size)) + underflow) * (1.0 + 0x1p-50));
+}
+
+void RefinedRadii::charge(ValueId id) {
+  const SingleAdjoint& adjoint = memory_.adjoints[id];
+  const RunRows& values = state_.rows[id];
+  const std::size_t size = state_.sizes[id];
+  const Magnitude root = sqrt_up(Magnitude(static_cast<double>(size)));
   for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
     Radius& radius = radii_[order_[i]];
-    const ChargedRow row{id, errors, nullptr, rows_[i], adjoint.d.data() + i * state_.sizes[id], adjoint.defect[i]};
-    radius.total += charge_of(state_, row, radius.total).total;
-    if (state_.question.in_order) radius.total_in_order += charge_in_order(state_, row, radius.total_in_order).total;
+    const Magnitude defect = Magnitude(adjoint.defect[i]) * root;
+    const auto charge = [&](bool in_order, double norm) {
+      const Magnitude local = charged(adjoint.d.data() + i * size, single_.charges(id, in_order), rows_[i], size);
+      return state_.rules.trajectory.charge(local, Magnitude(), defect * Magnitude(norm));
+    };
+    radius.total += charge(false, values.norm[rows_[i]]);
+    if (state_.question.in_order) radius.total_in_order += charge(true, values.in_order.norm[rows_[i]]);
   }
 }
 
 /// d where this node's own chosen elements are.
 void RefinedRadii::keep_terms(std::size_t node) {
   const ValueId id = state_.network.joined().nodes[node].output;
-  const RunAdjoint& adjoint = memory_.adjoints[id];
+  const SingleAdjoint& adjoint = memory_.adjoints[id];
   for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
     const std::size_t own = order_[i];
-    const auto after = std::span(radii_).subspan(own + 1, end_[own] - own - 1);
-    const auto first = std::ranges::lower_bound(after, node, std::greater<>(), &Radius::node);
-    double* terms = terms_.data() + radii_[own].terms + (first - after.begin());
-    for (auto next = first; next != after.end() && next->node == node; ++next)
-      *terms++ = adjoint.d[i * state_.sizes[id] + next->element];
+    std::size_t& next = radii_[own].next;
+    while (next < end_[own] && radii_[next].node > node) ++next;
+    for (; next < end_[own] && radii_[next].node == node; ++next)
+      terms_[radii_[own].terms + (next - own - 1)] =
+          static_cast<double>(adjoint.d[i * state_.sizes[id] + radii_[next].element]);
   }
 }
 
 void RefinedRadii::pull_back(std::size_t node) {
   const Node& of = state_.network.joined().nodes[node];
-  const RunAdjoint& result = memory_.adjoints[of.output];
+  const SingleAdjoint& result = memory_.adjoints[of.output];
   const std::size_t count = result.defect.size();
   for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
     const ValueId id = of.inputs[slot];
     if (!state_.network.varies(id)) continue;
-    RunAdjoint& operand = memory_.adjoints[id];
+    SingleAdjoint& operand = memory_.adjoints[id];
     const bool is_first = operand.defect.empty();
     if (is_first && !memory_.free.empty()) {
       operand.d = std::move(memory_.free.back());
       memory_.free.pop_back();
     }
-    RunAdjoint& share = is_first ? operand : memory_.share;
+    operand.norm.clear();
+    SingleAdjoint& share = is_first ? operand : memory_.share;
     share.d.resize(count * state_.sizes[id]);
     share.defect.assign(count, 0.0);
-    state_.steps[node]->pull_back_in_single(slot, state_.errors[node], std::span(rows_).first(count), result, share,
-                                            memory_.single);
-    if (!is_first) add_share(state_.rules, state_.sizes[id], share, operand);
+    state_.steps[node]->pull_back(slot, single_.slopes(node), std::span(rows_).first(count), result, share);
+    if (!is_first) add_share(id, share, operand);
+  }
+}
+
+/// The sum of two shares in `sum`; the rows of one are the first of the other.
+void RefinedRadii::add_share(ValueId id, SingleAdjoint& share, SingleAdjoint& sum) const {
+  if (share.defect.size() > sum.defect.size()) std::swap(share, sum);
+  const std::size_t size = state_.sizes[id];
+  for (std::size_t row = 0; row < share.defect.size(); ++row) {
+    const double largest = state_.rules.rows.single_sum(share.d.data() + row * size, sum.d.data() + row * size, size);
+    const Magnitude rounding(state_.rules.single_rounding(largest));
+    sum.defect[row] = (Magnitude(sum.defect[row]) + Magnitude(share.defect[row]) + rounding).value();
   }
 }
 
@@ -272,9 +303,9 @@ void RefinedRadii::begin(std::size_t function) {
   while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
   if (begun_ == first) return;
   const ValueId id = state_.network.joined().nodes[function].inputs[0];
-  double* d = add_rows(id, first);
-  std::fill_n(d + first * state_.sizes[id], (begun_ - first) * state_.sizes[id], 0.0);
-  for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0;
+  float* d = add_rows(id, first);
+  std::fill_n(d + first * state_.sizes[id], (begun_ - first) * state_.sizes[id], 0.0F);
+  for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0F;
 }
 
 /// The same where their first step gives rows of the matrix, as they are.
@@ -284,7 +315,7 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
   if (begun_ == first) return;
   const Node& of = state_.network.joined().nodes[product];
   const RunErrors& errors = state_.errors[product];
-  double* d = add_rows(of.inputs[0], first);
+  float* d = add_rows(of.inputs[0], first);
   for (std::size_t i = first; i < begun_; ++i) {
     Radius& radius = radii_[order_[i]];
     const std::size_t at = radius.row * state_.sizes[of.output] + radius.element;
@@ -295,16 +326,17 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
 }
 
 /// Rows up to begun_, `from` and those after it yet to be written, in the adjoint of a value: 0 where there were none.
-double* RefinedRadii::add_rows(ValueId id, std::size_t from) {
-  RunAdjoint& adjoint = memory_.adjoints[id];
+float* RefinedRadii::add_rows(ValueId id, std::size_t from) {
+  SingleAdjoint& adjoint = memory_.adjoints[id];
   const std::size_t size = state_.sizes[id], known = std::min(adjoint.defect.size(), from);
   if (known == 0 && !memory_.free.empty()) {
     adjoint.d = std::move(memory_.free.back());
     memory_.free.pop_back();
   }
   adjoint.d.resize(begun_ * size);
-  std::fill_n(adjoint.d.data() + known * size, (from - known) * size, 0.0);
+  std::fill_n(adjoint.d.data() + known * size, (from - known) * size, 0.0F);
   adjoint.defect.resize(begun_, 0.0);
+  adjoint.norm.clear();
   return adjoint.d.data();
 }
 
@@ -321,20 +353,29 @@ void RefinedRadii::stop_early() {
 }
 
 /// About what the values that adjoints have come to can add, by row.
-std::vector<double> RefinedRadii::ahead() const {
-  const RowKernels& rows = state_.rules.rows;
+std::vector<double> RefinedRadii::ahead() {
   std::vector<double> reach(begun_, 0.0);
   for (ValueId id = 0; id < memory_.adjoints.size(); ++id) {
-    const RunAdjoint& adjoint = memory_.adjoints[id];
+    SingleAdjoint& adjoint = memory_.adjoints[id];
+    if (adjoint.defect.empty()) continue;
+    find_norms(id);
     const std::size_t size = state_.sizes[id];
+    const std::vector<float>& radii = single_.radii(state_, id, false);
     for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
-      const double* d = adjoint.d.data() + i * size;
-      const double by_norm = std::sqrt(rows.weighted_sum(d, d, size)) * state_.rows[id].norm[rows_[i]];
-      const double by_elements = rows.weighted_sum(d, state_.rows[id].radius.data() + rows_[i] * size, size);
+      const double by_norm = adjoint.norm[i] * state_.rows[id].norm[rows_[i]];
+      const double by_elements =
+          state_.rules.rows.single_weighted_sum(adjoint.d.data() + i * size, radii.data() + rows_[i] * size, size);
       reach[i] += std::min(by_norm, by_elements);
     }
   }
   return reach;
+}
+
+void RefinedRadii::find_norms(ValueId id) {
+  SingleAdjoint& adjoint = memory_.adjoints[id];
+  const std::size_t size = state_.sizes[id];
+  for (std::size_t i = adjoint.norm.size(); i < adjoint.defect.size(); ++i)
+    adjoint.norm.push_back(norm_in_single(state_.rules, {adjoint.d.data() + i * size, size}).value());
 }
 
 /// About what is left over of the targets with another radius: a kink's part grows like the distance beyond it.
@@ -351,7 +392,7 @@ double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
 
 void RefinedRadii::keep(const std::vector<char>& stays) {
   for (ValueId id = 0; id < memory_.adjoints.size(); ++id) {
-    RunAdjoint& adjoint = memory_.adjoints[id];
+    SingleAdjoint& adjoint = memory_.adjoints[id];
     const std::size_t size = state_.sizes[id];
     std::size_t kept = 0;
     for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
@@ -360,8 +401,10 @@ void RefinedRadii::keep(const std::vector<char>& stays) {
         continue;
       }
       if (kept != i) std::copy_n(adjoint.d.data() + i * size, size, adjoint.d.data() + kept * size);
+      adjoint.norm[kept] = adjoint.norm[i];
       adjoint.defect[kept++] = adjoint.defect[i];
     }
+    adjoint.norm.resize(kept);
     adjoint.defect.resize(kept);
     adjoint.d.resize(kept * size);
   }
@@ -377,23 +420,25 @@ void RefinedRadii::keep(const std::vector<char>& stays) {
 }
 
 void RefinedRadii::add_ahead(ValueId id, std::size_t i) {
-  const RunAdjoint& adjoint = memory_.adjoints[id];
+  const SingleAdjoint& adjoint = memory_.adjoints[id];
   const RunRows& values = state_.rows[id];
   const std::size_t size = state_.sizes[id], row = rows_[i];
-  const std::span<const double> d = std::span(adjoint.d).subspan(i * size, size);
-  const Magnitude norm = state_.rules.norms.vector(d);
+  const float* d = adjoint.d.data() + i * size;
+  const Magnitude norm(adjoint.norm[i]);
   const Magnitude defect = Magnitude(adjoint.defect[i]) * sqrt_up(Magnitude(static_cast<double>(size)));
-  const auto within = [&](const std::vector<double>& radius, double distance) {
-    return state_.rules.trajectory.ahead(norm * Magnitude(distance), charged(state_.rules, d.data(), radius, row, size),
+  const auto within = [&](bool in_order, double distance) {
+    return state_.rules.trajectory.ahead(norm * Magnitude(distance),
+                                         charged(d, single_.radii(state_, id, in_order), row, size),
                                          defect * Magnitude(distance));
   };
   Radius& radius = radii_[order_[i]];
-  radius.total += within(values.radius, values.norm[row]);
-  if (state_.question.in_order) radius.total_in_order += within(values.in_order.radius, values.in_order.norm[row]);
+  radius.total += within(false, values.norm[row]);
+  if (state_.question.in_order) radius.total_in_order += within(true, values.in_order.norm[row]);
 }
 
 void RefinedRadii::release(ValueId id) {
   memory_.adjoints[id].defect.clear();
+  memory_.adjoints[id].norm.clear();
   memory_.free.push_back(std::move(memory_.adjoints[id].d));
   memory_.adjoints[id].d.clear();
 }
@@ -404,21 +449,25 @@ Magnitude RefinedRadii::of_chosen(const Radius& radius, const std::vector<double
   return Magnitude(state_.rules.outward(sum, static_cast<std::int64_t>(count) + 1, static_cast<std::int64_t>(count)));
 }
 
-void RefinedRadii::find(std::size_t node) {
-  const Node& of = state_.network.joined().nodes[node];
-  RunRows& rows = state_.rows[of.inputs[0]];
-  const std::size_t size = state_.sizes[of.inputs[0]];
-  for (std::size_t i = 0; i < radii_.size(); ++i) {
-    if (radii_[i].node >= node) continue;
-    const RunErrors& errors = state_.errors[radii_[i].node];
-    const std::size_t width = state_.sizes[state_.network.joined().nodes[radii_[i].node].output];
+/// What chosen elements of a function leave over, once their radii are found.
+void RefinedRadii::take_what_is_left(std::size_t node) {
+  const RunErrors& errors = state_.errors[node];
+  for (const std::size_t i : of_node_[node]) {
+    const std::size_t width = state_.sizes[state_.network.joined().nodes[node].output];
     const std::size_t at = radii_[i].row * width + radii_[i].element;
     remainders_[i] = errors.remainder[at];
     if (state_.question.in_order) in_order_[i] = errors.remainder_in_order[at];
   }
-  for (std::size_t i = 0; i < radii_.size(); ++i) {
+}
+
+void RefinedRadii::find(std::size_t node) {
+  const Node& of = state_.network.joined().nodes[node];
+  RunRows& rows = state_.rows[of.inputs[0]];
+  const std::size_t size = state_.sizes[of.inputs[0]];
+  take_what_is_left(last_found_);
+  last_found_ = node;
+  for (const std::size_t i : of_node_[node]) {
     const Radius& radius = radii_[i];
-    if (radius.node != node) continue;
     const std::size_t at = radius.row * size + radius.element, count = end_[i] - i - 1;
     const Magnitude total = radius.total + of_chosen(radius, remainders_, i + 1, count);
     rows.radius[at] = state_.rules.trajectory.refined_radius(rows.radius[at], total.value());

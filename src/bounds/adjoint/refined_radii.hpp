@@ -6,20 +6,10 @@
 #include <vector>
 
 #include "bounds/adjoint/recursion.hpp"
-#include "bounds/adjoint/run_step.hpp"
+#include "bounds/adjoint/run_state.hpp"
+#include "bounds/adjoint/single_rows.hpp"
 
 namespace driftbound::bounds {
-
-/// Some rows of a network that went forward.
-struct RunState {
-  const Network& network;
-  std::span<const std::size_t> sizes;                     ///< elements a row, by value
-  std::span<const std::unique_ptr<const RunStep>> steps;  ///< by node
-  const Rules& rules;
-  const RunQuestion& question;
-  std::vector<RunRows>& rows;      ///< by value
-  std::vector<RunErrors>& errors;  ///< by node
-};
 
 /// sum |d_i| x_i of one row, x empty: 0.
 /// Guarantee: upper bound
@@ -43,9 +33,6 @@ struct ChargedRow {
 Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before);
 /// The same for runs in the declared order.
 Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude before);
-/// The operand of a function of one element.
-const RunRows* operand_of_function(const RunState& state, std::size_t node);
-
 /// The sum of two shares of an adjoint, one more rounding of every element, in `sum`; the rows of one are the first of
 /// the other.
 /// Source:    docs/theory.md T-88
@@ -59,10 +46,10 @@ class RefinedRadii {
 public:
   /// Kept from rows to rows.
   struct Memory {
-    std::vector<RunAdjoint> adjoints;  ///< by value
-    RunAdjoint share;
-    std::vector<std::vector<double>> free;
-    SingleScratch single;
+    std::vector<SingleAdjoint> adjoints;  ///< by value
+    SingleAdjoint share;
+    std::vector<std::vector<float>> free;
+    SingleRows single;
   };
 
   /// Takes what chosen elements leave over out of `state` until found().
@@ -77,7 +64,8 @@ public:
 private:
   struct Radius {
     std::size_t node = 0, row = 0, element = 0;
-    std::size_t terms = 0;  ///< where |d| at the chosen elements after it begin
+    std::size_t terms = 0;  ///< where |d| at the chosen elements after it begin …
+    std::size_t next = 0;   ///< … and the first of these that is not known yet
     Magnitude total, total_in_order;
     double first = 0.0, weight = 0.0, cost = 0.0;  ///< the radius until now, and what it makes of the targets
     double indifferent = 0.0;                      ///< so much of the targets is not worth another step
@@ -89,22 +77,29 @@ private:
   bool begins_behind_product(std::size_t function) const;
   void begin(std::size_t function);
   void begin_behind_product(std::size_t function);
-  double* add_rows(ValueId id, std::size_t from);
+  void add_share(ValueId id, SingleAdjoint& share, SingleAdjoint& sum) const;
+  float* add_rows(ValueId id, std::size_t from);
   void stop_early();
-  std::vector<double> ahead() const;
+  std::vector<double> ahead();
+  void find_norms(ValueId id);
   double cost_with(const Radius& radius, double by_adjoint) const;
   void keep(const std::vector<char>& stays);
   void add_ahead(ValueId id, std::size_t i);
-  void charge(ValueId id, const RunErrors& errors);
+  Magnitude charged(const float* d, const std::vector<float>& x, std::size_t row, std::size_t size) const;
+  void charge(ValueId id);
   void keep_terms(std::size_t node);
   void release(ValueId id);
+  void take_what_is_left(std::size_t node);
   Magnitude of_chosen(const Radius& radius, const std::vector<double>& remainders, std::size_t next,
                       std::size_t count) const;
 
   const RunState& state_;
   Memory& memory_;
-  std::vector<Radius> radii_;       ///< by row, the last node first
-  std::vector<std::size_t> end_;    ///< of a radius' row among them
+  SingleRows& single_;
+  std::vector<Radius> radii_;     ///< by row, the last node first
+  std::vector<std::size_t> end_;  ///< of a radius' row among them
+  std::vector<std::vector<std::size_t>> of_node_;
+  std::size_t last_found_ = 0;      ///< node
   std::vector<double> terms_;       ///< d of a radius at those after it in its row
   std::vector<double> remainders_;  ///< of chosen elements, once they are known …
   std::vector<double> in_order_;    ///< … and of runs in the declared order

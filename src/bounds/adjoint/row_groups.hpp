@@ -14,15 +14,17 @@ namespace driftbound::bounds {
 /// where a function is flat, all of them are 0.
 class RowGroups {
 public:
-  /// Shapes:    d [rows, n]; `rows`: the row of the values that each of them stands for
-  RowGroups(std::span<const double> d, std::span<const std::size_t> rows);
+  /// Shapes:    d [rows, n], float or double; `rows`: the row of the values that each of them stands for
+  template <class Real>
+  RowGroups(const std::vector<Real>& d, std::span<const std::size_t> rows);
 
   /// Whether leaving out zeros is worth what smaller products cost.
   bool are_sparse() const { return is_worth_it_; }
   const std::vector<SparseRows>& groups() const { return groups_; }
 
 private:
-  bool are_dense(std::span<const double> d, std::span<const std::size_t> rows, std::size_t n) const;
+  template <class Real>
+  bool are_dense(std::span<const Real> d, std::span<const std::size_t> rows, std::size_t n) const;
 
   std::vector<std::uint32_t> rows_;
   std::unique_ptr<std::uint32_t[]> columns_;  ///< of all groups

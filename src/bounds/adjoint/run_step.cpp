@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "bounds/accuracy.hpp"
@@ -70,6 +71,34 @@ protected:
       for (std::size_t first = i * copies * n; first < (i + 1) * copies * n; first += n)
         for (std::size_t k = 0; k < n; ++k) result[first + k] = slopes[k] * x[first + k];
     }
+  }
+
+  void multiply_by_slopes(std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                          SingleAdjoint& share) const {
+    const std::size_t n = y.d.size() / rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) multiply_row(y, slopes.data() + rows[i] * n, share, i, n);
+  }
+  void multiply_row(const SingleAdjoint& y, const float* factors, SingleAdjoint& share, std::size_t row,
+                    std::size_t n) const {
+    const double largest = rows_.single_product(y.d.data() + row * n, factors, share.d.data() + row * n, n);
+    share.defect[row] = rules_.single_rounding(largest);
+  }
+
+  /// Where radii of a row of a function's results go; null: not asked for.
+  struct Moved {
+    double *any_order = nullptr, *in_order = nullptr;
+  };
+  static double* in_order_at(RunRows& result, std::size_t first, const RunQuestion& question) {
+    return question.in_order ? result.in_order.radius.data() + first : nullptr;
+  }
+  static Moved into(RunScratch& scratch, std::size_t n, const RunQuestion& question) {
+    for (std::vector<double>* row : {&scratch.own, &scratch.larger, &scratch.small}) row->resize(n);
+    return {scratch.larger.data(), question.in_order ? scratch.small.data() : nullptr};
+  }
+
+  void bend(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunQuestion&, RunErrors&,
+            RunScratch&) const override {
+    throw std::logic_error("RunStep::bend: only functions of one element bend");
   }
 
   /// What one rounding each takes from the elements of a row of shares.
@@ -147,17 +176,16 @@ public:
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
 
-  void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> of,
-                           const RunAdjoint& y, RunAdjoint& share, SingleScratch& scratch) const override {
+  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t> of, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
     const double largest = largest_norm(transposed_).value();
-    std::vector<double> norms;
-    for (std::size_t row = 0; row < y.defect.size(); ++row) norms.push_back(norm_of(y.d, row, n_).value());
     const auto terms = static_cast<std::int64_t>(n_);
-    const auto serves = [&](double norm) { return is_single_enough(norm, largest, terms); };
-    if (!std::all_of(norms.begin(), norms.end(), serves)) return pull_back(slot, errors, of, y, share);
-    multiply_transposed_in_single(y.d, of, share.d, scratch);
-    for (std::size_t row = 0; row < norms.size(); ++row)
-      share.defect[row] = rules_.single_defect(norms[row], largest, terms);
+    multiply_transposed(y.d, of, share.d);
+    for (std::size_t row = 0; row < y.defect.size(); ++row) {
+      const double norm = y.norm.empty() ? norm_in_single(rules_, {y.d.data() + row * n_, n_}).value() : y.norm[row];
+      share.defect[row] =
+          is_single_enough(norm, largest, terms) ? rules_.single_defect(norm, largest, terms) : HUGE_VAL;
+    }
   }
 
   void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
@@ -170,7 +198,7 @@ public:
 
   bool is_product() const override { return true; }
 
-  void row_of_matrix(std::size_t element, double* share) const override {
+  void row_of_matrix(std::size_t element, float* share) const override {
     constexpr std::size_t width = panel_width<float>;
     const float* panel = in_single_.at(offset_).data() + element * width;
     for (std::size_t k = 0; k < k_; k += width, panel += n_ * width)
@@ -199,21 +227,15 @@ private:
         {d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
   }
 
-  /// Of rows that are rounded before.
-  void multiply_transposed_in_single(const std::vector<double>& d, std::span<const std::size_t> rows,
-                                     std::vector<double>& share, SingleScratch& scratch) const {
+  void multiply_transposed(const std::vector<float>& d, std::span<const std::size_t> rows,
+                           std::vector<float>& share) const {
     const RowGroups groups(d, rows);
     const ProductKernels& kernels = fastest_product_kernels();
     const float* matrix = in_single_.at(offset_).data();
-    scratch.d.assign(d.begin(), d.end());
-    scratch.share.resize(rows.size() * k_);
-    const float* factors = scratch.d.data();
-    float* sums = scratch.share.data();
     if (groups.are_sparse())
-      kernels.sparse_f32({factors, matrix, sums, k_, n_, groups.groups().data(), groups.groups().size()});
+      kernels.sparse_f32({d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
     else
-      kernels.f32({factors, matrix, sums, rows.size(), k_, n_, n_, true}, 0, rows.size());
-    share.assign(scratch.share.begin(), scratch.share.end());
+      kernels.f32({d.data(), matrix, share.data(), rows.size(), k_, n_, n_, true}, 0, rows.size());
   }
 
   Magnitude largest_norm(const PackedFactor& factor) const {
@@ -461,6 +483,13 @@ public:
     if (subtracts_ && slot == 1)
       for (double& d : share.d) d = -d;
   }
+  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    std::copy(y.d.begin(), y.d.end(), share.d.begin());
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+    if (subtracts_ && slot == 1)
+      for (float& d : share.d) d = -d;
+  }
 
   void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
             std::vector<float>& result) const override {
@@ -494,7 +523,10 @@ private:
 class ScaleStep : public Step {
 public:
   ScaleStep(const Setting& setting, std::size_t varying, std::vector<double> constants)
-      : Step(setting, 2), varying_(varying), constants_(std::move(constants)) {
+      : Step(setting, 2),
+        varying_(varying),
+        constants_(std::move(constants)),
+        in_single_(constants_.begin(), constants_.end()) {
     for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
   }
 
@@ -547,6 +579,11 @@ public:
       elements_.mul(y.d.data() + row * n, constants_.data(), share.d.data() + row * n, n);
     lose_rounding(share, n);
   }
+  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    for (std::size_t row = 0; row < y.defect.size(); ++row)
+      multiply_row(y, in_single_.data(), share, row, in_single_.size());
+  }
 
   void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
             std::vector<float>& result) const override {
@@ -558,6 +595,7 @@ public:
 private:
   const std::size_t varying_;
   const std::vector<double> constants_;  ///< one row
+  const std::vector<float> in_single_;
   Magnitude largest_;
 };
 
@@ -576,22 +614,21 @@ public:
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
-      rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
-                 errors.remainder.data() + first, y.radius.data() + first, n);
-      if (errors.takes_chords)
-        rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
-                          errors.remainder.data() + first, n);
+      bend_row(x, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors, scratch);
       const Magnitude norm = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
       y.norm[row] = rules_.trajectory.norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
       y.exact[row] = rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])).value();
       if (!question.in_order) continue;
-      rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
-                 errors.remainder_in_order.data() + first, y.in_order.radius.data() + first, n);
-      if (errors.takes_chords) bend_in_order(x, errors, row);
       const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
       y.in_order.norm[row] =
           rules_.trajectory.norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
     }
+  }
+
+  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), question);
+    for (const std::size_t row : rows) bend_row(x, row, moved, errors, scratch);
   }
 
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
@@ -605,6 +642,11 @@ public:
     if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
   }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+  }
 
   void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
             std::size_t copies, std::vector<float>& result) const override {
@@ -612,6 +654,19 @@ public:
   }
 
 private:
+  void bend_row(const RunRows& x, std::size_t row, const Moved& moved, RunErrors& errors, RunScratch& scratch) const {
+    const std::size_t n = x.size(), first = row * n;
+    rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+               errors.remainder.data() + first, moved.any_order, n);
+    if (errors.takes_chords)
+      rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+                        errors.remainder.data() + first, n);
+    if (moved.in_order == nullptr) return;
+    rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
+               errors.remainder_in_order.data() + first, moved.in_order, n);
+    if (errors.takes_chords) bend_in_order(x, errors, row);
+  }
+
   /// Against slopes s from 0 to 1 that runs in any order ask for: max(t E, (1 - t) E - |x|), t = 1 - s for x > 0 and s
   /// below (T-65).
   static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
@@ -651,29 +706,25 @@ public:
       values->resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
-      SmoothRow numbers = numbers_;
-      if (numbers.steps > 0.0) numbers.x = x.centre.data() + first;
-      numbers.y = y.centre.data() + first;
-      numbers.e = x.radius.data() + first;
-      numbers.slopes = errors.slopes.data() + first;
-      numbers.curvatures = errors.curvatures.data() + first;
       if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
                             errors.slopes.data() + first, errors.curvatures.data() + first, n))
         open[row] = 1;
-      rows_.smooth(numbers, format_, {y.radius.data() + first, errors.added.data() + first},
-                   errors.remainder.data() + first, n);
+      bend_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors);
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
       y.exact[row] = (rules_.norms.function(steepest_, Magnitude(x.exact[row])) + own).value();
       const Magnitude handed_on = rules_.norms.function(steepest_, Magnitude(x.norm[row]));
       finish(y, row, handed_on + norm_of(errors.added, row, n));
       if (!question.in_order) continue;
-      numbers.e = x.in_order.radius.data() + first;
-      rows_.smooth(numbers, format_, {y.in_order.radius.data() + first, errors.added_in_order.data() + first},
-                   errors.remainder_in_order.data() + first, n);
       const Magnitude in_order = rules_.norms.function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
+  }
+
+  void bend(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), question);
+    for (const std::size_t row : rows) bend_row(x, y, row, moved, errors);
   }
 
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
@@ -685,6 +736,10 @@ public:
                  RunAdjoint& share) const override {
     multiply_by_slopes(errors, rows, y, share);
     lose_rounding(share, y.d.size() / y.defect.size());
+  }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
   }
 
   /// By T-88, 3.
@@ -710,6 +765,21 @@ protected:
   SmoothRow numbers_;
 
 private:
+  void bend_row(const RunRows& x, const RunRows& y, std::size_t row, const Moved& moved, RunErrors& errors) const {
+    const std::size_t n = x.size(), first = row * n;
+    SmoothRow numbers = numbers_;
+    if (numbers.steps > 0.0) numbers.x = x.centre.data() + first;
+    numbers.y = y.centre.data() + first;
+    numbers.e = x.radius.data() + first;
+    numbers.slopes = errors.slopes.data() + first;
+    numbers.curvatures = errors.curvatures.data() + first;
+    rows_.smooth(numbers, format_, {moved.any_order, errors.added.data() + first}, errors.remainder.data() + first, n);
+    if (moved.in_order == nullptr) return;
+    numbers.e = x.in_order.radius.data() + first;
+    rows_.smooth(numbers, format_, {moved.in_order, errors.added_in_order.data() + first},
+                 errors.remainder_in_order.data() + first, n);
+  }
+
   const Magnitude steepest_;
 };
 
@@ -837,16 +907,16 @@ private:
 
 }  // namespace
 
-void RunStep::pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
-                                  const RunAdjoint& result, RunAdjoint& share, SingleScratch&) const {
-  pull_back(slot, errors, rows, result, share);
-}
-
 double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double) const {
   return errors.remainder[at];
 }
 
-void RunStep::row_of_matrix(std::size_t, double*) const {}
+void RunStep::row_of_matrix(std::size_t, float*) const {}
+
+Magnitude norm_in_single(const Rules& rules, std::span<const float> d) {
+  const auto size = static_cast<std::int64_t>(d.size());
+  return Magnitude(std::sqrt(rules.outward(rules.rows.single_squares(d.data(), d.size()), size, 0)) * (1.0 + 0x1p-52));
+}
 
 void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {
   centre.resize(rows * size);

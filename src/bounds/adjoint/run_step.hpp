@@ -83,10 +83,17 @@ struct RunScratch {
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
 };
 
-/// Adjoints in single precision, kept from node to node.
-struct SingleScratch {
-  std::vector<float> d, share;
+/// The same in single precision.
+struct SingleAdjoint {
+  std::vector<float> d;
+  std::vector<double> defect;
+  std::vector<double> norm;  ///< upper bounds of |d|; empty: not known
 };
+
+/// 2-norm of numbers of single precision.
+/// Guarantee: upper bound; infinite where one is not finite
+/// Source:    docs/theory.md T-08
+Magnitude norm_in_single(const Rules& rules, std::span<const float> d);
 
 /// One node of a RunWalk. Rows of which nothing is known become open.
 /// Source:    docs/theory.md T-88
@@ -96,6 +103,9 @@ public:
   /// Everything of the node's output. Operands that are constants are null.
   virtual void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& result,
                        RunErrors& errors, std::vector<char>& open, RunScratch& scratch) const = 0;
+  /// Of a function of one element: what some rows add and leave over with other radii of the operand, or with chords.
+  virtual void bend(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
+                    const RunQuestion& question, RunErrors& errors, RunScratch& scratch) const = 0;
   /// f of some rows in double. Operands that are constants are null.
   virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
                         std::vector<double>& result) const = 0;
@@ -104,16 +114,17 @@ public:
   /// for
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
-  /// The same, a product with a matrix that single precision holds in single precision.
+  /// The same in single precision, by slopes that are 0 and 1 or were rounded to it, none below 2^-126 but 0. Defects of
+  /// rows that it has no room for are infinite.
   /// Source:    docs/theory.md T-72
-  virtual void pull_back_in_single(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
-                                   const RunAdjoint& result, RunAdjoint& share, SingleScratch& scratch) const;
+  virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
+                         const SingleAdjoint& result, SingleAdjoint& share) const = 0;
   /// About what a smooth function leaves over of an element that is so far off: to choose by, not to bound with.
   virtual double about_left_over(const RunErrors& errors, std::size_t at, double distance) const;
   /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
   virtual bool is_product() const { return false; }
   /// … and then what an element's own adjoint makes of that operand, nothing rounded.
-  virtual void row_of_matrix(std::size_t element, double* share) const;
+  virtual void row_of_matrix(std::size_t element, float* share) const;
   /// Moves of the operands through the slopes, in single precision; nothing is said of what that rounds. Operands that
   /// are constants are null.
   /// Shapes:    `result` [rows, copies, size]; `rows`: of `errors`

@@ -26,7 +26,7 @@ constexpr std::size_t rows_at_once = 64;
 constexpr double large_unseen = 0.1;
 
 /// Rows that stop on the way leave something too, so that less is left to what is not chosen (T-72).
-constexpr double left_unrefined = 0.005;
+constexpr double left_unrefined = 0.01;
 
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
@@ -121,7 +121,7 @@ public:
       if (chosen_[node].empty()) continue;
       radii.find(node);
       limit_norms(memory_.rows[nodes_[node].inputs[0]]);
-      step_forward(node);
+      bend(node, rows_of(chosen_[node]));
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
     std::fill(is_unseen_.begin(), is_unseen_.end(), char{0});
@@ -137,7 +137,7 @@ public:
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(nodes_[node].op)) continue;
       memory_.errors[node].takes_chords = any = true;
-      step_forward(node);
+      bend(node, rows);
     }
     if (!any || rows.empty()) return;
     takes_chords_ = true;
@@ -252,6 +252,19 @@ private:
     for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
     walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
                                 memory_.scratch);
+  }
+
+  void bend(std::size_t node, std::span<const std::size_t> rows) {
+    const Node& of = nodes_[node];
+    walk_.steps_[node]->bend(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, question_, memory_.errors[node],
+                             memory_.scratch);
+  }
+
+  static std::vector<std::size_t> rows_of(const std::vector<RowElement>& elements) {
+    std::vector<std::size_t> rows;
+    for (const RowElement& one : elements)
+      if (rows.empty() || rows.back() != at(one.row)) rows.push_back(at(one.row));
+    return rows;
   }
 
   void keep(Sweep& sweep) {

@@ -6,7 +6,7 @@
 namespace driftbound::bounds {
 
 Magnitude charge(Magnitude local, Magnitude remainder, Magnitude defect) {
-  return local + remainder + defect;
+  return Magnitude((local.value() + remainder.value() + defect.value()) * (1.0 + 0x1p-51));
 }
 
 bool same_slopes(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {

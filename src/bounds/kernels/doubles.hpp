@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#if defined(__AVX__) && !defined(__AVX512F__)
+#if defined(__AVX__)
 #include <immintrin.h>
 #endif
 
@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t lanes = 8;
 using Floats = float __attribute__((vector_size(lanes * sizeof(float))));
+using FloatBits = int __attribute__((vector_size(lanes * sizeof(float))));
 
 /// The number 8 as a type: loops over whole vectors know at compile time that they are whole.
 struct Whole {
@@ -44,9 +45,7 @@ inline Doubles doubles_of(const Floats& x) {
   return __builtin_convertvector(x, Doubles);
 }
 inline Doubles roots_of(const Doubles& x) {
-  Doubles roots = {};
-  for (std::size_t j = 0; j < lanes; ++j) roots[j] = __builtin_sqrt(x[j]);
-  return roots;
+  return reinterpret_cast<Doubles>(_mm512_maskz_sqrt_pd(0xff, reinterpret_cast<__m512d>(x)));
 }
 inline Doubles eight_from(const double* p, std::size_t count) {
   Doubles result = {};
@@ -154,6 +153,7 @@ inline void eight_to(double* p, const Doubles& x, std::size_t count) {
 
 constexpr double infinity = __builtin_inf();
 constexpr double largest_double = 0x1.fffffffffffffp+1023;
+constexpr float largest_float = 0x1.fffffep+127F;
 constexpr double smallest_normal = 0x1p-1022;
 /// Next double or beyond: makes up for one rounding to nearest of a number that is 0 or at least 2^-1022.
 constexpr double one_up = 1.0 + 0x1p-52;
@@ -195,6 +195,9 @@ inline void each(std::size_t n, const Body& body) {
 
 inline Doubles magnitude(const Doubles& x) {
   return doubles_of(bits_of(x) & 0x7fffffffffffffffLL);
+}
+inline Floats magnitude(const Floats& x) {
+  return reinterpret_cast<Floats>(reinterpret_cast<FloatBits>(x) & 0x7fffffff);
 }
 inline Doubles smaller(const Doubles& a, const Doubles& b) {
   return where(a < b, a, b);

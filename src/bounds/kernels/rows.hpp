@@ -83,6 +83,14 @@ struct ReluFlags {
   bool active = false;  ///< an element above 0
 };
 
+/// What a node charges rows of radii with: local errors, remainders, and radii of the operand through slopes that are
+/// left out, 0 in `left` (T-72). Null: none.
+struct RowCharges {
+  const double *added = nullptr, *remainder = nullptr;
+  const double *slopes = nullptr, *e = nullptr;
+  const float* left = nullptr;
+};
+
 /// Loops over one row of n numbers, written once and compiled once per instruction set: every build does the same
 /// operations in the same order. Nothing is read beyond n. Each is described where it is used (row_rules.hpp).
 struct RowKernels {
@@ -110,6 +118,12 @@ struct RowKernels {
   void (*smooth)(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
                  std::size_t n);
   void (*add_shares)(double* d, double* defect, const double* share, const double* share_defect, std::size_t n);
+  double (*single_weighted_sum)(const float* d, const float* x, std::size_t n);
+  double (*single_squares)(const float* d, std::size_t n);
+  double (*single_product)(const float* d, const float* factors, float* result, std::size_t n);
+  double (*single_sum)(const float* more, float* sum, std::size_t n);
+  void (*leave_flat)(const double* slopes, const double* e, double limit, float* left, std::size_t n);
+  void (*single_charges)(const RowCharges& row, float* charged, std::size_t n);
 };
 
 extern const RowKernels rows_baseline;

@@ -11,17 +11,51 @@
 namespace driftbound::bounds {
 namespace {
 
+/// The largest magnitude of numbers; infinite where one is not finite.
+class Largest {
+public:
+  void see(const Doubles& x) {
+    const Doubles size = magnitude(x);
+    finite_ &= size <= largest_double;
+    largest_ = larger(size, largest_);
+  }
+  double value() const {
+    for (std::size_t j = 0; j < lanes; ++j)
+      if (finite_[j] == 0) return infinity;
+    return largest_of(largest_);
+  }
+
+private:
+  Doubles largest_ = {};
+  Bits finite_ = largest_ == 0.0;
+};
+
+/// The same of numbers of single precision.
+class LargestFloat {
+public:
+  void see(const Floats& x) {
+    const Floats size = magnitude(x);
+    finite_ &= size <= largest_float;
+    largest_ = size > largest_ ? size : largest_;
+  }
+  double value() const {
+    float largest = 0.0F;
+    for (std::size_t j = 0; j < lanes; ++j) {
+      if (finite_[j] == 0) return infinity;
+      largest = largest_[j] > largest ? largest_[j] : largest;
+    }
+    return static_cast<double>(largest);
+  }
+
+private:
+  Floats largest_ = {};
+  FloatBits finite_ = largest_ == 0.0F;
+};
+
 double largest_row(const double* x, std::size_t n) {
-  Doubles largest = {};
-  Bits finite = largest == 0.0;
-  each(n, [&](std::size_t i, auto count) {
-    const Doubles size = magnitude(load(x + i, count));
-    finite &= size <= largest_double;
-    largest = larger(size, largest);
-  });
-  for (std::size_t j = 0; j < lanes; ++j)
-    if (finite[j] == 0) return infinity;
-  return largest_of(largest);
+  Largest largest;
+  each(n, [&](std::size_t i, auto count) { largest.see(load(x + i, count)); });
+  return largest.value();
 }
 
 double weighted_sum_row(const double* d, const double* x, std::size_t n) {
@@ -374,6 +408,83 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
+/// sum |d| x, all in single precision.
+double single_weighted_sum_row(const float* d, const float* x, std::size_t n) {
+  constexpr std::size_t chains = 4;
+  Floats sums[chains] = {};
+  std::size_t i = 0;
+  for (; i + chains * lanes <= n; i += chains * lanes)
+    for (std::size_t j = 0; j < chains; ++j) {
+      const std::size_t at = i + j * lanes;
+      sums[j] += magnitude(load(d + at, Whole()) * load(x + at, Whole()));
+    }
+  for (; i < n; i += lanes) {
+    const std::size_t count = n - i < lanes ? n - i : lanes;
+    sums[0] += magnitude(load(d + i, count) * load(x + i, count));
+  }
+  const Doubles sum = doubles_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return sum_of(sum);
+}
+
+/// Squares in double.
+double single_squares_row(const float* d, std::size_t n) {
+  Doubles sums = {};
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles values = doubles_of(load(d + i, count));
+    sums += values * values;
+  });
+  return sum_of(sums);
+}
+
+/// d f. Returns the largest; infinite where one is not finite.
+double single_product_row(const float* d, const float* factors, float* result, std::size_t n) {
+  LargestFloat largest;
+  each(n, [&](std::size_t i, auto count) {
+    const Floats products = load(d + i, count) * load(factors + i, count);
+    store(result + i, products, count);
+    largest.see(products);
+  });
+  return largest.value();
+}
+
+double single_sum_row(const float* more, float* sum, std::size_t n) {
+  LargestFloat largest;
+  each(n, [&](std::size_t i, auto count) {
+    const Floats sums = load(sum + i, count) + load(more + i, count);
+    store(sum + i, sums, count);
+    largest.see(sums);
+  });
+  return largest.value();
+}
+
+/// Slopes s, 0 where |s| e is at most the limit or |s| below what single precision rounds well.
+void leave_flat_row(const double* slopes, const double* e, double limit, float* left, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    const Doubles values = load(slopes + i, count);
+    const Doubles steep = where(magnitude(values) < 0x1p-126, all(0.0), values);
+    const Doubles kept = where(magnitude(values) * load(e + i, count) <= limit, all(0.0), steep);
+    store(left + i, floats_of(kept), count);
+  });
+}
+
+/// Rounded up, what is not 0 to 2^-126 at least; what is no number stays so.
+inline Floats charge_of(const Doubles& x) {
+  const Doubles raised = where(x < 0x1p-126, all(0x1p-126), x);
+  return floats_up(where(x == 0.0, all(0.0), raised));
+}
+
+void single_charges_row(const RowCharges& row, float* charged, std::size_t n) {
+  each(n, [&](std::size_t i, auto count) {
+    Doubles charges = load_or_zero(row.added, i, count) + load_or_zero(row.remainder, i, count);
+    if (row.left != nullptr) {
+      const Doubles slopes = load(row.slopes + i, count), left = doubles_of(load(row.left + i, count));
+      const Doubles by_slope = magnitude(slopes) * load(row.e + i, count) + lost;
+      charges += where(slopes == left, all(0.0), where(left == 0.0, by_slope, all(0.0)));
+    }
+    store(charged + i, charge_of(charges), count);
+  });
+}
+
 constexpr RowKernels row_kernels = {largest_row,
                                     weighted_sum_row,
                                     weighted_squares_row,
@@ -395,7 +506,13 @@ constexpr RowKernels row_kernels = {largest_row,
                                     outer_row,
                                     scale_row,
                                     smooth_row,
-                                    add_shares_row};
+                                    add_shares_row,
+                                    single_weighted_sum_row,
+                                    single_squares_row,
+                                    single_product_row,
+                                    single_sum_row,
+                                    leave_flat_row,
+                                    single_charges_row};
 
 }  // namespace
 }  // namespace driftbound::bounds

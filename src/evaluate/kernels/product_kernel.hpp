@@ -145,16 +145,23 @@ void multiply_in_one_chain(const PackedProduct<typename Vector::Scalar>& p, std:
   }
 }
 
-/// Columns from `panel` on of all full groups of `panels` panels. Returns the panel after them.
+/// Rows [row, last), `rows` at a time, what is left by halves of that.
+template <class Vector, std::size_t rows, std::size_t panels>
+void multiply_rows_in_one_chain(const PackedProduct<typename Vector::Scalar>& p, std::size_t row, std::size_t last,
+                                std::size_t panel) {
+  for (; row + rows <= last; row += rows) multiply_in_one_chain<Vector, rows, panels>(p, row, panel);
+  if constexpr (rows > 1) multiply_rows_in_one_chain<Vector, rows / 2, panels>(p, row, last, panel);
+}
+
+/// Columns from `panel` on of all full groups of `panels` panels, so that no single one is left where there are more.
+/// Returns the panel after them.
 template <class Vector, std::size_t rows, std::size_t panels>
 std::size_t multiply_groups(const PackedProduct<typename Vector::Scalar>& p, std::size_t first, std::size_t last,
                             std::size_t panel) {
   if constexpr (panels > 1) {
-    for (; (panel + panels) * panel_width<typename Vector::Scalar> <= p.n; panel += panels) {
-      std::size_t row = first;
-      for (; row + rows <= last; row += rows) multiply_in_one_chain<Vector, rows, panels>(p, row, panel);
-      for (; row < last; ++row) multiply_in_one_chain<Vector, 1, panels>(p, row, panel);
-    }
+    const std::size_t full = p.n / panel_width<typename Vector::Scalar>;
+    for (; panel + panels <= full && (panels == 2 || panel + panels + 1 != full); panel += panels)
+      multiply_rows_in_one_chain<Vector, rows, panels>(p, first, last, panel);
     return multiply_groups<Vector, rows, panels - 1>(p, first, last, panel);
   }
   return panel;
@@ -204,21 +211,31 @@ void multiply_sparse_tile(const SparseProduct<typename Vector::Scalar>& p, const
   }
 }
 
+/// `rows` rows of a group at a time from `row` on by `panels` panels, `together` of them at once. Returns the row after.
+template <class Vector, std::size_t rows, std::size_t together, std::size_t panels>
+std::size_t multiply_sparse_rows(const SparseProduct<typename Vector::Scalar>& p, const SparseRows& group,
+                                 std::size_t row, std::size_t panel) {
+  for (; row + rows <= group.row_count; row += rows)
+    for (std::size_t i = 0; i < panels; i += together)
+      multiply_sparse_tile<Vector, rows, together>(p, group, row, panel + i);
+  return row;
+}
+
 /// All rows of a group by `panels` panels, as many sums at once as hide how long each takes.
 template <class Vector, std::size_t panels>
 void multiply_sparse_group(const SparseProduct<typename Vector::Scalar>& p, const SparseRows& group,
                            std::size_t panel) {
   static_assert(panels == 1 || panels == 4);
+  constexpr bool is_wide = Vector::lanes == panel_width<typename Vector::Scalar>;  // and there are 32 registers
+  constexpr std::size_t two = panels < 2 ? 1 : 2;
   std::size_t row = 0;
-  for (; row + 4 <= group.row_count; row += 4)
-    for (std::size_t i = 0; i < panels; ++i) multiply_sparse_tile<Vector, 4, 1>(p, group, row, panel + i);
+  if constexpr (is_wide) row = multiply_sparse_rows<Vector, 8, two, panels>(p, group, row, panel);
+  row = multiply_sparse_rows < Vector, 4, is_wide ? two : 1, panels > (p, group, row, panel);
   if constexpr (panels == 4) {
-    for (; row + 3 <= group.row_count; row += 3)
-      for (std::size_t i = 0; i < panels; i += 2) multiply_sparse_tile<Vector, 3, 2>(p, group, row, panel + i);
-    for (; row + 2 <= group.row_count; row += 2)
-      for (std::size_t i = 0; i < panels; i += 2) multiply_sparse_tile<Vector, 2, 2>(p, group, row, panel + i);
+    row = multiply_sparse_rows<Vector, 3, 2, panels>(p, group, row, panel);
+    row = multiply_sparse_rows<Vector, 2, 2, panels>(p, group, row, panel);
   }
-  for (; row < group.row_count; ++row) multiply_sparse_tile<Vector, 1, panels>(p, group, row, panel);
+  multiply_sparse_rows<Vector, 1, panels, panels>(p, group, row, panel);
 }
 
 /// Four panels at a time for all groups, so that they stay near the processor.
