@@ -39,9 +39,10 @@ void SingleRows::take(const RunState& state, std::size_t last) {
 void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   const RunErrors& errors = state.errors[node];
   std::vector<float>& slopes = slopes_[node];
-  slopes.resize(errors.slopes.size());
-  if (slopes.empty()) return;
+  slopes.clear();
+  if (errors.slopes.empty()) return;
   const RunRows& operand = *operand_of_function(state, node);
+  slopes.resize(operand.radius.size());  // secants come after slopes there
   const std::size_t size = operand.size();
   for (std::size_t first = 0; first < slopes.size(); first += size) {
     double below = -1.0;
