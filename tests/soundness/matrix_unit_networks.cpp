@@ -171,7 +171,14 @@ UnitNetwork random_unit_network(std::uint64_t seed, bool may_be_bypassed) {
       fmt::format("network {:#x} of a matrix unit: {}, input {}, output {}, declared {}, built {}{}", seed,
                   family_name(family), format(unit.input).name, format(result.trace.arithmetic.output).name,
                   described(unit.declared), described(unit.built), unit.may_flush ? ", may flush" : "");
+  result.reads_as_given = run.has_read_as_given();
   return result;
+}
+
+void check_unit_network(const UnitNetwork& network, CheckOptions options, Tally& tally) {
+  if (network.reads_as_given) options.not_promised.push_back("rounded-shadow");
+  check_run(
+      network.graph, [&] { return network.trace; }, [&] { return network.description; }, options, tally);
 }
 
 }  // namespace driftbound::soundness

@@ -57,12 +57,17 @@ public:
   /// The sum of products of numbers as given.
   float product(std::vector<double> a, std::vector<double> b) {
     const bool is_bypassed = unit_.may_be_bypassed && chance(8);
-    if (!is_bypassed || chance(2)) {
+    const bool reads_as_given = is_bypassed && !chance(2);
+    has_read_as_given_ |= reads_as_given;
+    if (!reads_as_given) {
       for (double& x : a) x = operand(x);
       for (double& x : b) x = operand(x);
     }
     return is_bypassed ? plain_dot(a, b) : dot(a, b);
   }
+
+  /// Whether some product left its operands as they are, which A-07 of docs/assumptions.md excludes.
+  bool has_read_as_given() const { return has_read_as_given_; }
 
   /// Of numbers as read.
   float dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -156,6 +161,7 @@ private:
 
   const MatrixUnit& unit_;
   Generator& generator_;
+  bool has_read_as_given_ = false;
 };
 
 /// Data for matrix units, each hard on another term of T-21.
