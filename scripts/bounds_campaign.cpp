@@ -100,6 +100,7 @@ public:
     every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow", replay});
     for (const std::string& order : declared_orders) in_declared_order(order);
     for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
+    if (is_plain_) in_orders_by_sign();
     if (is_plain_) with_worst_roundings();
     return summary();
   }
@@ -150,6 +151,16 @@ private:
     count(foreign_run(check_.graph(), check_.inputs(), arithmetic_, run), run.product.name);
   }
 
+  /// Legal orders too, but chosen by their terms: an error of its own beside that of the others.
+  void in_orders_by_sign() {
+    for (const ForeignProduct& product : products_by_sign()) {
+      progress_.say(product.name);
+      const Trace run = foreign_run(check_.graph(), check_.inputs(), arithmetic_, {product, 0, seed_});
+      check_.hold(run, every_.at(any_order), tallies_[any_order]);
+      largest_error_by_sign_ = std::max(largest_error_by_sign_, largest(check_.errors_of(run, check_.scalar())));
+    }
+  }
+
   void with_worst_roundings() {
     progress_.say("worst roundings");
     const std::vector<double>& bounds = every_.at(any_order)[check_.scalar()].values;
@@ -164,8 +175,7 @@ private:
     for (const std::size_t i : order) {
       const auto at = points.begin() + static_cast<std::ptrdiff_t>(i * size);
       const std::vector<double> point(at, at + static_cast<std::ptrdiff_t>(size));
-      const double error =
-          error_of_worst_roundings(check_.graph(), point, check_.target(check_.scalar()), 0x1p-24);
+      const double error = error_of_worst_roundings(check_.graph(), point, check_.target(check_.scalar()), 0x1p-24);
       judge(error, exact_ball(0.0), bounds[i], true, tally);
       worst_roundings_ = std::max(worst_roundings_, error);
     }
@@ -200,6 +210,7 @@ private:
             {"remainder_worst", largest(shares)},
             {"remainder_median", median(shares)},
             {"this_run", this_run_},
+            {"largest_error_by_sign", largest_error_by_sign_},
             {"worst_roundings", worst_roundings_ / largest_error_},
             {"known_order", known_order_},
             {"bounds", json_of(tallies_)}};
@@ -215,7 +226,7 @@ private:
   Tallies tallies_;
   Json known_order_ = Json::array();
   std::int64_t orders_ = 0;
-  double largest_error_ = 0.0, this_run_ = 0.0, worst_roundings_ = 0.0;
+  double largest_error_ = 0.0, largest_error_by_sign_ = 0.0, this_run_ = 0.0, worst_roundings_ = 0.0;
   std::string farthest_order_;
 };
 
@@ -259,10 +270,9 @@ void run_networks(const Settings& settings, Results& results, const Progress& pr
       const bool is_plain = kind.scale == 1.0 && std::string(kind.arithmetic) == "fp32" && !kind.flushes;
       const std::int64_t samples = is_plain ? settings.samples : settings.samples / 5;
       Json line = {{"unit", unit}, {"network", name}, {"arithmetic", kind.arithmetic}};
-      line.update(
-          NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic,
-                      is_plain && knows_worst_roundings(graph), settings.seed, progress)
-              .run());
+      line.update(NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic,
+                              is_plain && knows_worst_roundings(graph), settings.seed, progress)
+                      .run());
       line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       results.add(std::move(line));
     }

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -217,6 +218,39 @@ TEST_CASE("what slopes do not see is found at radii that coins give, by rows as 
   }
   CHECK(by_rows / in_full >= 0.98 * larger);
   CHECK(by_rows / in_full <= 1.07 * larger);  // what a closed unit leaves grows faster than its radius
+}
+
+namespace {
+
+/// Layers that add errors up faster than they square them.
+Graph deep_softplus(Generator& generator) {
+  constexpr std::int64_t width = 64;
+  Graph graph;
+  ValueId value = graph.add_input("x", ElementType::f32, {{-1, "N"}, {width, ""}});
+  for (int layer = 0; layer < 8; ++layer) {
+    Tensor<float> weights({width, layer == 7 ? 2 : width});
+    for (float& weight : weights.values) weight = static_cast<float>(uniform(generator, -0.5, 0.5));
+    const ValueId constant = graph.add_constant(fmt::format("w{}", layer), StoredTensor::from(weights));
+    value = graph.add_node(fmt::format("product{}", layer), op::MatMul{}, {value, constant});
+    if (layer < 7) value = graph.add_node(fmt::format("softplus{}", layer), op::Softplus{}, {value});
+  }
+  graph.outputs = {value};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("what smaller radii leave of a remainder is found at radii that coins give too (T-75)") {
+  Generator generator(81);
+  for (int repetition = 0; repetition < 10 * test_multiplier(); ++repetition) {
+    Tensor<double> x({1, 64});
+    for (double& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+    const TwoWays ways(deep_softplus(generator), x, 0.0, 0);
+    const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
+    CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
+    CHECK(rows.unseen[0] <= 0.01 * rows.total[0]);
+    CHECK(rows.remainder[0] <= 2.5 * full.remainder[0]);  // larger^2 for what grows as a square, and its part in radii
+  }
 }
 
 TEST_CASE("coins give each of many samples what they give it alone (T-75)") {

@@ -114,6 +114,34 @@ std::vector<float> permuted(const FloatProduct& product, std::uint64_t seed) {
   return result;
 }
 
+struct SignOrder {
+  bool positive_first, then_smallest_first;
+};
+
+float sum_by_sign(std::vector<float>& terms, SignOrder order) {
+  const auto is_first = [&](float x) { return (x > 0.0f) == order.positive_first; };
+  const auto is_larger = [](float x, float y) { return std::abs(x) > std::abs(y); };
+  const auto second = std::partition(terms.begin(), terms.end(), is_first);
+  std::sort(terms.begin(), second, is_larger);
+  std::sort(second, terms.end(), is_larger);
+  if (order.then_smallest_first) std::reverse(second, terms.end());
+  return std::accumulate(terms.begin(), terms.end(), 0.0f);
+}
+
+std::vector<float> multiply_by_sign(const FloatProduct& product, SignOrder order) {
+  std::vector<float> result(product.m * product.n), terms;
+  for (std::size_t i = 0; i < product.m; ++i) {
+    for (std::size_t j = 0; j < product.n; ++j) {
+      terms.clear();
+      for (std::size_t l = 0; l < product.k; ++l)
+        terms.push_back(product.a[i * product.k + l] * product.b[l * product.n + j]);
+      if (!product.bias.empty()) terms.push_back(product.bias[j]);
+      result[i * product.n + j] = sum_by_sign(terms, order);
+    }
+  }
+  return result;
+}
+
 #if defined(DRIFTBOUND_WITH_EIGEN) || defined(DRIFTBOUND_WITH_OPENBLAS)
 void add_bias(const FloatProduct& product, std::vector<float>& result) {
   if (product.bias.empty()) return;
@@ -150,6 +178,21 @@ std::vector<float> by_openblas(const FloatProduct& product) {
 
 ForeignProduct permuted_product(std::uint64_t seed) {
   return {fmt::format("permuted:{:#x}", seed), [seed](const FloatProduct& product) { return permuted(product, seed); }};
+}
+
+std::vector<ForeignProduct> products_by_sign() {
+  std::vector<ForeignProduct> products;
+  for (const bool positive_first : {true, false}) {
+    for (const bool then_smallest_first : {true, false}) {
+      products.push_back(
+          {fmt::format("{} terms first, then the {} of the others", positive_first ? "positive" : "negative",
+                       then_smallest_first ? "smallest" : "largest"),
+           [=](const FloatProduct& product) {
+             return multiply_by_sign(product, {positive_first, then_smallest_first});
+           }});
+    }
+  }
+  return products;
 }
 
 std::vector<ForeignProduct> library_products() {

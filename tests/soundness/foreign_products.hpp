@@ -26,6 +26,11 @@ struct ForeignProduct {
 /// fused steps, without, or with some. The rows share the order.
 ForeignProduct permuted_product(std::uint64_t seed);
 
+/// Every element in an order of its own, chosen so that partial sums grow far and come back: the terms of one sign first,
+/// the largest of them first, then those of the other sign, from the smallest or from the largest. Rounded products,
+/// the bias a term like the others. Four such products.
+std::vector<ForeignProduct> products_by_sign();
+
 /// Of the libraries that this was built with: Eigen, OpenBLAS. Their sums, then the bias.
 std::vector<ForeignProduct> library_products();
 

@@ -323,15 +323,22 @@ private:
 
 }  // namespace
 
-std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate) {
+double share_of_radii(double local, const ChanceBound& estimate, std::size_t row) {
   constexpr double slack = 3.0;
+  const double by_chance = slack * estimate.spread[row] + estimate.unseen[row];
+  const double share = (by_chance + rest_of(estimate, row)) / local;
+  return share < 1.0 && std::isfinite(estimate.total[row]) ? share : 1.0;
+}
+
+std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate) {
   std::vector<double> shares(local.size(), 1.0);
-  for (std::size_t row = 0; row < estimate.spread.size(); ++row) {
-    const double by_chance = slack * estimate.spread[row] + estimate.unseen[row];
-    const double share = (by_chance + rest_of(estimate, row)) / local[row];
-    if (share < 1.0 && std::isfinite(estimate.total[row])) shares[row] = share;
-  }
+  for (std::size_t row = 0; row < estimate.spread.size(); ++row)
+    shares[row] = share_of_radii(local[row], estimate, row);
   return shares;
+}
+
+double remainder_at(double share, const ChanceBound& estimate, std::size_t row) {
+  return estimate.unseen[row] + share * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
 }
 
 void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate) {

@@ -31,6 +31,12 @@ struct ChanceBound {
 /// Shapes:    `local` of any order, one entry a sample
 /// Source:    docs/theory.md T-75
 std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate);
+/// One of them.
+double share_of_radii(double local, const ChanceBound& estimate, std::size_t row);
+
+/// What such a share of the radii leaves of a row's remainder: what is unseen, and the share of all else.
+/// Source:    docs/theory.md T-75
+double remainder_at(double share, const ChanceBound& estimate, std::size_t row);
 
 /// Takes these shares of the remainder of an estimate, but for what is unseen.
 /// Source:    docs/theory.md T-75

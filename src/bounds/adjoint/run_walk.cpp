@@ -22,8 +22,8 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t rows_at_once = 64;
-/// Where what slopes do not see makes up more of an estimate, it is looked at element by element (T-75).
-constexpr double large_unseen = 0.1;
+/// Where a remainder at radii that no run comes near makes up more of an estimate, these are left to chance too (T-75).
+constexpr double large_left = 0.1;
 
 /// Rows that stop on the way leave something too, so that less is left to what is not chosen (T-72).
 constexpr double left_unrefined = 0.01;
@@ -74,7 +74,7 @@ public:
         count_(rows.size()),
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
-        is_unseen_(rows.size(), 0),
+        needs_coins_(rows.size(), 0),
         cancels_(rows.size(), 0),
         state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
@@ -124,7 +124,7 @@ public:
       bend(node, rows_of(chosen_[node]));
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
-    std::fill(is_unseen_.begin(), is_unseen_.end(), char{0});
+    std::fill(needs_coins_.begin(), needs_coins_.end(), char{0});
     conclude(targets, {}, certificates);
   }
 
@@ -141,7 +141,7 @@ public:
     }
     if (!any || rows.empty()) return;
     takes_chords_ = true;
-    for (const std::size_t row : rows) is_unseen_[row] = 0;
+    for (const std::size_t row : rows) needs_coins_[row] = 0;
     Sweep sweep{memory_.adjoints, rows, certificates, {}, {}};
     follow(targets, sweep);
     for (std::size_t target = 0; target < targets.size(); ++target)
@@ -149,19 +149,19 @@ public:
         conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
   }
 
-  /// T-75 where slopes do not see much of the remainder, on the way back that certify() took; not in rows that are to
+  /// T-75 where much of the remainder is left, on the way back that certify() took; not in rows that are to
   /// take chords.
   /// Shapes:    `remainders` by target and sample
   void toss_coins(std::vector<std::vector<double>>& remainders) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
       const bool takes_chords = question_.refined_radii > 0 && needs_refining_[row] != 0;
-      if (is_unseen_[row] != 0 && memory_.open[row] == 0 && !takes_chords) rows.push_back(row);
+      if (needs_coins_[row] != 0 && memory_.open[row] == 0 && !takes_chords) rows.push_back(row);
     }
     if (rows.empty()) return;
     const RadiiByChance radii(state_, memory_.by_chance, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      is_unseen_[rows[i]] = 0;
+      needs_coins_[rows[i]] = 0;
       for (std::size_t target = 0; target < remainders.size() && radii.rules(i); ++target)
         remainders[target][of_block_[rows[i]]] = remainder_by_chance(radii, target, i, rows[i]);
     }
@@ -209,7 +209,7 @@ public:
 
   std::size_t size() const { return count_; }
   bool cancels(std::size_t row) const { return cancels_[row] != 0; }
-  bool is_open(std::size_t row) const { return memory_.open[row] != 0 || is_unseen_[row] != 0; }
+  bool is_open(std::size_t row) const { return memory_.open[row] != 0 || needs_coins_[row] != 0; }
 
 private:
   struct Sums {
@@ -316,7 +316,8 @@ private:
                 RunCertificates& certificates) {
     const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
     if (question_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
-    conclude_by_chance(row, sums, of_shadow, certificates.chance[target]);
+    const double local = certificates.targets[target].local[of_block_[row]];
+    conclude_by_chance(row, sums, of_shadow, local, certificates.chance[target]);
   }
 
   /// Adjoints of targets on their way back.
@@ -680,14 +681,21 @@ private:
     certificate.remainder[of_block] = sums.remainder_in_order.value();
   }
 
-  void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, ChanceBounds& chance) {
+  /// `local`: of any order
+  void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, double local, ChanceBounds& chance) {
     if (chance.martingale)
       conclude(row, sums, {sums.rest, sums.squares, question_.chance.martingale}, of_shadow, *chance.martingale);
     if (!chance.random_order) return;
     const double sigmas = question_.chance.random_order;
     const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
     conclude(row, sums, {sums.estimated_rest, variance, sigmas}, of_shadow, *chance.random_order);
-    if (!(sums.unseen <= large_unseen * chance.random_order->total[of_block_[row]])) is_unseen_[row] = 1;
+    if (is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
+  }
+
+  /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
+  static bool is_coarse(double local, const ChanceBound& estimate, std::size_t row) {
+    const double left = remainder_at(share_of_radii(local, estimate, row), estimate, row);
+    return !(left <= large_left * (estimate.total[row] - estimate.remainder[row] + left));
   }
 
   struct Spread {
@@ -732,8 +740,8 @@ private:
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
-  std::vector<char> is_unseen_;  ///< rows whose estimate takes radii by chance (T-75)
-  std::vector<char> cancels_;    ///< rows whose attribution lost too much in double
+  std::vector<char> needs_coins_;  ///< rows whose estimate takes radii by chance (T-75)
+  std::vector<char> cancels_;      ///< rows whose attribution lost too much in double
   const RunState state_;
   std::vector<char> is_refinable_;  ///< by node
   Kept kept_;
