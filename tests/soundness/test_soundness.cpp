@@ -116,6 +116,7 @@ TEST_CASE("networks whose products a matrix unit adds up stay within the bounds 
   require_no_violation(tally);
   CHECK(tally.bounds["local componentwise"].checked > 0);
   CHECK(tally.bounds["accumulated forward"].checked > 0);
+  CHECK(tally.bounds["accumulated rounded-shadow"].checked > 0);
 }
 
 TEST_CASE("networks whose every product a matrix unit adds up stay within the rounded shadow too") {
@@ -123,9 +124,8 @@ TEST_CASE("networks whose every product a matrix unit adds up stay within the ro
   Random seeds(default_seed + 1);
   CheckOptions options;
   options.names = {"componentwise", "adjoint/any-order", "rounded-shadow"};
-  while (tally.outputs < scaled(40'000) && tally.failures.empty()) {
+  while (tally.outputs < scaled(40'000) && tally.failures.empty())
     check_unit_network(random_unit_network(seeds.bits(), false), options, tally);
-  }
 
   require_no_violation(tally);
   CHECK(tally.bounds["accumulated rounded-shadow"].checked > 0);

@@ -183,19 +183,18 @@ private:
   /// By the share that chance has of the worst case and, where that leaves much, at radii by random directions.
   void estimate_remainder_of(const Model& model, const Direction& direction, const std::vector<double>& local,
                              ChanceBound& estimate) {
-    const std::vector<double> shares = shares_of_radii(local, estimate);
-    estimate_remainder(shares, estimate);
+    estimate_remainder(local, estimate);
     const auto is_large = [&](std::size_t row) {
       const bool applies =
           radii_by_chance_[row] && estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
       return applies && !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
     };
     bool any = false;
-    for (std::size_t row = 0; row < shares.size(); ++row) any = any || is_large(row);
+    for (std::size_t row = 0; row < local.size(); ++row) any = any || is_large(row);
     if (!any) return;
     if (!shrunk_) shrunk_ = at_radii_by_chance(model);
     const Certificate known = sweep(network_, shadow_, {&*shrunk_, 1}, direction, setting_).front();
-    for (std::size_t row = 0; row < shares.size(); ++row) {
+    for (std::size_t row = 0; row < local.size(); ++row) {
       if (!is_large(row) || !(known.remainder[row] < estimate.remainder[row])) continue;
       estimate.total[row] -= estimate.remainder[row] - known.remainder[row];
       estimate.remainder[row] = known.remainder[row];
@@ -323,30 +322,21 @@ private:
 
 }  // namespace
 
-double share_of_radii(double local, const ChanceBound& estimate, std::size_t row) {
+double remainder_at_smaller_radii(double local, const ChanceBound& estimate, std::size_t row) {
   constexpr double slack = 3.0;
+  if (estimate.spread.empty() || !std::isfinite(estimate.total[row])) return estimate.remainder[row];
   const double by_chance = slack * estimate.spread[row] + estimate.unseen[row];
   const double share = (by_chance + rest_of(estimate, row)) / local;
-  return share < 1.0 && std::isfinite(estimate.total[row]) ? share : 1.0;
+  if (!(share < 1.0)) return estimate.remainder[row];
+  return estimate.remainder[row] - (1.0 - share) * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
 }
 
-std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate) {
-  std::vector<double> shares(local.size(), 1.0);
-  for (std::size_t row = 0; row < estimate.spread.size(); ++row)
-    shares[row] = share_of_radii(local[row], estimate, row);
-  return shares;
-}
-
-double remainder_at(double share, const ChanceBound& estimate, std::size_t row) {
-  return estimate.unseen[row] + share * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
-}
-
-void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate) {
-  for (std::size_t row = 0; row < shares.size(); ++row) {
-    if (!(shares[row] < 1.0)) continue;
-    const double left_out = (1.0 - shares[row]) * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
-    estimate.total[row] -= left_out;
-    estimate.remainder[row] -= left_out;
+void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate) {
+  for (std::size_t row = 0; row < local.size(); ++row) {
+    const double left = remainder_at_smaller_radii(local[row], estimate, row);
+    if (!(left < estimate.remainder[row])) continue;  // both may be infinite
+    estimate.total[row] -= estimate.remainder[row] - left;
+    estimate.remainder[row] = left;
   }
 }
 

@@ -26,21 +26,16 @@ struct ChanceBound {
   std::vector<TermPattern> patterns;  ///< of sums that the target depends on
 };
 
-/// By how much radii are taken for smaller in the remainder of an estimate: three times the share of the worst case
-/// that it has in local errors, and what is unseen, or 1.
+/// What is left of a row's remainder where radii are taken for smaller: what is unseen, and of all else three times the
+/// share of the worst case that the estimate has in local errors, with what is unseen, or all of it.
+/// Shapes:    `local` of any order
+/// Source:    docs/theory.md T-75
+double remainder_at_smaller_radii(double local, const ChanceBound& estimate, std::size_t row);
+
+/// Leaves that of every row's remainder.
 /// Shapes:    `local` of any order, one entry a sample
 /// Source:    docs/theory.md T-75
-std::vector<double> shares_of_radii(const std::vector<double>& local, const ChanceBound& estimate);
-/// One of them.
-double share_of_radii(double local, const ChanceBound& estimate, std::size_t row);
-
-/// What such a share of the radii leaves of a row's remainder: what is unseen, and the share of all else.
-/// Source:    docs/theory.md T-75
-double remainder_at(double share, const ChanceBound& estimate, std::size_t row);
-
-/// Takes these shares of the remainder of an estimate, but for what is unseen.
-/// Source:    docs/theory.md T-75
-void estimate_remainder(const std::vector<double>& shares, ChanceBound& estimate);
+void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate);
 
 struct ChanceBounds {
   std::optional<ChanceBound> martingale, random_order;

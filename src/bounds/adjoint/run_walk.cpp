@@ -694,7 +694,7 @@ private:
 
   /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
   static bool is_coarse(double local, const ChanceBound& estimate, std::size_t row) {
-    const double left = remainder_at(share_of_radii(local, estimate, row), estimate, row);
+    const double left = remainder_at_smaller_radii(local, estimate, row);
     return !(left <= large_left * (estimate.total[row] - estimate.remainder[row] + left));
   }
 
@@ -819,7 +819,7 @@ void take_remainder_by_chance(const std::vector<double>& by_chance, ChanceBound&
 /// What holds in any case holds here.
 void limit_chance(const Certificate& any_order, const std::vector<double>& by_chance, ChanceBounds& chance) {
   if (chance.random_order) {
-    estimate_remainder(shares_of_radii(any_order.local, *chance.random_order), *chance.random_order);
+    estimate_remainder(any_order.local, *chance.random_order);
     take_remainder_by_chance(by_chance, *chance.random_order);
   }
   for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
