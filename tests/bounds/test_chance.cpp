@@ -403,7 +403,7 @@ TEST_CASE(
   const double infinity = std::numeric_limits<double>::infinity();
   ChanceBound estimate{
       {10.0, 10.0, infinity, 10.0}, {8.0, 8.0, infinity, 8.0}, {0.0, 0.0, 0.0, 2.0}, {1.0, 12.0, 1.0, 1.0}, {}};
-  bounds::estimate_remainder({30.0, 30.0, 30.0, 30.0}, estimate);
+  for (std::size_t row = 0; row < 4; ++row) bounds::estimate_remainder(30.0, estimate, row);
   CHECK(estimate.total[0] == doctest::Approx(2.0 + 8.0 * 4.0 / 30.0));
   CHECK(estimate.remainder[0] == doctest::Approx(8.0 * 4.0 / 30.0));
   CHECK(estimate.total[1] == 10.0);
@@ -411,7 +411,7 @@ TEST_CASE(
   CHECK(estimate.remainder[3] == doctest::Approx(2.0 + 6.0 * 6.0 / 30.0));
   CHECK(estimate.total[3] == doctest::Approx(2.0 + estimate.remainder[3]));
   ChanceBound with_fixed_operands{{10.0}, {8.0}, {0.0}, {}, {}};
-  bounds::estimate_remainder({30.0}, with_fixed_operands);
+  bounds::estimate_remainder(30.0, with_fixed_operands, 0);
   CHECK(with_fixed_operands.total[0] == 10.0);
 }
 

@@ -245,11 +245,30 @@ TEST_CASE("what smaller radii leave of a remainder is found at radii that coins 
   for (int repetition = 0; repetition < 10 * test_multiplier(); ++repetition) {
     Tensor<double> x({1, 64});
     for (double& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
-    const TwoWays ways(deep_softplus(generator), x, 0.0, 0);
-    const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
-    CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
-    CHECK(rows.unseen[0] <= 0.01 * rows.total[0]);
-    CHECK(rows.remainder[0] <= 2.5 * full.remainder[0]);  // larger^2 for what grows as a square, and its part in radii
+    const Graph graph = deep_softplus(generator);
+    for (const std::int64_t refined : {0, 32}) {
+      CAPTURE(refined);
+      const TwoWays ways(graph, x, 0.0, refined);
+      const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
+      CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
+      CHECK(rows.unseen[0] <= 0.01 * rows.total[0]);
+      // larger^2 for what grows as a square, and its part in radii; or so little that no coins are asked for
+      CHECK(rows.remainder[0] <= std::max(2.5 * full.remainder[0], refined == 0 ? 0.0 : 0.1 * rows.total[0]));
+    }
+  }
+}
+
+TEST_CASE("an estimate at radii that coins give does not ask which slopes bounds take (T-75)") {
+  Generator generator(82);
+  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
+    Tensor<double> x({1, 48});
+    for (double& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+    const Graph graph = units_at_their_kinks(x, generator);
+    const TwoWays plain(graph, x, 0.0, 0), refined(graph, x, 0.0, 1);
+    const bounds::ChanceBound &rows = *plain.by_rows.chance.random_order, &again = *refined.by_rows.chance.random_order;
+    CHECK(refined.by_rows.any_order.total[0] < 0.8 * plain.by_rows.any_order.total[0]);  // chords
+    CHECK(again.total[0] == rows.total[0]);
+    CHECK(again.total[0] != refined.in_full.chance.random_order->total[0]);  // the row is not left to the whole
   }
 }
 

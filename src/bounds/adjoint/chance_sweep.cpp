@@ -21,6 +21,17 @@ double rest_of(const ChanceBound& bound, std::size_t row) {
   return std::max(0.0, bound.total[row] - bound.remainder[row] - bound.spread[row]);
 }
 
+bool has_large_remainder(const ChanceBound& bound, std::size_t row) {
+  const bool applies = bound.patterns[row] == TermPattern::none && std::isfinite(bound.total[row]);
+  return applies && !(bound.remainder[row] <= large_remainder * bound.total[row]);
+}
+
+void leave_of_remainder(double left, ChanceBound& estimate, std::size_t row) {
+  if (!(left < estimate.remainder[row])) return;  // both may be infinite
+  estimate.total[row] -= estimate.remainder[row] - left;
+  estimate.remainder[row] = left;
+}
+
 /// Whether what is not left to chance in a row of a node is so little that chance rules the radii behind it.
 bool chance_rules(std::span<const double> rests, std::span<const double> amplitudes) {
   constexpr double little = 0.1;
@@ -183,22 +194,15 @@ private:
   /// By the share that chance has of the worst case and, where that leaves much, at radii by random directions.
   void estimate_remainder_of(const Model& model, const Direction& direction, const std::vector<double>& local,
                              ChanceBound& estimate) {
-    estimate_remainder(local, estimate);
-    const auto is_large = [&](std::size_t row) {
-      const bool applies =
-          radii_by_chance_[row] && estimate.patterns[row] == TermPattern::none && std::isfinite(estimate.total[row]);
-      return applies && !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
-    };
-    bool any = false;
-    for (std::size_t row = 0; row < local.size(); ++row) any = any || is_large(row);
-    if (!any) return;
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < local.size(); ++row) {
+      estimate_remainder(local[row], estimate, row);
+      if (radii_by_chance_[row] && has_large_remainder(estimate, row)) rows.push_back(row);
+    }
+    if (rows.empty()) return;
     if (!shrunk_) shrunk_ = at_radii_by_chance(model);
     const Certificate known = sweep(network_, shadow_, {&*shrunk_, 1}, direction, setting_).front();
-    for (std::size_t row = 0; row < local.size(); ++row) {
-      if (!is_large(row) || !(known.remainder[row] < estimate.remainder[row])) continue;
-      estimate.total[row] -= estimate.remainder[row] - known.remainder[row];
-      estimate.remainder[row] = known.remainder[row];
-    }
+    for (const std::size_t row : rows) take_remainder_by_chance(known.remainder[row], estimate, row);
   }
 
   /// Radii are six root mean squares of what coin flips of these amplitudes move values, over 16 tosses; remainders at
@@ -331,13 +335,12 @@ double remainder_at_smaller_radii(double local, const ChanceBound& estimate, std
   return estimate.remainder[row] - (1.0 - share) * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
 }
 
-void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate) {
-  for (std::size_t row = 0; row < local.size(); ++row) {
-    const double left = remainder_at_smaller_radii(local[row], estimate, row);
-    if (!(left < estimate.remainder[row])) continue;  // both may be infinite
-    estimate.total[row] -= estimate.remainder[row] - left;
-    estimate.remainder[row] = left;
-  }
+void estimate_remainder(double local, ChanceBound& estimate, std::size_t row) {
+  leave_of_remainder(remainder_at_smaller_radii(local, estimate, row), estimate, row);
+}
+
+void take_remainder_by_chance(double by_chance, ChanceBound& estimate, std::size_t row) {
+  if (has_large_remainder(estimate, row)) leave_of_remainder(by_chance, estimate, row);
 }
 
 std::vector<ChanceBounds> chance_bounds(const Network& network, const Shadow& shadow, const Deviation& any_order,

@@ -32,10 +32,14 @@ struct ChanceBound {
 /// Source:    docs/theory.md T-75
 double remainder_at_smaller_radii(double local, const ChanceBound& estimate, std::size_t row);
 
-/// Leaves that of every row's remainder.
-/// Shapes:    `local` of any order, one entry a sample
+/// Leaves that of a row's remainder.
+/// Shapes:    `local` of any order
 /// Source:    docs/theory.md T-75
-void estimate_remainder(const std::vector<double>& local, ChanceBound& estimate);
+void estimate_remainder(double local, ChanceBound& estimate, std::size_t row);
+
+/// Leaves of a row's remainder what it is at radii that chance gives, where the remainder is large and that is less.
+/// Source:    docs/theory.md T-75
+void take_remainder_by_chance(double by_chance, ChanceBound& estimate, std::size_t row);
 
 struct ChanceBounds {
   std::optional<ChanceBound> martingale, random_order;

@@ -30,6 +30,8 @@ constexpr double left_unrefined = 0.01;
 
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
+/// … nor this share of one that leaves roundings to chance.
+constexpr double negligible_by_chance = 0x1p-6;
 
 /// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
 /// again in extended precision.
@@ -75,6 +77,7 @@ public:
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
         needs_coins_(rows.size(), 0),
+        is_estimated_(rows.size(), 0),
         cancels_(rows.size(), 0),
         state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
@@ -141,7 +144,6 @@ public:
     }
     if (!any || rows.empty()) return;
     takes_chords_ = true;
-    for (const std::size_t row : rows) needs_coins_[row] = 0;
     Sweep sweep{memory_.adjoints, rows, certificates, {}, {}};
     follow(targets, sweep);
     for (std::size_t target = 0; target < targets.size(); ++target)
@@ -149,22 +151,30 @@ public:
         conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
   }
 
-  /// T-75 where much of the remainder is left, on the way back that certify() took; not in rows that are to
-  /// take chords.
-  /// Shapes:    `remainders` by target and sample
-  void toss_coins(std::vector<std::vector<double>>& remainders) {
+  /// T-75 on the way back that certify() took, with coins where much of the remainder is left. Rows in which chance does
+  /// not rule have no estimate yet.
+  void estimate(RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
-      const bool takes_chords = question_.refined_radii > 0 && needs_refining_[row] != 0;
-      if (needs_coins_[row] != 0 && memory_.open[row] == 0 && !takes_chords) rows.push_back(row);
+      if (needs_coins_[row] == 0) estimate(row, certificates);
+      if (needs_coins_[row] != 0 && memory_.open[row] == 0) rows.push_back(row);
     }
     if (rows.empty()) return;
     const RadiiByChance radii(state_, memory_.by_chance, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       needs_coins_[rows[i]] = 0;
-      for (std::size_t target = 0; target < remainders.size() && radii.rules(i); ++target)
-        remainders[target][of_block_[rows[i]]] = remainder_by_chance(radii, target, i, rows[i]);
+      if (!radii.rules(i)) continue;
+      estimate(rows[i], certificates);
+      for (std::size_t target = 0; target < certificates.chance.size(); ++target)
+        take_remainder_by_chance(remainder_by_chance(radii, target, i, rows[i]),
+                                 *certificates.chance[target].random_order, of_block_[rows[i]]);
     }
+  }
+
+  /// All others, with the slopes that their bounds have taken.
+  void estimate_the_rest(RunCertificates& certificates) {
+    for (std::size_t row = 0; row < count_; ++row)
+      if (is_estimated_[row] == 0) estimate(row, certificates);
   }
 
   /// The recorded run, once forward() has gone through.
@@ -394,6 +404,14 @@ private:
                              is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
       }
     }
+  }
+
+  void estimate(std::size_t row, RunCertificates& certificates) {
+    const std::size_t of_block = of_block_[row];
+    is_estimated_[row] = 1;
+    for (std::size_t target = 0; target < certificates.targets.size(); ++target)
+      estimate_remainder(certificates.targets[target].local[of_block], *certificates.chance[target].random_order,
+                         of_block);
   }
 
   double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
@@ -666,8 +684,8 @@ private:
   }
 
   /// Elsewhere the row is open.
-  void require_known(double total, Magnitude of_shadow, std::size_t row) {
-    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
+  void require_known(double total, Magnitude of_shadow, std::size_t row, double share = negligible) {
+    if (!(std::isfinite(total) && of_shadow.value() <= share * total)) memory_.open[row] = 1;
   }
 
   /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
@@ -685,11 +703,11 @@ private:
   void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, double local, ChanceBounds& chance) {
     if (chance.martingale)
       conclude(row, sums, {sums.rest, sums.squares, question_.chance.martingale}, of_shadow, *chance.martingale);
-    if (!chance.random_order) return;
+    if (!chance.random_order || is_estimated_[row] != 0) return;
     const double sigmas = question_.chance.random_order;
     const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
     conclude(row, sums, {sums.estimated_rest, variance, sigmas}, of_shadow, *chance.random_order);
-    if (is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
+    if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
   }
 
   /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
@@ -706,7 +724,7 @@ private:
   void conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
     const std::size_t of_block = of_block_[row];
     const Magnitude total = rules_.with_chance(spread.rest, spread.squares, spread.factor);
-    require_known(total.value(), of_shadow, row);
+    require_known(total.value(), of_shadow, row, negligible_by_chance);
     bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
     bound.remainder[of_block] = sums.remainder.value();
     bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
@@ -740,8 +758,9 @@ private:
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
-  std::vector<char> needs_coins_;  ///< rows whose estimate takes radii by chance (T-75)
-  std::vector<char> cancels_;      ///< rows whose attribution lost too much in double
+  std::vector<char> needs_coins_;   ///< rows whose estimate takes radii by chance (T-75)
+  std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
+  std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
   const RunState state_;
   std::vector<char> is_refinable_;  ///< by node
   Kept kept_;
@@ -806,22 +825,8 @@ RunCertificates empty_certificates(const Network& network, std::size_t targets, 
   return empty;
 }
 
-/// T-75 where it is large even so.
-void take_remainder_by_chance(const std::vector<double>& by_chance, ChanceBound& estimate) {
-  for (std::size_t row = 0; row < estimate.total.size(); ++row) {
-    const bool is_large = !(estimate.remainder[row] <= large_remainder * estimate.total[row]);
-    if (!is_large || !std::isfinite(estimate.total[row]) || !(by_chance[row] < estimate.remainder[row])) continue;
-    estimate.total[row] -= estimate.remainder[row] - by_chance[row];
-    estimate.remainder[row] = by_chance[row];
-  }
-}
-
 /// What holds in any case holds here.
-void limit_chance(const Certificate& any_order, const std::vector<double>& by_chance, ChanceBounds& chance) {
-  if (chance.random_order) {
-    estimate_remainder(any_order.local, *chance.random_order);
-    take_remainder_by_chance(by_chance, *chance.random_order);
-  }
+void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
   for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
     for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)
       if ((*bound)->patterns[row] == TermPattern::none)
@@ -840,7 +845,6 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   RunCertificates result = empty_certificates(network, targets.size(), question);
   result.conditions = conditions_;
   std::vector<char> open(rows, 0), cancels(rows, 0);
-  std::vector<std::vector<double>> by_chance(targets.size(), std::vector<double>(rows, Magnitude::infinite().value()));
   const auto follow = [&](RunPart& part) {
     part.forward();
     if (question.attributed > 0) part.record(*question.recorded);
@@ -862,8 +866,9 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
       part.start(inputs, input_error);
       follow(part);
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);
-      if (question.chance.random_order > 0.0) part.toss_coins(by_chance);
+      if (question.chance.random_order > 0.0) part.estimate(result);
       if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
+      if (question.chance.random_order > 0.0) part.estimate_the_rest(result);
       for (std::size_t row = 0; row < some.size(); ++row) {
         open[some[row]] = part.is_open(row) ? 1 : 0;
         cancels[some[row]] = part.cancels(row) ? 1 : 0;
@@ -876,7 +881,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
     if (cancels[row] != 0) result.cancelled.push_back(static_cast<std::int64_t>(row));
   }
-  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], by_chance[i], result.chance[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
   return result;
 }
 
