@@ -201,8 +201,8 @@ TEST_CASE("products whose partial sums are all rounded down use what any run may
 TEST_CASE("the radius of 2x - x by its own adjoint is that of x (T-72)") {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f64, {{-1, "N"}, {1, ""}});
-  const ValueId two = graph.add_constant("two", StoredTensor::from(Tensor<double>({1}, {2.0})));
-  const ValueId y = graph.add_node("y", op::Sub{}, {graph.add_node("2x", op::Mul{}, {x, two}), x});
+  const ValueId two = graph.add_constant("two", StoredTensor::from(Tensor<double>({1, 1}, {2.0})));
+  const ValueId y = graph.add_node("y", op::Sub{}, {graph.add_node("2x", op::MatMul{}, {x, two}), x});
   graph.outputs = {graph.add_node("z", op::Exp{}, {y})};
   const double radius = 0x1p-10;
   Held held(theorems(), graph, Tensor<double>({2, 1}, {0.5, 0.25}), radius, 2);

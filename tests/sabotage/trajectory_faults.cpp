@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sabotage/faults.hpp"
+#include "support/joint_function_checks.hpp"
 #include "support/remainder_checks.hpp"
 #include "support/row_checks.hpp"
 #include "support/run_checks.hpp"
@@ -569,6 +570,14 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
        {"what computed weights move forgets the slope",
         [](Rules& r) { r.trajectory.moved_by_slope = [](double, double) { return Magnitude(); }; },
         check_computed_weights},
+       {"functions of one value forget what their slopes leave over",
+        [](Rules& r) {
+          r.trajectory.joint_rest = [](Magnitude, Magnitude rounding, Magnitude radius) { return rounding * radius; };
+        },
+        violations_of_joint_functions},
+       {"functions of one value forget that their slopes are rounded",
+        [](Rules& r) { r.trajectory.joint_rest = [](Magnitude rests, Magnitude, Magnitude) { return rests; }; },
+        [](const Rules& rules) { return check_rounded_slopes(rules).violations; }},
        {"the shadow is taken for the exact network",
         [](Rules& r) { r.trajectory.through_shadow = [](Magnitude from_shadow, double) { return from_shadow; }; },
         check_run_in_double}});

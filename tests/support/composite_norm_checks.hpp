@@ -96,6 +96,18 @@ public:
     for (ValueId id = 0; id < exact.size(); ++id) check(deviation, id, exact[id], all, output);
   }
 
+  /// How near the last value's elements come to their radii there.
+  double output_utilisation(const bounds::Deviation& deviation, double radius, const std::vector<double>& signs) const {
+    Tensor<Real> moved = convert<Real>(subject_.x);
+    for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
+    const ValueId id = network_.flat().graph.outputs[0];
+    const Tensor<Real> exact = evaluated(network_, moved)[id];
+    Tally tally;
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      tally.add(shadow_.values[id].values[i], exact.values[i], deviation.radii[id].element.at(i));
+    return tally.utilisation;
+  }
+
   /// A run of the flat graph.
   void check_run(const bounds::Deviation& deviation, Tally& all, Tally& output) const {
     const Graph& flat = network_.flat().graph;

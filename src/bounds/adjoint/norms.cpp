@@ -7,7 +7,6 @@
 #include <set>
 
 #include "bounds/adjoint/composite_norms.hpp"
-#include "bounds/adjoint/joint_function_norms.hpp"
 #include "bounds/product_node.hpp"
 #include "bounds/spectral_norm.hpp"
 #include "driftbound/model/layout.hpp"
@@ -228,11 +227,13 @@ std::vector<double> row_norms(std::span<const double> values, std::int64_t rows,
 
 std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights) {
   auto norms = std::visit(Norms62(question, setting, weights), question.view.node->op);
-  for (const auto& more :
-       {composite_norms(question, setting.rules->norms), joint_function_norms(question, setting.rules->norms)}) {
-    if (!norms) norms = more;
-    for (std::size_t row = 0; more && row < norms->size(); ++row) (*norms)[row] = std::min((*norms)[row], (*more)[row]);
-  }
+  return smaller_norms(std::move(norms), composite_norms(question, setting.rules->norms));
+}
+
+std::optional<std::vector<double>> smaller_norms(std::optional<std::vector<double>> norms,
+                                                 const std::optional<std::vector<double>>& more) {
+  if (!norms) return more;
+  for (std::size_t row = 0; more && row < norms->size(); ++row) (*norms)[row] = std::min((*norms)[row], (*more)[row]);
   return norms;
 }
 

@@ -27,4 +27,8 @@ struct NormQuestion {
 /// Source:    docs/theory.md T-62, T-67
 std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights);
 
+/// Row by row; what is empty is not known.
+std::optional<std::vector<double>> smaller_norms(std::optional<std::vector<double>> norms,
+                                                 const std::optional<std::vector<double>>& more);
+
 }  // namespace driftbound::bounds

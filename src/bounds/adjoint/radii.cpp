@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "bounds/adjoint/joint_functions.hpp"
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
@@ -83,6 +84,7 @@ public:
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
     result_.slopes.resize(network.nodes().size());
+    if (flushed() == Magnitude()) joint_.emplace(network, rules_);
   }
 
   void start(ValueId id, std::vector<double> error) {
@@ -109,13 +111,17 @@ public:
     const std::vector<double>& own = shadow_.error[node.output];
     const bool by_norms = trajectory_ == Trajectory::exact_by_norms;
     const bool in_order = trajectory_ == Trajectory::declared_order;
-    if (visit_plain(index, {view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms, in_order}))
-      return;
+    const bool is_joint = joint_ && joint_->follows(index);
+    const PlainNode plain{view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms, in_order};
+    if (!is_joint && visit_plain(index, plain)) return;
     Linearised linear = linearise(view, radii, own, setting_);
     if (std::holds_alternative<op::Relu>(node.op) && !linear.remainder.empty())
       take_chords(view, radii[0], linear.slopes[0], linear.remainder);
 
     std::vector<double> moved = propagate(view, radii, own, setting_);
+    result_.remainder[node.output] = remainder_of(view, linear, radii);
+    std::optional<std::vector<double>> joint_norms;
+    if (is_joint) joint_norms = follow_joint(index, linear.slopes, moved);
     add_to(moved, own);  // of every run before it rounds
     std::vector<double> added = own;
     std::vector<double> rounding;
@@ -128,8 +134,8 @@ public:
       add_to(added, moved_by_flushing(view, linear.slopes));
     }
     add_to(moved, rounding);
-    result_.remainder[node.output] = remainder_of(view, linear, radii);
-    const auto norms = norms_of(view, linear.lipschitz, added);
+    if (is_joint) joint_->add(index, added);
+    const auto norms = norms_of(view, linear.lipschitz, added, joint_norms);
     limit_by_sources(index, linear.slopes, added, moved);
     result_.added[node.output] = std::move(added);
     set_radii(node.output, std::move(moved), norms);
@@ -206,6 +212,15 @@ private:
     if (!takes_chords_) return;
     setting_.rules->rows.relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
                                      remainder.size());
+  }
+
+  /// T-125: the radii of the node before it rounds, and their norms.
+  std::optional<std::vector<double>> follow_joint(std::size_t index, const std::vector<std::vector<double>>& slopes,
+                                                  std::vector<double>& moved) {
+    joint_->step(index, slopes, result_.remainder[network_.nodes()[index].output], result_.radii);
+    const std::vector<double> radii = joint_->radii(index, result_.radii);
+    for (std::size_t i = 0; i < radii.size(); ++i) moved[i] = std::min(moved[i], radii[i]);
+    return joint_->norms(index, result_.radii, setting_.rules->norms);
   }
 
   /// T-72 for the operands of a function of one element whose remainders weigh most.
@@ -287,14 +302,15 @@ private:
   }
 
   std::optional<std::vector<double>> norms_of(const NodeView& view, Magnitude lipschitz,
-                                              const std::vector<double>& added) {
+                                              const std::vector<double>& added,
+                                              const std::optional<std::vector<double>>& joint = std::nullopt) {
     const ValueId output = view.node->output;
     if (!network_.varies(output) || flushed() != Magnitude()) return std::nullopt;
     const bool knows_local_errors = centres_ == nullptr;
     NormQuestion question{network_, view, {}, lipschitz};
     if (knows_local_errors) question.shadow = &shadow_, question.known = &result_;
     for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
-    auto norms = moved_norms(question, setting_, weights_);
+    auto norms = smaller_norms(moved_norms(question, setting_, weights_), joint);
     if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, network_.rows(output)));
     return norms;
   }
@@ -338,6 +354,7 @@ private:
   SourceRadii* sources_;
   const bool takes_chords_;
   AdjointRadii radii_by_adjoints_;
+  std::optional<JointFunctions> joint_;
   Deviation result_;
 };
 

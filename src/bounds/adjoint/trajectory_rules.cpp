@@ -25,6 +25,10 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
   return Magnitude(remainder) + Magnitude(moved_by_cut_operands);
 }
 
+Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root) {
+  return rests + rounding_of_slope * radius_of_root;
+}
+
 double norm_of_row(double by_elements, double handed_on) {
   return std::isfinite(by_elements) ? std::min(by_elements, handed_on) : by_elements;
 }

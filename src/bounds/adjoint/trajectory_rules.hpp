@@ -40,6 +40,10 @@ double norm_of_row(double by_elements, double handed_on);
 /// Source:    docs/theory.md T-61
 Magnitude radius_as_read(double radius, Magnitude flushed);
 
+/// R of a node: that of its operands behind its slopes and its own remainder, and what S lost when it was rounded.
+/// Source:    docs/theory.md T-125
+Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root);
+
 /// The smaller of a radius and the one that an adjoint of its own gives.
 /// Source:    docs/theory.md T-72
 double refined_radius(double radius, double by_adjoint);
@@ -68,6 +72,7 @@ struct TrajectoryRules {
   decltype(&bounds::remainder_with_cut_edges) remainder_with_cut_edges = bounds::remainder_with_cut_edges;
   decltype(&bounds::norm_of_row) norm_of_row = bounds::norm_of_row;
   decltype(&bounds::radius_as_read) radius_as_read = bounds::radius_as_read;
+  decltype(&bounds::joint_rest) joint_rest = bounds::joint_rest;
   decltype(&bounds::refined_radius) refined_radius = bounds::refined_radius;
   decltype(&bounds::ahead) ahead = bounds::ahead;
   decltype(&bounds::remainder_by_norm) remainder_by_norm = bounds::remainder_by_norm;
