@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <set>
+#include <span>
 
 #include "driftbound/model/op_groups.hpp"
 
 namespace driftbound::bounds {
 namespace {
+
+/// Ways with more nodes are not followed.
+constexpr std::size_t most_nodes = 64;
 
 /// A sum, difference, product or the like of two numbers, or a function of one.
 bool is_elementwise(const Op& op) {
@@ -28,117 +32,113 @@ double slope_at(const Op& op, const std::vector<std::vector<double>>& slopes, st
 
 }  // namespace
 
-JointFunctions::JointFunctions(const Network& network, const TrajectoryRules& rules)
-    : network_(network),
-      rules_(rules),
-      root_(network.size()),
-      meets_(network.size(), 0),
-      follows_(network.size(), 0),
-      followed_(network.size()) {
-  std::iota(root_.begin(), root_.end(), ValueId{0});
-  find_roots();
-  mark_ways();
-}
-
-void JointFunctions::find_roots() {
-  const std::vector<Node>& nodes = network_.nodes();
-  for (std::size_t index = 0; index < nodes.size(); ++index) {
-    const Node& node = nodes[index];
-    const bool rounds_to_narrow = !network_.steps().rounding.empty() && network_.steps().rounding[index].has_value();
-    if (!network_.varies(node.output) || !is_elementwise(node.op) || rounds_to_narrow) continue;
-    root_[node.output] = root_through(node);
+JointFunctions::JointFunctions(const Network& network)
+    : network_(network), made_by_(network.size()), before_(network.size()), ways_(network.nodes().size()) {
+  for (std::size_t node = 0; node < network.nodes().size(); ++node) {
+    made_by_[network.nodes()[node].output] = node;
+    const Node& of = network.nodes()[node];
+    before_[of.output] = last_before(of);
+    const bool has_two = of.inputs.size() == 2 && network.varies(of.inputs[0]) && network.varies(of.inputs[1]);
+    if (has_two && before_[of.output]) ways_[node] = ways_to(node);
   }
 }
 
-ValueId JointFunctions::root_through(const Node& node) const {
-  std::optional<ValueId> root;
+std::optional<ValueId> JointFunctions::last_before(const Node& node) const {
+  if (!network_.varies(node.output) || !is_elementwise(node.op)) return std::nullopt;
+  std::optional<ValueId> last;
   for (const ValueId id : node.inputs) {
     if (!network_.varies(id)) continue;
-    if (network_.shape(id) != network_.shape(node.output) || (root && *root != root_[id])) return node.output;
-    root = root_[id];
+    if (network_.shape(id) != network_.shape(node.output)) return std::nullopt;
+    last = last ? last_in_common(*last, id) : id;
+    if (!last) return std::nullopt;
   }
-  return *root;
+  return last;
 }
 
-void JointFunctions::mark_ways() {
+/// Nodes come in order: of two values the one that is made later is not before the other one.
+std::optional<ValueId> JointFunctions::last_in_common(ValueId a, ValueId b) const {
+  while (a != b) {
+    ValueId& later = made_by_[a] > made_by_[b] ? a : b;
+    if (!before_[later]) return std::nullopt;
+    later = *before_[later];
+  }
+  return a;
+}
+
+std::vector<std::size_t> JointFunctions::ways_to(std::size_t node) const {
   const std::vector<Node>& nodes = network_.nodes();
-  for (std::size_t index = nodes.size(); index-- > 0;) {
-    const Node& node = nodes[index];
-    if (root_[node.output] == node.output) continue;
-    const bool has_two = node.inputs.size() == 2 && network_.varies(node.inputs[0]) && network_.varies(node.inputs[1]);
-    if (has_two) meets_[node.output] = follows_[node.output] = 1;
-    for (const ValueId id : node.inputs)
-      if (follows_[node.output] != 0 && leads_through(node, id)) follows_[id] = 1;
+  const ValueId u = *before_[nodes[node].output];
+  std::set<std::size_t> ways = {node};
+  std::vector<std::size_t> open = {node};
+  while (!open.empty() && ways.size() <= most_nodes) {
+    const Node& of = nodes[open.back()];
+    open.pop_back();
+    for (const ValueId id : of.inputs) {
+      if (!network_.varies(id) || id == u) continue;
+      const std::size_t before = *made_by_[id];
+      if (ways.insert(before).second) open.push_back(before);
+    }
   }
+  if (ways.size() > most_nodes) return {};
+  return {ways.begin(), ways.end()};
 }
 
-bool JointFunctions::leads_through(const Node& node, ValueId operand) const {
-  return network_.varies(operand) && operand != root_[node.output];
-}
-
-void JointFunctions::step(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii remainder,
-                          const std::vector<ValueRadii>& radii) {
+JointFunctions::Followed JointFunctions::follow(std::size_t index, const std::map<ValueId, Followed>& before, ValueId u,
+                                                const Deviation& known, const TrajectoryRules& rules) const {
   const Node& node = network_.nodes()[index];
-  const Radii of_root = radii[root_[node.output]].element;
-  const std::size_t size = static_cast<std::size_t>(element_count(network_.shape(node.output)));
-  Followed& followed = followed_[node.output];
-  followed.slope.assign(size, 0.0);
-  followed.rest.assign(size, 0.0);
+  const Radii of_u = known.radii[u].element;
+  const auto size = static_cast<std::size_t>(element_count(network_.shape(node.output)));
+  Followed followed{std::vector<double>(size), std::vector<double>(size)};
   for (std::size_t i = 0; i < size; ++i) {
     double slope = 0.0;
-    Magnitude rest = radius_at(remainder, i), rounding;
+    Magnitude rest = radius_at(known.remainder[node.output], i), rounding;
     for (std::size_t slot = 0; slot < node.inputs.size(); ++slot) {
       const ValueId operand = node.inputs[slot];
       if (!network_.varies(operand)) continue;
-      const bool leads = leads_through(node, operand);
-      const double d = slope_at(node.op, slopes, slot, i), part = leads ? d * followed_[operand].slope[i] : d;
+      const Followed* way = operand == u ? nullptr : &before.at(operand);
+      const double d = slope_at(node.op, known.slopes[index], slot, i), part = way != nullptr ? d * way->slope[i] : d;
       slope += part;
       rounding += rounding_of(part) + rounding_of(slope);
-      if (leads) rest += rules_.moved_by_slope(d, followed_[operand].rest[i]);
+      if (way != nullptr) rest += rules.moved_by_slope(d, way->rest[i]);
     }
     const bool is_finite = std::isfinite(slope);
     followed.slope[i] = is_finite ? slope : 0.0;
-    followed.rest[i] = is_finite ? rules_.joint_rest(rest, rounding, radius_at(of_root, i)).value()
+    followed.rest[i] = is_finite ? rules.joint_rest(rest, rounding, radius_at(of_u, i)).value()
                                  : std::numeric_limits<double>::infinity();
   }
+  return followed;
 }
 
-std::vector<double> JointFunctions::radii(std::size_t index, const std::vector<ValueRadii>& radii) const {
-  if (!meets(index)) return {};
-  const ValueId id = network_.nodes()[index].output;
-  const Radii of_root = radii[root_[id]].element;
-  const Followed& followed = followed_[id];
-  std::vector<double> joint;
-  for (std::size_t i = 0; i < followed.slope.size(); ++i)
-    joint.push_back(
-        (rules_.moved_by_slope(followed.slope[i], radius_at(of_root, i).value()) + Magnitude(followed.rest[i]))
-            .value());
-  return joint;
+JointMove JointFunctions::moved(std::size_t node, const Deviation& known, const Rules& rules) const {
+  const std::vector<Node>& nodes = network_.nodes();
+  const ValueId v = nodes[node].output, u = *before_[v];
+  std::map<ValueId, Followed> followed;
+  for (const std::size_t index : ways_[node]) {
+    const ValueId id = nodes[index].output;
+    Followed& way = followed[id] = follow(index, followed, u, known, rules.trajectory);
+    const std::vector<double>& added = known.added[id];
+    for (std::size_t i = 0; index != node && i < added.size(); ++i)
+      way.rest[i] = (Magnitude(way.rest[i]) + Magnitude(added[i])).value();
+  }
+  return of_last(followed[v], v, known.radii[u], rules);
 }
 
-std::optional<std::vector<double>> JointFunctions::norms(std::size_t index, const std::vector<ValueRadii>& radii,
-                                                         const NormRules& rules) const {
-  if (!meets(index)) return std::nullopt;
-  const ValueId id = network_.nodes()[index].output;
-  const std::vector<double>& of_root = radii[root_[id]].norm;
-  const Followed& followed = followed_[id];
-  const auto rows = static_cast<std::size_t>(network_.rows(id));
-  const std::size_t size = followed.slope.size() / rows;
-  std::vector<double> norms;
+JointMove JointFunctions::of_last(const Followed& last, ValueId v, const ValueRadii& of_u, const Rules& rules) const {
+  const auto rows = static_cast<std::size_t>(network_.rows(v));
+  const std::size_t size = last.slope.size() / rows;
+  JointMove moved{std::vector<double>(last.slope.size()), std::vector<double>(rows)};
+  for (std::size_t i = 0; i < last.slope.size(); ++i) {
+    const Magnitude by_slope = rules.trajectory.moved_by_slope(last.slope[i], radius_at(of_u.element, i).value());
+    moved.element[i] = (by_slope + Magnitude(last.rest[i])).value();
+  }
   for (std::size_t row = 0; row < rows; ++row) {
     double steepest = 0.0;
-    for (std::size_t i = row * size; i < (row + 1) * size; ++i)
-      steepest = std::max(steepest, std::abs(followed.slope[i]));
-    const Magnitude root = of_root.empty() ? Magnitude() : Magnitude(of_root[row]);
-    const Magnitude rest = rules.vector(std::span(followed.rest).subspan(row * size, size));
-    norms.push_back(rules.sum(rules.function(Magnitude(steepest), root), rest).value());
+    for (std::size_t i = row * size; i < (row + 1) * size; ++i) steepest = std::max(steepest, std::abs(last.slope[i]));
+    const Magnitude norm = of_u.norm.empty() ? Magnitude() : Magnitude(of_u.norm[row]);
+    const Magnitude rest = rules.norms.vector(std::span(last.rest).subspan(row * size, size));
+    moved.norm[row] = rules.norms.sum(rules.norms.function(Magnitude(steepest), norm), rest).value();
   }
-  return norms;
-}
-
-void JointFunctions::add(std::size_t index, Radii errors) {
-  std::vector<double>& rest = followed_[network_.nodes()[index].output].rest;
-  for (std::size_t i = 0; i < errors.size(); ++i) rest[i] = (Magnitude(rest[i]) + Magnitude(errors[i])).value();
+  return moved;
 }
 
 }  // namespace driftbound::bounds

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -9,46 +10,44 @@
 
 namespace driftbound::bounds {
 
-/// Values v that several nodes make of one value u, element by element, on more than one way: Gelu, Swish and the like,
-/// whoever wrote them. |Δ_v - S Δ_u| <= R is followed from node to node, as bounds of node after node lose that what
-/// comes along two ways may cancel.
+/// How far a node's result moves, before it rounds.
+struct JointMove {
+  std::vector<double> element;
+  std::vector<double> norm;  ///< 2-norm of every row
+};
+
+/// Nodes that make a value of another one, u, element by element, on more than one way: Gelu, Swish and the like, whoever
+/// wrote them. |Δ - S Δ_u| <= R is followed from u on, as bounds of node after node lose that what comes along two ways
+/// may cancel.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-125
 class JointFunctions {
 public:
-  JointFunctions(const Network& network, const TrajectoryRules& rules);
+  explicit JointFunctions(const Network& network);
 
-  /// Whether a node is part of such a way.
-  bool follows(std::size_t index) const { return follows_[network_.nodes()[index].output] != 0; }
-  /// The next node of one, with its Jacobian and what that leaves over. Its roundings are not in it yet.
-  void step(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii remainder,
-            const std::vector<ValueRadii>& radii);
-  /// Upper bounds of |Δ_v|; empty where ways do not meet in the node.
-  std::vector<double> radii(std::size_t index, const std::vector<ValueRadii>& radii) const;
-  /// The same in the 2-norm, one for every row.
-  std::optional<std::vector<double>> norms(std::size_t index, const std::vector<ValueRadii>& radii,
-                                           const NormRules& rules) const;
-  /// What the node's roundings add.
-  void add(std::size_t index, Radii errors);
+  /// Whether ways from one value meet in a node.
+  bool meet_in(std::size_t node) const { return !ways_[node].empty(); }
+  /// `known`: slopes and remainders up to that node, everything else before it.
+  JointMove moved(std::size_t node, const Deviation& known, const Rules& rules) const;
 
 private:
+  /// By slopes from u on, and by what they do not explain.
   struct Followed {
     std::vector<double> slope, rest;
   };
 
-  ValueId root_through(const Node& node) const;
-  void find_roots();
-  void mark_ways();
-  /// Whether the way to a node's result leads through this operand.
-  bool leads_through(const Node& node, ValueId operand) const;
-  bool meets(std::size_t index) const { return meets_[network_.nodes()[index].output] != 0; }
+  std::optional<ValueId> last_in_common(ValueId a, ValueId b) const;
+  std::optional<ValueId> last_before(const Node& node) const;
+  std::vector<std::size_t> ways_to(std::size_t node) const;
+  Followed follow(std::size_t node, const std::map<ValueId, Followed>& before, ValueId u, const Deviation& known,
+                  const TrajectoryRules& rules) const;
+  JointMove of_last(const Followed& last, ValueId v, const ValueRadii& of_u, const Rules& rules) const;
 
   const Network& network_;
-  const TrajectoryRules& rules_;
-  std::vector<ValueId> root_;  ///< by value: u; itself where it is no such function of another value
-  std::vector<char> meets_;    ///< by value
-  std::vector<char> follows_;  ///< by value
-  std::vector<Followed> followed_;
+  std::vector<std::optional<std::size_t>> made_by_;  ///< by value: the node; empty: none
+  /// By value: the last one before it that all ways to it lead through; empty where there is none.
+  std::vector<std::optional<ValueId>> before_;
+  std::vector<std::vector<std::size_t>> ways_;  ///< by node in which ways meet: all nodes on them, itself the last
 };
 
 }  // namespace driftbound::bounds

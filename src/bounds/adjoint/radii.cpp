@@ -84,7 +84,7 @@ public:
     result_.added.resize(network.size());
     result_.remainder.resize(network.size());
     result_.slopes.resize(network.nodes().size());
-    if (flushed() == Magnitude()) joint_.emplace(network, rules_);
+    if (flushed() == Magnitude()) joint_.emplace(network);
   }
 
   void start(ValueId id, std::vector<double> error) {
@@ -111,7 +111,7 @@ public:
     const std::vector<double>& own = shadow_.error[node.output];
     const bool by_norms = trajectory_ == Trajectory::exact_by_norms;
     const bool in_order = trajectory_ == Trajectory::declared_order;
-    const bool is_joint = joint_ && joint_->follows(index);
+    const bool is_joint = joint_ && joint_->meet_in(index);
     const PlainNode plain{view, radii, result_.radii[node.inputs[0]].norm, own, rounds(), by_norms, in_order};
     if (!is_joint && visit_plain(index, plain)) return;
     Linearised linear = linearise(view, radii, own, setting_);
@@ -120,8 +120,10 @@ public:
 
     std::vector<double> moved = propagate(view, radii, own, setting_);
     result_.remainder[node.output] = remainder_of(view, linear, radii);
-    std::optional<std::vector<double>> joint_norms;
-    if (is_joint) joint_norms = follow_joint(index, linear.slopes, moved);
+    result_.slopes[index] = std::move(linear.slopes);
+    std::optional<JointMove> joint;
+    if (is_joint) joint = joint_->moved(index, result_, *setting_.rules);
+    for (std::size_t i = 0; joint && i < moved.size(); ++i) moved[i] = std::min(moved[i], joint->element[i]);
     add_to(moved, own);  // of every run before it rounds
     std::vector<double> added = own;
     std::vector<double> rounding;
@@ -131,15 +133,13 @@ public:
       const bool is_read = centres_ != nullptr;
       rounding = body_rounding({view, radii, moved, any_order, std::nullopt, is_read}, setting, result_.conditions);
       add_to(added, rounding);
-      add_to(added, moved_by_flushing(view, linear.slopes));
+      add_to(added, moved_by_flushing(view, result_.slopes[index]));
     }
     add_to(moved, rounding);
-    if (is_joint) joint_->add(index, added);
-    const auto norms = norms_of(view, linear.lipschitz, added, joint_norms);
-    limit_by_sources(index, linear.slopes, added, moved);
+    const auto norms = norms_of(view, linear.lipschitz, added, joint ? std::optional(joint->norm) : std::nullopt);
+    limit_by_sources(index, result_.slopes[index], added, moved);
     result_.added[node.output] = std::move(added);
     set_radii(node.output, std::move(moved), norms);
-    result_.slopes[index] = std::move(linear.slopes);
   }
 
   Deviation result() && { return std::move(result_); }
@@ -212,15 +212,6 @@ private:
     if (!takes_chords_) return;
     setting_.rules->rows.relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
                                      remainder.size());
-  }
-
-  /// T-125: the radii of the node before it rounds, and their norms.
-  std::optional<std::vector<double>> follow_joint(std::size_t index, const std::vector<std::vector<double>>& slopes,
-                                                  std::vector<double>& moved) {
-    joint_->step(index, slopes, result_.remainder[network_.nodes()[index].output], result_.radii);
-    const std::vector<double> radii = joint_->radii(index, result_.radii);
-    for (std::size_t i = 0; i < radii.size(); ++i) moved[i] = std::min(moved[i], radii[i]);
-    return joint_->norms(index, result_.radii, setting_.rules->norms);
   }
 
   /// T-72 for the operands of a function of one element whose remainders weigh most.

@@ -30,7 +30,7 @@ constexpr double left_unrefined = 0.01;
 
 /// A shadow's own error of this share of the bound does not show.
 constexpr double negligible = 0x1p-10;
-/// … nor this share of one that leaves roundings to chance.
+/// … nor this share of an estimate.
 constexpr double negligible_by_chance = 0x1p-6;
 
 /// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
@@ -171,10 +171,16 @@ public:
     }
   }
 
-  /// All others, with the slopes that their bounds have taken.
-  void estimate_the_rest(RunCertificates& certificates) {
-    for (std::size_t row = 0; row < count_; ++row)
+  /// All others, with the slopes that their bounds have taken. A row is open where the shadow's error shows.
+  void estimate_the_rest(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    for (std::size_t row = 0; row < count_; ++row) {
       if (is_estimated_[row] == 0) estimate(row, certificates);
+      for (std::size_t target = 0; target < targets.size(); ++target) {
+        const double total = certificates.chance[target].random_order->total[of_block_[row]];
+        const double of_shadow = shadow_error(targets[target], row).value();
+        if (std::isfinite(total) && !(of_shadow <= negligible_by_chance * total)) memory_.open[row] = 1;
+      }
+    }
   }
 
   /// The recorded run, once forward() has gone through.
@@ -219,7 +225,7 @@ public:
 
   std::size_t size() const { return count_; }
   bool cancels(std::size_t row) const { return cancels_[row] != 0; }
-  bool is_open(std::size_t row) const { return memory_.open[row] != 0 || needs_coins_[row] != 0; }
+  bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
 
 private:
   struct Sums {
@@ -671,9 +677,14 @@ private:
   }
 
   /// What the shadow may be off.
+  Magnitude shadow_error(const std::vector<Seed>& seeds, std::size_t row) const {
+    Magnitude error;
+    for (const Seed& seed : seeds) error += Magnitude(memory_.rows[seed.value].exact[row]);
+    return error;
+  }
+
   Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
-    Magnitude of_shadow;
-    for (const Seed& seed : seeds) of_shadow += Magnitude(memory_.rows[seed.value].exact[row]);
+    const Magnitude of_shadow = shadow_error(seeds, row);
     const double total = sums.total.value(), remainder = sums.remainder.value();
     require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
@@ -699,14 +710,23 @@ private:
     certificate.remainder[of_block] = sums.remainder_in_order.value();
   }
 
+  struct Spread {
+    Magnitude rest, squares;
+    double factor = 0.0;
+  };
+
   /// `local`: of any order
   void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, double local, ChanceBounds& chance) {
-    if (chance.martingale)
-      conclude(row, sums, {sums.rest, sums.squares, question_.chance.martingale}, of_shadow, *chance.martingale);
+    if (chance.martingale) {
+      const Spread spread{sums.rest, sums.squares, question_.chance.martingale};
+      require_known(conclude(row, sums, spread, of_shadow, *chance.martingale), of_shadow, row);
+    }
     if (!chance.random_order || is_estimated_[row] != 0) return;
     const double sigmas = question_.chance.random_order;
     const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
-    conclude(row, sums, {sums.estimated_rest, variance, sigmas}, of_shadow, *chance.random_order);
+    const Spread spread{sums.estimated_rest, variance, sigmas};
+    const double total = conclude(row, sums, spread, of_shadow, *chance.random_order);
+    if (!std::isfinite(total)) memory_.open[row] = 1;
     if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
   }
 
@@ -716,15 +736,10 @@ private:
     return !(left <= large_left * (estimate.total[row] - estimate.remainder[row] + left));
   }
 
-  struct Spread {
-    Magnitude rest, squares;
-    double factor = 0.0;
-  };
-
-  void conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
+  /// Returns what is found against the shadow.
+  double conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
     const std::size_t of_block = of_block_[row];
     const Magnitude total = rules_.with_chance(spread.rest, spread.squares, spread.factor);
-    require_known(total.value(), of_shadow, row, negligible_by_chance);
     bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
     bound.remainder[of_block] = sums.remainder.value();
     bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
@@ -732,6 +747,7 @@ private:
     const bool applies = sums.pattern == TermPattern::none;
     bound.total[of_block] =
         applies ? rules_.trajectory.through_shadow(total, of_shadow.value()).value() : Magnitude::infinite().value();
+    return total.value();
   }
 
   void conclude(const std::vector<Seed>& seeds, std::size_t row, Condition& condition) const {
@@ -868,7 +884,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);
       if (question.chance.random_order > 0.0) part.estimate(result);
       if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
-      if (question.chance.random_order > 0.0) part.estimate_the_rest(result);
+      if (question.chance.random_order > 0.0) part.estimate_the_rest(targets, result);
       for (std::size_t row = 0; row < some.size(); ++row) {
         open[some[row]] = part.is_open(row) ? 1 : 0;
         cancels[some[row]] = part.cancels(row) ? 1 : 0;
