@@ -22,7 +22,7 @@ inline std::vector<CompositeCase> joint_cases(Generator& generator) {
   const auto add = [&](const std::string& name, const auto& write) {
     CompositeCase subject;
     subject.name = name;
-    const ValueId x = subject.graph.add_input("x", ElementType::f64, {{1, ""}, {3, ""}, {4, ""}});
+    const ValueId x = subject.graph.add_input("x", ElementType::f64, {{-1, "N"}, {3, ""}, {4, ""}});
     subject.graph.outputs = {write(subject.graph, x)};
     subject.x = Tensor<double>({1, 3, 4});
     for (double& value : subject.x.values)
