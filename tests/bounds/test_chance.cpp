@@ -462,6 +462,40 @@ TEST_CASE("what reading an operand changes is not left to chance (T-74)") {
   CHECK(find_bound(bounds.layers[0].accumulated, "adjoint/probabilistic")->values.values[0] >= 0x1p-11);
 }
 
+TEST_CASE("narrow roundings are estimated where values are, not where radii of any run reach (T-75)") {
+  constexpr std::int64_t n = 48, layers = 12;
+  Generator generator(770);
+  const auto matrix = [&](const Shape& shape) {
+    Tensor<float> w(shape);
+    for (float& element : w.values)
+      element = naive::as_bf16(static_cast<float>(uniform(generator, -1.0, 1.0) * std::sqrt(3.0 / n)));
+    return StoredTensor::from(w);
+  };
+  Graph graph;
+  ValueId value = graph.add_input("x", ElementType::f32, {{-1, "N"}, {n, ""}});
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    value = graph.add_node(
+        "y" + std::to_string(layer), op::MatMul{},
+        {value, graph.add_constant("w" + std::to_string(layer), matrix({n, layer + 1 < layers ? n : 2}))});
+  graph.outputs = {value};
+  Tensor<float> x({4, n});
+  for (float& element : x.values) element = static_cast<float>(uniform(generator, -1.0, 1.0));
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(x));
+  const Trace trace = cpu_evaluator(cpu_arithmetic("bf16", parse_summation_order("sequential"))).run(graph, inputs);
+  BoundOptions options;
+  options.names = {"shadow", "adjoint/any-order", "adjoint/statistical"};
+  const Bounds bounds = bound(graph, trace, options);
+  const auto largest = [&](const char* name) {
+    const BoundResult* result = find_bound(bounds.layers.back().accumulated, name);
+    REQUIRE(result != nullptr);
+    return *std::max_element(result->values.values.begin(), result->values.values.end());
+  };
+  CHECK(largest("adjoint/statistical") >= largest("shadow"));
+  CHECK(largest("adjoint/statistical") <= 5.0 * largest("shadow"));
+  CHECK(largest("adjoint/any-order") >= 10.0 * largest("adjoint/statistical"));
+}
+
 TEST_CASE("a failure probability is at least 0 and below 1") {
   const Graph graph = sign_runs(1)[0].graph();
   for (const double p : {1.0, -1.0, std::nan("")}) {

@@ -101,21 +101,35 @@ private:
     rests_.push_back(any_order_);
   }
 
+  /// Of a node that rounds to a narrow format: at its values, as no run comes near all that its radii allow. Else empty.
+  std::vector<double> narrow_roundings(std::size_t index) const {
+    if (network_.steps().rounding.empty() || !network_.steps().rounding[index]) return {};
+    std::vector<double> roundings;
+    for (const double x : shadow_.values[network_.nodes()[index].output].values)
+      roundings.push_back(
+          setting_.rules->narrow.largest_rounding(std::abs(x), *network_.steps().rounding[index]).value());
+    return roundings;
+  }
+
   void visit(const Node& node) {
     const ValueId id = node.output;
     if (!network_.varies(id) || any_order_.added[id].empty()) return;
     RoundingNode rounding{shadow_.view_of(node), {}, {}, any_order_.added[id], shadow_.error[id]};
     for (const ValueId input : node.inputs) rounding.operand_radii.emplace_back(any_order_.radii[input].element);
     rounding.moved = moved(id);
-    const Setting setting = setting_at(static_cast<std::size_t>(&node - network_.nodes().data()));
+    const auto index = static_cast<std::size_t>(&node - network_.nodes().data());
+    const Setting setting = setting_at(index);
+    const std::vector<double> narrow = narrow_roundings(index);
     if (is_plain_sum(rounding.view)) {
       rounding.sums = sums_of(rounding, setting);
       patterns_[id] = patterns_of(rounding, columns_behind(node));
     }
     for (std::size_t m = 0; m < models_.size(); ++m) {
       Model& model = models_[m];
+      const bool is_estimate = model.roundings == estimate_roundings;
+      rounding.added = is_estimate && !narrow.empty() ? Radii(narrow) : Radii(any_order_.added[id]);
       NodeChance chance = model.roundings(rounding, setting);
-      if (model.roundings == estimate_roundings) find_ruled_by_chance(id, chance);
+      if (is_estimate) find_ruled_by_chance(id, chance);
       rests_[m].added[id] = std::move(chance.rest);
       if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
