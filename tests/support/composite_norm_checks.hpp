@@ -90,18 +90,14 @@ public:
   /// The exact network at inputs that are off by `signs` radii; `output`: of norms of the last value.
   void check_exact(const bounds::Deviation& deviation, double radius, const std::vector<double>& signs, Tally& all,
                    Tally& output) const {
-    Tensor<Real> moved = convert<Real>(subject_.x);
-    for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
-    const std::vector<Tensor<Real>> exact = evaluated(network_, moved);
+    const std::vector<Tensor<Real>> exact = exact_values_at(radius, signs);
     for (ValueId id = 0; id < exact.size(); ++id) check(deviation, id, exact[id], all, output);
   }
 
   /// How near the last value's elements come to their radii there.
   double output_utilisation(const bounds::Deviation& deviation, double radius, const std::vector<double>& signs) const {
-    Tensor<Real> moved = convert<Real>(subject_.x);
-    for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
     const ValueId id = network_.flat().graph.outputs[0];
-    const Tensor<Real> exact = evaluated(network_, moved)[id];
+    const Tensor<Real> exact = exact_values_at(radius, signs)[id];
     Tally tally;
     for (std::size_t i = 0; i < exact.size(); ++i)
       tally.add(shadow_.values[id].values[i], exact.values[i], deviation.radii[id].element.at(i));
@@ -121,6 +117,12 @@ public:
   }
 
 private:
+  std::vector<Tensor<Real>> exact_values_at(double radius, const std::vector<double>& signs) const {
+    Tensor<Real> moved = convert<Real>(subject_.x);
+    for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
+    return evaluated(network_, moved);
+  }
+
   void check(const bounds::Deviation& deviation, ValueId id, const Tensor<Real>& values, Tally& all,
              Tally& output) const {
     const bounds::ValueRadii& radii = deviation.radii[id];

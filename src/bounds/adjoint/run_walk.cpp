@@ -156,8 +156,10 @@ public:
   void estimate(RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
-      if (needs_coins_[row] == 0) estimate(row, certificates);
-      if (needs_coins_[row] != 0 && memory_.open[row] == 0) rows.push_back(row);
+      if (needs_coins_[row] == 0)
+        estimate(row, certificates);
+      else if (memory_.open[row] == 0)
+        rows.push_back(row);
     }
     if (rows.empty()) return;
     const RadiiByChance radii(state_, memory_.by_chance, rows);
@@ -683,6 +685,7 @@ private:
     return error;
   }
 
+  /// Returns that.
   Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
     const Magnitude of_shadow = shadow_error(seeds, row);
     const double total = sums.total.value(), remainder = sums.remainder.value();
@@ -695,8 +698,8 @@ private:
   }
 
   /// Elsewhere the row is open.
-  void require_known(double total, Magnitude of_shadow, std::size_t row, double share = negligible) {
-    if (!(std::isfinite(total) && of_shadow.value() <= share * total)) memory_.open[row] = 1;
+  void require_known(double total, Magnitude of_shadow, std::size_t row) {
+    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
   }
 
   /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
