@@ -168,10 +168,12 @@ void two_apart(std::size_t size, int runs, const ExactKernels& kernels) {
   bench::print("exact_product", case_of(first, kernels.name, "t2/apart"), "one-thread", time, 2, facts_of(first));
 }
 
-/// One sample: weights are streamed as they are stored, what is known of their rows was found before.
-void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
+/// One sample: weights are streamed as they are stored, or as integers where there are such kernels; what is known of
+/// their rows was found before.
+void single_vector(std::size_t size, int runs, const ExactKernels& kernels, const IntegerKernels* integers) {
   Data data(1, size, size);
-  const ExactMatrix weights({data.b.data(), size, size, static_cast<std::ptrdiff_t>(size), 1}, 1, kernels);
+  const FloatRows rows = {data.b.data(), size, size, static_cast<std::ptrdiff_t>(size), 1};
+  const ExactMatrix weights(rows, 1, kernels, integers);
   constexpr int repeats = 100;  // of what takes microseconds
   const auto time = bench::medians(
       runs,
@@ -182,8 +184,9 @@ void single_vector(std::size_t size, int runs, const ExactKernels& kernels) {
         for (int i = 0; i < repeats; ++i) data.theirs();
       },
       bench::cpu_seconds_of);
-  bench::print("exact_product", case_of(data, kernels.name, "t1"), name(), {time.ours / repeats, time.theirs / repeats},
-               1, facts_of(data));
+  const char* const build = integers != nullptr ? integers->name : kernels.name;
+  bench::print("exact_product", case_of(data, build, "t1"), name(), {time.ours / repeats, time.theirs / repeats}, 1,
+               facts_of(data));
 }
 
 /// OpenBLAS reads the kernels to use when it is loaded: set, and start again.
@@ -199,7 +202,8 @@ int main(int argc, char** argv) {
   if (argument == "--quick") {
     against_blas(12, 20, 33, 1, fastest_exact_kernels());
     by_residues(12, 20, 33, 1, *usable_residue_kernels().back());
-    return single_vector(12, 1, fastest_exact_kernels()), 0;
+    single_vector(12, 1, fastest_exact_kernels(), nullptr);
+    return single_vector(12, 1, fastest_exact_kernels(), usable_integer_kernels().back()), 0;
   }
   const ExactKernels& fastest = fastest_exact_kernels();
 #ifdef DRIFTBOUND_WITH_OPENBLAS
@@ -219,7 +223,11 @@ int main(int argc, char** argv) {
     by_residues(256, 4096, 1024, 7, *kernels);
     by_residues_in_two_threads(512, 25, *kernels);
   }
-  for (const std::size_t size : {512u, 1024u}) single_vector(size, 9, fastest);
+  for (const std::size_t size : {512u, 1024u}) {
+    single_vector(size, 9, fastest, nullptr);
+    const IntegerKernels* const integers = usable_integer_kernels().back();
+    if (integers != &integers_baseline) single_vector(size, 9, fastest, integers);
+  }
   two_threads(512, 25, fastest);
   two_threads(1024, 7, fastest);
   two_apart(512, 25, fastest);

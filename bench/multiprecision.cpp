@@ -62,7 +62,11 @@ public:
       operand_ = std::make_unique<ExactOperand>(data.right(), Side::right, 1);
     }
   }
-  std::string name() const { return residues_ != nullptr ? residues_->name : fastest_exact_kernels().name; }
+  std::string name() const {
+    if (residues_ != nullptr) return residues_->name;
+    const IntegerKernels* const integers = vector_ ? fastest_integer_kernels() : nullptr;
+    return integers != nullptr ? integers->name : fastest_exact_kernels().name;
+  }
   void multiply() {
     if (vector_) return exact_matrix_vector(*vector_, data_.a.data(), y_);
     if (weights_) {

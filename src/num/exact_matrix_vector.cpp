@@ -13,19 +13,29 @@
 
 namespace driftbound::num {
 
-ExactMatrix::ExactMatrix(const FloatRows& rows, int threads, const ExactKernels& kernels)
-    : source_(rows),
-      kernels_(&kernels),
-      exponents_(rows.rows, 0),
-      scales_(rows.rows, 1.0),
-      units_(rows.rows, no_unit),
-      finite_(rows.rows, 1) {
+namespace {
+
+const FloatRows& checked(const FloatRows& rows) {
   require_sound_environment();
   if (rows.step != 1) throw InvalidArgument("exact matrix: elements of a row must be neighbours; pack an ExactOperand");
   if (rows.length > longest_row) {
     throw InvalidArgument("exact matrix: rows of " + std::to_string(rows.length) +
                           " elements; at most 2^26 are supported");
   }
+  return rows;
+}
+
+}  // namespace
+
+ExactMatrix::ExactMatrix(const FloatRows& rows, int threads, const ExactKernels& kernels,
+                         const IntegerKernels* integers)
+    : source_(checked(rows)),
+      kernels_(&kernels),
+      exponents_(rows.rows, 0),
+      scales_(rows.rows, 1.0),
+      units_(rows.rows, no_unit),
+      finite_(rows.rows, 1),
+      integers_(rows.rows, rows.length, integers) {
   parallel_for(static_cast<std::int64_t>(rows.rows), threads, [&](std::int64_t first, std::int64_t last) {
     std::vector<std::int16_t> units(length(), no_unit);
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
@@ -35,6 +45,7 @@ ExactMatrix::ExactMatrix(const FloatRows& rows, int threads, const ExactKernels&
       exponents_[i] = scale_exponent(squares);
       scales_[i] = power_of_two(exponents_[i]);
       units_[i] = kernels.lower_units(row(i), length(), exponents_[i], units.data());
+      integers_.take(i, row(i), exponents_[i], units_[i]);
     }
   });
 }
@@ -54,15 +65,22 @@ public:
     const double factor = 1.0 / scale_;
     for (std::size_t l = 0; l < length; ++l) scaled_[l] = static_cast<double>(x[l]) * factor;
     unit_ = kernels.lower_units(x, length, exponent, units_.data());
+    if (unit_ >= vector_unit) integers_ = IntegerVector(scaled_.data(), length);
   }
 
   bool is_finite() const { return is_finite_; }
   double scale() const { return scale_; }
   const double* scaled() const { return scaled_.data(); }
+  const IntegerVector& integers() const { return integers_; }
+
+  /// Whether the products with a row can be added up as integers: exactly, whatever their last bits.
+  bool has_integers_with(const ExactMatrix& w, std::size_t row) const {
+    return !integers_.is_empty() && w.integers().has_group_of(row);
+  }
 
   /// Whether every product with the row is a multiple of 2^exact_unit.
   bool certified(const ExactMatrix& w, std::size_t row) const {
-    if (w.unit(row) + unit_ >= exact_unit) return true;
+    if (w.unit(row) + unit_ >= exact_unit || has_integers_with(w, row)) return true;
     std::vector<std::int16_t> units(length_, no_unit);
     w.kernels().lower_units(w.row(row), length_, w.exponent(row), units.data());
     return w.kernels().lowest(units.data(), units_.data(), length_) >= exact_unit;
@@ -78,18 +96,36 @@ private:
   std::int32_t unit_ = no_unit;
   double scale_ = 1.0;
   bool is_finite_ = true;
+  IntegerVector integers_;
 };
 
-/// Rows [4 group, 4 group + 4) of W, as far as there are; the last one takes the place of those there are not.
-void multiply_group(const ExactMatrix& w, const Vector& x, std::size_t group, ExactProduct& y) {
+static_assert(dots == integer_rows, "groups of rows are the same for both ways");
+
+void dot_integers(const ExactMatrix& w, const Vector& x, std::size_t group, double* high, double* low) {
+  w.integers().dot(group, x.integers(), high, low);
+  for (std::size_t r = 0; r < dots; ++r) {
+    const double scale = w.scale(std::min(group * dots + r, w.rows() - 1));
+    high[r] *= scale;
+    low[r] *= scale;
+  }
+}
+
+/// The last row takes the place of those there are not.
+void dot_stream(const ExactMatrix& w, const Vector& x, std::size_t group, double* high, double* low) {
   const float* rows[dots];
-  double scales[dots], high[dots], low[dots];
+  double scales[dots];
   for (std::size_t r = 0; r < dots; ++r) {
     const std::size_t row = std::min(group * dots + r, w.rows() - 1);
     rows[r] = w.row(row);
     scales[r] = w.scale(row);
   }
   w.kernels().dot(rows, scales, w.length(), x.scaled(), high, low);
+}
+
+/// Rows [4 group, 4 group + 4) of W, as far as there are.
+void multiply_group(const ExactMatrix& w, const Vector& x, std::size_t group, ExactProduct& y) {
+  double high[dots], low[dots];
+  (x.has_integers_with(w, group * dots) ? dot_integers : dot_stream)(w, x, group, high, low);
   for (std::size_t r = 0; r < dots && group * dots + r < w.rows(); ++r) {
     const ErrorFree sum = two_sum(high[r], low[r]);
     y.high[group * dots + r] = sum.value * x.scale();

@@ -1,10 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cfenv>
 #include <cmath>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "driftbound/num/errors.hpp"
 #include "num/doubles.hpp"
@@ -35,6 +39,25 @@ void check(const FloatMatrix& w, const FloatMatrix& x, const ExactProduct& y) {
   }
 }
 
+/// A build that streams float32 weights, and one that adds up integers, or none.
+struct Build {
+  const ExactKernels* stream;
+  const IntegerKernels* integers;
+  std::string name;
+};
+
+std::vector<Build> usable_builds() {
+  std::vector<Build> builds;
+  for (const ExactKernels* stream : usable_exact_kernels()) builds.push_back({stream, nullptr, stream->name});
+  for (const IntegerKernels* integers : usable_integer_kernels())
+    builds.push_back({&fastest_exact_kernels(), integers, std::string("integers, ") + integers->name});
+  return builds;
+}
+
+ExactMatrix matrix_of(const FloatMatrix& w, const Build& build) {
+  return ExactMatrix(rows_of(w), 1, *build.stream, build.integers);
+}
+
 }  // namespace
 
 TEST_CASE("exact matrix-vector products are exact where they say so, for every kind and length") {
@@ -42,11 +65,11 @@ TEST_CASE("exact matrix-vector products are exact where they say so, for every k
   for (const std::string& kind : FloatMatrices::kinds()) {
     for (const std::size_t k : {1u, 3u, 8u, 63u, 130u, 500u}) {
       const FloatMatrix w = matrices.draw(kind, 1 + k % 9, k), x = matrices.draw(kind, 1, k);
-      for (const ExactKernels* kernels : usable_exact_kernels()) {
+      for (const Build& build : usable_builds()) {
         CAPTURE(kind);
         CAPTURE(k);
-        CAPTURE(kernels->name);
-        const ExactMatrix matrix(rows_of(w), 1, *kernels);
+        CAPTURE(build.name);
+        const ExactMatrix matrix = matrix_of(w, build);
         ExactProduct y;
         exact_matrix_vector(matrix, x.values.data(), y);
         check(w, x, y);
@@ -68,21 +91,20 @@ TEST_CASE("exact matrix-vector products of any data, sizes up to 4097 and builds
     return FloatMatrices::kinds()[generator() % FloatMatrices::kinds().size()];
   };
   std::size_t outputs = 0, exact = 0;
-  const auto usable = usable_exact_kernels();
+  const std::vector<Build> usable = usable_builds();
   for (int round = 0; round < driftbound_tests::scaled_by_multiplier(100); ++round) {
     const std::size_t k = extent(4098), n = extent(std::min(4098.0, 60000.0 / static_cast<double>(k)));
     const std::string& of_matrix = kind();
     const FloatMatrix w = matrices.draw(of_matrix, n, k),
                       x = matrices.draw(generator() % 2 == 0 ? of_matrix : kind(), 1, k);
-    const ExactKernels& kernels = *usable[generator() % usable.size()];
-    CAPTURE(kernels.name);
+    const Build& build = usable[generator() % usable.size()];
+    CAPTURE(build.name);
     CAPTURE(of_matrix);
     CAPTURE(n);
     CAPTURE(k);
     ExactProduct y;
     const Doubtful doubtful = generator() % 2 == 0 ? Doubtful::radius : Doubtful::third_accumulator;
-    exact_matrix_vector(ExactMatrix(rows_of(w), 1, kernels), x.values.data(), y, 1 + static_cast<int>(generator() % 2),
-                        doubtful);
+    exact_matrix_vector(matrix_of(w, build), x.values.data(), y, 1 + static_cast<int>(generator() % 2), doubtful);
     check(w, x, y);
     outputs += n;
     for (std::size_t i = 0; i < n; ++i) exact += y.radius_of(0, i) == 0.0 ? 1u : 0u;
@@ -100,13 +122,70 @@ TEST_CASE("the lanes of a long matrix-vector product are renormalised in time") 
     for (std::size_t i = 0; i < w.rows; ++i) w.values[i * k] = 0.9f, w.values[i * k + 1] = 0.0f;
     x.values[0] = 0.0f;
     x.values[1] = 0.9f;
-    for (const ExactKernels* kernels : usable_exact_kernels()) {
-      CAPTURE(kernels->name);
+    for (const Build& build : usable_builds()) {
+      CAPTURE(build.name);
       CAPTURE(k);
       ExactProduct y;
-      exact_matrix_vector(ExactMatrix(rows_of(w), 1, *kernels), x.values.data(), y, 1, Doubtful::radius);
+      exact_matrix_vector(matrix_of(w, build), x.values.data(), y, 1, Doubtful::radius);
       CHECK_EXACT("T-85", y.radius.empty());
       check(w, x, y);
+    }
+  }
+}
+
+// Halves of products as large as they can be, which fill 64 bits with 4096 of them.
+TEST_CASE("sums of products of integers are those of plain integers") {
+  std::mt19937_64 generator(27);
+  for (const std::size_t length : {8u, 64u, 4096u}) {
+    for (const std::uint64_t most : std::initializer_list<std::uint64_t>{0xffffffffffff, 1, 0}) {
+      std::vector<std::uint8_t> a(length / integer_lanes * integer_step + integer_overrun, 0);
+      std::vector<std::uint64_t> b(length, 0xfffffffffffff), elements(integer_rows * length);
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        const std::uint64_t element = most == 0 ? generator() >> 16 : most;
+        const std::size_t r = i / length, l = i % length;
+        elements[i] = element;
+        std::uint8_t* const bytes =
+            a.data() + l / integer_lanes * integer_step + (r * integer_lanes + l % integer_lanes) * integer_bytes;
+        for (std::size_t k = 0; k < integer_bytes; ++k) bytes[k] = static_cast<std::uint8_t>(element >> 8 * k);
+      }
+      if (most == 0) std::generate(b.begin(), b.end(), [&] { return generator() >> 12; });
+      for (const IntegerKernels* kernels : usable_integer_kernels()) {
+        CAPTURE(kernels->name);
+        std::uint64_t low[integer_rows], high[integer_rows];
+        kernels->dot(a.data(), b.data(), length, low, high);
+        for (std::size_t r = 0; r < integer_rows; ++r) {
+          test::Fixed sum = 0;
+          for (std::size_t l = 0; l < length; ++l) sum += test::Fixed(elements[r * length + l]) * b[l];
+          CHECK((test::Fixed(high[r]) << 52) + low[r] == sum);
+        }
+      }
+    }
+  }
+}
+
+// 2^-1 and a number of as many bits as integers hold, and one bit more.
+TEST_CASE("rows and vectors are taken as integers down to their last bits, and exact beyond") {
+  for (const IntegerKernels* kernels : usable_integer_kernels()) {
+    for (const int row_bit : {row_unit, row_unit - 1}) {
+      for (const int vector_bit : {vector_unit, vector_unit - 1}) {
+        CAPTURE(kernels->name);
+        CAPTURE(row_bit);
+        CAPTURE(vector_bit);
+        FloatMatrix w(5, 9), x(1, 9);
+        for (std::size_t i = 0; i < w.rows; ++i) {
+          w.values[i * 9 + i] = i % 2 == 0 ? 0.5f : -0.5f;
+          w.values[i * 9 + 8] = std::ldexp(-3.0f, row_bit);
+        }
+        x.values[1] = -0.5f;
+        x.values[2] = std::ldexp(0x7fffffp0f, vector_bit);
+        x.values[8] = std::ldexp(-1.0f, vector_bit);
+        const ExactMatrix matrix(rows_of(w), 1, fastest_exact_kernels(), kernels);
+        CHECK(matrix.integers().has_group_of(4) == (row_bit == row_unit));
+        ExactProduct y;
+        exact_matrix_vector(matrix, x.values.data(), y, 1, Doubtful::radius);
+        check(w, x, y);
+        if (row_bit == row_unit && vector_bit == vector_unit) CHECK_EXACT("T-126", y.radius.empty());
+      }
     }
   }
 }
