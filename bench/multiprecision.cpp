@@ -64,7 +64,7 @@ public:
   }
   std::string name() const {
     if (residues_ != nullptr) return residues_->name;
-    const IntegerKernels* const integers = vector_ ? fastest_integer_kernels() : nullptr;
+    const IntegerKernels* const integers = vector_ ? fastest_integer_kernels(data_.n, data_.k) : nullptr;
     return integers != nullptr ? integers->name : fastest_exact_kernels().name;
   }
   void multiply() {

@@ -78,7 +78,7 @@ public:
     return !integers_.is_empty() && w.integers().has_group_of(row);
   }
 
-  /// Whether every product with the row is a multiple of 2^exact_unit.
+  /// Whether the sum of the products with the row is exact: as integers, or if each is a multiple of 2^exact_unit.
   bool certified(const ExactMatrix& w, std::size_t row) const {
     if (w.unit(row) + unit_ >= exact_unit || has_integers_with(w, row)) return true;
     std::vector<std::int16_t> units(length_, no_unit);
@@ -133,7 +133,7 @@ void multiply_group(const ExactMatrix& w, const Vector& x, std::size_t group, Ex
   }
 }
 
-/// Rows that the stream could not promise to do exactly.
+/// Rows that are not certain to be exact.
 void repair(const ExactMatrix& w, const Vector& x, ExactProduct& y, Doubtful doubtful) {
   ExactProduct one;
   for (std::size_t i = 0; i < w.rows(); ++i) {

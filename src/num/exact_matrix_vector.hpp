@@ -16,8 +16,10 @@ namespace driftbound::num {
 ///            UnsoundEnvironment
 class ExactMatrix {
 public:
-  explicit ExactMatrix(const FloatRows& rows, int threads = 1, const ExactKernels& kernels = fastest_exact_kernels(),
-                       const IntegerKernels* integers = fastest_integer_kernels());
+  explicit ExactMatrix(const FloatRows& rows, int threads = 1)
+      : ExactMatrix(rows, threads, fastest_exact_kernels(), fastest_integer_kernels(rows.rows, rows.length)) {}
+  /// With the kernels named; `integers` may be null.
+  ExactMatrix(const FloatRows& rows, int threads, const ExactKernels& kernels, const IntegerKernels* integers);
 
   std::size_t rows() const { return source_.rows; }
   std::size_t length() const { return source_.length; }

@@ -11,13 +11,14 @@ namespace driftbound::num {
 /// The builds of sums of products of integers that this processor can run, the slowest first.
 std::vector<const IntegerKernels*> usable_integer_kernels();
 
-/// The one that is faster than streaming float32 weights; null where none is known to be.
-const IntegerKernels* fastest_integer_kernels();
+/// The one that is faster than streaming the float32 weights of so many rows; null where none is known to be.
+const IntegerKernels* fastest_integer_kernels(std::size_t rows, std::size_t length);
 
 /// Exponents of the last bits that integers hold of rows and vectors which have been divided by a power of two above
 /// their norms.
 inline constexpr std::int32_t row_unit = -47, vector_unit = -51;
 
+/// 128 bits.
 __extension__ typedef __int128 WideInteger;
 
 /// A vector of numbers below 1 in magnitude that are multiples of 2^vector_unit, with a norm below 1.
@@ -42,7 +43,9 @@ class IntegerRows {
 public:
   IntegerRows(std::size_t rows, std::size_t length, const IntegerKernels* kernels);
 
-  /// Copies row i, as row / 2^exponent, if that is a multiple of 2^row_unit. Rows may be taken by several threads.
+  /// Copies row i, as row / 2^exponent, if that is a multiple of 2^row_unit, which `unit` says: the exponent of the last
+  /// bit of any of its elements. Rows may be taken by several threads.
+  /// Domain:    the norm of row / 2^exponent is below 1
   void take(std::size_t i, const float* row, int exponent, std::int32_t unit);
   /// Whether row i, and all that share its group, were taken.
   bool has_group_of(std::size_t i) const;

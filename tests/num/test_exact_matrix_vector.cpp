@@ -144,8 +144,7 @@ TEST_CASE("sums of products of integers are those of plain integers") {
         const std::uint64_t element = most == 0 ? generator() >> 16 : most;
         const std::size_t r = i / length, l = i % length;
         elements[i] = element;
-        std::uint8_t* const bytes =
-            a.data() + l / integer_lanes * integer_step + (r * integer_lanes + l % integer_lanes) * integer_bytes;
+        std::uint8_t* const bytes = a.data() + integer_place(r, l) + l % integer_lanes * integer_bytes;
         for (std::size_t k = 0; k < integer_bytes; ++k) bytes[k] = static_cast<std::uint8_t>(element >> 8 * k);
       }
       if (most == 0) std::generate(b.begin(), b.end(), [&] { return generator() >> 12; });

@@ -14,11 +14,16 @@ inline constexpr std::size_t integer_overrun = 64 - integer_lanes * integer_byte
 /// Products that a 64-bit sum of halves of 52 bits holds.
 inline constexpr std::size_t integer_terms = 4096;
 
+/// Where the integer_lanes elements of row r that begin with element l, a multiple of integer_lanes, are in a group.
+inline constexpr std::size_t integer_place(std::size_t r, std::size_t l) {
+  return l / integer_lanes * integer_step + r * integer_lanes * integer_bytes;
+}
+
 /// One build of the sums of products of integers for one instruction set.
 struct IntegerKernels {
   const char* name;
   /// low[r] = sum over l of a_rl b_l mod 2^52, high[r] = sum of floor(a_rl b_l / 2^52), for the integer_rows rows of a
-  /// group: a_rl < 2^48 packed step after step, little-endian, b_l < 2^52. length: a multiple of integer_lanes, at most
+  /// group: a_rl < 2^48, little-endian at integer_place(r, l), b_l < 2^52. length: a multiple of integer_lanes, at most
   /// integer_terms.
   void (*dot)(const std::uint8_t* a, const std::uint64_t* b, std::size_t length, std::uint64_t* low,
               std::uint64_t* high);

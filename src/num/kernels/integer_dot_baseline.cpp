@@ -15,8 +15,8 @@ void dot(const std::uint8_t* a, const std::uint64_t* b, std::size_t length, std:
   for (std::size_t r = 0; r < integer_rows; ++r) low[r] = high[r] = 0;
   for (std::size_t l = 0; l < length; l += integer_lanes) {
     for (std::size_t r = 0; r < integer_rows; ++r) {
-      for (std::size_t i = 0; i < integer_lanes; ++i, a += integer_bytes) {
-        const Wide product = static_cast<Wide>(element(a)) * b[l + i];
+      for (std::size_t i = 0; i < integer_lanes; ++i) {
+        const Wide product = static_cast<Wide>(element(a + integer_place(r, l) + i * integer_bytes)) * b[l + i];
         low[r] += static_cast<std::uint64_t>(product) & 0xfffffffffffff;
         high[r] += static_cast<std::uint64_t>(product >> 52);
       }

@@ -37,7 +37,7 @@ void dot(const std::uint8_t* a, const std::uint64_t* b, std::size_t length, std:
     const __m512i factor = _mm512_loadu_si512(b + l);
 #pragma GCC unroll 4
     for (std::size_t r = 0; r < integer_rows; ++r) {
-      const __m512i bytes = _mm512_loadu_si512(a + r * integer_lanes * integer_bytes);
+      const __m512i bytes = _mm512_loadu_si512(a + integer_place(r, 0));
       const __m512i element = _mm512_maskz_permutexvar_epi8(0x3f3f3f3f3f3f3f3f, places, bytes);
       lows[r] = _mm512_madd52lo_epu64(lows[r], element, factor);
       highs[r] = _mm512_madd52hi_epu64(highs[r], element, factor);
