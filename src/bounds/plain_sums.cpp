@@ -155,7 +155,6 @@ private:
     sums.columns = coarse_.nonzero.data();
     sums.nonzero = rules_.rows.count_nonzero(x_.data() + row * k_, k_);
     sums.total = total_.data() + first;
-    sums.products_apart = !setting_.machine.order.fma;
     return sums;
   }
 
@@ -192,8 +191,13 @@ private:
                              &setting_.weights->single_right(plan_, b)};
     result.running =
         rules_.running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
-    for (std::size_t row = 0; row < size_ / n_; ++row)
-      rules_.sums.running(recorded(row), format_, result.running.data() + row * n_, n_);
+    std::vector<double> products;
+    if (!setting_.machine.order.fma) products = rules_.product_first_places(plan_, terms, setting_.threads);
+    for (std::size_t row = 0; row < size_ / n_; ++row) {
+      RecordedSums sums = recorded(row);
+      sums.products = at(products, row * n_);
+      rules_.sums.running(sums, format_, result.running.data() + row * n_, n_);
+    }
   }
 
   /// T-75

@@ -188,10 +188,10 @@ public:
     return finish(e, std::min(e.tree.before_last, rules_.sorted_terms_error(terms, machine_)));
   }
 
-  /// T-69: `places` adds up the first places of the partial sums.
-  double running(const Element& e, double places) const {
+  /// T-69: `places` adds up the first places of the partial sums, `products` those of products rounded apart.
+  double running(const Element& e, double places, double products) const {
     if (!std::isfinite(e.total.value())) return infinity;  // a sum of one product has no node to show it
-    const Magnitude apart = machine_.order.fma ? Magnitude() : e.total;
+    const Magnitude apart(std::min(products, e.total.value()));
     const Magnitude roundings = Magnitude(machine_.u) * (apart + Magnitude(places));
     return finish(e, roundings + e.tree.underflow + addend_rounding(e));
   }
@@ -409,8 +409,10 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
   const RunningTerms terms{sums.a.used, sums.b.used, sums.a_used, slack};
   std::vector<double> running =
       setting.rules->running_first_places(plan, terms, setting.machine.order, leave_out_last, setting.threads);
+  std::vector<double> products(elements.size(), 0.0);
+  if (!setting.machine.order.fma) products = setting.rules->product_first_places(plan, terms, setting.threads);
   for (std::size_t i = 0; i < elements.size(); ++i)
-    running[i] = std::isfinite(elements[i].y) ? bound.running(elements[i], running[i]) : infinity;
+    running[i] = std::isfinite(elements[i].y) ? bound.running(elements[i], running[i], products[i]) : infinity;
   return running;
 }
 

@@ -496,10 +496,10 @@ std::vector<double> ProductRounding::running_errors(const LargestSums& sums) con
   const RunningTerms terms{a.centre, b.centre, a_.magnitude, slack};
   std::vector<double> errors =
       rules_.running_first_places(plan, terms, machine_.order, !addends_.any(), setting_.threads);
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    const double apart = machine_.order.fma ? 0.0 : sums.total[i];
-    errors[i] = up(machine_.u * (apart + errors[i]));
-  }
+  std::vector<double> products(errors.size(), 0.0);
+  if (!machine_.order.fma) products = rules_.product_first_places(plan, terms, setting_.threads);
+  for (std::size_t i = 0; i < errors.size(); ++i)
+    errors[i] = up(machine_.u * (std::min(products[i], sums.total[i]) + errors[i]));
   return errors;
 }
 

@@ -60,6 +60,7 @@ struct Rules {
   decltype(&bounds::sorted_terms_error) sorted_terms_error = bounds::sorted_terms_error;        // T-98
   decltype(&bounds::one_sided_squares) one_sided_squares = bounds::one_sided_squares;           // T-68
   decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
+  decltype(&bounds::product_first_places) product_first_places = bounds::product_first_places;  // T-69
   decltype(&bounds::running_slack) running_slack = bounds::running_slack;                       // T-69
   decltype(&bounds::underflow_term) underflow_term = bounds::underflow_term;                    // T-12
   decltype(&bounds::with_rounded_parts) with_rounded_parts = bounds::with_rounded_parts;        // T-23

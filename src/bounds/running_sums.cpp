@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -100,6 +101,12 @@ double largest_of(std::span<const double> x) {
   return largest;
 }
 
+/// What is rounded, by which products are not 0 for certain.
+struct Roundings {
+  std::function<std::vector<SumStep>(std::span<const char>)> steps;
+  bool of_starts = false;  ///< also the products that chains start with
+};
+
 /// One row of A, and how much further than the slack sums in these numbers may be off, next to a column's norm.
 template <class Number>
 struct FollowedRow {
@@ -119,9 +126,9 @@ void first_places(const StepsOfRow<float>& row, const float* b, std::size_t k, s
 template <class Number>
 class RunningProduct {
 public:
-  RunningProduct(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order, bool leave_out_last,
+  RunningProduct(const ProductPlan& plan, const RunningTerms& terms, const Roundings& roundings,
                  std::span<double> result)
-      : plan_(plan), terms_(terms), order_(order), leave_out_last_(leave_out_last), result_(result) {}
+      : plan_(plan), terms_(terms), roundings_(roundings), result_(result) {}
 
   /// `norms`: of columns; for sums in double null.
   void rows(std::int64_t batch, std::int64_t first, std::int64_t last, const Number* b, const double* norms) const {
@@ -144,8 +151,7 @@ private:
     std::vector<char> nonzero(at(plan_.k));
     for (std::int64_t k = 0; k < plan_.k; ++k)
       nonzero[at(k)] = terms_.largest_a[plan_.a_index(batch, i, k)] != 0.0 ? 1 : 0;
-    row.steps = sum_steps(order_, nonzero);
-    if (leave_out_last_ && !row.steps.empty()) row.steps.pop_back();
+    row.steps = roundings_.steps(nonzero);
     return row;
   }
 
@@ -162,7 +168,7 @@ private:
         for (std::size_t c = 0; c < columns; ++c)
           slack[c] = slack_of(terms_.slack[from + c], rows[r].norm, norms == nullptr ? 0.0 : norms[j + c]);
         const StepsOfRow<Number> row{rows[r].steps.data(), rows[r].steps.size(), rows[r].a.data(), slack.data(),
-                                     order_.fma};
+                                     roundings_.of_starts};
         first_places(row, b + j * k, k, panels, places.data());
         const double up = in_single ? 1.0 + static_cast<double>(2 * plan_.k) * 0x1.01p-24 : 1.0;
         for (std::size_t c = 0; c < columns; ++c) result_[from + c] = static_cast<double>(places[c]) * up;
@@ -183,8 +189,7 @@ private:
 
   const ProductPlan& plan_;
   const RunningTerms& terms_;
-  SummationOrder order_;
-  bool leave_out_last_;
+  const Roundings& roundings_;
   std::span<double> result_;
 };
 
@@ -198,14 +203,8 @@ bool may_use_single(const ProductPlan& plan, const RunningTerms& terms) {
   return true;
 }
 
-}  // namespace
-
-std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero) {
-  return Steps(order, nonzero).all();
-}
-
-std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
-                                         const SummationOrder& order, bool leave_out_last, int threads) {
+std::vector<double> first_places_of(const ProductPlan& plan, const RunningTerms& terms, const Roundings& roundings,
+                                    int threads) {
   static_assert(columns_of_panel<double> == panel_width<double> && columns_of_panel<float> == panel_width<float>);
   std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
   const int workers = plan.m * plan.n * plan.k >= work_worth_a_thread ? threads : 1;
@@ -215,13 +214,13 @@ std::vector<double> running_first_places(const ProductPlan& plan, const RunningT
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const std::int64_t offset = plan.b_batch[at(batch)];
     if (in_single) {
-      const RunningProduct<float> product(plan, terms, order, leave_out_last, result);
+      const RunningProduct<float> product(plan, terms, roundings, result);
       const float* b = terms.single->matrices.at(offset).data();
       const double* norms = terms.single->norms.at(offset).data();
       parallel_for(plan.m, workers,
                    [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b, norms); });
     } else {
-      const RunningProduct<double> product(plan, terms, order, leave_out_last, result);
+      const RunningProduct<double> product(plan, terms, roundings, result);
       const double* b = (terms.packed != nullptr ? *terms.packed : packed).at(offset).data();
       parallel_for(plan.m, workers,
                    [&](std::int64_t first, std::int64_t last) { product.rows(batch, first, last, b, nullptr); });
@@ -229,6 +228,32 @@ std::vector<double> running_first_places(const ProductPlan& plan, const RunningT
   }
   for (double& places : result) places *= 1.0 + 0x1p-20;  // at most 2^32 additions to nearest
   return result;
+}
+
+}  // namespace
+
+std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero) {
+  return Steps(order, nonzero).all();
+}
+
+std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
+                                         const SummationOrder& order, bool leave_out_last, int threads) {
+  const auto steps = [&](std::span<const char> nonzero) {
+    std::vector<SumStep> all = sum_steps(order, nonzero);
+    if (leave_out_last && !all.empty()) all.pop_back();
+    return all;
+  };
+  return first_places_of(plan, terms, {steps, order.fma}, threads);
+}
+
+std::vector<double> product_first_places(const ProductPlan& plan, const RunningTerms& terms, int threads) {
+  const auto steps = [](std::span<const char> nonzero) {
+    std::vector<SumStep> products;
+    for (std::size_t k = 0; k < nonzero.size(); ++k)
+      if (nonzero[k] != 0) products.push_back({SumStep::Kind::round, static_cast<std::int32_t>(k)});
+    return products;
+  };
+  return first_places_of(plan, terms, {steps}, threads);
 }
 
 SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b) {

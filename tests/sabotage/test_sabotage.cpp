@@ -372,6 +372,10 @@ std::int64_t check_running(const bounds::Rules& rules) {
   return check_running_sums(rules, {SummationOrder::Kind::sequential, 0, true}, 2000, 64).violations;
 }
 
+std::int64_t check_running_apart(const bounds::Rules& rules) {
+  return check_running_sums(rules, {SummationOrder::Kind::sequential, 0, false}, 2000, 64).violations;
+}
+
 std::int64_t unrecorded_roundings(const bounds::Rules& rules) {
   return check_unrecorded_roundings(rules, 500, 63).violations;
 }
@@ -530,6 +534,15 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_running},
+      {"half of what products are rounded to",
+       [](auto& r) {
+         r.product_first_places = [](const ProductPlan& plan, const bounds::RunningTerms& terms, int threads) {
+           std::vector<double> places = bounds::product_first_places(plan, terms, threads);
+           for (double& place : places) place /= 2.0;
+           return places;
+         };
+       },
+       check_running_apart},
       {"running sums taken for those at the centres",
        [](auto& r) { r.running_slack = [](std::int64_t, double, double, double) { return 0x1p-1000; }; },
        check_running},

@@ -636,7 +636,7 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
                                   r.sums.running = [](const RecordedSums& row, const RowFormat& format, double* places,
                                                       std::size_t n) {
                                     RecordedSums other = row;
-                                    other.products_apart = false;
+                                    other.products = nullptr;
                                     sound_sums().running(other, format, places, n);
                                   };
                                 },
@@ -653,7 +653,7 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
                                   r.sums.in_order = [](const OrderedSums& row, const RowFormat& format,
                                                        const double* places, const RowErrors& errors, std::size_t n) {
                                     OrderedSums other = row;
-                                    other.products_apart = false;
+                                    other.products = nullptr;
                                     sound_sums().in_order(other, format, places, errors, n);
                                   };
                                 },

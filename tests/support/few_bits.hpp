@@ -110,7 +110,8 @@ inline Tally check_running_sums(const bounds::Rules& rules, const SummationOrder
     const double classical = (static_cast<double>(n) - 1.0) * u * total;
     const std::vector<double> slack{rules.running_slack(count, classical, spread, total)};
     const std::vector<double> places = rules.running_first_places(plan, {centre, b, largest, slack}, order, true, 1);
-    const double bound = u * ((order.fma ? 0.0 : total) + places.front());
+    const std::vector<double> products = rules.product_first_places(plan, {centre, b, largest, slack}, 1);
+    const double bound = u * ((order.fma ? 0.0 : products.front()) + places.front());
     tally.add(FewBitSum(order, a, b).before_last(), Real(exact), bound);
   }
   return tally;

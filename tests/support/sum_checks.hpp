@@ -60,7 +60,7 @@ private:
 struct SumData {
   std::size_t n = 0;
   std::vector<TermsOfSum> terms;
-  Row y, addend, columns, total, paths, ones;
+  Row y, addend, columns, total, paths, products, ones;
   std::vector<float> squares, sides;
   double nonzero = 0.0;
 
@@ -89,6 +89,7 @@ struct SumData {
       squares.push_back(of.products == 0 ? 0.0f : up_float(up(of.squares)));
       sides.push_back(static_cast<float>(of.difference.to_double()));
       paths.push_back(std::abs(spread_number(g, -20)));
+      products.push_back(total.back() * uniform(g, 0.5, 1.5));
       ones.push_back(1.0);
       terms.push_back(of);
     }
@@ -110,6 +111,10 @@ struct SumData {
     return row;
   }
 };
+
+inline Real smaller_of(double x, const Real& y) {
+  return y < Real(x) ? y : Real(x);
+}
 
 inline void check_local_sums(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
   SumData data(g);
@@ -143,12 +148,12 @@ inline void check_running_row(const bounds::SumKernels& sums, Generator& g, RowT
   SumData data(g);
   const bounds::RowFormat format = float_rows();
   bounds::RecordedSums row = data.recorded();
-  row.products_apart = g() % 2 == 0;
+  row.products = g() % 2 == 0 ? data.products.data() : nullptr;
   Row running = data.paths;
   sums.running(row, format, running.data(), data.n);
   for (std::size_t i = 0; i < data.n; ++i) {
     const TermsOfSum& of = data.terms[i];
-    const Real apart = row.products_apart ? of.of_products : Real();
+    const Real apart = row.products != nullptr ? smaller_of(data.products[i], of.of_products) : Real();
     tally.add(running[i], Real(format.u) * (apart + Real(data.paths[i])) + of.underflow(format) +
                               of.rounding_of(abs(Real(data.y[i])), format));
   }
@@ -179,7 +184,7 @@ struct OrderedData {
     row.sums.total = {totals.data(), 1.0, data.ones.data()};
     row.by_operands = by_operands.data();
     row.slack_units = 0x1p-46;
-    row.products_apart = products_apart;
+    row.products = products_apart ? data.products.data() : nullptr;
     return row;
   }
   Real total(std::size_t i) const { return Real(static_cast<double>(totals[i])); }
@@ -204,12 +209,11 @@ inline void check_in_order_row(const bounds::SumKernels& sums, Generator& g, Row
     const TermsOfSum& of = data.terms[i];
     const Real own(ordered.own[i]), by_operands(ordered.by_operands[i]), total = ordered.total(i) + of.addend;
     const Real result = abs(Real(data.y[i])) + by_operands + own, exact = result < total ? result : total;
-    const Real before =
-        Real(format.u) * ((products_apart ? ordered.total(i) : Real()) + Real(data.paths[i])) + of.underflow(format);
+    const Real apart = products_apart ? smaller_of(data.products[i], ordered.total(i)) : Real();
+    const Real before = Real(format.u) * (apart + Real(data.paths[i])) + of.underflow(format);
     const Real error = before + of.rounding_of(exact + before, format);
-    const auto smaller = [](double known, const Real& bound) { return bound < Real(known) ? bound : Real(known); };
-    tally.add(added[i], smaller(ordered.added[i], own + error));
-    tally.add(moved[i], smaller(ordered.moved[i], by_operands + own + error));
+    tally.add(added[i], smaller_of(ordered.added[i], own + error));
+    tally.add(moved[i], smaller_of(ordered.moved[i], by_operands + own + error));
   }
 }
 

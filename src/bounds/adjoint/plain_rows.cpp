@@ -179,7 +179,7 @@ private:
     std::vector<OrderedSums> ordered;
     for (std::size_t row = 0; row < count; ++row) {
       OrderedSums sums{sums_of_row(first + row, row, scratch), scratch.by_operands.data() + row * n_,
-                       setting_.rules->running_slack(k, 0.0, 0.0, 1.0), !setting_.machine.order.fma};
+                       setting_.rules->running_slack(k, 0.0, 0.0, 1.0)};
       SumRow operands_alone = sums.sums;
       operands_alone.own = nullptr;
       rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
@@ -189,8 +189,11 @@ private:
     const RunningTerms terms{x_.subspan(first * k_, count * k_), {}, scratch.all_larger, scratch.slack, packed_};
     const std::vector<double> places =
         setting_.rules->running_first_places(plan, terms, setting_.machine.order, addend_.empty(), 1);
+    std::vector<double> products;
+    if (!setting_.machine.order.fma) products = setting_.rules->product_first_places(plan, terms, 1);
     for (std::size_t row = 0; row < count; ++row) {
       const std::size_t at = (first + row) * n_;
+      if (!products.empty()) ordered[row].products = products.data() + row * n_;
       kernels.in_order(ordered[row], format_, places.data() + row * n_,
                        {result_.moved.data() + at, result_.added.data() + at}, n_);
     }

@@ -387,9 +387,13 @@ private:
     }
     const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
     const std::vector<double> places = rules_.running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    std::vector<double> products;
+    if (!order_.fma) products = rules_.product_first_places(plan_of(rows), terms, 1);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n_;
-      rules_.sums.in_order(ordered_row(x, y, row, scratch), format_, places.data() + first,
+      OrderedSums sums = ordered_row(x, y, row, scratch);
+      if (!products.empty()) sums.products = products.data() + first;
+      rules_.sums.in_order(sums, format_, places.data() + first,
                            {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
       finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
     }
@@ -397,7 +401,7 @@ private:
 
   OrderedSums ordered_row(const RunRows& x, const RunRows& y, std::size_t row, RunScratch& scratch) const {
     return {sums_of_row(y, row, own_of(x, y, row), scratch), scratch.by_operands.data() + row * n_,
-            rules_.running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0), !order_.fma};
+            rules_.running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
   }
 
   bool read_row_in_order(const RunRows& x, std::size_t row, RunScratch& scratch) const {

@@ -12,7 +12,8 @@ struct SumStep {
   enum class Kind : std::int32_t {
     start,  ///< pushes the product a_k b_k
     add,    ///< adds the product a_k b_k to the top
-    join    ///< adds the top to the one below and pops it
+    join,   ///< adds the top to the one below and pops it
+    round   ///< rounds the product a_k b_k, apart from all sums
   };
   Kind kind = Kind::start;
   std::int32_t k = 0;
@@ -36,17 +37,17 @@ struct StepsOfRow {
 /// One row of recorded results of sums of products, and what is known of their terms.
 struct RecordedSums {
   const double* y = nullptr;
-  const double* addend = nullptr;   ///< magnitudes; null: none
-  const double* columns = nullptr;  ///< nonzero weights of every column
-  double nonzero = 0.0;             ///< operands of the row that are not 0
-  const double* total = nullptr;    ///< sum |x w|
-  const double* paths = nullptr;    ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
-  CoarseSums squares;               ///< sum (x w)^2
-  CoarseSums sides;                 ///< the same with the signs of the products, which may be off by …
-  double sides_error = 0.0;         ///< … so much of `squares`
-  double slack_units = 0.0;         ///< of `total` in `slack` (T-69)
-  double tail_factor = 0.0;         ///< lambda of T-74; 0: no bound is left to chance
-  bool products_apart = false;      ///< whether products are rounded apart from additions
+  const double* addend = nullptr;    ///< magnitudes; null: none
+  const double* columns = nullptr;   ///< nonzero weights of every column
+  double nonzero = 0.0;              ///< operands of the row that are not 0
+  const double* total = nullptr;     ///< sum |x w|
+  const double* paths = nullptr;     ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
+  CoarseSums squares;                ///< sum (x w)^2
+  CoarseSums sides;                  ///< the same with the signs of the products, which may be off by …
+  double sides_error = 0.0;          ///< … so much of `squares`
+  double slack_units = 0.0;          ///< of `total` in `slack` (T-69)
+  double tail_factor = 0.0;          ///< lambda of T-74; 0: no bound is left to chance
+  const double* products = nullptr;  ///< first places of products rounded apart (T-69); null: none are
 };
 
 /// Bounds of one row; null: not wanted.
@@ -64,7 +65,7 @@ struct OrderedSums {
   SumRow sums;                          ///< `moved`, `squares` and what is set apart are not read
   const double* by_operands = nullptr;  ///< by how much operands move the sum
   double slack_units = 0.0;             ///< of the sum of magnitudes in the slack (T-69)
-  bool products_apart = false;          ///< whether products are rounded apart from additions
+  const double* products = nullptr;     ///< first places of products rounded apart (T-69); null: none are
 };
 
 /// Loops over sums of products, written once and compiled once per instruction set: every build does the same
@@ -79,7 +80,7 @@ struct SumKernels {
   /// What T-69 gives from the first places of the partial sums, where that is smaller than `result`.
   void (*in_order)(const OrderedSums& row, const RowFormat& format, const double* places, const RowErrors& result,
                    std::size_t n);
-  /// Of `panels` panels of columns, at most `panels_at_once`: the sum of ufp(|t| + slack) over all operations.
+  /// Of `panels` panels of columns, at most `panels_at_once`: the sum of ufp(|t| + slack) over all that is rounded.
   void (*first_places)(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels,
                        double* places);
   /// The same in single precision; slack at least 2^-120.

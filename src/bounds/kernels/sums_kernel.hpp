@@ -76,7 +76,7 @@ void running_row(const RecordedSums& row, const RowFormat& format, double* place
   each(n, [&](std::size_t i, auto count) {
     const Doubles size = magnitude(load(row.y + i, count)), total = load(row.total + i, count);
     const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles apart = row.products_apart ? total : all(0.0);
+    const Doubles apart = smaller(load_or_zero(row.products, i, count), total);
     const Doubles roundings = format.u * (apart + load(places + i, count)) + products * format.underflow;
     const Doubles bound = (roundings + recorded_rounding(size, products, format)) * many_up;
     store_bound(places, i, bound, (size <= largest_double) & (total <= largest_double), count);
@@ -106,7 +106,7 @@ void in_order_row(const OrderedSums& row, const RowFormat& format, const double*
     const Doubles products = smaller(load(row.sums.columns + i, count), all(row.sums.nonzero));
     const Doubles moved = up(load(row.by_operands + i, count) + own);
     const Doubles exact = smaller(up(magnitude(load(row.sums.y + i, count)) + moved), total);
-    const Doubles apart = row.products_apart ? of_products : all(0.0);
+    const Doubles apart = smaller(load_or_zero(row.products, i, count), of_products);
     const Doubles roundings = format.u * (apart + load(places + i, count)) + products * format.underflow;
     const Doubles before = up_through_many(roundings), rounded = up(exact + before);
     const Doubles last = where(products == 0.0, all(0.0), rounding_at(rounded, format));
@@ -160,6 +160,10 @@ void first_places_of_panels(const StepsOfRow<typename In::Number>& row, const ty
   Sums below[64], top = {}, places = {}, slack;
   std::size_t depth = 0;
   for (std::size_t i = 0; i < vectors; ++i) slack.v[i] = at(row.slack + i * lanes_of_one);
+  const auto round = [&](const Vector& x, std::size_t i) {
+    const Vector size = reinterpret_cast<Vector>(reinterpret_cast<Pattern>(x) & In::sign) + slack.v[i];
+    places.v[i] += reinterpret_cast<Vector>(reinterpret_cast<Pattern>(size) & In::exponent);
+  };
   for (std::size_t step = 0; step < row.count; ++step) {
     const SumStep& next = row.steps[step];
     if (next.kind == SumStep::Kind::join) {
@@ -169,6 +173,10 @@ void first_places_of_panels(const StepsOfRow<typename In::Number>& row, const ty
       const auto term = static_cast<std::size_t>(next.k);
       const typename In::Number* column = b + term * width;
       const typename In::Number factor = row.a[term];
+      if (next.kind == SumStep::Kind::round) {
+        for (std::size_t i = 0; i < vectors; ++i) round(factor * at_column(column, i), i);
+        continue;
+      }
       if (next.kind == SumStep::Kind::start) {
         below[depth++] = top;
         for (std::size_t i = 0; i < vectors; ++i) top.v[i] = factor * at_column(column, i);
@@ -177,10 +185,7 @@ void first_places_of_panels(const StepsOfRow<typename In::Number>& row, const ty
         for (std::size_t i = 0; i < vectors; ++i) top.v[i] += factor * at_column(column, i);
       }
     }
-    for (std::size_t i = 0; i < vectors; ++i) {
-      const Vector size = reinterpret_cast<Vector>(reinterpret_cast<Pattern>(top.v[i]) & In::sign) + slack.v[i];
-      places.v[i] += reinterpret_cast<Vector>(reinterpret_cast<Pattern>(size) & In::exponent);
-    }
+    for (std::size_t i = 0; i < vectors; ++i) round(top.v[i], i);
   }
   for (std::size_t i = 0; i < vectors; ++i) __builtin_memcpy(result + i * lanes_of_one, &places.v[i], sizeof(Vector));
 }
