@@ -28,7 +28,7 @@ std::string column_heads() {
 
 std::string bound_line(const BoundSummary& bound, std::string_view question, double milliseconds) {
   return fmt::format(bound_format, question, bound.name, name_of(bound.guarantee), bound.theorem,
-                     bound.is_silent() ? "-" : error_text(bound.max_bound),
+                     bound.is_silent() ? "-" : bound_text(bound.max_bound),
                      bound.is_silent() ? "-" : brief(bound.max_utilisation),
                      bound.median_bound_over_error ? brief(*bound.median_bound_over_error) : "-",
                      bound.remainder_share ? percent(*bound.remainder_share) : "-", brief(milliseconds));
@@ -78,7 +78,7 @@ std::string chance_lines(const OutputSummary& output) {
   for (const BoundSummary& bound : output.scope.bounds) {
     if (bound.failure_probability)
       text += indented(fmt::format("{} fails with probability {} at most, {}", bound.name,
-                                   error_text(*bound.failure_probability), model_of(bound)));
+                                   bound_text(*bound.failure_probability), model_of(bound)));
     if (!bound.not_applicable.empty())
       text += indented(fmt::format("{} not applicable to {} of {} values: {}", bound.name, bound.without_statement,
                                    bound.without_statement + bound.checked, bound.not_applicable));

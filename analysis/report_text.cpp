@@ -32,15 +32,21 @@ std::string folklore_text(const ScopeSummary& scope, std::string_view name) {
 
 constexpr const char* row_format = "{:>3} {:<18} {:<8} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
 
+/// Of elements that have errors: nothing where there are none.
+std::string measured(const ScopeSummary& scope, std::string text) {
+  return scope.elements > 0 ? std::move(text) : "-";
+}
+
 std::string layer_row(const LayerSummary& layer, const Painter& paint) {
-  return fmt::format(row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
-                     layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-",
-                     layer.kappa ? brief(layer.kappa->median) : "-", error_text(layer.local.max_error),
-                     brief(layer.local.max_ulps), utilisation_text(layer.local, any_order_bound(layer.local)),
-                     utilisation_text(layer.local, declared_order_bound(layer.local)),
-                     folklore_text(layer.local, "seed-gamma"), error_text(layer.accumulated.max_error),
-                     utilisation_text(layer.accumulated, "forward"),
-                     paint(mark_of(layer.status), colour_of(layer.status)));
+  const ScopeSummary &local = layer.local, &whole = layer.accumulated;
+  return fmt::format(
+      row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
+      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-", layer.kappa ? brief(layer.kappa->median) : "-",
+      measured(local, error_text(local.max_error)), measured(local, brief(local.max_ulps)),
+      measured(local, utilisation_text(local, any_order_bound(local))),
+      measured(local, utilisation_text(local, declared_order_bound(local))), folklore_text(local, "seed-gamma"),
+      measured(whole, error_text(whole.max_error)), measured(whole, utilisation_text(whole, "forward")),
+      paint(mark_of(layer.status), colour_of(layer.status)));
 }
 
 std::string table(const Report& report, const Painter& paint) {
@@ -164,7 +170,7 @@ std::string violated_sentence(const Comparison& comparison) {
   std::string where;
   if (const auto& worst = culprit.bound->worst)
     where = fmt::format(", worst at sample {} element {}: error {} against {}", worst->sample, worst->element,
-                        error_text(worst->error), error_text(worst->bound));
+                        error_text(worst->error), bound_text(worst->bound));
   const bool is_of_order = stands_on_order(culprit.bound->name) && !exceeds_any_order(comparison);
   return fmt::format(
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
@@ -249,7 +255,8 @@ std::string premise_of(const ArithmeticModel& arithmetic) {
 }  // namespace
 
 std::string headline(const Report& report) {
-  return verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
+  const std::string state = report.context.interrupted ? "INTERRUPTED, " : "";
+  return state + verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
 }
 
 std::string explain_columns(Words words) {

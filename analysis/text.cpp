@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace driftbound::analysis {
 namespace {
@@ -75,9 +76,10 @@ std::string describe(const BoxSummary& box) {
     return fmt::format("any run at every point of {}: not certifiable for so large a box (T-77)", ranges);
   const std::string order =
       box.order == SummationOrder{} ? "with sums in any order" : "in order " + to_string(box.order);
-  const std::string text = fmt::format(
-      "any run at every point of {}: error at most {} {} ({}, T-77), value between {:.3g} and {:.3g}", ranges,
-      error_text(bound.error.value()), order, name_of(bound.guarantee), bound.range.lower(), bound.range.upper());
+  const std::string text =
+      fmt::format("any run at every point of {}: error at most {} {} ({}, T-77), value between {:.3g} and {:.3g}",
+                  ranges, bound_text(bound.error.value()), order, name_of(bound.guarantee),
+                  -decimal_above(-bound.range.lower(), 3), decimal_above(bound.range.upper(), 3));
   if (!(bound.remainder_share >= 0.05)) return text;
   return text + fmt::format("; {:.0f} % of that bound is the size of the box: smaller boxes are tighter",
                             100.0 * bound.remainder_share);
@@ -107,6 +109,20 @@ std::string error_text(double x) {
   const std::string text = fmt::format("{:.1e}", x);
   const std::size_t e = text.find('e');
   return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
+}
+
+double decimal_above(double x, int digits) {
+  if (!std::isfinite(x) || x == 0.0) return x;
+  const std::string nearest = fmt::format("{:.{}e}", x, digits - 1);
+  const double shown = std::strtod(nearest.c_str(), nullptr);
+  if (shown >= x) return shown;
+  const int exponent = std::stoi(nearest.substr(nearest.find('e') + 1));
+  const std::string above = fmt::format("{:.{}e}", shown + std::pow(10.0, exponent - digits + 1), digits - 1);
+  return std::strtod(above.c_str(), nullptr);
+}
+
+std::string bound_text(double x) {
+  return error_text(decimal_above(x, 2));
 }
 
 std::string brief(double x) {

@@ -35,6 +35,10 @@ std::string_view words_of(Question question);
 
 /// One decimal and an exponent without padding: "1.2e-7".
 std::string error_text(double x);
+/// The decimal number of so many digits next to x that is not below it (but for rounding of the number shown).
+double decimal_above(double x, int digits);
+/// error_text() of an upper bound: rounded up.
+std::string bound_text(double x);
 /// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".
 std::string brief(double x);
 

@@ -391,7 +391,7 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_option("--samples", settings->samples, "Points of a band")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40, "a number from 1 on"))
       ->capture_default_str();
-  app.add_option("--seed", settings->seed, "Seed of a band")->capture_default_str();
+  app.add_option("--seed", settings->seed, "Seed of a band")->check(seeds())->capture_default_str();
   app.add_option("--box", settings->box, "Box of --grid and --band: lo:hi, or lo:hi,lo:hi,… one a coordinate")
       ->capture_default_str();
   app.add_option("--scalar", settings->scalar,

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <ctime>
 #include <fstream>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -66,13 +67,23 @@ CLI::Range positive() {
 
 }  // namespace
 
+CLI::Validator seeds() {
+  const auto complaint = [](const std::string& text) -> std::string {
+    std::uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (error == std::errc{} && end == text.data() + text.size()) return "";
+    return fmt::format("'{}' is not an integer from 0 to {}", text, std::numeric_limits<std::uint64_t>::max());
+  };
+  return CLI::Validator(complaint, "");
+}
+
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("INPUTS", file, "Inputs: .npy, .npz, .safetensors or .csv (generated where left out)");
   app.add_option("--inputs", generator, "Generator where no file is given")
       ->check(CLI::IsMember({"uniform", "normal", "grid", "segment"}))
       ->capture_default_str();
   app.add_option("--samples", samples, "Samples to generate")->check(positive())->capture_default_str();
-  app.add_option("--seed", seed, "Seed of the generator")->capture_default_str();
+  app.add_option("--seed", seed, "Seed of the generator")->check(seeds())->capture_default_str();
   app.add_option("--domain", domain, "lo:hi, or lo:hi,lo:hi,… one a coordinate (the last repeats)")
       ->capture_default_str();
 }
@@ -225,7 +236,10 @@ LoadedModel load_for_run(const std::string& file) {
 
 void require_distinct(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   std::vector<std::filesystem::path> taken;
-  const auto resolved = [](const std::string& name) { return std::filesystem::weakly_canonical(target_of(name)); };
+  // absolute: what does not exist has no canonical folder otherwise
+  const auto resolved = [](const std::string& name) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(target_of(name)));
+  };
   for (const std::string& name : inputs)
     if (!name.empty()) taken.push_back(resolved(name));
   for (const std::string& name : outputs) {
@@ -246,7 +260,7 @@ void flush_output() {
 Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
                 bool quiet) {
   const Inputs data = inputs.load(graph);
-  require_finite_inputs(data, inputs.file.empty() ? "generated inputs" : inputs.file);
+  require_finite_inputs(graph, data, inputs.file.empty() ? "generated inputs" : inputs.file);
   analysis::Progress progress("evaluating", !quiet);
   RunOptions options;
   options.batch = run.batch_for(sample_count(graph, batch_layout(graph), data));
@@ -277,13 +291,36 @@ void require_finite_weights(const Graph& graph) {
   }
 }
 
-void require_finite_inputs(const Inputs& inputs, const std::string& where) {
+namespace {
+
+/// The largest number of the type that the model declares for an input; none of integers.
+std::optional<double> largest_of_input(const Graph& graph, const std::string& name) {
+  for (ValueId id : graph.inputs) {
+    const Value& value = graph.value(id);
+    const auto stored = value.name == name ? float_format(value.type) : std::nullopt;
+    if (stored) return format(*stored).largest;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void require_finite_inputs(const Graph& graph, const Inputs& inputs, const std::string& where) {
   for (const auto& [name, tensor] : inputs.tensors) {
-    const std::int64_t at = is_float(tensor.type()) ? first_non_finite(tensor) : -1;
-    if (at >= 0)
-      throw InvalidArgument(
-          fmt::format("{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where, name,
-                      at, to_string(tensor.shape())));
+    if (!is_float(tensor.type())) continue;
+    const std::string shape = to_string(tensor.shape());
+    if (const std::int64_t at = first_non_finite(tensor); at >= 0)
+      throw InvalidArgument(fmt::format(
+          "{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where, name, at, shape));
+    const std::optional<double> largest = largest_of_input(graph, name);
+    const Tensor<double> values = tensor.to_double();
+    const auto beyond = std::find_if(values.values.begin(), values.values.end(),
+                                     [&](double x) { return largest && std::abs(x) > *largest; });
+    if (beyond != values.values.end())
+      throw InvalidArgument(fmt::format(
+          "{}: input '{}' is {:.6g} at element {} of shape {}, beyond the largest number of its type in the model, "
+          "{:.6g}; remove those samples",
+          where, name, *beyond, beyond - values.values.begin(), shape, *largest));
   }
 }
 
@@ -414,6 +451,7 @@ bool interrupted() {
 void catch_interrupts() {
   std::signal(SIGINT, remember_interrupt);
   std::signal(SIGTERM, remember_interrupt);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of writing
 }
 
 std::string now_utc() {

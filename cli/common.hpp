@@ -24,6 +24,9 @@ inline constexpr int exit_interrupted = 130;
 /// As many threads as asked for, or as there are cores where `asked` is 0.
 int thread_count(int asked);
 
+/// Text that is an integer of 64 bits without a sign.
+CLI::Validator seeds();
+
 /// Where the samples of a run come from.
 struct InputOptions {
   std::string file;
@@ -101,9 +104,10 @@ void require_distinct(const std::vector<std::string>& inputs, const std::vector<
 /// Throws:    FileError where standard output did not take everything
 void flush_output();
 
-/// Refuses NaN and infinities in weights and inputs, naming file, tensor and what to do.
+/// Refuses NaN and infinities in weights and inputs, and inputs beyond their type in the model, naming file, tensor and
+/// what to do.
 void require_finite_weights(const Graph& graph);
-void require_finite_inputs(const Inputs& inputs, const std::string& where);
+void require_finite_inputs(const Graph& graph, const Inputs& inputs, const std::string& where);
 
 /// Throws:    InvalidArgument naming the option
 std::vector<std::pair<double, double>> parse_domain(const std::string& text, std::string_view option = "--domain");

@@ -42,7 +42,7 @@ analysis::FailOn fail_on(const std::string& name) {
 Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std::string& model_sha256) {
   if (!settings.trace.empty()) {
     Trace trace = read_trace(graph, model_sha256, settings.trace);
-    require_finite_inputs(trace.inputs, settings.trace);
+    require_finite_inputs(graph, trace.inputs, settings.trace);
     if (!settings.functions.empty()) trace.arithmetic.functions = function_library(settings.functions).functions;
     return trace;
   }

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "analysis/markup.hpp"
 #include "analysis/replay_text.hpp"
 #include "analysis/report.hpp"
+#include "analysis/text.hpp"
 #include "support/json_schema.hpp"
 #include "support/report_schema.hpp"
 #include "support/text.hpp"
@@ -55,6 +57,10 @@ TEST_CASE("reports show what holds at every point of a box, or that nothing does
   CHECK(to_html(report).find("value between -0.5 and 0.75") != std::string::npos);
   CHECK(to_html(report).find("error at most 1.3e-6 with sums in any order (proven, T-77)") != std::string::npos);
   CHECK(to_html(report).find("the size of the box") == std::string::npos);
+  box.bound.error = Magnitude(1.21e-6);
+  box.bound.range = Interval(0.11044, 0.11046);
+  CHECK(to_html(report).find("error at most 1.3e-6") != std::string::npos);
+  CHECK(to_html(report).find("value between 0.11 and 0.111") != std::string::npos);
   box.order = parse_summation_order("blocked:8+fma");
   box.bound.remainder_share = 0.67;
   CHECK(to_html(report).find("error at most 1.3e-6 in order blocked:8+fma (proven, T-77)") != std::string::npos);
@@ -147,7 +153,7 @@ TEST_CASE("where bounds of the declared order alone are exceeded, another order 
   made.bounds.layers[0].differing = 1;
   const std::string sentence = headline(made.report());
   CHECK(sentence.find("running bound in 1 of 6") != std::string::npos);
-  CHECK(sentence.find("error 5.0e-1 against 1.2e-1") != std::string::npos);
+  CHECK(sentence.find("error 5.0e-1 against 1.3e-1") != std::string::npos);
   CHECK(sentence.find("arithmetic and order cannot do that: another order of summation, another arithmetic") !=
         std::string::npos);
   CHECK(replay_text(made.report()).find("another order could explain it") != std::string::npos);
@@ -184,6 +190,39 @@ TEST_CASE("a value that is not finite, of finite operands, is told with what it 
         std::string::npos);
   made.local.layers[0].values[2] = exact_ball(1e39);
   CHECK(headline(made.report()).find("(overflow or an undefined operation there)") != std::string::npos);
+}
+
+TEST_CASE("a layer without a finite output has no errors to show") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  HandMade made({none, none, none, none, none, none});
+  const std::string text = to_text(made.report());
+  const std::size_t row = text.find("\n  0 ");
+  REQUIRE(row != std::string::npos);
+  const std::string line = text.substr(row + 1, text.find('\n', row + 1) - row - 1);
+  CAPTURE(line);
+  CHECK(line.find("|       -     -     -     -") != std::string::npos);
+  CHECK(line.find("|       -      - void") != std::string::npos);
+}
+
+TEST_CASE("upper bounds are shown rounded up") {
+  CHECK(bound_text(1.2e-7) == "1.2e-7");
+  CHECK(bound_text(1.2000001e-7) == "1.3e-7");
+  CHECK(bound_text(9.91e4) == "1.0e5");
+  CHECK(bound_text(0.0) == "0");
+  CHECK(bound_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(bound_text(std::numeric_limits<double>::max()) == "inf");
+  CHECK(decimal_above(-0.11044, 3) == -0.11);
+}
+
+TEST_CASE("markup holds characters alone, whatever a name is made of") {
+  CHECK(escape_markup("a<\xc3\xa9\xf0\x9f\x99\x82>") == "a&lt;\xc3\xa9\xf0\x9f\x99\x82&gt;");
+  for (const char* none : {"\xff", "\x80", "\xc3", "\xc0", "\xf5"}) {
+    CAPTURE(none);
+    CHECK(escape_markup(none) == "\xef\xbf\xbd");
+  }
+  for (const std::string none : {"\xc0\xaf", "\xe0\x80", "\xc3("})
+    CHECK(escape_markup(none).rfind("\xef\xbf\xbd", 0) == 0);
+  CHECK(escape_markup("\xed\xa0\x80") == "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // half of a pair of UTF-16
 }
 
 TEST_CASE("what has no exact value is not said to be a matter of precision") {
@@ -237,6 +276,7 @@ TEST_CASE("JUnit has a case for the verdict and one for an interruption, and nei
   CHECK(to_junit(report).find("errors=\"1\"") != std::string::npos);
   CHECK(to_junit(report).find("interrupted after 3 of 100 samples") != std::string::npos);
   CHECK(to_html(report).find("Interrupted after 3 of 100 samples") != std::string::npos);
+  CHECK(headline(report).rfind("INTERRUPTED, HOLDS", 0) == 0);
   HandMade made;
   made.bounds.layers[0].local.clear();
   made.bounds.layers[0].accumulated.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
@@ -266,6 +267,31 @@ TEST_CASE("an output never replaces an input or another output") {
   check_refused("capture " + copy + " -o " + folder.file("./m.onnx"), "would replace");
   check_refused("report " + copy + " --json " + folder.file("r") + " --csv " + folder.file("r"), "would replace");
   CHECK(read_file(copy) == read_file(mlp));
+}
+
+TEST_CASE("two names of one file that does not exist yet are one output") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("sub"));
+  const std::string report = "report " + std::filesystem::absolute(mlp).string() + " --samples 2 --json r --csv ";
+  for (const std::string& other : {std::string("./r"), std::string("sub/../r"), folder.file("r")}) {
+    CAPTURE(other);
+    const ProgramResult result = run_program(report + other, "cd " + folder.file(".") + " && ");
+    CHECK(result.status == 3);
+    CHECK(result.err.find("would replace") != std::string::npos);
+  }
+}
+
+TEST_CASE("a seed is a number that a generator can have") {
+  for (const char* seed : {"-1", "18446744073709551616", "1e3", "x"})
+    check_refused("report " + mlp + " --samples 2 --seed " + seed, "is not an integer from 0 to 18446744073709551615");
+  CHECK(run_program("report " + mlp + " --samples 2 --seed 18446744073709551615").status == 0);
+}
+
+TEST_CASE("inputs beyond their type in the model are refused, and not blamed on a layer") {
+  const TemporaryFolder folder;
+  write_file(folder.file("x.csv"), "1,2\n1e300,0\n");
+  check_refused("report " + mlp + " " + folder.file("x.csv"),
+                "is 1e+300 at element 2 of shape [2, 2], beyond the largest");
 }
 
 TEST_CASE("a full device is an error, not a report") {
