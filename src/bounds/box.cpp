@@ -119,6 +119,25 @@ std::vector<Seed> seeds_of(const Graph& graph, const Network& network, const Tar
   return seeds;
 }
 
+/// How far the target may be from that of the centre: the smaller of what an adjoint and what the radii at the outputs
+/// say.
+Magnitude reach_of(const Deviation& deviation, const std::vector<Seed>& seeds, const Certificate& by_adjoint) {
+  Magnitude by_radii;
+  for (const Seed& seed : seeds) {
+    const std::vector<double>& radii = deviation.radii[seed.value].element;
+    if (!radii.empty()) by_radii += Magnitude(radii[static_cast<std::size_t>(seed.element)]);
+  }
+  return std::min(Magnitude(by_adjoint.total.front()), by_radii);
+}
+
+Interval range_of(const Shadow& shadow, const std::vector<Seed>& seeds, Magnitude reach) {
+  if (!reach.is_finite()) return BoxBound{}.range;
+  Interval range(-reach.value(), reach.value());
+  for (const Seed& seed : seeds)
+    range += Interval(seed.factor) * Interval(shadow.values[seed.value].values[static_cast<std::size_t>(seed.element)]);
+  return range;
+}
+
 BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting,
                         const PairRules* pairs) {
   const BoxInputs inputs(graph, box, setting);
@@ -140,13 +159,8 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();
   const Certificate error = sweep(network, shadow, {&run, 1}, direction, setting).front();
   BoxBound result;
-  result.error = Magnitude(error.total.front());
-  if (std::isfinite(reached.total.front())) {
-    result.range = Interval(-reached.total.front(), reached.total.front());
-    for (const Seed& seed : seeds)
-      result.range +=
-          Interval(seed.factor) * Interval(shadow.values[seed.value].values[static_cast<std::size_t>(seed.element)]);
-  }
+  result.error = reach_of(run, seeds, error);
+  result.range = range_of(shadow, seeds, reach_of(ranges, seeds, reached));
   if (error.total.front() > 0.0 && std::isfinite(error.total.front()))
     result.remainder_share = error.remainder.front() / error.total.front();
   std::set<std::string> conditions = run.conditions;

@@ -136,6 +136,16 @@ TEST_CASE("one bound holds for runs at every point of a box, and the range holds
   CHECK_APPROACH("T-77", errors.utilisation, 0.283);
 }
 
+TEST_CASE("ranges of functions with a smallest and a largest value end there, and are reached (T-62, T-77)") {
+  for (const char* function : {"sin", "tanh", "sigmoid", "erf"}) {
+    const Tally tally = check_whole_range(bounds::default_rules(), function, 1e3);
+    CAPTURE(function);
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-62", tally.utilisation, 0.999);
+  }
+}
+
 TEST_CASE("a run reads every point of a box rounded, and the bound counts it") {
   Graph graph;
   const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -28,58 +29,65 @@ std::int64_t check_extrema(const Rules& rules) {
 }  // namespace
 
 std::vector<BoundFault> box_faults() {
-  return {{"slopes of the middle of an interval only",
-           [](Rules& r) {
-             r.box.slope_range = [](const Op& op, const Interval& x) {
-               return bounds::slope_range(op, Interval(x.midpoint()));
-             };
-           },
-           boxed({"gemm", "tanh", "gemm"})},
-          {"slopes of two operands in the middle only",
-           [](Rules& r) {
-             r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
-               return bounds::slope_ranges(op, Interval(a.midpoint()), Interval(b.midpoint()));
-             };
-           },
-           boxed({"gemm", "mul", "gemm"})},
-          {"the smaller of two operands taken for the larger one",
-           [](Rules& r) {
-             r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
-               const bool is_min = std::holds_alternative<op::Min>(op);
-               return bounds::slope_ranges(is_min ? Op(op::Max{}) : op, a, b);
-             };
-           },
-           boxed({"gemm", "min-constant", "gemm"})},
-          {"the errors beyond the box forgotten",
-           [](Rules& r) { r.box.reach = [](Magnitude range, Magnitude) { return range; }; },
-           boxed({"gemm", "exp", "gemm"})},
-          {"what slopes leave over forgotten",
-           [](Rules& r) { r.box.left_over = [](const Interval&, double, Magnitude) { return Magnitude(); }; },
-           boxed({"gemm", "sin", "gemm"})},
-          {"what ranges make of a product's errors forgotten",
-           [](Rules& r) { r.box.crossed = [](double, double) { return Magnitude(); }; },
-           boxed({"gemm", "attention", "gemm"})},
-          {"an extremum taken for decided",
-           [](Rules& r) { r.box.stays_larger = [](double a, Magnitude, double b, Magnitude) { return a >= b; }; },
-           check_extrema},
-          {"the range of a softmax forgotten",
-           [](Rules& r) {
-             r.box.softmax_left_over = [](Magnitude, Magnitude, Magnitude, Magnitude) { return Magnitude(); };
-           },
-           boxed({"gemm-scaled", "softmax", "gemm"})},
-          {"what products of shares lose by underflow forgotten",
-           [](Rules& r) {
-             r.defect = [](double size, std::int64_t roundings, std::int64_t) {
-               return bounds::defect(size, roundings, 0);
-             };
-           },
-           [](const Rules& rules) { return check_push_underflow(rules, 4, 11).violations; }},
-          {"shares of sources forgotten",
-           [](Rules& r) { r.box.by_sources = [](Magnitude, Magnitude own) { return own; }; },
-           boxed({"gemm", "tanh", "gemm"})},
-          {"an element's own source forgotten",
-           [](Rules& r) { r.box.by_sources = [](Magnitude shares, Magnitude) { return shares; }; },
-           boxed({"gemm", "tanh", "gemm"})}};
+  return {
+      {"slopes of the middle of an interval only",
+       [](Rules& r) {
+         r.box.slope_range = [](const Op& op, const Interval& x) {
+           return bounds::slope_range(op, Interval(x.midpoint()));
+         };
+       },
+       boxed({"gemm", "tanh", "gemm"})},
+      {"slopes of two operands in the middle only",
+       [](Rules& r) {
+         r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
+           return bounds::slope_ranges(op, Interval(a.midpoint()), Interval(b.midpoint()));
+         };
+       },
+       boxed({"gemm", "mul", "gemm"})},
+      {"the smaller of two operands taken for the larger one",
+       [](Rules& r) {
+         r.box.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
+           const bool is_min = std::holds_alternative<op::Min>(op);
+           return bounds::slope_ranges(is_min ? Op(op::Max{}) : op, a, b);
+         };
+       },
+       boxed({"gemm", "min-constant", "gemm"})},
+      {"the errors beyond the box forgotten",
+       [](Rules& r) { r.box.reach = [](Magnitude range, Magnitude) { return range; }; },
+       boxed({"gemm", "exp", "gemm"})},
+      {"the nearer end of a function taken for the farther one",
+       [](Rules& r) {
+         r.trajectory.reach_within = [](double centre, double least, double most) {
+           return std::min(most - centre, centre - least);
+         };
+       },
+       [](const Rules& rules) { return check_whole_range(rules, "sin", 1e3).violations; }},
+      {"what slopes leave over forgotten",
+       [](Rules& r) { r.box.left_over = [](const Interval&, double, Magnitude) { return Magnitude(); }; },
+       boxed({"gemm", "sin", "gemm"})},
+      {"what ranges make of a product's errors forgotten",
+       [](Rules& r) { r.box.crossed = [](double, double) { return Magnitude(); }; },
+       boxed({"gemm", "attention", "gemm"})},
+      {"an extremum taken for decided",
+       [](Rules& r) { r.box.stays_larger = [](double a, Magnitude, double b, Magnitude) { return a >= b; }; },
+       check_extrema},
+      {"the range of a softmax forgotten",
+       [](Rules& r) {
+         r.box.softmax_left_over = [](Magnitude, Magnitude, Magnitude, Magnitude) { return Magnitude(); };
+       },
+       boxed({"gemm-scaled", "softmax", "gemm"})},
+      {"what products of shares lose by underflow forgotten",
+       [](Rules& r) {
+         r.defect = [](double size, std::int64_t roundings, std::int64_t) {
+           return bounds::defect(size, roundings, 0);
+         };
+       },
+       [](const Rules& rules) { return check_push_underflow(rules, 4, 11).violations; }},
+      {"shares of sources forgotten", [](Rules& r) { r.box.by_sources = [](Magnitude, Magnitude own) { return own; }; },
+       boxed({"gemm", "tanh", "gemm"})},
+      {"an element's own source forgotten",
+       [](Rules& r) { r.box.by_sources = [](Magnitude shares, Magnitude) { return shares; }; },
+       boxed({"gemm", "tanh", "gemm"})}};
 }
 
 }  // namespace checks

@@ -7,6 +7,7 @@
 
 #include "bounds/adjoint/box_node.hpp"
 #include "bounds/adjoint/norms.hpp"
+#include "bounds/adjoint/radii.hpp"
 #include "bounds/adjoint/source_radii.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
@@ -74,6 +75,7 @@ public:
     }
     const std::vector<double> y_range = output_range(view, reaches);
     BoxNode over = over_box(view, operands, y_range, setting_);
+    limit_by_ends(node.op, reaches, over.moved);
 
     std::vector<double> added = rounding_of(view, reaches, sum_of(range(node.output), over.moved));
     std::vector<double> moved = sum_of(over.moved, added);
@@ -93,6 +95,15 @@ public:
 
 private:
   Radii range(ValueId id) const { return ranges_.radii[id].element; }
+
+  /// Two values of a function with a smallest and a largest one, of operands that are known to be numbers.
+  void limit_by_ends(const Op& op, const std::vector<std::vector<double>>& reaches, std::vector<double>& moved) const {
+    const auto ends = ends_of(op);
+    const bool is_finite = std::all_of(reaches[0].begin(), reaches[0].end(), [](double x) { return std::isfinite(x); });
+    if (!ends || !is_finite) return;
+    const double apart = rules_.reach_within(ends->first, ends->first, ends->second);
+    for (double& radius : moved) radius = std::min(radius, apart);
+  }
 
   /// How far the function at any operands within reach is from the centre: softmax needs it, and no other op.
   std::vector<double> output_range(const NodeView& view, const std::vector<std::vector<double>>& reaches) const {

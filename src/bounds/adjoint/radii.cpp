@@ -125,6 +125,7 @@ public:
     if (is_joint) joint = joint_->moved(index, result_, *setting_.rules);
     for (std::size_t i = 0; joint && i < moved.size(); ++i) moved[i] = std::min(moved[i], joint->element[i]);
     add_to(moved, own);  // of every run before it rounds
+    limit_by_ends(view, radii, moved);
     std::vector<double> added = own;
     std::vector<double> rounding;
     if (rounds()) {
@@ -239,6 +240,15 @@ private:
       known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
   }
 
+  /// Values of a function that has a smallest and a largest one, of operands that are known to be numbers.
+  void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved) const {
+    const auto ends = ends_of(view.node->op);
+    const bool is_finite = std::all_of(radii[0].begin(), radii[0].end(), [](double x) { return x < infinity; });
+    if (!ends || !is_finite) return;
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      moved[i] = std::min(moved[i], rules_.reach_within(view.y(i), ends->first, ends->second));
+  }
+
   /// T-117; the node's remainder is known.
   void limit_by_sources(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii added,
                         std::vector<double>& moved) {
@@ -350,6 +360,15 @@ private:
 };
 
 }  // namespace
+
+std::optional<std::pair<double, double>> ends_of(const Op& op) {
+  constexpr double above_half_pi = 0x1.921fb54442d19p0;
+  const auto is_one_of = [&]<class... Ops>() { return (std::holds_alternative<Ops>(op) || ...); };
+  if (is_one_of.template operator()<op::Sin, op::Cos, op::Tanh, op::Erf, op::Softsign>()) return {{-1.0, 1.0}};
+  if (is_one_of.template operator()<op::Sigmoid, op::HardSigmoid, op::Softmax>()) return {{0.0, 1.0}};
+  if (std::holds_alternative<op::Atan>(op)) return {{-above_half_pi, above_half_pi}};
+  return std::nullopt;
+}
 
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,

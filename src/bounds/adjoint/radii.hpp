@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bounds/adjoint/linear.hpp"
@@ -54,5 +56,9 @@ Deviation deviation_of(Trajectory trajectory, const Network& network, const Shad
                        const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
                        const Refinement* refinement = nullptr, CentreMaker* centres = nullptr,
                        const std::vector<std::vector<double>>* known = nullptr, SourceRadii* sources = nullptr);
+
+/// The smallest and the largest number that a function can be; none where one of them is infinite.
+/// Source:    docs/theory.md T-62
+std::optional<std::pair<double, double>> ends_of(const Op& op);
 
 }  // namespace driftbound::bounds

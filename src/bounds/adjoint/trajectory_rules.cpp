@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driftbound/num/directed.hpp"
+
 namespace driftbound::bounds {
 
 Magnitude charge(Magnitude local, Magnitude remainder, Magnitude defect) {
@@ -31,6 +33,10 @@ Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude rad
 
 double norm_of_row(double by_elements, double handed_on) {
   return std::isfinite(by_elements) ? std::min(by_elements, handed_on) : by_elements;
+}
+
+double reach_within(double centre, double least, double most) {
+  return std::max(sub_up(most, centre), sub_up(centre, least));
 }
 
 Magnitude radius_as_read(double radius, Magnitude flushed) {

@@ -36,6 +36,10 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
 /// Source:    docs/theory.md T-62
 double norm_of_row(double by_elements, double handed_on);
 
+/// How far a number between `least` and `most` is from the centre.
+/// Source:    docs/theory.md T-62
+double reach_within(double centre, double least, double most);
+
 /// What an operand that may be read as 0 is off by: E + omega.
 /// Source:    docs/theory.md T-61
 Magnitude radius_as_read(double radius, Magnitude flushed);
@@ -71,6 +75,7 @@ struct TrajectoryRules {
   decltype(&bounds::moved_by_softmax_slopes) moved_by_softmax_slopes = bounds::moved_by_softmax_slopes;
   decltype(&bounds::remainder_with_cut_edges) remainder_with_cut_edges = bounds::remainder_with_cut_edges;
   decltype(&bounds::norm_of_row) norm_of_row = bounds::norm_of_row;
+  decltype(&bounds::reach_within) reach_within = bounds::reach_within;
   decltype(&bounds::radius_as_read) radius_as_read = bounds::radius_as_read;
   decltype(&bounds::joint_rest) joint_rest = bounds::joint_rest;
   decltype(&bounds::refined_radius) refined_radius = bounds::refined_radius;
