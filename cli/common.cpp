@@ -275,7 +275,7 @@ Trace run_model(const Graph& graph, const std::string& model_sha256, const Input
   return trace;
 }
 
-void require_finite_weights(const Graph& graph) {
+std::string non_finite_weight(const Graph& graph) {
   for (const Value& value : graph.values) {
     if (value.kind != ValueKind::constant || !is_float(value.type)) continue;
     const std::int64_t at = first_non_finite(value.constant);
@@ -284,11 +284,17 @@ void require_finite_weights(const Graph& graph) {
     for (const Node& candidate : graph.nodes)
       for (ValueId input : candidate.inputs)
         if (&graph.values[input] == &value) node = fmt::format("node '{}'", candidate.name);
-    throw InvalidArgument(
-        fmt::format("{}: weight '{}' (used by {}) is not finite at element {}; no statement about rounding is "
-                    "possible: repair or re-export the model",
-                    graph.source, value.name, node, at));
+    return fmt::format(
+        "weight '{}' (used by {}) is not finite at element {}; no statement about rounding is "
+        "possible: repair or re-export the model",
+        value.name, node, at);
   }
+  return "";
+}
+
+void require_finite_weights(const Graph& graph) {
+  const std::string complaint = non_finite_weight(graph);
+  if (!complaint.empty()) throw InvalidArgument(graph.source + ": " + complaint);
 }
 
 namespace {

@@ -104,6 +104,9 @@ void require_distinct(const std::vector<std::string>& inputs, const std::vector<
 /// Throws:    FileError where standard output did not take everything
 void flush_output();
 
+/// What is wrong with the first weight that is NaN or infinite; empty where none is.
+std::string non_finite_weight(const Graph& graph);
+
 /// Refuses NaN and infinities in weights and inputs, and inputs beyond their type in the model, naming file, tensor and
 /// what to do.
 void require_finite_weights(const Graph& graph);

@@ -31,7 +31,10 @@ Verb add_inspect(CLI::App& program) {
     }
     const ModelDescription description = describe_model(*file);
     fmt::print("{}", analysis::describe(description, *file));
-    return description.unsupported.empty() ? exit_ok : exit_bad_input;
+    if (!description.unsupported.empty()) return exit_bad_input;
+    const std::string complaint = non_finite_weight(description.graph);
+    if (!complaint.empty()) fmt::print("\nNo run of it can be judged: {}.\n", complaint);
+    return complaint.empty() ? exit_ok : exit_bad_input;
   };
 }
 

@@ -37,6 +37,14 @@ struct HandMade {
     bounds.layers = {layer};
   }
 
+  /// Another output behind the first one, with the same numbers and bounds.
+  void add_second_layer(const driftbound::Op& op) {
+    graph.outputs.push_back(graph.add_node("second", op, {graph.outputs[0]}));
+    trace.layers.push_back({"second", trace.layers[0].output});
+    for (driftbound::Reference* reference : {&accumulated, &local}) reference->layers.push_back(reference->layers[0]);
+    bounds.layers.push_back(bounds.layers[0]);
+  }
+
   static driftbound::BoundResult make_bound(const std::string& name, driftbound::Guarantee guarantee) {
     driftbound::BoundResult bound;
     bound.name = name;

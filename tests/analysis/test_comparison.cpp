@@ -274,11 +274,7 @@ TEST_CASE("the condition number of a difference weighs those of its operands by 
 
 TEST_CASE("the difference of a proven and a conditional output is conditional, whichever comes first") {
   HandMade made;
-  const ValueId second = made.graph.add_node("second", op::Tanh{}, {made.graph.outputs[0]});
-  made.graph.outputs.push_back(second);
-  made.trace.layers.push_back({"second", made.trace.layers[0].output});
-  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
-  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.add_second_layer(op::Tanh{});
   made.bounds.layers[1].accumulated[0].guarantee = Guarantee::conditional;
   made.bounds.layers[1].accumulated[0].condition = "tanh is accurate";
   for (const char* scalar : {"layer[0]-second[0]", "second[0]-layer[0]"}) {
@@ -290,10 +286,7 @@ TEST_CASE("the difference of a proven and a conditional output is conditional, w
 
 TEST_CASE("a bound that one of two outputs lacks leaves their difference undecided") {
   HandMade made;
-  made.graph.outputs.push_back(made.graph.add_node("second", op::Relu{}, {made.graph.outputs[0]}));
-  made.trace.layers.push_back({"second", made.trace.layers[0].output});
-  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
-  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.add_second_layer(op::Relu{});
   made.bounds.layers[1].accumulated.clear();
   CHECK(made.compare(0.5, {"layer[0]-second[0]"}).outputs.at(2).status == Status::undecided);
 }
@@ -307,10 +300,7 @@ TEST_CASE("nothing checked is undecided, not holding") {
 
 TEST_CASE("a layer that no bound was held against is not checked, and worsens no verdict") {
   HandMade made;
-  made.graph.outputs.push_back(made.graph.add_node("second", op::Relu{}, {made.graph.outputs[0]}));
-  made.trace.layers.push_back({"second", made.trace.layers[0].output});
-  for (Reference* reference : {&made.accumulated, &made.local}) reference->layers.push_back(reference->layers[0]);
-  made.bounds.layers.push_back(made.bounds.layers[0]);
+  made.add_second_layer(op::Relu{});
   made.bounds.layers[1].local.clear();
   made.bounds.layers[1].accumulated = {HandMade::make_bound("shadow", Guarantee::proven)};
   made.bounds.layers[1].accumulated[0].values.values.assign(6, 1e3);

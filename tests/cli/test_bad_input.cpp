@@ -113,6 +113,9 @@ TEST_CASE("weights that are not finite are refused, naming file, weight and node
     check_refused("report " + file, "nan.onnx");
     check_refused("report " + file, "node '");
     check_refused("capture " + file + " -o " + folder.file("t.safetensors"), "not finite");
+    const ProgramResult inspected = run_program("inspect " + file);
+    CHECK(inspected.status == 3);
+    CHECK(inspected.out.find("No run of it can be judged: weight '") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder.file("t.safetensors")));
   }
 }
