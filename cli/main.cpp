@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -49,6 +50,8 @@ int run_guarded(const CLI::App& app, const cli::Verb& verb) {
     return complain(error.what(), cli::exit_not_available);
   } catch (const Error& error) {
     return complain(error.what(), cli::exit_bad_input);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return complain(error.path1().string() + ": " + error.code().message(), cli::exit_bad_input);
   } catch (const std::system_error& error) {
     return complain(std::string("output cannot be written: ") + error.what(), cli::exit_bad_input);
   } catch (const std::bad_alloc&) {

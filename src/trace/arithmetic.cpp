@@ -160,7 +160,7 @@ const FunctionAccuracy& ArithmeticModel::accuracy(std::string_view function) con
     if (entry.function == function) return entry;
   }
   throw Unsupported("arithmetic " + in_quotes(name) + " states no accuracy for the function " + in_quotes(function) +
-                    "; add it to \"functions\" of the trace's arithmetic");
+                    "; add it to \"functions\" of the arithmetic, in the trace or in the file that describes it");
 }
 
 ArithmeticModel cpu_arithmetic(std::string_view name, const SummationOrder& order) {

@@ -284,6 +284,10 @@ TEST_CASE("two names of one file that does not exist yet are one output") {
   }
 }
 
+TEST_CASE("a name that no file can have is refused as what it is") {
+  check_refused("report " + std::string(5000, 'x'), "xxx: File name too long");
+}
+
 TEST_CASE("a seed is a number that a generator can have") {
   for (const char* seed : {"-1", "18446744073709551616", "1e3", "x"})
     check_refused("report " + mlp + " --samples 2 --seed " + seed, "is not an integer from 0 to 18446744073709551615");
