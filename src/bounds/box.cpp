@@ -119,23 +119,49 @@ std::vector<Seed> seeds_of(const Graph& graph, const Network& network, const Tar
   return seeds;
 }
 
-/// How far the target may be from that of the centre: the smaller of what an adjoint and what the radii at the outputs
-/// say.
-Magnitude reach_of(const Deviation& deviation, const std::vector<Seed>& seeds, const Certificate& by_adjoint) {
-  Magnitude by_radii;
-  for (const Seed& seed : seeds) {
-    const std::vector<double>& radii = deviation.radii[seed.value].element;
-    if (!radii.empty()) by_radii += Magnitude(radii[static_cast<std::size_t>(seed.element)]);
-  }
-  return std::min(Magnitude(by_adjoint.total.front()), by_radii);
+std::size_t index_of(const Seed& seed) {
+  return static_cast<std::size_t>(seed.element);
 }
 
-Interval range_of(const Shadow& shadow, const std::vector<Seed>& seeds, Magnitude reach) {
-  if (!reach.is_finite()) return BoxBound{}.range;
-  Interval range(-reach.value(), reach.value());
-  for (const Seed& seed : seeds)
-    range += Interval(seed.factor) * Interval(shadow.values[seed.value].values[static_cast<std::size_t>(seed.element)]);
-  return range;
+/// What is in both intervals, which hold one number.
+Interval both(const Interval& a, const Interval& b) {
+  return Interval(std::max(a.lower(), b.lower()), std::min(a.upper(), b.upper()));
+}
+
+/// How far the target may be from that of the centre by the radii at the outputs.
+Magnitude reach_by_radii(const Deviation& deviation, const std::vector<Seed>& seeds) {
+  Magnitude reach;
+  for (const Seed& seed : seeds) reach += radius_at(deviation.radii[seed.value].element, index_of(seed));
+  return reach;
+}
+
+/// Values of an output within its radius, and within the ends of the function that it is.
+Interval values_of(const Network& network, const Shadow& shadow, const Deviation& ranges, const Seed& seed) {
+  const double centre = shadow.values[seed.value].values[index_of(seed)];
+  const double radius = radius_at(ranges.radii[seed.value].element, index_of(seed)).value();
+  const Interval values = Interval(centre) + Interval(-radius, radius);
+  const Graph& graph = network.flat().graph;
+  const auto node = graph.producer(seed.value);
+  const auto ends = node ? ends_of(graph.nodes[*node].op) : std::nullopt;
+  return ends ? both(values, Interval(ends->first, ends->second)) : values;
+}
+
+/// Where the adjoint's range and those of the outputs meet; the whole line where there is neither.
+Interval range_of(const Network& network, const Shadow& shadow, const Deviation& ranges, const std::vector<Seed>& seeds,
+                  const Certificate& by_adjoint) {
+  const double reach = by_adjoint.total.front();
+  const bool is_reached = std::isfinite(reach), is_known = reach_by_radii(ranges, seeds).is_finite();
+  if (!is_reached && !is_known) return BoxBound{}.range;
+  Interval centre(0.0), by_radii(0.0);
+  for (const Seed& seed : seeds) {
+    const double value = shadow.values[seed.value].values[index_of(seed)];
+    if (!std::isfinite(value)) return BoxBound{}.range;
+    centre += Interval(seed.factor) * Interval(value);
+    if (is_known) by_radii += Interval(seed.factor) * values_of(network, shadow, ranges, seed);
+  }
+  if (!is_reached) return by_radii;
+  centre += Interval(-reach, reach);
+  return is_known ? both(centre, by_radii) : centre;
 }
 
 BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting,
@@ -159,10 +185,10 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();
   const Certificate error = sweep(network, shadow, {&run, 1}, direction, setting).front();
   BoxBound result;
-  result.error = reach_of(run, seeds, error);
-  result.range = range_of(shadow, seeds, reach_of(ranges, seeds, reached));
-  if (error.total.front() > 0.0 && std::isfinite(error.total.front()))
-    result.remainder_share = error.remainder.front() / error.total.front();
+  result.error = std::min(Magnitude(error.total.front()), reach_by_radii(run, seeds));
+  result.range = range_of(network, shadow, ranges, seeds, reached);
+  if (error.total.front() > 0.0 && result.error.is_finite())
+    result.remainder_share = std::isfinite(error.total.front()) ? error.remainder.front() / error.total.front() : 1.0;
   std::set<std::string> conditions = run.conditions;
   conditions.merge(any_run_conditions(graph));
   if (!setting.is_own_run) conditions.insert(arithmetic_condition(*setting.arithmetic));

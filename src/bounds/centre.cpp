@@ -199,10 +199,19 @@ public:
     }
     std::vector<const Tensor<Interval>*> pointers;
     for (const Tensor<Interval>& operand : operands) pointers.push_back(&operand);
-    return centre_of(std::visit(scalar::OpEvaluator<Interval>(*view_.node, pointers, shape_), view_.node->op));
+    Centre centre = centre_of(std::visit(scalar::OpEvaluator<Interval>(*view_.node, pointers, shape_), view_.node->op));
+    if (std::holds_alternative<op::Sin>(view_.node->op) || std::holds_alternative<op::Cos>(view_.node->op))
+      lose_where_infinite(centre);
+    return centre;
   }
 
 private:
+  /// An infinite constant is no unknown number, of which a wave would be known to lie between its ends.
+  void lose_where_infinite(Centre& centre) const {
+    for (std::size_t i = 0; i < centre.error.size(); ++i)
+      if (!std::isfinite(view_.input(0).values[i])) centre.value.values[i] = 0.0, centre.error[i] = infinity;
+  }
+
   Centre start() const {
     Centre centre;
     centre.value = Tensor<double>(shape_);

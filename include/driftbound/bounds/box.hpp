@@ -23,7 +23,7 @@ struct BoxBound {
   /// type of the model's input included; infinite: not certifiable for this box.
   Magnitude error = Magnitude::infinite();
   Interval range = Interval::whole();  ///< holds the exact target at every point
-  double remainder_share = 0.0;        ///< of `error`: what the range of slopes over the box costs
+  double remainder_share = 0.0;        ///< of an adjoint's bound: what slopes over the box cost; 1 where it has none
   Guarantee guarantee = Guarantee::proven;
   std::string condition;  ///< what a conditional bound stands on
 };

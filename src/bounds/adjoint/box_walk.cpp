@@ -75,7 +75,9 @@ public:
     }
     const std::vector<double> y_range = output_range(view, reaches);
     BoxNode over = over_box(view, operands, y_range, setting_);
-    limit_by_ends(node.op, reaches, over.moved);
+    over.moved.resize(view.output->size(), 0.0);
+    limit_by_ends(view, reaches, over.moved);
+    lose_what_is_no_number(node.output, over.moved);
 
     std::vector<double> added = rounding_of(view, reaches, sum_of(range(node.output), over.moved));
     std::vector<double> moved = sum_of(over.moved, added);
@@ -96,13 +98,21 @@ public:
 private:
   Radii range(ValueId id) const { return ranges_.radii[id].element; }
 
-  /// Two values of a function with a smallest and a largest one, of operands that are known to be numbers.
-  void limit_by_ends(const Op& op, const std::vector<std::vector<double>>& reaches, std::vector<double>& moved) const {
-    const auto ends = ends_of(op);
-    const bool is_finite = std::all_of(reaches[0].begin(), reaches[0].end(), [](double x) { return std::isfinite(x); });
-    if (!ends || !is_finite) return;
-    const double apart = rules_.reach_within(ends->first, ends->first, ends->second);
-    for (double& radius : moved) radius = std::min(radius, apart);
+  /// Two values of a function are no further apart than its ends, of operands that are numbers.
+  void limit_by_ends(const NodeView& view, const std::vector<std::vector<double>>& reaches,
+                     std::vector<double>& moved) const {
+    const auto ends = ends_of(view.node->op);
+    if (!ends || !are_numbers(view.input(0), reaches[0])) return;
+    const auto [least, most] = *ends;
+    for (double& radius : moved) radius = std::min(radius, rules_.reach_within(least, least, most));
+  }
+
+  /// What the network at the centre has no number for has none that a run could be held against.
+  void lose_what_is_no_number(ValueId id, std::vector<double>& moved) const {
+    const std::vector<double>& values = shadow_.values[id].values;
+    const Radii error = shadow_.error[id];
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      if (!std::isfinite(values[i]) || !radius_at(error, i).is_finite()) moved[i] = infinity;
   }
 
   /// How far the function at any operands within reach is from the centre: softmax needs it, and no other op.

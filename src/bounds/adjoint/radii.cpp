@@ -243,8 +243,7 @@ private:
   /// Values of a function that has a smallest and a largest one, of operands that are known to be numbers.
   void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved) const {
     const auto ends = ends_of(view.node->op);
-    const bool is_finite = std::all_of(radii[0].begin(), radii[0].end(), [](double x) { return x < infinity; });
-    if (!ends || !is_finite) return;
+    if (!ends || !are_numbers(view.input(0), radii[0])) return;
     for (std::size_t i = 0; i < moved.size(); ++i)
       moved[i] = std::min(moved[i], rules_.reach_within(view.y(i), ends->first, ends->second));
   }
@@ -364,10 +363,19 @@ private:
 std::optional<std::pair<double, double>> ends_of(const Op& op) {
   constexpr double above_half_pi = 0x1.921fb54442d19p0;
   const auto is_one_of = [&]<class... Ops>() { return (std::holds_alternative<Ops>(op) || ...); };
-  if (is_one_of.template operator()<op::Sin, op::Cos, op::Tanh, op::Erf, op::Softsign>()) return {{-1.0, 1.0}};
-  if (is_one_of.template operator()<op::Sigmoid, op::HardSigmoid, op::Softmax>()) return {{0.0, 1.0}};
+  if (is_one_of.template operator()<op::Sin, op::Cos, op::Tanh, op::Erf, op::Sign>()) return {{-1.0, 1.0}};
+  if (is_one_of.template operator()<op::Sigmoid, op::Softmax>()) return {{0.0, 1.0}};
   if (std::holds_alternative<op::Atan>(op)) return {{-above_half_pi, above_half_pi}};
+  const auto* const clip = std::get_if<op::Clip>(&op);
+  if (clip != nullptr && std::isfinite(clip->least) && std::isfinite(clip->most) && clip->least <= clip->most)
+    return {{clip->least, clip->most}};
   return std::nullopt;
+}
+
+bool are_numbers(const Tensor<double>& centre, Radii radii) {
+  const auto is_finite = [](double x) { return std::isfinite(x); };
+  return std::all_of(centre.values.begin(), centre.values.end(), is_finite) &&
+         std::all_of(radii.begin(), radii.end(), is_finite);
 }
 
 Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,

@@ -61,4 +61,7 @@ Deviation deviation_of(Trajectory trajectory, const Network& network, const Shad
 /// Source:    docs/theory.md T-62
 std::optional<std::pair<double, double>> ends_of(const Op& op);
 
+/// Whether all that lies within the radii of the centre are numbers.
+bool are_numbers(const Tensor<double>& centre, Radii radii);
+
 }  // namespace driftbound::bounds
