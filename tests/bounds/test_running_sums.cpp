@@ -31,6 +31,10 @@ std::string written(const SummationOrder& order, const std::string& nonzero) {
 
 using Kind = SummationOrder::Kind;
 
+long double first_place(long double x) {
+  return x == 0.0L ? 0.0L : std::exp2(std::floor(std::log2(std::abs(x))));
+}
+
 }  // namespace
 
 TEST_CASE("the operations of the declared orders, with and without factors that are 0 (T-69)") {
@@ -106,22 +110,28 @@ TEST_CASE("first places of sums in single precision are no less than the exact o
       const SummationOrder order{Kind::sequential, 0, fma};
       const std::vector<double> places =
           bounds::running_first_places(plan, {a, b, a, slack, nullptr, &single}, order, false, 1);
-      double excess = 0.0;  // a partial sum next to a power of two may count twice
+      const std::vector<double> products = bounds::product_first_places(plan, {a, b, a, slack, nullptr, &single}, 1);
+      double excess = 0.0, excess_of_products = 0.0;  // a partial sum next to a power of two may count twice
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
-          long double sum = 0.0L, expected = 0.0L;
+          long double sum = 0.0L, expected = 0.0L, of_products = 0.0L;
           bool is_first = true;
           for (std::int64_t l = 0; l < k; ++l) {
             if (a[at(i * k + l)] == 0.0) continue;
-            sum += static_cast<long double>(a[at(i * k + l)]) * b[at(j * k + l)];
-            if (!is_first || fma) expected += std::exp2(std::floor(std::log2(std::abs(sum))));
+            const long double product = static_cast<long double>(a[at(i * k + l)]) * b[at(j * k + l)];
+            sum += product;
+            of_products += first_place(product);
+            if (!is_first || fma) expected += first_place(sum);
             is_first = false;
           }
           CHECK(places[at(i * n + j)] >= static_cast<double>(expected));
+          CHECK(products[at(i * n + j)] >= static_cast<double>(of_products));
           excess += places[at(i * n + j)] / static_cast<double>(expected) - 1.0;
+          excess_of_products += products[at(i * n + j)] / static_cast<double>(of_products) - 1.0;
         }
       }
       CHECK(excess < 4e-3 * static_cast<double>(m * n));
+      CHECK(excess_of_products < 4e-3 * static_cast<double>(m * n));
     }
   }
 }
