@@ -75,7 +75,7 @@ struct BoundSummary {
   /// Whether it belongs to the answers: folklore, a heuristic about this run, does not.
   bool answers() const { return guarantee != Guarantee::heuristic || question == Question::any_run; }
   /// Whether it says nothing of any value.
-  bool is_silent() const { return checked == 0 && without_statement > 0; }
+  bool is_silent() const { return checked == 0; }
   /// Whether it is asked of this bound that it decides where it is finite.
   bool must_decide() const { return gives_verdict() && !is_measurement(); }
   /// Values that were found to be within it or not. The bound for every run in the declared order is the error of one,

@@ -16,8 +16,11 @@ constexpr const char* bound_format = "    {:<8} {:<21} {:<13} {:<7} {:>8} {:>6} 
 
 std::string output_line(const OutputSummary& output, const Painter& paint) {
   const ScopeSummary& scope = output.scope;
-  const std::string line = fmt::format("  {:<24} error max {} rms {} ({} ulps)", shorten(output.name, 24),
-                                       error_text(scope.max_error), error_text(scope.rms_error), brief(scope.max_ulps));
+  const std::string errors = scope.elements == 0
+                                 ? "no finite value"
+                                 : fmt::format("error max {} rms {} ({} ulps)", error_text(scope.max_error),
+                                               error_text(scope.rms_error), brief(scope.max_ulps));
+  const std::string line = fmt::format("  {:<24} {}", shorten(output.name, 24), errors);
   return fmt::format("{:<92} {}\n", line, paint(mark_of(output.status), colour_of(output.status)));
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "analysis/breakdown_chart.hpp"
 #include "analysis/chart.hpp"
@@ -35,13 +36,27 @@ polyline { fill: none; stroke-width: 1.6; } .measured circle { fill: var(--measu
 pre { font-size: 12.5px; color: var(--soft); white-space: pre-wrap; }
 )";
 
+/// Numbers of a chart: below 0 where there is none.
+double largest_error(const ScopeSummary& scope) {
+  return scope.elements > 0 ? scope.max_error : -1.0;
+}
 double largest_bound(const ScopeSummary& scope, std::string_view name) {
   const BoundSummary* bound = find_bound(scope, name);
-  return bound ? bound->max_bound : -1.0;
+  return bound && !bound->is_silent() ? bound->max_bound : -1.0;
 }
 
 std::string number(double x) {
   return fmt::format("{:.3g}", x);
+}
+
+/// An upper bound: rounded up.
+std::string number_above(double x) {
+  return number(decimal_above(x, 3));
+}
+
+/// Of elements that have errors: nothing where there are none.
+std::string measured(const ScopeSummary& scope, std::string text) {
+  return scope.elements > 0 ? std::move(text) : "–";
 }
 
 std::string share(const ScopeSummary& scope, std::string_view name) {
@@ -65,16 +80,17 @@ std::string_view class_of(Status status) {
 }
 
 std::string layer_row(const LayerSummary& layer) {
+  const ScopeSummary &local = layer.local, &whole = layer.accumulated;
   return fmt::format(
       "<tr><td>{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td>"
       "<td class=\"group\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
       "<td class=\"group\">{}</td><td>{}</td><td class=\"group name {}\">{}</td></tr>\n",
       layer.index, escape_markup(layer.name), escape_markup(layer.op),
       layer.fan_in > 0 ? std::to_string(layer.fan_in) : "–", layer.kappa ? number(layer.kappa->median) : "–",
-      number(layer.local.max_error), number(layer.local.max_ulps), share(layer.local, any_order_bound(layer.local)),
-      share(layer.local, declared_order_bound(layer.local)), folklore(layer.local, "seed-gamma"),
-      number(layer.accumulated.max_error), share(layer.accumulated, "forward"), class_of(layer.status),
-      name_of(layer.status));
+      measured(local, number(local.max_error)), measured(local, number(local.max_ulps)),
+      measured(local, share(local, any_order_bound(local))), measured(local, share(local, declared_order_bound(local))),
+      folklore(local, "seed-gamma"), measured(whole, number(whole.max_error)), measured(whole, share(whole, "forward")),
+      class_of(layer.status), name_of(layer.status));
 }
 
 std::string layer_table(const Comparison& comparison) {
@@ -101,8 +117,8 @@ std::string bound_row(const Comparison& comparison, const BoundSummary& bound) {
       "class=\"name\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
       bound.gives_verdict() ? "" : " class=\"folklore\"", words_of(bound.question),
       escape_markup(bound.name) + (bound.is_smallest.value_or(false) ? " (smallest)" : ""), name_of(bound.guarantee),
-      bound.theorem.empty() ? "–" : escape_markup(bound.theorem), bound.is_silent() ? "–" : number(bound.max_bound),
-      bound.is_silent() ? "–" : number(bound.max_utilisation),
+      bound.theorem.empty() ? "–" : escape_markup(bound.theorem),
+      bound.is_silent() ? "–" : number_above(bound.max_bound), bound.is_silent() ? "–" : number(bound.max_utilisation),
       bound.median_bound_over_error ? number(*bound.median_bound_over_error) : "–",
       bound.remainder_share ? escape_markup(percent(*bound.remainder_share)) : "–", violated_of(bound),
       number(milliseconds_a_sample(comparison, bound)));
@@ -113,7 +129,7 @@ std::string chance_notes(const ScopeSummary& scope) {
   for (const BoundSummary& bound : scope.bounds) {
     if (bound.failure_probability)
       text += fmt::format("<p class=\"note\">{} fails with probability {} at most, {}.</p>\n",
-                          escape_markup(bound.name), number(*bound.failure_probability), model_of(bound));
+                          escape_markup(bound.name), number_above(*bound.failure_probability), model_of(bound));
     if (!bound.not_applicable.empty())
       text += fmt::format("<p class=\"note\">{} does not apply to {} of {} values: {}.</p>\n",
                           escape_markup(bound.name), bound.without_statement, bound.without_statement + bound.checked,
@@ -157,11 +173,12 @@ std::string bound_table(const Comparison& comparison, const ScopeSummary& scope)
 
 std::string output_section(const Comparison& comparison, const OutputSummary& output) {
   const ScopeSummary& scope = output.scope;
-  std::string text = fmt::format(
-      "<h3>{} <span class=\"{}\">{}</span></h3>\n<p class=\"about\">error max {}, rms {}, {} units in the last "
-      "place</p>\n",
-      escape_markup(output.name), class_of(output.status), name_of(output.status), number(scope.max_error),
-      number(scope.rms_error), number(scope.max_ulps));
+  const std::string errors =
+      scope.elements == 0 ? "no finite value"
+                          : fmt::format("error max {}, rms {}, {} units in the last place", number(scope.max_error),
+                                        number(scope.rms_error), number(scope.max_ulps));
+  std::string text = fmt::format("<h3>{} <span class=\"{}\">{}</span></h3>\n<p class=\"about\">{}</p>\n",
+                                 escape_markup(output.name), class_of(output.status), name_of(output.status), errors);
   text += bound_table(comparison, scope);
   if (output.signs) text += fmt::format("<p class=\"about\">{}</p>\n", signs_text(*output.signs));
   if (output.condition)
@@ -193,10 +210,10 @@ std::string chart(const Comparison& comparison) {
                                      {"forward bound", "forward", true, {}}};
   for (const LayerSummary& layer : comparison.layers) {
     names.push_back(layer.name);
-    series[0].values.push_back(layer.local.max_error);
+    series[0].values.push_back(largest_error(layer.local));
     series[1].values.push_back(largest_bound(layer.local, declared_order_bound(layer.local)));
     series[2].values.push_back(largest_bound(layer.local, any_order_bound(layer.local)));
-    series[3].values.push_back(layer.accumulated.max_error);
+    series[3].values.push_back(largest_error(layer.accumulated));
     series[4].values.push_back(largest_bound(layer.accumulated, "forward"));
   }
   return log_chart(names, series);

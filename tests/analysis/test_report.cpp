@@ -202,9 +202,19 @@ TEST_CASE("a layer without a finite output has no errors to show") {
   CAPTURE(line);
   CHECK(line.find("|       -     -     -     -") != std::string::npos);
   CHECK(line.find("|       -      - void") != std::string::npos);
+  const std::string page = to_html(made.report());
+  CHECK(page.find("<td class=\"group\">–</td><td>–</td><td>–</td><td>–</td>") != std::string::npos);
+  CHECK(page.find("<title>layer: ") == std::string::npos);  // no point in the chart
+  for (const std::string& report : {text, page}) {
+    CHECK(report.find("no finite value") != std::string::npos);
+    CHECK(report.find("error max 0") == std::string::npos);
+  }
 }
 
 TEST_CASE("upper bounds are shown rounded up") {
+  HandMade made;
+  made.bounds.layers[0].accumulated[0].values.values.assign(6, 1.2301e-3);
+  CHECK(to_html(made.report()).find("<td>0.00124</td>") != std::string::npos);
   CHECK(bound_text(1.2e-7) == "1.2e-7");
   CHECK(bound_text(1.2000001e-7) == "1.3e-7");
   CHECK(bound_text(9.91e4) == "1.0e5");
