@@ -49,7 +49,8 @@ std::vector<double> near(const std::vector<double>& middle, double width, bool i
 std::optional<PointsInBox> points_in_box(const Case& the_case, std::size_t count, Random& random) {
   const Graph& graph = the_case.graph;
   const Inputs first = slice(graph, batch_layout(graph), the_case.inputs, 0, 1);
-  const double width = random.pick(std::vector<double>{0.0, 0x1p-50, 1e-7, 1e-4, 1e-2, 0.3, 1.0});
+  const double width =
+      random.pick(std::vector<double>{0.0, 0x1p-50, 1e-7, 1e-4, 1e-2, 0.3, 1.0, 10.0, 1e4, 1e15, 1e37});
   const bool is_relative = random.chance(0.5);
   PointsInBox result;
   for (std::size_t i = 0; i < count; ++i) {
