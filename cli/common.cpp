@@ -299,14 +299,14 @@ void require_finite_weights(const Graph& graph) {
 
 namespace {
 
-/// The largest number of the type that the model declares for an input; none of integers.
-std::optional<double> largest_of_input(const Graph& graph, const std::string& name) {
+/// The largest number of the type that the model declares for an input.
+double largest_of_input(const Graph& graph, const std::string& name) {
   for (ValueId id : graph.inputs) {
     const Value& value = graph.value(id);
     const auto stored = value.name == name ? float_format(value.type) : std::nullopt;
     if (stored) return format(*stored).largest;
   }
-  return std::nullopt;
+  return std::numeric_limits<double>::max();
 }
 
 }  // namespace
@@ -314,19 +314,17 @@ std::optional<double> largest_of_input(const Graph& graph, const std::string& na
 void require_finite_inputs(const Graph& graph, const Inputs& inputs, const std::string& where) {
   for (const auto& [name, tensor] : inputs.tensors) {
     if (!is_float(tensor.type())) continue;
-    const std::string shape = to_string(tensor.shape());
-    if (const std::int64_t at = first_non_finite(tensor); at >= 0)
-      throw InvalidArgument(fmt::format(
-          "{}: input '{}' is NaN or infinite at element {} of shape {}; remove those samples", where, name, at, shape));
-    const std::optional<double> largest = largest_of_input(graph, name);
-    const Tensor<double> values = tensor.to_double();
-    const auto beyond = std::find_if(values.values.begin(), values.values.end(),
-                                     [&](double x) { return largest && std::abs(x) > *largest; });
-    if (beyond != values.values.end())
-      throw InvalidArgument(fmt::format(
-          "{}: input '{}' is {:.6g} at element {} of shape {}, beyond the largest number of its type in the model, "
-          "{:.6g}; remove those samples",
-          where, name, *beyond, beyond - values.values.begin(), shape, *largest));
+    const double largest = largest_of_input(graph, name);
+    const std::vector<double> values = tensor.to_double().values;
+    const auto bad = std::find_if(values.begin(), values.end(), [&](double x) { return !(std::abs(x) <= largest); });
+    if (bad == values.end()) continue;
+    const std::string at = fmt::format("at element {} of shape {}", bad - values.begin(), to_string(tensor.shape()));
+    if (!std::isfinite(*bad))
+      throw InvalidArgument(fmt::format("{}: input '{}' is NaN or infinite {}; remove those samples", where, name, at));
+    throw InvalidArgument(
+        fmt::format("{}: input '{}' is {:.6g} {}, beyond the largest number of its type in the model, {:.6g}; remove "
+                    "those samples",
+                    where, name, *bad, at, largest));
   }
 }
 

@@ -80,25 +80,10 @@ TEST_CASE("a box of one point has nearly the bound of that point, and the bound 
 
 namespace {
 
-Tensor<double> random_point(const Box& box, Generator& generator, const Shape& shape) {
-  Tensor<double> x(shape);
-  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = uniform(generator, box.lower[i], box.upper[i]);
-  return x;
-}
-
 Graph small_network(Generator& generator) {
   NetworkBuilder builder(generator);
   for (const char* block : {"gemm", "relu", "gemm", "tanh", "gemm"}) builder.add(block);
   return builder.finish();
-}
-
-Box box_around(const Tensor<double>& x, double half_width) {
-  Box box;
-  for (const double value : x.values) {
-    box.lower.push_back(value - half_width);
-    box.upper.push_back(value + half_width);
-  }
-  return box;
 }
 
 }  // namespace

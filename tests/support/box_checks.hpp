@@ -233,6 +233,21 @@ inline HeldTallies check_box(const bounds::Rules& rules, const std::vector<std::
   return tallies;
 }
 
+inline Tensor<double> random_point(const Box& box, Generator& generator, const Shape& shape) {
+  Tensor<double> x(shape);
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = uniform(generator, box.lower[i], box.upper[i]);
+  return x;
+}
+
+inline Box box_around(const Tensor<double>& x, double half_width) {
+  Box box;
+  for (const double value : x.values) {
+    box.lower.push_back(value - half_width);
+    box.upper.push_back(value + half_width);
+  }
+  return box;
+}
+
 /// Exact values of a function over a box in which it takes all of its values, against the range of the box.
 inline Tally check_whole_range(const bounds::Rules& rules, const std::string& function, double half_width) {
   Generator generator(95);
@@ -242,19 +257,14 @@ inline Tally check_whole_range(const bounds::Rules& rules, const std::string& fu
     for (const std::string& block : {std::string("gemm"), function}) builder.add(block);
     const Graph graph = builder.finish();
     const Tensor<double> middle = network_inputs(1.0, true, generator);
-    Box box;
-    for (const double value : middle.values) {
-      box.lower.push_back(value - half_width);
-      box.upper.push_back(value + half_width);
-    }
+    const Box box = box_around(middle, half_width);
     BoundOptions options;
     options.rules = &rules;
     const BoxBound bound =
         forward_error_bound(graph, cpu_arithmetic("fp32", parse_summation_order("pairwise")), box, {}, options);
     const Real centre(bound.range.midpoint()), reach = Real(bound.range.upper()) - centre;
     for (int k = 0; k < 60 * test_multiplier(); ++k) {
-      Tensor<double> x = middle;
-      for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = uniform(generator, box.lower[i], box.upper[i]);
+      const Tensor<double> x = random_point(box, generator, middle.shape);
       const Real truth = exact_values(graph, convert<Real>(x))[graph.outputs[0]].values[0];
       tally.add(0.0, truth - centre, (reach * Real(1.0 + 0x1p-40)).to_double());
     }

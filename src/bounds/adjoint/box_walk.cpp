@@ -103,8 +103,8 @@ private:
                      std::vector<double>& moved) const {
     const auto ends = ends_of(view.node->op);
     if (!ends || !are_numbers(view.input(0), reaches[0])) return;
-    const auto [least, most] = *ends;
-    for (double& radius : moved) radius = std::min(radius, rules_.reach_within(least, least, most));
+    const double apart = rules_.reach_within(ends->first, ends->first, ends->second);
+    for (double& radius : moved) radius = std::min(radius, apart);
   }
 
   /// What the network at the centre has no number for has none that a run could be held against.
