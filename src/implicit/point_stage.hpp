@@ -12,8 +12,8 @@ namespace driftbound::implicit {
 /// Source:    docs/theory.md T-82
 class PointStage {
 public:
-  /// Null where the network has an op without a line in the table of T-82, or takes one sample at a time. The graph, of
-  /// one output element a sample, must outlive it.
+  /// Null where the network has an op without a line in the table of T-82, takes one sample at a time, or is constant.
+  /// The graph, of one output element a sample, must outlive it.
   static std::unique_ptr<const PointStage> of(const Graph& graph);
   virtual ~PointStage() = default;
 

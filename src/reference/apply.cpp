@@ -12,16 +12,32 @@
 #include "reference/ball_functions.hpp"
 #include "reference/float_product.hpp"
 #include "reference/product.hpp"
+#include "reference/sliced_product.hpp"
 
 namespace driftbound {
 
 namespace {
 
-using Operands = std::span<const BallTensor* const>;
+using Operands = std::span<const BallInput>;
 
 bool is_exact(const BallTensor& tensor) {
   for (std::size_t i = 0; i < tensor.size(); ++i)
     if (!tensor[i].is_exact()) return false;
+  return true;
+}
+
+// A B for a constant B whose matrices are kept; false where slices do not take it.
+bool multiply_by_constant(BallTensor& c, const BallTensor& a, const PairInput& b, const ProductPlan& plan) {
+  if (b.kept == nullptr || plan.k == 0 || plan.m == 0 || plan.n == 0) return false;
+  const auto size = [](std::int64_t extent) { return static_cast<std::size_t>(extent); };
+  std::vector<BallVector> rows(size(plan.m));
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    for (std::int64_t i = 0; i < plan.m; ++i)
+      rows[size(i)] = {&a, plan.a_index(batch, i, 0), size(plan.a_col), size(plan.k)};
+    const KeptMatrices::Place place = {plan.b_index(batch, 0, 0), size(plan.n), size(plan.k), plan.b_col, plan.b_row,
+                                       num::Side::right};
+    if (!multiply_by_slices(c, size(batch * plan.m * plan.n), rows, b, place)) return false;
+  }
   return true;
 }
 
@@ -69,9 +85,7 @@ public:
   BallTensor take() { return std::move(result_); }
 
   void operator()(const op::Gemm& gemm) {
-    const BallTensor& a = *inputs_[0];
-    const BallTensor& b = *inputs_[1];
-    multiply(result_, a, b, plan_product(gemm, a.shape(), b.shape()));
+    multiply_matrices(plan_product(gemm, inputs_[0].shape(), inputs_[1].shape()));
     if (gemm.alpha != 1.0) scale(result_, gemm.alpha);
     if (inputs_.size() < 3) return;
     const BallTensor& c = *inputs_[2];
@@ -91,7 +105,7 @@ public:
     }
   }
   void operator()(const op::MatMul& matmul) {
-    multiply(result_, *inputs_[0], *inputs_[1], plan_product(matmul, inputs_[0]->shape(), inputs_[1]->shape()));
+    multiply_matrices(plan_product(matmul, inputs_[0].shape(), inputs_[1].shape()));
   }
 
   void operator()(const op::Add&) { binary(add); }
@@ -208,13 +222,13 @@ public:
 
   void operator()(const Composite auto&) {
     std::vector<Shape> shapes;
-    for (const BallTensor* input : inputs_) shapes.push_back(input->shape());
+    for (const BallInput& input : inputs_) shapes.push_back(input.shape());
     const Graph body = composite_body(op_, shapes);
     const std::vector<Shape> inner = infer_shapes(body, shapes);
     std::vector<const BallTensor*> values(body.values.size(), nullptr);
     std::deque<BallTensor> held;
     const auto hold = [&](ValueId id, BallTensor tensor) { values[id] = &held.emplace_back(std::move(tensor)); };
-    for (std::size_t slot = 0; slot < inputs_.size(); ++slot) values[body.inputs[slot]] = inputs_[slot];
+    for (std::size_t slot = 0; slot < inputs_.size(); ++slot) values[body.inputs[slot]] = &*inputs_[slot];
     for (ValueId id = 0; id < values.size(); ++id) {
       if (body.is_constant(id)) hold(id, BallTensor(body.value(id).constant.to_double(), result_.bits()));
     }
@@ -227,6 +241,11 @@ public:
   }
 
 private:
+  void multiply_matrices(const ProductPlan& plan) {
+    const BallTensor& a = *inputs_[0];
+    if (!multiply_by_constant(result_, a, inputs_[1].pairs(), plan)) multiply(result_, a, *inputs_[1], plan);
+  }
+
   static void copy(MpBall& y, const MpBall& x) { assign(y, x); }
 
   /// x sigmoid(2 sqrt(2 / pi) x (1 + 0.044715 x^2)), which is precise next to itself for x << 0 too.
@@ -264,15 +283,15 @@ private:
 
   template <class Function>
   void unary(Function function) {
-    for (std::size_t i = 0; i < result_.size(); ++i) function(result_[i], (*inputs_[0])[i]);
+    const BallTensor& x = *inputs_[0];
+    for (std::size_t i = 0; i < result_.size(); ++i) function(result_[i], x[i]);
   }
 
   template <class Function>
   void binary(Function function) {
-    const BroadcastIndex left(inputs_[0]->shape(), result_.shape());
-    const BroadcastIndex right(inputs_[1]->shape(), result_.shape());
-    for (std::size_t i = 0; i < result_.size(); ++i)
-      function(result_[i], (*inputs_[0])[left(i)], (*inputs_[1])[right(i)]);
+    const BallTensor &a = *inputs_[0], &b = *inputs_[1];
+    const BroadcastIndex left(a.shape(), result_.shape()), right(b.shape(), result_.shape());
+    for (std::size_t i = 0; i < result_.size(); ++i) function(result_[i], a[left(i)], b[right(i)]);
   }
 
   /// The sign of a - b.
@@ -312,13 +331,17 @@ private:
 
   void select() {
     std::vector<Shape> shapes;
-    for (const BallTensor* input : inputs_) shapes.push_back(input->shape());
+    std::vector<const BallTensor*> operands;
+    for (const BallInput& input : inputs_) {
+      shapes.push_back(input.shape());
+      operands.push_back(&*input);
+    }
     const std::vector<ElementSource> sources = plan_selection(op_, shapes, result_.shape());
     for (std::size_t i = 0; i < sources.size(); ++i) {
       if (sources[i].is_fill()) {
         assign(result_[i], fill_value(op_));
       } else {
-        assign(result_[i], (*inputs_[sources[i].input])[sources[i].index]);
+        assign(result_[i], (*operands[sources[i].input])[sources[i].index]);
       }
     }
   }
@@ -366,6 +389,12 @@ private:
 }  // namespace
 
 BallTensor apply(const Op& op, std::span<const BallTensor* const> inputs, const Shape& output, int bits) {
+  std::vector<BallInput> operands;
+  for (const BallTensor* input : inputs) operands.emplace_back(*input);
+  return apply(op, operands, output, bits);
+}
+
+BallTensor apply(const Op& op, std::span<const BallInput> inputs, const Shape& output, int bits) {
   Application application(inputs, output, bits, op);
   std::visit(application, op);
   return application.take();

@@ -14,20 +14,45 @@ namespace driftbound {
 /// Throws:    InvalidArgument
 void require_valid(const PrecisionPolicy& policy);
 
-/// Calls evaluate(bits) for rising precisions, doubling, until it returns false (nothing is open) or the limit is
-/// reached; returns the last precision.
+/// Bits of the rung behind double-double: three doubles hold 159.
+inline constexpr int triple_bits = 160;
+
+/// The precisions of balls, one after the other: the one that the caller names, or triple_bits unless `wide_bits` is
+/// beyond twice that, then wide_bits; and doubled from there.
+class Rungs {
+public:
+  Rungs(const PrecisionPolicy& policy, int wide_bits) : most_(policy.max_bits), wide_(wide_bits) {
+    const int first = wide_bits <= 2 * triple_bits ? triple_bits : wide_bits;
+    bits_ = std::min(policy.initial_bits > 0 ? policy.initial_bits : first, most_);
+    is_triple_ = policy.initial_bits == 0 && bits_ == triple_bits;
+  }
+
+  int bits() const { return bits_; }
+  bool is_last() const { return bits_ == most_; }
+  void climb() {
+    bits_ = std::min(is_triple_ ? wide_ : 2 * bits_, most_);
+    is_triple_ = false;
+  }
+
+private:
+  int most_, wide_, bits_ = 0;
+  bool is_triple_ = false;
+};
+
+/// Calls evaluate(bits) for rising precisions until it returns false (nothing is open) or the limit is reached; returns
+/// the last precision.
 template <class Evaluate>
-int climb(const PrecisionPolicy& policy, int default_bits, Evaluate evaluate) {
-  int bits = std::min(policy.initial_bits > 0 ? policy.initial_bits : default_bits, policy.max_bits);
-  while (evaluate(bits) && bits < policy.max_bits) bits = std::min(2 * bits, policy.max_bits);
-  return bits;
+int climb(const PrecisionPolicy& policy, int wide_bits, Evaluate evaluate) {
+  Rungs rungs(policy, wide_bits);
+  while (evaluate(rungs.bits()) && !rungs.is_last()) rungs.climb();
+  return rungs.bits();
 }
 
 /// How many rows go through a rung together.
 struct BlockSizes {
   std::size_t smallest, largest, blocks_of_a_thread;
 };
-inline constexpr BlockSizes pair_block = {16, 96, 1}, ball_block = {16, 64, 4};
+inline constexpr BlockSizes double_block = {64, 64, 1}, pair_block = {16, 96, 1}, ball_block = {16, 64, 4};
 
 /// Calls evaluate(block) for blocks of rows, split over threads. No block sees another, and no row of a block another
 /// row of it, so that neither changes a result.

@@ -124,16 +124,31 @@ void LayerLedger::store(std::size_t first, ConstPairs row) {
 void LayerLedger::record(std::span<const std::size_t> rows, const PairTensor& balls) {
   std::vector<unsigned char> precise(width_);
   for (std::size_t r = 0; r < rows.size(); ++r) {
+    if (whole_rows_[rows[r]] != 0) continue;
     const std::size_t first = rows[r] * width_;
     const ConstPairs row = balls.view().from(r * width_);
     const std::size_t imprecise = fastest_pair_kernels().judge(
         row, computed_ == nullptr ? nullptr : computed_->values.data() + first, wanted_, width_, precise.data());
     store(first, row);
-    whole_rows_[rows[r]] = imprecise == 0 ? 1 : 0;
-    if (imprecise == 0) continue;
+    if (imprecise == 0) {
+      whole_rows_[rows[r]] = pair_bits;
+      continue;
+    }
     make_room_for_elements();
     for (std::size_t i = 0; i < width_; ++i) decided_at_[first + i] = precise[i] != 0 ? pair_bits : open;
   }
+}
+
+void LayerLedger::record_doubles(std::size_t row, std::span<const double> values, double radius) {
+  if (whole_rows_[row] != 0) return;
+  const Doubles low(width_, 0.0), radii(width_, radius);
+  const ConstPairs balls = {values.data(), low.data(), radii.data()};
+  const std::size_t first = row * width_;
+  std::vector<unsigned char> precise(width_);
+  const double* const computed = computed_ == nullptr ? nullptr : computed_->values.data() + first;
+  if (fastest_pair_kernels().judge(balls, computed, wanted_, width_, precise.data()) != 0) return;
+  store(first, balls);
+  whole_rows_[row] = double_bits;
 }
 
 bool LayerLedger::is_open(std::size_t row) const {
@@ -151,7 +166,7 @@ void LayerLedger::close(Reference& reference) {
   };
   for (std::size_t row = 0; row < rows_; ++row) {
     if (whole_rows_[row] != 0) {
-      count(pair_bits, width_);
+      count(whole_rows_[row], width_);
     } else if (decided_at_.empty()) {
       count(open, width_);
     } else {

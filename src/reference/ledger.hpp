@@ -14,6 +14,9 @@
 
 namespace driftbound {
 
+/// Bits of the rung in double.
+inline constexpr int double_bits = 53;
+
 /// The balls of one layer while the precision is raised, row by row: which elements are precise enough,
 /// since which precision, and which would gain from more bits.
 class LayerLedger {
@@ -26,6 +29,8 @@ public:
   void record(std::span<const std::size_t> rows, const BallTensor& balls);
   /// The same in double-double: what is not precise enough stays open, as it may gain from more bits.
   void record(std::span<const std::size_t> rows, const PairTensor& balls);
+  /// The same for one row in double, all of it within `radius`: it is taken where all of it is precise enough.
+  void record_doubles(std::size_t row, std::span<const double> values, double radius);
   /// The same for single elements; threads may record different rows at a time.
   void record_elements(std::span<const std::size_t> elements, const BallTensor& balls);
   std::size_t rows() const { return rows_; }
@@ -49,7 +54,7 @@ private:
   bool is_alone_;  ///< one thread
   std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   std::vector<Ball> balls_;                ///< those recorded so far, one row after the other, or all
-  std::vector<unsigned char> whole_rows_;  ///< decided in double-double, all of them
+  std::vector<unsigned char> whole_rows_;  ///< bits of the rung in doubles that decided all of a row; 0: none
   std::vector<int> decided_at_;            ///< of the other rows: bits, or one of the states in the source; made late
 };
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "bounds/adjoint/double_run.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
@@ -21,21 +23,33 @@ namespace driftbound {
 namespace {
 
 constexpr int fewest_bits = 64;
-constexpr int starting_bits = 128;
-constexpr int bits_per_product = 8;
+constexpr int wide_bits = 256;
+constexpr int bits_of_the_first_product = 128, bits_per_product = 8;
 
 // Precision that the caller names is that of balls of any precision.
 bool starts_with_pairs(const PrecisionPolicy& policy) {
   return policy.initial_bits == 0 && policy.max_bits >= pair_bits;
 }
 
+// Whether numbers in double can answer: for outputs alone, and a radius of this much of them or more.
+bool starts_with_doubles(const PrecisionPolicy& policy, const Graph& graph, const Trace* computed) {
+  constexpr double coarse = 0x1p-44;
+  if (!starts_with_pairs(policy) || policy.max_bits == pair_bits || !policy.outputs_only) return false;
+  if (computed == nullptr) return policy.relative_radius >= coarse;
+  return std::all_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId output) {
+    const std::optional<std::size_t> node = graph.producer(output);
+    const std::optional<FormatId> type = node ? float_format(computed->layers[*node].output.type()) : std::nullopt;
+    return type && policy.of_rounding * unit_roundoff(format(*type), Rounding::nearest_even) >= coarse;
+  });
+}
+
 // What every rounding on the way may cost: more bits for a deeper network.
-int starting_bits_of(const Graph& graph) {
-  int bits = starting_bits;
+int wide_bits_of(const Graph& graph) {
+  int bits = bits_of_the_first_product;
   for (const Node& node : graph.nodes)
     if (std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op))
       bits += bits_per_product;
-  return (bits + 63) / 64 * 64;
+  return std::max(wide_bits, (bits + 63) / 64 * 64);
 }
 
 // Row r of a value that depends on the inputs of a batched graph is its sample r; anything else is one row.
@@ -73,6 +87,8 @@ private:
 // A constant of a graph, and its matrices packed for products of pairs.
 struct Constant {
   explicit Constant(Tensor<double> values) : numbers(std::move(values)), pairs(numbers) {}
+
+  PairInput input() { return {&pairs, &matrices}; }
 
   Tensor<double> numbers;
   PairTensor pairs;
@@ -165,14 +181,25 @@ Reference close_ledgers(Ledgers& ledgers, int bits) {
 
 const std::size_t the_only_row[] = {0};
 
+// The constants as balls of one precision, by ValueId.
+std::vector<std::unique_ptr<const ConstantBalls>> as_balls(const Constants& constants, int bits) {
+  std::vector<std::unique_ptr<const ConstantBalls>> balls(constants.size());
+  for (ValueId value = 0; value < constants.size(); ++value)
+    if (constants[value] != nullptr) balls[value] = std::make_unique<ConstantBalls>(constants[value]->numbers, bits);
+  return balls;
+}
+
 // The whole graph on balls of one precision.
 class Evaluation {
 public:
-  Evaluation(const Graph& graph, const KnownValues& known, const Rows& rows, int bits)
-      : graph_(graph), known_(known), rows_(rows), bits_(bits), fixed_(graph.values.size()) {
-    for (ValueId value = 0; value < graph.values.size(); ++value)
-      if (graph.is_constant(value) && known[value] != nullptr) fixed_[value].emplace(*known[value], bits);
-  }
+  Evaluation(const Graph& graph, const Constants& constants, const KnownValues& known, const Rows& rows, int bits)
+      : graph_(graph),
+        constants_(constants),
+        known_(known),
+        rows_(rows),
+        bits_(bits),
+        constant_balls_(as_balls(constants, bits)),
+        fixed_(graph.values.size()) {}
 
   // Nodes that are the same for every sample; to be called once and first.
   void evaluate_constants(const std::vector<Shape>& shapes, Ledgers& ledgers) {
@@ -207,16 +234,24 @@ public:
 private:
   BallTensor result_of(const Node& node, const std::vector<Shape>& shapes,
                        const std::vector<std::optional<BallTensor>>& values) const {
-    std::vector<const BallTensor*> operands;
-    for (const ValueId input : node.inputs) operands.push_back(fixed_[input] ? &*fixed_[input] : &*values.at(input));
+    std::vector<BallInput> operands;
+    for (const ValueId input : node.inputs) {
+      if (constants_[input] != nullptr) {
+        operands.emplace_back(*constant_balls_[input], constants_[input]->input());
+      } else {
+        operands.emplace_back(fixed_[input] ? *fixed_[input] : *values.at(input));
+      }
+    }
     return apply(node.op, operands, shapes[node.output], bits_);
   }
 
   const Graph& graph_;
+  const Constants& constants_;
   const KnownValues& known_;
   const Rows& rows_;
   int bits_;
-  std::vector<std::optional<BallTensor>> fixed_;
+  std::vector<std::unique_ptr<const ConstantBalls>> constant_balls_;
+  std::vector<std::optional<BallTensor>> fixed_;  // what depends on constants alone
 };
 
 // The node after which no node needs a value, by ValueId.
@@ -280,7 +315,7 @@ private:
     std::vector<PairInput> operands;
     for (const ValueId input : node.inputs) {
       if (constants_[input] != nullptr) {
-        operands.push_back({&constants_[input]->pairs, &constants_[input]->matrices});
+        operands.push_back(constants_[input]->input());
       } else {
         operands.push_back({fixed_[input] ? &*fixed_[input] : &*values.at(input), nullptr});
       }
@@ -331,7 +366,7 @@ public:
     std::vector<PairInput> operands;
     for (const ValueId input : node_.inputs) {
       if (constants[input] != nullptr) {
-        operands.push_back({&constants[input]->pairs, &constants[input]->matrices});
+        operands.push_back(constants[input]->input());
       } else if (rows_.are_samples(input)) {
         operands.push_back({&recorded.emplace_back(*known_[input], samples), nullptr});
       } else {
@@ -342,19 +377,21 @@ public:
     ledger.record(samples, apply(node_.op, operands, shape_for(samples), parts));
   }
 
-  void evaluate(std::span<const std::size_t> samples, int bits, LayerLedger& ledger) const {
+  void evaluate(std::span<const std::size_t> samples, int bits, const Constants& constants, LayerLedger& ledger) const {
     if (is_function_of_one_element()) return evaluate_elements(ledger.open_elements(samples), bits, ledger);
-    std::vector<BallTensor> operands;
+    std::deque<BallTensor> recorded;
+    std::deque<ConstantBalls> constant;
+    std::vector<BallInput> operands;
     for (const ValueId input : node_.inputs) {
-      if (rows_.are_samples(input)) {
-        operands.emplace_back(*known_[input], samples, bits);
+      if (constants[input] != nullptr) {
+        operands.emplace_back(constant.emplace_back(constants[input]->numbers, bits), constants[input]->input());
+      } else if (rows_.are_samples(input)) {
+        operands.emplace_back(recorded.emplace_back(*known_[input], samples, bits));
       } else {
-        operands.emplace_back(*known_[input], bits);
+        operands.emplace_back(recorded.emplace_back(*known_[input], bits));
       }
     }
-    std::vector<const BallTensor*> pointers;
-    for (const BallTensor& operand : operands) pointers.push_back(&operand);
-    ledger.record(samples, apply(node_.op, pointers, shape_for(samples), bits));
+    ledger.record(samples, apply(node_.op, operands, shape_for(samples), bits));
   }
 
 private:
@@ -400,9 +437,45 @@ void require_valid(const PrecisionPolicy& policy) {
 struct ReferenceMaker::Kept {
   explicit Kept(const Graph& of) : graph(of), constants(constants_of(of)) {}
 
+  /// Null where there is none. Made when it is asked for first.
+  const bounds::DoubleRun* doubles() {
+    std::call_once(doubles_made, [this] { made_doubles = bounds::DoubleRun::of(graph); });
+    return made_doubles.get();
+  }
+
   const Graph& graph;
   Constants constants;
+  std::once_flag doubles_made;
+  std::unique_ptr<const bounds::DoubleRun> made_doubles;
 };
+
+namespace {
+
+// Outputs in double, for samples.
+void evaluate_doubles(const bounds::DoubleRun& run, const Graph& graph, const KnownValues& known,
+                      std::span<const std::size_t> samples, Ledgers& ledgers) {
+  std::vector<std::vector<double>> rows;
+  for (const ValueId input : graph.inputs) {
+    const Tensor<double>& all = *known[input];
+    const std::size_t width = all.size() / samples_of(graph, known);
+    std::vector<double>& chosen = rows.emplace_back();
+    for (const std::size_t sample : samples) {
+      const auto first = all.values.begin() + static_cast<std::ptrdiff_t>(sample * width);
+      chosen.insert(chosen.end(), first, first + static_cast<std::ptrdiff_t>(width));
+    }
+  }
+  const std::vector<std::span<const double>> inputs(rows.begin(), rows.end());
+  run.run(inputs, samples.size(),
+          [&](std::size_t output, std::size_t first, std::span<const double> values, std::span<const double> radii) {
+            const std::optional<std::size_t> node = graph.producer(graph.outputs[output]);
+            if (!node || !ledgers[*node]) return;
+            const std::size_t width = values.size() / radii.size();
+            for (std::size_t row = 0; row < radii.size(); ++row)
+              ledgers[*node]->record_doubles(samples[first + row], values.subspan(row * width, width), radii[row]);
+          });
+}
+
+}  // namespace
 
 ReferenceMaker::ReferenceMaker(const Graph& graph)
     : kept_((require_sound_environment(), std::make_unique<Kept>(graph))) {}
@@ -424,6 +497,13 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
   Ledgers ledgers = open_ledgers(graph, shapes, rows, known, computed, policy);
 
   std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
+  if (starts_with_doubles(policy, graph, computed) && kept_->doubles() != nullptr) {
+    for_blocks(open, policy.threads, double_block, [&](std::span<const std::size_t> block) {
+      evaluate_doubles(*kept_->doubles(), graph, known, block, ledgers);
+    });
+    open = open_samples(graph, ledgers, rows);
+    if (open.empty() && !constants_are_open(graph, ledgers, rows)) return close_ledgers(ledgers, double_bits);
+  }
   if (starts_with_pairs(policy)) {
     PairEvaluation evaluation(graph, kept_->constants, known, rows);
     evaluation.evaluate_constants(shapes, ledgers);
@@ -433,8 +513,8 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
     const bool is_done = open.empty() && !constants_are_open(graph, ledgers, rows);
     if (is_done || policy.max_bits == pair_bits) return close_ledgers(ledgers, pair_bits);
   }
-  const int bits = climb(policy, starting_bits_of(graph), [&](int rung) {
-    Evaluation evaluation(graph, known, rows, rung);
+  const int bits = climb(policy, wide_bits_of(graph), [&](int rung) {
+    Evaluation evaluation(graph, kept_->constants, known, rows, rung);
     evaluation.evaluate_constants(shapes, ledgers);
     for_blocks(open, policy.threads, ball_block,
                [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });
@@ -470,9 +550,10 @@ Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& polic
       most_bits = std::max(most_bits, pair_bits);
       if (open.empty() || policy.max_bits == pair_bits) continue;
     }
-    const int bits = climb(policy, starting_bits, [&](int rung) {
-      for_blocks(open, policy.threads, ball_block,
-                 [&](std::span<const std::size_t> block) { node.evaluate(block, rung, *ledgers[i]); });
+    const int bits = climb(policy, wide_bits, [&](int rung) {
+      for_blocks(open, policy.threads, ball_block, [&](std::span<const std::size_t> block) {
+        node.evaluate(block, rung, kept_->constants, *ledgers[i]);
+      });
       open = open_rows(*ledgers[i]);
       return !open.empty();
     });

@@ -14,13 +14,14 @@ namespace driftbound {
 
 /// How precise the reference must be, and how far it may climb.
 struct PrecisionPolicy {
-  int initial_bits = 0;              ///< 0: double-double, then chosen from the depth of the graph; else at least 64
+  int initial_bits = 0;              ///< 0: as T-36 has it, from the cheapest rung that may do; else at least 64
   int max_bits = 4096;               ///< at least 64; 106 with initial_bits = 0: double-double alone
   double error_ratio = 0x1p-30;      ///< radius <= error_ratio * |computed - mid| ...
   double relative_radius = 0x1p-60;  ///< ... or <= relative_radius * |mid| where there is no error (or no trace) ...
   double of_rounding = 0x1p-30;      ///< ... or <= of_rounding * what rounding to the recorded type changes at most
   int threads = 1;
   /// Accumulated references alone: graph outputs decide how far to climb and are kept; layers that are none are empty.
+  /// Radii of 2^-44 of a number or more then come from float64 where that has them.
   bool outputs_only = false;
 };
 
@@ -28,8 +29,8 @@ struct PrecisionPolicy {
 /// exact value does not exist (NaN or infinity in the data, division by exactly 0) have a ball that is the whole line.
 struct Reference {
   std::vector<Tensor<Ball>> layers;  ///< per node, row-major over the node's shape
-  std::map<int, std::int64_t>
-      rungs;                   ///< elements whose radius met the policy, by precision in bits (106: double-double)
+  /// Elements whose radius met the policy, by precision in bits (53: double, 106: double-double).
+  std::map<int, std::int64_t> rungs;
   std::int64_t undecided = 0;  ///< elements whose radius did not, at max_bits or at any precision
   int max_bits_used = 0;
 };
@@ -40,7 +41,7 @@ struct Reference {
 /// Domain:    any number of samples of a batched model, one sample of any other
 /// Guarantee: proven: the exact value of every node's every element lies in its ball, whatever the precision
 /// Tightness: the radius meets the policy for all elements but the undecided ones
-/// Source:    docs/theory.md T-30 to T-36
+/// Source:    docs/theory.md T-30 to T-36, T-82, T-127
 /// Throws:    UnsoundEnvironment, ShapeMismatch, InvalidArgument (policy; a trace of another graph), Unsupported
 ///            (an integer constant beyond 2^53). A division by a ball that holds 0 gives an infinite radius, not an
 ///            error

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "bounds/adjoint/row_walk.hpp"
+#include "bounds/adjoint/weights.hpp"
+#include "bounds/rules.hpp"
+#include "driftbound/model/graph.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+
+namespace driftbound::bounds {
+
+/// Outputs of a network in double and, for every row, how far the exact ones can be from them in the 2-norm, for any
+/// number of rows: in blocks of one size, the last one filled up with its first row. Thread-safe when const.
+/// Guarantee: proven
+/// Source:    docs/theory.md T-82
+class DoubleRun {
+public:
+  /// Null where samples are not rows of a batch, an op has no line in the table of T-82, or an output does not depend on
+  /// the inputs. The graph must outlive it.
+  static std::unique_ptr<const DoubleRun> of(const Graph& graph);
+
+  /// Called for every output, by position, and rows from `first` on, unless nothing is known of them. What is known of
+  /// a row depends on that row alone.
+  using Visit = std::function<void(std::size_t output, std::size_t first, std::span<const double> values,
+                                   std::span<const double> radii)>;
+  /// Shapes:    `inputs` by position in the graph's inputs, each `rows` samples one after the other
+  void run(std::span<const std::span<const double>> inputs, std::size_t rows, const Visit& visit) const;
+
+private:
+  /// The network for a fixed number of rows.
+  struct Walk {
+    Walk(const Graph& graph, std::int64_t rows_at_a_time, const Setting& setting, Weights& weights);
+
+    std::int64_t rows;
+    std::vector<Shape> shapes;  ///< of the inputs
+    Network network;
+    std::shared_ptr<const RowWalk> walk;
+  };
+
+  explicit DoubleRun(const Graph& graph);
+  /// False, without a call, where some number of some row is not finite.
+  bool run(const Walk& walk, std::span<const std::span<const double>> inputs, std::size_t first, std::size_t rows,
+           const Visit& visit) const;
+
+  ArithmeticModel arithmetic_;
+  Setting setting_;
+  Weights weights_;
+  Walk one_, block_;
+};
+
+}  // namespace driftbound::bounds
