@@ -52,10 +52,25 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+std::from_chars_result read(std::string_view text, std::int64_t& value) {
+  return std::from_chars(text.data(), text.data() + text.size(), value);
+}
+
+/// In hexadecimal too, as -0x1.8p-3.
+std::from_chars_result read(std::string_view text, double& value) {
+  const bool is_negative = text.starts_with('-');
+  const std::string_view magnitude = text.substr(is_negative ? 1 : 0);
+  if (!magnitude.starts_with("0x") || magnitude.size() == 2 || magnitude[2] == '-')
+    return std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto result = std::from_chars(magnitude.data() + 2, text.data() + text.size(), value, std::chars_format::hex);
+  if (is_negative) value = -value;
+  return result;
+}
+
 template <class Number>
 Number parse(const std::string& text, const std::string& option, const char* usage) {
   Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = read(text, value);
   if (error != std::errc{} || end != text.data() + text.size())
     throw InvalidArgument(fmt::format("{}: '{}' is not a number; write {}", option, text, usage));
   return value;
@@ -388,9 +403,7 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_option("--segment", settings->segment, "N points from A to B: A:B:N, A and B as x,y,z");
   CLI::Option* band = app.add_option("--band", settings->band,
                                      "Random points of the box where |f| is this at most: around the surface");
-  app.add_option("--samples", settings->samples, "Points of a band")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40, "a number from 1 on"))
-      ->capture_default_str();
+  app.add_option("--samples", settings->samples, "Points of a band")->check(counts())->capture_default_str();
   app.add_option("--seed", settings->seed, "Seed of a band")->check(seeds())->capture_default_str();
   app.add_option("--box", settings->box, "Box of --grid and --band: lo:hi, or lo:hi,lo:hi,… one a coordinate")
       ->capture_default_str();
@@ -421,7 +434,7 @@ Verb add_certify(CLI::App& program, const std::string& command_line) {
   app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
   return [settings, band, &app] {
     check_combinations(app);
-    settings->iso = parse<double>(settings->iso_text, "--iso", "it as -0.25");
+    settings->iso = parse<double>(settings->iso_text, "--iso", "it as -0.25 or -0x1p-2");
     settings->has_band = band->count() > 0;
     return certify_or_complain(*settings);
   };

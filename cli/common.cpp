@@ -59,13 +59,17 @@ std::string default_arithmetic(const Graph& graph) {
 
 }  // namespace
 
-namespace {
-
-CLI::Range positive() {
-  return CLI::Range(std::int64_t{1}, std::int64_t{1} << 40, "a number from 1 on");
+CLI::Validator counts() {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  const auto complaint = [](const std::string& text) -> std::string {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_integer = error == std::errc{} && end == text.data() + text.size();
+    if (is_integer && number >= 1 && number <= most) return "";
+    return fmt::format("'{}' is not an integer from 1 to {}, written in digits alone", text, most);
+  };
+  return CLI::Validator(complaint, "a number from 1 on");
 }
-
-}  // namespace
 
 CLI::Validator seeds() {
   const auto complaint = [](const std::string& text) -> std::string {
@@ -82,7 +86,7 @@ void InputOptions::add_to(CLI::App& app) {
   app.add_option("--inputs", generator, "Generator where no file is given")
       ->check(CLI::IsMember({"uniform", "normal", "grid", "segment"}))
       ->capture_default_str();
-  app.add_option("--samples", samples, "Samples to generate")->check(positive())->capture_default_str();
+  app.add_option("--samples", samples, "Samples to generate")->check(counts())->capture_default_str();
   app.add_option("--seed", seed, "Seed of the generator")->check(seeds())->capture_default_str();
   app.add_option("--domain", domain, "lo:hi, or lo:hi,lo:hi,… one a coordinate (the last repeats)")
       ->capture_default_str();
@@ -121,8 +125,8 @@ void RunSettings::add_arithmetic_to(CLI::App& app) {
 void RunSettings::add_to(CLI::App& app) {
   add_arithmetic_to(app);
   app.add_option("--rows", rows, "Samples to record, all being evaluated: 3,7 or first:last[:step] (default: all)");
-  app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(positive());
-  app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(positive());
+  app.add_option("--batch", batch, "Samples evaluated together (default: all, up to 4096)")->check(counts());
+  app.add_option("--threads", threads, "Threads (default: as many as there are cores)")->check(counts());
 }
 
 int thread_count(int asked) {

@@ -24,6 +24,8 @@ inline constexpr int exit_interrupted = 130;
 /// As many threads as asked for, or as there are cores where `asked` is 0.
 int thread_count(int asked);
 
+/// Text that is an integer from 1 to 2^40.
+CLI::Validator counts();
 /// Text that is an integer of 64 bits without a sign.
 CLI::Validator seeds();
 

@@ -1,6 +1,7 @@
 #include "model/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,7 +41,14 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+// What is replaced keeps who may read it, where the file system knows such a thing.
+void AtomicFile::keep_permissions() const {
+  struct stat replaced = {};
+  if (::stat(file_.c_str(), &replaced) == 0) static_cast<void>(::fchmod(descriptor_, replaced.st_mode & 0777));
+}
+
 void AtomicFile::commit() {
+  keep_permissions();
   const int closed = ::close(descriptor_);
   const int close_error = errno;
   descriptor_ = -1;

@@ -294,6 +294,29 @@ TEST_CASE("a seed is a number that a generator can have") {
   CHECK(run_program("report " + mlp + " --samples 2 --seed 18446744073709551615").status == 0);
 }
 
+TEST_CASE("a number of samples is written in digits") {
+  for (const char* count : {"1e3", "0", "-3", "2.0", "1099511627777", "x"})
+    check_refused("report " + mlp + " --samples " + count, "is not an integer from 1 to 1099511627776");
+  check_refused("report " + mlp + " --batch 1e3", "'1e3' is not an integer");
+  check_refused("certify " + models + "siren.onnx --band 1e-2 --samples 1e3", "'1e3' is not an integer");
+}
+
+TEST_CASE("a trace does not go to standard output, and no file of that name is written") {
+  check_refused("capture " + mlp + " --samples 2 -o -", "a trace cannot be written to standard output ('-')");
+  CHECK_FALSE(std::filesystem::exists("-"));
+}
+
+TEST_CASE("an output that replaces a file keeps who may read it") {
+  using std::filesystem::perms;
+  const TemporaryFolder folder;
+  const std::string report = folder.file("r.json");
+  write_file(report, "old");
+  std::filesystem::permissions(report, perms::owner_read | perms::owner_write);
+  REQUIRE(run_program("report " + mlp + " --samples 2 --quiet --json " + report).status == 0);
+  CHECK(read_file(report) != "old");
+  CHECK(std::filesystem::status(report).permissions() == (perms::owner_read | perms::owner_write));
+}
+
 TEST_CASE("inputs beyond their type in the model are refused, and not blamed on a layer") {
   const TemporaryFolder folder;
   write_file(folder.file("x.csv"), "1,2\n1e300,0\n");

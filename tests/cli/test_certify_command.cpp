@@ -150,6 +150,15 @@ TEST_CASE("a scalar and an iso value say whose sign it is, and a proven zero is 
   CHECK(signs_in(signs) == std::vector<int>{1, 0, 1});
   REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso 0.5 --signs " + signs).status == 0);
   CHECK(signs_in(signs) == std::vector<int>{1, 0, -1, 0, 1});
+  for (const std::string half : {"0x1p-1", "0x.8", "0x8p-4"}) {
+    REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso " + half + " --signs " + signs).status == 0);
+    CHECK(signs_in(signs) == std::vector<int>{1, 0, -1, 0, 1});
+  }
+  REQUIRE(run_program("certify " + absolute + " --segment=-1:1:5 --iso=-0x1p-1 --signs " + signs).status == 0);
+  CHECK(signs_in(signs) == std::vector<int>{1, 1, 1, 1, 1});
+  for (const std::string bad : {"0x", "0x-1", "0x1q", "-0x", "1p-1", "--1"})
+    check_refused(absolute + " --segment=-1:1:5 --iso=" + bad,
+                  "'" + bad + "' is not a number; write it as -0.25 or -0x1p-2");
   // In 64 bits a tie between two doubles, and not one of them in truth.
   const std::string nearly_tie = "2.210368091799779";
   REQUIRE(
