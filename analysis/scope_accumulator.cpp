@@ -245,9 +245,21 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
     m.at_most[j] = infinity;
   }
   sum_up(elements);
+  sample_places();
+}
+
+/// Without a branch where errors decide, as those of a Relu's layer are 0 or not at random.
+void ScopeAccumulator::sample_places() {
+  Measurements& m = measured_;
+  std::array<std::size_t, elements_at_once> with_error;
+  std::size_t errors = 0;
+  for (std::size_t j = 0; j < m.count; ++j) {
+    with_error[errors] = j;
+    errors += m.error[j] > 0.0 ? 1u : 0u;
+  }
   m.sampled.clear();
-  for (std::size_t j = 0; j < count; ++j)
-    if (m.error[j] > 0.0 && places_.take()) m.sampled.push_back(j);
+  for (std::size_t e = 0; e < errors; ++e)
+    if (places_.take()) m.sampled.push_back(with_error[e]);
 }
 
 void ScopeAccumulator::sum_up(const Elements& elements) {

@@ -85,6 +85,7 @@ private:
   };
   void measure(const Elements& elements, std::size_t first, std::size_t count);
   void sum_up(const Elements& elements);
+  void sample_places();
   void add(const Elements& elements, const BoundValues& bound, BoundState& state);
   /// Element by element; returns of how many the bound says nothing.
   std::int64_t decide(BoundState& state, const BoundValues& bound, const Elements& elements) const;

@@ -60,7 +60,7 @@ std::string default_arithmetic(const Graph& graph) {
 }  // namespace
 
 CLI::Validator counts() {
-  constexpr std::int64_t most = std::int64_t{1} << 40;
+  static constexpr std::int64_t most = std::int64_t{1} << 40;
   const auto complaint = [](const std::string& text) -> std::string {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -99,10 +99,11 @@ Attribution RecordedRun::attribute(const Direction& c) const {
       continue;
     }
     const Step step(shadow, network_.flat().graph, values_);
-    const std::vector<bool> wanted(node.inputs.size(), true);
+    std::vector<bool> wanted;
+    for (const ValueId input : node.inputs) wanted.push_back(!network_.flat().graph.is_constant(input));
     const std::vector<Transposed> shares = transposed(step.view, slopes_[index], d[node.output], wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {
-      if (!network_.flat().graph.is_constant(node.inputs[slot])) add(node.inputs[slot], shares[slot].values);
+      if (wanted[slot]) add(node.inputs[slot], shares[slot].values);
     }
   }
   for (const ValueId id : network_.flat().graph.inputs) charge(id, parts.inputs);

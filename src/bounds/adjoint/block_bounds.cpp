@@ -487,8 +487,10 @@ private:
     const auto part = weights_.with_rows(network_, static_cast<std::int64_t>(rows.size()));
     if (part == nullptr) return;
     const PickedRows picked(network_, block_, rows);
-    const Shadow shadow = shadow_of(*part, picked.block().given, setting_, &weights_);
-    const RecordedRun run(*part, shadow, picked.block().layers, picked.block().used, setting_);
+    Setting setting = setting_;
+    setting.weights = &weights_;
+    const Shadow shadow = shadow_of(*part, picked.block().given, setting, &weights_);
+    const RecordedRun run(*part, shadow, picked.block().layers, picked.block().used, setting);
     for (std::size_t i = 0; i < question_.attributed; ++i) {
       const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
       Attribution& all = *quick.bounds.targets[i].attribution;
