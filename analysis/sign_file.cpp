@@ -159,6 +159,8 @@ void SignFile::checkpoint(const SignProgress& progress) {
 }
 
 void SignFile::finish() {
+  struct stat replaced = {};
+  if (::stat(file_.c_str(), &replaced) == 0) static_cast<void>(::fchmod(descriptor_, replaced.st_mode & 0777));
   const bool is_done = ::fsync(descriptor_) == 0 && ::rename(part_.c_str(), file_.c_str()) == 0;
   const int error = errno;
   if (is_done && has_state_) ::unlink(state_.c_str());

@@ -445,6 +445,9 @@ void write_whole(const std::filesystem::path& name, const std::string& text) {
   out << text;
   out.close();
   std::error_code error;
+  if (std::filesystem::exists(file))  // who may read it stays as it is, where the file system knows such a thing
+    std::filesystem::permissions(temporary, std::filesystem::status(file).permissions(), error);
+  error.clear();
   if (out) std::filesystem::rename(temporary, file, error);
   if (!out || error) {
     std::filesystem::remove(temporary, error);

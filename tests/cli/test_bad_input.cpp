@@ -308,13 +308,22 @@ TEST_CASE("a trace does not go to standard output, and no file of that name is w
 
 TEST_CASE("an output that replaces a file keeps who may read it") {
   using std::filesystem::perms;
+  constexpr perms ours = perms::owner_read | perms::owner_write;
   const TemporaryFolder folder;
-  const std::string report = folder.file("r.json");
-  write_file(report, "old");
-  std::filesystem::permissions(report, perms::owner_read | perms::owner_write);
-  REQUIRE(run_program("report " + mlp + " --samples 2 --quiet --json " + report).status == 0);
-  CHECK(read_file(report) != "old");
-  CHECK(std::filesystem::status(report).permissions() == (perms::owner_read | perms::owner_write));
+  for (const char* name : {"r.json", "t.safetensors", "s.npy"}) {
+    write_file(folder.file(name), "old");
+    std::filesystem::permissions(folder.file(name), ours);
+  }
+  REQUIRE(run_program("report " + mlp + " --samples 2 --quiet --json " + folder.file("r.json") + " --save-trace " +
+                      folder.file("t.safetensors"))
+              .status == 0);
+  REQUIRE(run_program("certify " + models + "siren.onnx --grid 2x2x2 --quiet --signs " + folder.file("s.npy")).status ==
+          0);
+  for (const char* name : {"r.json", "t.safetensors", "s.npy"}) {
+    CAPTURE(name);
+    CHECK(read_file(folder.file(name)) != "old");
+    CHECK(std::filesystem::status(folder.file(name)).permissions() == ours);
+  }
 }
 
 TEST_CASE("inputs beyond their type in the model are refused, and not blamed on a layer") {
