@@ -1,8 +1,10 @@
 #include "reference/apply.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -76,6 +78,16 @@ void multiply(BallTensor& c, const BallTensor& a, const BallTensor& b, const Pro
   }
 }
 
+// Bits with which rounding a ball's midpoint, or a number of its size or below 1, costs 2^-40 of the radius (T-33), in
+// whole limbs; `most` where that is no fewer.
+int useful_bits(const MpBall& x, int most) {
+  constexpr std::int64_t spare = 40, limb = GMP_NUMB_BITS;
+  if (x.is_exact() || x.is_unknown() || x.is_void()) return most;
+  const std::int64_t size = mpfr_zero_p(x.mid()) ? 0 : std::max<std::int64_t>(mpfr_get_exp(x.mid()), 0);
+  const std::int64_t bits = std::max<std::int64_t>(size - x.radius.exponent(), 0) + spare;
+  return bits > most - limb ? most : static_cast<int>((bits + limb - 1) / limb * limb);
+}
+
 // What an op computes from its operands; one overload for every op.
 class Application {
 public:
@@ -144,11 +156,21 @@ public:
   void operator()(const op::Neg&) { unary(negate); }
   void operator()(const op::Abs&) { unary(absolute); }
   void operator()(const op::Reciprocal&) { unary(reciprocal); }
-  void operator()(const op::Log&) { unary(logarithm); }
-  void operator()(const op::Tan&) { unary(tangent); }
-  void operator()(const op::Atan&) { unary(arctangent); }
-  void operator()(const op::Sinh&) { unary(hyperbolic_sine); }
-  void operator()(const op::Cosh&) { unary(hyperbolic_cosine); }
+  void operator()(const op::Log&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { logarithm(y, x); });
+  }
+  void operator()(const op::Tan&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { tangent(y, x); });
+  }
+  void operator()(const op::Atan&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { arctangent(y, x); });
+  }
+  void operator()(const op::Sinh&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_sine(y, x); });
+  }
+  void operator()(const op::Cosh&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_cosine(y, x); });
+  }
   void operator()(const op::Sign&) { unary(sign_function); }
   void operator()(const op::Floor&) {
     unary([this](MpBall& y, const MpBall& x) { floor_function(y, x, scratch_[0]); });
@@ -157,7 +179,7 @@ public:
     unary([this](MpBall& y, const MpBall& x) { ceiling_function(y, x, scratch_[0]); });
   }
   void operator()(const op::Pow& pow) {
-    unary([p = pow.exponent](MpBall& y, const MpBall& x) { power(y, x, p); });
+    shortened([p = pow.exponent](MpBall& y, const MpBall& x, MpBall&) { power(y, x, p); });
   }
   void operator()(const op::Clip& clip) {
     const bool has_least = std::isfinite(clip.least), has_most = std::isfinite(clip.most);
@@ -180,21 +202,27 @@ public:
     });
   }
   void operator()(const op::Relu&) { unary(rectified); }
-  void operator()(const op::Tanh&) { unary(hyperbolic_tangent); }
-  void operator()(const op::Sin&) { unary(sine); }
-  void operator()(const op::Cos&) { unary(cosine); }
-  void operator()(const op::Exp&) { unary(exponential); }
-  void operator()(const op::Erf&) { unary(error_function); }
+  void operator()(const op::Tanh&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_tangent(y, x); });
+  }
+  void operator()(const op::Sin&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { sine(y, x); });
+  }
+  void operator()(const op::Cos&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { cosine(y, x); });
+  }
+  void operator()(const op::Exp&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { exponential(y, x); });
+  }
+  void operator()(const op::Erf&) {
+    shortened([](MpBall& y, const MpBall& x, MpBall&) { error_function(y, x); });
+  }
   void operator()(const op::Sqrt&) { unary(square_root); }
-  void operator()(const op::Sigmoid&) {
-    unary([this](MpBall& y, const MpBall& x) { logistic(y, x, scratch_[0]); });
-  }
-  void operator()(const op::Softplus&) {
-    unary([this](MpBall& y, const MpBall& x) { soft_plus(y, x, scratch_[0]); });
-  }
+  void operator()(const op::Sigmoid&) { shortened(logistic); }
+  void operator()(const op::Softplus&) { shortened(soft_plus); }
   void operator()(const op::Gelu& gelu) {
     if (gelu.tanh_form) return gelu_by_sigmoid();
-    unary([this](MpBall& y, const MpBall& x) { gaussian_linear(y, x, scratch_[0]); });
+    shortened(gaussian_linear);
   }
   void operator()(const op::LeakyRelu& leaky) {
     assign(scratch_[1], leaky.alpha);
@@ -285,6 +313,25 @@ private:
   void unary(Function function) {
     const BallTensor& x = *inputs_[0];
     for (std::size_t i = 0; i < result_.size(); ++i) function(result_[i], x[i]);
+  }
+
+  /// The same for functions that cost more with every bit: of balls that are not known to as many bits as they have,
+  /// with fewer. The third argument is scratch memory.
+  template <class Function>
+  void shortened(Function function) {
+    const BallTensor& x = *inputs_[0];
+    std::map<int, BallTensor> short_balls;
+    for (std::size_t i = 0; i < result_.size(); ++i) {
+      const int bits = useful_bits(x[i], result_.bits());
+      if (bits >= result_.bits()) {
+        function(result_[i], x[i], scratch_[0]);
+        continue;
+      }
+      BallTensor& balls = short_balls.try_emplace(bits, Shape{3}, bits).first->second;
+      assign(balls[0], x[i]);
+      function(balls[1], balls[0], balls[2]);
+      assign(result_[i], balls[1]);
+    }
   }
 
   template <class Function>

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int fewest_bits = 64;
 constexpr int wide_bits = 256;
-constexpr int bits_of_the_first_product = 128, bits_per_product = 8;
+constexpr int bits_of_the_first_product = 128, bits_per_product = 4;
 
 // Precision that the caller names is that of balls of any precision.
 bool starts_with_pairs(const PrecisionPolicy& policy) {

@@ -4,9 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
-#include "driftbound/num/directed.hpp"
 #include "num/residue_product.hpp"
 
 namespace driftbound {
@@ -16,8 +17,10 @@ namespace {
 constexpr int bits_of_limb = GMP_NUMB_BITS;
 /// Sums of at most so many bits come from residues without a rest, and integers of so many are one digit there.
 constexpr int bits_without_rest = 104, bits_of_one_digit = 50;
-/// What balls are cut off at, so many bits below their precision next to the largest of a row.
-constexpr int guard_bits = 8;
+/// What is cut off an element is so many bits below its radius.
+constexpr int bits_below_radius = 16;
+/// Doubles that the slices of some rows and their products may take together.
+constexpr std::size_t doubles_at_once = std::size_t{1} << 21;
 
 /// The 2-norm of k integers below 2^s is below 2^(s + norm_bits(k)), rounding included.
 int norm_bits(std::size_t k) {
@@ -59,59 +62,62 @@ private:
   std::int64_t size_;
 };
 
-/// An upper bound of the 2-norm of the radii.
-Scaled norm_of_radii(const BallVector& row) {
-  Scaled largest;
-  for (std::size_t l = 0; l < row.length; ++l) largest = std::max(largest, row[l].radius);
-  if (largest.is_zero() || !largest.is_finite()) return largest;
-  double squares = 0.0;
-  for (std::size_t l = 0; l < row.length; ++l) {
-    const Scaled& radius = row[l].radius;
-    if (radius.is_zero()) continue;
-    const std::int64_t shift = std::max<std::int64_t>(radius.exponent() - largest.exponent(), -300);
-    const double share = shift == -300 ? 0x1p-300 : std::ldexp(radius.mantissa(), static_cast<int>(shift));
-    squares += share * share;
-  }
-  const double upward = 1.0 + static_cast<double>(row.length + 8) * 0x1p-52;
-  return Scaled::of(std::sqrt(squares * upward) * (1.0 + 0x1p-50), largest.exponent());
-}
-
 /// A row of midpoints in fixed point: element l is, but for what is cut off, 2^(exponent - count slice_bits) times an
 /// integer of `count` slices.
 struct SlicedRow {
   std::int64_t exponent = 0;  ///< no midpoint is above 2^exponent
   std::int64_t count = 0;     ///< of slices
-  bool is_void = false, is_unknown = false;
-  Scaled error;  ///< of the row, radii included, in the 2-norm
+  bool is_void = false, is_unknown = false, is_exact = true;
+  std::vector<double> radii;  ///< what is cut off included, times 2^-radius_exponent; empty where the row is exact
+  std::int64_t radius_exponent = 0;
 };
+
+/// The last bit of a midpoint that is not 0, or one far enough below its radius.
+std::int64_t last_useful_bit(const MpBall& ball) {
+  const std::int64_t last = mpfr_get_exp(ball.mid()) - Bits(ball.mid()).length();
+  return ball.is_exact() ? last : std::max<std::int64_t>(last, ball.radius.exponent() - 1 - bits_below_radius);
+}
+
+/// Radii as upper bounds in double, in units of the largest; what is far below is raised to 2^-300 of it.
+void scale_radii(const std::vector<Scaled>& radii, SlicedRow& row) {
+  const Scaled largest = *std::max_element(radii.begin(), radii.end());
+  row.is_exact = largest.is_zero();
+  if (row.is_exact) return;
+  row.radius_exponent = largest.exponent();
+  for (const Scaled& radius : radii) {
+    const std::int64_t shift =
+        radius.is_zero() ? 0 : std::max<std::int64_t>(radius.exponent() - largest.exponent(), -300);
+    row.radii.push_back(shift == -300 ? 0x1p-300 : std::ldexp(radius.mantissa(), static_cast<int>(shift)));
+  }
+}
 
 SlicedRow measure(const BallVector& row, int slice_bits) {
   SlicedRow sliced;
   std::int64_t lowest = 0;
   bool is_zero = true;
+  std::vector<Scaled> radii(row.length);
   for (std::size_t l = 0; l < row.length; ++l) {
     sliced.is_void = sliced.is_void || row[l].is_void();
     sliced.is_unknown = sliced.is_unknown || row[l].is_unknown();
-    if (!mpfr_regular_p(row[l].mid())) continue;
-    const std::int64_t high = mpfr_get_exp(row[l].mid()), low = high - Bits(row[l].mid()).length();
+    radii[l] = row[l].radius;
+    if (sliced.is_void || sliced.is_unknown || !mpfr_regular_p(row[l].mid())) continue;
+    const std::int64_t high = mpfr_get_exp(row[l].mid()), low = last_useful_bit(row[l]);
     sliced.exponent = is_zero ? high : std::max(sliced.exponent, high);
     lowest = is_zero ? low : std::min(lowest, low);
     is_zero = false;
   }
-  if (sliced.is_void || sliced.is_unknown || is_zero) {
-    sliced.error = sliced.is_unknown ? Scaled::infinite() : norm_of_radii(row);
-    return sliced;
+  if (sliced.is_void || sliced.is_unknown) return sliced;
+  if (!is_zero) {
+    const std::int64_t most = 2 * std::int64_t{row.tensor->bits()} + 2 * bits_of_limb;
+    sliced.count = (std::clamp<std::int64_t>(sliced.exponent - lowest, 1, most) + slice_bits - 1) / slice_bits;
+    const std::int64_t end = sliced.exponent - sliced.count * slice_bits;
+    for (std::size_t l = 0; l < row.length; ++l) {
+      const mpfr_srcptr midpoint = row[l].mid();
+      if (mpfr_regular_p(midpoint) && mpfr_get_exp(midpoint) - Bits(midpoint).length() < end)
+        radii[l] = add_up(radii[l], Scaled::power_of_two(end));
+    }
   }
-  sliced.error = norm_of_radii(row);
-  const std::int64_t precision = row.tensor->bits();
-  const std::int64_t most = sliced.error.is_zero() ? 2 * precision + 2 * bits_of_limb : precision + guard_bits;
-  const std::int64_t needed = sliced.exponent - lowest;
-  sliced.count = (std::min(needed, most) + slice_bits - 1) / slice_bits;
-  if (needed > sliced.count * slice_bits) {
-    const Scaled root = Scaled::of(std::sqrt(static_cast<double>(row.length)) * (1.0 + 0x1p-50));
-    const Scaled last_bit = Scaled::power_of_two(sliced.exponent - sliced.count * slice_bits);
-    sliced.error = add_up(sliced.error, mul_up(root, last_bit));
-  }
+  scale_radii(radii, sliced);
   return sliced;
 }
 
@@ -166,6 +172,105 @@ private:
   std::vector<mp_limb_t> limbs_;
 };
 
+/// sum_l r_l |w_l| in eight chains.
+double sum_of_magnitudes(const std::vector<double>& r, const double* w) {
+  constexpr std::size_t chains = 8;
+  double sums[chains] = {};
+  const std::size_t whole = r.size() / chains * chains;
+  for (std::size_t l = 0; l < whole; l += chains)
+    for (std::size_t i = 0; i < chains; ++i) sums[i] += r[l + i] * std::fabs(w[l + i]);
+  for (std::size_t l = whole; l < r.size(); ++l) sums[0] += r[l] * std::fabs(w[l]);
+  return std::accumulate(sums, sums + chains, 0.0);
+}
+
+/// The rows of a matrix that is kept.
+class SlicedProduct {
+public:
+  SlicedProduct(const num::ResidueOperand& matrix, const PairTensor& tensor, const KeptMatrices::Place& place)
+      : matrix_(matrix),
+        tensor_(tensor),
+        place_(place),
+        row_bits_(row_bits_for(matrix)),
+        slice_bits_(row_bits_ - norm_bits(place.length)) {}
+
+  void multiply(MpBall* c, std::span<const BallVector> rows) const {
+    for (std::size_t first = 0; first < rows.size();) {
+      std::vector<SlicedRow> sliced;
+      std::size_t most = 1;
+      while (first + sliced.size() < rows.size()) {
+        SlicedRow next = measure(rows[first + sliced.size()], slice_bits_);
+        const std::size_t count = std::max(most, static_cast<std::size_t>(next.count));
+        const bool fits = count * (sliced.size() + 1) * (place_.length + 2 * place_.rows) <= doubles_at_once;
+        if (!fits && !sliced.empty()) break;
+        sliced.push_back(std::move(next));
+        most = count;
+      }
+      multiply(c + first * place_.rows, rows.subspan(first, sliced.size()), sliced, most);
+      first += sliced.size();
+    }
+  }
+
+private:
+  void multiply(MpBall* c, std::span<const BallVector> rows, const std::vector<SlicedRow>& sliced,
+                std::size_t most) const {
+    const std::size_t n = place_.rows, k = place_.length, slices = most * rows.size();
+    std::vector<double> integers(slices * k), high(slices * n), low(slices * n);
+    for (std::size_t i = 0; i < rows.size(); ++i) cut(rows[i], sliced[i], slice_bits_, integers.data() + i * most * k);
+    const num::PairRows source = {integers.data(), nullptr, slices, k, static_cast<std::ptrdiff_t>(k), 1};
+    const num::ResidueOperand left(source, num::Side::left, 1, matrix_.bits(), row_bits_, matrix_.kernels());
+    num::residue_product(left, matrix_, {high.data(), low.data(), nullptr}, 1);
+    IntegerSum sum(bits_without_rest + slice_bits_ * static_cast<std::int64_t>(most));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      store(sliced[i], high.data() + i * most * n, low.data() + i * most * n, sum, c + i * n);
+  }
+
+  /// Sums of slices are multiples of the unit of the column's weights.
+  void store(const SlicedRow& row, const double* high, const double* low, IntegerSum& sum, MpBall* c) const {
+    const std::size_t n = place_.rows;
+    if (row.is_void || row.is_unknown) {
+      for (std::size_t column = 0; column < n; ++column) row.is_void ? make_void(c[column]) : make_unknown(c[column]);
+      return;
+    }
+    const std::vector<double> radii = row.is_exact ? std::vector<double>(n) : radii_of(row.radii);
+    for (std::size_t column = 0; column < n; ++column) {
+      const double unit = matrix_.row(column).scale;
+      sum.clear();
+      for (std::int64_t j = 0; j < row.count; ++j) {
+        const std::size_t at = static_cast<std::size_t>(j) * n + column;
+        const std::int64_t shift = (row.count - 1 - j) * slice_bits_;
+        sum.add(high[at] / unit, shift);
+        sum.add(low[at] / unit, shift);
+      }
+      sum.store(c[column], row.exponent - row.count * slice_bits_ + std::ilogb(unit),
+                Scaled::of(radii[column], row.radius_exponent));
+    }
+  }
+
+  /// sum_l r_l |w_jl| rounded up, for all rows j of the matrix: 0 only where it is 0.
+  std::vector<double> radii_of(const std::vector<double>& r) const {
+    constexpr double with_low_parts = 1.0 + 0x1p-50;
+    const std::size_t n = place_.rows;
+    std::vector<double> sums(n, 0.0);
+    const double* const first = tensor_.hi.data() + place_.offset;
+    if (place_.step == 1) {
+      for (std::size_t j = 0; j < n; ++j)
+        sums[j] = sum_of_magnitudes(r, first + static_cast<std::ptrdiff_t>(j) * place_.row_step);
+    } else {
+      for (std::size_t l = 0; l < r.size(); ++l)
+        for (std::size_t j = 0; j < n; ++j)
+          sums[j] += r[l] * std::fabs(first[static_cast<std::ptrdiff_t>(l) * place_.step +
+                                            static_cast<std::ptrdiff_t>(j) * place_.row_step]);
+    }
+    for (double& sum : sums) sum *= (1.0 + static_cast<double>(r.size() + 8) * 0x1p-52) * with_low_parts;
+    return sums;
+  }
+
+  const num::ResidueOperand& matrix_;
+  const PairTensor& tensor_;
+  KeptMatrices::Place place_;
+  int row_bits_, slice_bits_;
+};
+
 }  // namespace
 
 bool multiply_by_slices(BallTensor& c, std::size_t first, std::span<const BallVector> rows, const PairInput& b,
@@ -173,45 +278,7 @@ bool multiply_by_slices(BallTensor& c, std::size_t first, std::span<const BallVe
   if (b.kept == nullptr) return false;
   const num::ResidueOperand* const matrix = b.kept->residues(*b.tensor, place);
   if (matrix == nullptr) return false;
-  const int row_bits = row_bits_for(*matrix), slice_bits = row_bits - norm_bits(matrix->length());
-  std::vector<SlicedRow> sliced;
-  std::int64_t most = 0;
-  for (const BallVector& row : rows) most = std::max(most, sliced.emplace_back(measure(row, slice_bits)).count);
-  const std::size_t n = place.rows, k = place.length, slices = static_cast<std::size_t>(most) * rows.size();
-  std::vector<double> integers(slices * k), high(slices * n), low(slices * n);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    cut(rows[i], sliced[i], slice_bits, integers.data() + i * static_cast<std::size_t>(most) * k);
-  const num::PairRows source = {integers.data(), nullptr, slices, k, static_cast<std::ptrdiff_t>(k), 1};
-  const num::ResidueOperand left(source, num::Side::left, 1, matrix->bits(), row_bits, matrix->kernels());
-  num::residue_product(left, *matrix, {high.data(), low.data(), nullptr}, 1);
-
-  const std::vector<double>& norms = b.kept->norms(*b.tensor, place);
-  IntegerSum sum(bits_without_rest + slice_bits * most);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const SlicedRow& row = sliced[i];
-    for (std::size_t column = 0; column < n; ++column) {
-      MpBall& result = c[first + i * n + column];
-      if (row.is_void) {
-        make_void(result);
-        continue;
-      }
-      if (row.is_unknown) {
-        make_unknown(result);
-        continue;
-      }
-      // Sums of slices are multiples of the unit of the column's weights.
-      const double unit = matrix->row(column).scale;
-      sum.clear();
-      for (std::int64_t j = 0; j < row.count; ++j) {
-        const std::size_t at = (i * static_cast<std::size_t>(most) + static_cast<std::size_t>(j)) * n + column;
-        const std::int64_t shift = (row.count - 1 - j) * slice_bits;
-        sum.add(high[at] / unit, shift);
-        sum.add(low[at] / unit, shift);
-      }
-      const Scaled radius = row.error.is_zero() ? Scaled() : mul_up(row.error, Scaled::of(norms[column]));
-      sum.store(result, row.exponent - row.count * slice_bits + std::ilogb(unit), radius);
-    }
-  }
+  if (!rows.empty() && place.rows > 0) SlicedProduct(*matrix, *b.tensor, place).multiply(&c[first], rows);
   return true;
 }
 

@@ -433,7 +433,7 @@ TEST_CASE("bad points, networks and options are refused by name, with exit statu
   check_refused(sphere + " --grid 4xx4", "'' is not a number");
   check_refused(sphere + " --grid 4x4x4 --box 1:-1", "1:-1 is no range");
   check_refused(sphere + " --grid 4x4x4 --iso nan", "iso value is not finite");
-  for (const std::string iso : {"0x1p-3", "+0.5", "0,5", "1.5x"})
+  for (const std::string iso : {"1p-3", "+0.5", "0,5", "1.5x"})
     check_refused(sphere + " --grid 4x4x4 --iso " + iso, "--iso: '" + iso + "' is not a number; write it as -0.25");
   check_refused(sphere + " --band=-1", "is no width");
   check_refused(sphere + " --band 1e-3 --box 5:6", "no surface found");

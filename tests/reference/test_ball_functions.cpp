@@ -88,6 +88,31 @@ TEST_CASE("functions of balls: the radius stays within a small factor of the var
   }
 }
 
+TEST_CASE("balls with more bits than they need hold the values, with radii that are hardly larger (T-33)") {
+  const MpfrRange range;
+  constexpr int many = 704;
+  networks::Maker make(27, networks::Scale::ordinary);
+  for (const Unary& f : unary_functions()) {
+    CAPTURE(f.name);
+    BallTensor x({300}, many);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Real400 digits = 1 + ldexp(Real400(make.number()), -100) + ldexp(Real400(make.number()), -600);
+      const int size = static_cast<int>(make.below(8)) - 3, below = 30 + static_cast<int>(make.below(600));
+      mp::set(x[i], ldexp(Real400(make.number()) * digits, size), Scaled::power_of_two(-below));
+    }
+    const BallTensor* inputs[] = {&x};
+    const BallTensor y = apply(f.op, inputs, x.shape(), many);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Real400 m = mp::midpoint(x[i]), r = mp::real(x[i].radius);
+      for (const Real400& point : {Real400(m - r), m, Real400(m + r)}) CHECK(mp::contains(y[i], f.exact(point)));
+      if (y[i].is_void() || y[i].is_unknown()) continue;
+      const Real400 variation = f.of_argument ? r : Real400(abs(f.exact(m + r) - f.exact(m - r)) / 2);
+      const Real400 shortening = ldexp(r * (1 + abs(f.exact(m))), -30);
+      CHECK(mp::real(y[i].radius) <= variation * f.tightness + shortening + ldexp(abs(f.exact(m)), 4 - many));
+    }
+  }
+}
+
 TEST_CASE("Gelu of balls is as precise next to itself where it is tiny, and at the ends of all exponents (T-33)" *
           doctest::test_suite("campaign")) {
   const MpfrRange range;

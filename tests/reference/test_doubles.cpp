@@ -125,6 +125,30 @@ TEST_CASE("what doubles say of a sample does not depend on those around it, nor 
   CHECK(with_others.undecided == 2);
 }
 
+TEST_CASE("a sample beyond what loops take of a function does not change what is said of the others") {
+  const std::pair<Op, double> beyond[] = {
+      {op::Sin{}, 2e6}, {op::Tanh{}, 400.0}, {op::Tanh{}, 1e-200}, {op::Sigmoid{}, -800.0}, {op::Softplus{}, 800.0}};
+  for (const auto& [activation, far] : beyond) {
+    networks::Network network;
+    Graph& graph = network.graph;
+    Maker make(3, Scale::float32);
+    const ValueId x = graph.add_input("x", ElementType::f64, {networks::extent(-1), networks::extent(4)});
+    Tensor<double> inputs({20, 4}), w({4, 2});
+    for (double& value : inputs.values) value = make.number();
+    for (double& value : w.values) value = make.number();
+    const ValueId f = graph.add_node("f", activation, {x});
+    graph.outputs = {graph.add_node("y", op::MatMul{}, {f, graph.add_constant("w", StoredTensor::from(w))})};
+    const auto balls = [&] {
+      network.inputs.tensors.assign(1, {"x", StoredTensor::from(inputs)});
+      return certified_reference(graph, network.inputs, coarse()).layers.back().values;
+    };
+    const std::vector<Ball> before = balls();
+    inputs.values[19 * 4] = far;
+    const std::vector<Ball> after = balls();
+    for (std::size_t i = 0; i < 38; ++i) CHECK(is_same(before[i], after[i]));
+  }
+}
+
 TEST_CASE("doubles are asked where the question is one for them, and nowhere else") {
   const networks::Network network = network_of(9, op::Relu{}, 20);
   const auto uses_doubles = [&](const PrecisionPolicy& policy, const Trace* trace = nullptr) {

@@ -10,9 +10,11 @@ namespace driftbound::bounds {
 
 namespace {
 
-constexpr std::int64_t rows_of_a_block = 64;
+constexpr std::int64_t most_rows_of_a_block = 64;
 /// Fewer go one by one.
 constexpr std::size_t fewest_rows_of_a_block = 8;
+/// Numbers of all values of a block: what is known of each element of a selection takes memory too.
+constexpr std::int64_t most_numbers_of_a_block = std::int64_t{1} << 22;
 
 std::vector<Shape> input_shapes(const Graph& graph, std::int64_t rows) {
   std::vector<Shape> shapes = batch_layout(graph).sample_shapes;
@@ -25,7 +27,15 @@ Setting setting_for(const ArithmeticModel& arithmetic) {
   setting.arithmetic = &arithmetic;
   setting.machine = machine_of(arithmetic);
   setting.rules = &default_rules();
+  setting.rows_are_apart = true;
   return setting;
+}
+
+std::int64_t numbers_of(const Network& network) {
+  std::int64_t numbers = 0;
+  for (const Node& node : network.nodes())
+    if (network.varies(node.output)) numbers += element_count(network.shape(node.output));
+  return numbers;
 }
 
 }  // namespace
@@ -37,26 +47,37 @@ DoubleRun::Walk::Walk(const Graph& graph, std::int64_t rows_at_a_time, const Set
       walk(network.keeps_rows_apart() ? RowWalk::of(network, setting, weights) : nullptr) {}
 
 DoubleRun::DoubleRun(const Graph& graph)
-    : arithmetic_(cpu_arithmetic("fp64", {SummationOrder::Kind::sequential, 0, false})),
+    : graph_(graph),
+      arithmetic_(cpu_arithmetic("fp64", {SummationOrder::Kind::sequential, 0, false})),
       setting_(setting_for(arithmetic_)),
-      one_(graph, 1, setting_, weights_),
-      block_(graph, rows_of_a_block, setting_, weights_) {}
+      one_(graph, 1, setting_, weights_) {}
 
 std::unique_ptr<const DoubleRun> DoubleRun::of(const Graph& graph) {
   if (!batch_layout(graph).batched) return nullptr;
   std::unique_ptr<const DoubleRun> run(new DoubleRun(graph));
-  if (run->one_.walk == nullptr || run->block_.walk == nullptr) return nullptr;
+  if (run->one_.walk == nullptr) return nullptr;
   const Network& network = run->one_.network;
   const std::vector<ValueId>& outputs = network.flat().graph.outputs;
   const bool all_vary = std::all_of(outputs.begin(), outputs.end(), [&](ValueId id) { return network.varies(id); });
   return all_vary ? std::move(run) : nullptr;
 }
 
+const DoubleRun::Walk* DoubleRun::block() const {
+  std::call_once(block_made_, [this] {
+    const std::int64_t rows =
+        std::min(most_rows_of_a_block, most_numbers_of_a_block / std::max<std::int64_t>(numbers_of(one_.network), 1));
+    if (rows >= static_cast<std::int64_t>(fewest_rows_of_a_block))
+      block_ = std::make_unique<const Walk>(graph_, rows, setting_, weights_);
+  });
+  return block_ != nullptr && block_->walk != nullptr ? block_.get() : nullptr;
+}
+
 void DoubleRun::run(std::span<const std::span<const double>> inputs, std::size_t rows, const Visit& visit) const {
-  const auto at_once = static_cast<std::size_t>(block_.rows);
+  const Walk* const many = rows < fewest_rows_of_a_block ? nullptr : block();
+  const std::size_t at_once = many == nullptr ? rows : static_cast<std::size_t>(many->rows);
   for (std::size_t first = 0; first < rows; first += at_once) {
     const std::size_t count = std::min(at_once, rows - first);
-    if (count >= fewest_rows_of_a_block && run(block_, inputs, first, count, visit)) continue;
+    if (many != nullptr && count >= fewest_rows_of_a_block && run(*many, inputs, first, count, visit)) continue;
     for (std::size_t row = first; row < first + count; ++row) run(one_, inputs, row, 1, visit);
   }
 }

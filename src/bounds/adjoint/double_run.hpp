@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace driftbound::bounds {
 
 /// Outputs of a network in double and, for every row, how far the exact ones can be from them in the 2-norm, for any
-/// number of rows: in blocks of one size, the last one filled up with its first row. Thread-safe when const.
+/// number of rows: in blocks of one size, the last one filled up with its first row, or one by one. Thread-safe when
+/// const.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-82
 class DoubleRun {
@@ -43,14 +45,20 @@ private:
   };
 
   explicit DoubleRun(const Graph& graph);
-  /// False, without a call, where some number of some row is not finite.
+  /// The network for many rows, made when it is asked for first; null where a row has so many numbers that rows are
+  /// better taken one by one.
+  const Walk* block() const;
+  /// False, without a call, where some number of some row is not finite, or rows differ in how they are evaluated.
   bool run(const Walk& walk, std::span<const std::span<const double>> inputs, std::size_t first, std::size_t rows,
            const Visit& visit) const;
 
+  const Graph& graph_;
   ArithmeticModel arithmetic_;
   Setting setting_;
-  Weights weights_;
-  Walk one_, block_;
+  mutable Weights weights_;
+  Walk one_;
+  mutable std::once_flag block_made_;
+  mutable std::unique_ptr<const Walk> block_;
 };
 
 }  // namespace driftbound::bounds

@@ -65,8 +65,10 @@ public:
 
   std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
                                       const Setting& setting) const override {
-    if (!f_(view.input(0).values.data(), output.values.data(), output.size()))
+    if (!f_(view.input(0).values.data(), output.values.data(), output.size())) {
+      if (setting.rows_are_apart && rows_ > 1) return std::nullopt;
       return any_.evaluate(view, output, setting);
+    }
     RowRounding rounding;
     if (units_ == 0.0) return rounding;
     const NormRules& rules = setting.rules->norms;

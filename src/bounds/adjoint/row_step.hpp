@@ -28,7 +28,7 @@ class RowStep {
 public:
   virtual ~RowStep() = default;
   /// The node's value at the view's inputs, written to `output`, whose shape and size are right. Empty where some
-  /// number is not finite.
+  /// number is not finite, or where rows that are apart (Setting) would be evaluated in different ways.
   virtual std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
                                               const Setting& setting) const = 0;
   /// By operand: how much further than N the function moves in the 2-norm when that operand moves by N.
