@@ -5,6 +5,7 @@
 
 #include "driftbound/num/directed.hpp"
 #include "num/mpfr_value.hpp"
+#include "reference/error_function.hpp"
 
 namespace driftbound {
 
@@ -207,6 +208,10 @@ void error_function(MpBall& y, const MpBall& x) {
   // erf' = 2 / sqrt(pi) e^(-x^2)
   const double a = lower_magnitude_as_double(x);
   const Scaled slope = mul_up(Scaled::of(1.1284), std::min(Scaled::of(1.0), exp_up(-mul_down(a, a))));
+  if (erf_by_series(y.mid(), x.mid())) {
+    settle(y, mpfr_zero_p(x.mid()) ? 0 : 1, scaled_radius(x, slope), relative_error_of_seven);
+    return intersect_range(y, 0.0, 1.0);
+  }
   if (is_too_close_to_sqrt_3(x.mid())) {
     num::MpfrValue shifted(mpfr_get_prec(x.mid()));
     mpfr_add(shifted.get(), x.mid(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
@@ -266,11 +271,13 @@ void gaussian_linear(MpBall& y, const MpBall& x, MpBall& scratch) {
   mpfr_div(argument.get(), x.mid(), argument.get(), MPFR_RNDN);
   mpfr_neg(argument.get(), argument.get(), MPFR_RNDN);
   Scaled step;
-  if (is_too_close_to_sqrt_3(argument.get())) {
-    mpfr_add(argument.get(), argument.get(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
-    step = Scaled::power_of_two(step_from_sqrt_3 + 3);
+  if (!erfc_by_series(scratch.mid(), argument.get())) {
+    if (is_too_close_to_sqrt_3(argument.get())) {
+      mpfr_add(argument.get(), argument.get(), num::MpfrValue(std::ldexp(1.0, step_from_sqrt_3), 53).get(), MPFR_RNDN);
+      step = Scaled::power_of_two(step_from_sqrt_3 + 3);
+    }
+    mpfr_erfc(scratch.mid(), argument.get(), MPFR_RNDN);
   }
-  mpfr_erfc(scratch.mid(), argument.get(), MPFR_RNDN);
   mpfr_mul(y.mid(), x.mid(), scratch.mid(), MPFR_RNDN);
   const int ternary = mpfr_div_2ui(y.mid(), y.mid(), 1, MPFR_RNDN);
   settle(y, mpfr_zero_p(x.mid()) ? ternary : 1, add_up(carried, step), relative_error_of_seven);
