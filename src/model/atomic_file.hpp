@@ -9,7 +9,8 @@
 namespace driftbound {
 
 /// A file written under a temporary name in the same folder and renamed when whole, so that the name
-/// asked for never holds half a file, and keeps the permissions of what it replaces. Destroyed without commit(), it leaves nothing behind.
+/// asked for never holds half a file, and keeps the permissions of what it replaces. Destroyed without commit(), it
+/// leaves nothing behind.
 class AtomicFile {
 public:
   /// Throws:    FileError (no such folder, not writable, or the name is taken by something that is not a file)

@@ -18,11 +18,9 @@ namespace driftbound::num {
 
 namespace {
 
-/// Integers below 2^50 are one digit; each digit more holds 40 bits, the highest of several 42.
-constexpr int bits_of_one_digit = 50, bits_of_highest_digit = 42;
+/// Each digit but the highest of several holds 40 bits, that one 42.
+constexpr int bits_of_highest_digit = 42;
 static_assert(most_row_bits == 2 * limb_bits + bits_of_highest_digit);
-/// Integers of at most 2^104 come out of ResidueKernels::combine without a rest.
-constexpr int bits_without_rest = 104;
 /// With fewer, rounding to integers could make a norm larger than its margin holds.
 constexpr int fewest_bits = 30;
 /// What rounding high + low to an integer moves it by at most.

@@ -22,6 +22,9 @@ inline constexpr int most_row_bits = 122;
 /// quarter of the product of the moduli.
 inline constexpr int spare_bits = 2;
 
+/// Integers of so many bits are one digit, and sums of at most so many come out as two doubles without a rest.
+inline constexpr int bits_of_one_digit = 50, bits_without_rest = 104;
+
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
 

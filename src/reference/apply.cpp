@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -156,21 +157,11 @@ public:
   void operator()(const op::Neg&) { unary(negate); }
   void operator()(const op::Abs&) { unary(absolute); }
   void operator()(const op::Reciprocal&) { unary(reciprocal); }
-  void operator()(const op::Log&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { logarithm(y, x); });
-  }
-  void operator()(const op::Tan&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { tangent(y, x); });
-  }
-  void operator()(const op::Atan&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { arctangent(y, x); });
-  }
-  void operator()(const op::Sinh&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_sine(y, x); });
-  }
-  void operator()(const op::Cosh&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_cosine(y, x); });
-  }
+  void operator()(const op::Log&) { shortened(logarithm); }
+  void operator()(const op::Tan&) { shortened(tangent); }
+  void operator()(const op::Atan&) { shortened(arctangent); }
+  void operator()(const op::Sinh&) { shortened(hyperbolic_sine); }
+  void operator()(const op::Cosh&) { shortened(hyperbolic_cosine); }
   void operator()(const op::Sign&) { unary(sign_function); }
   void operator()(const op::Floor&) {
     unary([this](MpBall& y, const MpBall& x) { floor_function(y, x, scratch_[0]); });
@@ -179,7 +170,7 @@ public:
     unary([this](MpBall& y, const MpBall& x) { ceiling_function(y, x, scratch_[0]); });
   }
   void operator()(const op::Pow& pow) {
-    shortened([p = pow.exponent](MpBall& y, const MpBall& x, MpBall&) { power(y, x, p); });
+    shortened([p = pow.exponent](MpBall& y, const MpBall& x) { power(y, x, p); });
   }
   void operator()(const op::Clip& clip) {
     const bool has_least = std::isfinite(clip.least), has_most = std::isfinite(clip.most);
@@ -202,21 +193,11 @@ public:
     });
   }
   void operator()(const op::Relu&) { unary(rectified); }
-  void operator()(const op::Tanh&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { hyperbolic_tangent(y, x); });
-  }
-  void operator()(const op::Sin&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { sine(y, x); });
-  }
-  void operator()(const op::Cos&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { cosine(y, x); });
-  }
-  void operator()(const op::Exp&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { exponential(y, x); });
-  }
-  void operator()(const op::Erf&) {
-    shortened([](MpBall& y, const MpBall& x, MpBall&) { error_function(y, x); });
-  }
+  void operator()(const op::Tanh&) { shortened(hyperbolic_tangent); }
+  void operator()(const op::Sin&) { shortened(sine); }
+  void operator()(const op::Cos&) { shortened(cosine); }
+  void operator()(const op::Exp&) { shortened(exponential); }
+  void operator()(const op::Erf&) { shortened(error_function); }
   void operator()(const op::Sqrt&) { unary(square_root); }
   void operator()(const op::Sigmoid&) { shortened(logistic); }
   void operator()(const op::Softplus&) { shortened(soft_plus); }
@@ -316,20 +297,27 @@ private:
   }
 
   /// The same for functions that cost more with every bit: of balls that are not known to as many bits as they have,
-  /// with fewer. The third argument is scratch memory.
+  /// with fewer. A third argument is scratch memory.
   template <class Function>
   void shortened(Function function) {
+    const auto call = [&](MpBall& y, const MpBall& x, MpBall& scratch) {
+      if constexpr (std::is_invocable_v<Function, MpBall&, const MpBall&>) {
+        function(y, x);
+      } else {
+        function(y, x, scratch);
+      }
+    };
     const BallTensor& x = *inputs_[0];
     std::map<int, BallTensor> short_balls;
     for (std::size_t i = 0; i < result_.size(); ++i) {
       const int bits = useful_bits(x[i], result_.bits());
       if (bits >= result_.bits()) {
-        function(result_[i], x[i], scratch_[0]);
+        call(result_[i], x[i], scratch_[0]);
         continue;
       }
       BallTensor& balls = short_balls.try_emplace(bits, Shape{3}, bits).first->second;
       assign(balls[0], x[i]);
-      function(balls[1], balls[0], balls[2]);
+      call(balls[1], balls[0], balls[2]);
       assign(result_[i], balls[1]);
     }
   }

@@ -18,26 +18,6 @@ std::span<const mp_limb_t> significant_limbs(mpfr_srcptr x) {
   return {digits, size};
 }
 
-// Exponent of the last bit of x that is not zero.
-std::int64_t last_bit(mpfr_srcptr x) {
-  const std::span<const mp_limb_t> digits = significant_limbs(x);
-  return mpfr_get_exp(x) - limb_bits * static_cast<std::int64_t>(digits.size()) + std::countr_zero(digits.front());
-}
-
-// Writes upper bounds as doubles times 2^exponent. Bounds far below the largest are raised to 2^-300 of it,
-// so that no product of two of them underflows.
-std::int64_t scale(const std::vector<Scaled>& bounds, std::vector<double>& scaled) {
-  const Scaled largest = bounds.empty() ? Scaled() : *std::max_element(bounds.begin(), bounds.end());
-  scaled.assign(bounds.size(), 0.0);
-  if (largest.is_zero()) return 0;
-  for (std::size_t k = 0; k < bounds.size(); ++k) {
-    if (bounds[k].is_zero()) continue;
-    const std::int64_t shift = std::max<std::int64_t>(bounds[k].exponent() - largest.exponent(), -300);
-    scaled[k] = shift == -300 ? 0x1p-300 : std::ldexp(bounds[k].mantissa(), static_cast<int>(shift));
-  }
-  return largest.exponent();
-}
-
 // sum_k x_k y_k rounded up: four interleaved chains, at most n + 5 roundings on a path.
 double dot_up(const std::vector<double>& x, const std::vector<double>& y) {
   double sums[4] = {0.0, 0.0, 0.0, 0.0};
@@ -62,6 +42,23 @@ inline void multiply_add(mp_limb_t* sum, const mp_limb_t* digits, std::size_t si
 }
 
 }  // namespace
+
+std::int64_t last_bit(mpfr_srcptr x) {
+  const std::span<const mp_limb_t> digits = significant_limbs(x);
+  return mpfr_get_exp(x) - limb_bits * static_cast<std::int64_t>(digits.size()) + std::countr_zero(digits.front());
+}
+
+std::int64_t scale_bounds(const std::vector<Scaled>& bounds, std::vector<double>& scaled) {
+  const Scaled largest = bounds.empty() ? Scaled() : *std::max_element(bounds.begin(), bounds.end());
+  scaled.assign(bounds.size(), 0.0);
+  if (largest.is_zero()) return 0;
+  for (std::size_t k = 0; k < bounds.size(); ++k) {
+    if (bounds[k].is_zero()) continue;
+    const std::int64_t shift = std::max<std::int64_t>(bounds[k].exponent() - largest.exponent(), -300);
+    scaled[k] = shift == -300 ? 0x1p-300 : std::ldexp(bounds[k].mantissa(), static_cast<int>(shift));
+  }
+  return largest.exponent();
+}
 
 void FixedPointVector::assign(const BallVector& vector) {
   const std::size_t n = vector.length;
@@ -101,8 +98,8 @@ void FixedPointVector::assign(const BallVector& vector) {
   }
   exact_ = exact_ && !truncated_any;
   for (std::size_t k = 0; k < n; ++k) scaled_reaches_[k] = add_up(Scaled::upper(vector[k].mid()), scaled_radii_[k]);
-  reach_exponent_ = scale(scaled_reaches_, reaches_);
-  radius_exponent_ = exact_ ? 0 : scale(scaled_radii_, radii_);
+  reach_exponent_ = scale_bounds(scaled_reaches_, reaches_);
+  radius_exponent_ = exact_ ? 0 : scale_bounds(scaled_radii_, radii_);
 }
 
 // floor(|midpoint| / 2^exponent) as limbs.

@@ -19,6 +19,13 @@ struct BallVector {
   const MpBall& operator[](std::size_t k) const { return (*tensor)[offset + k * stride]; }
 };
 
+/// Exponent of the last bit of x that is not zero; x is not zero.
+std::int64_t last_bit(mpfr_srcptr x);
+
+/// Writes upper bounds as doubles times 2^exponent, and returns that. Bounds far below the largest are raised to 2^-300
+/// of it, so that no product of two of them underflows.
+std::int64_t scale_bounds(const std::vector<Scaled>& bounds, std::vector<double>& scaled);
+
 /// A vector of balls in fixed point: element k is sign_k digits_k 2^exponent, all with the same number of
 /// limbs. Digits below 2^-(2 bits + 128) of the largest element are cut off and added to the radii.
 /// The radii and |element| + radius are doubles (upper bounds) times a power of two.

@@ -15,8 +15,6 @@ namespace driftbound {
 namespace {
 
 constexpr int bits_of_limb = GMP_NUMB_BITS;
-/// Sums of at most so many bits come from residues without a rest, and integers of so many are one digit there.
-constexpr int bits_without_rest = 104, bits_of_one_digit = 50;
 /// What is cut off an element is so many bits below its radius.
 constexpr int bits_below_radius = 16;
 /// Doubles that the slices of some rows and their products may take together.
@@ -30,7 +28,7 @@ int norm_bits(std::size_t k) {
 /// Bits of integers whose products with the matrix are exact in double-double: at least 40, as matrices that are kept
 /// have 64 at most.
 int row_bits_for(const num::ResidueOperand& b) {
-  return std::min(bits_of_one_digit, bits_without_rest - b.bits());
+  return std::min(num::bits_of_one_digit, num::bits_without_rest - b.bits());
 }
 
 /// The bits of a midpoint that is not zero, from the highest on.
@@ -47,12 +45,6 @@ public:
     const mp_limb_t window =
         shift == 0 ? limb(place) : limb(place) << shift | limb(place + 1) >> (bits_of_limb - shift);
     return static_cast<double>(window >> (bits_of_limb - count));
-  }
-  /// How many there are up to the last one that is not 0.
-  std::int64_t length() const {
-    std::int64_t last = size_ - 1;
-    while (limb(last) == 0) --last;
-    return (last + 1) * bits_of_limb - std::countr_zero(limb(last));
   }
 
 private:
@@ -74,21 +66,8 @@ struct SlicedRow {
 
 /// The last bit of a midpoint that is not 0, or one far enough below its radius.
 std::int64_t last_useful_bit(const MpBall& ball) {
-  const std::int64_t last = mpfr_get_exp(ball.mid()) - Bits(ball.mid()).length();
+  const std::int64_t last = last_bit(ball.mid());
   return ball.is_exact() ? last : std::max<std::int64_t>(last, ball.radius.exponent() - 1 - bits_below_radius);
-}
-
-/// Radii as upper bounds in double, in units of the largest; what is far below is raised to 2^-300 of it.
-void scale_radii(const std::vector<Scaled>& radii, SlicedRow& row) {
-  const Scaled largest = *std::max_element(radii.begin(), radii.end());
-  row.is_exact = largest.is_zero();
-  if (row.is_exact) return;
-  row.radius_exponent = largest.exponent();
-  for (const Scaled& radius : radii) {
-    const std::int64_t shift =
-        radius.is_zero() ? 0 : std::max<std::int64_t>(radius.exponent() - largest.exponent(), -300);
-    row.radii.push_back(shift == -300 ? 0x1p-300 : std::ldexp(radius.mantissa(), static_cast<int>(shift)));
-  }
 }
 
 SlicedRow measure(const BallVector& row, int slice_bits) {
@@ -113,11 +92,11 @@ SlicedRow measure(const BallVector& row, int slice_bits) {
     const std::int64_t end = sliced.exponent - sliced.count * slice_bits;
     for (std::size_t l = 0; l < row.length; ++l) {
       const mpfr_srcptr midpoint = row[l].mid();
-      if (mpfr_regular_p(midpoint) && mpfr_get_exp(midpoint) - Bits(midpoint).length() < end)
-        radii[l] = add_up(radii[l], Scaled::power_of_two(end));
+      if (mpfr_regular_p(midpoint) && last_bit(midpoint) < end) radii[l] = add_up(radii[l], Scaled::power_of_two(end));
     }
   }
-  scale_radii(radii, sliced);
+  sliced.is_exact = std::all_of(radii.begin(), radii.end(), [](const Scaled& radius) { return radius.is_zero(); });
+  if (!sliced.is_exact) sliced.radius_exponent = scale_bounds(radii, sliced.radii);
   return sliced;
 }
 
@@ -219,7 +198,7 @@ private:
     const num::PairRows source = {integers.data(), nullptr, slices, k, static_cast<std::ptrdiff_t>(k), 1};
     const num::ResidueOperand left(source, num::Side::left, 1, matrix_.bits(), row_bits_, matrix_.kernels());
     num::residue_product(left, matrix_, {high.data(), low.data(), nullptr}, 1);
-    IntegerSum sum(bits_without_rest + slice_bits_ * static_cast<std::int64_t>(most));
+    IntegerSum sum(num::bits_without_rest + slice_bits_ * static_cast<std::int64_t>(most));
     for (std::size_t i = 0; i < rows.size(); ++i)
       store(sliced[i], high.data() + i * most * n, low.data() + i * most * n, sum, c + i * n);
   }

@@ -113,6 +113,23 @@ TEST_CASE("balls with more bits than they need hold the values, with radii that 
   }
 }
 
+TEST_CASE(
+    "rounding the midpoint of a ball with more bits than it needs is paid for: sine where it is steep and 0 (T-33)") {
+  const MpfrRange range;
+  constexpr int many = 704;
+  for (int k = 1; k < 20; ++k) {
+    BallTensor x({1}, many);
+    Real400 pi;
+    mpfr_const_pi(pi.backend().data(), MPFR_RNDN);
+    mp::set(x[0], k * pi, Scaled::power_of_two(-150));  // 192 bits are just enough
+    const BallTensor* inputs[] = {&x};
+    const BallTensor y = apply(op::Sin{}, inputs, {1}, many);
+    const Real400 m = mp::midpoint(x[0]), r = mp::real(x[0].radius);
+    for (const Real400& point : {Real400(m - r), Real400(m + r)}) CHECK(mp::contains(y[0], Real400(sin(point))));
+    CHECK(mp::real(y[0].radius) <= r * (1 + ldexp(Real400(1), -38)));
+  }
+}
+
 TEST_CASE("Gelu of balls is as precise next to itself where it is tiny, and at the ends of all exponents (T-33)" *
           doctest::test_suite("campaign")) {
   const MpfrRange range;

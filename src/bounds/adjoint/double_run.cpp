@@ -1,10 +1,8 @@
 #include "bounds/adjoint/double_run.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "bounds/machine.hpp"
-#include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {
 
