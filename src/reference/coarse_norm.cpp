@@ -86,7 +86,7 @@ int exponent_of(double x) {
   return exponent;
 }
 
-/// Of a matrix whose 2-norm of all elements is at most `frobenius`: T-63 with k = 1, w = 2^-24 and 2^-149 for 2^-1074.
+/// Of a matrix whose 2-norm of all elements is at most `frobenius`: T-63 by one square, w = 2^-24 and 2^-149 for 2^-1074.
 Magnitude norm_by_squares(const Tensor<float>& w, Magnitude frobenius) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
   Tensor<float> gram({n, n}, bounds::symmetric_product(w, 1, m, 1));
