@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -71,24 +72,26 @@ bool factorise_rows(Tensor<double>& r, std::int64_t first, std::int64_t last) {
   return true;
 }
 
-/// The largest eigenvalue of the tridiagonal matrix, by bisection: x is above it if no pivot of x I - T is negative.
-double approx_largest_eigenvalue(const std::vector<double>& diagonal, const std::vector<double>& beside) {
-  double high = 0.0, low = 0.0;
+/// Whether x is above all eigenvalues of the tridiagonal matrix T: no pivot of x I - T is negative.
+bool approx_is_above(double x, const std::vector<double>& diagonal, const std::vector<double>& beside) {
+  double pivot = 1.0;
   for (std::size_t i = 0; i < diagonal.size(); ++i) {
-    low = std::max(low, diagonal[i]);
-    high = std::max(high, diagonal[i] + (i > 0 ? beside[i - 1] : 0.0) + (i < beside.size() ? beside[i] : 0.0));
+    pivot = x - diagonal[i] - (i > 0 ? beside[i - 1] * beside[i - 1] / pivot : 0.0);
+    if (!(pivot > 0.0)) return false;
   }
-  const auto is_above = [&](double x) {
-    double pivot = 1.0;
-    for (std::size_t i = 0; i < diagonal.size(); ++i) {
-      pivot = x - diagonal[i] - (i > 0 ? beside[i - 1] * beside[i - 1] / pivot : 0.0);
-      if (!(pivot > 0.0)) return false;
-    }
-    return true;
-  };
-  for (int step = 0; step < 60; ++step) {
+  return true;
+}
+
+/// The largest eigenvalue of that matrix, `low` at least, by bisection.
+double approx_largest_eigenvalue(const std::vector<double>& diagonal, const std::vector<double>& beside, double low) {
+  constexpr double near_enough = 0x1p-44;
+  double high = low;
+  for (std::size_t i = 0; i < diagonal.size(); ++i)
+    high = std::max(high, diagonal[i] + (i > 0 ? beside[i - 1] : 0.0) + (i < beside.size() ? beside[i] : 0.0));
+  while (high - low > near_enough * high) {
     const double middle = low + (high - low) / 2.0;
-    (is_above(middle) ? high : low) = middle;
+    if (!(low < middle && middle < high)) break;
+    (approx_is_above(middle, diagonal, beside) ? high : low) = middle;
   }
   return high;
 }
@@ -105,67 +108,73 @@ double dot(const std::vector<double>& x, const double* y) {
   return sum;
 }
 
-/// The largest eigenvalue of G on a growing Krylov space, every vector made orthogonal to all before it.
+/// Where Lanczos' method has come to, and by how much more than that the largest eigenvalue may be.
+struct Estimate {
+  double value = 0.0, margin = 0.0;
+};
+
+/// The largest eigenvalue of G on a space that grows, every vector made orthogonal to all before it. Where nothing new
+/// follows from these, another direction is drawn.
 class Lanczos {
 public:
-  explicit Lanczos(const Tensor<double>& g) : g_(g), next_(g.values.size() / at(g.shape[0])) {
-    std::uint32_t state = 1;
+  explicit Lanczos(const Tensor<double>& g) : g_(g), next_(g.values.size() / at(g.shape[0])) { draw(); }
+
+  /// At least so many steps, until four of them add next to nothing.
+  Estimate go_on(std::size_t steps) {
+    constexpr double near_enough = 0x1p-12, least_margin = 0x1p-40;
+    const std::size_t at_once = next_.size() <= 16 ? 16 : 4, first = basis_.size();
+    double growth = 0.0;
+    do {
+      const double before = value_;
+      const std::size_t last = std::min(basis_.size() + at_once, next_.size());
+      while (basis_.size() < last) step();
+      value_ = approx_largest_eigenvalue(diagonal_, beside_, value_);
+      growth = basis_.size() == next_.size() ? 0.0 : value_ - before;
+    } while (growth > near_enough * value_ || (basis_.size() < first + steps && basis_.size() < next_.size()));
+    return {value_, std::max(4.0 * growth, least_margin * value_)};
+  }
+
+private:
+  void draw() {
     for (double& x : next_) {
-      state = state * 1664525u + 1013904223u;
-      x = 0x1p-32 * state + 0.5;
+      state_ = state_ * 1664525u + 1013904223u;
+      x = 0x1p-32 * state_ - 0.5;
     }
   }
 
-  /// Whether there was a direction left to take.
-  bool step() {
-    const double length = std::sqrt(dot(next_, next_.data()));
-    if (!(length > 0x1p-40 * scale_) || basis_.size() == next_.size()) return false;
-    if (!basis_.empty()) beside_.push_back(length);
+  void make_orthogonal() {
+    for (int repetition = 0; repetition < 2; ++repetition) {
+      for (const std::vector<double>& taken : basis_) {
+        const double share = dot(next_, taken.data());
+        for (std::size_t i = 0; i < next_.size(); ++i) next_[i] -= share * taken[i];
+      }
+    }
+  }
+
+  void step() {
+    double length = std::sqrt(dot(next_, next_.data()));
+    const bool is_new = length > 0x1p-40 * scale_;
+    if (!basis_.empty()) beside_.push_back(is_new ? length : 0.0);
+    if (!is_new) {
+      draw();
+      make_orthogonal();
+      length = std::sqrt(dot(next_, next_.data()));
+    }
     for (double& x : next_) x /= length;
     basis_.push_back(next_);
     const std::vector<double>& v = basis_.back();
     for (std::size_t i = 0; i < v.size(); ++i) next_[i] = dot(v, g_.values.data() + i * v.size());
     diagonal_.push_back(dot(next_, v.data()));
-    for (int repetition = 0; repetition < 2; ++repetition) {
-      for (const std::vector<double>& taken : basis_) {
-        const double share = dot(next_, taken.data());
-        for (std::size_t i = 0; i < v.size(); ++i) next_[i] -= share * taken[i];
-      }
-    }
     scale_ = std::max(scale_, std::abs(diagonal_.back()));
-    return true;
+    make_orthogonal();
   }
 
-  double approx_largest() const { return approx_largest_eigenvalue(diagonal_, beside_); }
-
-private:
   const Tensor<double>& g_;
   std::vector<std::vector<double>> basis_;
   std::vector<double> next_, diagonal_, beside_;
-  double scale_ = 0.0;
+  double value_ = 0.0, scale_ = 0.0;
+  std::uint32_t state_ = 1;
 };
-
-/// Where Lanczos' method ends, and by how much more than that the largest eigenvalue may be.
-struct Estimate {
-  double value = 0.0, margin = 0.0;
-};
-
-Estimate estimate_largest_eigenvalue(const Tensor<double>& g) {
-  constexpr int most_steps = 48, steps_at_once = 4;
-  constexpr double near_enough = 0x1p-12, least_margin = 0x1p-40;
-  Lanczos lanczos(g);
-  Estimate estimate;
-  for (int step = 0; step < most_steps; step += steps_at_once) {
-    bool goes_on = true;
-    for (int i = 0; goes_on && i < steps_at_once; ++i) goes_on = lanczos.step();
-    const double value = lanczos.approx_largest();
-    estimate = {value, 4.0 * (value - estimate.value)};
-    if (!goes_on) estimate.margin = 0.0;
-    if (!goes_on || !(estimate.margin > 4.0 * near_enough * value)) break;
-  }
-  estimate.margin = std::max(estimate.margin, least_margin * estimate.value);
-  return estimate;
-}
 
 /// x I - G, its diagonal rounded down.
 Tensor<double> below_multiple_of_identity(double x, const Tensor<double>& g) {
@@ -199,16 +208,15 @@ Magnitude definite_within(std::int64_t n, Magnitude trace) {
 }
 
 Magnitude largest_eigenvalue(const Tensor<double>& g) {
-  constexpr int most_trials = 5;
-  const Estimate estimate = estimate_largest_eigenvalue(g);
-  double margin = estimate.margin;
-  for (int trial = 0; trial < most_trials; ++trial, margin *= 8.0) {
-    const double x = add_up(estimate.value, margin);
+  constexpr std::size_t most_trials = 5, steps_between = 8;
+  const std::int64_t n = g.shape[0];
+  Lanczos lanczos(g);
+  for (std::size_t trial = 0; trial < most_trials; ++trial) {
+    const Estimate estimate = lanczos.go_on(trial * steps_between);
+    const double x = add_up(estimate.value, std::ldexp(estimate.margin, static_cast<int>(2 * trial)));
     if (!(x > 0.0) || !std::isfinite(x)) break;
-    if (has_cholesky_factor(below_multiple_of_identity(x, g))) {
-      const auto n = g.shape[0];
+    if (has_cholesky_factor(below_multiple_of_identity(x, g)))
       return Magnitude(x) + definite_within(n, Magnitude(static_cast<double>(n)) * Magnitude(x));
-    }
   }
   return Magnitude::infinite();
 }

@@ -117,6 +117,15 @@ TEST_CASE("an eigenvalue that stands apart is met up to 2^-37, in any direction 
   }
 }
 
+TEST_CASE("three eigenvalues leave Lanczos' method without a direction after three steps (T-129)") {
+  constexpr std::int64_t n = 24;
+  Tensor<double> g({n, n});
+  for (std::int64_t i = 0; i < n; ++i) g.values[index_of(i, i, n)] = i < 8 ? 1.0 : i < 16 ? 2.0 : 2.0 + 0x1p-20;
+  const double bound = bounds::largest_eigenvalue(g).value();
+  CHECK(bound >= 2.0 + 0x1p-20);
+  CHECK(bound <= (2.0 + 0x1p-20) * (1.0 + 0x1p-37));
+}
+
 TEST_CASE("what is not finite, or nothing but zeros, has no factor and no eigenvalue (T-129)") {
   for (const double bad : {infinity, -infinity, std::nan("")}) {
     for (const std::size_t where : {0u, 1u, 4u, 8u}) {

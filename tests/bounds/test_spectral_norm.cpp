@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "bounds/matrix.hpp"
@@ -98,6 +99,24 @@ TEST_CASE("256 singular values cost at most a thousandth, few large ones next to
   const Real spike = norm_from_below(spiked, generator);
   CHECK(spike <= Real(norm_of(spiked)));
   CHECK(Real(norm_of(spiked)) <= Real(1.0 + 0x1p-20) * spike);
+}
+
+TEST_CASE("singular values that are nearly the largest do not pass for it (T-129)") {
+  const auto check = [](std::int64_t n, std::uint64_t seed) {
+    CAPTURE(n);
+    CAPTURE(seed);
+    std::mt19937_64 bits(seed);
+    std::normal_distribution<double> normal;
+    Matrix w(n, n);
+    for (double& x : w.values) x = normal(bits);
+    Generator generator(seed);
+    const Real below = norm_from_below(w, generator);
+    CHECK(below <= Real(norm_of(w)));
+    CHECK(Real(norm_of(w)) <= Real(1.0 + 0x1p-9) * below);
+  };
+  for (const std::uint64_t stalled : {4608u, 1238u, 23236u}) check(64, stalled);
+  check(32, 1894);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) check(48, seed);
 }
 
 TEST_CASE("the norms of matrices of rank one are met up to rounding errors") {
