@@ -190,15 +190,18 @@ std::int64_t count_undefined(const Graph& graph, const std::vector<Tensor<double
   return count;
 }
 
-/// Which of the bounds for every run in any order says most.
+/// Which of the bounds for every run in any order says most; none where no number has one.
 void mark_smallest(ScopeSummary& scope) {
   std::vector<BoundSummary*> candidates;
   for (BoundSummary& bound : scope.bounds)
     if (bound.name == "adjoint/any-order" || bound.name == "rounded-shadow") candidates.push_back(&bound);
   if (candidates.size() < 2) return;
-  const auto smaller = [](const BoundSummary* a, const BoundSummary* b) { return a->max_bound < b->max_bound; };
+  const auto smaller = [](const BoundSummary* a, const BoundSummary* b) {
+    return std::pair(a->max_bound, a->not_certifiable) < std::pair(b->max_bound, b->not_certifiable);
+  };
   const BoundSummary* smallest = *std::min_element(candidates.begin(), candidates.end(), smaller);
-  for (BoundSummary* bound : candidates) bound->is_smallest = bound == smallest;
+  const bool says_something = smallest->checked > smallest->not_certifiable;
+  for (BoundSummary* bound : candidates) bound->is_smallest = says_something && bound == smallest;
 }
 
 /// A heuristic c |y| as c |difference|.
@@ -309,11 +312,14 @@ void Comparer::State::start(const Trace& trace) {
     output.summary.name = graph.value(id).name;
     const auto node = graph.producer(id);
     if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
+    output.summary.is_input = !node;
     outputs.push_back(std::move(output));
   }
   for (const Scalar& scalar : scalars) {
     OutputState state;
     state.summary.name = scalar.text;
+    if (const auto node = graph.producer(graph.outputs[scalar.positive.output]))
+      state.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
     scalar_states.push_back(std::move(state));
   }
 }
@@ -438,6 +444,7 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (const Reference* reference : {&accumulated, &local}) {
     for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
     s.result.reference_undecided += reference->undecided;
+    s.result.reference_hopeless += reference->hopeless;
     s.result.max_bits = std::max(s.result.max_bits, reference->max_bits_used);
   }
   for (const std::string& assumption : bounds.assumptions)
@@ -497,7 +504,8 @@ Comparison Comparer::finish() {
       output.summary.kappa = output.kappa.summary();
       output.summary.condition = output.conditions.summary();
       output.summary.breakdown = output.breakdown.finish(s.graph);
-      output.summary.status = status_of(output.summary.scope, s.threshold);
+      output.summary.status =
+          output.summary.is_input ? Status::not_checked : status_of(output.summary.scope, s.threshold);
       s.result.verdict = worse(s.result.verdict, output.summary.status);
       s.result.outputs.push_back(std::move(output.summary));
     }

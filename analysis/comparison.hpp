@@ -147,6 +147,7 @@ struct SignCounts {
 
 struct OutputSummary {
   std::string name;
+  bool is_input = false;  ///< nothing computes it
   ScopeSummary scope;
   std::optional<SignCounts>
       signs;  ///< scalars and outputs that are one number a sample, where there is a rounded shadow
@@ -173,6 +174,7 @@ struct Comparison {
   std::int64_t samples = 0;
   std::map<int, std::int64_t> rungs;  ///< reference elements by deciding precision
   std::int64_t reference_undecided = 0;
+  std::int64_t reference_hopeless = 0;   ///< of these, what no precision settles
   std::int64_t reference_undefined = 0;  ///< of these, what is made of operands that are not finite
   bool box_without_number = false;       ///< a box was given, and there is nothing to bound over it
   int max_bits = 0;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driftbound/model/composite.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -132,6 +134,28 @@ References sharp_references(const ReferenceMaker& maker, const Trace& trace, con
   return references;
 }
 
+/// Numbers on the way from the inputs, those inside of composites too.
+std::int64_t numbers_between(const Graph& graph, const std::vector<Shape>& input_shapes) {
+  const std::vector<Shape> shapes = infer_shapes(graph, input_shapes);
+  std::int64_t numbers = 0;
+  for (const Node& node : graph.nodes) {
+    numbers += element_count(shapes[node.output]);
+    std::vector<Shape> operands;
+    for (const ValueId id : node.inputs) operands.push_back(shapes[id]);
+    const bool is_composite = std::visit([]<class T>(const T&) { return Composite<T>; }, node.op);
+    if (is_composite) numbers += numbers_between(composite_body(node.op, operands), operands);
+  }
+  return numbers;
+}
+
+/// Samples that are judged together: their products gain by it, their numbers have to fit memory.
+std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_t most) {
+  constexpr std::int64_t most_numbers = std::int64_t{1} << 20;
+  if (!layout.batched) return 1;
+  const std::int64_t numbers = std::max<std::int64_t>(numbers_between(graph, layout.sample_shapes), 1);
+  return std::clamp<std::int64_t>(most_numbers / numbers, 1, std::max<std::int64_t>(most, 1));
+}
+
 /// An open axis counts as one.
 std::size_t elements_of_sample(const Graph& graph) {
   std::size_t elements = 0;
@@ -195,7 +219,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   check_scalars(graph, trace, options.scalars);
   const std::optional<Box> box = options.box.empty() ? std::nullopt : std::optional(box_of(graph, options.box));
   const BatchLayout layout = batch_layout(graph);
-  const std::int64_t block = layout.batched ? std::max<std::int64_t>(options.block, 1) : 1;
+  const std::int64_t block = block_of(graph, layout, options.block);
   BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);

@@ -17,7 +17,7 @@ struct JudgeOptions {
   bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
-  std::int64_t block = 64;            ///< samples judged at a time (batched models)
+  std::int64_t block = 64;  ///< samples judged at a time at most (batched models); fewer where these are large
   /// A box of inputs to bound numbers of interest over: ranges of a sample's elements, the last one repeats; empty:
   /// none.
   std::vector<std::pair<double, double>> box;

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "analysis/markup.hpp"
@@ -9,14 +12,23 @@
 namespace driftbound::analysis {
 namespace {
 
-std::string failure_text(const ScopeSummary& scope) {
-  std::string text;
+void add_failures(const ScopeSummary& scope, std::vector<std::string>& parts) {
   for (const BoundSummary& bound : scope.bounds)
     if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
-      text += fmt::format("{}: {} violated, {} undecided of {}; ", bound.name, bound.violations, bound.undecided,
-                          bound.checked);
-  if (scope.non_finite > 0) text += fmt::format("{} values that are not finite; ", scope.non_finite);
-  return text;
+      parts.push_back(fmt::format("{}: {} violated, {} undecided of {}", bound.name, bound.violations, bound.undecided,
+                                  bound.checked));
+}
+
+/// "running: 1 violated, 0 undecided of 64; 2 values that are not finite", of what one output is held against.
+std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
+  std::vector<std::string> parts;
+  std::int64_t non_finite = 0;
+  for (const ScopeSummary* scope : scopes) {
+    add_failures(*scope, parts);
+    non_finite = std::max(non_finite, scope->non_finite);
+  }
+  if (non_finite > 0) parts.push_back(fmt::format("{} values that are not finite", non_finite));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 struct Case {
@@ -52,9 +64,9 @@ std::vector<Case> whole_cases(const Report& report) {
 std::string to_junit(const Report& report) {
   std::vector<Case> cases = whole_cases(report);
   for (const LayerSummary& layer : report.comparison.layers)
-    cases.push_back({layer.name, "layer", layer.status, failure_text(layer.local) + failure_text(layer.accumulated)});
+    cases.push_back({layer.name, "layer", layer.status, failure_text({&layer.local, &layer.accumulated})});
   for (const OutputSummary& output : report.comparison.outputs)
-    cases.push_back({output.name, "output", output.status, failure_text(output.scope)});
+    cases.push_back({output.name, "output", output.status, failure_text({&output.scope})});
   const auto count = [&](auto&& matches) { return std::count_if(cases.begin(), cases.end(), matches); };
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound report {}\" tests=\"{}\" "

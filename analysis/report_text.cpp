@@ -83,8 +83,11 @@ std::string reference_text(const Comparison& comparison) {
   for (const auto& [bits, count] : comparison.rungs)
     rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
   std::string text = fmt::format("Reference: certified balls ({})", rungs);
-  if (const std::int64_t open = comparison.reference_undecided - comparison.reference_undefined; open > 0)
+  const std::int64_t hopeless = std::max(comparison.reference_hopeless, comparison.reference_undefined);
+  if (const std::int64_t open = comparison.reference_undecided - hopeless; open > 0)
     text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", open);
+  if (const std::int64_t undefined = hopeless - comparison.reference_undefined; undefined > 0)
+    text += fmt::format("; {} without a value at any precision (a division that may meet 0, or overflow)", undefined);
   if (comparison.reference_undefined > 0)
     text += fmt::format("; {} without an exact value: operands are not finite", comparison.reference_undefined);
   return text + ".\n";
@@ -124,6 +127,7 @@ Culprit find_culprit(const Comparison& comparison) {
 std::string why_close(const Comparison& comparison) {
   constexpr std::int64_t short_sum = 8;
   constexpr double far = 1e-3, close = 0.1;
+  if (comparison.closest->utilisation == 0.0) return "";
   if (comparison.closest->utilisation < far) return "; the run is far more accurate than what is declared";
   if (comparison.closest->utilisation < close) return "";
   for (const LayerSummary& layer : comparison.layers) {
@@ -155,8 +159,12 @@ std::string checked_outputs(const Comparison& comparison) {
   }
   const std::string share = checked < compared ? fmt::format("{} of ", checked) : "";
   const std::string rest = layers > 0 ? fmt::format("; {} layer{} not checked", layers, layers == 1 ? "" : "s") : "";
-  return fmt::format("{}{} outputs of {} layers ({} samples){}{}", share, compared, comparison.layers.size(),
-                     comparison.samples, checked == 0 ? checked_from_end_to_end(comparison) : "", rest);
+  const auto counted = [](auto count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  return fmt::format("{}{} of {} ({}){}{}", share, counted(compared, "output"),
+                     counted(comparison.layers.size(), "layer"), counted(comparison.samples, "sample"),
+                     checked == 0 ? checked_from_end_to_end(comparison) : "", rest);
 }
 
 /// Whether a bound speaks of the declared order alone.
@@ -169,8 +177,8 @@ std::string violated_sentence(const Comparison& comparison) {
   if (!culprit.bound) return "an output or scalar violates its bound.";
   std::string where;
   if (const auto& worst = culprit.bound->worst)
-    where = fmt::format(", worst at sample {} element {}: error {} against {}", worst->sample, worst->element,
-                        error_text(worst->error), bound_text(worst->bound));
+    where = fmt::format(", worst at sample {} element {}: error {}", worst->sample, worst->element,
+                        excess_text(worst->error, worst->bound));
   const bool is_of_order = stands_on_order(culprit.bound->name) && !exceeds_any_order(comparison);
   return fmt::format(
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "

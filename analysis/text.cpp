@@ -102,13 +102,32 @@ std::string_view words_of(Question question) {
   return question == Question::this_run ? "this run" : "any run";
 }
 
-std::string error_text(double x) {
+namespace {
+
+std::string number_text(double x, int digits) {
   if (std::isnan(x)) return "nan";
   if (std::isinf(x)) return "inf";
   if (x == 0.0) return "0";
-  const std::string text = fmt::format("{:.1e}", x);
+  const std::string text = fmt::format("{:.{}e}", x, digits - 1);
   const std::size_t e = text.find('e');
   return text.substr(0, e + 1) + std::to_string(std::stoi(text.substr(e + 1)));
+}
+
+double shown(double x, int digits) {
+  return std::strtod(number_text(x, digits).c_str(), nullptr);
+}
+
+}  // namespace
+
+std::string error_text(double x) {
+  return number_text(x, 2);
+}
+
+std::string excess_text(double error, double bound) {
+  constexpr int most_digits = 17;
+  int digits = 2;
+  while (digits < most_digits && !(shown(error, digits) > shown(decimal_above(bound, digits), digits))) ++digits;
+  return fmt::format("{} against {}", number_text(error, digits), number_text(decimal_above(bound, digits), digits));
 }
 
 double decimal_above(double x, int digits) {

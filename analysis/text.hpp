@@ -37,6 +37,8 @@ std::string_view words_of(Question question);
 std::string error_text(double x);
 /// The decimal number of so many digits next to x that is not below it (but for rounding of the number shown).
 double decimal_above(double x, int digits);
+/// "2.8239e-6 against 2.8153e-6": an error and the bound that it exceeds, with as many digits as that takes.
+std::string excess_text(double error, double bound);
 /// error_text() of an upper bound: rounded up.
 std::string bound_text(double x);
 /// Few significant characters: "0", "1.2e-7", "0.41", "37", "1.2e5".

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
 
 #include "analysis/judge.hpp"
@@ -82,15 +83,26 @@ std::string rounded_inputs(const Graph& graph, const Trace& trace) {
   return "";
 }
 
-/// Writes every file asked for; "-" as JSON file is standard output.
-void write_files(const ReportSettings& settings, const analysis::Report& report) {
-  if (settings.json == "-")
-    fmt::print("{}", analysis::to_json(report));
-  else if (!settings.json.empty())
-    write_whole(settings.json, analysis::to_json(report));
-  if (!settings.html.empty()) write_whole(settings.html, analysis::to_html(report));
-  if (!settings.csv.empty()) write_whole(settings.csv, analysis::to_csv(report));
-  if (!settings.junit.empty()) write_whole(settings.junit, analysis::to_junit(report));
+/// Writes every file asked for; "-" as JSON file is standard output. Returns the first failure, which keeps no other
+/// file from being written.
+std::exception_ptr write_files(const ReportSettings& settings, const analysis::Report& report) {
+  std::exception_ptr failure;
+  const auto write = [&](const std::string& file, std::string (*text_of)(const analysis::Report&)) {
+    if (file.empty()) return;
+    try {
+      if (file == "-")
+        fmt::print("{}", text_of(report));
+      else
+        write_whole(file, text_of(report));
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  write(settings.json, analysis::to_json);
+  write(settings.html, analysis::to_html);
+  write(settings.csv, analysis::to_csv);
+  write(settings.junit, analysis::to_junit);
+  return failure;
 }
 
 void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
@@ -174,11 +186,12 @@ int report(const ReportSettings& settings) {
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  write_files(settings, result);
+  const std::exception_ptr failure = write_files(settings, result);
   if (settings.quiet)
     fmt::print(stderr, "{}\n", analysis::headline(result));
   else if (settings.json != "-")
     fmt::print("{}", analysis::to_text(result, {isatty(STDOUT_FILENO) == 1, settings.explain}));
+  if (failure) std::rethrow_exception(failure);
   return judgement.interrupted ? exit_interrupted : analysis::exit_status(result.comparison, fail_on(settings.fail_on));
 }
 

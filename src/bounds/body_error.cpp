@@ -6,6 +6,7 @@
 
 #include "bounds/body_rounding.hpp"
 #include "bounds/centre.hpp"
+#include "bounds/element_kernels.hpp"
 #include "bounds/forward.hpp"
 #include "driftbound/model/composite.hpp"
 
@@ -20,10 +21,10 @@ struct Followed {
   std::vector<double> exact, run;
 };
 
-std::vector<double> summed(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> result(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) result[i] = (Magnitude(a[i]) + Magnitude(b[i])).value();
-  return result;
+double largest_magnitude(std::span<const double> x) {
+  double largest = 0.0;
+  for (const double value : x) largest = std::max(largest, Magnitude(value).value());
+  return largest;
 }
 
 class Follower {
@@ -60,16 +61,21 @@ public:
     }
     Centre centre = centre_of_node(view, shape, setting_);
     view.output = &centre.value;
-    std::vector<double> moved_run = summed(propagate(view, run, centre.error, setting_), centre.error);
-    std::vector<double> moved_exact = summed(propagate(view, exact, centre.error, setting_), centre.error);
+    std::vector<double> moved_run = propagate(view, run, centre.error, setting_);
+    std::vector<double> moved_exact = propagate(view, exact, centre.error, setting_);
+    add_magnitudes(moved_run, centre.error);
+    add_magnitudes(moved_exact, centre.error);
     if (question_.rounds) {
-      moved_run = summed(moved_run, body_rounding({view, run, moved_run, question_.any_order}, setting_, conditions_));
+      add_magnitudes(moved_run, body_rounding({view, run, moved_run, question_.any_order}, setting_, conditions_));
       lose_what_may_overflow(centre.value, moved_run);
     }
     values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};
   }
 
-  std::vector<double> result(ValueId id) const { return summed(values_[id].exact, values_[id].run); }
+  std::vector<double> result(ValueId id) && {
+    add_magnitudes(values_[id].run, values_[id].exact);
+    return std::move(values_[id].run);
+  }
 
 private:
   /// Operations that flush read subnormal operands as 0.
@@ -83,6 +89,8 @@ private:
   /// An infinity inside a body need not show in its result.
   void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& run) const {
     const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
+    const Magnitude most = Magnitude(largest_magnitude(centre.values)) + Magnitude(largest_magnitude(run));
+    if (most.value() < largest) return;
     for (std::size_t i = 0; i < run.size(); ++i) {
       if (!((Magnitude(centre.values[i]) + Magnitude(run[i])).value() < largest)) run[i] = infinity;
     }
@@ -108,7 +116,7 @@ std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& s
     if (body.is_constant(id)) follower.start_constant(id);
   }
   for (const Node& node : body.nodes) follower.follow(node, inner[node.output]);
-  return follower.result(body.outputs.front());
+  return std::move(follower).result(body.outputs.front());
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "bounds/accuracy.hpp"
+#include "bounds/element_kernels.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_rounding.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
@@ -15,7 +17,14 @@ namespace {
 class Roundings {
 public:
   Roundings(const UnrecordedNode& node, const Setting& setting, std::set<std::string>& conditions)
-      : node_(node), setting_(setting), machine_(setting.machine), rules_(*setting.rules), conditions_(conditions) {}
+      : node_(node),
+        setting_(setting),
+        machine_(setting.machine),
+        rules_(*setting.rules),
+        conditions_(conditions),
+        results_(magnitudes(node.view.output->values)) {
+    if (!node.moved.empty()) add_magnitudes(results_, node.moved);
+  }
 
   using Errors = std::vector<double>;
 
@@ -147,7 +156,7 @@ private:
     return Magnitude(node_.view.input(slot).values[i]) + radius_at(node_.operand_radii[slot], i);
   }
   /// Largest magnitude of the exact result at the run's operands.
-  Magnitude result(std::size_t i) const { return Magnitude(node_.view.y(i)) + radius_at(node_.moved, i); }
+  Magnitude result(std::size_t i) const { return Magnitude(results_[i]); }
 
   /// A sum of stored numbers. `path`: T-11 without the last rounding.
   Magnitude error_of_sum(const TermSizes& terms, Magnitude path) const {
@@ -163,16 +172,14 @@ private:
 
   template <class Rule>
   Errors outputs(const Rule& rule) const {
-    Errors errors;
-    for (std::size_t i = 0; i < node_.view.output->size(); ++i) errors.push_back(rule(result(i)).value());
+    Errors errors(results_.size());
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = rule(result(i)).value();
     return errors;
   }
   template <class Rule>
   Errors elements(const Rule& rule) const {
-    Errors errors;
-    for (std::size_t i = 0; i < node_.view.output->size(); ++i) {
-      errors.push_back(rule(operand(0, i), result(i)).value());
-    }
+    Errors errors(results_.size());
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = rule(operand(0, i), result(i)).value();
     return errors;
   }
 
@@ -215,6 +222,7 @@ private:
   const Machine& machine_;
   const Rules& rules_;
   std::set<std::string>& conditions_;
+  std::vector<double> results_;  ///< largest magnitudes that exact results can have at the run's operands
 };
 
 }  // namespace

@@ -263,13 +263,14 @@ private:
       state.products.insert(states_[id].products.begin(), states_[id].products.end());
     }
     state.conditions.insert(local.conditions.begin(), local.conditions.end());
-    if (!local.kappa.empty()) state.products.insert(index);
+    if (!local.kappa.empty() ||
+        (std::holds_alternative<op::Conv>(node.op) || std::holds_alternative<op::ConvTranspose>(node.op)))
+      state.products.insert(index);
     const std::vector<double> own = local.best();
     state.error = propagate(view, radii, own, setting_of(node));
-    for (std::size_t i = 0; i < state.error.size(); ++i) {
-      state.error[i] = setting_.rules->forward_error(state.error[i], own[i]);
+    setting_.rules->add_local_errors(own, state.error);
+    for (std::size_t i = 0; i < state.error.size(); ++i)
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
-    }
   }
 
   /// What is known of the whole way from the inputs, beside `forward`.
@@ -304,7 +305,7 @@ private:
     if (is_product && gamma(layer.fan_in, 2.0 * folklore_u_).is_finite())
       both(layer.local, "seed-gamma", {layer.fan_in});
     const bool is_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), node.output) > 0;
-    if (!is_output) return;
+    if (!is_output || state.products.empty()) return;
     std::vector<std::int64_t> fan_ins;
     for (const std::size_t product : state.products) {
       fan_ins.push_back(fan_in(graph_, graph_.nodes[product], shapes_));

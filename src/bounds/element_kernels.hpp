@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "bounds/kernels/elements.hpp"
@@ -11,5 +12,11 @@ std::vector<const ElementKernels*> usable_element_kernels();
 
 /// The last of them.
 const ElementKernels& fastest_element_kernels();
+
+/// sums[i] += more[i], as Magnitudes are added.
+/// Shapes:    as many of both
+inline void add_magnitudes(std::span<double> sums, std::span<const double> more) {
+  fastest_element_kernels().add_up(sums.data(), more.data(), sums.data(), sums.size());
+}
 
 }  // namespace driftbound::bounds

@@ -11,11 +11,10 @@ namespace driftbound::bounds {
 namespace {
 
 std::vector<double> propagate_unary(Rules::Unary rule, const NodeView& view, Radii e, Radii y_error, double alpha) {
-  std::vector<double> result;
   const std::vector<double>& x = view.input(0).values;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    result.push_back(rule(Point{x[i], radius_at(e, i), view.y(i), radius_at(y_error, i), alpha}).value());
-  }
+  std::vector<double> result(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    result[i] = rule(Point{x[i], radius_at(e, i), view.y(i), radius_at(y_error, i), alpha}).value();
   return result;
 }
 
@@ -70,9 +69,11 @@ std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& v
 }
 
 std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
+  if (keeps_order(view.node->op)) return propagate_unary(rules.identity, view, radii[0], {}, 0.0);
   std::vector<Shape> shapes;
   for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
   std::vector<double> result;
+  result.reserve(view.output->size());
   for (const ElementSource& source : plan_selection(view.node->op, shapes, view.output->shape)) {
     if (source.is_fill()) {
       result.push_back(0.0);

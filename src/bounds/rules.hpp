@@ -12,6 +12,7 @@
 #include "bounds/adjoint/trajectory_rules.hpp"
 #include "bounds/chance.hpp"
 #include "bounds/coarse_product.hpp"
+#include "bounds/element_kernels.hpp"
 #include "bounds/elementary.hpp"
 #include "bounds/functions.hpp"
 #include "bounds/machine.hpp"
@@ -38,10 +39,10 @@ inline double product_weight(double w) {
   return Magnitude(w).value();
 }
 
-/// Error of a node: what its inputs hand on plus what it adds itself.
+/// Errors of a node's elements: to what its inputs hand on is added what it adds itself.
 /// Source:    docs/theory.md T-40
-inline double forward_error(double propagated, double local) {
-  return (Magnitude(propagated) + Magnitude(local)).value();
+inline void add_local_errors(std::span<const double> local, std::span<double> propagated) {
+  add_magnitudes(propagated, local);
 }
 
 /// Every theorem that a bound rests on, as a value: tests replace one at a time and must notice
@@ -116,8 +117,8 @@ struct Rules {
   decltype(&bounds::foreign_elu_error) foreign_elu_error = bounds::foreign_elu_error;              // T-18
 
   // propagation
-  double (*product_weight)(double) = bounds::product_weight;        // T-40
-  double (*forward_error)(double, double) = bounds::forward_error;  // T-40
+  double (*product_weight)(double) = bounds::product_weight;                        // T-40
+  decltype(&bounds::add_local_errors) add_local_errors = bounds::add_local_errors;  // T-40
   using Unary = Magnitude (*)(const Point&);
   Unary identity = propagate_identity;      // T-41
   Unary relu = propagate_relu;              // T-41

@@ -13,13 +13,6 @@
 namespace driftbound {
 namespace {
 
-/// Whether the elements stay where they are in row-major order.
-bool keeps_order(const Op& op) {
-  return std::visit(
-      []<class T>(const T&) { return OneOf<T, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>; },
-      op);
-}
-
 std::optional<StoredTensor> fold_cast(const StoredTensor& tensor, ElementType to, Allowance& allowance) {
   if (tensor.type() == to) return tensor;
   const std::size_t working_space = tensor.size() * 3 * sizeof(double);

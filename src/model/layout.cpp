@@ -156,6 +156,10 @@ bool is_selection(const Op& op) {
                     op);
 }
 
+bool keeps_order(const Op& op) {
+  return std::visit([]<class T>(const T&) { return Reshaping<T>; }, op);
+}
+
 std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>& inputs, const Shape& output) {
   if (!is_selection(op)) throw InvalidArgument(fmt::format("{} is not a selection of elements", name_of(op)));
   if (output_shape(op, inputs) != output) {
@@ -165,9 +169,7 @@ std::vector<ElementSource> plan_selection(const Op& op, const std::vector<Shape>
   return std::visit(Overloaded{
                         [&](const op::Concat& concat) { return concatenated(concat, inputs, output); },
                         [&](const op::Transpose& transpose) { return permuted(transpose, inputs[0], output); },
-                        [&](const OneOf<op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity> auto&) {
-                          return in_order(output);
-                        },
+                        [&](const Reshaping auto&) { return in_order(output); },
                         [&](const op::Slice& slice) { return sliced(slice, inputs[0], output); },
                         [&](const op::Gather& gather) { return gathered(gather, inputs[0]); },
                         [&](const op::Expand&) { return expanded(inputs[0], output); },

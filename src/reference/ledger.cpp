@@ -163,6 +163,7 @@ void LayerLedger::close(Reference& reference) {
   make_room();
   const auto count = [&](int bits, std::size_t elements) {
     if (elements > 0) (bits > 0 ? reference.rungs[bits] : reference.undecided) += static_cast<std::int64_t>(elements);
+    if (bits == hopeless) reference.hopeless += static_cast<std::int64_t>(elements);
   };
   for (std::size_t row = 0; row < rows_; ++row) {
     if (whole_rows_[row] != 0) {

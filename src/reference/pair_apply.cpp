@@ -247,7 +247,7 @@ private:
 
   template <class SelectionOp>
   void select(const SelectionOp&) {
-    if constexpr (OneOf<SelectionOp, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>) {
+    if constexpr (Reshaping<SelectionOp>) {
       copy(input(0));
     } else {
       std::vector<Shape> shapes;

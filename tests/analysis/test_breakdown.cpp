@@ -267,3 +267,28 @@ TEST_CASE("a report in a narrow format says which bound of every run is the smal
   CHECK(find_bound(report.comparison.outputs[0].scope, "adjoint/any-order")->is_smallest == std::nullopt);
   CHECK_FALSE(report.comparison.layers[0].ambiguous.has_value());
 }
+
+TEST_CASE("samples with many numbers are judged a few at a time") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {1, ""}, {64, ""}, {64, ""}});
+  const ValueId w =
+      graph.add_constant("w", StoredTensor::from(Tensor<float>({1, 1, 5, 5}, std::vector<float>(25, 0.1f))));
+  graph.outputs = {graph.add_node("conv", op::Conv{}, {x, w})};
+  InputGenerator generator;
+  generator.samples = 20;
+  const Trace trace = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential")))
+                          .run(graph, generate_inputs(graph, generator));
+  std::vector<std::int64_t> done;
+  JudgeOptions options;
+  options.bounds = {"componentwise"};
+  options.progress = [&](std::int64_t samples, std::int64_t) {
+    done.push_back(samples);
+    return true;
+  };
+  const Judgement judgement = judge(graph, trace, options);
+  CHECK(done.front() > 1);
+  CHECK(done.front() < 12);
+  CHECK(done.back() == 20);
+  CHECK(judgement.comparison.samples == 20);
+  CHECK(judgement.comparison.verdict != Status::violated);
+}

@@ -333,7 +333,7 @@ TEST_CASE("a scalar that alone is held against a bound is something that holds")
   CHECK(comparison.verdict == Status::holds);
   const std::string said = headline(Report{{}, comparison});
   CAPTURE(said);
-  CHECK(said.find("holds on 0 of 6 outputs of 1 layers (3 samples), and on 1 of 2 end-to-end numbers; 1 layer not "
+  CHECK(said.find("holds on 0 of 6 outputs of 1 layer (3 samples), and on 1 of 2 end-to-end numbers; 1 layer not "
                   "checked.") != std::string::npos);
 }
 
@@ -358,4 +358,44 @@ TEST_CASE("replay decides all of its values, or none where one is open") {
     CHECK(made.compare().verdict == Status::undecided);
     CHECK(made.compare(0.0).verdict == Status::undecided);
   }
+}
+
+TEST_CASE("a scalar is measured in units of the format in which its output is stored") {
+  HandMade made;
+  made.trace.layers[0].output = StoredTensor::from(Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  for (Ball& ball : made.accumulated.layers[0].values) ball.hi += 0x1p-48;
+  const Comparison comparison = made.compare(0.5, {"layer[0]"});
+  CHECK(comparison.outputs[0].scope.max_ulps == 16.0);
+  CHECK(comparison.outputs[1].scope.max_ulps == 16.0);
+}
+
+TEST_CASE("an output that is an input of the model is not checked, and no value is missing there") {
+  HandMade made;
+  made.graph.outputs.push_back(made.graph.inputs[0]);
+  const Comparison comparison = made.compare();
+  CHECK(comparison.outputs[1].status == Status::not_checked);
+  CHECK(comparison.verdict == Status::holds);
+  Report report = made.report();
+  CHECK(to_text(report, {}).find("an input of the model") != std::string::npos);
+  CHECK(to_text(report, {}).find("no finite value") == std::string::npos);
+  CHECK(to_junit(report).find("skipped=\"1\"") != std::string::npos);
+}
+
+TEST_CASE("of two bounds without end the one that more values have is the smaller one, and none if nothing has") {
+  HandMade made;
+  const double infinite = std::numeric_limits<double>::infinity();
+  BoundResult any_order = HandMade::make_bound("adjoint/any-order", Guarantee::proven),
+              rounded = HandMade::make_bound("rounded-shadow", Guarantee::proven);
+  any_order.question = rounded.question = Question::any_run;
+  any_order.values.values.assign(6, infinite);
+  rounded.values.values[3] = infinite;
+  made.bounds.layers[0].accumulated = {any_order, rounded};
+  const auto is_smallest = [&](const char* name) {
+    return find_bound(made.compare().outputs[0].scope, name)->is_smallest;
+  };
+  CHECK(is_smallest("rounded-shadow") == true);
+  CHECK(is_smallest("adjoint/any-order") == false);
+  made.bounds.layers[0].accumulated[1].values.values.assign(6, infinite);
+  CHECK(is_smallest("rounded-shadow") == false);
+  CHECK(is_smallest("adjoint/any-order") == false);
 }

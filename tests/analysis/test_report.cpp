@@ -244,6 +244,17 @@ TEST_CASE("what has no exact value is not said to be a matter of precision") {
         std::string::npos);
 }
 
+TEST_CASE("what no precision settles is not said to be a matter of precision") {
+  Report report = HandMade().report();
+  report.comparison.reference_undecided = 7;
+  report.comparison.reference_hopeless = 5;
+  report.comparison.reference_undefined = 2;
+  const std::string text = reference_text(report.comparison);
+  CHECK(text.find("; 2 not resolved at the limit (--max-precision raises it); 3 without a value at any precision") !=
+        std::string::npos);
+  CHECK(text.find("; 2 without an exact value: operands are not finite") != std::string::npos);
+}
+
 TEST_CASE("a run far below its bounds is said to be that, and not explained by short sums") {
   HandMade made;
   made.local.layers[0].values[3] = exact_ball(4.0 + 1e-5);
@@ -252,6 +263,39 @@ TEST_CASE("a run far below its bounds is said to be that, and not explained by s
                       "declared.") != std::string::npos);
   made.local.layers[0].values[3] = exact_ball(4.0 + 0.05);
   CHECK(headline(made.report()).find("5 % of its local componentwise bound.") != std::string::npos);
+}
+
+TEST_CASE("where nothing is lost a report does not say that the run is more accurate than declared") {
+  CHECK(headline(HandMade().report()).find("0 % of its local componentwise bound.") != std::string::npos);
+}
+
+TEST_CASE("an error above its bound is shown with the digits that tell them apart") {
+  CHECK(excess_text(2.8239e-6, 2.8152e-6) == "2.824e-6 against 2.816e-6");
+  CHECK(excess_text(0.5, 1e-3) == "5.0e-1 against 1.0e-3");
+  CHECK(excess_text(1.0 + 0x1p-50, 1.0 + 0x1p-51).find("against") != std::string::npos);
+  CHECK(excess_text(HUGE_VAL, 1.0) == "inf against 1.0e0");
+  CHECK(excess_text(1.0, 0.0) == "1.0e0 against 0");
+  HandMade made;
+  made.local.layers[0].values[3] = exact_ball(4.0 + 1.01);
+  made.bounds.layers[0].local[0].values.values[3] = 1.0099;
+  CHECK(headline(made.report()).find("error 1.0100e0 against 1.0099e0") != std::string::npos);
+}
+
+TEST_CASE("one sample of one number is not several") {
+  HandMade made;
+  made.trace.samples = 1;
+  made.trace.layers[0].output = StoredTensor::from(Tensor<float>({1, 2}, {1, 2}));
+  for (Reference* reference : {&made.accumulated, &made.local})
+    reference->layers[0] = Tensor<Ball>({1, 2}, {exact_ball(1.0), exact_ball(2.0)});
+  for (std::vector<BoundResult>* bounds : {&made.bounds.layers[0].local, &made.bounds.layers[0].accumulated})
+    for (BoundResult& bound : *bounds) bound.values = Tensor<double>({1, 2}, {1.0, 1.0});
+  CHECK(headline(made.report()).find("2 outputs of 1 layer (1 sample)") != std::string::npos);
+}
+
+TEST_CASE("JUnit says once that values are not finite") {
+  HandMade made({1, 2, 3, 4, 5, std::numeric_limits<float>::infinity()});
+  const std::string junit = to_junit(made.report());
+  CHECK(junit.find(">1 values that are not finite<") != std::string::npos);
 }
 
 TEST_CASE("reports say that inputs are rounded, and where a box has no number to bound") {

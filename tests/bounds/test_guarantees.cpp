@@ -183,6 +183,22 @@ TEST_CASE("folklore stands at products and at graph outputs, and is called heuri
   }
 }
 
+TEST_CASE("folklore counts convolutions as products, and says nothing where there is no product") {
+  const auto folklore_of = [](const Op& op, std::vector<Tensor<double>> operands, const Tensor<double>& computed) {
+    const Bounds result = [&] {
+      const OneNode node = one_node(op, operands, computed, cpu_arithmetic("fp32", blocked));
+      return bound(node.graph, node.trace);
+    }();
+    const BoundResult* found = find_bound(result.layers[0].accumulated, "seed-sum-gamma");
+    return found == nullptr ? std::vector<double>() : found->values.values;
+  };
+  CHECK(folklore_of(op::Tanh{}, {{{1}, {0.5}}}, {{1}, {0.46}}).empty());
+  const std::vector<double> convolved =
+      folklore_of(op::Conv{}, {{{1, 1, 3}, {1.0, 2.0, 3.0}}, {{1, 1, 3}, {1.0, 1.0, 1.0}}}, {{1, 1, 1}, {6.0}});
+  REQUIRE(convolved.size() == 1);
+  CHECK(convolved[0] >= 6.0 * 3.0 * 0x1p-24);
+}
+
 TEST_CASE("an unknown order gives no order-aware bound") {
   const Chain chain = tanh_chain(float_arithmetic({}));
   for (const LayerBounds& layer : bound(chain.graph, chain.trace).layers) {

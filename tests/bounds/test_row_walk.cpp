@@ -111,6 +111,32 @@ TEST_CASE("every build of what rounds once rounds once, and notices what is not 
   }
 }
 
+TEST_CASE("every build adds magnitudes as they are added one by one (T-03)") {
+  Generator generator(64);
+  std::vector<double> a = {0.0, 0.0, 0x1p-1074, infinity, infinity, 1.0, std::numeric_limits<double>::max(), 1.0};
+  std::vector<double> b = {0.0, 1.0, 0x1p-1074, 0.0, infinity, infinity, std::numeric_limits<double>::max(), 0x1p-1074};
+  a.push_back(std::nan(""));
+  b.push_back(1.0);
+  for (int i = 0; i < 1000; ++i) {
+    const int exponent = static_cast<int>(generator() % 2040) - 1060;
+    a.push_back(std::ldexp(uniform(generator, 0.5, 1.0), exponent));
+    b.push_back(std::ldexp(uniform(generator, 0.5, 1.0), exponent + static_cast<int>(generator() % 160) - 80));
+    if (generator() % 2 == 0) std::swap(a.back(), b.back());
+  }
+  for (const ElementKernels* kernels : bounds::usable_element_kernels()) {
+    CAPTURE(kernels->name);
+    for (const std::size_t first : {0u, 3u, 6u}) {
+      std::vector<double> y(a.begin() + static_cast<std::ptrdiff_t>(first), a.end());
+      kernels->add_up(y.data(), b.data() + first, y.data(), y.size());
+      for (std::size_t i = first; i < a.size(); ++i) {
+        CAPTURE(a[i]);
+        CAPTURE(b[i]);
+        CHECK(y[i - first] == (Magnitude(a[i]) + Magnitude(b[i])).value());
+      }
+    }
+  }
+}
+
 TEST_CASE("every build bounds a deviation and a radius together, from the smallest numbers on (T-82)") {
   for (const ElementKernels* kernels : bounds::usable_element_kernels()) {
     CAPTURE(kernels->name);

@@ -759,7 +759,7 @@ std::vector<BoundFault> checks::bound_faults() {
       {"half the weights in a propagation",
        [](auto& r) { r.product_weight = [](double w) { return std::abs(w) / 2.0; }; }, after_cast("matmul")},
       {"a layer's own error left out of forward",
-       [](auto& r) { r.forward_error = [](double propagated, double) { return propagated; }; }, block("gemm")},
+       [](auto& r) { r.add_local_errors = [](std::span<const double>, std::span<double>) {}; }, block("gemm")},
       {"identity halves", [](auto& r) { r.identity = [](const Point& p) { return halved(propagate_identity(p)); }; },
        after_cast("neg")},
       {"Relu halves", [](auto& r) { r.relu = [](const Point& p) { return halved(propagate_relu(p)); }; },

@@ -59,7 +59,7 @@ TEST_CASE("bounds that are too small are caught") {
                                                              const bounds::Machine& machine) {
     return third_of(bounds::function_error(y, accuracy, machine));
   };
-  fault("local errors not handed on").forward_error = [](double propagated, double) { return propagated; };
+  fault("local errors not handed on").add_local_errors = [](std::span<const double>, std::span<double>) {};
   fault("underflow forgotten").underflow_term = [](std::int64_t, std::int64_t, const bounds::Machine&) {
     return Magnitude();
   };

@@ -66,6 +66,9 @@ GroupPlan plan_groups(const Op& op, const Shape& shape);
 /// Whether the op only moves elements (Concat, Reshape, Transpose, Slice, Pad …).
 bool is_selection(const Op& op);
 
+/// Whether the elements stay where they are in row-major order.
+bool keeps_order(const Op& op);
+
 /// Source of one element of a selection's output.
 struct ElementSource {
   static constexpr std::size_t fill = static_cast<std::size_t>(-1);

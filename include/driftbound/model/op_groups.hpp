@@ -30,10 +30,14 @@ concept ElementwiseBinary = Comparison<T> || OneOf<T, op::Add, op::Sub, op::Mul,
 template <class T>
 concept Reduction = OneOf<T, op::ReduceSum, op::ReduceMax, op::ReduceMin>;
 
+/// Selections of all elements in the order they have.
+template <class T>
+concept Reshaping = OneOf<T, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>;
+
 /// Every output element is an input element, or a constant of the op (fill_value).
 template <class T>
-concept Selection = OneOf<T, op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose,
-                          op::Identity, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows>;
+concept Selection = Reshaping<T> ||
+    OneOf<T, op::Concat, op::Transpose, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows>;
 
 /// Every output element is an input element, perhaps negated, 0, or a constant of the op.
 template <class T>

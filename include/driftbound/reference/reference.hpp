@@ -32,6 +32,7 @@ struct Reference {
   /// Elements whose radius met the policy, by precision in bits (53: double, 106: double-double).
   std::map<int, std::int64_t> rungs;
   std::int64_t undecided = 0;  ///< elements whose radius did not, at max_bits or at any precision
+  std::int64_t hopeless = 0;   ///< of these, elements that more bits would not help: divisions that may meet 0, overflow
   int max_bits_used = 0;
 };
 

@@ -111,19 +111,10 @@ public:
     return each_row([&](const Row& row) { return rules_.softmax(row.radius(0)); });
   }
   Norms operator()(const Selection auto&) const {
-    std::vector<Shape> shapes;
-    for (const Tensor<double>* input : view_.inputs) shapes.push_back(input->shape);
-    std::vector<std::vector<std::size_t>> uses;
-    for (const Tensor<double>* input : view_.inputs) uses.emplace_back(input->size(), 0);
-    for (const ElementSource& source : plan_selection(view_.node->op, shapes, view_.output->shape)) {
-      if (!source.is_fill()) ++uses[source.input][source.index];
-    }
+    const std::vector<std::size_t> most = most_uses_of_elements();
     return each_row([&](const Row& row) {
       std::vector<SelectedPart> parts;
-      for (std::size_t slot = 0; slot < uses.size(); ++slot) {
-        const std::vector<std::size_t>& of = uses[slot];
-        parts.push_back({of.empty() ? 0 : *std::max_element(of.begin(), of.end()), row.radius(slot)});
-      }
+      for (std::size_t slot = 0; slot < most.size(); ++slot) parts.push_back({most[slot], row.radius(slot)});
       return rules_.selection(parts);
     });
   }
@@ -196,6 +187,19 @@ private:
       norms.largest = std::max(norms.largest, spectral_norm(matrix, setting_.threads));
     }
     return norms;
+  }
+
+  /// How often a selection takes one element of an operand at most, by operand.
+  std::vector<std::size_t> most_uses_of_elements() const {
+    if (keeps_order(view_.node->op)) return {view_.input(0).size() == 0 ? std::size_t{0} : 1};
+    std::vector<Shape> shapes;
+    for (const Tensor<double>* input : view_.inputs) shapes.push_back(input->shape);
+    std::vector<std::vector<std::size_t>> uses;
+    for (const Tensor<double>* input : view_.inputs) uses.emplace_back(input->size(), 0);
+    std::vector<std::size_t> most(uses.size(), 0);
+    for (const ElementSource& source : plan_selection(view_.node->op, shapes, view_.output->shape))
+      if (!source.is_fill()) most[source.input] = std::max(most[source.input], ++uses[source.input][source.index]);
+    return most;
   }
 
   bool varies(std::size_t slot) const { return question_.network.varies(view_.node->inputs[slot]); }

@@ -11,6 +11,7 @@
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/source_radii.hpp"
 #include "bounds/body_rounding.hpp"
+#include "bounds/element_kernels.hpp"
 #include "bounds/forward.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -23,7 +24,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 void add_to(std::vector<double>& result, Radii more) {
   if (more.empty()) return;
   if (result.empty()) result.assign(more.size(), 0.0);
-  for (std::size_t i = 0; i < more.size(); ++i) result[i] = (Magnitude(result[i]) + Magnitude(more[i])).value();
+  add_magnitudes(result, more);
 }
 
 bool is_zero(Radii values) {

@@ -13,7 +13,7 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t rows_at_once = 256, fewest_rows = 16;
+constexpr std::size_t fewest_rows = 16;
 
 /// Puts rows of tensors one after the other into memory that is kept; what is the same for all rows stays as it is.
 class Picked {
@@ -84,7 +84,19 @@ std::shared_ptr<const Network> network_with_rows(const Network& network, std::in
   return other ? std::make_shared<const Network>(std::move(*other)) : nullptr;
 }
 
+/// Rows that go back together: products gain by it, their numbers have to fit memory.
+std::size_t rows_at_once(const Network& network) {
+  constexpr std::size_t most_rows = 256, most_numbers = std::size_t{1} << 22;
+  std::size_t numbers = 1;
+  for (ValueId id = 0; id < network.size(); ++id)
+    if (network.varies(id)) numbers += static_cast<std::size_t>(element_count(network.shape(id)) / network.rows(id));
+  return std::clamp(std::bit_floor(most_numbers / numbers), fewest_rows, most_rows);
+}
+
 }  // namespace
+
+AdjointRadii::AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting)
+    : network_(network), shadow_(shadow), setting_(setting), rows_at_once_(rows_at_once(network)) {}
 
 bool may_be_refined(const Network& network, const Node& node) {
   const bool is_function_of_one =
@@ -173,8 +185,8 @@ std::vector<double> AdjointRadii::of_part(OneRowEach& rows, const Deviation& dev
 std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId value,
                                              const std::vector<RowElement>& elements) {
   std::vector<double> radii;
-  for (std::size_t first = 0; first < elements.size(); first += rows_at_once) {
-    const std::size_t count = std::min(rows_at_once, elements.size() - first);
+  for (std::size_t first = 0; first < elements.size(); first += rows_at_once_) {
+    const std::size_t count = std::min(rows_at_once_, elements.size() - first);
     std::vector<RowElement> part(elements.begin() + static_cast<std::ptrdiff_t>(first),
                                  elements.begin() + static_cast<std::ptrdiff_t>(first + count));
     part.resize(std::max(fewest_rows, std::bit_ceil(count)), part.back());  // few networks serve all

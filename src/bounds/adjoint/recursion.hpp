@@ -54,8 +54,7 @@ double least_worth_refining(const std::vector<std::vector<double>>& remainders, 
 /// Source:    docs/theory.md T-72
 class AdjointRadii {
 public:
-  AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting)
-      : network_(network), shadow_(shadow), setting_(setting) {}
+  AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting);
 
   /// Shapes:    one result an element
   /// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
@@ -75,6 +74,7 @@ private:
   const Network& network_;
   const Shadow& shadow_;
   const Setting& setting_;
+  const std::size_t rows_at_once_;
   std::map<std::size_t, std::optional<OneRowEach>> by_rows_;
 };
 

@@ -67,14 +67,10 @@ public:
     return each_wanted([&](std::size_t slot) { return by_slopes(slot, slopes_of(slot, d_.size())); });
   }
 
-  Shares operator()(const Selection auto& op) const {
-    using Which = std::decay_t<decltype(op)>;
-    if constexpr (OneOf<Which, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>) {
-      return each_wanted([&](std::size_t) { return as_it_is(); });
-    } else {
-      return scattered();
-    }
+  Shares operator()(const Reshaping auto&) const {
+    return each_wanted([&](std::size_t) { return as_it_is(); });
   }
+  Shares operator()(const Selection auto&) const { return scattered(); }
 
   Shares operator()(const op::ReduceSum&) const {
     return each_wanted([&](std::size_t) {

@@ -25,6 +25,10 @@ struct ElementKernels {
   using Pair = bool (*)(const double* a, const double* b, double* y, std::size_t n);
   Pair add, sub, mul;
 
+  /// y = a + b for a, b >= 0, rounded up, as Magnitudes are added; infinite where that is not a number. y may be a or b.
+  /// Source:    docs/theory.md T-03
+  void (*add_up)(const double* a, const double* b, double* y, std::size_t n);
+
   /// Upper bounds of |computed - shadow| + radius; infinite where that is not a number. Returns the largest of
   /// |computed - shadow| and of u |computed|; infinite where one is not a number. `bound` is none of the operands.
   /// Source:    docs/theory.md T-82

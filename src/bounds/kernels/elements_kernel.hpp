@@ -329,6 +329,27 @@ bool pair(const double* a, const double* b, double* y, std::size_t n) {
 }
 
 /// Three roundings; (1 + 2^-50) makes good for them, and sums of numbers so small that it does not are exact.
+inline double add_up_one(double a, double b) {
+  const double sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
+  const double up = __builtin_bit_cast(double, __builtin_bit_cast(std::int64_t, sum) + (lost > 0.0 ? 1 : 0));
+  return sum == sum ? up : __builtin_inf();
+}
+
+/// What 2Sum finds lost is not a number where the sum is infinite, and then nothing is added.
+template <class Set>
+void add_up(const double* a, const double* b, double* y, std::size_t n) {
+  using L = Lanes<Set>;
+  using D = typename Set::Doubles;
+  std::size_t i = 0;
+  for (; i + Set::lanes <= n; i += Set::lanes) {
+    const D x = L::load(a + i), z = L::load(b + i);
+    const D sum = x + z, of_z = sum - x, lost = (x - (sum - of_z)) + (z - of_z);
+    const D up = L::from_bits(L::bits(sum) - (lost > 0.0));
+    L::store(sum == sum ? up : L::all(__builtin_inf()), y + i);
+  }
+  for (; i < n; ++i) y[i] = add_up_one(a[i], b[i]);
+}
+
 constexpr double outward_factor = 1.0 + 0x1p-50;
 
 /// Rows shorter than a vector.
@@ -385,6 +406,7 @@ constexpr ElementKernels element_kernels(const char* name) {
           &pair<Set, Sum>,
           &pair<Set, Difference>,
           &pair<Set, Product>,
+          &add_up<Set>,
           &deviation<Set>};
 }
 
