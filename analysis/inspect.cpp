@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/text.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -49,12 +53,21 @@ std::string unsupported_block(const ModelDescription& description) {
 }
 
 std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
-  std::string text =
-      fmt::format("\n{:>4} {:<32} {:<10} {:>20} {:>12}\n", "#", "layer", "op", "output (one sample)", "parameters");
+  constexpr std::size_t least_of_names = 32, most_of_names = 48, least_of_ops = 10;
+  std::size_t names = least_of_names, ops = least_of_ops;
+  for (const Node& node : graph.nodes) {
+    names = std::max(names, std::min(columns_of(node.name), most_of_names));
+    ops = std::max(ops, columns_of(std::string(name_of(node.op))));
+  }
+  const auto line = [&](const auto& number, const std::string& name, std::string_view op, const std::string& shape,
+                        const auto& parameters) {
+    return fmt::format("{:>4} {:<{}} {:<{}} {:>20} {:>12}\n", number, name, names, op, ops, shape, parameters);
+  };
+  std::string text = "\n" + line("#", "layer", "op", "output (one sample)", "parameters");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    text += fmt::format("{:>4} {:<32} {:<10} {:>20} {:>12}\n", i, node.name, name_of(node.op),
-                        shapes.empty() ? "?" : to_string(shapes[node.output]), parameters_of(graph, node));
+    text += line(i, node.name, name_of(node.op), shapes.empty() ? "?" : to_string(shapes[node.output]),
+                 parameters_of(graph, node));
   }
   return text;
 }

@@ -20,6 +20,7 @@ int capture(const CaptureSettings& settings) {
   if (settings.output == "-")
     throw InvalidArgument(
         "--output: a trace cannot be written to standard output ('-'); name a file (./- for that name)");
+  require_tensor_file(settings.output, "--output");
   require_writable(settings.output);
   settings.run.check();
   require_distinct({settings.model, settings.inputs.file}, {settings.output});

@@ -429,6 +429,14 @@ void require_writable(const std::filesystem::path& name) {
         fmt::format("{}: cannot be written: no permission to write in '{}'", file.string(), folder.string()));
 }
 
+void require_tensor_file(const std::string& file, const char* option) {
+  const std::string extension = std::filesystem::path(file).extension().string();
+  for (const std::string_view other : {".npz", ".npy", ".csv", ".json", ".html", ".xml", ".onnx"})
+    if (extension == other)
+      throw InvalidArgument(
+          fmt::format("{} {}: what is written there is a .safetensors file; name it so", option, file));
+}
+
 void write_whole(const std::filesystem::path& name, const std::string& text) {
   require_writable(name);
   const std::filesystem::path file = target_of(name);

@@ -134,6 +134,10 @@ std::filesystem::path target_of(const std::filesystem::path& file);
 /// Checks early that a file can be written where asked, so that no work is lost.
 void require_writable(const std::filesystem::path& file);
 
+/// Refuses a name that says another format than that of tensors, which traces and references are written in.
+/// Throws:    InvalidArgument
+void require_tensor_file(const std::string& file, const char* option);
+
 /// Set by SIGINT and SIGTERM; long work ends at the next block.
 bool interrupted();
 void catch_interrupts();

@@ -162,6 +162,8 @@ int report(const ReportSettings& settings) {
   for (const std::string& file :
        {settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
     if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
+  require_tensor_file(settings.save_trace, "--save-trace");
+  require_tensor_file(settings.save_reference, "--save-reference");
   if (settings.trace.empty() && !settings.functions.empty())
     throw InvalidArgument("report: --functions is for a recorded run (--trace); our own functions are known");
   settings.run.check();

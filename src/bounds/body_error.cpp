@@ -27,6 +27,12 @@ double largest_magnitude(std::span<const double> x) {
   return largest;
 }
 
+/// No radii, of which nothing follows, where all are 0.
+Radii unless_zero(const std::vector<double>& radii) {
+  const bool is_zero = std::all_of(radii.begin(), radii.end(), [](double r) { return r == 0.0; });
+  return is_zero ? Radii() : Radii(radii);
+}
+
 class Follower {
 public:
   Follower(const Graph& body, const BodyQuestion& question, const Setting& setting, std::set<std::string>& conditions)
@@ -56,8 +62,8 @@ public:
     for (const ValueId id : node.inputs) {
       view.inputs.push_back(&values_[id].centre);
       flushed.push_back(as_read(values_[id].run));
-      exact.emplace_back(values_[id].exact);
-      run.emplace_back(flushed.back());
+      exact.push_back(unless_zero(values_[id].exact));
+      run.push_back(unless_zero(flushed.back()));
     }
     Centre centre = centre_of_node(view, shape, setting_);
     view.output = &centre.value;

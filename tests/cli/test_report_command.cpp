@@ -300,3 +300,28 @@ TEST_CASE("a file that cannot be written costs no other file, and no verdict") {
   CHECK(result.out.find("HOLDS") != std::string::npos);
   CHECK(read_file(csv).find("componentwise") != std::string::npos);
 }
+
+TEST_CASE("traces and references are not written under the name of another format") {
+  const TemporaryFolder folder;
+  const std::string model = models + "mlp_2_10_10_2.onnx", npz = folder.file("t.npz"), json = folder.file("t.json");
+  for (const std::string& command :
+       {"capture " + model + " -o " + npz, "report " + model + " --samples 1 --save-trace " + npz,
+        "report " + model + " --samples 1 --save-reference " + json}) {
+    CAPTURE(command);
+    const ProgramResult result = run_program(command);
+    CHECK(result.status == 3);
+    CHECK(result.err.find(".safetensors") != std::string::npos);
+  }
+  CHECK_FALSE(std::filesystem::exists(npz));
+  CHECK_FALSE(std::filesystem::exists(json));
+}
+
+TEST_CASE("inspect keeps its columns behind long names") {
+  const ProgramResult result =
+      run_program("inspect " + std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/vision/unet_tiny.onnx");
+  REQUIRE(result.status == 0);
+  const std::size_t head = result.out.find("   # layer"), end = result.out.find('\n', head);
+  const std::size_t row = result.out.find("   2 /down1");
+  REQUIRE(row != std::string::npos);
+  CHECK(result.out.find('\n', row) - row == end - head);
+}
