@@ -121,6 +121,11 @@ struct OutputState {
   }
 };
 
+/// What an output is that no node computes.
+std::string given_as(const Graph& graph, ValueId id) {
+  return graph.is_constant(id) ? "a constant" : "an input";
+}
+
 /// Value of one scalar over the samples of a block.
 struct ElementSeries {
   std::vector<double> computed;
@@ -190,18 +195,20 @@ std::int64_t count_undefined(const Graph& graph, const std::vector<Tensor<double
   return count;
 }
 
-/// Which of the bounds for every run in any order says most; none where no number has one.
+/// Which of the bounds for every run in any order says most: the smaller one, or that of more values where both are
+/// infinite.
 void mark_smallest(ScopeSummary& scope) {
   std::vector<BoundSummary*> candidates;
   for (BoundSummary& bound : scope.bounds)
     if (bound.name == "adjoint/any-order" || bound.name == "rounded-shadow") candidates.push_back(&bound);
   if (candidates.size() < 2) return;
-  const auto smaller = [](const BoundSummary* a, const BoundSummary* b) {
-    return std::pair(a->max_bound, a->not_certifiable) < std::pair(b->max_bound, b->not_certifiable);
+  const auto key = [](const BoundSummary* bound) {
+    return std::pair(bound->max_bound, bound->not_certifiable - bound->checked);
   };
-  const BoundSummary* smallest = *std::min_element(candidates.begin(), candidates.end(), smaller);
-  const bool says_something = smallest->checked > smallest->not_certifiable;
-  for (BoundSummary* bound : candidates) bound->is_smallest = says_something && bound == smallest;
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const BoundSummary* a, const BoundSummary* b) { return key(a) < key(b); });
+  const bool is_tie = std::isinf(candidates[0]->max_bound) && key(candidates[0]) == key(candidates[1]);
+  for (BoundSummary* bound : candidates) bound->is_smallest = !is_tie && bound == candidates[0];
 }
 
 /// A heuristic c |y| as c |difference|.
@@ -215,7 +222,8 @@ std::int64_t require_element(const Graph& graph, const Scalar& scalar, const Out
                              std::int64_t samples) {
   const std::string& name = graph.value(graph.outputs[wanted.output]).name;
   if (!graph.producer(graph.outputs[wanted.output]))
-    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is an input of the model", scalar.text, name));
+    throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is {} of the model", scalar.text, name,
+                                      given_as(graph, graph.outputs[wanted.output])));
   const std::int64_t per_sample = static_cast<std::int64_t>(size) / samples;
   if (wanted.element >= per_sample)
     throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
@@ -277,6 +285,7 @@ struct Comparer::State {
       : graph(g), scalars(std::move(s)), threshold(t), output_targets(std::move(o)), varies(depends_on_input(g)) {}
 
   void start(const Trace& trace);
+  FormatId format_of(const Scalar& scalar, const Trace& trace) const;
   void add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated, const Reference& local,
                  const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
   void add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
@@ -312,16 +321,25 @@ void Comparer::State::start(const Trace& trace) {
     output.summary.name = graph.value(id).name;
     const auto node = graph.producer(id);
     if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
-    output.summary.is_input = !node;
+    if (!node) output.summary.given_as = given_as(graph, id);
     outputs.push_back(std::move(output));
   }
   for (const Scalar& scalar : scalars) {
     OutputState state;
     state.summary.name = scalar.text;
-    if (const auto node = graph.producer(graph.outputs[scalar.positive.output]))
-      state.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
+    state.scope = ScopeAccumulator(format_of(scalar, trace));
     scalar_states.push_back(std::move(state));
   }
+}
+
+/// The format in which the outputs are stored, the coarser one of two.
+FormatId Comparer::State::format_of(const Scalar& scalar, const Trace& trace) const {
+  const auto of = [&](const OutputElement& element) {
+    const auto node = graph.producer(graph.outputs[element.output]);
+    return node ? stored_format(trace.layers[*node].output) : FormatId::fp32;
+  };
+  const FormatId first = of(scalar.positive), second = scalar.negative ? of(*scalar.negative) : first;
+  return format(second).precision < format(first).precision ? second : first;
 }
 
 void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated,
@@ -444,7 +462,8 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (const Reference* reference : {&accumulated, &local}) {
     for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
     s.result.reference_undecided += reference->undecided;
-    s.result.reference_hopeless += reference->hopeless;
+    s.result.reference_valueless += reference->valueless;
+    s.result.reference_too_fine += reference->too_fine;
     s.result.max_bits = std::max(s.result.max_bits, reference->max_bits_used);
   }
   for (const std::string& assumption : bounds.assumptions)
@@ -505,7 +524,7 @@ Comparison Comparer::finish() {
       output.summary.condition = output.conditions.summary();
       output.summary.breakdown = output.breakdown.finish(s.graph);
       output.summary.status =
-          output.summary.is_input ? Status::not_checked : status_of(output.summary.scope, s.threshold);
+          output.summary.given_as.empty() ? status_of(output.summary.scope, s.threshold) : Status::not_checked;
       s.result.verdict = worse(s.result.verdict, output.summary.status);
       s.result.outputs.push_back(std::move(output.summary));
     }

@@ -147,7 +147,7 @@ struct SignCounts {
 
 struct OutputSummary {
   std::string name;
-  bool is_input = false;  ///< nothing computes it
+  std::string given_as;  ///< "an input" or "a constant" that the model hands on; empty: a node computes it
   ScopeSummary scope;
   std::optional<SignCounts>
       signs;  ///< scalars and outputs that are one number a sample, where there is a rounded shadow
@@ -174,8 +174,9 @@ struct Comparison {
   std::int64_t samples = 0;
   std::map<int, std::int64_t> rungs;  ///< reference elements by deciding precision
   std::int64_t reference_undecided = 0;
-  std::int64_t reference_hopeless = 0;   ///< of these, what no precision settles
-  std::int64_t reference_undefined = 0;  ///< of these, what is made of operands that are not finite
+  std::int64_t reference_valueless = 0;  ///< of these, what has no value, or one beyond all doubles
+  std::int64_t reference_too_fine = 0;   ///< of these, what is known to more digits than two doubles hold
+  std::int64_t reference_undefined = 0;  ///< of those without a value, what is made of operands that are not finite
   bool box_without_number = false;       ///< a box was given, and there is nothing to bound over it
   int max_bits = 0;
   std::vector<std::string> assumptions;

@@ -53,21 +53,21 @@ std::string unsupported_block(const ModelDescription& description) {
 }
 
 std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
-  constexpr std::size_t least_of_names = 32, most_of_names = 48, least_of_ops = 10;
-  std::size_t names = least_of_names, ops = least_of_ops;
+  std::size_t names = 32, ops = 10, extents = 20;
+  const auto shape_of = [&](const Node& node) { return shapes.empty() ? "?" : to_string(shapes[node.output]); };
   for (const Node& node : graph.nodes) {
-    names = std::max(names, std::min(columns_of(node.name), most_of_names));
+    names = std::max(names, columns_of(node.name));
     ops = std::max(ops, columns_of(std::string(name_of(node.op))));
+    extents = std::max(extents, columns_of(shape_of(node)));
   }
   const auto line = [&](const auto& number, const std::string& name, std::string_view op, const std::string& shape,
                         const auto& parameters) {
-    return fmt::format("{:>4} {:<{}} {:<{}} {:>20} {:>12}\n", number, name, names, op, ops, shape, parameters);
+    return fmt::format("{:>4} {:<{}} {:<{}} {:>{}} {:>12}\n", number, name, names, op, ops, shape, extents, parameters);
   };
   std::string text = "\n" + line("#", "layer", "op", "output (one sample)", "parameters");
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    text += line(i, node.name, name_of(node.op), shapes.empty() ? "?" : to_string(shapes[node.output]),
-                 parameters_of(graph, node));
+    text += line(i, node.name, name_of(node.op), shape_of(node), parameters_of(graph, node));
   }
   return text;
 }

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "driftbound/model/composite.hpp"
-#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -142,8 +141,7 @@ std::int64_t numbers_between(const Graph& graph, const std::vector<Shape>& input
     numbers += element_count(shapes[node.output]);
     std::vector<Shape> operands;
     for (const ValueId id : node.inputs) operands.push_back(shapes[id]);
-    const bool is_composite = std::visit([]<class T>(const T&) { return Composite<T>; }, node.op);
-    if (is_composite) numbers += numbers_between(composite_body(node.op, operands), operands);
+    if (is_composite(node.op)) numbers += numbers_between(composite_body(node.op, operands), operands);
   }
   return numbers;
 }

@@ -16,9 +16,8 @@ constexpr const char* bound_format = "    {:<8} {:<21} {:<13} {:<7} {:>8} {:>6} 
 
 std::string output_line(const OutputSummary& output, const Painter& paint) {
   const ScopeSummary& scope = output.scope;
-  const std::string errors = output.is_input ? "an input of the model"
-                             : scope.elements == 0
-                                 ? "no finite value"
+  const std::string errors = scope.elements == 0
+                                 ? why_without_error(output)
                                  : fmt::format("error max {} rms {} ({} ulps)", error_text(scope.max_error),
                                                error_text(scope.rms_error), brief(scope.max_ulps));
   const std::string line = fmt::format("  {:<24} {}", shorten(output.name, 24), errors);
@@ -106,14 +105,15 @@ std::string largest(std::vector<NamedShare> shares, const char* share_format) {
   return text;
 }
 
-/// "stem/Gemm 3.1e-6 x 12": the layers with the largest parts of the bound, a local error times its condition number.
+/// "stem/Gemm 3.1e-6 x 12": the layers with the largest parts of the bound, a local error times its condition number;
+/// and how many layers that the output depends on have none, where bounds are infinite.
 std::string condition_line(const Breakdown& breakdown) {
   constexpr double next_to_nothing = 1e-30;
   std::vector<const LayerPart*> parts;
   std::size_t unknown = 0;
   for (const LayerPart& part : breakdown.layers) {
     if (part.condition && part.local && *part.condition * *part.local > next_to_nothing) parts.push_back(&part);
-    if (part.condition && !part.local) ++unknown;
+    if (part.condition.value_or(0.0) != 0.0 && !part.local) ++unknown;
   }
   if (parts.empty()) return "";
   std::stable_sort(parts.begin(), parts.end(), [](const LayerPart* a, const LayerPart* b) {
@@ -123,7 +123,7 @@ std::string condition_line(const Breakdown& breakdown) {
   for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 3); ++i)
     text += fmt::format("{}{} {} x {}", i > 0 ? ", " : "", shorten(parts[i]->layer, 24), error_text(*parts[i]->local),
                         brief(*parts[i]->condition));
-  if (unknown > 0) text += fmt::format("; {} of {} layers have no such number", unknown, breakdown.layers.size());
+  if (unknown > 0) text += fmt::format("; layers without such a number: {}", unknown);
   return indented("relative to the output, local error x condition: " + text);
 }
 

@@ -174,7 +174,7 @@ std::string bound_table(const Comparison& comparison, const ScopeSummary& scope)
 std::string output_section(const Comparison& comparison, const OutputSummary& output) {
   const ScopeSummary& scope = output.scope;
   const std::string errors =
-      scope.elements == 0 ? "no finite value"
+      scope.elements == 0 ? why_without_error(output)
                           : fmt::format("error max {}, rms {}, {} units in the last place", number(scope.max_error),
                                         number(scope.rms_error), number(scope.max_ulps));
   std::string text = fmt::format("<h3>{} <span class=\"{}\">{}</span></h3>\n<p class=\"about\">{}</p>\n",

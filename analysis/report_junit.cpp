@@ -19,7 +19,7 @@ void add_failures(const ScopeSummary& scope, std::vector<std::string>& parts) {
                                   bound.checked));
 }
 
-/// "running: 1 violated, 0 undecided of 64; 2 values that are not finite", of what one output is held against.
+/// "running: 1 violated, 0 undecided of 64; not finite: 2", of what one output is held against.
 std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
   std::vector<std::string> parts;
   std::int64_t non_finite = 0;
@@ -27,7 +27,7 @@ std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
     add_failures(*scope, parts);
     non_finite = std::max(non_finite, scope->non_finite);
   }
-  if (non_finite > 0) parts.push_back(fmt::format("{} values that are not finite", non_finite));
+  if (non_finite > 0) parts.push_back(fmt::format("not finite: {}", non_finite));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -83,11 +83,14 @@ std::string reference_text(const Comparison& comparison) {
   for (const auto& [bits, count] : comparison.rungs)
     rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
   std::string text = fmt::format("Reference: certified balls ({})", rungs);
-  const std::int64_t hopeless = std::max(comparison.reference_hopeless, comparison.reference_undefined);
-  if (const std::int64_t open = comparison.reference_undecided - hopeless; open > 0)
-    text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", open);
-  if (const std::int64_t undefined = hopeless - comparison.reference_undefined; undefined > 0)
-    text += fmt::format("; {} without a value at any precision (a division that may meet 0, or overflow)", undefined);
+  const std::int64_t valueless = std::max(comparison.reference_valueless, comparison.reference_undefined);
+  const std::int64_t open = comparison.reference_undecided - valueless - comparison.reference_too_fine;
+  if (open > 0) text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", open);
+  if (comparison.reference_too_fine > 0)
+    text += fmt::format("; {} known to all digits that two doubles hold", comparison.reference_too_fine);
+  if (const std::int64_t undefined = valueless - comparison.reference_undefined; undefined > 0)
+    text += fmt::format("; {} without a value (division by 0, root or logarithm of a negative number, overflow)",
+                        undefined);
   if (comparison.reference_undefined > 0)
     text += fmt::format("; {} without an exact value: operands are not finite", comparison.reference_undefined);
   return text + ".\n";

@@ -216,7 +216,9 @@ void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, doubl
   summary.max_utilisation = std::max(summary.max_utilisation, utilisation);
   if (!summary.is_measurement() && bound > measured_.one_unit[at])
     summary.approach = std::max(summary.approach, utilisation);
-  if (utilisation > state.worst_utilisation) {
+  const double worst_error = state.new_worst ? measured_.error[*state.new_worst] : state.worst.error;
+  const bool is_larger = std::isinf(utilisation) && measured_.error[at] > worst_error;  // of errors above 0
+  if (utilisation > state.worst_utilisation || is_larger) {
     state.worst_utilisation = utilisation;
     state.worst.bound = bound;
     state.new_worst = at;

@@ -123,6 +123,10 @@ std::string error_text(double x) {
   return number_text(x, 2);
 }
 
+std::string why_without_error(const OutputSummary& output) {
+  return output.given_as.empty() ? "no finite value" : output.given_as + " of the model";
+}
+
 std::string excess_text(double error, double bound) {
   constexpr int most_digits = 17;
   int digits = 2;

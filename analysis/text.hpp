@@ -37,7 +37,9 @@ std::string_view words_of(Question question);
 std::string error_text(double x);
 /// The decimal number of so many digits next to x that is not below it (but for rounding of the number shown).
 double decimal_above(double x, int digits);
-/// "2.8239e-6 against 2.8153e-6": an error and the bound that it exceeds, with as many digits as that takes.
+/// Why an output has no error: nothing computes it, or no value is finite.
+std::string why_without_error(const OutputSummary& output);
+/// "2.824e-6 against 2.816e-6": an error and the bound that it exceeds, with as many digits as that takes.
 std::string excess_text(double error, double bound);
 /// error_text() of an upper bound: rounded up.
 std::string bound_text(double x);

@@ -20,10 +20,10 @@ int capture(const CaptureSettings& settings) {
   if (settings.output == "-")
     throw InvalidArgument(
         "--output: a trace cannot be written to standard output ('-'); name a file (./- for that name)");
-  require_tensor_file(settings.output, "--output");
   require_writable(settings.output);
   settings.run.check();
   require_distinct({settings.model, settings.inputs.file}, {settings.output});
+  require_tensor_file(settings.output, "--output");
   const LoadedModel model = load_for_run(settings.model);
   require_distinct(model.data_files, {settings.output});
   const Trace trace = run_model(model.graph, model.sha256, settings.inputs, settings.run, settings.quiet);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <csignal>
@@ -430,7 +431,8 @@ void require_writable(const std::filesystem::path& name) {
 }
 
 void require_tensor_file(const std::string& file, const char* option) {
-  const std::string extension = std::filesystem::path(file).extension().string();
+  std::string extension = std::filesystem::path(file).extension().string();
+  for (char& letter : extension) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   for (const std::string_view other : {".npz", ".npy", ".csv", ".json", ".html", ".xml", ".onnx"})
     if (extension == other)
       throw InvalidArgument(

@@ -1,12 +1,15 @@
 #include "analysis/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "analysis/judge.hpp"
 #include "analysis/progress.hpp"
@@ -83,26 +86,31 @@ std::string rounded_inputs(const Graph& graph, const Trace& trace) {
   return "";
 }
 
-/// Writes every file asked for; "-" as JSON file is standard output. Returns the first failure, which keeps no other
-/// file from being written.
-std::exception_ptr write_files(const ReportSettings& settings, const analysis::Report& report) {
-  std::exception_ptr failure;
-  const auto write = [&](const std::string& file, std::string (*text_of)(const analysis::Report&)) {
-    if (file.empty()) return;
+/// Writes every file asked for; "-" as JSON file is standard output. Returns what failed, which keeps no other file from
+/// being written.
+std::vector<std::string> write_files(const ReportSettings& settings, const analysis::Report& report,
+                                     ReferenceRecorder& recorder, const std::string& model_sha256) {
+  std::vector<std::string> failures;
+  const auto attempt = [&](const auto& write) {
     try {
-      if (file == "-")
-        fmt::print("{}", text_of(report));
-      else
-        write_whole(file, text_of(report));
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
+      write();
+    } catch (const Error& error) {
+      failures.emplace_back(error.what());
     }
   };
+  const auto write = [&](const std::string& file, std::string (*text_of)(const analysis::Report&)) {
+    if (file == "-")
+      fmt::print("{}", text_of(report));
+    else if (!file.empty())
+      attempt([&] { write_whole(file, text_of(report)); });
+  };
+  if (!settings.save_reference.empty())
+    attempt([&] { recorder.write(target_of(settings.save_reference), model_sha256); });
   write(settings.json, analysis::to_json);
   write(settings.html, analysis::to_html);
   write(settings.csv, analysis::to_csv);
   write(settings.junit, analysis::to_junit);
-  return failure;
+  return failures;
 }
 
 void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
@@ -162,12 +170,12 @@ int report(const ReportSettings& settings) {
   for (const std::string& file :
        {settings.html, settings.csv, settings.junit, settings.save_trace, settings.save_reference})
     if (file == "-") throw InvalidArgument("only --json can be written to standard output ('-')");
-  require_tensor_file(settings.save_trace, "--save-trace");
-  require_tensor_file(settings.save_reference, "--save-reference");
   if (settings.trace.empty() && !settings.functions.empty())
     throw InvalidArgument("report: --functions is for a recorded run (--trace); our own functions are known");
   settings.run.check();
   require_distinct({settings.model, settings.trace, settings.inputs.file}, outputs_of(settings));
+  require_tensor_file(settings.save_trace, "--save-trace");
+  require_tensor_file(settings.save_reference, "--save-reference");
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
@@ -183,17 +191,16 @@ int report(const ReportSettings& settings) {
   ReferenceRecorder recorder(graph, batch_layout(graph));
   analysis::Judgement judgement =
       judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
-  if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), trace.model_sha256);
 
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const std::exception_ptr failure = write_files(settings, result);
+  const std::vector<std::string> failures = write_files(settings, result, recorder, trace.model_sha256);
   if (settings.quiet)
     fmt::print(stderr, "{}\n", analysis::headline(result));
   else if (settings.json != "-")
     fmt::print("{}", analysis::to_text(result, {isatty(STDOUT_FILENO) == 1, settings.explain}));
-  if (failure) std::rethrow_exception(failure);
+  if (!failures.empty()) throw FileError(fmt::format("{}", fmt::join(failures, "; ")));
   return judgement.interrupted ? exit_interrupted : analysis::exit_status(result.comparison, fail_on(settings.fail_on));
 }
 

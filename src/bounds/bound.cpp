@@ -107,6 +107,12 @@ BoundResult heuristic_of(std::string name, Tensor<double> values) {
   return result;
 }
 
+/// Composites whose body multiplies matrices.
+bool has_products(const Op& op) {
+  return std::visit([]<class T>(const T&) { return OneOf<T, op::Conv, op::ConvTranspose, op::Einsum, op::Attention>; },
+                    op);
+}
+
 class Walk {
 public:
   Walk(const Graph& graph, const Trace& trace, const BoundOptions& options, Weights& weights)
@@ -263,9 +269,7 @@ private:
       state.products.insert(states_[id].products.begin(), states_[id].products.end());
     }
     state.conditions.insert(local.conditions.begin(), local.conditions.end());
-    if (!local.kappa.empty() ||
-        (std::holds_alternative<op::Conv>(node.op) || std::holds_alternative<op::ConvTranspose>(node.op)))
-      state.products.insert(index);
+    if (!local.kappa.empty() || has_products(node.op)) state.products.insert(index);
     const std::vector<double> own = local.best();
     state.error = propagate(view, radii, own, setting_of(node));
     setting_.rules->add_local_errors(own, state.error);

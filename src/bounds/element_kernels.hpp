@@ -15,6 +15,8 @@ const ElementKernels& fastest_element_kernels();
 
 /// sums[i] += more[i], as Magnitudes are added.
 /// Shapes:    as many of both
+/// Domain:    none below 0
+/// Source:    docs/theory.md T-03
 inline void add_magnitudes(std::span<double> sums, std::span<const double> more) {
   fastest_element_kernels().add_up(sums.data(), more.data(), sums.data(), sums.size());
 }

@@ -13,7 +13,8 @@ namespace driftbound {
 namespace {
 
 constexpr int open = 0;
-constexpr int hopeless = -1;
+constexpr int valueless = -1;
+constexpr int too_fine = -2;
 
 /// What a ball consists of.
 struct Parts {
@@ -21,9 +22,11 @@ struct Parts {
 };
 
 // More bits shrink the radius of the ball, not what is lost where hi + lo cannot represent its midpoint.
-bool gains_from_more_bits(const MpBall& ball, const Ball& published) {
-  if (ball.is_void() || !std::isfinite(published.hi)) return false;
-  return ball.is_unknown() || mul_up(Scaled::of(4.0), ball.radius) >= Scaled::of(published.radius.value());
+int why_not_precise(const MpBall& ball, const Ball& published) {
+  if (ball.is_void() || !std::isfinite(published.hi)) return valueless;
+  const bool gains_from_more_bits =
+      ball.is_unknown() || mul_up(Scaled::of(4.0), ball.radius) >= Scaled::of(published.radius.value());
+  return gains_from_more_bits ? open : too_fine;
 }
 
 WantedPrecision wanted_by(const PrecisionPolicy& policy, std::optional<FormatId> recorded) {
@@ -73,8 +76,8 @@ void LayerLedger::record(std::size_t element, const MpBall& ball, int bits, Ball
   balls_[element] = published;
   if (is_precise(element, published)) {
     decided_at_[element] = bits;
-  } else if (!gains_from_more_bits(ball, published)) {
-    decided_at_[element] = hopeless;
+  } else {
+    decided_at_[element] = why_not_precise(ball, published);
   }
 }
 
@@ -163,7 +166,8 @@ void LayerLedger::close(Reference& reference) {
   make_room();
   const auto count = [&](int bits, std::size_t elements) {
     if (elements > 0) (bits > 0 ? reference.rungs[bits] : reference.undecided) += static_cast<std::int64_t>(elements);
-    if (bits == hopeless) reference.hopeless += static_cast<std::int64_t>(elements);
+    if (bits == valueless) reference.valueless += static_cast<std::int64_t>(elements);
+    if (bits == too_fine) reference.too_fine += static_cast<std::int64_t>(elements);
   };
   for (std::size_t row = 0; row < rows_; ++row) {
     if (whole_rows_[row] != 0) {

@@ -292,3 +292,21 @@ TEST_CASE("samples with many numbers are judged a few at a time") {
   CHECK(judgement.comparison.samples == 20);
   CHECK(judgement.comparison.verdict != Status::violated);
 }
+
+TEST_CASE("layers without a local error beside their condition are counted, those that do not matter are not") {
+  Report report = Split().broken_up();
+  Breakdown& breakdown = report.comparison.outputs.at(1).breakdown.value();
+  LayerPart known = breakdown.layers.at(0), unknown = known, apart = known;
+  known.condition = 2.0;
+  known.local = 1e-6;
+  unknown.condition = 3.0;
+  unknown.local.reset();
+  apart.condition = 0.0;
+  apart.local.reset();
+  breakdown.layers = {known, unknown, apart};
+  std::string text = to_text(report, {});
+  for (std::size_t at = 0; (at = text.find("\n      ")) != std::string::npos;) text.replace(at, 7, " ");
+  CHECK(text.find("1.0e-6 x 2.00; layers without such a number: 1") != std::string::npos);
+  breakdown.layers = {known, apart};
+  CHECK(to_text(report, {}).find("layers without such a number") == std::string::npos);
+}

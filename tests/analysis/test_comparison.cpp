@@ -377,7 +377,8 @@ TEST_CASE("an output that is an input of the model is not checked, and no value 
   CHECK(comparison.verdict == Status::holds);
   Report report = made.report();
   CHECK(to_text(report, {}).find("an input of the model") != std::string::npos);
-  CHECK(to_text(report, {}).find("no finite value") == std::string::npos);
+  for (const std::string& text : {to_text(report, {}), to_html(report)})
+    CHECK(text.find("no finite value") == std::string::npos);
   CHECK(to_junit(report).find("skipped=\"1\"") != std::string::npos);
 }
 
@@ -395,7 +396,22 @@ TEST_CASE("of two bounds without end the one that more values have is the smalle
   };
   CHECK(is_smallest("rounded-shadow") == true);
   CHECK(is_smallest("adjoint/any-order") == false);
-  made.bounds.layers[0].accumulated[1].values.values.assign(6, infinite);
+  made.bounds.layers[0].accumulated[0].values.values = made.bounds.layers[0].accumulated[1].values.values;
   CHECK(is_smallest("rounded-shadow") == false);
   CHECK(is_smallest("adjoint/any-order") == false);
+  for (BoundResult& bound : made.bounds.layers[0].accumulated) bound.values.values.assign(6, infinite);
+  CHECK(is_smallest("rounded-shadow") == false);
+  CHECK(is_smallest("adjoint/any-order") == false);
+}
+
+TEST_CASE("above a bound of 0 the worst value is the one with the largest error") {
+  HandMade made;
+  for (BoundResult& bound : made.bounds.layers[0].local) bound.values.values.assign(6, 0.0);
+  const std::vector<double> errors = {0.0, 0.5, 0.25, 2.0, 1.0, 1.5};
+  for (std::size_t i = 0; i < 6; ++i) made.local.layers[0].values[i].hi += errors[i];
+  const BoundSummary componentwise = made.compare().layers[0].local.bounds[0];
+  CHECK(componentwise.violations == 5);
+  REQUIRE(componentwise.worst);
+  CHECK(componentwise.worst->error == 2.0);
+  CHECK(componentwise.worst->sample == 1);
 }

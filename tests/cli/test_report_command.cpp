@@ -293,8 +293,8 @@ TEST_CASE("a file that cannot be written costs no other file, and no verdict") {
   if (!std::filesystem::exists("/dev/full")) return;
   const TemporaryFolder folder;
   const std::string csv = folder.file("r.csv");
-  const ProgramResult result =
-      run_program("report " + models + "mlp_2_10_10_2.onnx --samples 2 --json /dev/full --csv " + csv);
+  const ProgramResult result = run_program(
+      "report " + models + "mlp_2_10_10_2.onnx --samples 2 --json /dev/full --junit /dev/full --csv " + csv);
   CHECK(result.status == 3);
   CHECK(result.err.find("/dev/full") != std::string::npos);
   CHECK(result.out.find("HOLDS") != std::string::npos);

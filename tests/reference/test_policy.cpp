@@ -389,3 +389,24 @@ TEST_CASE("double-double alone stops there") {
   CHECK(reference.undecided == 1);
   CHECK(reference.max_bits_used == 106);
 }
+
+TEST_CASE(
+    "what has no value, and what has more digits than two doubles hold, are told apart from what needs more bits") {
+  const auto reference_of = [](const Op& op, double at) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f64, {{1, ""}});
+    graph.outputs = {graph.add_node("y", op, {x})};
+    Inputs inputs;
+    inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<double>({1}, {at})));
+    return certified_reference(graph, inputs);
+  };
+  const Reference root = reference_of(op::Sqrt{}, -1.0), tiny = reference_of(op::Exp{}, -720.0),
+                  plain = reference_of(op::Exp{}, -1.0);
+  CHECK(root.undecided == 1);
+  CHECK(root.valueless == 1);
+  CHECK(root.too_fine == 0);
+  CHECK(tiny.undecided == 1);
+  CHECK(tiny.valueless == 0);
+  CHECK(tiny.too_fine == 1);
+  CHECK(plain.undecided + plain.valueless + plain.too_fine == 0);
+}

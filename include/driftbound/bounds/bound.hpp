@@ -145,7 +145,7 @@ struct BoundOptions {
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
 ///                rounded-shadow          small outputs where something is rounded to a narrow format; every run, any
 ///                                        order (T-76)
-///                seed-sum-gamma, seed-sum-gamma/note   graph outputs behind a product or convolution
+///                seed-sum-gamma, seed-sum-gamma/note   graph outputs behind a product
 ///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition where these names are wanted
 /// Guarantee: per BoundResult::guarantee: `shadow` is proven (or probabilistic, over random
 ///            bits of this library) whatever made the run; the others are proven for runs of

@@ -32,7 +32,8 @@ struct Reference {
   /// Elements whose radius met the policy, by precision in bits (53: double, 106: double-double).
   std::map<int, std::int64_t> rungs;
   std::int64_t undecided = 0;  ///< elements whose radius did not, at max_bits or at any precision
-  std::int64_t hopeless = 0;   ///< of these, elements that more bits would not help: divisions that may meet 0, overflow
+  std::int64_t valueless = 0;  ///< of these, elements without a value (0 / 0, log(-1)) or beyond all doubles …
+  std::int64_t too_fine = 0;   ///< … and such as are known to more digits than hi + lo can hold
   int max_bits_used = 0;
 };
 

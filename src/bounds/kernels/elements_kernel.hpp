@@ -328,14 +328,13 @@ bool pair(const double* a, const double* b, double* y, std::size_t n) {
   return Lanes<Set>::every(finite);
 }
 
-/// Three roundings; (1 + 2^-50) makes good for them, and sums of numbers so small that it does not are exact.
+/// What 2Sum finds lost is not a number where the sum is infinite, and then nothing is added. For a, b >= 0.
 inline double add_up_one(double a, double b) {
   const double sum = a + b, of_b = sum - a, lost = (a - (sum - of_b)) + (b - of_b);
   const double up = __builtin_bit_cast(double, __builtin_bit_cast(std::int64_t, sum) + (lost > 0.0 ? 1 : 0));
   return sum == sum ? up : __builtin_inf();
 }
 
-/// What 2Sum finds lost is not a number where the sum is infinite, and then nothing is added.
 template <class Set>
 void add_up(const double* a, const double* b, double* y, std::size_t n) {
   using L = Lanes<Set>;
@@ -350,6 +349,7 @@ void add_up(const double* a, const double* b, double* y, std::size_t n) {
   for (; i < n; ++i) y[i] = add_up_one(a[i], b[i]);
 }
 
+/// Three roundings; (1 + 2^-50) makes good for them, and sums of numbers so small that it does not are exact.
 constexpr double outward_factor = 1.0 + 0x1p-50;
 
 /// Rows shorter than a vector.
