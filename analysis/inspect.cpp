@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "analysis/text.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -56,9 +55,9 @@ std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
   std::size_t names = 32, ops = 10, extents = 20;
   const auto shape_of = [&](const Node& node) { return shapes.empty() ? "?" : to_string(shapes[node.output]); };
   for (const Node& node : graph.nodes) {
-    names = std::max(names, columns_of(node.name));
-    ops = std::max(ops, columns_of(std::string(name_of(node.op))));
-    extents = std::max(extents, columns_of(shape_of(node)));
+    names = std::max(names, node.name.size());
+    ops = std::max(ops, std::string_view(name_of(node.op)).size());
+    extents = std::max(extents, shape_of(node).size());
   }
   const auto line = [&](const auto& number, const std::string& name, std::string_view op, const std::string& shape,
                         const auto& parameters) {

@@ -17,8 +17,7 @@ constexpr std::int64_t most_points = std::int64_t{1} << 40;
 double spaced(double lower, double upper, std::int64_t index, std::int64_t count) {
   if (index == 0) return lower;
   if (index == count - 1) return upper;
-  const double steps = static_cast<double>(count - 1), length = upper - lower,
-               part = static_cast<double>(index) / steps;
+  const double steps = static_cast<double>(count - 1), length = upper - lower, part = static_cast<double>(index) / steps;
   if (!std::isfinite(length)) return (1.0 - part) * lower + part * upper;
   return static_cast<double>(index) * (length / steps) + lower;
 }
