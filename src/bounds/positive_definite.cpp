@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "bounds/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/gamma.hpp"
 #include "evaluate/product.hpp"
-#include "evaluate/product_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -25,7 +25,7 @@ std::size_t at(std::int64_t i) {
 void take_rows_above(Tensor<double>& r, std::int64_t first, std::int64_t rows) {
   const std::int64_t n = r.shape[0], columns = n - first;
   if (first == 0) return;
-  std::vector<double> left(at(rows * first)), made(at(rows * columns));
+  std::vector<double> left(at(rows * first));
   for (std::int64_t k = 0; k < first; ++k)
     for (std::int64_t i = 0; i < rows; ++i) left[at(i * first + k)] = r.values[at(k * n + first + i)];
   ProductPlan plan;
@@ -39,15 +39,7 @@ void take_rows_above(Tensor<double>& r, std::int64_t first, std::int64_t rows) {
   plan.b_col = 1;
   PackedMatrices<double> packed;
   pack_missing<double>(plan, std::span<const double>(r.values).subspan(at(first)), packed);
-  PackedProduct<double> product;
-  product.a = left.data();
-  product.b = packed.at(0).data();
-  product.c = made.data();
-  product.m = at(rows);
-  product.n = at(columns);
-  product.k = product.chain = at(first);
-  product.fma = true;
-  fastest_product_kernels().multiply(product, 0, at(rows));
+  const std::vector<double> made = multiply<double>(plan, left, packed, fused_chain, 1);
   for (std::int64_t i = 0; i < rows; ++i) {
     double* row = r.values.data() + (first + i) * n + first;
     for (std::int64_t j = i; j < columns; ++j) row[j] -= made[at(i * columns + j)];
