@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "driftbound/model/composite.hpp"
 #include "driftbound/num/errors.hpp"
@@ -87,22 +89,28 @@ bool is_open(double computed, const Ball& exact, double bound) {
 }
 
 /// Whether some radius is not small next to its bound.
-bool any_wide(const std::vector<double>& radii, const std::vector<double>& bounds) {
+bool any_wide(const double* radii, const double* bounds, std::size_t n) {
   std::int64_t wide = 0;
-  for (std::size_t i = 0; i < radii.size(); ++i) wide += std::int64_t{4.0 * radii[i] > bounds[i]};
+  for (std::size_t i = 0; i < n; ++i) wide += std::int64_t{4.0 * radii[i] > bounds[i]};
   return wide != 0;
 }
 
+/// A few elements at a time, which stay near the processor while bounds are held against them.
 bool any_open(const LayerTrace& layer, const Tensor<Ball>& exact, const std::vector<BoundResult>& bounds) {
-  std::vector<double> radii;
-  radii.reserve(exact.size());
-  for (const Ball& ball : exact.values) radii.push_back(ball.radius.value());
-  for (const BoundResult& bound : bounds) {
-    if (bound.guarantee != Guarantee::proven && bound.guarantee != Guarantee::conditional) continue;
-    if (is_close_by_design(bound.name) || !any_wide(radii, bound.values.values)) continue;
-    const Tensor<double> computed = layer.output.to_double();
-    for (std::size_t i = 0; i < computed.size(); ++i)
-      if (is_open(computed.values[i], exact.values[i], bound.values.values[i])) return true;
+  constexpr std::size_t at_once = 512;
+  std::array<double, at_once> radii;
+  std::optional<Tensor<double>> computed;
+  for (std::size_t first = 0; first < exact.size(); first += at_once) {
+    const std::size_t count = std::min(at_once, exact.size() - first);
+    for (std::size_t i = 0; i < count; ++i) radii[i] = exact.values[first + i].radius.value();
+    for (const BoundResult& bound : bounds) {
+      if (bound.guarantee != Guarantee::proven && bound.guarantee != Guarantee::conditional) continue;
+      if (is_close_by_design(bound.name) || !any_wide(radii.data(), bound.values.values.data() + first, count))
+        continue;
+      if (!computed) computed = layer.output.to_double();
+      for (std::size_t i = first; i < first + count; ++i)
+        if (is_open(computed->values[i], exact.values[i], bound.values.values[i])) return true;
+    }
   }
   return false;
 }

@@ -90,6 +90,41 @@ bool are_clear(const double* bounds, const double* at_most, const double* errors
   return unclear == 0;
 }
 
+/// How many of the numbers are below infinity.
+std::size_t count_finite(const double* numbers, std::size_t n) {
+  std::int64_t finite = 0;
+  for (std::size_t i = 0; i < n; ++i) finite += std::int64_t{numbers[i] < infinity};
+  return static_cast<std::size_t>(finite);
+}
+
+/// How many are rounded to the others.
+std::int64_t count_rounded(const double* x, const double* y, const Format& format, std::size_t n) {
+  std::int64_t same = 0;
+  if (format.id == FormatId::fp32) {
+    for (std::size_t i = 0; i < n; ++i) same += std::int64_t{static_cast<double>(static_cast<float>(x[i])) == y[i]};
+  } else {
+    for (std::size_t i = 0; i < n; ++i) same += std::int64_t{rounds_to(x[i], y[i], format)};
+  }
+  return same;
+}
+
+double sum_of_squares(const double* numbers, std::size_t n) {
+  constexpr std::size_t chains = 4;
+  double sums[chains] = {};
+  const std::size_t whole = n / chains * chains;
+  for (std::size_t i = 0; i < whole; i += chains)
+    for (std::size_t c = 0; c < chains; ++c) sums[c] += numbers[i + c] * numbers[i + c];
+  for (std::size_t i = whole; i < n; ++i) sums[0] += numbers[i] * numbers[i];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/// Whether some error is more than `most` units.
+bool any_above(const double* errors, const double* units, double most, std::size_t n) {
+  std::int64_t above = 0;
+  for (std::size_t i = 0; i < n; ++i) above += std::int64_t{errors[i] > most * units[i]};
+  return above != 0;
+}
+
 /// The largest of numbers that are none below 0, and of `least`.
 double largest_of(const double* numbers, std::size_t n, double least) {
   constexpr std::size_t chains = 4;
@@ -236,18 +271,57 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
     const ErrorParts parts = error_parts(computed[j], exact[j]);
     m.error[j] = parts.to_nearest;
     m.at_most[j] = parts.at_most;
+    m.middle[j] = exact[j].hi;
+    m.radius[j] = exact[j].radius.value();
   }
   const UnitsInLastPlace unit_at(format(output_format_));
   for (std::size_t j = 0; j < count; ++j) m.one_unit[j] = unit_at(computed[j]);
-  for (std::size_t j = 0; j < count; ++j) {
-    m.is_measured[j] = m.at_most[j] < infinity || std::isfinite(computed[j]);
+  if (count_finite(m.at_most.data(), count) == count) {
+    std::fill_n(m.is_measured.begin(), count, true);
+    m.number = count;
+    sum_up_finite(elements);
+  } else {
+    measure_the_rest(elements);
+    sum_up(elements);
+  }
+  sample_places();
+}
+
+/// Where a number or a ball is not finite.
+void ScopeAccumulator::measure_the_rest(const Elements& elements) {
+  Measurements& m = measured_;
+  for (std::size_t j = 0; j < m.count; ++j) {
+    const double computed = elements.computed[m.first + j];
+    const Ball& exact = elements.exact[m.first + j];
+    m.is_measured[j] = m.at_most[j] < infinity || std::isfinite(computed);
     m.number += m.is_measured[j] ? 1u : 0u;
     if (m.at_most[j] < infinity) continue;
-    m.error[j] = m.is_measured[j] && exact[j].is_finite() ? approx_error_of(computed[j], exact[j]) : 0.0;
+    m.error[j] = m.is_measured[j] && exact.is_finite() ? approx_error_of(computed, exact) : 0.0;
     m.at_most[j] = infinity;
   }
-  sum_up(elements);
-  sample_places();
+}
+
+/// sum_up() where all numbers and balls are finite: loops without a branch, and elements one by one where one of them
+/// is worse than all before.
+void ScopeAccumulator::sum_up_finite(const Elements& elements) {
+  const Measurements& m = measured_;
+  const Format& output = format(output_format_);
+  const UnitsInLastPlace unit_at(output);
+  Numbers units;
+  for (std::size_t j = 0; j < m.count; ++j) units[j] = unit_at(m.middle[j]);
+  const bool any_of_more_units = any_above(m.error.data(), units.data(), summary_.max_ulps, m.count);
+  for (std::size_t j = 0; any_of_more_units && j < m.count; ++j)
+    if (m.error[j] > summary_.max_ulps * units[j]) summary_.max_ulps = m.error[j] / units[j];
+  const double largest = largest_of(m.error.data(), m.count, summary_.max_error);
+  if (m.count > 0 && (largest > summary_.max_error || !summary_.worst)) {
+    const auto at = std::find(m.error.begin(), m.error.begin() + static_cast<std::ptrdiff_t>(m.count), largest);
+    summary_.worst = worst_case(static_cast<std::size_t>(at - m.error.begin()), elements);
+  }
+  summary_.max_error = largest;
+  summary_.reference_radius = largest_of(m.radius.data(), m.count, summary_.reference_radius);
+  summary_.elements += static_cast<std::int64_t>(m.count);
+  sum_of_squares_ += sum_of_squares(m.error.data(), m.count);
+  bit_exact_ += count_rounded(m.middle.data(), elements.computed.data() + m.first, output, m.count);
 }
 
 /// Without a branch where errors decide, as those of a Relu's layer are 0 or not at random.

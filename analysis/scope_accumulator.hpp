@@ -20,12 +20,12 @@ struct BoundValues {
   std::span<const double> remainder;  ///< part of the values; may be empty
 };
 
-/// Which places of a sequence are kept for a median: all of them and, once there are 2^15, those whose multiples of the
+/// Which places of a sequence are kept for a median: all of them and, once there are 2^14, those whose multiples of the
 /// golden ratio have a fraction below 1/2, 1/4, ...: in sequences with a period, as layers are row by row, every phase of
 /// it is kept about as often.
 class SampledPlaces {
 public:
-  static constexpr std::size_t most = std::size_t{1} << 15;
+  static constexpr std::size_t most = std::size_t{1} << 14;
 
   /// Whether the next place is kept.
   bool take() {
@@ -73,6 +73,7 @@ private:
   struct Measurements {
     std::size_t first = 0, count = 0;
     Numbers error{}, at_most{}, one_unit{};
+    Numbers middle{}, radius{};  ///< of the balls
     std::array<bool, elements_at_once> is_measured{};
     std::size_t number = 0;  ///< measured
     std::vector<std::size_t> sampled;  ///< of those with an error, for medians
@@ -84,7 +85,9 @@ private:
     std::int64_t first_sample = 0, per_sample = 1;
   };
   void measure(const Elements& elements, std::size_t first, std::size_t count);
+  void measure_the_rest(const Elements& elements);
   void sum_up(const Elements& elements);
+  void sum_up_finite(const Elements& elements);
   void sample_places();
   void add(const Elements& elements, const BoundValues& bound, BoundState& state);
   /// Element by element; returns of how many the bound says nothing.

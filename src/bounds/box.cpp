@@ -137,7 +137,7 @@ Magnitude reach_by_radii(const Deviation& deviation, const std::vector<Seed>& se
 
 /// Values of an output within its radius, and within the ends of the function that it is.
 Interval values_of(const Network& network, const Shadow& shadow, const Deviation& ranges, const Seed& seed) {
-  const double centre = shadow.values[seed.value].values[index_of(seed)];
+  const double centre = shadow.value(seed.value).values[index_of(seed)];
   const double radius = radius_at(ranges.radii[seed.value].element, index_of(seed)).value();
   const Interval values = Interval(centre) + Interval(-radius, radius);
   const Graph& graph = network.flat().graph;
@@ -154,7 +154,7 @@ Interval range_of(const Network& network, const Shadow& shadow, const Deviation&
   if (!is_reached && !is_known) return BoxBound{}.range;
   Interval centre(0.0), by_radii(0.0);
   for (const Seed& seed : seeds) {
-    const double value = shadow.values[seed.value].values[index_of(seed)];
+    const double value = shadow.value(seed.value).values[index_of(seed)];
     if (!std::isfinite(value)) return BoxBound{}.range;
     centre += Interval(seed.factor) * Interval(value);
     if (is_known) by_radii += Interval(seed.factor) * values_of(network, shadow, ranges, seed);

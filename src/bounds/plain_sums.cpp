@@ -28,12 +28,12 @@ bool is_covered(const Product& product, const NodeView& view, const Setting& set
 
 class PlainSums {
 public:
-  PlainSums(const Product& product, const NodeView& view, const CoarseWeights& coarse, const Weights::Sizes& sizes,
+  PlainSums(const Product& product, const NodeView& view, const CoarseWeights& coarse, const RightColumns& columns,
             const Setting& setting)
       : plan_(product.plan),
         view_(view),
         coarse_(coarse),
-        sizes_(sizes),
+        columns_(columns),
         setting_(setting),
         rules_(*setting.rules),
         format_(row_format(setting, plan_.k + 1)),
@@ -202,7 +202,7 @@ private:
 
   /// T-75
   void drop_patterns(ProductBounds& result) const {
-    result.patterns = patterns_of(plan_, x_, view_.input(1).values, &sizes_.columns);
+    result.patterns = patterns_of(plan_, x_, view_.input(1).values, &columns_);
     for (std::size_t i = 0; i < size_; ++i)
       if (result.patterns[i] != TermPattern::none) result.probabilistic[i] = infinity;
   }
@@ -210,7 +210,7 @@ private:
   const ProductPlan& plan_;
   const NodeView& view_;
   const CoarseWeights& coarse_;
-  const Weights::Sizes& sizes_;
+  const RightColumns& columns_;
   const Setting& setting_;
   const Rules& rules_;
   const RowFormat format_;
@@ -236,8 +236,8 @@ std::optional<ProductBounds> plain_product_bounds(const Product& product, const 
   if (!is_covered(product, view, setting)) return std::nullopt;
   const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1), *setting.rules);
   if (coarse == nullptr) return std::nullopt;
-  const Weights::Sizes& sizes = setting.weights->sizes_of_right(product.plan, view.input(1));
-  return PlainSums(product, view, *coarse, sizes, setting).bounds();
+  const RightColumns& columns = setting.weights->columns_of_right(product.plan, view.input(1));
+  return PlainSums(product, view, *coarse, columns, setting).bounds();
 }
 
 std::optional<std::vector<double>> plain_propagation(const Product& product, const NodeView& view,

@@ -256,9 +256,20 @@ private:
 
   void add_bias(double beta, Tensor<Real>& y) {
     const Tensor<Real>& bias = input(2);
-    const BroadcastIndex index(bias.shape, shape_);
     const Real factor = attribute(beta);
+    if (is_one_row(bias)) {
+      for (std::size_t row = 0; row < y.size(); row += bias.size())
+        for (std::size_t j = 0; j < bias.size(); ++j) y.values[row + j] += factor * bias.values[j];
+      return;
+    }
+    const BroadcastIndex index(bias.shape, shape_);
     for (std::size_t i = 0; i < y.size(); ++i) y.values[i] += factor * bias.values[index(i)];
+  }
+
+  /// Whether the result's rows all take the same numbers, one each for their elements.
+  bool is_one_row(const Tensor<Real>& operand) const {
+    return !operand.shape.empty() && !shape_.empty() && operand.size() > 0 && operand.shape.back() == shape_.back() &&
+           operand.size() == static_cast<std::size_t>(shape_.back());
   }
 
   /// f of the terms of every group.

@@ -91,7 +91,7 @@ void PieceEvaluator::enclose(std::span<const Piece> pieces, std::span<PieceEnclo
   const std::vector<double>& radii = deviation.radii[output].element;
   for (std::size_t row = 0; row < pieces.size(); ++row) {
     const std::size_t at = network.varies(output) ? row : 0;
-    const double centre = shadow.values[output].values[at], error = radii.empty() ? 0.0 : radii[at];
+    const double centre = shadow.value(output).values[at], error = radii.empty() ? 0.0 : radii[at];
     PieceEnclosure& result = results[row];
     result.middle = middles[row];
     result.value = ball(centre, error);

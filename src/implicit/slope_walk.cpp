@@ -341,7 +341,7 @@ PackedConstants pack_constants(const Network& network, const Shadow& shadow, con
     const Node& node = network.nodes()[i];
     if (!is_constant_product(network, node) || !deviation.radii[node.inputs[1]].element.empty()) continue;
     const ProductPlan plan = bounds::product_of(shadow.view_of(node)).value().plan;
-    const std::vector<double>& matrix = shadow.values[node.inputs[1]].values;
+    const std::vector<double>& matrix = shadow.value(node.inputs[1]).values;
     pack_missing<double>(plan, matrix, packed[i].middle);
     pack_missing<double>(plan, bounds::magnitudes(matrix), packed[i].magnitude);
   }

@@ -70,7 +70,7 @@ private:
   std::vector<bool> varies_;
 };
 
-// Values of a graph as doubles, by ValueId: constants, inputs, and what a trace recorded.
+// Values of a graph as doubles, by ValueId: inputs, and what a trace recorded.
 class KnownValues {
 public:
   explicit KnownValues(std::size_t values) : values_(values, nullptr) {}
@@ -85,14 +85,22 @@ private:
 };
 
 // A constant of a graph, and its matrices packed for products of pairs.
-struct Constant {
-  explicit Constant(Tensor<double> values) : numbers(std::move(values)), pairs(numbers) {}
+class Constant {
+public:
+  explicit Constant(const StoredTensor& stored) : stored_(stored), pairs_(stored.to_double()) {}
 
-  PairInput input() { return {&pairs, &matrices}; }
+  PairInput input() { return {&pairs_, &matrices_}; }
+  const Tensor<double>& numbers() {
+    std::call_once(numbers_made_, [this] { numbers_ = stored_.to_double(); });
+    return numbers_;
+  }
 
-  Tensor<double> numbers;
-  PairTensor pairs;
-  KeptMatrices matrices;
+private:
+  const StoredTensor& stored_;
+  PairTensor pairs_;
+  KeptMatrices matrices_;
+  std::once_flag numbers_made_;
+  Tensor<double> numbers_;
 };
 
 using Constants = std::vector<std::unique_ptr<Constant>>;  // by ValueId
@@ -102,15 +110,8 @@ Constants constants_of(const Graph& graph) {
   for (const Node& node : graph.nodes)
     for (const ValueId input : node.inputs)
       if (graph.is_constant(input) && constants[input] == nullptr)
-        constants[input] = std::make_unique<Constant>(graph.value(input).constant.to_double());
+        constants[input] = std::make_unique<Constant>(graph.value(input).constant);
   return constants;
-}
-
-KnownValues known_constants(const Constants& constants) {
-  KnownValues values(constants.size());
-  for (ValueId value = 0; value < constants.size(); ++value)
-    if (constants[value] != nullptr) values.see(value, constants[value]->numbers);
-  return values;
 }
 
 void add_inputs(KnownValues& values, const Graph& graph, const Inputs& inputs) {
@@ -185,7 +186,7 @@ const std::size_t the_only_row[] = {0};
 std::vector<std::unique_ptr<const ConstantBalls>> as_balls(const Constants& constants, int bits) {
   std::vector<std::unique_ptr<const ConstantBalls>> balls(constants.size());
   for (ValueId value = 0; value < constants.size(); ++value)
-    if (constants[value] != nullptr) balls[value] = std::make_unique<ConstantBalls>(constants[value]->numbers, bits);
+    if (constants[value] != nullptr) balls[value] = std::make_unique<ConstantBalls>(constants[value]->numbers(), bits);
   return balls;
 }
 
@@ -378,13 +379,13 @@ public:
   }
 
   void evaluate(std::span<const std::size_t> samples, int bits, const Constants& constants, LayerLedger& ledger) const {
-    if (is_function_of_one_element()) return evaluate_elements(ledger.open_elements(samples), bits, ledger);
+    if (is_function_of_one_element()) return evaluate_elements(ledger.open_elements(samples), bits, constants, ledger);
     std::deque<BallTensor> recorded;
     std::deque<ConstantBalls> constant;
     std::vector<BallInput> operands;
     for (const ValueId input : node_.inputs) {
       if (constants[input] != nullptr) {
-        operands.emplace_back(constant.emplace_back(constants[input]->numbers, bits), constants[input]->input());
+        operands.emplace_back(constant.emplace_back(constants[input]->numbers(), bits), constants[input]->input());
       } else if (rows_.are_samples(input)) {
         operands.emplace_back(recorded.emplace_back(*known_[input], samples, bits));
       } else {
@@ -399,8 +400,10 @@ private:
     return std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node_.op);
   }
 
-  void evaluate_elements(const std::vector<std::size_t>& elements, int bits, LayerLedger& ledger) const {
-    const Tensor<double>& x = *known_[node_.inputs[0]];
+  void evaluate_elements(const std::vector<std::size_t>& elements, int bits, const Constants& constants,
+                         LayerLedger& ledger) const {
+    const std::unique_ptr<Constant>& constant = constants[node_.inputs[0]];
+    const Tensor<double>& x = constant != nullptr ? constant->numbers() : *known_[node_.inputs[0]];
     Tensor<double> chosen({static_cast<std::int64_t>(elements.size())});
     for (std::size_t i = 0; i < elements.size(); ++i) chosen.values[i] = x.values[elements[i]];
     const BallTensor operand(chosen, bits);
@@ -489,7 +492,7 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
   require_valid(policy);
   const MpfrRange range;
   const Graph& graph = kept_->graph;
-  KnownValues known = known_constants(kept_->constants);
+  KnownValues known(graph.values.size());
   add_inputs(known, graph, inputs);
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
@@ -529,7 +532,7 @@ Reference ReferenceMaker::local(const Trace& trace, const PrecisionPolicy& polic
   require_valid(policy);
   const MpfrRange range;
   const Graph& graph = kept_->graph;
-  KnownValues known = known_constants(kept_->constants);
+  KnownValues known(graph.values.size());
   add_inputs(known, graph, used_inputs(graph, trace));
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));

@@ -471,7 +471,7 @@ TEST_CASE("constants are the same tensors in every network of a graph") {
     const bounds::NodeView view = shadow.view_of(network.nodes().front());
     REQUIRE(view.inputs.size() == 2);
     CHECK(view.inputs[1] == &kept);
-    CHECK(shadow.values[network.nodes().front().inputs[1]].values == kept.values);
+    CHECK(shadow.value(network.nodes().front().inputs[1]).values == kept.values);
   }
 }
 

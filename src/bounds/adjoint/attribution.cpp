@@ -31,7 +31,7 @@ RecordedRun::RecordedRun(const Network& network, const Shadow& shadow,
     : network_(network), shadow_(shadow), setting_(setting), values_(network.size()), rounding_(network.size()) {
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < used.size(); ++i) {
-    values_[graph.inputs[i]].run = widened(shadow.values[graph.inputs[i]]);
+    values_[graph.inputs[i]].run = widened(shadow.value(graph.inputs[i]));
     rounding_[graph.inputs[i]] = put_in(used[i], values_[graph.inputs[i]]);
   }
   std::vector<const Tensor<double>*> recorded_value(network.size(), nullptr);

@@ -89,7 +89,7 @@ private:
     const std::vector<double>& radius = exact.radii[id].element;
     std::vector<double> bound;
     for (std::size_t i = 0; i < computed.size(); ++i) {
-      const Interval deviation = deviation_at(computed[i], shadow_.values[id].values[i]);
+      const Interval deviation = deviation_at(computed[i], shadow_.value(id).values[i]);
       bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
     }
     return bound;
@@ -113,7 +113,7 @@ private:
       if (seeds_[i].size() == 1 && seed.value == id && are_small(id, certificates_[i].front().total))
         known.insert(seed.element);
     }
-    return known.size() == shadow_.values[id].size() / static_cast<std::size_t>(network_.rows(id));
+    return known.size() == shadow_.value(id).size() / static_cast<std::size_t>(network_.rows(id));
   }
 
   bool are_outputs_known() const {
@@ -307,7 +307,7 @@ private:
       const std::vector<double>& computed = recorded_.at(node_of(seed.value))->values;
       for (std::size_t row = 0; row < deviation.size(); ++row) {
         const std::size_t i = index_of(seed, network_, shadow_, row);
-        const Interval part = deviation_at(computed.at(i), shadow_.values[seed.value].values[i]);
+        const Interval part = deviation_at(computed.at(i), shadow_.value(seed.value).values[i]);
         deviation[row] += seed.factor > 0.0 ? part : -part;
       }
     }
@@ -347,7 +347,7 @@ private:
                            std::size_t row) {
     Interval sum(0.0);
     for (const Seed& seed : seeds) {
-      const Interval part(shadow.values[seed.value].values[index_of(seed, network, shadow, row)]);
+      const Interval part(shadow.value(seed.value).values[index_of(seed, network, shadow, row)]);
       sum += seed.factor > 0.0 ? part : -part;
     }
     return sum;
@@ -363,7 +363,7 @@ private:
 
   static std::size_t index_of(const Seed& seed, const Network& network, const Shadow& shadow, std::size_t row) {
     const auto rows = static_cast<std::size_t>(network.rows(seed.value));
-    const std::size_t size = shadow.values[seed.value].size() / rows;
+    const std::size_t size = shadow.value(seed.value).size() / rows;
     return (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
   }
 
@@ -393,6 +393,11 @@ private:
 std::vector<double> RecordedBlock::largest_values() const {
   std::vector<double> largest(layers.size(), 0.0);
   for (std::size_t node = 0; node < layers.size(); ++node) {
+    const double of_all = fastest_row_kernels().largest(layers[node]->values.data(), layers[node]->size());
+    if (std::isfinite(of_all)) {
+      largest[node] = of_all;
+      continue;
+    }
     for (const double y : layers[node]->values)
       if (std::isfinite(y)) largest[node] = std::max(largest[node], std::abs(y));
   }

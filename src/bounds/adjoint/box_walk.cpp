@@ -58,7 +58,7 @@ public:
   }
 
   void start_constant(ValueId id) {
-    Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine, *setting_.rules);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
 
@@ -109,7 +109,7 @@ private:
 
   /// What the network at the centre has no number for has none that a run could be held against.
   void lose_what_is_no_number(ValueId id, std::vector<double>& moved) const {
-    const std::vector<double>& values = shadow_.values[id].values;
+    const std::vector<double>& values = shadow_.value(id).values;
     const Radii error = shadow_.error[id];
     for (std::size_t i = 0; i < moved.size(); ++i)
       if (!std::isfinite(values[i]) || !radius_at(error, i).is_finite()) moved[i] = infinity;
@@ -140,7 +140,7 @@ private:
     for (const ValueId id : node.inputs) {
       read.push_back(result_.radii[id].element);
       if (flushed() == Magnitude()) continue;
-      read.back().resize(shadow_.values[id].size(), 0.0);
+      read.back().resize(shadow_.value(id).size(), 0.0);
       for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
     }
     return read;
@@ -187,7 +187,7 @@ private:
     if (norms) {
       const std::size_t size = element.size() / static_cast<std::size_t>(rows);
       for (std::size_t row = 0; row < norms->size(); ++row)
-        setting_.rules->rows.limit(shadow_.values[id].values.data() + row * size, (*norms)[row], infinity,
+        setting_.rules->rows.limit(shadow_.value(id).values.data() + row * size, (*norms)[row], infinity,
                                    element.data() + row * size, size);
     }
     lose_what_may_overflow(id, element);
@@ -203,7 +203,7 @@ private:
     const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
     for (std::size_t i = 0; i < error.size(); ++i) {
       double reach = setting_.rules->box.reach(radius_at(range(id), i), Magnitude(error[i])).value();
-      setting_.rules->rows.limit(&shadow_.values[id].values[i], infinity, largest, &reach, 1);
+      setting_.rules->rows.limit(&shadow_.value(id).values[i], infinity, largest, &reach, 1);
       if (!std::isfinite(reach)) error[i] = infinity;
     }
   }

@@ -105,7 +105,7 @@ private:
   std::vector<double> narrow_roundings(std::size_t index) const {
     if (network_.steps().rounding.empty() || !network_.steps().rounding[index]) return {};
     std::vector<double> roundings;
-    for (const double x : shadow_.values[network_.nodes()[index].output].values)
+    for (const double x : shadow_.value(network_.nodes()[index].output).values)
       roundings.push_back(
           setting_.rules->narrow.largest_rounding(std::abs(x), *network_.steps().rounding[index]).value());
     return roundings;
@@ -186,7 +186,7 @@ private:
     const NodeView view = shadow_.view_of(node);
     const std::optional<Product> product = product_of(view);
     if (!product || network_.varies(node.inputs[1]) || setting_.weights == nullptr) return nullptr;
-    return &setting_.weights->sizes_of_right(product->plan, view.input(1)).columns;
+    return &setting_.weights->columns_of_right(product->plan, view.input(1));
   }
 
   /// The run's value lies within its radius of the shadow's, and f(its operands) within a local error of that.
@@ -201,7 +201,7 @@ private:
     std::vector<std::vector<std::uint32_t>> alike;
     for (std::size_t row = 0; row < static_cast<std::size_t>(network_.rows(id)); ++row)
       alike.push_back(
-          setting_.rules->elements_alike(row_of(id, shadow_.values[id].values, row), row_of(id, amplitudes, row)));
+          setting_.rules->elements_alike(row_of(id, shadow_.value(id).values, row), row_of(id, amplitudes, row)));
     return alike;
   }
 

@@ -130,7 +130,7 @@ private:
     const Node* node = index ? &graph_.nodes[*index] : nullptr;
     return node != nullptr && std::holds_alternative<Which>(node->op) ? node : nullptr;
   }
-  const std::vector<double>& values(ValueId id) const { return shadow_.values[id].values; }
+  const std::vector<double>& values(ValueId id) const { return shadow_.value(id).values; }
   bool is_number(ValueId id) const { return graph_.is_constant(id) && values(id).size() == 1; }
   bool is_exactly(ValueId id, double number) const {
     return is_number(id) && values(id)[0] == number && known_.radii[id].element.empty();
@@ -208,7 +208,7 @@ private:
     const std::vector<double>& norms = known_.radii[id].norm;
     return norms.empty() ? Magnitude() : Magnitude(norms[norms.size() == 1 ? 0 : row]);
   }
-  const std::vector<double>& values(ValueId id) const { return shadow_.values[id].values; }
+  const std::vector<double>& values(ValueId id) const { return shadow_.value(id).values; }
   Magnitude local(ValueId id, std::size_t i) const { return radius_at(known_.added[id], i); }
   Magnitude error_norm(ValueId id, std::size_t row) const {
     const std::vector<double>& errors = known_.added[id];

@@ -44,7 +44,7 @@ std::vector<double> target_of(const Network& network, const Shadow& shadow, cons
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = is_fixed ? 0 : row * size;
       for (std::size_t i = first; i < first + size; ++i)
-        if (factors[i] != 0.0) target[row] += factors[i] * shadow.values[id].values[i];
+        if (factors[i] != 0.0) target[row] += factors[i] * shadow.value(id).values[i];
     }
   }
   for (double& value : target) value = std::abs(value);

@@ -98,7 +98,7 @@ public:
   /// T-13: a constant as the accumulator holds it.
   void start_constant(ValueId id) {
     if (!rounds()) return;
-    Operand used = round_operand(shadow_.values[id], *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine, *setting_.rules);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
 
@@ -271,7 +271,7 @@ private:
     for (const ValueId id : node.inputs) {
       read.push_back(result_.radii[id].element);
       if (flushed() == Magnitude()) continue;
-      read.back().resize(shadow_.values[id].size(), 0.0);
+      read.back().resize(shadow_.value(id).size(), 0.0);
       for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
     }
     return read;
@@ -326,7 +326,7 @@ private:
     const double largest =
         rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
-    const double* centre = shadow_.values[id].values.data();
+    const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
       setting_.rules->rows.limit(centre + row * size, norms ? (*norms)[row] : infinity, largest,
                                  element.data() + row * size, size);

@@ -32,7 +32,7 @@ public:
   void put(const Shadow& shadow, Shadow& picked) const {
     for (ValueId id = 0; id < network_.size(); ++id) {
       if (!network_.varies(id)) continue;
-      put(id, shadow.values[id].values, picked.values[id].values);
+      put(id, shadow.value(id).values, picked.values[id].values);
       put(id, shadow.error[id], picked.error[id]);
     }
   }
@@ -162,7 +162,7 @@ AdjointRadii::OneRowEach* AdjointRadii::with_rows(std::size_t rows) {
       for (ValueId id = 0; id < network->size(); ++id) {
         const bool varies = network->varies(id);
         if (varies) shadow.values[id].shape = network->shape(id);
-        shadow.kept_elsewhere.push_back(varies ? nullptr : &shadow_.values[id]);
+        shadow.kept_elsewhere.push_back(varies ? nullptr : &shadow_.value(id));
         shadow.error.push_back(varies ? std::vector<double>() : shadow_.error[id]);
       }
       known->second.emplace(OneRowEach{std::move(network), std::move(shadow), std::vector<Deviation>(1)});
@@ -176,7 +176,7 @@ std::vector<double> AdjointRadii::of_part(OneRowEach& rows, const Deviation& dev
   const Picked picked(network_, part, value);
   picked.put(shadow_, rows.shadow);
   picked.put(deviation, rows.deviation.front());
-  std::vector<double> c(rows.shadow.values[value].size(), 0.0);
+  std::vector<double> c(rows.shadow.value(value).size(), 0.0);
   const std::size_t size = c.size() / part.size();
   for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
   return sweep(*rows.network, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;

@@ -238,9 +238,9 @@ public:
         alpha_(product.alpha),
         beta_(product.beta),
         addend_(std::move(addend)),
+        packed_(weights.forward_right(plan_, *node.constants[1]).matrices),
         uses_(most_uses(plan_.a_batch)),
         spectral_(weights.norm_of_right(plan_, *node.constants[1], setting.threads)) {
-    pack_missing<double>(plan_, *node.constants[1], packed_);
     for (const auto& [offset, matrix] : packed_) frobenius_ = std::max(frobenius_, norm_of_vector(matrix));
     const auto sums = static_cast<std::size_t>(plan_.batches * plan_.m / node.rows());
     addend_norm_ = sqrt_up(count(sums)) * norm_of_vector(addend_) * Magnitude(beta_);
@@ -281,7 +281,7 @@ private:
   ProductPlan plan_;
   double alpha_, beta_;
   std::vector<double> addend_;  ///< beta c, some rows of it; zeros without
-  PackedMatrices<double> packed_;
+  const PackedMatrices<double>& packed_;
   std::size_t uses_;
   Magnitude spectral_, frobenius_, addend_norm_, underflow_;
 };

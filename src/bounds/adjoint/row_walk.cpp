@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bounds/adjoint/row_step.hpp"
+#include "bounds/adjoint/weights.hpp"
 #include "bounds/centre.hpp"
 
 namespace driftbound::bounds {
@@ -17,7 +18,7 @@ bool all_finite(std::span<const double> values) {
 /// The values of one block while the walk goes through the network.
 class RowValues {
 public:
-  RowValues(const Network& network, const std::vector<Tensor<double>>& constants, const Setting& setting,
+  RowValues(const Network& network, const std::vector<const Tensor<double>*>& constants, const Setting& setting,
             std::vector<std::vector<double>> spare)
       : network_(network),
         setting_(setting),
@@ -25,7 +26,7 @@ public:
         states_(network.size()),
         spare_(std::move(spare)) {}
 
-  const Tensor<double>& centre(ValueId id) const { return network_.varies(id) ? *states_[id].centre : constants_[id]; }
+  const Tensor<double>& centre(ValueId id) const { return network_.varies(id) ? *states_[id].centre : *constants_[id]; }
   const std::vector<double>& radii(ValueId id) const { return states_[id].radii; }
 
   void start(ValueId id, const Tensor<double>& input, const std::vector<double>& radii) {
@@ -124,7 +125,7 @@ private:
 
   const Network& network_;
   const Setting& setting_;
-  const std::vector<Tensor<double>>& constants_;
+  const std::vector<const Tensor<double>*>& constants_;
   std::vector<State> states_;
   std::vector<std::vector<double>> spare_;  ///< memory of values that nothing reads any more
 };
@@ -154,16 +155,16 @@ std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting
   walk->constants_.resize(network.size());
   for (ValueId id = 0; id < network.size(); ++id) {
     if (!graph.is_constant(id)) continue;
-    walk->constants_[id] = graph.value(id).constant.to_double();
-    if (!all_finite(walk->constants_[id].values)) return nullptr;
+    walk->constants_[id] = &weights.constant(graph.value(id).constant);
+    if (!all_finite(walk->constants_[id]->values)) return nullptr;
   }
   for (const Node& node : network.joined().nodes) {
     RowNode step{network, node, {}};
     NodeView view;
     view.node = &node;
     for (const ValueId id : node.inputs) {
-      step.constants.push_back(network.varies(id) ? nullptr : &walk->constants_[id]);
-      view.inputs.push_back(&walk->constants_[id]);
+      step.constants.push_back(network.varies(id) ? nullptr : walk->constants_[id]);
+      view.inputs.push_back(walk->constants_[id]);
     }
     if (network.varies(node.output)) {
       walk->steps_.push_back(row_step_of(step, setting, weights));
@@ -173,7 +174,7 @@ std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting
     Centre centre = centre_of_node(view, network.shape(node.output), setting);
     const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
     if (!is_exact) return nullptr;
-    walk->constants_[node.output] = std::move(centre.value);
+    walk->constants_[node.output] = &walk->made_of_constants_.emplace_back(std::move(centre.value));
     walk->steps_.push_back(nullptr);
   }
   walk->last_read_by_node_ = last_reads(network);
@@ -196,7 +197,7 @@ bool RowWalk::run(const Network& network, const std::vector<Tensor<double>>& inp
     visit(graph.inputs[i], inputs[i], input_radii[i]);
   }
   for (ValueId id = 0; id < network.size(); ++id)
-    if (graph.is_constant(id)) visit(id, constants_[id], {});
+    if (graph.is_constant(id)) visit(id, *constants_[id], {});
   for (std::size_t node = 0; node < network.joined().nodes.size(); ++node) {
     const ValueId output = network.joined().nodes[node].output;
     if (steps_[node] != nullptr && !values.step(network.joined().nodes[node], *steps_[node])) return false;

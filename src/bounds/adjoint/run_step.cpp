@@ -113,13 +113,6 @@ protected:
   const RowFormat format_;
 };
 
-/// A matrix of numbers that single precision holds.
-PackedMatrices<float> packed_in_single(const ProductPlan& plan, std::span<const double> b) {
-  PackedMatrices<float> packed;
-  pack_missing<float>(plan, std::vector<float>(b.begin(), b.end()), packed);
-  return packed;
-}
-
 /// Rows times a constant matrix, and perhaps a constant row.
 class ProductStep : public Step {
 public:
@@ -135,12 +128,12 @@ public:
         single_(weights.single_right(product.plan, b)),
         coarse_(coarse),
         b_(weights.elements_of_right(product.plan, b)),
-        columns_(&weights.sizes_of_right(product.plan, b).columns),
+        columns_(&weights.columns_of_right(product.plan, b)),
         order_(setting.machine.order),
         has_addend_(product.has_addend && product.beta != 0.0),
         addend_(std::move(addend)),
         addend_sizes_(magnitudes(addend_)),
-        in_single_(packed_in_single(share_of_left(plan_).plan, b_)),
+        in_single_(weights.transposed_in_single(product.plan, b)),
         spectral_(weights.norm_of_right(product.plan, b, setting.threads)) {}
 
   void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
@@ -427,7 +420,7 @@ private:
   const SummationOrder order_;
   const bool has_addend_;
   const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
-  const PackedMatrices<float> in_single_;            ///< what transposed_ holds: the same numbers, see the domain above
+  const PackedMatrices<float>& in_single_;           ///< what transposed_ holds: the same numbers, see the domain above
   const Magnitude spectral_;
 };
 

@@ -800,9 +800,10 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
   const Graph& graph = network.flat().graph;
   if (!network.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
   auto walk = std::make_shared<RunWalk>();
-  std::vector<Tensor<double>> constants(network.size());
+  const Tensor<double> none;
+  std::vector<const Tensor<double>*> constants(network.size(), &none);
   for (ValueId id = 0; id < network.size(); ++id) {
-    if (graph.is_constant(id)) constants[id] = graph.value(id).constant.to_double();
+    if (graph.is_constant(id)) constants[id] = &weights.constant(graph.value(id).constant);
     const auto elements = static_cast<std::size_t>(element_count(network.shape(id)));
     walk->sizes_.push_back(elements / at(std::max<std::int64_t>(network.rows(id), 1)));
   }
@@ -811,11 +812,11 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
     if (!network.varies(node.output)) continue;
     RowNode step{network, node, {}};
     for (const ValueId id : node.inputs) {
-      step.constants.push_back(network.varies(id) ? nullptr : &constants[id]);
+      step.constants.push_back(network.varies(id) ? nullptr : constants[id]);
       if (network.varies(id)) continue;
       const bool is_exact =
           graph.is_constant(id) &&
-          round_operand(constants[id], *setting.machine.accumulator, setting.machine, *setting.rules).is_exact();
+          round_operand(*constants[id], *setting.machine.accumulator, setting.machine, *setting.rules).is_exact();
       if (!is_exact) return nullptr;
     }
     walk->steps_.back() = run_step_of(step, setting, weights, walk->conditions_);

@@ -21,13 +21,9 @@ bool is_product_with_constant(const Network& network, const Node& node) {
 
 NodeView Shadow::view_of(const Node& node) const {
   NodeView view;
-  const auto value = [&](ValueId id) {
-    const bool is_elsewhere = !kept_elsewhere.empty() && kept_elsewhere[id] != nullptr;
-    return is_elsewhere ? kept_elsewhere[id] : &values[id];
-  };
   view.node = &node;
-  for (const ValueId id : node.inputs) view.inputs.push_back(value(id));
-  view.output = value(node.output);
+  for (const ValueId id : node.inputs) view.inputs.push_back(&value(id));
+  view.output = &value(node.output);
   return view;
 }
 
@@ -38,14 +34,17 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
   shadow.values.resize(network.size());
   shadow.error.resize(network.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) shadow.values[graph.inputs[i]] = inputs[i];
-  for (ValueId id = 0; id < network.size(); ++id) {
-    if (graph.is_constant(id)) shadow.values[id] = graph.value(id).constant.to_double();
-  }
   if (packed != nullptr) shadow.kept_elsewhere.assign(network.size(), nullptr);
+  for (ValueId id = 0; id < network.size(); ++id) {
+    if (!graph.is_constant(id)) continue;
+    const StoredTensor& constant = graph.value(id).constant;
+    if (packed != nullptr) {
+      shadow.kept_elsewhere[id] = &packed->constant(constant);
+    } else {
+      shadow.values[id] = constant.to_double();
+    }
+  }
   for (const Node& node : graph.nodes) {
-    const bool has_constant = node.inputs.size() > 1 && graph.is_constant(node.inputs[1]);
-    if (packed != nullptr && has_constant && is_product_with_constant(network, node))
-      shadow.kept_elsewhere[node.inputs[1]] = &packed->constant(graph.value(node.inputs[1]).constant);
     const NodeView view = shadow.view_of(node);
     const bool may_be_packed =
         packed != nullptr && network.varies(node.output) && is_product_with_constant(network, node);

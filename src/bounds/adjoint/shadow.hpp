@@ -8,10 +8,13 @@ namespace driftbound::bounds {
 
 /// A trajectory of numbers in double, known exactly, close to the exact network.
 struct Shadow {
-  std::vector<Tensor<double>> values;      ///< of every value of the flat graph
+  std::vector<Tensor<double>> values;      ///< of every value of the flat graph: see value()
   std::vector<std::vector<double>> error;  ///< upper bounds of |value - f(values of the operands)|; empty: all 0
   std::vector<const Tensor<double>*> kept_elsewhere;  ///< values in place of those above; empty, or null: none
 
+  const Tensor<double>& value(ValueId id) const {
+    return kept_elsewhere.empty() || kept_elsewhere[id] == nullptr ? values[id] : *kept_elsewhere[id];
+  }
   NodeView view_of(const Node& node) const;
 };
 

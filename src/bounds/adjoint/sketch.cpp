@@ -50,7 +50,7 @@ private:
   ByValue zeros() const {
     ByValue result(network_.size());
     for (ValueId id = 0; id < network_.size(); ++id) {
-      if (network_.varies(id)) result[id].assign(shadow_.values[id].size(), 0.0);
+      if (network_.varies(id)) result[id].assign(shadow_.value(id).size(), 0.0);
     }
     return result;
   }
@@ -79,7 +79,7 @@ private:
   /// For every element of every value at every attempt.
   double chi() const {
     std::size_t elements = 1;
-    for (ValueId id = 0; id < network_.size(); ++id) elements += network_.varies(id) ? shadow_.values[id].size() : 0;
+    for (ValueId id = 0; id < network_.size(); ++id) elements += network_.varies(id) ? shadow_.value(id).size() : 0;
     const double of_one = options_.failure_probability / options_.attempts / static_cast<double>(elements);
     return setting_.rules->sketch.quantile(options_.directions, of_one * (1.0 - 0x1p-40));
   }
@@ -106,7 +106,7 @@ private:
     std::mt19937_64 coins(options_.seed);
     Direction c;
     for (const ValueId id : network_.flat().graph.outputs) {
-      std::vector<double> signs(shadow_.values[id].size());
+      std::vector<double> signs(shadow_.value(id).size());
       for (double& sign : signs) sign = coins() % 2 == 0 ? 1.0 : -1.0;
       c.emplace_back(id, std::move(signs));
     }

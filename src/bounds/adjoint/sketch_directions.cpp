@@ -68,10 +68,10 @@ private:
   /// About the root of amplitude over importance; some where only the directions' own roundings enter.
   void plan_noise(ValueId id, double importance) {
     const std::vector<double>& amplitude = amplitude_[id];
-    double least = std::max(0x1p-6 * mean_magnitude(amplitude), 0x1p-60 * mean_magnitude(shadow_.values[id].values));
+    double least = std::max(0x1p-6 * mean_magnitude(amplitude), 0x1p-60 * mean_magnitude(shadow_.value(id).values));
     if (!(least > 0.0)) least = 0x1p-60;
     std::vector<double>& noise = noise_[id];
-    noise.resize(shadow_.values[id].size());
+    noise.resize(shadow_.value(id).size());
     for (std::size_t i = 0; i < noise.size(); ++i) {
       const double enters = std::max(amplitude.empty() ? 0.0 : amplitude[i], least);
       noise[i] = few_bits(std::max(std::sqrt(enters / importance), 0x1p-500));
@@ -121,7 +121,7 @@ private:
   /// Adds noise, and takes down what directions have come to and what was lost on the way.
   void finish(ValueId id, std::vector<double> lost, std::vector<std::mt19937_64>& coins) {
     const std::vector<double>& noise = noise_[id];
-    const std::size_t size = shadow_.values[id].size();
+    const std::size_t size = shadow_.value(id).size();
     std::vector<double>& t = directions_[id];
     if (has_noise(id)) {
       parallel_for(static_cast<std::int64_t>(coins.size()), setting_.threads,

@@ -57,12 +57,12 @@ bool SourceRadii::passes_own(const Node& node) const {
 
 /// Whether the operands' sources, and what they make of the output, are few enough to be written out.
 bool SourceRadii::may_follow(const Node& node) const {
-  std::size_t largest = std::max<std::size_t>(shadow_.values[node.output].size(), 1), count = 0;
+  std::size_t largest = std::max<std::size_t>(shadow_.value(node.output).size(), 1), count = 0;
   std::set<ValueId> origins;
   for (const ValueId id : node.inputs) {
     if (!network_.varies(id)) continue;
     const Sources& sources = sources_[id];
-    largest = std::max(largest, shadow_.values[id].size());
+    largest = std::max(largest, shadow_.value(id).size());
     if (!passes_own(node))
       count += static_cast<std::size_t>(
           std::count_if(sources.own.begin(), sources.own.end(), [](double x) { return x != 0.0; }));
@@ -111,7 +111,7 @@ SourceRadii::Aligned SourceRadii::align(const Node& node) const {
     for (const auto& [origin, shares] : sources_[id].shares) operands.counts[origin] = shares.count;
   for (const auto& [origin, count] : operands.counts) operands.count += count;
   for (const ValueId id : node.inputs) {
-    const std::size_t size = shadow_.values[id].size();
+    const std::size_t size = shadow_.value(id).size();
     const std::map<ValueId, Shares>& known = sources_[id].shares;
     std::vector<double> rows;
     for (const auto& [origin, count] : operands.counts) {
@@ -164,7 +164,7 @@ std::vector<double> SourceRadii::step(std::size_t index, const std::vector<std::
                                       Radii remainder) {
   const Node& node = network_.nodes()[index];
   if (!network_.varies(node.output)) return {};
-  const std::size_t size = shadow_.values[node.output].size();
+  const std::size_t size = shadow_.value(node.output).size();
   if (!may_follow(node)) {
     forget_operands(index);
     sources_[node.output].own.assign(size, infinity);

@@ -148,7 +148,7 @@ std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> devia
 Direction direction_of(const Network& network, const Shadow& shadow, const std::vector<Seed>& seeds) {
   Direction direction;
   for (const Seed& seed : seeds) {
-    std::vector<double> c(shadow.values[seed.value].size(), 0.0);
+    std::vector<double> c(shadow.value(seed.value).size(), 0.0);
     const std::size_t row_size = c.size() / static_cast<std::size_t>(network.rows(seed.value));
     for (std::size_t first = 0; first < c.size(); first += row_size)
       c[first + static_cast<std::size_t>(seed.element)] = seed.factor;

@@ -15,6 +15,16 @@ namespace {
 
 constexpr std::size_t most_kept = 8;  // of shapes of inputs
 
+/// Of all batches of a product, `norm` that of one of them.
+template <class Norm>
+Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, const Norm& norm) {
+  Magnitude largest;
+  for (const std::int64_t offset : std::set<std::int64_t>(offsets.begin(), offsets.end()))
+    largest = std::max(
+        largest, norm({first.data + offset, first.rows, first.columns, first.row_stride, first.column_stride}));
+  return largest;
+}
+
 }  // namespace
 
 const Tensor<double>& Weights::constant(const StoredTensor& stored) {
@@ -29,41 +39,39 @@ const Tensor<double>& Weights::constant(const StoredTensor& stored) {
 }
 
 Magnitude Weights::norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads) {
-  return largest_norm({a.values.data(), plan.m, plan.k, plan.a_row, plan.a_col}, plan.a_batch, threads);
+  return largest_norm({a.values.data(), plan.m, plan.k, plan.a_row, plan.a_col}, plan.a_batch,
+                      [&](const MatrixView& matrix) { return known_norm(matrix, threads); });
 }
 
 Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& b, int threads) {
+  bool is_constant = false;
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = right(plan, b).norm) return *known;
+    is_constant = addresses_.contains(b.values.data());
   }
-  const Magnitude norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, threads);
+  const auto norm_of = [&](const MatrixView& matrix) {
+    return is_constant ? spectral_norm(matrix, threads) : known_norm(matrix, threads);
+  };
+  const Magnitude norm =
+      largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
   const std::lock_guard lock(mutex_);
   right(plan, b).norm = norm;
   return norm;
 }
 
-Magnitude Weights::largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, int threads) {
-  Magnitude largest;
-  for (const std::int64_t offset : std::set<std::int64_t>(offsets.begin(), offsets.end())) {
-    std::vector<double> elements;
-    elements.reserve(static_cast<std::size_t>(first.rows * first.columns));
-    for (std::int64_t i = 0; i < first.rows; ++i) {
-      for (std::int64_t j = 0; j < first.columns; ++j)
-        elements.push_back(first.data[offset + i * first.row_stride + j * first.column_stride]);
-    }
-    largest = std::max(largest, norm(std::move(elements), first.rows, first.columns, threads));
+Magnitude Weights::known_norm(const MatrixView& matrix, int threads) {
+  std::vector<double> elements;
+  elements.reserve(static_cast<std::size_t>(matrix.rows * matrix.columns));
+  for (std::int64_t i = 0; i < matrix.rows; ++i) {
+    for (std::int64_t j = 0; j < matrix.columns; ++j)
+      elements.push_back(matrix.data[i * matrix.row_stride + j * matrix.column_stride]);
   }
-  return largest;
-}
-
-Magnitude Weights::norm(std::vector<double> elements, std::int64_t rows, std::int64_t columns, int threads) {
   const std::lock_guard lock(mutex_);
-  for (const Known& matrix : known_) {
-    if (matrix.rows == rows && matrix.columns == columns && matrix.elements == elements) return matrix.norm;
-  }
-  const Magnitude norm = spectral_norm({elements.data(), rows, columns, columns, 1}, threads);
-  known_.push_back({std::move(elements), rows, columns, norm});
+  for (const Known& known : known_)
+    if (known.rows == matrix.rows && known.columns == matrix.columns && known.elements == elements) return known.norm;
+  const Magnitude norm = spectral_norm({elements.data(), matrix.rows, matrix.columns, matrix.columns, 1}, threads);
+  known_.push_back({std::move(elements), matrix.rows, matrix.columns, norm});
   return norm;
 }
 
@@ -87,8 +95,13 @@ Weights::Right& Weights::right(const ProductPlan& plan, const Tensor<double>& b)
     return *found;
   }
   Right& added = rights_.emplace_back();
-  added.elements = b.values;
-  added.constant = is_constant ? b.values.data() : nullptr;
+  if (is_constant) {
+    added.constant = b.values.data();
+    added.elements = b.values;
+  } else {
+    added.own = b.values;
+    added.elements = added.own;
+  }
   added.k = plan.k;
   added.n = plan.n;
   added.row = plan.b_row;
@@ -102,6 +115,7 @@ const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor
   Right& known = right(plan, b);
   if (!known.has_coarse) {
     std::vector<double> row_major;
+    row_major.reserve(static_cast<std::size_t>(plan.k * plan.n));
     for (std::int64_t k = 0; k < plan.k; ++k) {
       for (std::int64_t j = 0; j < plan.n; ++j) row_major.push_back(b.values[plan.b_index(0, k, j)]);
     }
@@ -112,16 +126,15 @@ const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor
   return known.coarse ? &*known.coarse : nullptr;
 }
 
-const Weights::Sizes& Weights::sizes_of_right(const ProductPlan& plan, const Tensor<double>& b) {
+const RightColumns& Weights::columns_of_right(const ProductPlan& plan, const Tensor<double>& b) {
   const std::lock_guard lock(mutex_);
   Right& known = right(plan, b);
-  if (known.sizes) return *known.sizes;
-  Sizes& sizes = known.sizes.emplace();
+  if (known.columns) return *known.columns;
+  RightColumns& columns = known.columns.emplace();
   const std::vector<double> all = magnitudes(b.values);
-  pack_missing<double>(plan, all, sizes.magnitudes);
   for (const std::int64_t offset : plan.b_batch)
-    if (!sizes.columns.contains(offset)) sizes.columns.emplace(offset, right_columns(plan, offset, all));
-  return sizes;
+    if (!columns.contains(offset)) columns.emplace(offset, right_columns(plan, offset, all));
+  return columns;
 }
 
 bool Weights::are_floats(const ProductPlan& plan, const Tensor<double>& b) {
@@ -155,6 +168,15 @@ const PackedFactor& Weights::transposed_right(const ProductPlan& plan, const Ten
   Right& known = right(plan, b);
   if (!known.transposed) known.transposed = packed_factor(share_of_left(plan), b);
   return *known.transposed;
+}
+
+const PackedMatrices<float>& Weights::transposed_in_single(const ProductPlan& plan, const Tensor<double>& b) {
+  const std::lock_guard lock(mutex_);
+  Right& known = right(plan, b);
+  if (known.transposed_in_single.empty())
+    pack_missing<float>(share_of_left(plan).plan, std::vector<float>(b.values.begin(), b.values.end()),
+                        known.transposed_in_single);
+  return known.transposed_in_single;
 }
 
 std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::vector<Shape>& input_shapes,

@@ -45,12 +45,9 @@ public:
   /// coarse_weights() is empty.
   /// Source:    docs/theory.md T-81
   const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b, const Rules& rules);
-  /// Magnitudes of right matrices, packed in double, and the sizes of their columns (T-95) by offset.
-  struct Sizes {
-    PackedMatrices<double> magnitudes;
-    RightColumns columns;
-  };
-  const Sizes& sizes_of_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// The sizes of the columns of right matrices, by offset.
+  /// Source:    docs/theory.md T-95
+  const RightColumns& columns_of_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Whether all numbers of the right matrices are float32 numbers.
   bool are_floats(const ProductPlan& plan, const Tensor<double>& b);
   /// The right matrices themselves.
@@ -59,6 +56,8 @@ public:
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
   const PackedFactor& transposed_right(const ProductPlan& plan, const Tensor<double>& b);
+  /// The latter in single precision, of float32 numbers.
+  const PackedMatrices<float>& transposed_in_single(const ProductPlan& plan, const Tensor<double>& b);
   /// The same for partial sums.
   /// Source:    docs/theory.md T-69
   const SingleColumns& single_right(const ProductPlan& plan, const Tensor<double>& b);
@@ -76,7 +75,8 @@ public:
 private:
   /// A tensor of right matrices, packed as it was asked for.
   struct Right {
-    std::vector<double> elements;
+    std::span<const double> elements;
+    std::vector<double> own;           ///< these, unless they are a constant's
     const double* constant = nullptr;  ///< the one that these are
     std::int64_t k = 0, n = 0, row = 0, column = 0;
     std::vector<std::int64_t> offsets;
@@ -84,8 +84,9 @@ private:
     std::optional<bool> are_floats;
     bool has_coarse = false;
     std::optional<CoarseWeights> coarse;
-    std::optional<Sizes> sizes;
+    std::optional<RightColumns> columns;
     std::optional<PackedFactor> forward, transposed;
+    PackedMatrices<float> transposed_in_single;
     std::optional<SingleColumns> single;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);
@@ -113,8 +114,8 @@ private:
     std::int64_t rows = 0, columns = 0;
     Magnitude norm;
   };
-  Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, int threads);
-  Magnitude norm(std::vector<double> elements, std::int64_t rows, std::int64_t columns, int threads);
+  /// Of a matrix that may come again under another address.
+  Magnitude known_norm(const MatrixView& matrix, int threads);
 
   std::mutex mutex_;
   struct KnownConstant {
