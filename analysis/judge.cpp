@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/vectorised.hpp"
 #include "driftbound/model/composite.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -89,6 +90,7 @@ bool is_open(double computed, const Ball& exact, double bound) {
 }
 
 /// Whether some radius is not small next to its bound.
+DRIFTBOUND_VECTORISED
 bool any_wide(const double* radii, const double* bounds, std::size_t n) {
   std::int64_t wide = 0;
   for (std::size_t i = 0; i < n; ++i) wide += std::int64_t{4.0 * radii[i] > bounds[i]};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "analysis/vectorised.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -78,6 +79,7 @@ void count_verdict(BoundSummary& summary, double computed, const Ball& exact, do
 }
 
 /// Whether every bound is above its error beyond doubt and none is used to a larger share than those given.
+DRIFTBOUND_VECTORISED
 bool are_clear(const double* bounds, const double* at_most, const double* errors, const double* one_unit,
                double share_of_wide, double share, std::size_t n) {
   std::int64_t unclear = 0;
@@ -91,6 +93,7 @@ bool are_clear(const double* bounds, const double* at_most, const double* errors
 }
 
 /// How many of the numbers are below infinity.
+DRIFTBOUND_VECTORISED
 std::size_t count_finite(const double* numbers, std::size_t n) {
   std::int64_t finite = 0;
   for (std::size_t i = 0; i < n; ++i) finite += std::int64_t{numbers[i] < infinity};
@@ -98,6 +101,7 @@ std::size_t count_finite(const double* numbers, std::size_t n) {
 }
 
 /// How many are rounded to the others.
+DRIFTBOUND_VECTORISED
 std::int64_t count_rounded(const double* x, const double* y, const Format& format, std::size_t n) {
   std::int64_t same = 0;
   if (format.id == FormatId::fp32) {
@@ -108,6 +112,7 @@ std::int64_t count_rounded(const double* x, const double* y, const Format& forma
   return same;
 }
 
+DRIFTBOUND_VECTORISED
 double sum_of_squares(const double* numbers, std::size_t n) {
   constexpr std::size_t chains = 4;
   double sums[chains] = {};
@@ -119,6 +124,7 @@ double sum_of_squares(const double* numbers, std::size_t n) {
 }
 
 /// Whether some error is more than `most` units.
+DRIFTBOUND_VECTORISED
 bool any_above(const double* errors, const double* units, double most, std::size_t n) {
   std::int64_t above = 0;
   for (std::size_t i = 0; i < n; ++i) above += std::int64_t{errors[i] > most * units[i]};
@@ -126,6 +132,7 @@ bool any_above(const double* errors, const double* units, double most, std::size
 }
 
 /// The largest of numbers that are none below 0, and of `least`.
+DRIFTBOUND_VECTORISED
 double largest_of(const double* numbers, std::size_t n, double least) {
   constexpr std::size_t chains = 4;
   double largest[chains] = {least, least, least, least};
@@ -260,6 +267,7 @@ void ScopeAccumulator::note_utilisation(BoundState& state, std::size_t at, doubl
   }
 }
 
+DRIFTBOUND_VECTORISED
 void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std::size_t count) {
   Measurements& m = measured_;
   m.first = first;

@@ -71,6 +71,7 @@ double underflow_unit(const Format& f, Rounding rounding, bool flushes_subnormal
 bool representable(double x, const Format& f) {
   if (std::isnan(x)) return true;
   if (std::isinf(x)) return f.has_infinity;
+  if (f.id == FormatId::fp32) return static_cast<double>(static_cast<float>(x)) == x;
   return std::abs(x) <= f.largest && round_to(x, f, Rounding::toward_zero) == x;
 }
 

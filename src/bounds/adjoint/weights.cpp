@@ -20,8 +20,8 @@ template <class Norm>
 Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, const Norm& norm) {
   Magnitude largest;
   for (const std::int64_t offset : std::set<std::int64_t>(offsets.begin(), offsets.end()))
-    largest = std::max(
-        largest, norm({first.data + offset, first.rows, first.columns, first.row_stride, first.column_stride}));
+    largest = std::max(largest,
+                       norm({first.data + offset, first.rows, first.columns, first.row_stride, first.column_stride}));
   return largest;
 }
 
@@ -53,8 +53,7 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
   const auto norm_of = [&](const MatrixView& matrix) {
     return is_constant ? spectral_norm(matrix, threads) : known_norm(matrix, threads);
   };
-  const Magnitude norm =
-      largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
+  const Magnitude norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
   const std::lock_guard lock(mutex_);
   right(plan, b).norm = norm;
   return norm;
