@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -47,6 +48,7 @@ struct RunWalk::Memory {
   std::vector<RunRows> rows;              ///< by value
   std::vector<RunErrors> errors;          ///< by node
   std::vector<RecordedRows> recorded;     ///< by value
+  std::vector<double> images;             ///< of a recorded value's operands
   std::vector<RunAdjoint> adjoints;       ///< by value, of targets …
   std::vector<RunAdjoint> kept;           ///< … and of what radii by adjoints make smaller, of all targets
   std::vector<std::vector<double>> free;  ///< of adjoints that have gone back further
@@ -58,6 +60,40 @@ struct RunWalk::Memory {
   RunScratch scratch;
   std::vector<char> open;
 };
+
+class RunMemories {
+public:
+  std::unique_ptr<RunWalk::Memory> take(const Network& network) {
+    std::unique_ptr<RunWalk::Memory> memory = kept();
+    memory->rows.resize(network.size());
+    memory->adjoints.resize(network.size());
+    memory->kept.resize(network.size());
+    memory->errors.resize(network.joined().nodes.size());
+    memory->recorded.resize(network.size());
+    return memory;
+  }
+
+  void put_back(std::unique_ptr<RunWalk::Memory> memory) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
+private:
+  std::unique_ptr<RunWalk::Memory> kept() {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty()) return std::make_unique<RunWalk::Memory>();
+    std::unique_ptr<RunWalk::Memory> memory = std::move(kept_.back());
+    kept_.pop_back();
+    return memory;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RunWalk::Memory>> kept_;
+};
+
+std::shared_ptr<RunMemories> run_memories() {
+  return std::make_shared<RunMemories>();
+}
 
 /// Some rows of a block, all the way.
 class RunPart {
@@ -187,14 +223,12 @@ public:
 
   /// The recorded run, once forward() has gone through.
   void record(const RecordedBlock& block) {
-    for (RecordedRows& rows : memory_.recorded) rows = {};
     std::vector<const std::vector<double>*> known(network_.size(), nullptr);
     for (std::size_t node = 0; node < block.layers.size(); ++node)
       known[network_.value_of_node(node)] = &block.layers[node]->values;
     for (std::size_t i = 0; i < block.used.size(); ++i) {
       const ValueId id = graph_.inputs[i];
-      memory_.recorded[id].values = rows_of(block.used[i].values, id);
-      memory_.recorded[id].rounding = difference(memory_.recorded[id].values, memory_.rows[id].centre);
+      put_recorded(id, block.used[i].values, memory_.rows[id].centre);
     }
     for (std::size_t node = 0; node < nodes_.size(); ++node)
       if (walk_.steps_[node] != nullptr) record(node, known[nodes_[node].output]);
@@ -559,18 +593,15 @@ private:
     return Magnitude(rules_.outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
   }
 
-  std::vector<double> rows_of(const std::vector<double>& values, ValueId id) const {
+  /// `of_block`: what the run recorded of a value for all rows; `images`: f of its operands, for these.
+  void put_recorded(ValueId id, const std::vector<double>& of_block, const std::vector<double>& images) {
     const std::size_t size = walk_.sizes_[id];
-    std::vector<double> rows(count_ * size);
+    RecordedRows& rows = memory_.recorded[id];
+    rows.values.resize(count_ * size);
+    rows.rounding.resize(count_ * size);
     for (std::size_t row = 0; row < count_; ++row)
-      std::copy_n(values.data() + of_block_[row] * size, size, rows.data() + row * size);
-    return rows;
-  }
-
-  static std::vector<double> difference(const std::vector<double>& a, const std::vector<double>& b) {
-    std::vector<double> result(a.size());
-    for (std::size_t i = 0; i < a.size(); ++i) result[i] = a[i] - b[i];
-    return result;
+      std::copy_n(of_block.data() + of_block_[row] * size, size, rows.values.data() + row * size);
+    for (std::size_t i = 0; i < rows.values.size(); ++i) rows.rounding[i] = rows.values[i] - images[i];
   }
 
   void record(std::size_t node, const std::vector<double>* recorded) {
@@ -579,13 +610,12 @@ private:
     for (const ValueId id : of.inputs)
       operands.push_back(network_.varies(id) ? memory_.recorded[id].values.data() : nullptr);
     RecordedRows& rows = memory_.recorded[of.output];
-    rows.values.resize(count_ * walk_.sizes_[of.output]);
-    walk_.steps_[node]->evaluate(operands, count_, rows.values);
-    if (!memory_.errors[node].slopes.empty()) find_secants(of, rows.values, memory_.errors[node].slopes);
-    if (recorded == nullptr) return;
-    std::vector<double> values = rows_of(*recorded, of.output);
-    rows.rounding = difference(values, rows.values);
-    rows.values = std::move(values);
+    std::vector<double>& images = recorded == nullptr ? rows.values : memory_.images;
+    images.resize(count_ * walk_.sizes_[of.output]);
+    walk_.steps_[node]->evaluate(operands, count_, images);
+    if (!memory_.errors[node].slopes.empty()) find_secants(of, images, memory_.errors[node].slopes);
+    if (recorded == nullptr) return rows.rounding.clear();
+    put_recorded(of.output, *recorded, images);
   }
 
   /// Of a function of one element, after the slopes; the slope where run and shadow meet.
@@ -800,6 +830,7 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
   const Graph& graph = network.flat().graph;
   if (!network.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
   auto walk = std::make_shared<RunWalk>();
+  walk->memories_ = weights.memories_of_runs();
   const Tensor<double> none;
   std::vector<const Tensor<double>*> constants(network.size(), &none);
   for (ValueId id = 0; id < network.size(); ++id) {
@@ -878,7 +909,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   std::vector<std::size_t> all(rows);
   std::iota(all.begin(), all.end(), std::size_t{0});
   parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
-    std::unique_ptr<Memory> memory = take_memory(network);
+    std::unique_ptr<Memory> memory = memories_->take(network);
     for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
          first += rows_at_once) {
       const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));
@@ -894,8 +925,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
         cancels[some[row]] = part.cancels(row) ? 1 : 0;
       }
     }
-    const std::lock_guard lock(mutex_);
-    memories_.push_back(std::move(memory));
+    memories_->put_back(std::move(memory));
   });
   for (std::size_t row = 0; row < rows; ++row) {
     if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
@@ -903,24 +933,6 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   }
   for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
   return result;
-}
-
-std::unique_ptr<RunWalk::Memory> RunWalk::take_memory(const Network& network) const {
-  std::unique_ptr<Memory> memory;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!memories_.empty()) {
-      memory = std::move(memories_.back());
-      memories_.pop_back();
-    }
-  }
-  if (memory == nullptr) memory = std::make_unique<Memory>();
-  memory->rows.resize(network.size());
-  memory->adjoints.resize(network.size());
-  memory->kept.resize(network.size());
-  memory->errors.resize(network.joined().nodes.size());
-  memory->recorded.resize(network.size());
-  return memory;
 }
 
 }  // namespace driftbound::bounds

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +23,10 @@ struct RunCertificates {
   std::vector<std::int64_t> open;        ///< rows whose numbers are not to be used
   std::set<std::string> conditions;      ///< what the local errors stand on
 };
+
+/// What threads write to, kept from block to block for all walks of a graph.
+class RunMemories;
+std::shared_ptr<RunMemories> run_memories();
 
 /// T-71, T-73 to T-75 and T-79 for networks of products with constants, sums and functions with loops of their own,
 /// next to a run that is coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where
@@ -49,14 +52,13 @@ public:
 
 private:
   friend class RunPart;
+  friend class RunMemories;
   struct Memory;
-  std::unique_ptr<Memory> take_memory(const Network& network) const;
 
   std::vector<std::size_t> sizes_;                     ///< elements a row, by value
   std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
   std::set<std::string> conditions_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Memory>> memories_;  ///< of threads, kept from block to block
+  std::shared_ptr<RunMemories> memories_;
 };
 
 }  // namespace driftbound::bounds

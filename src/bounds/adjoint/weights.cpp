@@ -178,6 +178,12 @@ const PackedMatrices<float>& Weights::transposed_in_single(const ProductPlan& pl
   return known.transposed_in_single;
 }
 
+std::shared_ptr<RunMemories> Weights::memories_of_runs() {
+  const std::lock_guard lock(mutex_);
+  if (memories_of_runs_ == nullptr) memories_of_runs_ = run_memories();
+  return memories_of_runs_;
+}
+
 std::shared_ptr<const Network> Weights::network(const Graph& graph, const std::vector<Shape>& input_shapes,
                                                 std::optional<std::int64_t> rows) {
   const std::lock_guard lock(networks_mutex_);

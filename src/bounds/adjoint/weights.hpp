@@ -25,6 +25,7 @@
 
 namespace driftbound::bounds {
 
+class RunMemories;
 class RunWalk;
 struct Rules;
 
@@ -71,6 +72,8 @@ public:
   std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
   /// RunWalk::of() for the setting's arithmetic, always with the same rules.
   std::shared_ptr<const RunWalk> run_walk(const Network& network, const Setting& setting);
+  /// Of all of them.
+  std::shared_ptr<RunMemories> memories_of_runs();
 
 private:
   /// A tensor of right matrices, packed as it was asked for.
@@ -126,6 +129,7 @@ private:
   std::set<const double*> addresses_;  ///< of constants
   std::vector<Known> known_;
   std::list<Right> rights_;
+  std::shared_ptr<RunMemories> memories_of_runs_;
   std::mutex networks_mutex_;
   std::vector<KnownNetwork> networks_;
   std::vector<KnownRows> with_rows_;
