@@ -295,7 +295,7 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
   sample_places();
 }
 
-/// Where a number or a ball is not finite.
+/// Where a number, a ball or their distance is not finite.
 void ScopeAccumulator::measure_the_rest(const Elements& elements) {
   Measurements& m = measured_;
   for (std::size_t j = 0; j < m.count; ++j) {

@@ -49,7 +49,7 @@ Magnitude propagate_identity(const Point& p) {
 
 Magnitude propagate_relu(const Point& p) {
   if (p.x >= 0.0) return p.e;
-  if (p.e.value() <= -p.x) return Magnitude();
+  if (p.e.is_finite() && p.e.value() <= -p.x) return Magnitude();
   return subtract_up(p.e, -p.x);
 }
 

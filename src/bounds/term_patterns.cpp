@@ -107,7 +107,7 @@ private:
     least_.assign(n, std::numeric_limits<double>::infinity());
     most_.assign(n, 0.0);
     int compared = 0;
-    for (std::size_t k = 0; k < first_rows_.size() / n && compared < enough; ++k) {
+    for (std::size_t k = 0; k < at(std::min(plan_.k, first_rows)) && compared < enough; ++k) {
       const double x = row_[k];
       if (x == 0.0) continue;
       ++compared;

@@ -96,7 +96,7 @@ public:
   }
 
 private:
-  const StoredTensor& stored_;
+  const StoredTensor stored_;  // shares its bytes with the graph
   PairTensor pairs_;
   KeptMatrices matrices_;
   std::once_flag numbers_made_;

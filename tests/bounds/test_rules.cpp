@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "bounds/elementary.hpp"
 #include "support/approach.hpp"
 #include "support/rule_checks.hpp"
@@ -96,7 +98,9 @@ TEST_CASE("the propagation of every function of one variable contains every poin
 TEST_CASE("an infinite radius stays infinite, however bounded the function") {
   for (const UnaryCase& c : unary_cases()) {
     CAPTURE(c.name);
-    for (const double x : {-0.75, 0.0, 0.75}) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    for (const double x : {-infinity, -0.75, 0.0, 0.75, infinity}) {
+      CAPTURE(x);
       const bounds::Point p{x, Magnitude::infinite(), 0.5, Magnitude(0x1p-25), c.alpha};
       CHECK_FALSE(c.rule(p).is_finite());
     }

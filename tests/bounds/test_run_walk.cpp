@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bounds/adjoint/block_bounds.hpp"
+#include "bounds/adjoint/known_products.hpp"
 #include "bounds/row_kernels.hpp"
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
@@ -589,4 +590,63 @@ TEST_CASE("what is kept from trace to trace is that of the trace's own arithmeti
     CHECK(among_others.condition == alone.condition);
     CHECK(among_others.guarantee == alone.guarantee);
   }
+}
+
+namespace {
+
+Trace run_of(const Graph& graph, const Tensor<double>& x, const std::string& format, const std::string& order) {
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(x));
+  return cpu_evaluator(cpu_arithmetic(format, parse_summation_order(order))).run(graph, inputs);
+}
+
+Tensor<double> first_rows(const Tensor<double>& x, std::int64_t rows) {
+  const auto width = static_cast<std::ptrdiff_t>(x.size()) / x.shape[0];
+  return Tensor<double>({rows, x.shape[1]}, std::vector<double>(x.values.begin(), x.values.begin() + rows * width));
+}
+
+}  // namespace
+
+TEST_CASE("rows in memory that others have used have the bounds that they have in new memory (T-88)") {
+  Generator generator(81);
+  for (const std::string function : {"relu", "tanh", "gelu"}) {
+    CAPTURE(function);
+    const Graph graph = network_of_rows(function, generator);
+    const Tensor<double> x = network_inputs(1.0, false, generator);
+    BoundOptions options;
+    options.targets = {{{0, 1}, OutputElement{0, 0}}};
+    const Bounder kept(graph, options);
+    for (const std::int64_t rows : {x.shape[0], std::int64_t{1}, x.shape[0]}) {
+      for (const char* order : {"pairwise", "sequential", "blocked:8+fma"}) {
+        CAPTURE(rows);
+        CAPTURE(order);
+        const Trace trace = run_of(graph, first_rows(x, rows), "fp32", order);
+        const Bounds again = kept(trace), alone = Bounder(graph, options)(trace);
+        REQUIRE(again.targets.size() == alone.targets.size());
+        for (std::size_t target = 0; target < alone.targets.size(); ++target) {
+          const std::vector<BoundResult>&a = again.targets[target].bounds, &b = alone.targets[target].bounds;
+          REQUIRE(a.size() == b.size());
+          for (std::size_t i = 0; i < b.size(); ++i) {
+            CAPTURE(b[i].name);
+            CHECK(a[i].values.values == b[i].values.values);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("products in double are taken again for the rows that have their very operands, and for no others (T-88)") {
+  const Tensor<double> operand({3, 2}, {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}), product({3, 1}, {10.0, 20.0, 30.0});
+  bounds::KnownProducts products;
+  products.keep(7, operand, product);
+  const auto found = [&](ValueId value, std::size_t first, const std::vector<double>& x) {
+    const std::span<const double> sums = products.find(value, first, x.size() / 2, 3, x);
+    return std::vector<double>(sums.begin(), sums.end());
+  };
+  CHECK(found(7, 0, operand.values) == product.values);
+  CHECK(found(7, 1, {3.0, 4.0, 5.0, 6.0}) == std::vector<double>{20.0, 30.0});
+  CHECK(found(7, 1, {5.0, 6.0}).empty());
+  CHECK(found(7, 2, {5.0, std::nextafter(6.0, 7.0)}).empty());
+  CHECK(found(6, 0, operand.values).empty());
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bounds/adjoint/condition.hpp"
+#include "bounds/adjoint/known_products.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
@@ -431,16 +432,17 @@ public:
     if (question_.rounded && has_narrow_steps(network_, setting_.machine)) return std::nullopt;
     BlockBounds bounds;
     bounds.targets.resize(targets_.size());
-    if (question_.this_run && !add_this_run(bounds)) return std::nullopt;
     const bool of_runs = question_.follows_any_order() || question_.declared_order || question_.conditioned > 0 ||
                          question_.attributed > 0;
-    if (of_runs && !add_runs(bounds)) return std::nullopt;
+    KnownProducts products;
+    if (question_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
+    if (of_runs && !add_runs(bounds, products)) return std::nullopt;
     return bounds;
   }
 
 private:
-  bool add_this_run(BlockBounds& bounds) {
-    std::optional<RowBounds> quick = row_bounds(network_, block_, targets_, setting_, weights_);
+  bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
+    std::optional<RowBounds> quick = row_bounds(network_, block_, targets_, setting_, weights_, products);
     AdjointQuestion alone;
     alone.any_order = alone.declared_order = alone.rounded = false;
     if (!quick || !close(alone, *quick)) return false;
@@ -452,8 +454,9 @@ private:
     return true;
   }
 
-  bool add_runs(BlockBounds& bounds) {
-    std::optional<RowBounds> quick = any_run_bounds(network_, block_, targets_, question_, setting_, weights_);
+  bool add_runs(BlockBounds& bounds, const KnownProducts& products) {
+    std::optional<RowBounds> quick =
+        any_run_bounds(network_, block_, targets_, question_, setting_, weights_, &products);
     AdjointQuestion of_runs = question_;
     of_runs.this_run = of_runs.rounded = false;
     of_runs.attributed = 0;

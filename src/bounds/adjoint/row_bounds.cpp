@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
+#include "bounds/adjoint/known_products.hpp"
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/element_kernels.hpp"
 
@@ -27,12 +29,17 @@ public:
       targets_.push_back({seeds_of(network, target), std::vector<TargetRow>(is_open_.size())});
   }
 
-  std::optional<RowBounds> run(const RowWalk& walk) {
+  std::optional<RowBounds> run(const RowWalk& walk, KnownProducts* products) {
     const std::vector<std::vector<double>> exact_inputs(block_.given.size());
+    std::vector<const Tensor<double>*> shadows(network_.size(), nullptr);
+    const std::vector<ValueId> operands = products != nullptr ? operands_of_products() : std::vector<ValueId>();
     const bool is_known = walk.run(network_, block_.given, exact_inputs, setting_,
                                    [&](ValueId id, const Tensor<double>& shadow, std::span<const double> radii) {
                                      for (const std::size_t node : nodes_[id]) bound_layer(node, shadow, radii);
                                      for (TargetRows& target : targets_) note(target, id, shadow, radii);
+                                     shadows[id] = &shadow;
+                                     if (products != nullptr && operands[id] != id)
+                                       products->keep(id, *shadows[operands[id]], shadow);
                                    });
     if (!is_known) return std::nullopt;
     for (const TargetRows& target : targets_) bound_target(target);
@@ -51,6 +58,17 @@ private:
     std::vector<Seed> seeds;
     std::vector<TargetRow> rows;
   };
+
+  /// Of results of products with constants their varying operands, of other values themselves.
+  std::vector<ValueId> operands_of_products() const {
+    std::vector<ValueId> operands(network_.size());
+    std::iota(operands.begin(), operands.end(), ValueId{0});
+    for (const Node& node : network_.joined().nodes) {
+      if (multiplies_by_constant(network_, node) && network_.varies(node.inputs[0]))
+        operands[node.output] = node.inputs[0];
+    }
+    return operands;
+  }
 
   double through_shadow(Magnitude from_shadow, double shadow_error) const {
     return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
@@ -154,16 +172,17 @@ std::vector<Seed> seeds_of(const Network& network, const Target& target) {
 }
 
 std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock& block,
-                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights) {
+                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights,
+                                    KnownProducts* products) {
   const Format* accumulator = setting.machine.accumulator;
   if (accumulator != nullptr && accumulator->id == FormatId::fp64) return std::nullopt;
   const auto walk = weights.row_walk(network, setting);
-  return walk == nullptr ? std::nullopt : RowBlock(network, block, targets, setting).run(*walk);
+  return walk == nullptr ? std::nullopt : RowBlock(network, block, targets, setting).run(*walk, products);
 }
 
 std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
-                                        const Setting& setting, Weights& weights) {
+                                        const Setting& setting, Weights& weights, const KnownProducts* products) {
   if (setting.wants_sorted && question.any_order) return std::nullopt;  // the walk knows terms by their norms
   // The walk follows declared orders by T-69, which needs their partial sums.
   if (question.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
@@ -175,8 +194,8 @@ std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBl
     for (const Seed& seed : seeds.back())
       if (!network.varies(seed.value)) return std::nullopt;
   }
-  const RunQuestion of_runs{question.declared_order, question.chance, question.conditioned,
-                            question.attributed,     &block,          question.refined_radii};
+  const RunQuestion of_runs{question.declared_order, question.chance, question.conditioned, question.attributed, &block,
+                            question.refined_radii,  products};
   RunCertificates found = walk->run(network, block.given, block.input_error, seeds, of_runs, setting);
   RowBounds result;
   for (std::size_t i = 0; i < targets.size(); ++i) {

@@ -9,6 +9,8 @@
 
 namespace driftbound::bounds {
 
+class KnownProducts;  // known_products.hpp
+
 /// Enclosure of computed - shadow.
 Interval deviation_at(double computed, double shadow);
 
@@ -23,18 +25,20 @@ struct RowBounds {
 };
 
 /// Empty where nothing is known: an op without a line in the table, numbers that are not finite, or a run in double,
-/// next to which no such number is negligible.
+/// next to which no such number is negligible. `products`: where to keep those that the shadow has; may be null.
 /// Guarantee: proven, whatever made the run
 /// Source:    docs/theory.md T-70, T-82
 std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock& block,
-                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights);
+                                    const std::vector<Target>& targets, const Setting& setting, Weights& weights,
+                                    KnownProducts* products = nullptr);
 
 /// Bounds of every run by loops over rows; this run's and the rounded shadow's are not among them.
 /// Guarantee: as body_rounding(); empty where RunWalk::of() is
 /// Source:    docs/theory.md T-71, T-74, T-75, T-79, T-88
 std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
-                                        const Setting& setting, Weights& weights);
+                                        const Setting& setting, Weights& weights,
+                                        const KnownProducts* products = nullptr);
 
 /// Some rows of a block; what is the same for all rows stays as it is.
 class PickedRows {

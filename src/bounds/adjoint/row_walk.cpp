@@ -153,9 +153,12 @@ std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting
   const Graph& graph = network.flat().graph;
   auto walk = std::make_shared<RowWalk>();
   walk->constants_.resize(network.size());
+  const std::vector<bool> are_matrices = constant_matrices(network);
   for (ValueId id = 0; id < network.size(); ++id) {
     if (!graph.is_constant(id)) continue;
-    walk->constants_[id] = &weights.constant(graph.value(id).constant);
+    const StoredTensor& constant = graph.value(id).constant;
+    walk->constants_[id] =
+        are_matrices[id] ? &weights.constant(constant) : &walk->own_constants_.emplace_back(constant.to_double());
     if (!all_finite(walk->constants_[id]->values)) return nullptr;
   }
   for (const Node& node : network.joined().nodes) {
@@ -174,7 +177,7 @@ std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting
     Centre centre = centre_of_node(view, network.shape(node.output), setting);
     const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
     if (!is_exact) return nullptr;
-    walk->constants_[node.output] = &walk->made_of_constants_.emplace_back(std::move(centre.value));
+    walk->constants_[node.output] = &walk->own_constants_.emplace_back(std::move(centre.value));
     walk->steps_.push_back(nullptr);
   }
   walk->last_read_by_node_ = last_reads(network);

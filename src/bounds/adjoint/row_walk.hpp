@@ -40,8 +40,8 @@ public:
            const std::vector<std::vector<double>>& input_radii, const Setting& setting, const Visit& visit) const;
 
 private:
-  std::vector<const Tensor<double>*> constants_;         ///< by value, the weights' own or the next; null: none
-  std::deque<Tensor<double>> made_of_constants_;         ///< outputs that depend on no input
+  std::vector<const Tensor<double>*> constants_;         ///< by value, kept by the weights or here; null: none
+  std::deque<Tensor<double>> own_constants_;             ///< outputs that depend on no input too
   std::vector<std::unique_ptr<const RowStep>> steps_;    ///< by node; null where the output is a constant
   std::vector<std::vector<ValueId>> last_read_by_node_;  ///< values that no later node reads
   mutable std::mutex mutex_;

@@ -140,12 +140,11 @@ public:
                std::vector<char>& open, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = x.rows();
-    multiply(x.centre.data(), forward_, rows, k_, n_, y.centre);
+    multiply(x, scratch.known, y, open);
     errors.added.resize(rows * n_);
     prepare(scratch, rows);
-    for (std::size_t row = 0; row < rows; ++row) {
-      if (!add_constants(y, row) || !read_row(x, row, scratch)) open[row] = 1;
-    }
+    for (std::size_t row = 0; row < rows; ++row)
+      if (!read_row(x, row, scratch)) open[row] = 1;
     for (const std::size_t which : {moved, total, squares, sides})
       multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
     if (question.of_terms()) prepare_terms(errors, rows);
@@ -242,9 +241,14 @@ private:
            Magnitude(rules_.defect(0.0, terms, 2 * terms));
   }
 
-  bool add_constants(RunRows& y, std::size_t row) const {
-    double* sums = y.centre.data() + row * n_;
-    return elements_.add(sums, addend_.data(), sums, n_);
+  /// `known`: in another order of summation, for which the error holds as well.
+  void multiply(const RunRows& x, std::span<const double> known, RunRows& y, std::vector<char>& open) const {
+    if (!known.empty()) return void(std::copy(known.begin(), known.end(), y.centre.begin()));
+    multiply(x.centre.data(), forward_, x.rows(), k_, n_, y.centre);
+    for (std::size_t row = 0; row < x.rows(); ++row) {
+      double* sums = y.centre.data() + row * n_;
+      if (!elements_.add(sums, addend_.data(), sums, n_)) open[row] = 1;
+    }
   }
 
   void prepare(RunScratch& scratch, std::size_t rows) const {
@@ -913,6 +917,14 @@ void RunStep::row_of_matrix(std::size_t, float*) const {}
 Magnitude norm_in_single(const Rules& rules, std::span<const float> d) {
   const auto size = static_cast<std::int64_t>(d.size());
   return Magnitude(std::sqrt(rules.outward(rules.rows.single_squares(d.data(), d.size()), size, 0)) * (1.0 + 0x1p-52));
+}
+
+void RunErrors::clear() {
+  for (std::vector<double>* values : {&slopes, &added, &remainder, &curvatures, &added_in_order, &remainder_in_order,
+                                      &rests, &amplitudes, &estimates, &sizes})
+    values->clear();
+  patterns.clear();
+  bends_like_squares = takes_chords = rounds_once = false;
 }
 
 void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {

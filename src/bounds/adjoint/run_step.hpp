@@ -14,6 +14,7 @@
 
 namespace driftbound::bounds {
 
+class KnownProducts;   // known_products.hpp
 struct RecordedBlock;  // block_bounds.hpp
 
 /// What is asked of any run besides its errors in any order.
@@ -24,6 +25,7 @@ struct RunQuestion {
   std::size_t attributed = 0;               ///< targets whose error is split up, from the first on …
   const RecordedBlock* recorded = nullptr;  ///< … for this run
   std::int64_t refined_radii = 0;           ///< as in BoundOptions, on average over the rows that go together
+  const KnownProducts* products = nullptr;  ///< of the network in double, as far as they are known
 
   /// What is known of the terms of sums beside what bounds in any order need.
   bool of_terms() const { return chance.any() || conditioned > 0; }
@@ -66,6 +68,9 @@ struct RunErrors {
   std::vector<double> estimates;                           ///< … and T-75
   std::vector<double> sizes;                               ///< of sums: magnitudes of their terms added up
   std::vector<TermPattern> patterns;                       ///< of sums; empty: none
+
+  /// As new, but for memory.
+  void clear();
 };
 
 /// d of T-60 for some rows of a value, and for every row a bound of all of its defects.
@@ -81,6 +86,7 @@ struct RunScratch {
   std::vector<double> scales[5];
   std::vector<RowOperands> operands;
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
+  std::span<const double> known;                       ///< the node's result in double, where it is known before
 };
 
 /// The same in single precision.

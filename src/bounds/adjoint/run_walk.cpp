@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "bounds/adjoint/block_bounds.hpp"
+#include "bounds/adjoint/known_products.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/radii_by_chance.hpp"
 #include "bounds/adjoint/recursion.hpp"
@@ -59,12 +61,16 @@ struct RunWalk::Memory {
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
+  std::shared_ptr<const int> walk;  ///< the identity of the last one that it was used for
 };
 
+/// Thread-safe.
 class RunMemories {
 public:
-  std::unique_ptr<RunWalk::Memory> take(const Network& network) {
+  std::unique_ptr<RunWalk::Memory> take(const Network& network, const std::shared_ptr<const int>& walk) {
     std::unique_ptr<RunWalk::Memory> memory = kept();
+    if (memory->walk != walk) forget(*memory);
+    memory->walk = walk;
     memory->rows.resize(network.size());
     memory->adjoints.resize(network.size());
     memory->kept.resize(network.size());
@@ -79,6 +85,12 @@ public:
   }
 
 private:
+  /// What the steps of another walk left; its room stays.
+  static void forget(RunWalk::Memory& memory) {
+    for (RunErrors& errors : memory.errors) errors.clear();
+    for (RecordedRows& rows : memory.recorded) rows.rounding.clear();
+  }
+
   std::unique_ptr<RunWalk::Memory> kept() {
     const std::lock_guard lock(mutex_);
     if (kept_.empty()) return std::make_unique<RunWalk::Memory>();
@@ -302,8 +314,15 @@ private:
     const Node& of = nodes_[node];
     std::vector<const RunRows*> operands;
     for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
+    memory_.scratch.known = known_result(of);
     walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
                                 memory_.scratch);
+  }
+
+  std::span<const double> known_result(const Node& node) const {
+    if (question_.products == nullptr || !network_.varies(node.inputs[0])) return {};
+    return question_.products->find(node.output, of_block_.front(), count_, at(network_.rows()),
+                                    memory_.rows[node.inputs[0]].centre);
   }
 
   void bend(std::size_t node, std::span<const std::size_t> rows) {
@@ -831,10 +850,14 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
   if (!network.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
   auto walk = std::make_shared<RunWalk>();
   walk->memories_ = weights.memories_of_runs();
-  const Tensor<double> none;
-  std::vector<const Tensor<double>*> constants(network.size(), &none);
+  const std::vector<bool> are_matrices = constant_matrices(network);
+  std::deque<Tensor<double>> others(1);  // nothing
+  std::vector<const Tensor<double>*> constants(network.size(), &others.front());
   for (ValueId id = 0; id < network.size(); ++id) {
-    if (graph.is_constant(id)) constants[id] = &weights.constant(graph.value(id).constant);
+    if (graph.is_constant(id)) {
+      const StoredTensor& constant = graph.value(id).constant;
+      constants[id] = are_matrices[id] ? &weights.constant(constant) : &others.emplace_back(constant.to_double());
+    }
     const auto elements = static_cast<std::size_t>(element_count(network.shape(id)));
     walk->sizes_.push_back(elements / at(std::max<std::int64_t>(network.rows(id), 1)));
   }
@@ -909,7 +932,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
   std::vector<std::size_t> all(rows);
   std::iota(all.begin(), all.end(), std::size_t{0});
   parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
-    std::unique_ptr<Memory> memory = memories_->take(network);
+    std::unique_ptr<Memory> memory = memories_->take(network, identity_);
     for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
          first += rows_at_once) {
       const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));

@@ -59,6 +59,7 @@ private:
   std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
   std::set<std::string> conditions_;
   std::shared_ptr<RunMemories> memories_;
+  std::shared_ptr<const int> identity_ = std::make_shared<int>(0);
 };
 
 }  // namespace driftbound::bounds

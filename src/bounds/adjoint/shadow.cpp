@@ -10,15 +10,6 @@
 
 namespace driftbound::bounds {
 
-namespace {
-
-bool is_product_with_constant(const Network& network, const Node& node) {
-  const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
-  return is_product && !network.varies(node.inputs[1]);
-}
-
-}  // namespace
-
 NodeView Shadow::view_of(const Node& node) const {
   NodeView view;
   view.node = &node;
@@ -34,11 +25,12 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
   shadow.values.resize(network.size());
   shadow.error.resize(network.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) shadow.values[graph.inputs[i]] = inputs[i];
+  const std::vector<bool> are_matrices = constant_matrices(network);
   if (packed != nullptr) shadow.kept_elsewhere.assign(network.size(), nullptr);
   for (ValueId id = 0; id < network.size(); ++id) {
     if (!graph.is_constant(id)) continue;
     const StoredTensor& constant = graph.value(id).constant;
-    if (packed != nullptr) {
+    if (packed != nullptr && are_matrices[id]) {
       shadow.kept_elsewhere[id] = &packed->constant(constant);
     } else {
       shadow.values[id] = constant.to_double();
@@ -47,7 +39,7 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
   for (const Node& node : graph.nodes) {
     const NodeView view = shadow.view_of(node);
     const bool may_be_packed =
-        packed != nullptr && network.varies(node.output) && is_product_with_constant(network, node);
+        packed != nullptr && network.varies(node.output) && multiplies_by_constant(network, node);
     std::optional<Centre> quick;
     if (may_be_packed) quick = plain_centre(view, network.shape(node.output), setting, *packed);
     Centre centre = quick ? std::move(*quick) : centre_of_node(view, network.shape(node.output), setting);

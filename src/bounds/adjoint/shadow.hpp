@@ -10,7 +10,8 @@ namespace driftbound::bounds {
 struct Shadow {
   std::vector<Tensor<double>> values;      ///< of every value of the flat graph: see value()
   std::vector<std::vector<double>> error;  ///< upper bounds of |value - f(values of the operands)|; empty: all 0
-  std::vector<const Tensor<double>*> kept_elsewhere;  ///< values in place of those above; empty, or null: none
+  /// Values in place of those above, which are empty then; empty, or null: none.
+  std::vector<const Tensor<double>*> kept_elsewhere;
 
   const Tensor<double>& value(ValueId id) const {
     return kept_elsewhere.empty() || kept_elsewhere[id] == nullptr ? values[id] : *kept_elsewhere[id];

@@ -57,7 +57,7 @@ public:
 
   ByValue radii() {
     std::size_t largest = 1;
-    for (const Tensor<double>& tensor : shadow_.values) largest = std::max(largest, tensor.size());
+    for (ValueId id = 0; id < network_.size(); ++id) largest = std::max(largest, shadow_.value(id).size());
     const std::size_t all = at(drawing_.directions),
                       at_once = std::clamp<std::size_t>(most_numbers_at_once / largest, 1, all);
     for (std::size_t first = 0; first < all; first += at_once) follow(first, std::min(at_once, all - first));

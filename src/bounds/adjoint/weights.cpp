@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/matrix.hpp"
@@ -27,15 +28,26 @@ Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>&
 
 }  // namespace
 
+bool multiplies_by_constant(const Network& network, const Node& node) {
+  const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+  return is_product && !network.varies(node.inputs[1]);
+}
+
+std::vector<bool> constant_matrices(const Network& network) {
+  const Graph& graph = network.flat().graph;
+  std::vector<bool> are_matrices(network.size(), false);
+  for (const Node& node : graph.nodes)
+    if (multiplies_by_constant(network, node) && graph.is_constant(node.inputs[1])) are_matrices[node.inputs[1]] = true;
+  return are_matrices;
+}
+
 const Tensor<double>& Weights::constant(const StoredTensor& stored) {
   const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = constants_.try_emplace({stored.bytes().data(), stored.type(), stored.shape()});
-  KnownConstant& constant = known->second;
-  if (is_new) {
-    constant = {stored, stored.to_double()};
-    addresses_.insert(constant.values.values.data());
-  }
-  return constant.values;
+  const std::tuple key{stored.bytes().data(), stored.type(), stored.shape()};
+  if (const auto known = constants_.find(key); known != constants_.end()) return known->second.values;
+  const KnownConstant& added = constants_.emplace(key, KnownConstant{stored, stored.to_double()}).first->second;
+  addresses_.insert(added.values.values.data());
+  return added.values;
 }
 
 Magnitude Weights::norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads) {

@@ -29,12 +29,17 @@ class RunMemories;
 class RunWalk;
 struct Rules;
 
+/// Whether a node is a product of matrices of which the right one is the same for every sample.
+bool multiplies_by_constant(const Network& network, const Node& node);
+/// By value, the constants that are such right matrices: those that Weights::constant() is for.
+std::vector<bool> constant_matrices(const Network& network);
+
 /// What the bounds of one graph keep from block to block: verified norms of matrices, what products need of them
 /// packed, networks, and walks. Thread-safe.
 class Weights {
 public:
   /// A constant in double, the same for all that share its bytes: those of a graph and of the networks made from it.
-  /// Products with it are found again by its address.
+  /// Products with it are found again by its address. It is kept as long as this is.
   const Tensor<double>& constant(const StoredTensor& stored);
 
   /// Upper bound of the largest 2-norm among a product's left (right) matrices.
@@ -57,9 +62,9 @@ public:
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
   const PackedFactor& transposed_right(const ProductPlan& plan, const Tensor<double>& b);
-  /// The latter in single precision, of float32 numbers.
+  /// transposed_right() in single precision, of float32 numbers.
   const PackedMatrices<float>& transposed_in_single(const ProductPlan& plan, const Tensor<double>& b);
-  /// The same for partial sums.
+  /// Right matrices for partial sums.
   /// Source:    docs/theory.md T-69
   const SingleColumns& single_right(const ProductPlan& plan, const Tensor<double>& b);
 
@@ -72,7 +77,7 @@ public:
   std::shared_ptr<const RowWalk> row_walk(const Network& network, const Setting& setting);
   /// RunWalk::of() for the setting's arithmetic, always with the same rules.
   std::shared_ptr<const RunWalk> run_walk(const Network& network, const Setting& setting);
-  /// Of all of them.
+  /// What all walks of runs share.
   std::shared_ptr<RunMemories> memories_of_runs();
 
 private:
