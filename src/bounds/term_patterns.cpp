@@ -54,7 +54,6 @@ public:
     batch_ = batch;
     columns_ = columns;
     find_worst();
-    take_first_rows();
   }
 
   void find(std::int64_t i, std::span<TermPattern> patterns) {
@@ -64,10 +63,8 @@ public:
     const bool none_can = !worst_.empty() && std::all_of(worst_.begin(), worst_.end(), [&](const FactorSizes& right) {
       return cannot_stagnate(left, right, plan_.k);
     });
-    compare_first_terms();
     for (std::int64_t j = 0; j < plan_.n; ++j) {
-      const bool is_varied = most_[at(j)] > constant_spread * least_[at(j)] || varies(j);
-      if (is_varied && (none_can || cannot_stagnate(left, columns_[at(j)], plan_.k))) continue;
+      if (varies(j) && (none_can || cannot_stagnate(left, columns_[at(j)], plan_.k))) continue;
       terms_.clear();
       for (std::int64_t k = 0; k < plan_.k; ++k)
         if (row_[at(k)] != 0.0) terms_.push_back(row_[at(k)] * factor(k, j));
@@ -94,33 +91,6 @@ private:
     }
   }
 
-  void take_first_rows() {
-    first_rows_.clear();
-    for (std::int64_t k = 0; k < std::min(plan_.k, first_rows); ++k)
-      for (std::int64_t j = 0; j < plan_.n; ++j) first_rows_.push_back(factor(k, j));
-  }
-
-  /// The least and the largest of a few terms that are not 0, for all columns: mostly all that varies() would look at.
-  void compare_first_terms() {
-    constexpr int enough = 4;
-    const std::size_t n = at(plan_.n);
-    least_.assign(n, std::numeric_limits<double>::infinity());
-    most_.assign(n, 0.0);
-    int compared = 0;
-    for (std::size_t k = 0; k < at(std::min(plan_.k, first_rows)) && compared < enough; ++k) {
-      const double x = row_[k];
-      if (x == 0.0) continue;
-      ++compared;
-      const double* const factors = first_rows_.data() + k * n;
-      for (std::size_t j = 0; j < n; ++j) {
-        const double term = x * factors[j];
-        const double if_any = term > 0.0 ? term : std::numeric_limits<double>::infinity();
-        least_[j] = if_any < least_[j] ? if_any : least_[j];
-        most_[j] = term > most_[j] ? term : most_[j];
-      }
-    }
-  }
-
   double factor(std::int64_t k, std::int64_t j) const { return std::abs(b_[plan_.b_index(batch_, k, j)]); }
 
   /// Whether two of the terms that are not 0 are too far apart for a constant sum.
@@ -142,9 +112,7 @@ private:
   std::span<const double> a_, b_;
   std::span<const FactorSizes> columns_;
   std::vector<FactorSizes> worst_;
-  static constexpr std::int64_t first_rows = 16;
-  std::vector<double> first_rows_;  ///< of the right matrix, magnitudes
-  std::vector<double> row_, terms_, least_, most_;
+  std::vector<double> row_, terms_;
 };
 
 }  // namespace

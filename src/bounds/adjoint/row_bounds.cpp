@@ -31,7 +31,7 @@ public:
 
   std::optional<RowBounds> run(const RowWalk& walk, KnownProducts* products) {
     const std::vector<std::vector<double>> exact_inputs(block_.given.size());
-    std::vector<const Tensor<double>*> shadows(network_.size(), nullptr);
+    std::vector<const Tensor<double>*> shadows(network_.size(), nullptr);  // there while something reads them
     const std::vector<ValueId> operands = products != nullptr ? operands_of_products() : std::vector<ValueId>();
     const bool is_known = walk.run(network_, block_.given, exact_inputs, setting_,
                                    [&](ValueId id, const Tensor<double>& shadow, std::span<const double> radii) {

@@ -150,17 +150,10 @@ std::vector<std::vector<ValueId>> last_reads(const Network& network) {
 RowWalk::~RowWalk() = default;
 
 std::shared_ptr<const RowWalk> RowWalk::of(const Network& network, const Setting& setting, Weights& weights) {
-  const Graph& graph = network.flat().graph;
   auto walk = std::make_shared<RowWalk>();
-  walk->constants_.resize(network.size());
-  const std::vector<bool> are_matrices = constant_matrices(network);
-  for (ValueId id = 0; id < network.size(); ++id) {
-    if (!graph.is_constant(id)) continue;
-    const StoredTensor& constant = graph.value(id).constant;
-    walk->constants_[id] =
-        are_matrices[id] ? &weights.constant(constant) : &walk->own_constants_.emplace_back(constant.to_double());
-    if (!all_finite(walk->constants_[id]->values)) return nullptr;
-  }
+  walk->constants_ = constants_of(network, weights, walk->own_constants_);
+  for (const Tensor<double>* constant : walk->constants_)
+    if (constant != nullptr && !all_finite(constant->values)) return nullptr;
   for (const Node& node : network.joined().nodes) {
     RowNode step{network, node, {}};
     NodeView view;

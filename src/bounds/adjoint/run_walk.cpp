@@ -850,14 +850,9 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
   if (!network.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
   auto walk = std::make_shared<RunWalk>();
   walk->memories_ = weights.memories_of_runs();
-  const std::vector<bool> are_matrices = constant_matrices(network);
-  std::deque<Tensor<double>> others(1);  // nothing
-  std::vector<const Tensor<double>*> constants(network.size(), &others.front());
+  std::deque<Tensor<double>> others;
+  const std::vector<const Tensor<double>*> constants = constants_of(network, weights, others);
   for (ValueId id = 0; id < network.size(); ++id) {
-    if (graph.is_constant(id)) {
-      const StoredTensor& constant = graph.value(id).constant;
-      constants[id] = are_matrices[id] ? &weights.constant(constant) : &others.emplace_back(constant.to_double());
-    }
     const auto elements = static_cast<std::size_t>(element_count(network.shape(id)));
     walk->sizes_.push_back(elements / at(std::max<std::int64_t>(network.rows(id), 1)));
   }

@@ -41,6 +41,19 @@ std::vector<bool> constant_matrices(const Network& network) {
   return are_matrices;
 }
 
+std::vector<const Tensor<double>*> constants_of(const Network& network, Weights& weights,
+                                                std::deque<Tensor<double>>& others) {
+  const Graph& graph = network.flat().graph;
+  const std::vector<bool> are_matrices = constant_matrices(network);
+  std::vector<const Tensor<double>*> constants(network.size(), nullptr);
+  for (ValueId id = 0; id < network.size(); ++id) {
+    if (!graph.is_constant(id)) continue;
+    const StoredTensor& constant = graph.value(id).constant;
+    constants[id] = are_matrices[id] ? &weights.constant(constant) : &others.emplace_back(constant.to_double());
+  }
+  return constants;
+}
+
 const Tensor<double>& Weights::constant(const StoredTensor& stored) {
   const std::lock_guard lock(mutex_);
   const std::tuple key{stored.bytes().data(), stored.type(), stored.shape()};

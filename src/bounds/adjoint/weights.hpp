@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -33,6 +34,12 @@ struct Rules;
 bool multiplies_by_constant(const Network& network, const Node& node);
 /// By value, the constants that are such right matrices: those that Weights::constant() is for.
 std::vector<bool> constant_matrices(const Network& network);
+
+class Weights;
+/// By value, a network's constants in double: matrices where the weights keep them, the others put into `others`; null:
+/// no constant.
+std::vector<const Tensor<double>*> constants_of(const Network& network, Weights& weights,
+                                                std::deque<Tensor<double>>& others);
 
 /// What the bounds of one graph keep from block to block: verified norms of matrices, what products need of them
 /// packed, networks, and walks. Thread-safe.
