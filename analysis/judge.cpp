@@ -67,8 +67,8 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   return how;
 }
 
-Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const JudgeOptions& options) {
-  Bounds bounds = bounder(trace);
+Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const Reference& local, const JudgeOptions& options) {
+  Bounds bounds = bounder(trace, &local.layers);
   if (options.bounds.empty()) return bounds;
   for (LayerBounds& layer : bounds.layers) {
     keep_only(layer.local, options.bounds);
@@ -126,21 +126,19 @@ bool any_open(const Trace& trace, const References& references, const Bounds& bo
   return false;
 }
 
-/// References by the policy and, where they leave a verdict open, once more with radii far smaller than the policy
-/// asks of values without an error: a computed value may equal the exact one while its bound is tiny.
-References sharp_references(const ReferenceMaker& maker, const Trace& trace, const Bounds& bounds,
-                            PrecisionPolicy policy) {
+References references_of(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy) {
+  return {maker.accumulated(trace.inputs, policy, &trace), maker.local(trace, policy)};
+}
+
+/// Where references by the policy leave a verdict open, others with radii far smaller than the policy asks of values
+/// without an error: a computed value may equal the exact one while its bound is tiny.
+void sharpen(const ReferenceMaker& maker, const Trace& trace, const Bounds& bounds, PrecisionPolicy policy,
+             References& references) {
   constexpr double sharper = 0x1p-360;
-  const auto evaluate = [&] {
-    return References{maker.accumulated(trace.inputs, policy, &trace), maker.local(trace, policy)};
-  };
-  References references = evaluate();
-  if (any_open(trace, references, bounds)) {
-    policy.relative_radius = std::min(policy.relative_radius, sharper);
-    policy.of_rounding = 0.0;
-    references = evaluate();
-  }
-  return references;
+  if (!any_open(trace, references, bounds)) return;
+  policy.relative_radius = std::min(policy.relative_radius, sharper);
+  policy.of_rounding = 0.0;
+  references = references_of(maker, trace, policy);
 }
 
 /// Numbers on the way from the inputs, those inside of composites too.
@@ -237,8 +235,9 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
-    const Bounds bounds = wanted_bounds(bounder, part, options);
-    const References references = sharp_references(reference_maker, part, bounds, options.precision);
+    References references = references_of(reference_maker, part, options.precision);
+    const Bounds bounds = wanted_bounds(bounder, part, references.local, options);
+    sharpen(reference_maker, part, bounds, options.precision, references);
     const Reference& accumulated = references.accumulated;
     comparer.add(layout, part, accumulated, references.local, bounds, first);
     if (options.keep_reference) options.keep_reference(accumulated, first, count);

@@ -70,7 +70,8 @@ struct ValueState {
   const Tensor<double>* kept = nullptr;  ///< a constant: in place of the above
   std::vector<double> error;             ///< empty: all 0
   std::set<std::string> conditions;
-  std::set<std::size_t> products;  ///< nodes
+  std::set<std::size_t> products;      ///< nodes
+  std::optional<CoarseProducts> sums;  ///< of the product that it is
 };
 
 BoundResult result_of(std::string name, std::string theorem, const std::set<std::string>& conditions,
@@ -115,8 +116,9 @@ bool has_products(const Op& op) {
 
 class Walk {
 public:
-  Walk(const Graph& graph, const Trace& trace, const BoundOptions& options, Weights& weights)
-      : graph_(graph), trace_(trace), options_(options), weights_(weights) {
+  Walk(const Graph& graph, const Trace& trace, const std::vector<Tensor<Ball>>* exact, const BoundOptions& options,
+       Weights& weights)
+      : graph_(graph), trace_(trace), exact_(exact), options_(options), weights_(weights) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic);
     setting_.rules = options.rules != nullptr ? options.rules : &default_rules();
@@ -144,6 +146,7 @@ private:
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       if (graph_.is_constant(id)) states_[id].kept = &weights_.constant(graph_.value(id).constant);
     }
+    require_exact_layers_fit();
     const Inputs used = used_inputs(graph_, trace_);
     std::vector<Shape> input_shapes;
     for (const ValueId id : graph_.inputs) {
@@ -158,6 +161,14 @@ private:
     const bool is_by_chance = setting_.machine.u <= coarsest_by_chance;
     if (options_.wants("probabilistic") && options_.failure_probability > 0.0 && is_by_chance)
       setting_.tail_factor = local_tail_factor();
+  }
+
+  void require_exact_layers_fit() const {
+    if (exact_ == nullptr) return;
+    bool fits = exact_->size() == trace_.layers.size();
+    for (std::size_t i = 0; fits && i < exact_->size(); ++i)
+      fits = (*exact_)[i].size() == trace_.layers[i].output.size();
+    if (!fits) throw ShapeMismatch("bounds: exact layers are not those of the trace; give its own local_reference");
   }
 
   /// For every sum of the graph at once.
@@ -210,6 +221,7 @@ private:
     LocalBound local = local_bound(view, setting_of(node));
     const double local_seconds = watch.lap();
     follow(index, view, local);
+    state.sums = std::move(local.sums);
     const double forward_seconds = watch.lap();
 
     const Shape& shape = state.used.shape;
@@ -254,7 +266,7 @@ private:
   void add_replay() {
     BoundOptions options = options_;
     options.names = {"shadow"};
-    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, options, weights_).run(); };
+    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, weights_).run(); };
     bounds::add_replay(graph_, trace_, options_, setting_, shadow_of, bounds_);
   }
 
@@ -281,7 +293,9 @@ private:
   void add_two_trajectories() {
     Evaluation evaluation{graph_, {}, {}};
     for (const Node& node : graph_.nodes) {
+      const std::optional<CoarseProducts>& sums = states_[node.output].sums;
       evaluation.run.layers.push_back(&states_[node.output].used);
+      evaluation.run.sums.push_back(sums ? &*sums : nullptr);
       evaluation.conditions.push_back(states_[node.output].conditions);
     }
     for (const ValueId id : graph_.inputs) {
@@ -289,6 +303,8 @@ private:
       evaluation.run.used.push_back(states_[id].used);
       evaluation.run.input_error.push_back(read_error(states_[id]));
     }
+    if (exact_ != nullptr)
+      for (const Tensor<Ball>& layer : *exact_) evaluation.run.exact.push_back(&layer);
     add_end_to_end(evaluation, options_, setting_, weights_, bounds_);
   }
 
@@ -326,6 +342,7 @@ private:
 
   const Graph& graph_;
   const Trace& trace_;
+  const std::vector<Tensor<Ball>>* exact_;
   const BoundOptions& options_;
   Weights& weights_;
   Setting setting_;
@@ -357,9 +374,9 @@ Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;
 Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 
-Bounds Bounder::operator()(const Trace& trace) const {
+Bounds Bounder::operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact) const {
   require_sound_environment();
-  return bounds::Walk(state_->graph, trace, state_->options, state_->weights).run();
+  return bounds::Walk(state_->graph, trace, exact, state_->options, state_->weights).run();
 }
 
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {

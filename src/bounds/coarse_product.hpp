@@ -23,6 +23,13 @@ struct CoarseWeights {
   std::vector<double> nonzero, norms, largest;  ///< by column; norms: 2-norms
 };
 
+/// Rows times the matrices of CoarseWeights: magnitudes, their squares, and these with signs.
+struct CoarseProducts {
+  const CoarseWeights* weights = nullptr;
+  std::vector<float> total, squares, sides;  ///< [rows, n], scaled
+  std::vector<double> scales;                ///< by row, of `total` back; the others go back by their squares
+};
+
 /// What sums of k products in single precision may be off, of the sum of their magnitudes.
 /// Source:    docs/theory.md T-81
 constexpr double coarse_error(std::size_t k) {

@@ -50,7 +50,9 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
 class Rounded {
 public:
   Rounded(const NodeView& view, const Setting& setting, LocalBound& result)
-      : view_(view), setting_(setting), result_(result), machine_(setting.machine), rules_(*setting.rules) {}
+      : view_(view), setting_(setting), result_(result), machine_(setting.machine), rules_(*setting.rules) {
+    result_.any_order.reserve(view.output->size());
+  }
 
   void operator()(const op::Add&) { add_or_subtract(); }
   void operator()(const op::Sub&) { add_or_subtract(); }
@@ -448,6 +450,7 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
     result.probabilistic = std::move(bounds.probabilistic);
     result.patterns = std::move(bounds.patterns);
     result.kappa = std::move(bounds.kappa);
+    result.sums = std::move(bounds.sums);
     result.theorem = setting.machine.tensor_core ? "T-21" : "T-10";
     if (setting.machine.tensor_core) result.conditions.insert(matrix_unit_condition(*setting.machine.tensor_core));
     result.order_theorem = "T-11";

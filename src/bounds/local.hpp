@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "bounds/coarse_product.hpp"
 #include "bounds/node_view.hpp"
 #include "bounds/term_patterns.hpp"
 
@@ -18,7 +20,8 @@ struct LocalBound {
   std::vector<double> order_aware;    ///< empty where there is no sum or its order is unknown
   std::vector<double> probabilistic;  ///< products only (T-74); infinite where `patterns` has a reason
   std::vector<TermPattern> patterns;
-  std::vector<double> kappa;  ///< products only
+  std::vector<double> kappa;           ///< products only
+  std::optional<CoarseProducts> sums;  ///< products only, as ProductBounds has them
   std::string theorem;
   std::string order_theorem;
   std::set<std::string> conditions;  ///< empty: proven

@@ -69,69 +69,71 @@ private:
     return result;
   }
 
-  /// Some rows of an operand in single precision, and their sums.
+  /// Rows of an operand in single precision.
   struct CoarseRows {
-    std::vector<float> elements, sums;
-    std::vector<double> scales;
+    std::vector<float> total, squares, sides, paths;
 
-    CoarseRows(std::size_t k, std::size_t n)
-        : elements(rows_at_once * k), sums(rows_at_once * n), scales(rows_at_once) {}
+    explicit CoarseRows(std::size_t k)
+        : total(rows_at_once * k), squares(rows_at_once * k), sides(rows_at_once * k), paths(rows_at_once * k) {}
   };
 
   /// False where a row cannot be scaled to single precision.
   bool follow_rows(ProductBounds& result) {
     const std::size_t count = x_.size() / k_;
-    CoarseRows total(k_, n_), squares(k_, n_), sides(k_, n_);
-    CoarseRows paths = paths_.empty() ? CoarseRows(0, 0) : CoarseRows(k_, n_);
+    CoarseRows some(k_);
+    CoarseProducts& sums = result.sums.emplace();
+    sums.weights = &coarse_;
+    sums.scales.resize(count);
+    for (std::vector<float>* const values : {&sums.total, &sums.squares, &sums.sides}) values->resize(count * n_);
     for (std::size_t first = 0; first < count; first += rows_at_once) {
       const std::size_t rows = std::min(rows_at_once, count - first);
       for (std::size_t r = 0; r < rows; ++r) {
         const double* x = x_.data() + (first + r) * k_;
         const std::optional<double> scale = coarse_scale(rules_.rows.largest(x, k_));
         if (!scale) return false;
-        rules_.rows.coarse(x, *scale, total.elements.data() + r * k_, k_);
-        rules_.rows.coarse_squares(x, *scale, squares.elements.data() + r * k_, k_);
-        rules_.rows.coarse_sides(x, *scale, sides.elements.data() + r * k_, k_);
-        total.scales[r] = 1.0 / *scale;
-        squares.scales[r] = sides.scales[r] = total.scales[r] * total.scales[r];
+        rules_.rows.coarse(x, *scale, some.total.data() + r * k_, k_);
+        rules_.rows.coarse_squares(x, *scale, some.squares.data() + r * k_, k_);
+        rules_.rows.coarse_sides(x, *scale, some.sides.data() + r * k_, k_);
+        sums.scales[first + r] = 1.0 / *scale;
       }
-      if (!paths_.empty() && !weigh_rows(first, rows, paths)) return false;
-      multiply_coarse(total.elements, rows, coarse_, coarse_.magnitudes, total.sums);
-      multiply_coarse(squares.elements, rows, coarse_, coarse_.squares, squares.sums);
-      multiply_coarse(sides.elements, rows, coarse_, coarse_.sides, sides.sums);
-      take_sums(total, {x_.data() + first * k_, rows * k_}, first, total_);
-      for (std::size_t r = 0; r < rows; ++r)
-        bound_row(first + r, {squares.sums.data() + r * n_, squares.scales[r], coarse_.squares.column_scales.data()},
-                  {sides.sums.data() + r * n_, sides.scales[r], coarse_.sides.column_scales.data()}, result);
+      if (!paths_.empty() && !weigh_rows(first, rows, some.paths)) return false;
+      const auto of_rows = [&](std::vector<float>& values) { return std::span(values).subspan(first * n_, rows * n_); };
+      multiply_coarse(some.total, rows, coarse_, coarse_.magnitudes, of_rows(sums.total));
+      multiply_coarse(some.squares, rows, coarse_, coarse_.squares, of_rows(sums.squares));
+      multiply_coarse(some.sides, rows, coarse_, coarse_.sides, of_rows(sums.sides));
+      take_sums(of_rows(sums.total), {sums.scales.data() + first, rows}, {x_.data() + first * k_, rows * k_}, first,
+                total_);
+      for (std::size_t r = first; r < first + rows; ++r) bound_row(r, sums, result);
     }
     return true;
   }
 
   /// T-11
-  bool weigh_rows(std::size_t first, std::size_t rows, CoarseRows& paths) {
+  bool weigh_rows(std::size_t first, std::size_t rows, std::vector<float>& coarse) {
+    std::vector<float> sums(rows * n_);
+    std::vector<double> scales(rows);
     for (std::size_t r = 0; r < rows; ++r) {
       const double* weighted = weighted_.data() + (first + r) * k_;
       const std::optional<double> scale = coarse_scale(rules_.rows.largest(weighted, k_));
       if (!scale) return false;
-      rules_.rows.coarse(weighted, *scale, paths.elements.data() + r * k_, k_);
-      paths.scales[r] = 1.0 / *scale;
+      rules_.rows.coarse(weighted, *scale, coarse.data() + r * k_, k_);
+      scales[r] = 1.0 / *scale;
     }
-    multiply_coarse(paths.elements, rows, coarse_, coarse_.magnitudes, paths.sums);
-    take_sums(paths, {weighted_.data() + first * k_, rows * k_}, first, paths_);
+    multiply_coarse(coarse, rows, coarse_, coarse_.magnitudes, sums);
+    take_sums(sums, scales, {weighted_.data() + first * k_, rows * k_}, first, paths_);
     return true;
   }
 
   /// T-81; in double where elements that were raised may show.
-  /// Shapes:    `rows` [., k], that of the sums from `first` on
-  void take_sums(const CoarseRows& of_rows, std::span<const double> rows, std::size_t first,
-                 std::vector<double>& sums) const {
+  /// Shapes:    `of_rows` [., n], `scales` by row, `rows` [., k], that of the sums from `first` on
+  void take_sums(std::span<const float> of_rows, std::span<const double> scales, std::span<const double> rows,
+                 std::size_t first, std::vector<double>& sums) const {
     const double* column_scales = coarse_.magnitudes.column_scales.data();
     const float may_show = static_cast<float>(k_) * 0x1p-50F;
     for (std::size_t r = 0; r < rows.size() / k_; ++r) {
-      const float* from = of_rows.sums.data() + r * n_;
+      const float* from = of_rows.data() + r * n_;
       double* to = sums.data() + (first + r) * n_;
-      for (std::size_t j = 0; j < n_; ++j)
-        to[j] = static_cast<double>(from[j]) * (of_rows.scales[r] * column_scales[j]);
+      for (std::size_t j = 0; j < n_; ++j) to[j] = static_cast<double>(from[j]) * (scales[r] * column_scales[j]);
       for (std::size_t j = 0; j < n_; ++j)
         if (from[j] != 0.0F && from[j] < may_show) to[j] = sum_in_double(rows.data() + r * k_, j);
     }
@@ -158,11 +160,12 @@ private:
     return sums;
   }
 
-  void bound_row(std::size_t row, const CoarseSums& squares, const CoarseSums& sides, ProductBounds& result) {
+  void bound_row(std::size_t row, const CoarseProducts& products, ProductBounds& result) {
     const std::size_t first = row * n_;
+    const double scale = products.scales[row] * products.scales[row];
     RecordedSums sums = recorded(row);
-    sums.squares = squares;
-    sums.sides = sides;
+    sums.squares = {products.squares.data() + first, scale, coarse_.squares.column_scales.data()};
+    sums.sides = {products.sides.data() + first, scale, coarse_.sides.column_scales.data()};
     sums.sides_error = rules_.coarse_error(k_);
     sums.paths = at(paths_, first);
     sums.slack_units = rules_.running_slack(plan_.k, 0.0, 0.0, 1.0);

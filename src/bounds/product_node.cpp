@@ -451,18 +451,16 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
   std::vector<std::int64_t> roundings(at(plan.k));
   std::vector<double> of_row(at(plan.k));
   for (std::int64_t row = 0; row < plan.batches * plan.m; ++row) {
-    for (std::int64_t k = 0; k < plan.k; ++k) {
-      const double factor = a[plan.a_index(row / plan.m, row % plan.m, k)];
-      weighted[at(row * plan.k + k)] = factor;
-      nonzero[at(k)] = factor != 0.0 ? 1 : 0;
-    }
+    const double* const factors_of_row = a.data() + plan.a_index(row / plan.m, row % plan.m, 0);
+    double* const values = weighted.data() + row * plan.k;
+    for (std::int64_t k = 0; k < plan.k; ++k) values[k] = factors_of_row[k * plan.a_col];
+    for (std::int64_t k = 0; k < plan.k; ++k) nonzero[at(k)] = static_cast<char>(values[k] != 0.0);
     if (nonzero != previous) {
       setting.rules->path_lengths(machine.order, nonzero, roundings);
       for (std::int64_t k = 0; k < plan.k; ++k)
         of_row[at(k)] = factors[at(std::max<std::int64_t>(roundings[at(k)] - (leave_out_last ? 1 : 0), 0))];
       previous = nonzero;
     }
-    double* const values = weighted.data() + row * plan.k;
     for (std::int64_t k = 0; k < plan.k; ++k) values[k] = product_above(values[k], of_row[at(k)]);
   }
   return weighted;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "bounds/coarse_product.hpp"
 #include "bounds/node_view.hpp"
 #include "bounds/term_patterns.hpp"
 #include "driftbound/model/layout.hpp"
@@ -30,6 +31,7 @@ struct ProductBounds {
   std::vector<double> probabilistic;  ///< any order; infinite where patterns say so, empty where it is not wanted
   std::vector<TermPattern> patterns;  ///< of the sums, where `probabilistic` is there
   std::vector<double> kappa;
+  std::optional<CoarseProducts> sums;  ///< of the recorded rows, where loops over rows found the bounds
 };
 
 /// Local bounds of a product and its condition numbers.

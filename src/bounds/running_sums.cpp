@@ -34,6 +34,7 @@ public:
       halves(0, n);
       return std::move(steps_);
     }
+    steps_.reserve(2 * nonzero_.size());
     bool has_sum = false;
     std::int64_t first = 0;
     for (const std::int64_t length : chain_lengths(order_, n)) {

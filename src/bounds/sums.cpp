@@ -93,10 +93,9 @@ void add_to_nonzero(Pattern nonzero, Lengths roundings, std::int64_t more) {
   }
 }
 
-/// The j-th of m nonzero products of a chain is rounded itself and with every later addition; without
+/// The j-th of the m nonzero products of a chain is rounded itself and with every later addition; without
 /// fused multiply-add also once more with its own, the first one excepted.
-void chain_lengths_of(Pattern nonzero, bool fma, Lengths roundings) {
-  const std::int64_t m = count_nonzero(nonzero);
+void chain_lengths_of(Pattern nonzero, std::int64_t m, bool fma, Lengths roundings) {
   std::int64_t j = 0;
   for (std::size_t k = 0; k < nonzero.size(); ++k) {
     if (nonzero[k] == 0) continue;
@@ -112,8 +111,9 @@ void lengths_of_chains(const std::vector<std::int64_t>& lengths, bool fma, Patte
   std::size_t first = 0;
   for (const std::int64_t length : lengths) {
     const auto extent = static_cast<std::size_t>(length);
-    chain_lengths_of(nonzero.subspan(first, extent), fma, roundings.subspan(first, extent));
-    if (count_nonzero(nonzero.subspan(first, extent)) > 0) {
+    const std::int64_t count = count_nonzero(nonzero.subspan(first, extent));
+    chain_lengths_of(nonzero.subspan(first, extent), count, fma, roundings.subspan(first, extent));
+    if (count > 0) {
       used.push_back(first);
       extents.push_back(extent);
     }
@@ -131,7 +131,7 @@ void lengths_of_chains(const std::vector<std::int64_t>& lengths, bool fma, Patte
 void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   const std::size_t n = nonzero.size();
   if (n == 0) return;
-  if (n == 1 || (n == 2 && fma)) return chain_lengths_of(nonzero, fma, roundings);
+  if (n == 1 || (n == 2 && fma)) return chain_lengths_of(nonzero, count_nonzero(nonzero), fma, roundings);
   std::size_t half = 1;
   while (2 * half < n) half *= 2;
   pairwise_lengths(nonzero.first(half), fma, roundings.first(half));

@@ -1,14 +1,19 @@
 #include "bounds/term_patterns.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+
+#include "bounds/row_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t fewest_constant = 16, fewest_stagnant = 257;
 constexpr double constant_spread = 1.0 + 0x1p-8, stagnant_ratio = 0x1p12;
+constexpr double least_double = std::numeric_limits<double>::denorm_min();
 
 bool is_constant(const std::vector<double>& terms) {
   const auto [least, most] = std::minmax_element(terms.begin(), terms.end());
@@ -24,23 +29,25 @@ bool is_stagnant(std::vector<double>& terms) {
   return most > stagnant_ratio * *middle;
 }
 
+/// Counted in lanes, which a compiler keeps in registers.
+std::int64_t count_below(std::span<const double> magnitudes, double limit) {
+  constexpr std::size_t lanes = 8;
+  double counts[lanes] = {};
+  const std::size_t whole = magnitudes.size() / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) counts[lane] += magnitudes[i + lane] < limit ? 1.0 : 0.0;
+  for (std::size_t i = whole; i < magnitudes.size(); ++i) counts[0] += magnitudes[i] < limit ? 1.0 : 0.0;
+  return static_cast<std::int64_t>(std::accumulate(counts, counts + lanes, 0.0));
+}
+
 FactorSizes sizes_of(std::span<const double> magnitudes, const double (&shares)[FactorSizes::splits]) {
   FactorSizes sizes;
-  bool is_number = true;
-  for (const double x : magnitudes) {
-    sizes.largest = x > sizes.largest ? x : sizes.largest;
-    is_number = is_number && x == x;
-  }
-  if (!is_number) sizes.largest = std::numeric_limits<double>::infinity();
-  double limits[FactorSizes::splits];
-  for (int s = 0; s < FactorSizes::splits; ++s) limits[s] = shares[s] * sizes.largest;
-  double nonzero = 0.0, below[FactorSizes::splits] = {};
-  for (const double x : magnitudes) {
-    nonzero += x != 0.0 ? 1.0 : 0.0;
-    for (int s = 0; s < FactorSizes::splits; ++s) below[s] += x != 0.0 && x < limits[s] ? 1.0 : 0.0;
-  }
-  sizes.nonzero = static_cast<std::int64_t>(nonzero);
-  for (int s = 0; s < FactorSizes::splits; ++s) sizes.below[s] = static_cast<std::int64_t>(below[s]);
+  const double largest = fastest_row_kernels().largest(magnitudes.data(), magnitudes.size());
+  sizes.largest = std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity();
+  const std::int64_t zeros = count_below(magnitudes, least_double);
+  sizes.nonzero = static_cast<std::int64_t>(magnitudes.size()) - zeros;
+  for (int s = 0; s < FactorSizes::splits; ++s)
+    sizes.below[s] = std::max(count_below(magnitudes, shares[s] * sizes.largest) - zeros, std::int64_t{0});
   return sizes;
 }
 
@@ -60,11 +67,13 @@ public:
     for (std::int64_t k = 0; k < plan_.k; ++k) row_[at(k)] = std::abs(a_[plan_.a_index(batch_, i, k)]);
     const FactorSizes left = left_sizes(row_);
     if (left.nonzero < static_cast<std::int64_t>(fewest_constant)) return;
+    find_first_terms();
     const bool none_can = !worst_.empty() && std::all_of(worst_.begin(), worst_.end(), [&](const FactorSizes& right) {
       return cannot_stagnate(left, right, plan_.k);
     });
     for (std::int64_t j = 0; j < plan_.n; ++j) {
-      if (varies(j) && (none_can || cannot_stagnate(left, columns_[at(j)], plan_.k))) continue;
+      const bool cannot_be_constant = first_terms_vary(j) || varies(j);
+      if (cannot_be_constant && (none_can || cannot_stagnate(left, columns_[at(j)], plan_.k))) continue;
       terms_.clear();
       for (std::int64_t k = 0; k < plan_.k; ++k)
         if (row_[at(k)] != 0.0) terms_.push_back(row_[at(k)] * factor(k, j));
@@ -93,6 +102,26 @@ private:
 
   double factor(std::int64_t k, std::int64_t j) const { return std::abs(b_[plan_.b_index(batch_, k, j)]); }
 
+  /// Of a row that has as many factors other than 0.
+  void find_first_terms() {
+    std::int64_t k = 0;
+    for (std::int64_t& first : first_terms_) {
+      while (row_[at(k)] == 0.0) ++k;
+      first = k++;
+    }
+  }
+
+  /// varies() by the first terms alone: what nearly all sums of numbers at random need.
+  bool first_terms_vary(std::int64_t j) const {
+    double least = std::numeric_limits<double>::infinity(), most = 0.0;
+    for (const std::int64_t k : first_terms_) {
+      const double term = row_[at(k)] * factor(k, j);
+      least = term < least ? term : least;
+      most = term > most ? term : most;
+    }
+    return least > 0.0 && most > constant_spread * least;
+  }
+
   /// Whether two of the terms that are not 0 are too far apart for a constant sum.
   bool varies(std::int64_t j) const {
     double least = 0.0, most = 0.0;
@@ -112,6 +141,7 @@ private:
   std::span<const double> a_, b_;
   std::span<const FactorSizes> columns_;
   std::vector<FactorSizes> worst_;
+  std::array<std::int64_t, 3> first_terms_ = {};
   std::vector<double> row_, terms_;
 };
 

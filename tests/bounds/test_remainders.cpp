@@ -21,7 +21,7 @@ TEST_CASE("what a row leaves over by its norm is at least the largest there is, 
 
 TEST_CASE("rows of the same sample are found together, with the columns that any of them uses") {
   const std::vector<double> d = {0, 1, 0, 0, 0, 2, 0, 0, 3, 0, 0, 0};
-  const bounds::RowGroups groups(d, std::vector<std::size_t>{5, 2, 5});
+  const bounds::RowGroups groups(std::span<const double>(d), std::vector<std::size_t>{5, 2, 5});
   REQUIRE(groups.groups().size() == 2);
   const SparseRows &first = groups.groups()[0], &second = groups.groups()[1];
   CHECK(std::vector<std::uint32_t>(first.rows, first.rows + first.row_count) == std::vector<std::uint32_t>{1});
@@ -30,5 +30,6 @@ TEST_CASE("rows of the same sample are found together, with the columns that any
   CHECK(std::vector<std::uint32_t>(second.columns, second.columns + second.column_count) ==
         std::vector<std::uint32_t>{0, 1});
   CHECK(groups.are_sparse());
-  CHECK_FALSE(bounds::RowGroups(std::vector<double>(12, 1.0), std::vector<std::size_t>{1, 1, 1}).are_sparse());
+  const std::vector<double> ones(12, 1.0);
+  CHECK_FALSE(bounds::RowGroups(std::span(ones), std::vector<std::size_t>{1, 1, 1}).are_sparse());
 }

@@ -12,6 +12,8 @@
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/known_products.hpp"
 #include "bounds/row_kernels.hpp"
+#include "driftbound/num/errors.hpp"
+#include "driftbound/reference/reference.hpp"
 #include "support/approach.hpp"
 #include "support/run_checks.hpp"
 #include "support/share_checks.hpp"
@@ -649,4 +651,73 @@ TEST_CASE("products in double are taken again for the rows that have their very 
   CHECK(found(7, 1, {5.0, 6.0}).empty());
   CHECK(found(7, 2, {5.0, std::nextafter(6.0, 7.0)}).empty());
   CHECK(found(6, 0, operand.values).empty());
+}
+
+TEST_CASE("sums of magnitudes at a recorded row are those of all runs near it (T-88)") {
+  const Tally tally = check_sums_of_recorded_rows(bounds::default_rules());
+  CHECK(tally.violations == 0);
+  CHECK(tally.utilisation > 0.9999);
+  Generator generator(82);
+  const Graph graph = network_of_rows("relu", generator);
+  const Tensor<double> x = network_inputs(1.0, false, generator);
+  constexpr double radius = 0.1;
+  const Tensor<double> near = moved(x, radius, random_corner(x.size(), generator)),
+                       far = moved(x, 100.0 * radius, random_corner(x.size(), generator));
+  const HeldRun alone(bounds::default_rules(), graph, x, radius),
+      by_near(bounds::default_rules(), graph, x, radius, 0, &near),
+      by_far(bounds::default_rules(), graph, x, radius, 0, &far);
+  const std::vector<double>& expected = alone.found().targets[0].local;
+  CHECK(by_far.found().targets[0].local == expected);
+  CHECK(by_near.found().targets[0].local != expected);
+  for (std::size_t row = 0; row < expected.size(); ++row) {
+    CHECK(by_near.found().targets[0].local[row] >= 0.9 * expected[row]);
+    CHECK(by_near.found().targets[0].local[row] <= 1.5 * expected[row]);
+  }
+}
+
+TEST_CASE("attribution takes the exact layers that are given, and refuses those of another trace (T-73)") {
+  Generator generator(83);
+  for (const std::string function : {"relu", "tanh", "gelu"}) {
+    CAPTURE(function);
+    const Graph graph = network_of_rows(function, generator);
+    const Tensor<double> x = network_inputs(1.0, false, generator);
+    const Trace trace = run_of(graph, x, "fp32", "pairwise");
+    BoundOptions options;
+    options.targets = {{{0, 1}, OutputElement{0, 0}}};
+    const Bounder bounder(graph, options);
+    const Reference local = local_reference(graph, trace), accumulated = certified_reference(graph, trace.inputs);
+    const Bounds given = bounder(trace, &local.layers), found = bounder(trace);
+    const Attribution &parts = *given.targets[0].attribution, &others = *found.targets[0].attribution;
+    const std::vector<double> computed = trace.layers.back().output.to_double().values;
+    for (std::size_t row = 0; row < parts.inputs.size(); ++row) {
+      const auto error = [&](std::size_t i) {
+        const Ball& exact = accumulated.layers.back().values[i];
+        return computed[i] - exact.hi - exact.lo;
+      };
+      const double whole = error(2 * row + 1) - error(2 * row);
+      CHECK(std::abs(parts.inputs[row] + sum_of(parts.layers, row) - whole) <= 1e-6 * std::abs(whole));
+      for (std::size_t layer = 0; layer < parts.layers.size(); ++layer)
+        CHECK(std::abs(parts.layers[layer][row] - others.layers[layer][row]) <= 1e-6 * size_of(others.layers, row));
+    }
+    CHECK(given.targets[0].bounds[0].values.values == found.targets[0].bounds[0].values.values);
+
+    std::vector<Tensor<Ball>> wrong = local.layers, doubled = local.layers;
+    for (Tensor<Ball>& layer : doubled)
+      for (Ball& ball : layer.values) ball.lo += 1e-3;
+    wrong.pop_back();
+    CHECK_THROWS_AS(bounder(trace, &wrong), ShapeMismatch);
+    CHECK(bounder(trace, &doubled).targets[0].attribution->layers != parts.layers);
+  }
+}
+
+TEST_CASE("exact layers that are not known are found (T-73)") {
+  Generator generator(84);
+  const Graph graph = network_of_rows("relu", generator);
+  const Trace trace = run_of(graph, network_inputs(1.0, false, generator), "fp32", "pairwise");
+  BoundOptions options;
+  options.targets = {{{0, 1}, OutputElement{0, 0}}};
+  const Bounder bounder(graph, options);
+  std::vector<Tensor<Ball>> unknown = local_reference(graph, trace).layers;
+  for (Tensor<Ball>& layer : unknown) layer.values[0] = {0.0, 0.0, Magnitude::infinite()};
+  CHECK(bounder(trace, &unknown).targets[0].attribution->layers == bounder(trace).targets[0].attribution->layers);
 }

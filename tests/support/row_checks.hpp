@@ -123,6 +123,7 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   const double e_scale = bounds::coarse_scale(rows.largest(e.data(), k)).value();
   const bool moves_by_norm = generator() % 2 == 0;
   const double radius = uniform(generator, 0.2, 1.2) * bounds::norm_of_vector(e).value();
+  const double reach = uniform(generator, 1.0, 1.5) * radius;
   const Row& sizes = moves_by_norm ? x : larger;
   const double scale = bounds::coarse_scale(rows.largest(sizes.data(), k)).value();
   std::vector<float> e_row(k), row(k), squares(k), sides(k), e_sums(n), sums(n), square_sums(n), side_sums(n);
@@ -148,6 +149,7 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   sum.norms = weights.norms.data();
   sum.largest = weights.largest.data();
   sum.radius = radius;
+  sum.reach = reach;
   sum.moves_by_norm = moves_by_norm;
   sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
   sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
@@ -184,12 +186,12 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
       small_squares += small[i] == 0.0 ? Real() : size * size;
     }
     exact.products = std::min(of_column, of_row);
-    const Real by_norm = Real(radius) * column_squares.apply(mpfr_sqrt),
+    const Real column_norm = column_squares.apply(mpfr_sqrt), by_norm = Real(radius) * column_norm,
                addend_square = Real(addend[j]) * Real(addend[j]);
     by_operands = by_norm < by_operands ? by_norm : by_operands;
     const Real of_one_side = sum.knows_sides ? Real(0.5) * (all_squares + abs(difference)) : all_squares;
-    const Real moved_norm = (of_one_side + addend_square).apply(mpfr_sqrt) + Real(radius) * largest_factor;
-    if (moves_by_norm) exact.of_products += by_norm;
+    const Real moved_norm = (of_one_side + addend_square).apply(mpfr_sqrt) + Real(reach) * largest_factor;
+    if (moves_by_norm) exact.of_products += Real(reach) * column_norm;
     exact.norm = (all_squares + addend_square).apply(mpfr_sqrt);
     if (moves_by_norm || (sum.knows_sides && moved_norm < exact.norm)) exact.norm = moved_norm;
     exact.has_small = set_apart > 0.0;

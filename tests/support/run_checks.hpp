@@ -9,6 +9,7 @@
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
+#include "support/recorded_block.hpp"
 #include "support/trajectory_checks.hpp"
 
 /// Any run by loops over rows (T-88) against networks in 700 bits and runs in float32.
@@ -42,11 +43,18 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
   return graph;
 }
 
+inline Trace float_run(const Graph& graph, const Tensor<double>& x, const ArithmeticModel& arithmetic) {
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(convert<float>(x)));
+  return cpu_evaluator(arithmetic).run(graph, inputs);
+}
+
 /// A block of samples of a network, and what a RunWalk says of every element of its output.
 class HeldRun {
 public:
+  /// `recorded`: inputs of a run whose sums of magnitudes are taken, or null
   HeldRun(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& x, double radius,
-          std::int64_t refined_radii = 0)
+          std::int64_t refined_radii = 0, const Tensor<double>* recorded = nullptr)
       : graph_(graph),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
         setting_(setting_of(rules, arithmetic_)),
@@ -61,6 +69,11 @@ public:
       seeds.push_back({{output, element, 1.0}});
     bounds::RunQuestion question;
     question.refined_radii = refined_radii;
+    question.conditioned = seeds.size();
+    std::optional<RecordedRunOf> run;
+    if (recorded != nullptr)
+      run.emplace(graph, float_run(graph, *recorded, arithmetic_), x, radius, setting_, weights_);
+    if (run) question.recorded = &run->block();
     found_ = walk->run(network_, {x}, {std::vector<double>(x.size(), radius)}, seeds, question, setting_);
   }
 
@@ -77,10 +90,8 @@ public:
 
   /// A run in float32 at the inputs given.
   void check_run(const std::string& order, Tally& tally) const {
-    Inputs inputs;
-    inputs.tensors.emplace_back("x", StoredTensor::from(x_));
     const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order(order));
-    const Tensor<double> run = cpu_evaluator(arithmetic).run(graph_, inputs).layers.back().output.to_double();
+    const Tensor<double> run = float_run(graph_, x_, arithmetic).layers.back().output.to_double();
     const Tensor<Real> exact = output_at(convert<Real>(x_));
     for (std::size_t i = 0; i < run.size(); ++i) tally.add(run.values[i], exact.values[i], total(i));
   }
@@ -102,6 +113,28 @@ private:
   std::optional<bounds::RunCertificates> found_;
 };
 
+inline Tensor<double> moved(Tensor<double> x, double radius, const std::vector<double>& signs) {
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] += 0.99 * radius * signs[i];
+  return x;
+}
+
+/// The sum of 64 numbers from 0 to 2 next to a run at a quarter: the magnitudes of its terms, as the condition number
+/// of T-79 has them, against the largest there are.
+inline Tally check_sums_of_recorded_rows(const bounds::Rules& rules) {
+  constexpr std::int64_t terms = 64;
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {terms, ""}});
+  const ValueId ones = graph.add_constant("ones", StoredTensor::from(Tensor<float>({terms, 1}, std::vector(64, 1.0F))));
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {x, ones})};
+  const Tensor<double> middle({1, terms}, std::vector<double>(64, 1.0));
+  const Tensor<double> run({1, terms}, std::vector<double>(64, 0.25));
+  const HeldRun held(rules, graph, middle, 1.0, 0, &run);
+  const double target = 64.0;
+  Tally tally;
+  tally.add(0.0, Real(2.0 * target), held.found().condition[0].layers[0][0] * target);
+  return tally;
+}
+
 struct RunRowsTallies {
   Tally moved, rounded;
 };
@@ -115,11 +148,12 @@ inline RunRowsTallies check_run_rows(const bounds::Rules& rules, const std::stri
     const Graph graph = network_of_rows(function, generator);
     const Tensor<double> x = network_inputs(1.0, false, generator);
     for (const double radius : {1e-9, 1e-5, 1e-3, 0.1}) {
-      const HeldRun held(rules, graph, x, radius, repetition % 2 == 0 ? 0 : 5);
+      const Tensor<double> run = moved(x, radius, random_corner(x.size(), generator));
+      const HeldRun held(rules, graph, x, radius, repetition % 2 == 0 ? 0 : 5, repetition % 3 == 0 ? nullptr : &run);
       for (int corner = 0; held.is_known() && corner < 6; ++corner)
         held.check_at(random_corner(x.size(), generator), tallies.moved);
     }
-    const HeldRun held(rules, graph, x, 0.0);
+    const HeldRun held(rules, graph, x, 0.0, 0, repetition % 3 == 0 ? nullptr : &x);
     for (const std::string order : {"sequential", "pairwise", "blocked:3+fma"})
       if (held.is_known()) held.check_run(order, tallies.rounded);
   }

@@ -35,18 +35,13 @@ private:
     Inputs inputs;
     inputs.tensors.emplace_back("x", StoredTensor::from(x));
     const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
-    std::vector<Tensor<double>> layers;
-    for (const LayerTrace& layer : trace.layers) layers.push_back(layer.output.to_double());
-    bounds::RecordedBlock block;
-    for (const Tensor<double>& layer : layers) block.layers.push_back(&layer);
-    block.given = block.used = {x};
-    block.input_error = {std::vector<double>(x.size(), radius)};
     bounds::Weights weights;
+    const RecordedRunOf run(graph, trace, x, radius, setting, weights);
     bounds::AdjointQuestion question;
     question.refined_radii = refined_radii;
     question.attributed = question.conditioned = targets.size();
     question.chance = {4.0, 6.0};
-    return bounds_of(network, block, targets, question, setting, weights).targets;
+    return bounds_of(network, run.block(), targets, question, setting, weights).targets;
   }
 };
 

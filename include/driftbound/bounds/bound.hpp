@@ -10,6 +10,7 @@
 #include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"
 #include "driftbound/model/graph.hpp"
+#include "driftbound/num/ball.hpp"
 #include "driftbound/num/magnitude.hpp"
 #include "driftbound/trace/trace.hpp"
 
@@ -167,7 +168,10 @@ public:
   ~Bounder();
   Bounder(Bounder&&) noexcept;
   Bounder& operator=(Bounder&&) noexcept;
-  Bounds operator()(const Trace& trace) const;
+  /// `exact`, if given: by node, its exact function on what the trace recorded of its operands (the layers of a
+  /// local_reference), which attribution then need not find again. No bound depends on it.
+  /// Throws:    as bound(); ShapeMismatch for `exact` of another trace
+  Bounds operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact = nullptr) const;
 
 private:
   struct State;

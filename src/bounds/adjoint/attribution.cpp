@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/secants.hpp"
 #include "bounds/adjoint/transpose.hpp"
 
@@ -25,26 +26,27 @@ std::vector<double> put_in(const Tensor<double>& recorded, WideValue& value) {
 
 }  // namespace
 
-RecordedRun::RecordedRun(const Network& network, const Shadow& shadow,
-                         const std::vector<const Tensor<double>*>& recorded, const std::vector<Tensor<double>>& used,
+RecordedRun::RecordedRun(const Network& network, const Shadow& shadow, const RecordedBlock& block,
                          const Setting& setting)
     : network_(network), shadow_(shadow), setting_(setting), values_(network.size()), rounding_(network.size()) {
   const Graph& graph = network.flat().graph;
-  for (std::size_t i = 0; i < used.size(); ++i) {
+  for (std::size_t i = 0; i < block.used.size(); ++i) {
     values_[graph.inputs[i]].run = widened(shadow.value(graph.inputs[i]));
-    rounding_[graph.inputs[i]] = put_in(used[i], values_[graph.inputs[i]]);
+    rounding_[graph.inputs[i]] = put_in(block.used[i], values_[graph.inputs[i]]);
   }
-  std::vector<const Tensor<double>*> recorded_value(network.size(), nullptr);
-  for (std::size_t node = 0; node < recorded.size(); ++node)
-    recorded_value[network.value_of_node(node)] = recorded[node];
+  std::vector<const Tensor<double>*> recorded(network.size(), nullptr);
+  std::vector<const Tensor<Ball>*> exact(network.size(), nullptr);
+  for (std::size_t node = 0; node < block.layers.size(); ++node) {
+    recorded[network.value_of_node(node)] = block.layers[node];
+    if (!block.exact.empty()) exact[network.value_of_node(node)] = block.exact[node];
+  }
   for (const Node& node : network.nodes()) {
     WideView view{&node, {}};
     for (const ValueId id : node.inputs) view.inputs.push_back(graph.is_constant(id) ? nullptr : &values_[id]);
-    WideImage image = approx_image(view, shadow.view_of(node), network.shape(node.output));
+    WideImage image = approx_image(view, shadow.view_of(node), network.shape(node.output), exact[node.output]);
     slopes_.push_back(approx_secants(view, image, shadow.view_of(node), setting));
     values_[node.output] = {std::move(image.run), std::move(image.change)};
-    if (const Tensor<double>* run = recorded_value[node.output])
-      rounding_[node.output] = put_in(*run, values_[node.output]);
+    if (const Tensor<double>* run = recorded[node.output]) rounding_[node.output] = put_in(*run, values_[node.output]);
   }
 }
 

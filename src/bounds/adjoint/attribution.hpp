@@ -8,14 +8,14 @@
 
 namespace driftbound::bounds {
 
+struct RecordedBlock;  // block_bounds.hpp
+
 /// One recorded run next to the exact network, whose values are followed as differences from the run's (Wide). Values
 /// inside composites are those of their steps in that precision.
 class RecordedRun {
 public:
-  /// `recorded` by node of the original graph, `used` by position in its inputs. The shadow gives slopes where run and
-  /// exact network agree, and values where 2^-52 of them does not matter.
-  RecordedRun(const Network& network, const Shadow& shadow, const std::vector<const Tensor<double>*>& recorded,
-              const std::vector<Tensor<double>>& used, const Setting& setting);
+  /// The shadow gives slopes where run and exact network agree, and values where 2^-52 of them does not matter.
+  RecordedRun(const Network& network, const Shadow& shadow, const RecordedBlock& block, const Setting& setting);
 
   /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included; lost is what Wide
   /// loses of a rounding. The split between operands of one node is a convention: the mean of both orders.

@@ -71,7 +71,7 @@ public:
       sketch(question.failure_probability, exact_inputs, weights, bounds);
     if (question.rounded) hold_against_rounded_shadow(targets, weights, bounds);
     if (question.attributed > 0) {
-      const RecordedRun run(network_, shadow_, recorded_, block_.used, setting_);
+      const RecordedRun run(network_, shadow_, block_, setting_);
       for (std::size_t i = 0; i < question.attributed; ++i)
         bounds.targets[i].attribution = run.attribute(direction_of(network_, shadow_, seeds_[i]));
     }
@@ -498,7 +498,7 @@ private:
     Setting setting = setting_;
     setting.weights = &weights_;
     const Shadow shadow = shadow_of(*part, picked.block().given, setting, &weights_);
-    const RecordedRun run(*part, shadow, picked.block().layers, picked.block().used, setting);
+    const RecordedRun run(*part, shadow, picked.block(), setting);
     for (std::size_t i = 0; i < question_.attributed; ++i) {
       const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
       Attribution& all = *quick.bounds.targets[i].attribution;

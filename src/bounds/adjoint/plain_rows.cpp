@@ -147,7 +147,7 @@ private:
     const RowOperands& counts = scratch.counts[place];
     sums.norms = weights_.norms.data();
     sums.largest = weights_.largest.data();
-    sums.radius = counts.radius;
+    sums.radius = sums.reach = counts.radius;
     sums.moves_by_norm = counts.moves_by_norm;
     if (!node_.rounds) return sums;
     sums.nonzero = counts.nonzero;

@@ -141,17 +141,18 @@ private:
   BlockBounds result_;
 };
 
-std::vector<double> rows_of(const std::vector<double>& values, std::int64_t all,
-                            const std::vector<std::int64_t>& rows) {
-  std::vector<double> picked;
+template <class T>
+std::vector<T> rows_of(const std::vector<T>& values, std::int64_t all, const std::vector<std::int64_t>& rows) {
+  std::vector<T> picked;
   const auto size = static_cast<std::int64_t>(values.size()) / all;
   for (const std::int64_t row : rows)
     picked.insert(picked.end(), values.begin() + row * size, values.begin() + (row + 1) * size);
   return picked;
 }
 
-Tensor<double> rows_of(const Tensor<double>& tensor, std::int64_t all, const std::vector<std::int64_t>& rows) {
-  Tensor<double> picked;
+template <class T>
+Tensor<T> rows_of(const Tensor<T>& tensor, std::int64_t all, const std::vector<std::int64_t>& rows) {
+  Tensor<T> picked;
   picked.shape = tensor.shape;
   picked.shape.front() = static_cast<std::int64_t>(rows.size());
   picked.values = rows_of(tensor.values, all, rows);
@@ -218,8 +219,10 @@ PickedRows::PickedRows(const Network& network, const RecordedBlock& block, const
   for (std::size_t node = 0; node < block.layers.size(); ++node) {
     const bool varies = network.varies(network.value_of_node(node));
     layers_.push_back(varies ? rows_of(*block.layers[node], all, rows) : *block.layers[node]);
+    if (!block.exact.empty()) exact_.push_back(varies ? rows_of(*block.exact[node], all, rows) : *block.exact[node]);
   }
   for (const Tensor<double>& layer : layers_) block_.layers.push_back(&layer);
+  for (const Tensor<Ball>& layer : exact_) block_.exact.push_back(&layer);
   for (const Tensor<double>& input : block.given) block_.given.push_back(rows_of(input, all, rows));
   for (const Tensor<double>& input : block.used) block_.used.push_back(rows_of(input, all, rows));
   for (const std::vector<double>& error : block.input_error) block_.input_error.push_back(rows_of(error, all, rows));

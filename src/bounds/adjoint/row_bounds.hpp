@@ -48,6 +48,7 @@ public:
 
 private:
   std::vector<Tensor<double>> layers_;
+  std::vector<Tensor<Ball>> exact_;
   RecordedBlock block_;
 };
 

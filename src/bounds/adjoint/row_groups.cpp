@@ -30,13 +30,13 @@ bool RowGroups::are_dense(std::span<const Real> d, std::span<const std::size_t> 
 }
 
 template <class Real>
-RowGroups::RowGroups(const std::vector<Real>& d, std::span<const std::size_t> rows) {
+RowGroups::RowGroups(std::span<const Real> d, std::span<const std::size_t> rows) {
   using Digits = std::conditional_t<sizeof(Real) == sizeof(std::uint32_t), std::uint32_t, std::uint64_t>;
   const std::size_t count = rows.size(), n = d.size() / count;
   rows_.resize(count);
   std::iota(rows_.begin(), rows_.end(), std::uint32_t{0});
   std::stable_sort(rows_.begin(), rows_.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a] < rows[b]; });
-  if (are_dense(std::span(d), rows, n)) return;
+  if (are_dense(d, rows, n)) return;
   // one more: every column is written before it is kept
   columns_ = std::make_unique_for_overwrite<std::uint32_t[]>(count * n + 1);
   std::vector<Digits> used(n);  // all but the signs
@@ -61,7 +61,7 @@ RowGroups::RowGroups(const std::vector<Real>& d, std::span<const std::size_t> ro
   is_worth_it_ = work < worth_it * static_cast<double>(count * n);
 }
 
-template RowGroups::RowGroups(const std::vector<float>& d, std::span<const std::size_t> rows);
-template RowGroups::RowGroups(const std::vector<double>& d, std::span<const std::size_t> rows);
+template RowGroups::RowGroups(std::span<const float> d, std::span<const std::size_t> rows);
+template RowGroups::RowGroups(std::span<const double> d, std::span<const std::size_t> rows);
 
 }  // namespace driftbound::bounds

@@ -14,9 +14,9 @@ namespace driftbound::bounds {
 /// where a function is flat, all of them are 0.
 class RowGroups {
 public:
-  /// Shapes:    d [rows, n], float or double; `rows`: the row of the values that each of them stands for
+  /// Shapes:    d [rows, n] of float or double; `rows`: the row of the values that each of them stands for
   template <class Real>
-  RowGroups(const std::vector<Real>& d, std::span<const std::size_t> rows);
+  RowGroups(std::span<const Real> d, std::span<const std::size_t> rows);
 
   /// Whether leaving out zeros is worth what smaller products cost.
   bool are_sparse() const { return is_worth_it_; }

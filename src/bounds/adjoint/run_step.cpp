@@ -143,10 +143,12 @@ public:
     multiply(x, scratch.known, y, open);
     errors.added.resize(rows * n_);
     prepare(scratch, rows);
+    find_distances(x, scratch);
     for (std::size_t row = 0; row < rows; ++row)
       if (!read_row(x, row, scratch)) open[row] = 1;
     for (const std::size_t which : {moved, total, squares, sides})
-      multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
+      if (which == moved || scratch.distances.empty())
+        multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
     if (question.of_terms()) prepare_terms(errors, rows);
     for (std::size_t row = 0; row < rows; ++row) bound_row(x, question, y, errors, row, scratch);
     if (question.chance.any()) errors.patterns = patterns(x.centre, rows);
@@ -182,10 +184,9 @@ public:
 
   void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
             std::size_t copies, std::vector<float>& result) const override {
-    const float* matrix = single_.matrices.at(offset_).data();
-    const std::size_t m = rows.size() * copies;
-    const PackedProduct<float> product{operands[0], matrix, result.data(), m, n_, k_, k_, true};
-    fastest_product_kernels().multiply(product, 0, m);
+    std::vector<std::size_t> of;
+    for (const std::size_t row : rows) of.insert(of.end(), copies, row);
+    multiply({operands[0], of.size() * k_}, single_.matrices.at(offset_).data(), of, k_, n_, result);
   }
 
   bool is_product() const override { return true; }
@@ -212,7 +213,7 @@ private:
   /// Terms that are 0 are left out where that pays.
   void multiply_transposed(const std::vector<double>& d, std::span<const std::size_t> rows,
                            std::vector<double>& share) const {
-    const RowGroups groups(d, rows);
+    const RowGroups groups(std::span<const double>(d), rows);
     if (!groups.are_sparse()) return multiply(d.data(), transposed_, rows.size(), n_, k_, share);
     const double* matrix = transposed_.matrices.at(offset_).data();
     fastest_product_kernels().sparse_f64(
@@ -221,13 +222,18 @@ private:
 
   void multiply_transposed(const std::vector<float>& d, std::span<const std::size_t> rows,
                            std::vector<float>& share) const {
-    const RowGroups groups(d, rows);
+    multiply(d, in_single_.at(offset_).data(), rows, n_, k_, share);
+  }
+
+  /// Rows [., k] times a packed matrix [k, n]; `rows`: what each of them stands for.
+  static void multiply(std::span<const float> a, const float* matrix, std::span<const std::size_t> rows, std::size_t k,
+                       std::size_t n, std::vector<float>& result) {
+    const RowGroups groups(a, rows);
     const ProductKernels& kernels = fastest_product_kernels();
-    const float* matrix = in_single_.at(offset_).data();
     if (groups.are_sparse())
-      kernels.sparse_f32({d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
+      kernels.sparse_f32({a.data(), matrix, result.data(), n, k, groups.groups().data(), groups.groups().size()});
     else
-      kernels.f32({d.data(), matrix, share.data(), rows.size(), k_, n_, n_, true}, 0, rows.size());
+      kernels.f32({a.data(), matrix, result.data(), rows.size(), n, k, k, true}, 0, rows.size());
   }
 
   Magnitude largest_norm(const PackedFactor& factor) const {
@@ -262,7 +268,21 @@ private:
     scratch.own.resize(n_);
   }
 
-  /// Scales and rounds up E, |x| + E and its squares.
+  /// T-88: sums over a recorded operand, where every row of it lies within what any run's may be off.
+  void find_distances(const RunRows& x, RunScratch& scratch) const {
+    scratch.distances.clear();
+    if (scratch.known_sums.sums == nullptr || scratch.known_sums.sums->weights != &coarse_) return;
+    const double* recorded = scratch.known_sums.operand;
+    for (std::size_t row = 0; row < x.rows(); ++row, recorded += k_) {
+      const double* centre = x.centre.data() + row * k_;
+      for (std::size_t i = 0; i < k_; ++i) scratch.larger[i] = std::abs(recorded[i] - centre[i]);
+      const Magnitude distance = rules_.norms.vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
+      if (!(distance.value() <= x.norm[row])) return scratch.distances.clear();
+      scratch.distances.push_back(distance.value());
+    }
+  }
+
+  /// Scales and rounds up E, and |x| + E and its squares where nobody did before.
   bool read_row(const RunRows& x, std::size_t row, RunScratch& scratch) const {
     const double *centre = x.centre.data() + row * k_, *radius = x.radius.data() + row * k_;
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
@@ -275,15 +295,16 @@ private:
       for (const Which which : {moved, total, squares, sides}) std::fill_n(at(which), k_, 0.0F);
       return false;
     }
+    scratch.operands[row] = known;
     rows_.coarse(radius, *of_radius, at(moved), k_);
+    scratch.scales[moved][row] = 1.0 / *of_radius;
+    if (!scratch.distances.empty()) return true;
     rows_.coarse(sizes, *of_larger, at(total), k_);
     rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
     rows_.coarse_sides(centre, *of_larger, at(sides), k_);
-    scratch.scales[moved][row] = 1.0 / *of_radius;
     scratch.scales[total][row] = 1.0 / *of_larger;
     scratch.scales[squares][row] = scratch.scales[total][row] * scratch.scales[total][row];
     scratch.scales[sides][row] = scratch.scales[squares][row];
-    scratch.operands[row] = known;
     return true;
   }
 
@@ -308,7 +329,7 @@ private:
     const RowOperands& known = scratch.operands[row];
     sums.norms = coarse_.norms.data();
     sums.largest = coarse_.largest.data();
-    sums.radius = known.radius;
+    sums.radius = sums.reach = known.radius;
     sums.moves_by_norm = known.moves_by_norm;
     sums.nonzero = known.nonzero;
     sums.sets_apart = known.small_norm.has_value();
@@ -316,12 +337,27 @@ private:
     sums.small_norm = known.small_norm.value_or(0.0);
     sums.is_moved = true;
     sums.moved = coarse_sums(moved, row, scratch);
-    sums.total = coarse_sums(total, row, scratch);
-    sums.squares = coarse_sums(squares, row, scratch);
     sums.knows_sides = true;
-    sums.sides = coarse_sums(sides, row, scratch);
     sums.sides_error = rules_.coarse_error(k_);
+    if (scratch.distances.empty()) {
+      sums.total = coarse_sums(total, row, scratch);
+      sums.squares = coarse_sums(squares, row, scratch);
+      sums.sides = coarse_sums(sides, row, scratch);
+    } else {
+      take_known_sums(scratch, row, sums);
+    }
     return sums;
+  }
+
+  void take_known_sums(const RunScratch& scratch, std::size_t row, SumRow& sums) const {
+    const CoarseProducts& known = *scratch.known_sums.sums;
+    const std::size_t of_block = scratch.known_sums.first + row, first = of_block * n_;
+    const double scale = known.scales[of_block];
+    sums.moves_by_norm = true;
+    sums.reach = rules_.trajectory.reach_of_sums(sums.radius, scratch.distances[row]);
+    sums.total = {known.total.data() + first, scale, coarse_.magnitudes.column_scales.data()};
+    sums.squares = {known.squares.data() + first, scale * scale, coarse_.squares.column_scales.data()};
+    sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
   }
 
   void bound_row(const RunRows& x, const RunQuestion& question, RunRows& y, RunErrors& errors, std::size_t row,

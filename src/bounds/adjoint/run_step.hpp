@@ -11,6 +11,7 @@
 #include "bounds/adjoint/chance_sweep.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_step.hpp"
+#include "bounds/coarse_product.hpp"
 
 namespace driftbound::bounds {
 
@@ -79,6 +80,13 @@ struct RunAdjoint {
   std::vector<double> defect;
 };
 
+/// What local bounds of a recorded run have found of a product's rows.
+struct KnownSums {
+  const CoarseProducts* sums = nullptr;  ///< null: nothing
+  std::size_t first = 0;                 ///< row of them
+  const double* operand = nullptr;       ///< as recorded, from that row on
+};
+
 /// Memory of one thread, kept from rows to rows.
 struct RunScratch {
   std::vector<float> coarse[5], sums[5];
@@ -87,6 +95,9 @@ struct RunScratch {
   std::vector<RowOperands> operands;
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
   std::span<const double> known;                       ///< the node's result in double, where it is known before
+  KnownSums known_sums;
+  std::vector<double>
+      distances;  ///< by row, of the operand that these are of from the centre; empty: they are not used
 };
 
 /// The same in single precision.

@@ -127,7 +127,11 @@ public:
         needs_coins_(rows.size(), 0),
         is_estimated_(rows.size(), 0),
         cancels_(rows.size(), 0),
-        state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors} {
+        state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors},
+        recorded_node_(network.size()) {
+    if (question.recorded != nullptr)
+      for (std::size_t node = 0; node < question.recorded->layers.size(); ++node)
+        recorded_node_[network.value_of_node(node)] = node;
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
     for (const Node& node : nodes_) is_refinable_.push_back(may_be_refined(network, node));
     memory_.open.assign(count_, 0);
@@ -235,9 +239,12 @@ public:
 
   /// The recorded run, once forward() has gone through.
   void record(const RecordedBlock& block) {
-    std::vector<const std::vector<double>*> known(network_.size(), nullptr);
-    for (std::size_t node = 0; node < block.layers.size(); ++node)
-      known[network_.value_of_node(node)] = &block.layers[node]->values;
+    std::vector<RecordedLayer> known(network_.size());
+    for (std::size_t node = 0; node < block.layers.size(); ++node) {
+      RecordedLayer& layer = known[network_.value_of_node(node)];
+      layer.values = &block.layers[node]->values;
+      if (!block.exact.empty()) layer.exact = &block.exact[node]->values;
+    }
     for (std::size_t i = 0; i < block.used.size(); ++i) {
       const ValueId id = graph_.inputs[i];
       put_recorded(id, block.used[i].values, memory_.rows[id].centre);
@@ -286,6 +293,11 @@ private:
     TermPattern pattern = TermPattern::none;
   };
   using AllSums = std::vector<std::vector<Sums>>;  ///< by target and row
+  /// What is known of one value of a run for all rows of the block: it, and f of its operands; null where it is not.
+  struct RecordedLayer {
+    const std::vector<double>* values = nullptr;
+    const std::vector<Ball>* exact = nullptr;
+  };
   /// Adjoints of all targets on their way back, those of the first target first, one row each for some rows of the
   /// values; and after them, with secants for slopes, those of the first targets again (T-73).
   struct Sweep {
@@ -315,6 +327,7 @@ private:
     std::vector<const RunRows*> operands;
     for (const ValueId id : of.inputs) operands.push_back(network_.varies(id) ? &memory_.rows[id] : nullptr);
     memory_.scratch.known = known_result(of);
+    memory_.scratch.known_sums = known_sums_of(of);
     walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
                                 memory_.scratch);
   }
@@ -323,6 +336,29 @@ private:
     if (question_.products == nullptr || !network_.varies(node.inputs[0])) return {};
     return question_.products->find(node.output, of_block_.front(), count_, at(network_.rows()),
                                     memory_.rows[node.inputs[0]].centre);
+  }
+
+  /// Of the recorded run, whose operand they belong to.
+  KnownSums known_sums_of(const Node& node) const {
+    const RecordedBlock* block = question_.recorded;
+    if (block == nullptr || block->sums.empty()) return {};
+    const std::optional<std::size_t> of = recorded_node_[node.output];
+    if (!of || block->sums[*of] == nullptr) return {};
+    const std::vector<double>* operand = recorded_values(node.inputs[0]);
+    const std::size_t rows = at(network_.rows());
+    if (operand == nullptr || block->sums[*of]->scales.size() != rows ||
+        operand->size() != rows * walk_.sizes_[node.inputs[0]])
+      return {};
+    const std::size_t first = of_block_.front();
+    return {block->sums[*of], first, operand->data() + first * walk_.sizes_[node.inputs[0]]};
+  }
+
+  /// Null where the run recorded none.
+  const std::vector<double>* recorded_values(ValueId id) const {
+    if (recorded_node_[id]) return &question_.recorded->layers[*recorded_node_[id]]->values;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
+      if (graph_.inputs[i] == id) return &question_.recorded->used[i].values;
+    return nullptr;
   }
 
   void bend(std::size_t node, std::span<const std::size_t> rows) {
@@ -623,18 +659,44 @@ private:
     for (std::size_t i = 0; i < rows.values.size(); ++i) rows.rounding[i] = rows.values[i] - images[i];
   }
 
-  void record(std::size_t node, const std::vector<double>* recorded) {
+  void record(std::size_t node, const RecordedLayer& recorded) {
+    if (recorded.exact != nullptr && record_known(node, recorded)) return;
     const Node& of = nodes_[node];
     std::vector<const double*> operands;
     for (const ValueId id : of.inputs)
       operands.push_back(network_.varies(id) ? memory_.recorded[id].values.data() : nullptr);
     RecordedRows& rows = memory_.recorded[of.output];
-    std::vector<double>& images = recorded == nullptr ? rows.values : memory_.images;
+    std::vector<double>& images = recorded.values == nullptr ? rows.values : memory_.images;
     images.resize(count_ * walk_.sizes_[of.output]);
     walk_.steps_[node]->evaluate(operands, count_, images);
     if (!memory_.errors[node].slopes.empty()) find_secants(of, images, memory_.errors[node].slopes);
-    if (recorded == nullptr) return rows.rounding.clear();
-    put_recorded(of.output, *recorded, images);
+    if (recorded.values == nullptr) return rows.rounding.clear();
+    put_recorded(of.output, *recorded.values, images);
+  }
+
+  /// False where some of it is not known after all.
+  bool record_known(std::size_t node, const RecordedLayer& recorded) {
+    const Node& of = nodes_[node];
+    const std::size_t size = walk_.sizes_[of.output];
+    RecordedRows& rows = memory_.recorded[of.output];
+    rows.values.resize(count_ * size);
+    rows.rounding.resize(count_ * size);
+    memory_.images.resize(count_ * size);
+    bool is_known = true;
+    for (std::size_t row = 0; row < count_; ++row) {
+      const double* const run = recorded.values->data() + of_block_[row] * size;
+      const Ball* const exact = recorded.exact->data() + of_block_[row] * size;
+      double *const values = rows.values.data() + row * size, *const rounding = rows.rounding.data() + row * size,
+                    *const images = memory_.images.data() + row * size;
+      for (std::size_t i = 0; i < size; ++i) {
+        is_known &= std::isfinite(exact[i].radius.value());
+        values[i] = run[i];
+        images[i] = exact[i].hi;
+        rounding[i] = run[i] - exact[i].hi - exact[i].lo;
+      }
+    }
+    if (is_known && !memory_.errors[node].slopes.empty()) find_secants(of, memory_.images, memory_.errors[node].slopes);
+    return is_known;
   }
 
   /// Of a function of one element, after the slopes; the slope where run and shadow meet.
@@ -830,7 +892,8 @@ private:
   std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
   std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
   const RunState state_;
-  std::vector<char> is_refinable_;  ///< by node
+  std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: the node of the original graph that it is of
+  std::vector<char> is_refinable_;                         ///< by node
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
   bool takes_chords_ = false;

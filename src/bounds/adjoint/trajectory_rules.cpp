@@ -35,6 +35,10 @@ double norm_of_row(double by_elements, double handed_on) {
   return std::isfinite(by_elements) ? std::min(by_elements, handed_on) : by_elements;
 }
 
+double reach_of_sums(double radius, double distance) {
+  return add_up(radius, distance);
+}
+
 double reach_within(double centre, double least, double most) {
   return std::max(sub_up(most, centre), sub_up(centre, least));
 }

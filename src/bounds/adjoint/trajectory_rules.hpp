@@ -36,6 +36,10 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
 /// Source:    docs/theory.md T-62
 double norm_of_row(double by_elements, double handed_on);
 
+/// How far any run's row of operands may be from another that lies within `distance` of the centre, by 2-norms.
+/// Source:    docs/theory.md T-88
+double reach_of_sums(double radius, double distance);
+
 /// How far a number between `least` and `most` is from the centre.
 /// Source:    docs/theory.md T-62
 double reach_within(double centre, double least, double most);
@@ -75,6 +79,7 @@ struct TrajectoryRules {
   decltype(&bounds::moved_by_softmax_slopes) moved_by_softmax_slopes = bounds::moved_by_softmax_slopes;
   decltype(&bounds::remainder_with_cut_edges) remainder_with_cut_edges = bounds::remainder_with_cut_edges;
   decltype(&bounds::norm_of_row) norm_of_row = bounds::norm_of_row;
+  decltype(&bounds::reach_of_sums) reach_of_sums = bounds::reach_of_sums;
   decltype(&bounds::reach_within) reach_within = bounds::reach_within;
   decltype(&bounds::radius_as_read) radius_as_read = bounds::radius_as_read;
   decltype(&bounds::joint_rest) joint_rest = bounds::joint_rest;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bounds/node_view.hpp"
+#include "driftbound/num/ball.hpp"
 
 namespace driftbound::bounds {
 
@@ -35,10 +36,12 @@ struct WideImage {
 /// f at any operands.
 Tensor<Wide> wide_value(const Node& node, std::vector<const Tensor<Wide>*> operands, const Shape& shape);
 
-/// `shadow`: the node at operands in double, of which constants are taken.
+/// `shadow`: the node at operands in double, of which constants are taken. `known`: f at the run's operands, or
+/// null; products take it from there.
 /// Shapes:    `shape`, that of the output
 /// Guarantee: none; as accurate as Wide is precise
 /// Throws:    as evaluate_as()
-WideImage approx_image(const WideView& view, const NodeView& shadow, const Shape& shape);
+WideImage approx_image(const WideView& view, const NodeView& shadow, const Shape& shape,
+                       const Tensor<Ball>* known = nullptr);
 
 }  // namespace driftbound::bounds

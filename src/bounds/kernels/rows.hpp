@@ -33,10 +33,11 @@ struct SumRow {
   const double* norms = nullptr;      ///< 2-norms of columns of w …
   const double* largest = nullptr;    ///< … and their largest elements
   double radius = 0.0;                ///< 2-norm of what the operands move by; infinite: unknown
-  bool moves_by_norm = false;         ///< whether the sums below leave out E, as `radius` takes its place
+  bool moves_by_norm = false;         ///< whether the sums below leave out E, as `reach` takes its place
+  double reach = 0.0;                 ///< 2-norm of how far operands may be from those that `sides` is of
   CoarseSums total;                   ///< sum |w| (|x| + E)
   CoarseSums squares;                 ///< sum w^2 (|x| + E)^2
-  bool knows_sides = false;           ///< whether `sides` is given, and `radius` with it
+  bool knows_sides = false;           ///< whether `sides` is given, and `reach` with it
   CoarseSums sides;                   ///< sum w |w| x |x|, which may be off by …
   double sides_error = 0.0;           ///< … so much of `squares`
   bool sets_apart = false;            ///< whether small operands are set apart

@@ -168,9 +168,9 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
     squares = squares_of_one_sign(squares, sums_at(row.sides, i, count), row.sides_error);
   }
   squares += c * c;
-  if (row.moves_by_norm) total = up(total + norm_up(row.radius, load(row.norms + i, count)));
+  if (row.moves_by_norm) total = up(total + norm_up(row.reach, load(row.norms + i, count)));
   if (!row.moves_by_norm && !row.knows_sides) return {total, squares};
-  const Doubles further = norm_up(row.radius, load(row.largest + i, count));
+  const Doubles further = norm_up(row.reach, load(row.largest + i, count));
   const Doubles moved = squares + (2.0 * further) * root_up(squares) + further * further;
   return {total, row.moves_by_norm ? moved : smaller(moved, all_squares + c * c)};
 }
@@ -179,7 +179,7 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
 inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
   const Doubles squares = sums_at(row.squares, i, count) + c * c;
   if (!row.moves_by_norm) return squares;
-  const Doubles further = norm_up(row.radius, load(row.largest + i, count));
+  const Doubles further = norm_up(row.reach, load(row.largest + i, count));
   return squares + (2.0 * further) * root_up(squares) + further * further;
 }
 

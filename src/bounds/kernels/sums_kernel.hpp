@@ -88,7 +88,7 @@ template <class Count>
 inline Doubles largest_total(const SumRow& row, std::size_t i, Count count) {
   const Doubles sums = doubles_of(load(row.total.sums + i, count));
   const Doubles total = sums * (row.total.scale * load(row.total.column_scales + i, count));
-  return row.moves_by_norm ? up(total + norm_up(row.radius, load(row.norms + i, count))) : total;
+  return row.moves_by_norm ? up(total + norm_up(row.reach, load(row.norms + i, count))) : total;
 }
 
 void slack_row(const OrderedSums& row, const double* added, double* slack, std::size_t n) {
