@@ -127,7 +127,9 @@ bool any_open(const Trace& trace, const References& references, const Bounds& bo
 }
 
 References references_of(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy) {
-  return {maker.accumulated(trace.inputs, policy, &trace), maker.local(trace, policy)};
+  References references{{}, maker.local(trace, policy)};
+  references.accumulated = maker.accumulated(trace.inputs, policy, &trace, &references.local);
+  return references;
 }
 
 /// Where references by the policy leave a verdict open, others with radii far smaller than the policy asks of values

@@ -42,6 +42,7 @@ public:
   std::size_t length() const { return place_.length; }
   num::PairRows source() const { return rows_at(*input_.tensor, place_); }
   bool is_kept() const { return input_.kept != nullptr; }
+  int most_bits() const { return input_.most_bits; }
   const num::PairOperand& packed() const { return input_.kept->packed(*input_.tensor, place_); }
   const num::ResidueOperand* residues() const {
     return is_kept() ? input_.kept->residues(*input_.tensor, place_) : nullptr;
@@ -118,13 +119,17 @@ bool is_small(std::size_t k, std::size_t n) {
   return k * n <= products_of_conversion * (k + n);
 }
 
+const num::ResidueOperand* residues_worth_it(const Matrix& b) {
+  return is_small(b.length(), b.rows()) ? nullptr : b.residues();
+}
+
 /// The products of midpoints, and what rounding them is off by. Rows go through residues (T-101) where there are
 /// kernels for them and it pays, but for those that do not fit: each row by itself.
 void multiply_midpoints(const Matrix& a, const Matrix& b, Pairs c) {
-  const num::ResidueOperand* const weights = is_small(b.length(), b.rows()) ? nullptr : b.residues();
+  const num::ResidueOperand* const weights = residues_worth_it(b);
   if (weights == nullptr) return multiply_by_pairs(a.source(), exact_rows(a).data(), b, c);
-  const num::ResidueOperand rows(a.source(), num::Side::left, 1, weights->bits(), left_bits_for(*weights),
-                                 weights->kernels());
+  const num::ResidueOperand rows(a.source(), num::Side::left, 1, weights->bits(),
+                                 std::min(left_bits_for(*weights), a.most_bits()), weights->kernels());
   num::residue_product(rows, *weights, {c.hi, c.lo, c.radius}, 1);
   std::vector<std::size_t> others;
   for (std::size_t row = 0; row < a.rows(); ++row)
@@ -188,6 +193,12 @@ bool multiply_parts(const Matrix& a, const Matrix& b, PairTensor& result) {
 }
 
 }  // namespace
+
+bool goes_by_residues(const ProductPlan& plan, const PairInput& b) {
+  if (plan.n == 0 || plan.k == 0) return false;
+  const Matrix right(b, {plan.b_index(0, 0, 0), size(plan.n), size(plan.k), plan.b_col, plan.b_row, num::Side::right});
+  return residues_worth_it(right) != nullptr;
+}
 
 void multiply_matrices(const ProductPlan& given, const PairInput& a, const PairInput& b, PairTensor& result) {
   const ProductPlan plan = folded(given);

@@ -9,4 +9,7 @@ namespace driftbound {
 /// Source:    docs/theory.md T-86, T-89
 void multiply_matrices(const ProductPlan& plan, const PairInput& a, const PairInput& b, PairTensor& result);
 
+/// Whether rows times the matrix go through residues (T-101).
+bool goes_by_residues(const ProductPlan& plan, const PairInput& b);
+
 }  // namespace driftbound

@@ -12,11 +12,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Shape with_rows(Shape shape, std::size_t rows) {
-  shape.at(0) = static_cast<std::int64_t>(rows);
-  return shape;
-}
-
 /// Copies exact numbers to places [first, first + count); what is none becomes the whole line.
 void assign(PairTensor& tensor, std::size_t part, std::size_t first, const double* values, std::size_t count) {
   std::copy_n(values, count, tensor.hi.data() + first);
@@ -30,6 +25,11 @@ void assign(PairTensor& tensor, std::size_t part, std::size_t first, const doubl
 }
 
 }  // namespace
+
+Shape with_rows(Shape shape, std::size_t rows) {
+  shape.at(0) = static_cast<std::int64_t>(rows);
+  return shape;
+}
 
 PairTensor::PairTensor(Shape s, std::size_t parts)
     : shape(std::move(s)),
@@ -47,6 +47,20 @@ PairTensor::PairTensor(const Tensor<double>& values, std::span<const std::size_t
   const std::size_t width = part_size();
   for (std::size_t r = 0; r < rows.size(); ++r)
     assign(*this, r, r * width, values.values.data() + rows[r] * width, width);
+}
+
+PairTensor::PairTensor(const Tensor<Ball>& balls, std::span<const std::size_t> rows)
+    : PairTensor(with_rows(balls.shape, rows.size()), rows.size()) {
+  const std::size_t width = part_size();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Ball* const from = balls.values.data() + rows[r] * width;
+    for (std::size_t i = 0; i < width; ++i) {
+      hi[r * width + i] = from[i].hi;
+      lo[r * width + i] = from[i].lo;
+      radius[r * width + i] = from[i].radius.value();
+    }
+  }
+  settle();
 }
 
 PairTensor::PairTensor(const BallTensor& balls, std::size_t parts) : PairTensor(balls.shape(), parts) {

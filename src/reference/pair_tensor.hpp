@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driftbound/model/tensor.hpp"
+#include "driftbound/num/ball.hpp"
 #include "reference/ball_tensor.hpp"
 #include "reference/kernels/pairs.hpp"
 
@@ -34,6 +35,9 @@ struct Unwritten : std::allocator<T> {
 };
 using Doubles = std::vector<double, Unwritten<double>>;
 
+/// The shape with so many rows.
+Shape with_rows(Shape shape, std::size_t rows);
+
 /// A dense array of balls with midpoints hi + lo, in equal parts one after the other (one a sample, or all of it). Of
 /// each part one number more is known: the 2-norm of the distances of all its exact values from their midpoints.
 /// What has no value, or none that can be held here, is the whole line.
@@ -49,6 +53,8 @@ struct PairTensor {
   /// Rows (indices on axis 0) of a tensor, each a part.
   PairTensor(const Tensor<double>& values, std::span<const std::size_t> rows);
   PairTensor(const BallTensor& balls, std::size_t parts);
+  /// Rows of a tensor, each a part.
+  PairTensor(const Tensor<Ball>& balls, std::span<const std::size_t> rows);
 
   std::size_t size() const { return hi.size(); }
   std::size_t parts() const { return norms.size(); }

@@ -16,6 +16,7 @@
 #include "reference/apply.hpp"
 #include "reference/ladder.hpp"
 #include "reference/ledger.hpp"
+#include "reference/near_recorded.hpp"
 #include "reference/pair_apply.hpp"
 
 namespace driftbound {
@@ -268,11 +269,14 @@ std::vector<std::size_t> last_uses(const Graph& graph) {
 // The same in double-double.
 class PairEvaluation {
 public:
-  PairEvaluation(const Graph& graph, const Constants& constants, const KnownValues& known, const Rows& rows)
+  /// `local`: the local reference of what is known of layers, or null
+  PairEvaluation(const Graph& graph, const Constants& constants, const KnownValues& known, const Rows& rows,
+                 const Reference* local)
       : graph_(graph),
         constants_(constants),
         known_(known),
         rows_(rows),
+        local_(local),
         last_uses_(last_uses(graph)),
         fixed_(graph.values.size()) {}
 
@@ -301,8 +305,10 @@ public:
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (!rows_.varies(node.output)) continue;
+      const std::vector<PairInput> operands = operands_of(node, values);
       const std::size_t parts = rows_.are_samples(node.output) ? samples.size() : 1;
-      values[node.output].emplace(apply(node.op, operands_of(node, values), shapes[node.output], parts));
+      values[node.output] = near_recorded(i, operands, samples, shapes[node.output]);
+      if (!values[node.output]) values[node.output].emplace(apply(node.op, operands, shapes[node.output], parts));
       if (ledgers[i]) ledgers[i]->record(samples, *values[node.output]);
       for (const ValueId input : node.inputs)
         if (last_uses_[input] == i) values[input].reset();
@@ -311,6 +317,15 @@ public:
 
 private:
   using Values = std::vector<std::optional<PairTensor>>;
+
+  /// Of layers that a run recorded; inputs that it read may not be those given here.
+  std::optional<PairTensor> near_recorded(std::size_t i, std::span<const PairInput> operands,
+                                          std::span<const std::size_t> samples, const Shape& shape) const {
+    const Node& node = graph_.nodes[i];
+    if (local_ == nullptr || !rows_.are_samples(node.output) || operands.size() < 2 || !graph_.producer(node.inputs[0]))
+      return std::nullopt;
+    return product_near_recorded(node.op, operands, {known_[node.inputs[0]], &local_->layers[i]}, samples, shape);
+  }
 
   std::vector<PairInput> operands_of(const Node& node, const Values& values) const {
     std::vector<PairInput> operands;
@@ -328,9 +343,17 @@ private:
   const Constants& constants_;
   const KnownValues& known_;
   const Rows& rows_;
+  const Reference* local_;
   std::vector<std::size_t> last_uses_;
   Values fixed_;
 };
+
+void require_local_of(const Reference& local, const Graph& graph, const Trace* computed) {
+  bool fits = computed != nullptr && local.layers.size() == graph.nodes.size();
+  for (std::size_t i = 0; fits && i < local.layers.size(); ++i)
+    fits = local.layers[i].size() == computed->layers[i].output.size();
+  if (!fits) throw ShapeMismatch("reference: the local reference is not that of the trace; give both or none");
+}
 
 std::vector<std::size_t> open_rows(const LayerLedger& ledger) {
   std::vector<std::size_t> rows;
@@ -486,8 +509,8 @@ ReferenceMaker::~ReferenceMaker() = default;
 ReferenceMaker::ReferenceMaker(ReferenceMaker&&) noexcept = default;
 ReferenceMaker& ReferenceMaker::operator=(ReferenceMaker&&) noexcept = default;
 
-Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolicy& policy,
-                                      const Trace* computed) const {
+Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolicy& policy, const Trace* computed,
+                                      const Reference* local) const {
   require_sound_environment();
   require_valid(policy);
   const MpfrRange range;
@@ -497,6 +520,7 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
   const std::vector<Shape> shapes = shapes_of(graph, known);
   const Rows rows(graph, samples_of(graph, known));
   if (computed != nullptr) add_layers(known, graph, *computed, shapes);
+  if (local != nullptr) require_local_of(*local, graph, computed);
   Ledgers ledgers = open_ledgers(graph, shapes, rows, known, computed, policy);
 
   std::vector<std::size_t> open = open_samples(graph, ledgers, rows);
@@ -508,7 +532,7 @@ Reference ReferenceMaker::accumulated(const Inputs& inputs, const PrecisionPolic
     if (open.empty() && !constants_are_open(graph, ledgers, rows)) return close_ledgers(ledgers, double_bits);
   }
   if (starts_with_pairs(policy)) {
-    PairEvaluation evaluation(graph, kept_->constants, known, rows);
+    PairEvaluation evaluation(graph, kept_->constants, known, rows, local);
     evaluation.evaluate_constants(shapes, ledgers);
     for_blocks(open, policy.threads, pair_block,
                [&](std::span<const std::size_t> block) { evaluation.evaluate(block, ledgers); });

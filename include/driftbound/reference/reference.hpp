@@ -65,9 +65,10 @@ public:
   ReferenceMaker(ReferenceMaker&&) noexcept;
   ReferenceMaker& operator=(ReferenceMaker&&) noexcept;
 
-  /// As certified_reference.
-  Reference accumulated(const Inputs& inputs, const PrecisionPolicy& policy = {},
-                        const Trace* computed = nullptr) const;
+  /// As certified_reference. `local`, if given: the local reference of `computed`, with which products of rows that are
+  /// near what the run recorded take less time.
+  Reference accumulated(const Inputs& inputs, const PrecisionPolicy& policy = {}, const Trace* computed = nullptr,
+                        const Reference* local = nullptr) const;
   /// As local_reference.
   Reference local(const Trace& trace, const PrecisionPolicy& policy = {}) const;
 
