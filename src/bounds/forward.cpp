@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "bounds/body_error.hpp"
 #include "bounds/product_node.hpp"
@@ -16,6 +17,26 @@ std::vector<double> propagate_unary(Rules::Unary rule, const NodeView& view, Rad
   for (std::size_t i = 0; i < x.size(); ++i)
     result[i] = rule(Point{x[i], radius_at(e, i), view.y(i), radius_at(y_error, i), alpha}).value();
   return result;
+}
+
+/// propagate_sum() and propagate_relu() in loops over rows; empty where other rules are asked for, or a number is not
+/// finite.
+std::vector<double> sum_in_a_row(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
+  const bool is_plain = rules.sum == propagate_sum && view.input(0).shape == view.output->shape &&
+                        view.input(1).shape == view.output->shape && !radii[0].empty() && !radii[1].empty();
+  if (!is_plain) return {};
+  std::vector<double> result(radii[0].begin(), radii[0].end());
+  rules.rows.add(result.data(), radii[1].data(), result.size());
+  return result;
+}
+
+std::vector<double> relu_in_a_row(const NodeView& view, Radii e, const Rules& rules) {
+  const std::vector<double>& x = view.input(0).values;
+  const auto is_finite = [&](const double* values) { return std::isfinite(rules.rows.largest(values, x.size())); };
+  if (rules.relu != propagate_relu || e.empty() || !is_finite(x.data()) || !is_finite(e.data())) return {};
+  std::vector<double> slopes(x.size()), remainder(x.size()), moved(x.size());
+  rules.rows.relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), x.size());
+  return moved;
 }
 
 std::vector<double> propagate_binary(Rules::Binary rule, const NodeView& view, std::span<const Radii> radii) {
@@ -126,15 +147,23 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
     return propagate_unary(rule, view, radii[0], y_error, alpha);
   };
   const auto binary = [&](Rules::Binary rule) { return propagate_binary(rule, view, radii); };
+  const auto sum = [&] {
+    std::vector<double> quick = sum_in_a_row(view, radii, rules);
+    return quick.empty() ? binary(rules.sum) : quick;
+  };
+  const auto relu = [&] {
+    std::vector<double> quick = relu_in_a_row(view, radii[0], rules);
+    return quick.empty() ? unary(rules.relu) : quick;
+  };
   return std::visit(
       Overloaded{
-          [&](const op::Add&) { return binary(rules.sum); },
-          [&](const op::Sub&) { return binary(rules.sum); },
+          [&](const op::Add&) { return sum(); },
+          [&](const op::Sub&) { return sum(); },
           [&](const op::Mul&) { return binary(rules.product); },
           [&](const op::Div&) { return binary(rules.quotient); },
           [&](const op::Neg&) { return unary(rules.identity); },
           [&](const op::Cast&) { return unary(rules.identity); },
-          [&](const op::Relu&) { return unary(rules.relu); },
+          [&](const op::Relu&) { return relu(); },
           [&](const op::LeakyRelu& leaky) { return unary(rules.leaky_relu, leaky.alpha); },
           [&](const op::Elu& elu) { return unary(rules.elu, elu.alpha); },
           [&](const op::Tanh&) { return unary(rules.tanh); },

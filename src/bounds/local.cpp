@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -23,7 +24,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A node whose operands are those that its operation used, with the errors of reading them.
 struct Reading {
-  std::vector<Tensor<double>> used;
+  std::deque<Tensor<double>> used;  ///< those that are not read as they are recorded
   std::vector<std::vector<double>> errors;
   NodeView view;
   std::vector<std::vector<double>> used_or_zero;  ///< by operand, as in Operand
@@ -33,15 +34,17 @@ struct Reading {
 Reading read_operands(const NodeView& view, const Setting& setting) {
   Reading reading;
   reading.view = view;
-  reading.used.reserve(view.inputs.size());
+  reading.errors.resize(view.inputs.size());
+  reading.used_or_zero.resize(view.inputs.size());
   for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
     const Tensor<double>& recorded = view.input(slot);
+    if (are_read_as_they_are(recorded.values, *setting.machine.accumulator, setting.machine)) continue;
     Operand operand = round_operand(recorded, *setting.machine.accumulator, setting.machine, *setting.rules);
     reading.is_exact = reading.is_exact && operand.is_exact();
-    reading.used.push_back(Tensor<double>(recorded.shape, std::move(operand.used)));
-    reading.errors.push_back(std::move(operand.error));
-    reading.used_or_zero.push_back(std::move(operand.used_or_zero));
-    reading.view.inputs[slot] = &reading.used.back();
+    reading.errors[slot] = std::move(operand.error);
+    reading.used_or_zero[slot] = std::move(operand.used_or_zero);
+    reading.view.inputs[slot] =
+        &reading.used.emplace_back(Tensor<double>(recorded.shape, std::move(operand.used)));
   }
   return reading;
 }

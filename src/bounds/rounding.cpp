@@ -124,14 +124,13 @@ double round_as_operand(double x, const Format& format, const Machine& machine) 
   return machine.flushes && machine.flushing_is_certain && std::abs(rounded) < format.smallest_normal ? 0.0 : rounded;
 }
 
-/// Whether these are numbers of float32, or none at all, and nothing is flushed: then all are read as they are.
+}  // namespace
+
 bool are_read_as_they_are(const std::vector<double>& values, const Format& format, const Machine& machine) {
   if (format.id != FormatId::fp32 || machine.flushes) return false;
   return std::all_of(values.begin(), values.end(),
                      [](double x) { return !std::isfinite(x) || static_cast<double>(static_cast<float>(x)) == x; });
 }
-
-}  // namespace
 
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine,
                       const Rules& rules) {

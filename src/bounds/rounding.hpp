@@ -69,6 +69,9 @@ struct Operand {
   bool is_exact() const { return error.empty(); }
 };
 
+/// Whether these are numbers of float32, or none at all, and nothing is flushed: then all are read as they are.
+bool are_read_as_they_are(const std::vector<double>& values, const Format& format, const Machine& machine);
+
 /// Source:    docs/theory.md T-13
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine, const Rules& rules);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -114,9 +115,22 @@ private:
         const Interval part = deviation_at(computed.at(i), shadow.values[i]);
         of.deviation += seed.factor > 0.0 ? part : -part;
         of.computed += Magnitude(computed[i]);
-        if (!radii.empty()) of.radius += Magnitude(radii[rows == 1 ? 0 : row]);
       }
     }
+    if (radii.empty()) return;
+    const Magnitude weight = weight_of(target, id);
+    for (std::size_t row = 0; row < target.rows.size(); ++row)
+      target.rows[row].radius += weight * Magnitude(radii[network_.rows(id) == 1 ? 0 : row]);
+  }
+
+  /// 2-norm of what a target weighs a value's elements with: radii are those of norms.
+  static Magnitude weight_of(const TargetRows& target, ValueId id) {
+    std::map<std::int64_t, double> factors;
+    for (const Seed& seed : target.seeds)
+      if (seed.value == id) factors[seed.element] += seed.factor;
+    Magnitude squares;
+    for (const auto& [element, factor] : factors) squares += Magnitude(factor) * Magnitude(factor);
+    return sqrt_up(squares);
   }
 
   void bound_target(const TargetRows& target) {

@@ -424,7 +424,7 @@ private:
     const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
     if (question_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
     const double local = certificates.targets[target].local[of_block_[row]];
-    conclude_by_chance(row, sums, of_shadow, local, certificates.chance[target]);
+    conclude_by_chance(target, row, sums, of_shadow, local, certificates.chance[target]);
   }
 
   /// Adjoints of targets on their way back.
@@ -830,18 +830,27 @@ private:
   };
 
   /// `local`: of any order
-  void conclude_by_chance(std::size_t row, const Sums& sums, Magnitude of_shadow, double local, ChanceBounds& chance) {
+  void conclude_by_chance(std::size_t target, std::size_t row, const Sums& sums, Magnitude of_shadow, double local,
+                          ChanceBounds& chance) {
     if (chance.martingale) {
       const Spread spread{sums.rest, sums.squares, question_.chance.martingale};
       require_known(conclude(row, sums, spread, of_shadow, *chance.martingale), of_shadow, row);
     }
     if (!chance.random_order || is_estimated_[row] != 0) return;
-    const double sigmas = question_.chance.random_order;
-    const Magnitude variance(variance_over_orders(sums.estimated_squares.value(), sums.ordered, sigmas));
-    const Spread spread{sums.estimated_rest, variance, sigmas};
+    const Spread spread{sums.estimated_rest, Magnitude(variance_of(target, row, sums)), question_.chance.random_order};
     const double total = conclude(row, sums, spread, of_shadow, *chance.random_order);
     if (!std::isfinite(total)) memory_.open[row] = 1;
     if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
+  }
+
+  /// Before chords it is that of the way back that certify() took, whatever radii become.
+  double variance_of(std::size_t target, std::size_t row, const Sums& sums) {
+    const double fixed = sums.estimated_squares.value(), sigmas = question_.chance.random_order;
+    if (takes_chords_) return variance_over_orders(fixed, sums.ordered, sigmas);
+    variances_.resize(std::max(variances_.size(), (target + 1) * count_));
+    KnownVariance& known = variances_[target * count_ + row];
+    if (known.fixed != fixed) known = {fixed, variance_over_orders(fixed, sums.ordered, sigmas)};
+    return known.variance;
   }
 
   /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
@@ -891,6 +900,10 @@ private:
   std::vector<char> needs_coins_;   ///< rows whose estimate takes radii by chance (T-75)
   std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
   std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
+  struct KnownVariance {
+    double fixed = -1.0, variance = 0.0;
+  };
+  std::vector<KnownVariance> variances_;  ///< over orders, by target and row
   const RunState state_;
   std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: the node of the original graph that it is of
   std::vector<char> is_refinable_;                         ///< by node
