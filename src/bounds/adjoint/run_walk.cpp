@@ -557,8 +557,8 @@ private:
 
   /// `node`: the one whose output it is; empty for an input.
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
-    for (std::size_t target = 0; target < sweep.sums.size(); ++target)
-      for (std::size_t i = 0; i < sweep.rows.size(); ++i) charge(id, errors, sweep, node, target, i);
+    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // a row's errors stay near for all targets
+      for (std::size_t target = 0; target < sweep.sums.size(); ++target) charge(id, errors, sweep, node, target, i);
   }
 
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node, std::size_t target,
