@@ -232,7 +232,9 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));
-  const ReferenceMaker reference_maker(graph);
+  const bool wants_all = options.bounds.empty();  // so that bounds need norms too
+  const ReferenceMaker reference_maker(
+      graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
   Judgement judgement;
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);

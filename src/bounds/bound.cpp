@@ -267,7 +267,9 @@ private:
     BoundOptions options = options_;
     options.names = {"shadow"};
     const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, weights_).run(); };
-    bounds::add_replay(graph_, trace_, options_, setting_, shadow_of, bounds_);
+    std::vector<const Tensor<double>*> layers;
+    for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
+    bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
   }
 
   /// T-40: what the inputs hand on and what the node adds.
@@ -377,6 +379,15 @@ Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 Bounds Bounder::operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact) const {
   require_sound_environment();
   return bounds::Walk(state_->graph, trace, exact, state_->options, state_->weights).run();
+}
+
+Magnitude Bounder::spectral_norm(ValueId constant) const {
+  require_sound_environment();
+  const Graph& graph = state_->graph;
+  if (constant >= graph.values.size() || !graph.is_constant(constant) ||
+      graph.value(constant).constant.shape().size() != 2)
+    throw InvalidArgument("spectral_norm: value " + std::to_string(constant) + " is no constant matrix of the graph");
+  return state_->weights.norm_of_constant(graph.value(constant).constant, state_->options.threads);
 }
 
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {

@@ -10,6 +10,17 @@
 namespace driftbound::bounds {
 namespace {
 
+/// Columns that lie in one line of memory.
+constexpr std::size_t columns_of_a_line = 8;
+
+/// Columns from `first` on, as many as there are, one after the other.
+void gather_columns(std::span<const double> row_major, std::size_t k, std::size_t n, std::size_t first,
+                    std::vector<double>& columns) {
+  const std::size_t count = std::min(columns_of_a_line, n - first);
+  for (std::size_t i = 0; i < k; ++i)
+    for (std::size_t c = 0; c < count; ++c) columns[c * k + i] = row_major[i * n + first + c];
+}
+
 /// One column of scaled numbers into its place among the packed panels.
 void pack_column(const std::vector<float>& column, std::size_t j, std::vector<float>& packed) {
   constexpr std::size_t width = panel_width<float>;
@@ -33,10 +44,11 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
   const std::vector<float> nothing((n + width - 1) / width * width * k);
   CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {nothing, {}}, {}, {}, {}};
   const double outward = 1.0 + error(k);
-  std::vector<double> column(k);
+  std::vector<double> columns(columns_of_a_line * k);
   std::vector<float> coarse(k);
   for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t i = 0; i < k; ++i) column[i] = row_major[i * n + j];
+    if (j % columns_of_a_line == 0) gather_columns(row_major, k, n, j, columns);
+    const std::span<const double> column(columns.data() + j % columns_of_a_line * k, k);
     weights.largest.push_back(rows.largest(column.data(), k));
     const std::optional<double> scale = coarse_scale(weights.largest.back());
     if (!scale) return std::nullopt;

@@ -43,8 +43,7 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
     reading.is_exact = reading.is_exact && operand.is_exact();
     reading.errors[slot] = std::move(operand.error);
     reading.used_or_zero[slot] = std::move(operand.used_or_zero);
-    reading.view.inputs[slot] =
-        &reading.used.emplace_back(Tensor<double>(recorded.shape, std::move(operand.used)));
+    reading.view.inputs[slot] = &reading.used.emplace_back(Tensor<double>(recorded.shape, std::move(operand.used)));
   }
   return reading;
 }
@@ -226,6 +225,8 @@ private:
 
   bool operands_fit_output() const {
     return std::all_of(view_.inputs.begin(), view_.inputs.end(), [&](const Tensor<double>* input) {
+      const bool is_plain = rules_.fits == &bounds::fits && machine_.output->id == machine_.accumulator->id;
+      if (is_plain && are_read_as_they_are(input->values, *machine_.output, machine_)) return true;
       return std::all_of(input->values.begin(), input->values.end(),
                          [&](double x) { return rules_.fits(x, *machine_.output, machine_); });
     });

@@ -416,12 +416,6 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
   return running;
 }
 
-/// At least a b for magnitudes: one rounding and what underflows are made up for; products with 0 are exact.
-double product_above(double a, double b) {
-  const double product = a * b;
-  return a == 0.0 || b == 0.0 ? product : product * (1.0 + 0x1p-51) + 0x1p-1070;
-}
-
 /// T-19
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
@@ -461,7 +455,7 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
         of_row[at(k)] = factors[at(std::max<std::int64_t>(roundings[at(k)] - (leave_out_last ? 1 : 0), 0))];
       previous = nonzero;
     }
-    for (std::int64_t k = 0; k < plan.k; ++k) values[k] = product_above(values[k], of_row[at(k)]);
+    setting.rules->rows.scale(values, of_row.data(), values, at(plan.k));
   }
   return weighted;
 }

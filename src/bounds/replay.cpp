@@ -11,6 +11,7 @@
 
 #include "bounds/determined.hpp"
 #include "bounds/own_run.hpp"
+#include "bounds/row_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -42,8 +43,14 @@ std::int64_t differing(const std::vector<double>& a, const std::vector<double>& 
 
 class AddReplay {
 public:
-  AddReplay(const Graph& graph, const Trace& trace, const BoundOptions& options, const Setting& setting)
-      : graph_(graph), trace_(trace), options_(options), setting_(setting), varies_(depends_on_input(graph)) {
+  AddReplay(const Graph& graph, const Trace& trace, const std::vector<const Tensor<double>*>& layers,
+            const BoundOptions& options, const Setting& setting)
+      : graph_(graph),
+        trace_(trace),
+        layers_(layers),
+        options_(options),
+        setting_(setting),
+        varies_(depends_on_input(graph)) {
     if (batch_layout(graph).batched)
       rows_ = static_cast<std::size_t>(trace.inputs.at(graph.value(graph.inputs.front()).name).shape().front());
     is_lost_.resize(rows_);
@@ -58,37 +65,41 @@ public:
 
     const auto start = std::chrono::steady_clock::now();
     std::optional<Trace> replayed;
-    if (!(options_.trace_is_declared_run && is_own_run(trace_))) replay_into(replayed.emplace(trace_), bounds);
+    std::vector<Tensor<double>> of_replay;
+    if (!(options_.trace_is_declared_run && is_own_run(trace_)))
+      of_replay = replay_into(replayed.emplace(trace_), bounds);
     const Trace& run = replayed ? *replayed : trace_;
-    note_lost_rows(run);
+    for (std::size_t node = 0; node < layers_.size(); ++node)
+      note_lost_rows(node, replayed ? of_replay[node] : *layers_[node]);
     seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (is_recorded_run_ && options_.wants(shadow_name)) return take(bounds, bounds);
     take(bounds_of_run(run), bounds);
   }
 
 private:
-  void replay_into(Trace& run, Bounds& bounds) {
-    const std::vector<Tensor<double>> layers = setting_.rules->replayed(graph_, trace_, setting_.threads);
+  /// The layers.
+  std::vector<Tensor<double>> replay_into(Trace& run, Bounds& bounds) {
+    std::vector<Tensor<double>> layers = setting_.rules->replayed(graph_, trace_, setting_.threads);
     for (std::size_t node = 0; node < layers.size(); ++node) {
-      const std::int64_t count = differing(trace_.layers[node].output.to_double().values, layers[node].values);
+      const std::int64_t count = differing(layers_[node]->values, layers[node].values);
       bounds.layers[node].differing = count;
       is_recorded_run_ = is_recorded_run_ && count == 0;
       run.layers[node].output = StoredTensor::from(layers[node]);
     }
+    return layers;
   }
 
   /// Rows in which something is not finite: what follows from it is not determined everywhere.
-  void note_lost_rows(const Trace& run) {
-    for (std::size_t node = 0; node < run.layers.size(); ++node) {
-      const std::vector<double> values = run.layers[node].output.to_double().values;
-      const std::size_t rows = varies_[graph_.nodes[node].output] ? rows_ : 1, size = values.size() / rows;
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        if (std::isfinite(values[i])) continue;
-        if (rows == rows_)
-          is_lost_[i / size] = true;
-        else
-          is_lost_.assign(rows_, true);
-      }
+  void note_lost_rows(std::size_t node, const Tensor<double>& layer) {
+    const std::vector<double>& values = layer.values;
+    if (std::isfinite(fastest_row_kernels().largest(values.data(), values.size()))) return;
+    const std::size_t rows = varies_[graph_.nodes[node].output] ? rows_ : 1, size = values.size() / rows;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (std::isfinite(values[i])) continue;
+      if (rows == rows_)
+        is_lost_[i / size] = true;
+      else
+        is_lost_.assign(rows_, true);
     }
   }
 
@@ -156,6 +167,7 @@ private:
 
   const Graph& graph_;
   const Trace& trace_;
+  const std::vector<const Tensor<double>*>& layers_;
   const BoundOptions& options_;
   const Setting& setting_;
   const std::vector<bool> varies_;
@@ -168,9 +180,10 @@ private:
 
 }  // namespace
 
-void add_replay(const Graph& graph, const Trace& trace, const BoundOptions& options, const Setting& setting,
+void add_replay(const Graph& graph, const Trace& trace, const std::vector<const Tensor<double>*>& layers,
+                const BoundOptions& options, const Setting& setting,
                 const std::function<Bounds(const Trace&)>& bounds_of_run, Bounds& bounds) {
-  AddReplay(graph, trace, options, setting).add_to(bounds_of_run, bounds);
+  AddReplay(graph, trace, layers, options, setting).add_to(bounds_of_run, bounds);
 }
 
 }  // namespace driftbound::bounds

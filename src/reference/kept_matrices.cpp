@@ -90,7 +90,11 @@ Magnitude KeptMatrices::spectral_norm(const PairTensor& tensor, const Place& pla
         tensor.is_exact() && std::all_of(tensor.lo.begin(), tensor.lo.end(), [](double x) { return x == 0.0; });
     const bounds::MatrixView view = {tensor.hi.data() + place.offset, static_cast<std::int64_t>(place.rows),
                                      static_cast<std::int64_t>(place.length), place.row_step, place.step};
-    matrix.norm = plain ? coarse_spectral_norm(view) : Magnitude::infinite();
+    const bool is_known = norm_of_whole_ && place.rows * place.length == tensor.size();
+    if (plain)
+      matrix.norm = is_known ? norm_of_whole_() : coarse_spectral_norm(view);
+    else
+      matrix.norm = Magnitude::infinite();
   }
   return *matrix.norm;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "driftbound/num/magnitude.hpp"
@@ -28,6 +30,10 @@ public:
   /// Kernels for products by residues, null: none, so that all go through T-86.
   explicit KeptMatrices(const num::ResidueKernels* residue_kernels = num::fastest_residue_kernels())
       : residue_kernels_(residue_kernels) {}
+  /// `norm_of_whole`: an upper bound of the largest singular value of the tensor as one matrix; may be empty.
+  explicit KeptMatrices(std::function<Magnitude()> norm_of_whole) : KeptMatrices() {
+    norm_of_whole_ = std::move(norm_of_whole);
+  }
 
   const num::PairOperand& packed(const PairTensor& tensor, const Place& place);
   /// Residues for products with left operands of left_bits_for() bits; null where the numbers are too wide for that,
@@ -51,6 +57,7 @@ private:
   Kept& kept(const Place& place);
 
   const num::ResidueKernels* residue_kernels_;
+  std::function<Magnitude()> norm_of_whole_;
   std::mutex mutex_;
   std::list<Kept> kept_;
 };

@@ -88,7 +88,9 @@ private:
 // A constant of a graph, and its matrices packed for products of pairs.
 class Constant {
 public:
-  explicit Constant(const StoredTensor& stored) : stored_(stored), pairs_(stored.to_double()) {}
+  /// `norm`: of the matrix that it is, where somebody knows it, else empty.
+  Constant(const StoredTensor& stored, std::function<Magnitude()> norm)
+      : stored_(stored), pairs_(stored.to_double()), matrices_(std::move(norm)) {}
 
   PairInput input() { return {&pairs_, &matrices_}; }
   const Tensor<double>& numbers() {
@@ -106,12 +108,17 @@ private:
 
 using Constants = std::vector<std::unique_ptr<Constant>>;  // by ValueId
 
-Constants constants_of(const Graph& graph) {
+Constants constants_of(const Graph& graph, const ReferenceMaker::SpectralNorm& norm) {
+  const auto norm_of = [&](ValueId id) -> std::function<Magnitude()> {
+    const bool is_matrix = graph.value(id).constant.shape().size() == 2;
+    if (!norm || !is_matrix) return {};
+    return [norm, id] { return norm(id); };
+  };
   Constants constants(graph.values.size());
   for (const Node& node : graph.nodes)
     for (const ValueId input : node.inputs)
       if (graph.is_constant(input) && constants[input] == nullptr)
-        constants[input] = std::make_unique<Constant>(graph.value(input).constant);
+        constants[input] = std::make_unique<Constant>(graph.value(input).constant, norm_of(input));
   return constants;
 }
 
@@ -461,7 +468,7 @@ void require_valid(const PrecisionPolicy& policy) {
 }
 
 struct ReferenceMaker::Kept {
-  explicit Kept(const Graph& of) : graph(of), constants(constants_of(of)) {}
+  Kept(const Graph& of, const SpectralNorm& norm) : graph(of), constants(constants_of(of, norm)) {}
 
   /// Null where there is none. Made when it is asked for first.
   const bounds::DoubleRun* doubles() {
@@ -503,8 +510,8 @@ void evaluate_doubles(const bounds::DoubleRun& run, const Graph& graph, const Kn
 
 }  // namespace
 
-ReferenceMaker::ReferenceMaker(const Graph& graph)
-    : kept_((require_sound_environment(), std::make_unique<Kept>(graph))) {}
+ReferenceMaker::ReferenceMaker(const Graph& graph, SpectralNorm norm)
+    : kept_((require_sound_environment(), std::make_unique<Kept>(graph, norm))) {}
 ReferenceMaker::~ReferenceMaker() = default;
 ReferenceMaker::ReferenceMaker(ReferenceMaker&&) noexcept = default;
 ReferenceMaker& ReferenceMaker::operator=(ReferenceMaker&&) noexcept = default;

@@ -1,11 +1,15 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <random>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "support/temporary_folder.hpp"
+#include "trace/sha256_blocks.hpp"
 
 using namespace driftbound;
 
@@ -45,4 +49,30 @@ TEST_CASE("SHA-256 of a file is that of its bytes, and a missing file is a FileE
   }
   CHECK_THROWS_AS(sha256_of_file(folder / "missing"), FileError);
   CHECK_THROWS_AS(sha256_of_file(folder.path()), FileError);
+}
+
+TEST_CASE("blocks of SHA-256 give the same state by the processor's instructions and without") {
+  std::mt19937 generator(1);
+  const std::vector<Sha256Blocks> usable = usable_sha256_blocks();
+  MESSAGE("ways: " << usable.size());
+  for (std::size_t count = 0; count < 20; ++count) {
+    std::vector<std::uint8_t> blocks(64 * count + 1);
+    for (std::uint8_t& byte : blocks) byte = static_cast<std::uint8_t>(generator());
+    Sha256State before;
+    for (std::uint32_t& word : before) word = static_cast<std::uint32_t>(generator());
+    Sha256State expected = before;
+    usable.front()(expected, blocks.data(), count);
+    CHECK((expected == before) == (count == 0));
+    for (const Sha256Blocks take : usable) {
+      Sha256State state = before;
+      take(state, blocks.data(), count);
+      CHECK(state == expected);
+    }
+  }
+  Sha256State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::vector<std::uint8_t> abc(64);
+  abc[0] = 'a', abc[1] = 'b', abc[2] = 'c', abc[3] = 0x80, abc[63] = 24;
+  usable.front()(state, abc.data(), 1);
+  CHECK(state[0] == 0xba7816bf);
+  CHECK(state[7] == 0xf20015ad);
 }

@@ -172,6 +172,12 @@ public:
   /// local_reference), which attribution then need not find again. No bound depends on it.
   /// Throws:    as bound(); ShapeMismatch for `exact` of another trace
   Bounds operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact = nullptr) const;
+  /// Upper bound of the largest singular value of a constant matrix of the graph, found when it is first asked for or
+  /// needed; infinite where an element is not finite.
+  /// Guarantee: proven
+  /// Source:    docs/theory.md T-63, T-129
+  /// Throws:    InvalidArgument for what is no constant of two axes, UnsoundEnvironment
+  Magnitude spectral_norm(ValueId constant) const;
 
 private:
   struct State;

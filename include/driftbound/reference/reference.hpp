@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -59,8 +60,13 @@ Reference local_reference(const Graph& graph, const Trace& trace, const Precisio
 /// for products, norms). Thread-safe.
 class ReferenceMaker {
 public:
+  /// Upper bound of the largest singular value of a constant of two axes.
+  using SpectralNorm = std::function<Magnitude(ValueId)>;
+
+  /// `norm`: asked where such a bound is needed, in place of one that is found here and may be larger; empty: nobody
+  /// knows better. Bounder::spectral_norm has what bounds of the graph need anyway.
   /// Throws:    UnsoundEnvironment
-  explicit ReferenceMaker(const Graph& graph);
+  explicit ReferenceMaker(const Graph& graph, SpectralNorm norm = {});
   ~ReferenceMaker();
   ReferenceMaker(ReferenceMaker&&) noexcept;
   ReferenceMaker& operator=(ReferenceMaker&&) noexcept;

@@ -26,6 +26,14 @@ Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>&
   return largest;
 }
 
+/// Whether all batches read one matrix that is the whole tensor, as it is or transposed.
+bool is_whole(const ProductPlan& plan, const Tensor<double>& b) {
+  const bool as_it_is = plan.b_row == plan.n && plan.b_col == 1,
+             is_transposed = plan.b_row == 1 && plan.b_col == plan.k;
+  return (as_it_is || is_transposed) && static_cast<std::size_t>(plan.k * plan.n) == b.size() &&
+         std::all_of(plan.b_batch.begin(), plan.b_batch.end(), [](std::int64_t offset) { return offset == 0; });
+}
+
 }  // namespace
 
 bool multiplies_by_constant(const Network& network, const Node& node) {
@@ -74,6 +82,9 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
     const std::lock_guard lock(mutex_);
     if (const auto known = right(plan, b).norm) return *known;
     is_constant = addresses_.contains(b.values.data());
+    const auto of_whole = whole_norms_.find(b.values.data());
+    if (is_constant && is_whole(plan, b) && of_whole != whole_norms_.end())
+      return *(right(plan, b).norm = of_whole->second);
   }
   const auto norm_of = [&](const MatrixView& matrix) {
     return is_constant ? spectral_norm(matrix, threads) : known_norm(matrix, threads);
@@ -81,7 +92,20 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
   const Magnitude norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
   const std::lock_guard lock(mutex_);
   right(plan, b).norm = norm;
+  if (is_constant && is_whole(plan, b)) whole_norms_[b.values.data()] = norm;
   return norm;
+}
+
+Magnitude Weights::norm_of_constant(const StoredTensor& stored, int threads) {
+  const Tensor<double>& b = constant(stored);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = whole_norms_.find(b.values.data());
+    if (known != whole_norms_.end()) return known->second;
+  }
+  const Magnitude norm = spectral_norm({b.values.data(), b.shape.at(0), b.shape.at(1), b.shape.at(1), 1}, threads);
+  const std::lock_guard lock(mutex_);
+  return whole_norms_[b.values.data()] = norm;
 }
 
 Magnitude Weights::known_norm(const MatrixView& matrix, int threads) {

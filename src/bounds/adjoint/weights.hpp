@@ -53,6 +53,8 @@ public:
   /// Source:    docs/theory.md T-63
   Magnitude norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads);
   Magnitude norm_of_right(const ProductPlan& plan, const Tensor<double>& b, int threads);
+  /// The same of a constant of two axes.
+  Magnitude norm_of_constant(const StoredTensor& stored, int threads);
 
   /// The right matrix that all batches of a product share, rounded up, always with the same rules; null where
   /// coarse_weights() is empty.
@@ -138,7 +140,8 @@ private:
     Tensor<double> values;
   };
   std::map<std::tuple<const std::byte*, ElementType, Shape>, KnownConstant> constants_;
-  std::set<const double*> addresses_;  ///< of constants
+  std::set<const double*> addresses_;               ///< of constants
+  std::map<const double*, Magnitude> whole_norms_;  ///< of constants that are one matrix, by address
   std::vector<Known> known_;
   std::list<Right> rights_;
   std::shared_ptr<RunMemories> memories_of_runs_;
