@@ -81,12 +81,14 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
   return any ? alike : std::vector<std::uint32_t>();
 }
 
-bool has_equals(std::span<const double> values) {
+bool has_equals(std::span<const double> values, std::span<const double> amplitudes,
+                std::span<const double> estimates) {
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   thread_local std::vector<std::uint32_t> first_at;
   const std::size_t places = std::bit_ceil(2 * values.size() + 1);
   first_at.assign(places, none);
   for (std::uint32_t i = 0; i < values.size(); ++i) {
+    if (amplitudes[i] == 0.0 && estimates[i] == 0.0) continue;
     std::size_t place = hash_of(values[i]) & (places - 1);
     for (; first_at[place] != none; place = (place + 1) & (places - 1))
       if (!(values[first_at[place]] < values[i] || values[first_at[place]] > values[i])) return true;

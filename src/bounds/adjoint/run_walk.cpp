@@ -44,6 +44,23 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+/// sum |d| remainder over elements whose slope times radius (null: 0) is less; in lanes, which a compiler keeps in
+/// registers.
+double unseen_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
+                        std::size_t n) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {};
+  const auto term = [&](std::size_t i) {
+    const double seen = radius == nullptr || radius[i] == 0.0 ? 0.0 : std::abs(slopes[i]) * radius[i];
+    return remainder[i] <= seen ? 0.0 : std::abs(d[i]) * remainder[i];
+  };
+  const std::size_t whole = n / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
+  for (std::size_t i = whole; i < n; ++i) sums[0] += term(i);
+  return std::accumulate(sums, sums + lanes, 0.0);
+}
+
 }  // namespace
 
 struct RunWalk::Memory {
@@ -495,8 +512,9 @@ private:
           return std::span(values).subspan(row * rows.size(), rows.size());
         };
         const std::span<const double> values = of_row(rows.centre);
-        if (!has_equals(values)) continue;
         const bool is_sum = !errors.amplitudes.empty();
+        const std::span<const double> amplitudes = of_row(is_sum ? errors.amplitudes : errors.added);
+        if (!has_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
         alike_[node][row] = {rules_.elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
                              is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
       }
@@ -595,14 +613,8 @@ private:
   double unseen(const ChargedRow& of) const {
     if (of.errors.remainder.empty()) return 0.0;
     const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
-    double sum = 0.0;
-    for (std::size_t i = 0; i < size; ++i) {
-      const double remainder = of.errors.remainder[first + i];
-      const double radius = of.operand == nullptr ? 0.0 : of.operand->radius[first + i];
-      const double seen = radius == 0.0 ? 0.0 : std::abs(of.errors.slopes[first + i]) * radius;
-      if (!(remainder <= seen)) sum += std::abs(of.d[i]) * remainder;
-    }
-    return sum;
+    const double* const radius = of.operand == nullptr ? nullptr : of.operand->radius.data() + first;
+    return unseen_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius, size);
   }
 
   /// What inputs are off is not left to chance.
