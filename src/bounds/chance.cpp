@@ -81,14 +81,18 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
   return any ? alike : std::vector<std::uint32_t>();
 }
 
-bool has_equals(std::span<const double> values, std::span<const double> amplitudes,
-                std::span<const double> estimates) {
+bool has_equals(std::span<const double> values, std::span<const double> amplitudes, std::span<const double> estimates) {
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-  thread_local std::vector<std::uint32_t> first_at;
-  const std::size_t places = std::bit_ceil(2 * values.size() + 1);
-  first_at.assign(places, none);
+  thread_local std::vector<std::uint32_t> first_at, erring;
+  erring.resize(values.size() + 1);  // one more: every element is written before it is kept
+  std::size_t count = 0;
   for (std::uint32_t i = 0; i < values.size(); ++i) {
-    if (amplitudes[i] == 0.0 && estimates[i] == 0.0) continue;
+    erring[count] = i;
+    count += amplitudes[i] != 0.0 || estimates[i] != 0.0 ? 1u : 0u;
+  }
+  const std::size_t places = std::bit_ceil(2 * count + 1);
+  first_at.assign(places, none);
+  for (const std::uint32_t i : std::span(erring).first(count)) {
     std::size_t place = hash_of(values[i]) & (places - 1);
     for (; first_at[place] != none; place = (place + 1) & (places - 1))
       if (!(values[first_at[place]] < values[i] || values[first_at[place]] > values[i])) return true;

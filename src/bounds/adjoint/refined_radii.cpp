@@ -29,7 +29,8 @@ struct OfKind {
 Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kind, Magnitude before) {
   const std::size_t size = state.sizes[row.id], first = row.row * size;
   const Magnitude local = charged(state.rules, row.d, kind.added, row.row, size);
-  Magnitude remainder = charged(state.rules, row.d, kind.remainder, row.row, size);
+  const bool leaves_over = row.errors.leaves_over.empty() || row.errors.leaves_over[row.row] != 0;
+  Magnitude remainder = leaves_over ? charged(state.rules, row.d, kind.remainder, row.row, size) : Magnitude();
   const bool is_small = remainder.value() <= not_worth_it * before.value();
   if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
     remainder = std::min(

@@ -646,6 +646,7 @@ public:
     const std::size_t rows = y.rows(), n = y.size();
     errors.slopes.resize(rows * n);
     errors.remainder.resize(rows * n);
+    errors.leaves_over.resize(rows);
     scratch.own.resize(n);
     if (question.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -693,14 +694,16 @@ public:
 private:
   void bend_row(const RunRows& x, std::size_t row, const Moved& moved, RunErrors& errors, RunScratch& scratch) const {
     const std::size_t n = x.size(), first = row * n;
-    rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
-               errors.remainder.data() + first, moved.any_order, n);
+    const ReluFlags flags = rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+                                       errors.remainder.data() + first, moved.any_order, n);
+    errors.leaves_over[row] = errors.takes_chords || flags.bends ? 1 : 0;
     if (errors.takes_chords)
       rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
                         errors.remainder.data() + first, n);
     if (moved.in_order == nullptr) return;
-    rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
-               errors.remainder_in_order.data() + first, moved.in_order, n);
+    const ReluFlags in_order = rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
+                                          errors.remainder_in_order.data() + first, moved.in_order, n);
+    if (in_order.bends) errors.leaves_over[row] = 1;
     if (errors.takes_chords) bend_in_order(x, errors, row);
   }
 
@@ -960,6 +963,7 @@ void RunErrors::clear() {
                                       &rests, &amplitudes, &estimates, &sizes})
     values->clear();
   patterns.clear();
+  leaves_over.clear();
   bends_like_squares = takes_chords = rounds_once = false;
 }
 

@@ -59,6 +59,7 @@ struct RunRows {
 /// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
+  std::vector<char> leaves_over;    ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
   bool bends_like_squares = false;  ///< whether what is left over falls like the square of the distance (T-96)
   std::vector<double> curvatures;   ///< of smooth functions, as SmoothRow has them
   bool takes_chords = false;        ///< set before: kinks within reach take a chord for their slope (T-65)

@@ -44,6 +44,25 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
+/// sum d rounding and its terms' squares, in lanes.
+struct TermsOfRow {
+  double sum = 0.0, squares = 0.0;
+};
+TermsOfRow terms_of(const double* d, const double* rounding, std::size_t n) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {}, squares[lanes] = {};
+  const auto add = [&](std::size_t lane, std::size_t i) {
+    const double term = d[i] * rounding[i];
+    sums[lane] += term;
+    squares[lane] += term * term;
+  };
+  const std::size_t whole = n / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) add(lane, i + lane);
+  for (std::size_t i = whole; i < n; ++i) add(0, i);
+  return {std::accumulate(sums, sums + lanes, 0.0), std::accumulate(squares, squares + lanes, 0.0)};
+}
+
 /// sum |d| remainder over elements whose slope times radius (null: 0) is less; in lanes, which a compiler keeps in
 /// registers.
 double unseen_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
@@ -602,7 +621,8 @@ private:
     double& of_layer = sweep.certificates.targets[target].layers[layer][of_block_[row]];
     of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
     if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
-    if (question_.chance.random_order > 0.0) sums.unseen += unseen(charged_row);
+    if (question_.chance.random_order > 0.0 && !(any_order.remainder == Magnitude()))
+      sums.unseen += unseen(charged_row);
     if (target >= sweep.conditions.size()) return;
     const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
     sweep.conditions[target].layers[layer][of_block_[row]] +=
@@ -733,13 +753,9 @@ private:
       const double* d = sweep.adjoints[id].d.data() + (sweep.sums.size() + target) * count_ * size;
       const double* rounding = memory_.recorded[id].rounding.data();
       for (std::size_t row = 0; row < count_; ++row, d += size, rounding += size) {
-        double sum = 0.0;
-        for (std::size_t i = 0; i < size; ++i) {
-          const double term = d[i] * rounding[i];
-          sum += term;
-          sweep.squares[target][row] += term * term;
-        }
-        sums[of_block_[row]] += sum;
+        const TermsOfRow terms = terms_of(d, rounding, size);
+        sums[of_block_[row]] += terms.sum;
+        sweep.squares[target][row] += terms.squares;
       }
     }
   }
