@@ -436,14 +436,17 @@ Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double thres
 Comparer::~Comparer() = default;
 
 void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
-                   const Bounds& bounds, std::int64_t first_sample) {
+                   const Bounds& bounds, std::int64_t first_sample,
+                   const std::function<void(std::size_t)>& before_layer) {
   State& s = *state_;
   if (!s.started) s.start(trace);
   const std::int64_t samples = layout.batched ? trace.samples : 1;
   std::vector<Tensor<double>> computed;
   for (const LayerTrace& layer : trace.layers) computed.push_back(layer.output.to_double());
-  for (std::size_t node = 0; node < s.graph.nodes.size(); ++node)
+  for (std::size_t node = 0; node < s.graph.nodes.size(); ++node) {
+    if (before_layer) before_layer(node);
     s.add_layer(node, computed[node], accumulated, local, bounds.layers[node], first_sample, samples);
+  }
   for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) {
     const auto node = s.graph.producer(s.graph.outputs[output]);
     if (node) s.add_output(output, computed[*node], accumulated, bounds.layers[*node], first_sample, samples);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -200,8 +201,11 @@ public:
   Comparer& operator=(const Comparer&) = delete;
 
   /// One evaluation: its trace (without sample axis where the model is not batched), references and bounds.
+  /// `before_layer`, if given, is called with every layer just before it is compared, and may put other references in
+  /// the place of these.
   void add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
-           const Bounds& bounds, std::int64_t first_sample);
+           const Bounds& bounds, std::int64_t first_sample,
+           const std::function<void(std::size_t layer)>& before_layer = {});
   Comparison finish();
 
 private:

@@ -117,31 +117,42 @@ bool any_open(const LayerTrace& layer, const Tensor<Ball>& exact, const std::vec
   return false;
 }
 
-bool any_open(const Trace& trace, const References& references, const Bounds& bounds) {
-  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
-    if (any_open(trace.layers[i], references.local.layers[i], bounds.layers[i].local) ||
-        any_open(trace.layers[i], references.accumulated.layers[i], bounds.layers[i].accumulated))
-      return true;
-  }
-  return false;
-}
-
 References references_of(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy) {
   References references{{}, maker.local(trace, policy)};
   references.accumulated = maker.accumulated(trace.inputs, policy, &trace, &references.local);
   return references;
 }
 
-/// Where references by the policy leave a verdict open, others with radii far smaller than the policy asks of values
-/// without an error: a computed value may equal the exact one while its bound is tiny.
-void sharpen(const ReferenceMaker& maker, const Trace& trace, const Bounds& bounds, PrecisionPolicy policy,
-             References& references) {
-  constexpr double sharper = 0x1p-360;
-  if (!any_open(trace, references, bounds)) return;
-  policy.relative_radius = std::min(policy.relative_radius, sharper);
-  policy.of_rounding = 0.0;
-  references = references_of(maker, trace, policy);
-}
+/// References of a block by the policy and, from the first layer on where they leave a verdict open, others with radii
+/// far smaller than the policy asks of values without an error: a computed value may equal the exact one while its
+/// bound is tiny.
+class SharpenedReferences {
+public:
+  SharpenedReferences(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy)
+      : maker_(maker), trace_(trace), policy_(policy), references_(references_of(maker, trace, policy)) {}
+
+  const Reference& accumulated() const { return references_.accumulated; }
+  const Reference& local() const { return references_.local; }
+
+  /// Before the layer is held against its bounds, while both are near the processor.
+  void sharpen(std::size_t layer, const LayerBounds& bounds) {
+    constexpr double sharper = 0x1p-360;
+    if (is_sharp_ || !(any_open(trace_.layers[layer], local().layers[layer], bounds.local) ||
+                       any_open(trace_.layers[layer], accumulated().layers[layer], bounds.accumulated)))
+      return;
+    policy_.relative_radius = std::min(policy_.relative_radius, sharper);
+    policy_.of_rounding = 0.0;
+    references_ = references_of(maker_, trace_, policy_);
+    is_sharp_ = true;
+  }
+
+private:
+  const ReferenceMaker& maker_;
+  const Trace& trace_;
+  PrecisionPolicy policy_;
+  References references_;
+  bool is_sharp_ = false;
+};
 
 /// Numbers on the way from the inputs, those inside of composites too.
 std::int64_t numbers_between(const Graph& graph, const std::vector<Shape>& input_shapes) {
@@ -239,12 +250,11 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
-    References references = references_of(reference_maker, part, options.precision);
-    const Bounds bounds = wanted_bounds(bounder, part, references.local, options);
-    sharpen(reference_maker, part, bounds, options.precision, references);
-    const Reference& accumulated = references.accumulated;
-    comparer.add(layout, part, accumulated, references.local, bounds, first);
-    if (options.keep_reference) options.keep_reference(accumulated, first, count);
+    SharpenedReferences references(reference_maker, part, options.precision);
+    const Bounds bounds = wanted_bounds(bounder, part, references.local(), options);
+    comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
+                 [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
+    if (options.keep_reference) options.keep_reference(references.accumulated(), first, count);
     if (options.progress && !options.progress(first + count, trace.samples) && first + count < trace.samples) {
       judgement.interrupted = true;
       break;
