@@ -128,8 +128,9 @@ double round_as_operand(double x, const Format& format, const Machine& machine) 
 
 bool are_read_as_they_are(const std::vector<double>& values, const Format& format, const Machine& machine) {
   if (format.id != FormatId::fp32 || machine.flushes) return false;
-  return std::all_of(values.begin(), values.end(),
-                     [](double x) { return !std::isfinite(x) || static_cast<double>(static_cast<float>(x)) == x; });
+  bool all = true;
+  for (const double x : values) all &= (static_cast<double>(static_cast<float>(x)) == x) | (x != x);
+  return all;
 }
 
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine,

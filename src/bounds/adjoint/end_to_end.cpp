@@ -110,8 +110,8 @@ public:
     const double seconds = seconds_since(start);
     for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
       bounds.layers[node].accumulated.push_back(this_run(block_.is_sketched[node], block_.this_run_theorem,
-                                                         evaluation_.run.layers[node]->shape, block_.this_run[node],
-                                                         seconds));
+                                                         evaluation_.run.layers[node]->shape,
+                                                         std::move(block_.this_run[node]), seconds));
     }
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
       bounds.layers[node].ambiguous = block_.ambiguous[node];
