@@ -455,7 +455,10 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
         of_row[at(k)] = factors[at(std::max<std::int64_t>(roundings[at(k)] - (leave_out_last ? 1 : 0), 0))];
       previous = nonzero;
     }
+    const bool is_finite = std::isfinite(setting.rules->rows.largest(values, at(plan.k)));
     setting.rules->rows.scale(values, of_row.data(), values, at(plan.k));
+    for (std::int64_t k = 0; k < plan.k && !is_finite; ++k)
+      if (!std::isfinite(factors_of_row[k * plan.a_col])) values[k] = infinity;  // and no bound with any weight
   }
   return weighted;
 }

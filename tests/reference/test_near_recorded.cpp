@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "containment.hpp"
+#include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/errors.hpp"
 #include "networks.hpp"
@@ -52,7 +53,21 @@ Trace run_of(const networks::Network& network) {
       .run(network.graph, network.inputs);
 }
 
-/// Exact values of every layer by the oracle, and what a maker says with and without a local reference.
+/// Every layer's exact value, by the oracle, lies in its ball.
+void check_contains(const networks::Network& network, const Reference& reference) {
+  containment::Counts counts;
+  oracle::Evaluation<oracle::Real400> exact;
+  exact.set_constants(network.graph);
+  exact.set(0, oracle::matrix<oracle::Real400>(network.inputs.at("x").to_double()));
+  for (std::size_t i = 0; i < network.graph.nodes.size(); ++i) {
+    const Node& node = network.graph.nodes[i];
+    exact.set(node.output, exact.result(node));
+    containment::check_layer(network.graph, i, reference.layers[i], exact.value(node.output), counts);
+  }
+  CHECK(counts.claims_nothing == 0);
+}
+
+/// What a maker says with and without a local reference.
 struct Ways {
   Reference local, alone, near;
 
@@ -63,18 +78,7 @@ struct Ways {
     near = maker.accumulated(network.inputs, {}, &trace, &local);
   }
 
-  void check(const networks::Network& network) const {
-    containment::Counts counts;
-    oracle::Evaluation<oracle::Real400> exact;
-    exact.set_constants(network.graph);
-    exact.set(0, oracle::matrix<oracle::Real400>(network.inputs.at("x").to_double()));
-    for (std::size_t i = 0; i < network.graph.nodes.size(); ++i) {
-      const Node& node = network.graph.nodes[i];
-      exact.set(node.output, exact.result(node));
-      containment::check_layer(network.graph, i, near.layers[i], exact.value(node.output), counts);
-    }
-    CHECK(counts.claims_nothing == 0);
-  }
+  void check(const networks::Network& network) const { check_contains(network, near); }
 
   /// Rows of a layer of which both ways have the very same balls.
   int same_rows(std::size_t layer) const {
@@ -173,4 +177,27 @@ TEST_CASE("only rows times a matrix that stays are taken next to recorded ones")
   CHECK_FALSE(is_taken(op::Gemm{1.0, 1.0, true, false}, {{&operand}, {&matrix, &kept}}));
   CHECK_FALSE(is_taken(op::Gemm{}, {{&operand}, {&matrix, &kept}, {&operand}}));
   CHECK_FALSE(is_taken(op::Add{}, {{&operand}, {&matrix, &kept}}));
+}
+
+TEST_CASE("norms that somebody knows better make radii smaller, and references hold all the same (T-89)") {
+  const networks::Network network = deep_network(10, networks::Scale::ordinary);
+  const Trace trace = run_of(network);
+  const Bounder bounder(network.graph);
+  int asked = 0;
+  const ReferenceMaker by_norms(network.graph, [&](ValueId id) {
+    ++asked;
+    return bounder.spectral_norm(id);
+  });
+  const Reference local = by_norms.local(trace), reference = by_norms.accumulated(network.inputs, {}, &trace, &local);
+  CHECK(asked > 0);
+  check_contains(network, reference);
+  const Reference alone = ReferenceMaker(network.graph).accumulated(network.inputs, {}, &trace, &local);
+  double radius = 0.0, radius_alone = 0.0;
+  for (std::size_t i = 0; i < reference.layers.back().size(); ++i) {
+    radius = std::max(radius, reference.layers.back().values[i].radius.value());
+    radius_alone = std::max(radius_alone, alone.layers.back().values[i].radius.value());
+  }
+  CHECK(radius <= radius_alone);
+  CHECK_THROWS_AS(static_cast<void>(bounder.spectral_norm(0)), InvalidArgument);
+  CHECK_THROWS_AS(static_cast<void>(bounder.spectral_norm(1000)), InvalidArgument);
 }
