@@ -147,23 +147,23 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
     return propagate_unary(rule, view, radii[0], y_error, alpha);
   };
   const auto binary = [&](Rules::Binary rule) { return propagate_binary(rule, view, radii); };
-  const auto sum = [&] {
+  const auto quick_sum = [&] {
     std::vector<double> quick = sum_in_a_row(view, radii, rules);
     return quick.empty() ? binary(rules.sum) : quick;
   };
-  const auto relu = [&] {
+  const auto quick_relu = [&] {
     std::vector<double> quick = relu_in_a_row(view, radii[0], rules);
     return quick.empty() ? unary(rules.relu) : quick;
   };
   return std::visit(
       Overloaded{
-          [&](const op::Add&) { return sum(); },
-          [&](const op::Sub&) { return sum(); },
+          [&](const op::Add&) { return quick_sum(); },
+          [&](const op::Sub&) { return quick_sum(); },
           [&](const op::Mul&) { return binary(rules.product); },
           [&](const op::Div&) { return binary(rules.quotient); },
           [&](const op::Neg&) { return unary(rules.identity); },
           [&](const op::Cast&) { return unary(rules.identity); },
-          [&](const op::Relu&) { return relu(); },
+          [&](const op::Relu&) { return quick_relu(); },
           [&](const op::LeakyRelu& leaky) { return unary(rules.leaky_relu, leaky.alpha); },
           [&](const op::Elu& elu) { return unary(rules.elu, elu.alpha); },
           [&](const op::Tanh&) { return unary(rules.tanh); },
