@@ -55,8 +55,9 @@ PairTensor::PairTensor(const Tensor<Ball>& balls, std::span<const std::size_t> r
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Ball* const from = balls.values.data() + rows[r] * width;
     for (std::size_t i = 0; i < width; ++i) {
-      hi[r * width + i] = from[i].hi;
-      lo[r * width + i] = from[i].lo;
+      const bool is_known = std::isfinite(from[i].radius.value());
+      hi[r * width + i] = is_known ? from[i].hi : 0.0;
+      lo[r * width + i] = is_known ? from[i].lo : 0.0;
       radius[r * width + i] = from[i].radius.value();
     }
   }

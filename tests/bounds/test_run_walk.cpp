@@ -660,7 +660,7 @@ TEST_CASE("sums of magnitudes at a recorded row are those of all runs near it (T
   Generator generator(82);
   const Graph graph = network_of_rows("relu", generator);
   const Tensor<double> x = network_inputs(1.0, false, generator);
-  constexpr double radius = 0.1;
+  constexpr double radius = 0x1p-11;
   const Tensor<double> near = moved(x, radius, random_corner(x.size(), generator)),
                        far = moved(x, 100.0 * radius, random_corner(x.size(), generator));
   const HeldRun alone(bounds::default_rules(), graph, x, radius),

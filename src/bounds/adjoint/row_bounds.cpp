@@ -117,8 +117,8 @@ private:
         of.computed += Magnitude(computed[i]);
       }
     }
-    if (radii.empty()) return;
-    const Magnitude weight = weight_of(target, id);
+    const Magnitude weight = radii.empty() ? Magnitude() : weight_of(target, id);
+    if (weight == Magnitude()) return;
     for (std::size_t row = 0; row < target.rows.size(); ++row)
       target.rows[row].radius += weight * Magnitude(radii[network_.rows(id) == 1 ? 0 : row]);
   }

@@ -146,8 +146,10 @@ public:
     find_distances(x, scratch);
     for (std::size_t row = 0; row < rows; ++row)
       if (!read_row(x, row, scratch)) open[row] = 1;
+    const bool all_are_known = std::all_of(scratch.distances.begin(), scratch.distances.end(),
+                                           [](double distance) { return std::isfinite(distance); });
     for (const std::size_t which : {moved, total, squares, sides})
-      if (which == moved || scratch.distances.empty())
+      if (which == moved || !all_are_known)
         multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
     if (question.of_terms()) prepare_terms(errors, rows);
     for (std::size_t row = 0; row < rows; ++row) bound_row(x, question, y, errors, row, scratch);
@@ -268,17 +270,19 @@ private:
     scratch.own.resize(n_);
   }
 
-  /// T-88: sums over a recorded operand, where every row of it lies within what any run's may be off.
+  /// T-88: of rows that take their sums from a recorded operand, as it lies within what any run's may be off, and that
+  /// is little.
   void find_distances(const RunRows& x, RunScratch& scratch) const {
-    scratch.distances.clear();
+    constexpr double little = 0x1p-7;
+    scratch.distances.assign(x.rows(), HUGE_VAL);
     if (scratch.known_sums.sums == nullptr || scratch.known_sums.sums->weights != &coarse_) return;
     const double* recorded = scratch.known_sums.operand;
     for (std::size_t row = 0; row < x.rows(); ++row, recorded += k_) {
+      if (!(x.norm[row] <= little * norm_of(x.centre, row, k_).value())) continue;
       const double* centre = x.centre.data() + row * k_;
       for (std::size_t i = 0; i < k_; ++i) scratch.larger[i] = std::abs(recorded[i] - centre[i]);
       const Magnitude distance = rules_.norms.vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
-      if (!(distance.value() <= x.norm[row])) return scratch.distances.clear();
-      scratch.distances.push_back(distance.value());
+      if (distance.value() <= x.norm[row]) scratch.distances[row] = distance.value();
     }
   }
 
@@ -298,7 +302,7 @@ private:
     scratch.operands[row] = known;
     rows_.coarse(radius, *of_radius, at(moved), k_);
     scratch.scales[moved][row] = 1.0 / *of_radius;
-    if (!scratch.distances.empty()) return true;
+    if (std::isfinite(scratch.distances[row])) return true;
     rows_.coarse(sizes, *of_larger, at(total), k_);
     rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
     rows_.coarse_sides(centre, *of_larger, at(sides), k_);
@@ -339,12 +343,12 @@ private:
     sums.moved = coarse_sums(moved, row, scratch);
     sums.knows_sides = true;
     sums.sides_error = rules_.coarse_error(k_);
-    if (scratch.distances.empty()) {
+    if (std::isfinite(scratch.distances[row])) {
+      take_known_sums(scratch, row, sums);
+    } else {
       sums.total = coarse_sums(total, row, scratch);
       sums.squares = coarse_sums(squares, row, scratch);
       sums.sides = coarse_sums(sides, row, scratch);
-    } else {
-      take_known_sums(scratch, row, sums);
     }
     return sums;
   }

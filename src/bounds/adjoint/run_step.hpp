@@ -97,8 +97,7 @@ struct RunScratch {
   std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
   std::span<const double> known;                       ///< the node's result in double, where it is known before
   KnownSums known_sums;
-  std::vector<double>
-      distances;  ///< by row, of the operand that these are of from the centre; empty: they are not used
+  std::vector<double> distances;  ///< by row, of the operand that these are of from the centre; infinite: not used
 };
 
 /// The same in single precision.

@@ -89,7 +89,10 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
   const auto norm_of = [&](const MatrixView& matrix) {
     return is_constant ? spectral_norm(matrix, threads) : known_norm(matrix, threads);
   };
-  const Magnitude norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
+  MatrixView first{b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col};
+  if (is_constant && is_whole(plan, b) && plan.b_row == 1)  // as it is stored, as for all who ask
+    first = {b.values.data(), plan.n, plan.k, plan.b_col, plan.b_row};
+  const Magnitude norm = largest_norm(first, plan.b_batch, norm_of);
   const std::lock_guard lock(mutex_);
   right(plan, b).norm = norm;
   if (is_constant && is_whole(plan, b)) whole_norms_[b.values.data()] = norm;
