@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <vector>
 
 #include "driftbound/model/layout.hpp"
-#include "driftbound/num/directed.hpp"
-#include "reference/pair_kernels.hpp"
 #include "reference/pair_product_node.hpp"
 
 namespace driftbound {
@@ -68,20 +66,6 @@ void multiply_alone(const Op& op, std::span<const PairInput> inputs, const std::
   for (std::size_t i = 0; i < rows.size(); ++i) copy_part(product, i, result, rows[i]);
 }
 
-/// a plus or minus b, of one shape and in the same parts.
-using Loop = double (*)(Pairs y, ConstPairs a, ConstPairs b, std::size_t n);
-PairTensor joined(Loop loop, const PairTensor& a, const PairTensor& b) {
-  PairTensor result(a.shape, a.parts());
-  const std::size_t size = a.part_size();
-  for (std::size_t part = 0; part < a.parts(); ++part) {
-    const std::size_t first = part * size;
-    const double added = loop(result.view().from(first), a.view().from(first), b.view().from(first), size);
-    const double rounding = mul_up(added, sqrt_up(static_cast<double>(size)));
-    result.settle(part, add_up(add_up(a.norms[part], b.norms[part]), rounding));
-  }
-  return result;
-}
-
 }  // namespace
 
 std::optional<PairTensor> product_near_recorded(const Op& op, std::span<const PairInput> inputs,
@@ -90,14 +74,14 @@ std::optional<PairTensor> product_near_recorded(const Op& op, std::span<const Pa
   const std::optional<ProductPlan> plan = plan_of(op, inputs);
   if (!plan || !goes_by_residues(*plan, inputs[1])) return std::nullopt;
   const PairTensor& x = *inputs[0].tensor;
-  const PairTensor there(*recorded.operand, rows), result_there(*recorded.result, rows);
   if (x.parts() != rows.size()) return std::nullopt;
-  const PairTensor difference = joined(fastest_pair_kernels().subtract, x, there);
+  const PairTensor there(*recorded.operand, rows), result_there(*recorded.result, rows);
+  const PairTensor difference = apply(op::Sub{}, std::vector<PairInput>{{&x}, {&there}}, x.shape, rows.size());
   const std::vector<std::size_t> others = others_of(x, difference, result_there);
   if (others.size() == rows.size()) return std::nullopt;
   PairTensor change(output, rows.size());
   multiply_matrices(*plan, {&difference, nullptr, bits_of_difference}, inputs[1], change);
-  PairTensor result = joined(fastest_pair_kernels().add, result_there, change);
+  PairTensor result = apply(op::Add{}, std::vector<PairInput>{{&result_there}, {&change}}, output, rows.size());
   if (!others.empty()) multiply_alone(op, inputs, others, result);
   return result;
 }
