@@ -82,33 +82,37 @@ Magnitude Weights::norm_of_right(const ProductPlan& plan, const Tensor<double>& 
     const std::lock_guard lock(mutex_);
     if (const auto known = right(plan, b).norm) return *known;
     is_constant = addresses_.contains(b.values.data());
-    const auto of_whole = whole_norms_.find(b.values.data());
-    if (is_constant && is_whole(plan, b) && of_whole != whole_norms_.end())
-      return *(right(plan, b).norm = of_whole->second);
   }
   const auto norm_of = [&](const MatrixView& matrix) {
     return is_constant ? spectral_norm(matrix, threads) : known_norm(matrix, threads);
   };
-  MatrixView first{b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col};
-  if (is_constant && is_whole(plan, b) && plan.b_row == 1)  // as it is stored, as for all who ask
-    first = {b.values.data(), plan.n, plan.k, plan.b_col, plan.b_row};
-  const Magnitude norm = largest_norm(first, plan.b_batch, norm_of);
+  Magnitude norm;
+  if (is_constant && is_whole(plan, b)) {
+    const bool as_it_is = plan.b_col == 1;
+    norm = norm_of_whole(b, as_it_is ? plan.k : plan.n, as_it_is ? plan.n : plan.k, threads);
+  } else {
+    norm = largest_norm({b.values.data(), plan.k, plan.n, plan.b_row, plan.b_col}, plan.b_batch, norm_of);
+  }
   const std::lock_guard lock(mutex_);
   right(plan, b).norm = norm;
-  if (is_constant && is_whole(plan, b)) whole_norms_[b.values.data()] = norm;
   return norm;
 }
 
 Magnitude Weights::norm_of_constant(const StoredTensor& stored, int threads) {
   const Tensor<double>& b = constant(stored);
+  return norm_of_whole(b, b.shape.at(0), b.shape.at(1), threads);
+}
+
+Magnitude Weights::norm_of_whole(const Tensor<double>& constant, std::int64_t rows, std::int64_t columns, int threads) {
+  const double* const data = constant.values.data();
   {
     const std::lock_guard lock(mutex_);
-    const auto known = whole_norms_.find(b.values.data());
+    const auto known = whole_norms_.find(data);
     if (known != whole_norms_.end()) return known->second;
   }
-  const Magnitude norm = spectral_norm({b.values.data(), b.shape.at(0), b.shape.at(1), b.shape.at(1), 1}, threads);
+  const Magnitude norm = spectral_norm({data, rows, columns, columns, 1}, threads);
   const std::lock_guard lock(mutex_);
-  return whole_norms_[b.values.data()] = norm;
+  return whole_norms_[data] = norm;
 }
 
 Magnitude Weights::known_norm(const MatrixView& matrix, int threads) {

@@ -131,6 +131,8 @@ private:
     std::int64_t rows = 0, columns = 0;
     Magnitude norm;
   };
+  /// Of a constant that is one matrix, as it is stored.
+  Magnitude norm_of_whole(const Tensor<double>& constant, std::int64_t rows, std::int64_t columns, int threads);
   /// Of a matrix that may come again under another address.
   Magnitude known_norm(const MatrixView& matrix, int threads);
 
