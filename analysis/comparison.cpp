@@ -354,6 +354,7 @@ void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed
   layer.summary.fan_in = bounds.fan_in;
   layer.summary.gamma_n = bounds.gamma_n;
   if (bounds.ambiguous) layer.summary.ambiguous = layer.summary.ambiguous.value_or(0) + *bounds.ambiguous;
+  layer.summary.reading = joined(layer.summary.reading, bounds.reading);
   if (bounds.differing) layer.summary.differing = layer.summary.differing.value_or(0) + *bounds.differing;
   layer.kappa.add(bounds.kappa.values);
   if (per_sample == 0) return;

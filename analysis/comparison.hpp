@@ -127,6 +127,7 @@ struct LayerSummary {
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
+  std::optional<Reading> reading;         ///< of its products' operands, as the run shows it (T-130)
   std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
   std::string explained_by;  ///< earlier layer whose non-finite values or violation explain this one's

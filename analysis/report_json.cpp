@@ -121,6 +121,7 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
           {"gamma_n", number(layer.gamma_n)},
           {"kappa", to_json(layer.kappa)},
           {"ambiguous", layer.ambiguous ? Json(*layer.ambiguous) : Json(nullptr)},
+          {"reading", layer.reading ? Json(name_of(*layer.reading)) : Json(nullptr)},
           {"differing", layer.differing ? Json(*layer.differing) : Json(nullptr)},
           {"non_finite", layer.non_finite},
           {"explained_by", text_or_null(layer.explained_by)},

@@ -40,6 +40,27 @@ std::string_view name_of(Question question) {
   return question == Question::this_run ? "this-run" : "any-run";
 }
 
+std::string_view name_of(Reading reading) {
+  switch (reading) {
+    case Reading::nearest_even:
+      return "nearest-even";
+    case Reading::nearest_away:
+      return "nearest-away";
+    case Reading::as_given:
+      return "as-given";
+    case Reading::either_way:
+      return "either-way";
+    case Reading::as_declared:
+      break;
+  }
+  return "as-declared";
+}
+
+std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading> other) {
+  if (!one || !other) return one ? one : other;
+  return one == other ? one : Reading::either_way;
+}
+
 namespace bounds {
 
 const Rules& default_rules() {

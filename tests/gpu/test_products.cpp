@@ -11,46 +11,13 @@
 #include "evaluate/product.hpp"
 #include "evaluate/summation.hpp"
 #include "gpu/device.hpp"
+#include "gpu/matrix.hpp"
 #include "num/narrow.inl.hpp"
 
 namespace {
 
 using namespace gpu_tests;
 using namespace driftbound;
-
-/// A matrix row by row or, transposed, column by column, with a gap between these.
-template <class Element>
-struct Matrix {
-  std::int64_t rows, columns, row_stride, column_stride;
-  std::vector<Element> values;
-
-  Matrix(std::int64_t row_count, std::int64_t column_count, bool transposed, std::int64_t gap)
-      : rows(row_count),
-        columns(column_count),
-        row_stride(transposed ? 1 : columns + gap),
-        column_stride(transposed ? rows + gap : 1),
-        values(static_cast<std::size_t>(transposed ? columns * (rows + gap) : rows * (columns + gap))) {}
-
-  Element at(std::int64_t i, std::int64_t j) const { return values[index(i, j)]; }
-  void set(std::int64_t i, std::int64_t j, Element x) { values[index(i, j)] = x; }
-  std::size_t index(std::int64_t i, std::int64_t j) const {
-    return static_cast<std::size_t>(i * row_stride + j * column_stride);
-  }
-};
-
-/// A product of matrices in the device's memory, into C.
-template <class Element, class Result>
-struct DeviceProduct {
-  Buffer<Element> a, b;
-  Buffer<Result> c;
-  driftbound_product product;
-
-  DeviceProduct(const Matrix<Element>& left, const Matrix<Element>& right)
-      : a(left.values), b(right.values), c(static_cast<std::size_t>(left.rows * right.columns)) {
-    product = {left.rows,          right.columns, left.columns,     a.memory(),          left.row_stride,
-               left.column_stride, b.memory(),    right.row_stride, right.column_stride, c.memory()};
-  }
-};
 
 template <class Real>
 std::vector<Real> device_ordered(const Matrix<Real>& a, const Matrix<Real>& b, const SummationOrder& order) {
@@ -294,7 +261,8 @@ void check_reading(const CudaOptions& options, float x) {
   const std::int64_t most = device.is_double() ? 24 : 10000;
   Answers answers;
   for (const Extents size : {Extents{10000, 64, 64}, Extents{10000, 128, 128}, Extents{10000, 256, 256},
-                             Extents{10000, 64, 3}, Extents{256, 128, 128}, Extents{1, 64, 64}}) {
+                             Extents{10000, 64, 3}, Extents{10000, 16, 16}, Extents{10000, 2, 16}, Extents{256, 16, 16},
+                             Extents{256, 128, 128}, Extents{16, 64, 64}, Extents{1, 64, 64}}) {
     const Extents taken = {std::min(size.m, most), std::min(size.n, most), std::min(size.k, most)};
     for (const int layout : {0, 1, 2, 3}) {
       for (const bool left : {true, false}) multiply_alone(device::gemm_mode(options), taken, layout, left, x, answers);

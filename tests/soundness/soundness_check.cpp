@@ -60,10 +60,6 @@ void check_bound(const Scope& scope, const BoundResult& bound, std::vector<std::
   }
 }
 
-bool is_promised(const CheckOptions& options, const BoundResult& bound) {
-  return std::find(options.not_promised.begin(), options.not_promised.end(), bound.name) == options.not_promised.end();
-}
-
 void check_block(const Graph& graph, const Trace& block, const std::vector<bool>& count, const CheckOptions& options,
                  std::vector<std::string>& failures, Tally& tally) {
   const Reference accumulated = certified_reference(graph, block.inputs, options.precision, &block);
@@ -82,9 +78,8 @@ void check_block(const Graph& graph, const Trace& block, const std::vector<bool>
     const Scope local_scope{"local", graph, node, fan_in, computed, local.layers[node].values};
     const Scope accumulated_scope{"accumulated", graph, node, fan_in, computed, accumulated.layers[node].values};
     for (const BoundResult& result : bounds.layers[node].local) check_bound(local_scope, result, failures, tally);
-    for (const BoundResult& result : bounds.layers[node].accumulated) {
-      if (is_promised(options, result)) check_bound(accumulated_scope, result, failures, tally);
-    }
+    for (const BoundResult& result : bounds.layers[node].accumulated)
+      check_bound(accumulated_scope, result, failures, tally);
   }
 }
 

@@ -50,8 +50,7 @@ struct Tally {
 struct CheckOptions {
   PrecisionPolicy precision;
   const bounds::Rules* rules = nullptr;
-  std::vector<std::string> names = {};         ///< of the bounds; empty: all
-  std::vector<std::string> not_promised = {};  ///< of those whose conditions the run breaks: not judged
+  std::vector<std::string> names = {};  ///< of the bounds; empty: all
 };
 
 /// Judges every layer output of a trace, block by block, against the certified references and every

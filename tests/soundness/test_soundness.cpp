@@ -119,18 +119,6 @@ TEST_CASE("networks whose products a matrix unit adds up stay within the bounds 
   CHECK(tally.bounds["accumulated rounded-shadow"].checked > 0);
 }
 
-TEST_CASE("networks whose every product a matrix unit adds up stay within the rounded shadow too") {
-  Tally tally;
-  Random seeds(default_seed + 1);
-  CheckOptions options;
-  options.names = {"componentwise", "adjoint/any-order", "rounded-shadow"};
-  while (tally.outputs < scaled(40'000) && tally.failures.empty())
-    check_unit_network(random_unit_network(seeds.bits(), false), options, tally);
-
-  require_no_violation(tally);
-  CHECK(tally.bounds["accumulated rounded-shadow"].checked > 0);
-}
-
 TEST_CASE("the bundled networks stay within every bound, and at most 0.1 % is undecided") {
   Tally tally;
   Random random(default_seed);

@@ -38,9 +38,19 @@ struct MatrixUnit {
   }
 };
 
+/// How the sums of one product read their operands: all alike, or each as it happens, rounded or not.
+enum class UnitReading { each_its_own, nearest_even, nearest_away, as_given };
+
 class UnitRun {
 public:
   UnitRun(const MatrixUnit& unit, Generator& generator) : unit_(unit), generator_(generator) {}
+
+  void read(UnitReading reading) { reading_ = reading; }
+  /// Some reading that the unit may have.
+  void read_by_chance() {
+    const std::size_t readings = unit_.may_be_bypassed ? 4 : 3;
+    reading_ = static_cast<UnitReading>(generator_() % readings);
+  }
 
   /// x as the unit reads it.
   double operand(double x) {
@@ -50,24 +60,21 @@ public:
     const int quantum = std::max(std::ilogb(x), f.min_exponent) - f.precision + 1;
     const double scaled = std::ldexp(x, -quantum);
     if (unit_.declared.cuts_operands) return std::ldexp(std::trunc(scaled), quantum);
-    const double read = std::ldexp(chance(2) ? std::nearbyint(scaled) : std::round(scaled), quantum);
+    const bool to_even = reading_ == UnitReading::nearest_even || (reading_ != UnitReading::nearest_away && chance(2));
+    const double read = std::ldexp(to_even ? std::nearbyint(scaled) : std::round(scaled), quantum);
     return std::abs(read) > f.largest ? std::copysign(std::numeric_limits<double>::infinity(), x) : read;
   }
 
   /// The sum of products of numbers as given.
   float product(std::vector<double> a, std::vector<double> b) {
-    const bool is_bypassed = unit_.may_be_bypassed && chance(8);
-    const bool reads_as_given = is_bypassed && !chance(2);
-    has_read_as_given_ |= reads_as_given;
-    if (!reads_as_given) {
+    const bool is_bypassed = reading_ == UnitReading::as_given || (unit_.may_be_bypassed && chance(8));
+    const bool may_read_as_given = is_bypassed && reading_ == UnitReading::each_its_own;
+    if (reading_ != UnitReading::as_given && !(may_read_as_given && chance(2))) {
       for (double& x : a) x = operand(x);
       for (double& x : b) x = operand(x);
     }
     return is_bypassed ? plain_dot(a, b) : dot(a, b);
   }
-
-  /// Whether some product left its operands as they are, which A-07 of docs/assumptions.md excludes.
-  bool has_read_as_given() const { return has_read_as_given_; }
 
   /// Of numbers as read.
   float dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -161,7 +168,7 @@ private:
 
   const MatrixUnit& unit_;
   Generator& generator_;
-  bool has_read_as_given_ = false;
+  UnitReading reading_ = UnitReading::each_its_own;
 };
 
 /// Data for matrix units, each hard on another term of T-21.

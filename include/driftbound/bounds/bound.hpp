@@ -29,6 +29,14 @@ enum class Question { this_run, any_run };
 std::string_view name_of(Guarantee guarantee);
 std::string_view name_of(Question question);
 
+/// How a product reads its operands: rounded to the arithmetic's input format to nearest with one rule for ties, or as
+/// the arithmetic says (cut, or to nearest, ties either way); as they are, then added up by float32 operations; or
+/// perhaps this way, perhaps that.
+enum class Reading { as_declared, nearest_even, nearest_away, as_given, either_way };
+std::string_view name_of(Reading reading);
+/// Of two parts of a run: either_way where they differ, the other's where one has none.
+std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading> other);
+
 /// One bound on |computed - exact| for every element of one tensor.
 struct BoundResult {
   std::string name;  ///< "componentwise", "forward", "shadow", "adjoint/any-order", "seed-gamma" …
@@ -59,6 +67,9 @@ struct LayerBounds {
   /// Operands and results of the node whose rounding to a narrow format runs may do differently, over all samples;
   /// empty where nothing is rounded so, or "rounded-shadow" is not wanted.
   std::optional<std::int64_t> ambiguous;
+  /// How the run was seen to read the operands of the node's product, where a matrix unit may be bypassed, and
+  /// "rounded-shadow" is wanted (T-130); else empty.
+  std::optional<Reading> reading;
   /// Values that are recorded otherwise than the run of the declared arithmetic has them (T-97), signs of zeros apart;
   /// empty where no such run was made beside the recorded one.
   std::optional<std::int64_t> differing;

@@ -320,7 +320,8 @@ private:
 
   /// T-76
   void hold_against_rounded_shadow(const std::vector<Target>& targets, Weights& weights, BlockBounds& bounds) const {
-    const std::optional<Network> narrowed = network_.narrowed(setting_.machine);
+    bounds.readings = readings_of(network_, block_, setting_, weights);
+    const std::optional<Network> narrowed = network_.narrowed(setting_.machine, bounds.readings);
     if (!narrowed) return;
     const RoundedShadow rounded = rounded_shadow_of(*narrowed, block_.given, block_.input_error, setting_, weights);
     for (std::size_t i = 0; i < targets.size(); ++i) {

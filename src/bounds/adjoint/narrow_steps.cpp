@@ -1,6 +1,7 @@
 #include "bounds/adjoint/narrow_steps.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,8 +30,8 @@ bool copies(const Op& op) {
 
 class Inserting {
 public:
-  Inserting(const FlatGraph& from, const Machine& machine)
-      : from_(from), machine_(machine), inside_products_(product_machine(machine)) {
+  Inserting(const FlatGraph& from, const Machine& machine, const Readings& readings)
+      : from_(from), machine_(machine), readings_(readings), inside_products_(product_machine(machine)) {
     to_.flat.graph.name = from.graph.name;
     to_.flat.graph.source = from.graph.source;
     to_.flat.graph.format = from.graph.format;
@@ -54,12 +55,12 @@ private:
     to_.flat.graph.values.push_back(std::move(value));
     to_.flat.shapes.push_back(shape);
     format_.push_back(nullptr);
-    reading_.emplace_back();
     return to_.flat.graph.values.size() - 1;
   }
 
   void add_node(Node node, std::size_t owner, std::optional<NarrowRounding> rounding, bool may_be_left_out,
                 bool keeps) {
+    to_.steps.readings.push_back(reading_of(owner));
     to_.flat.graph.nodes.push_back(std::move(node));
     to_.flat.of_node.push_back(owner);
     to_.steps.rounding.push_back(rounding);
@@ -92,7 +93,7 @@ private:
     const ValueId old = node.output;
     const std::size_t owner = from_.of_node[index];
     for (ValueId& id : node.inputs) id = new_id_[id];
-    if (is_product(node.op)) read_operands(node, owner);
+    if (is_product(node.op) && is_rounded(reading_of(owner))) read_operands(node, owner);
     const bool stores = machine_.stores_narrower() && is_layer_[old];
     const Format* copied = copied_format(node);
     const bool is_stored_already = stores && copied == machine_.output;
@@ -107,10 +108,15 @@ private:
   }
 
   NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
-  NarrowRounding reading() const {
-    const bool ties_are_open = inside_products_.operand_rounding == Rounding::nearest_away;
-    return {inside_products_.input, inside_products_.operand_rounding,
-            inside_products_.tensor_core.has_value() && ties_are_open, inside_products_.flushes};
+  Reading reading_of(std::size_t owner) const {
+    return readings_.empty() ? Reading::as_declared : readings_[owner].value_or(Reading::as_declared);
+  }
+  NarrowRounding rounding_of(Reading reading) const {
+    const Machine& inside = inside_products_;
+    if (reading == Reading::nearest_even) return {inside.input, Rounding::nearest_even, false, inside.flushes};
+    if (reading == Reading::nearest_away) return {inside.input, Rounding::nearest_away, false, inside.flushes};
+    const bool ties_are_open = inside.tensor_core.has_value() && inside.operand_rounding == Rounding::nearest_away;
+    return {inside.input, inside.operand_rounding, ties_are_open, inside.flushes};
   }
 
   /// Where flushing is possible numbers of a format are not left as they are.
@@ -119,16 +125,19 @@ private:
   }
 
   void read_operands(Node& node, std::size_t owner) {
-    const NarrowRounding rounding = reading();
+    const Reading reading = reading_of(owner);
+    const NarrowRounding rounding = rounding_of(reading);
     if (holds_all_of(*rounding.format, *machine_.accumulator)) return;
     for (std::size_t slot = 0; slot < 2; ++slot) {
       const ValueId id = node.inputs[slot];
       if (leaves_as_it_is(rounding, id)) continue;
-      if (rounding.ties_are_open || !reading_[id]) {
-        const ValueId read = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding, false);
-        reading_[id] = read;
+      const auto known = read_.find({id, reading});
+      if (!rounding.ties_are_open && known != read_.end()) {
+        node.inputs[slot] = known->second;
+        continue;
       }
-      node.inputs[slot] = *reading_[id];
+      node.inputs[slot] = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding, false);
+      read_[{id, reading}] = node.inputs[slot];
     }
   }
 
@@ -152,18 +161,19 @@ private:
 
   const FlatGraph& from_;
   const Machine& machine_;
+  const Readings& readings_;
   const Machine inside_products_;
   NarrowGraph to_;
-  std::vector<ValueId> new_id_;                  ///< by value of `from`
-  std::vector<bool> is_layer_;                   ///< by value of `from`
-  std::vector<const Format*> format_;            ///< by value of `to`: the narrow format it is known to be in
-  std::vector<std::optional<ValueId>> reading_;  ///< by value of `to`: its rounding as an operand
+  std::vector<ValueId> new_id_;                          ///< by value of `from`
+  std::vector<bool> is_layer_;                           ///< by value of `from`
+  std::vector<const Format*> format_;                    ///< by value of `to`: the narrow format it is known to be in
+  std::map<std::pair<ValueId, Reading>, ValueId> read_;  ///< by value of `to`: its rounding as an operand
 };
 
 }  // namespace
 
-NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine) {
-  return Inserting(flat, machine).run();
+NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, const Readings& readings) {
+  return Inserting(flat, machine, readings).run();
 }
 
 }  // namespace driftbound::bounds

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bounds/adjoint/narrow_rules.hpp"
+#include "bounds/adjoint/reading.hpp"
 #include "bounds/machine.hpp"
 #include "model/flatten.hpp"
 
@@ -15,17 +16,19 @@ struct NarrowSteps {
   std::vector<bool>
       may_be_left_out;      ///< by node: it stores a result or is a Cast of the model, which a program may fuse past
   std::vector<bool> keeps;  ///< by node: its result stays a number of the accumulator, or is one of the output format
+  std::vector<Reading> readings;  ///< by node, of products' operands
 };
 
 /// A flat graph in which operands of products that are read in a narrow format, and results of nodes that are stored in
 /// one, pass through a Cast of their own (whose target says nothing); the model's own narrow Casts are such nodes too.
+/// Operands that are read as they are, or either way, have none.
 /// Results of the nodes inside a composite may be stored or not, and have none.
 struct NarrowGraph {
   FlatGraph flat;
   NarrowSteps steps;
 };
 
-/// Source:    docs/theory.md T-76
-NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine);
+/// Source:    docs/theory.md T-76, T-130
+NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, const Readings& readings);
 
 }  // namespace driftbound::bounds

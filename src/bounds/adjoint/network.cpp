@@ -8,18 +8,19 @@
 namespace driftbound::bounds {
 
 Network::Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows)
-    : Network(graph, input_shapes, rows, std::nullopt) {}
+    : Network(graph, input_shapes, rows, std::nullopt, {}) {}
 
 Network::Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
-                 const std::optional<Machine>& machine)
+                 const std::optional<Machine>& machine, const Readings& readings)
     : graph_(graph),
       input_shapes_(input_shapes),
       counts_samples_(rows.has_value()),
       machine_(machine),
+      readings_(readings),
       flat_(flatten(graph, input_shapes)),
       rows_(rows.value_or(1)) {
   if (machine_) {
-    NarrowGraph narrow = with_narrow_steps(flat_, *machine_);
+    NarrowGraph narrow = with_narrow_steps(flat_, *machine_, readings_);
     flat_ = std::move(narrow.flat);
     steps_ = std::move(narrow.steps);
   }
@@ -46,15 +47,16 @@ std::optional<Network> Network::with_rows(std::int64_t rows) const {
   if (!counts_samples_) return std::nullopt;
   std::vector<Shape> shapes = input_shapes_;
   for (Shape& shape : shapes) shape.front() = rows;
-  Network network(graph_, shapes, rows, machine_);
+  Network network(graph_, shapes, rows, machine_, readings_);
   if (!network.keeps_rows_apart()) return std::nullopt;
   return network;
 }
 
-std::optional<Network> Network::narrowed(const Machine& machine) const {
-  Network network(graph_, input_shapes_, counts_samples_ ? std::optional(rows_) : std::nullopt, machine);
+std::optional<Network> Network::narrowed(const Machine& machine, const Readings& readings) const {
+  Network network(graph_, input_shapes_, counts_samples_ ? std::optional(rows_) : std::nullopt, machine, readings);
   for (std::size_t node = 0; node < network.nodes().size(); ++node) {
-    if (network.steps_.rounding[node] && network.varies(network.nodes()[node].output)) return network;
+    const bool is_narrow = network.steps_.rounding[node] || !is_rounded(network.steps_.readings[node]);
+    if (is_narrow && network.varies(network.nodes()[node].output)) return network;
   }
   return std::nullopt;
 }

@@ -25,6 +25,7 @@ public:
   /// Throws:    ShapeMismatch
   Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows);
 
+  const Graph& graph() const { return graph_; }
   const FlatGraph& flat() const { return flat_; }
   const std::vector<Node>& nodes() const { return flat_.graph.nodes; }
   /// The same with every Gelu of what varies as one node: what loops over rows take.
@@ -43,16 +44,18 @@ public:
   bool keeps_rows_apart() const { return keeps_rows_apart_; }
   /// The same network for another number of samples; empty where axis 0 does not count them everywhere.
   std::optional<Network> with_rows(std::int64_t rows) const;
-  /// The same network with its roundings to narrow formats as nodes; empty where nothing that varies is rounded so.
-  std::optional<Network> narrowed(const Machine& machine) const;
+  /// The same network with its roundings to narrow formats as nodes; empty where nothing that varies is rounded so, or
+  /// read otherwise.
+  std::optional<Network> narrowed(const Machine& machine, const Readings& readings = {}) const;
   /// Empty but for what narrowed() gives.
   const NarrowSteps& steps() const { return steps_; }
+  const Readings& readings() const { return readings_; }
   /// The same for copies of a network, and of no other one for as long as it is kept.
   const std::shared_ptr<const int>& identity() const { return identity_; }
 
 private:
   Network(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
-          const std::optional<Machine>& machine);
+          const std::optional<Machine>& machine, const Readings& readings);
   bool node_keeps_rows_apart(const Node& node) const;
   void join();
 
@@ -60,6 +63,7 @@ private:
   std::vector<Shape> input_shapes_;
   bool counts_samples_ = false;
   std::optional<Machine> machine_;  ///< whose narrow formats are nodes
+  Readings readings_;               ///< of its products
   FlatGraph flat_;
   JoinedNodes joined_;
   NarrowSteps steps_;

@@ -132,7 +132,7 @@ public:
     if (rounds()) {
       const bool any_order = trajectory_ == Trajectory::any_order;
       const Setting& setting = centres_ != nullptr ? centres_->rounding_setting(index) : setting_;
-      const bool is_read = centres_ != nullptr;
+      const bool is_read = centres_ != nullptr && centres_->operands_are_read(index);
       rounding = body_rounding({view, radii, moved, any_order, std::nullopt, is_read}, setting, result_.conditions);
       add_to(added, rounding);
       add_to(added, moved_by_flushing(view, result_.slopes[index]));

@@ -40,8 +40,10 @@ public:
   virtual ~CentreMaker() = default;
   /// Sets the shadow at a node's output. True where everything else is known of that node too, and is in `known`.
   virtual bool make(std::size_t node, Deviation& known) = 0;
-  /// What the node's own roundings in a run follow; factors of products are read already.
+  /// What the node's own roundings in a run follow.
   virtual const Setting& rounding_setting(std::size_t node) const = 0;
+  /// Whether factors of a product are read already.
+  virtual bool operands_are_read(std::size_t node) const = 0;
   /// Whether kinks within reach take a chord for their slope (T-65).
   virtual bool takes_chords() const = 0;
 };

@@ -30,6 +30,13 @@ Setting without_storing(Setting setting) {
   return setting;
 }
 
+/// Setting of products of operands as they are, added up by operations of the accumulator.
+Setting without_matrix_unit(Setting setting) {
+  setting.machine.input = setting.machine.accumulator;
+  setting.machine.tensor_core.reset();
+  return setting;
+}
+
 /// Which roundings to a narrow format the centre makes: all, or those of values that do not depend on the inputs, where
 /// others are local errors of a run.
 enum class Made { all, of_constants };
@@ -45,6 +52,8 @@ public:
         network_(network),
         setting_(setting),
         keeping_(without_storing(setting)),
+        as_given_(without_matrix_unit(setting)),
+        keeping_as_given_(without_matrix_unit(keeping_)),
         rules_(setting.rules->narrow),
         shadow_(shadow),
         radii_by_adjoints_(network, shadow, setting),
@@ -63,8 +72,12 @@ public:
   }
 
   const Setting& rounding_setting(std::size_t index) const override {
-    return network_.steps().keeps[index] ? keeping_ : setting_;
+    const bool keeps = network_.steps().keeps[index];
+    if (network_.steps().readings[index] == Reading::as_given) return keeps ? keeping_as_given_ : as_given_;
+    return keeps ? keeping_ : setting_;
   }
+
+  bool operands_are_read(std::size_t index) const override { return is_rounded(network_.steps().readings[index]); }
 
   bool takes_chords() const override { return made_ == Made::all; }
 
@@ -179,7 +192,7 @@ private:
   const Made made_;
   const Network& network_;
   const Setting& setting_;
-  const Setting keeping_;
+  const Setting keeping_, as_given_, keeping_as_given_;
   const NarrowRules& rules_;
   Shadow& shadow_;
   AdjointRadii radii_by_adjoints_;
@@ -201,11 +214,7 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
 /// A run that leaves out a rounding that is made here is none of those that are held against it.
 void note_conditions(Made made, const Machine& machine, RoundedShadow& rounded) {
   std::set<std::string>& conditions = rounded.deviation.conditions;
-  if (machine.tensor_core && machine.input != machine.accumulator) {
-    const std::string reading = machine.tensor_core->cuts_operands ? "cut toward zero to " : "rounded to nearest in ";
-    conditions.insert("products read their operands " + reading + std::string(machine.input->name) +
-                      ", all of them (A-07)");
-  }
+  if (leaves_readings_open(machine)) conditions.insert(reading_condition(rounded.network, machine));
   for (std::size_t index = 0; index < rounded.network.nodes().size(); ++index) {
     const NarrowSteps& steps = rounded.network.steps();
     if (!steps.may_be_left_out[index] || !is_made(made, rounded.network, rounded.network.nodes()[index])) continue;
