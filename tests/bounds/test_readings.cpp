@@ -56,8 +56,7 @@ Graph three_products(Generator& generator) {
 
 /// A run in which every product, by its place, reads its operands so.
 Trace run_of(const Graph& graph, const Tensor<float>& input, const std::vector<UnitReading>& readings,
-             Generator& generator) {
-  const MatrixUnit unit;
+             Generator& generator, const MatrixUnit& unit = {}) {
   UnitRun run(unit, generator);
   std::vector<Tensor<float>> values(graph.values.size());
   for (ValueId id = 0; id < graph.values.size(); ++id)
@@ -199,6 +198,35 @@ TEST_CASE("the condition names the products that differ") {
   CHECK(reading_condition(bounds_of_run(graph, trace)) ==
         "products read their operands as in this run (A-07): 'first', 'third' rounded to nearest, ties to even, in "
         "tf32; 'second' as they are, not rounded to tf32");
+}
+
+TEST_CASE("a run shows whether numbers below the normal range are taken for 0") {
+  Generator generator(1308);
+  const Graph graph = three_products(generator);
+  Tensor<float> input = random_floats({samples, width}, generator);
+  for (float& x : input.values) x *= 0x1p-14f;
+  double kept = 0.0;
+  for (const bool flushes : {false, true}) {
+    CAPTURE(flushes);
+    MatrixUnit unit;
+    unit.input = FormatId::fp16;
+    unit.may_flush = flushes;
+    const Trace trace =
+        run_of(graph, input, {UnitReading::nearest_even, UnitReading::nearest_even, UnitReading::nearest_even},
+               generator, unit);
+    Trace declared = trace;
+    declared.arithmetic.products_may_flush = true;
+    const Bounds bounds = bounds_of_run(graph, declared);
+    CHECK(bounds.layers[0].reading == Reading::nearest_even);
+    const bool all_kept = reading_condition(bounds) ==
+                          "products read their operands rounded to nearest, ties to even, in fp16, subnormal numbers "
+                          "kept, all of them, as in this run (A-07)";
+    CHECK(all_kept == !flushes);
+    CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+    const double bound = find_bound(bounds.layers.back().accumulated, "rounded-shadow")->values.values[0];
+    if (flushes) CHECK(kept < 0.5 * bound);
+    kept = bound;
+  }
 }
 
 TEST_CASE("a convolution shows how it reads its operands too") {

@@ -100,6 +100,23 @@ TEST_CASE("every run recorded on a GPU says where it comes from, and keeps every
   }
 }
 
+TEST_CASE("a run in TF32 shows which products cuBLAS made without rounding their operands") {
+  const fs::path file = recorded / "oscillator_d4_w16.tf32-cublas.b10000.safetensors";
+  const fs::path model = model_of(file);
+  const Graph graph = load_model(model);
+  BoundOptions options;
+  options.names = {"rounded-shadow"};
+  const Bounds bounds = bound(graph, read_trace(graph, sha256_of_file(model), file), options);
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const std::string& name = graph.nodes[node].name;
+    CAPTURE(name);
+    const bool is_product = std::holds_alternative<op::Gemm>(graph.nodes[node].op);
+    const bool is_square = is_product && name != "stem/Gemm" && name != "head/Gemm";  // 10000 x 16 x 16
+    CHECK(bounds.layers[node].reading.has_value() == is_product);
+    if (is_product) CHECK(bounds.layers[node].reading == (is_square ? Reading::as_given : Reading::nearest_even));
+  }
+}
+
 TEST_CASE("runs of the CUDA module's double are judged as runs of a GPU would be") {
   const test::TemporaryFolder folder;
   for (const std::string arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"})

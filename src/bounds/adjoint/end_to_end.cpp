@@ -116,7 +116,8 @@ public:
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
       bounds.layers[node].ambiguous = block_.ambiguous[node];
     for (std::size_t node = 0; node < block_.readings.size(); ++node)
-      bounds.layers[node].reading = block_.readings[node];
+
+      if (const auto reading = block_.readings[node]) bounds.layers[node].reading = reading->operands;
     note_conditions(bounds);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
     for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
@@ -258,7 +259,9 @@ private:
     }
     for (std::size_t node = 0; node < row.ambiguous.size(); ++node) block_.ambiguous[node] += row.ambiguous[node];
     for (std::size_t node = 0; node < row.readings.size(); ++node)
-      block_.readings[node] = joined(block_.readings[node], row.readings[node]);
+      if (const auto& read = row.readings[node])
+        block_.readings[node] = {*joined(block_.readings[node]->operands, read->operands),
+                                 block_.readings[node]->may_flush || read->may_flush};
     for (std::size_t i = 0; i < row.targets.size(); ++i) {
       block_.targets[i].is_sketched = block_.targets[i].is_sketched || row.targets[i].is_sketched;
       append(block_.targets[i].this_run, row.targets[i].this_run);

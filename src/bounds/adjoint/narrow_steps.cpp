@@ -93,7 +93,7 @@ private:
     const ValueId old = node.output;
     const std::size_t owner = from_.of_node[index];
     for (ValueId& id : node.inputs) id = new_id_[id];
-    if (is_product(node.op) && is_rounded(reading_of(owner))) read_operands(node, owner);
+    if (is_product(node.op) && is_rounded(reading_of(owner).operands)) read_operands(node, owner);
     const bool stores = machine_.stores_narrower() && is_layer_[old];
     const Format* copied = copied_format(node);
     const bool is_stored_already = stores && copied == machine_.output;
@@ -108,15 +108,16 @@ private:
   }
 
   NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
-  Reading reading_of(std::size_t owner) const {
-    return readings_.empty() ? Reading::as_declared : readings_[owner].value_or(Reading::as_declared);
+  ProductReading reading_of(std::size_t owner) const {
+    return readings_.empty() ? ProductReading() : readings_[owner].value_or(ProductReading());
   }
-  NarrowRounding rounding_of(Reading reading) const {
+  NarrowRounding rounding_of(ProductReading reading) const {
     const Machine& inside = inside_products_;
-    if (reading == Reading::nearest_even) return {inside.input, Rounding::nearest_even, false, inside.flushes};
-    if (reading == Reading::nearest_away) return {inside.input, Rounding::nearest_away, false, inside.flushes};
+    const bool may_flush = inside.flushes && reading.may_flush;
+    if (reading.operands == Reading::nearest_even) return {inside.input, Rounding::nearest_even, false, may_flush};
+    if (reading.operands == Reading::nearest_away) return {inside.input, Rounding::nearest_away, false, may_flush};
     const bool ties_are_open = inside.tensor_core.has_value() && inside.operand_rounding == Rounding::nearest_away;
-    return {inside.input, inside.operand_rounding, ties_are_open, inside.flushes};
+    return {inside.input, inside.operand_rounding, ties_are_open, may_flush};
   }
 
   /// Where flushing is possible numbers of a format are not left as they are.
@@ -125,7 +126,7 @@ private:
   }
 
   void read_operands(Node& node, std::size_t owner) {
-    const Reading reading = reading_of(owner);
+    const ProductReading reading = reading_of(owner);
     const NarrowRounding rounding = rounding_of(reading);
     if (holds_all_of(*rounding.format, *machine_.accumulator)) return;
     for (std::size_t slot = 0; slot < 2; ++slot) {
@@ -164,10 +165,10 @@ private:
   const Readings& readings_;
   const Machine inside_products_;
   NarrowGraph to_;
-  std::vector<ValueId> new_id_;                          ///< by value of `from`
-  std::vector<bool> is_layer_;                           ///< by value of `from`
-  std::vector<const Format*> format_;                    ///< by value of `to`: the narrow format it is known to be in
-  std::map<std::pair<ValueId, Reading>, ValueId> read_;  ///< by value of `to`: its rounding as an operand
+  std::vector<ValueId> new_id_;        ///< by value of `from`
+  std::vector<bool> is_layer_;         ///< by value of `from`
+  std::vector<const Format*> format_;  ///< by value of `to`: the narrow format it is known to be in
+  std::map<std::pair<ValueId, ProductReading>, ValueId> read_;  ///< by value of `to`: its rounding as an operand
 };
 
 }  // namespace

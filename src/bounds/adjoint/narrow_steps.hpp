@@ -16,7 +16,7 @@ struct NarrowSteps {
   std::vector<bool>
       may_be_left_out;      ///< by node: it stores a result or is a Cast of the model, which a program may fuse past
   std::vector<bool> keeps;  ///< by node: its result stays a number of the accumulator, or is one of the output format
-  std::vector<Reading> readings;  ///< by node, of products' operands
+  std::vector<ProductReading> readings;  ///< by node
 };
 
 /// A flat graph in which operands of products that are read in a narrow format, and results of nodes that are stored in

@@ -55,7 +55,7 @@ std::optional<Network> Network::with_rows(std::int64_t rows) const {
 std::optional<Network> Network::narrowed(const Machine& machine, const Readings& readings) const {
   Network network(graph_, input_shapes_, counts_samples_ ? std::optional(rows_) : std::nullopt, machine, readings);
   for (std::size_t node = 0; node < network.nodes().size(); ++node) {
-    const bool is_narrow = network.steps_.rounding[node] || !is_rounded(network.steps_.readings[node]);
+    const bool is_narrow = network.steps_.rounding[node] || !is_rounded(network.steps_.readings[node].operands);
     if (is_narrow && network.varies(network.nodes()[node].output)) return network;
   }
   return std::nullopt;

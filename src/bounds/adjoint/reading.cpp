@@ -43,7 +43,7 @@ public:
   }
 
   /// Whether every result can be that of products which read so.
-  bool may_read(Reading reading, const Setting& setting, Weights& weights) const {
+  bool may_read(ProductReading reading, const Setting& setting, Weights& weights) const {
     const std::optional<Network> narrowed = network_->narrowed(setting.machine, {reading});
     if (!narrowed) return false;
     const std::vector<std::vector<double>> no_error(operands_.size());
@@ -76,18 +76,31 @@ private:
   std::optional<Network> network_;
 };
 
-Reading reading_of(const RecordedNode& node, const Setting& setting, Weights& weights) {
-  const bool cuts = setting.machine.tensor_core->cuts_operands;
-  const std::vector<Reading> rounded =
-      cuts ? std::vector{Reading::as_declared} : std::vector{Reading::nearest_even, Reading::nearest_away};
-  for (const Reading reading : rounded)
-    if (node.may_read(reading, setting, weights)) return reading;
-  return node.may_read(Reading::as_given, setting, weights) ? Reading::as_given : Reading::either_way;
+bool leaves_flushing_open(const Machine& machine) {
+  return machine.products_may_flush && !machine.flushes;
 }
 
-std::string describe(Reading reading, const Machine& machine) {
+/// In the order in which they are tried.
+std::vector<ProductReading> possible_readings(const Machine& machine) {
+  const std::vector<Reading> operands =
+      machine.tensor_core->cuts_operands ? std::vector{Reading::as_declared, Reading::as_given}
+                                         : std::vector{Reading::nearest_even, Reading::nearest_away, Reading::as_given};
+  std::vector<ProductReading> readings;
+  for (const Reading reading : operands) readings.push_back({reading, machine.flushes});
+  if (leaves_flushing_open(machine))
+    for (const Reading reading : operands) readings.push_back({reading, true});
+  return readings;
+}
+
+ProductReading reading_of(const RecordedNode& node, const Setting& setting, Weights& weights) {
+  for (const ProductReading reading : possible_readings(setting.machine))
+    if (node.may_read(reading, setting, weights)) return reading;
+  return {Reading::either_way, true};
+}
+
+std::string describe(Reading operands, const Machine& machine) {
   const std::string format(machine.input->name);
-  switch (reading) {
+  switch (operands) {
     case Reading::nearest_even:
       return "rounded to nearest, ties to even, in " + format;
     case Reading::nearest_away:
@@ -100,6 +113,11 @@ std::string describe(Reading reading, const Machine& machine) {
       break;
   }
   return machine.tensor_core->cuts_operands ? "cut toward zero to " + format : "rounded to nearest in " + format;
+}
+
+std::string describe(ProductReading reading, const Machine& machine) {
+  const bool keeps_all = !reading.may_flush && leaves_flushing_open(machine);
+  return describe(reading.operands, machine) + (keeps_all ? ", subnormal numbers kept" : "");
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -134,8 +152,8 @@ Readings readings_of(const Network& network, const RecordedBlock& block, const S
 
 std::string reading_condition(const Network& narrowed, const Machine& machine) {
   const std::string products = "products read their operands ";
-  if (narrowed.readings().empty()) return products + describe(Reading::as_declared, machine) + ", all of them (A-07)";
-  std::map<Reading, std::vector<std::string>> names;
+  if (narrowed.readings().empty()) return products + describe(ProductReading(), machine) + ", all of them (A-07)";
+  std::map<ProductReading, std::vector<std::string>> names;
   for (std::size_t node = 0; node < narrowed.readings().size(); ++node)
     if (const auto reading = narrowed.readings()[node]) names[*reading].push_back(narrowed.graph().nodes[node].name);
   if (names.size() == 1)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +15,17 @@ struct Setting;
 class Network;
 class Weights;
 
-/// How the operands of a node's products are read, by node of the original graph, none where it has no products; empty:
-/// all as declared.
-using Readings = std::vector<std::optional<Reading>>;
+/// How a node's products read their operands, and whether numbers below the normal range may count as 0 in them.
+struct ProductReading {
+  Reading operands = Reading::as_declared;
+  bool may_flush = true;  ///< where the arithmetic allows it
+
+  bool operator==(const ProductReading&) const = default;
+  auto operator<=>(const ProductReading&) const = default;
+};
+
+/// By node of the original graph, none where it has no products; empty: all as declared.
+using Readings = std::vector<std::optional<ProductReading>>;
 
 /// Whether the operands of a product that is read so pass through roundings of their own.
 bool is_rounded(Reading reading);
@@ -26,8 +35,8 @@ bool is_rounded(Reading reading);
 bool leaves_readings_open(const Machine& machine);
 
 /// How the nodes of a recorded run read the operands of their products: the first reading, in the order nearest_even,
-/// nearest_away, as_given, that all of its results can come from; either_way where none of them explains all. Empty
-/// where the arithmetic leaves nothing open.
+/// nearest_away, as_given, and each of them first without flushing, that all of its results can come from; either_way
+/// where none of them explains all. Empty where the arithmetic leaves nothing open.
 /// Guarantee: proven: where a node is one product, the run is one of those that T-76 with these readings speaks of
 /// Source:    docs/theory.md T-130
 Readings readings_of(const Network& network, const RecordedBlock& block, const Setting& setting, Weights& weights);

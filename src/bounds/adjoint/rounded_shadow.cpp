@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,16 +25,15 @@ bool is_zero(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
-/// Setting of nodes whose results are stored by a node of their own.
-Setting without_storing(Setting setting) {
-  setting.machine.output = setting.machine.accumulator;
-  return setting;
-}
-
-/// Setting of products of operands as they are, added up by operations of the accumulator.
-Setting without_matrix_unit(Setting setting) {
-  setting.machine.input = setting.machine.accumulator;
-  setting.machine.tensor_core.reset();
+/// Setting of nodes whose results are stored by a node of their own, if so, and whose products read in one way: as
+/// they are, they are added up by operations of the accumulator.
+Setting setting_for(Setting setting, bool keeps_result, ProductReading reading) {
+  Machine& machine = setting.machine;
+  if (keeps_result) machine.output = machine.accumulator;
+  if (!reading.may_flush) machine.products_may_flush = false;
+  if (reading.operands != Reading::as_given) return setting;
+  machine.input = machine.accumulator;
+  machine.tensor_core.reset();
   return setting;
 }
 
@@ -51,13 +51,16 @@ public:
       : made_(made),
         network_(network),
         setting_(setting),
-        keeping_(without_storing(setting)),
-        as_given_(without_matrix_unit(setting)),
-        keeping_as_given_(without_matrix_unit(keeping_)),
         rules_(setting.rules->narrow),
         shadow_(shadow),
         radii_by_adjoints_(network, shadow, setting),
-        ambiguous_(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1, 0) {}
+        ambiguous_(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1, 0) {
+    for (std::size_t index = 0; index < network.nodes().size(); ++index) {
+      const bool keeps = network.steps().keeps[index];
+      const ProductReading reading = network.steps().readings[index];
+      settings_.try_emplace({keeps, reading}, setting_for(setting, keeps, reading));
+    }
+  }
 
   bool make(std::size_t index, Deviation& known) override {
     const Node& node = network_.nodes()[index];
@@ -72,12 +75,12 @@ public:
   }
 
   const Setting& rounding_setting(std::size_t index) const override {
-    const bool keeps = network_.steps().keeps[index];
-    if (network_.steps().readings[index] == Reading::as_given) return keeps ? keeping_as_given_ : as_given_;
-    return keeps ? keeping_ : setting_;
+    return settings_.at({network_.steps().keeps[index], network_.steps().readings[index]});
   }
 
-  bool operands_are_read(std::size_t index) const override { return is_rounded(network_.steps().readings[index]); }
+  bool operands_are_read(std::size_t index) const override {
+    return is_rounded(network_.steps().readings[index].operands);
+  }
 
   bool takes_chords() const override { return made_ == Made::all; }
 
@@ -192,7 +195,7 @@ private:
   const Made made_;
   const Network& network_;
   const Setting& setting_;
-  const Setting keeping_, as_given_, keeping_as_given_;
+  std::map<std::pair<bool, ProductReading>, Setting> settings_;  ///< by what the node keeps and reads
   const NarrowRules& rules_;
   Shadow& shadow_;
   AdjointRadii radii_by_adjoints_;
