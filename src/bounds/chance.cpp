@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "bounds/elementary.hpp"
 #include "bounds/matrix.hpp"
@@ -17,6 +19,46 @@ std::size_t hash_of(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);
   return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15u) >> 20);
 }
+
+/// A bit for every number, by some of its bits mixed up: numbers that share one with others may be equal.
+class MarkedNumbers {
+public:
+  /// Whether two are equal, or one is none.
+  static bool have_equals(std::span<const double> numbers) {
+    thread_local MarkedNumbers marked, shared;
+    marked.clear(numbers.size());
+    std::vector<double> later;  // of those that share a bit
+    for (const double x : numbers) {
+      if (std::isnan(x)) return true;
+      if (marked.mark(x)) later.push_back(x);
+    }
+    if (later.empty()) return false;
+    shared.clear(numbers.size());
+    for (const double x : later) shared.mark(x);
+    std::vector<double> chosen;
+    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(chosen), [](double x) { return shared.has(x); });
+    std::sort(chosen.begin(), chosen.end());
+    return std::adjacent_find(chosen.begin(), chosen.end()) != chosen.end();
+  }
+
+private:
+  void clear(std::size_t count) {
+    constexpr std::size_t bits_a_number = 128;  // that share one by chance are few
+    places_ = std::bit_ceil(bits_a_number * count + 64);
+    words_.assign(places_ / 64, 0);
+  }
+  std::size_t place_of(double x) const { return hash_of(x) & (places_ - 1); }
+  bool has(double x) const { return (words_[place_of(x) / 64] >> place_of(x) % 64 & 1u) != 0; }
+  /// Whether it was marked before.
+  bool mark(double x) {
+    std::uint64_t& word = words_[place_of(x) / 64];
+    const std::uint64_t bit = std::uint64_t{1} << place_of(x) % 64;
+    return (std::exchange(word, word | bit) & bit) != 0;
+  }
+
+  std::size_t places_ = 64;
+  std::vector<std::uint64_t> words_;
+};
 
 }  // namespace
 
@@ -82,23 +124,14 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
 }
 
 bool has_equals(std::span<const double> values, std::span<const double> amplitudes, std::span<const double> estimates) {
-  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-  thread_local std::vector<std::uint32_t> first_at, erring;
+  thread_local std::vector<double> erring;
   erring.resize(values.size() + 1);  // one more: every element is written before it is kept
   std::size_t count = 0;
-  for (std::uint32_t i = 0; i < values.size(); ++i) {
-    erring[count] = i;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    erring[count] = values[i] + 0.0;  // one zero
     count += amplitudes[i] != 0.0 || estimates[i] != 0.0 ? 1u : 0u;
   }
-  const std::size_t places = std::bit_ceil(2 * count + 1);
-  first_at.assign(places, none);
-  for (const std::uint32_t i : std::span(erring).first(count)) {
-    std::size_t place = hash_of(values[i]) & (places - 1);
-    for (; first_at[place] != none; place = (place + 1) & (places - 1))
-      if (!(values[first_at[place]] < values[i] || values[first_at[place]] > values[i])) return true;
-    first_at[place] = i;
-  }
-  return false;
+  return MarkedNumbers::have_equals(std::span(erring).first(count));
 }
 
 std::string refused_by(const Machine& machine) {
