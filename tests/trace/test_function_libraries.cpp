@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <set>
 
 #include "driftbound/num/errors.hpp"
@@ -25,7 +27,7 @@ TEST_CASE("every entry of every library names a function that ops call, once, wi
 
 TEST_CASE("a library is found by name, or the names there are are listed") {
   CHECK(function_library("cuda").functions.size() == functions_with_accuracy().size());
-  CHECK_THROWS_WITH_AS(function_library("libm"), doctest::Contains("cuda, xla-gpu"), InvalidArgument);
+  CHECK_THROWS_WITH_AS(function_library("libm"), doctest::Contains("cuda, pytorch-cuda, xla-gpu"), InvalidArgument);
 }
 
 TEST_CASE("an arithmetic may name a library, and have absolute terms and rounded parts") {
@@ -48,4 +50,27 @@ TEST_CASE("an arithmetic may name a library, and have absolute terms and rounded
   CHECK_THROWS_AS(
       arithmetic_from_json(head + R"("functions": [{"function": "exp", "units": 1, "absolute_units": -1}]})"),
       ParseError);
+}
+
+TEST_CASE("a sigmoid by its usual formula is within its entry where exp overflows too, for all libraries") {
+  double least_needed = 0.0, beside = 0.0;
+  for (std::uint32_t bits = std::bit_cast<std::uint32_t>(-1.0f); bits < std::bit_cast<std::uint32_t>(-110.0f);
+       bits += 97) {
+    const auto x = std::bit_cast<float>(bits);
+    const double exact = 1.0 / (1.0 + std::exp(-static_cast<double>(x)));
+    const double error = std::abs(static_cast<double>(1.0f / (1.0f + std::exp(-x))) - exact);
+    const double units = error / (0x1p-24 * exact + 0x1p-150);
+    const bool overflows = std::isinf(std::exp(-x));
+    double& largest = overflows ? least_needed : beside;
+    largest = std::max(largest, overflows ? error / 0x1p-24 : units);
+  }
+  CHECK(least_needed > 0x1p-105);
+  for (const FunctionLibrary& library : function_libraries()) {
+    CAPTURE(library.name);
+    const auto entry = std::find_if(library.functions.begin(), library.functions.end(),
+                                    [](const FunctionAccuracy& known) { return known.function == "sigmoid"; });
+    REQUIRE(entry != library.functions.end());
+    CHECK(least_needed <= entry->absolute_units);
+  }
+  CHECK(beside <= 5.0);  // of glibc
 }

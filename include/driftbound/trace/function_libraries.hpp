@@ -9,7 +9,7 @@ namespace driftbound {
 
 /// How accurate the float32 functions of a library are, as its makers or others measured or documented them.
 struct FunctionLibrary {
-  std::string_view name;   ///< "cuda", "xla-gpu", "pytorch-cpu", "glibc"
+  std::string_view name;   ///< "cuda", "pytorch-cuda", "xla-gpu", "jax-cuda", "pytorch-cpu", "glibc"
   std::string_view about;  ///< versions and devices it speaks of
   std::string_view source;
   std::vector<FunctionAccuracy> functions;  ///< functions that nothing is known of are left out
