@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "bounds/adjoint/reading.hpp"
+#include "support/approach.hpp"
 #include "support/matrix_unit.hpp"
 #include "support/rounded_checks.hpp"
 
@@ -122,6 +123,7 @@ TEST_CASE("a recorded run shows how each of its products reads its operands, and
       {nearest_even, Reading::nearest_even}, {as_given, Reading::as_given}, {each_its_own, Reading::either_way}};
   Generator generator(1301);
   const Graph graph = three_products(generator);
+  double closest = 0.0;
   for (const auto& first : kinds)
     for (const auto& second : kinds)
       for (const auto& third : kinds) {
@@ -135,9 +137,11 @@ TEST_CASE("a recorded run shows how each of its products reads its operands, and
         const std::vector<std::optional<Reading>> found = readings_of_products(bounds);
         CHECK(found == std::vector<std::optional<Reading>>{a, b, c});
         CHECK_FALSE(bounds.layers[1].reading.has_value());
-        CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+        const double share = used(graph, trace, bounds, "rounded-shadow");
+        closest = !(share <= closest) ? share : closest;
         CHECK(used(graph, trace, bounds, "adjoint/any-order") <= 1.0);
       }
+  CHECK_APPROACH("T-130", closest, 0.9995);
 }
 
 TEST_CASE("the rule for ties is that of the run") {
