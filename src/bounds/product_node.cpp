@@ -33,8 +33,8 @@ struct Sums {
 
 /// T-68 takes roundings to nearest, one sum that nothing is done to, and a recorded result.
 bool bounds_partial_sums(const Product& product, const Machine& machine) {
-  return machine.to_nearest() && !machine.flushes && !machine.tensor_core && !machine.reduced &&
-         std::abs(product.alpha) == 1.0 && !product.operands_are_bounds;
+  return machine.to_nearest() && !machine.tensor_core && !machine.reduced && std::abs(product.alpha) == 1.0 &&
+         !product.operands_are_bounds;
 }
 
 std::vector<double> squares_of(std::vector<double> values) {
@@ -488,7 +488,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
       order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();
 
   ProductBounds result;
-  const bool is_left_to_chance = setting.tail_factor > 0.0 && !sums.squares.empty();
+  const bool keeps_partial_sums = !sums.squares.empty() && !machine.flushes;
+  const bool is_left_to_chance = setting.tail_factor > 0.0 && keeps_partial_sums;
   std::vector<Element> elements;
   for (std::size_t i = 0; i < sums.total.size(); ++i) {
     const double y = view.y(i);
@@ -520,9 +521,9 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
     elements.push_back(element);
   }
   const bool wants_running = order_is_known && setting.wants_running && machine.order.gives_partial_sums();
-  if (wants_running && !sums.squares.empty())
+  if (wants_running && keeps_partial_sums)
     result.running = running_bounds(plan, sums, elements, bound, leave_out_last, setting);
-  if (setting.wants_sorted && !sums.squares.empty())
+  if (setting.wants_sorted && keeps_partial_sums)
     result.sorted = sorted_bounds(product, sums, addends, elements, bound, result.partial_sums, setting);
   if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;

@@ -67,12 +67,14 @@ public:
     const Machine& machine = setting.machine;
     const double beta = round_to(product.beta, *machine.accumulator, machine.rounding);
     const Magnitude beta_error = setting.rules->constant_error(product.beta, machine);
+    const Magnitude misread = Magnitude(beta) * Magnitude(machine.flushes ? machine.accumulator->smallest_normal : 0.0);
     is_rounded_ = std::abs(beta) != 1.0;
     const Tensor<double>& c = node.view.input(2);
     index_.emplace(c.shape, node.view.output->shape);
     for (std::size_t i = 0; i < c.size(); ++i) {
       const Magnitude largest = Magnitude(c.values[i]) + radius_at(node.operand_radii[2], i);
-      addends_.push_back({(Magnitude(beta) * largest).value(), (beta_error * largest).value(), beta * c.values[i]});
+      addends_.push_back(
+          {(Magnitude(beta) * largest).value(), (beta_error * largest + misread).value(), beta * c.values[i]});
     }
   }
 
@@ -196,9 +198,10 @@ public:
         may_have_zeros_(has_zero(a_.magnitude) || has_zero(b_.magnitude)) {}
 
   std::vector<double> operator()() const {
-    const bool is_plain = machine_.to_nearest() && !machine_.flushes && !machine_.tensor_core && !machine_.reduced &&
-                          std::abs(product_.alpha) == 1.0;
-    return is_plain ? by_sizes() : in_two_rounds();
+    const bool is_one_sum =
+        machine_.to_nearest() && !machine_.tensor_core && !machine_.reduced && std::abs(product_.alpha) == 1.0;
+    const bool may_flush_in_order = machine_.flushes && follows_order();
+    return is_one_sum && !may_flush_in_order ? by_sizes() : in_two_rounds();
   }
 
   std::vector<UnrecordedSum> sums() const {

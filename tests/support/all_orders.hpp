@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +23,11 @@ inline bounds::Machine few_bit_machine() {
 }
 
 /// All results of adding a set of terms, in every order: stored ones, and products, each of which is rounded or fused
-/// into an addition.
+/// into an addition. A result below `normal` is kept or becomes 0.
 class AllOrders {
 public:
-  explicit AllOrders(std::vector<double> stored, std::vector<double> products = {})
-      : stored_(stored.size()), terms_(std::move(stored)) {
+  explicit AllOrders(std::vector<double> stored, std::vector<double> products = {}, double normal = 0.0)
+      : stored_(stored.size()), terms_(std::move(stored)), normal_(normal) {
     terms_.insert(terms_.end(), products.begin(), products.end());
     results_.resize(std::size_t{1} << terms_.size());
     for (std::uint32_t set = 1; set < results_.size(); ++set) add_up(set);
@@ -53,11 +54,16 @@ private:
       for (const double a : results_[left].read)
         for (const double b : results_[right].read) results.unrounded.insert(a + b);
     }
-    for (const double sum : results.unrounded) results.read.insert(FewBitSum::rounded(sum));
+    const bool is_stored = std::has_single_bit(set) && set < std::uint32_t{1} << stored_;
+    for (const double sum : results.unrounded) {
+      results.read.insert(FewBitSum::rounded(sum));
+      if (!is_stored && std::abs(FewBitSum::rounded(sum)) < normal_) results.read.insert(0.0);
+    }
   }
 
   std::size_t stored_;
   std::vector<double> terms_;
+  double normal_;
   std::vector<Results> results_;
 };
 
