@@ -57,7 +57,7 @@ Graph three_products(Generator& generator) {
 
 /// A run in which every product, by its place, reads its operands so.
 Trace run_of(const Graph& graph, const Tensor<float>& input, const std::vector<UnitReading>& readings,
-             Generator& generator, const MatrixUnit& unit = {}) {
+             Generator& generator, const MatrixUnit& unit = {}, FormatId output = FormatId::fp32) {
   UnitRun run(unit, generator);
   std::vector<Tensor<float>> values(graph.values.size());
   for (ValueId id = 0; id < graph.values.size(); ++id)
@@ -66,6 +66,7 @@ Trace run_of(const Graph& graph, const Tensor<float>& input, const std::vector<U
   Trace trace;
   trace.inputs.tensors.emplace_back("x", StoredTensor::from(input));
   trace.arithmetic = unit.arithmetic();
+  trace.arithmetic.output = output;
   trace.provenance = foreign_provenance;
   trace.samples = input.shape[0];
   std::size_t product = 0;
@@ -79,6 +80,7 @@ Trace run_of(const Graph& graph, const Tensor<float>& input, const std::vector<U
     } else {
       run.read(readings[product++]);
       result = unit_product(run, node.op, operands, {input.shape[0], width});
+      for (float& x : result.values) x = naive::as_operand(x, output);
     }
     trace.layers.push_back({node.name, StoredTensor::from(result)});
   }
@@ -172,7 +174,8 @@ TEST_CASE("a run in TF32 that reads nothing rounded is bounded by what float32 d
   for (std::size_t i = 0; i < rounded->values.size(); ++i)
     CHECK(rounded->values.values[i] < 0.01 * any_order->values.values[i]);
   CHECK(reading_condition(bounds) ==
-        "products read their operands as they are, not rounded to tf32, all of them, as in this run (A-07)");
+        "products read their operands as in this run, sample by sample (A-07): all of them as they are, not rounded to "
+        "tf32, added up by float32 operations");
 }
 
 TEST_CASE("samples that another kernel multiplied leave the reading open in their block") {
@@ -199,9 +202,10 @@ TEST_CASE("the condition names the products that differ") {
   const Graph graph = three_products(generator);
   const Trace trace =
       run_of(graph, random_floats({samples, width}, generator), {nearest_even, as_given, nearest_even}, generator);
-  CHECK(reading_condition(bounds_of_run(graph, trace)) ==
-        "products read their operands as in this run (A-07): 'first', 'third' rounded to nearest, ties to even, in "
-        "tf32; 'second' as they are, not rounded to tf32");
+  CHECK(
+      reading_condition(bounds_of_run(graph, trace)) ==
+      "products read their operands as in this run, sample by sample (A-07): 'first', 'third' rounded to nearest, ties "
+      "to even, in tf32; 'second' as they are, not rounded to tf32, added up by float32 operations");
 }
 
 TEST_CASE("a run shows whether numbers below the normal range are taken for 0") {
@@ -222,15 +226,105 @@ TEST_CASE("a run shows whether numbers below the normal range are taken for 0") 
     declared.arithmetic.products_may_flush = true;
     const Bounds bounds = bounds_of_run(graph, declared);
     CHECK(bounds.layers[0].reading == Reading::nearest_even);
-    const bool all_kept = reading_condition(bounds) ==
-                          "products read their operands rounded to nearest, ties to even, in fp16, subnormal numbers "
-                          "kept, all of them, as in this run (A-07)";
+    const bool all_kept =
+        reading_condition(bounds).find("all of them rounded to nearest, ties to even, in fp16, nothing flushed") !=
+        std::string::npos;
     CHECK(all_kept == !flushes);
     CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
     const double bound = find_bound(bounds.layers.back().accumulated, "rounded-shadow")->values.values[0];
     if (flushes) CHECK(kept < 0.5 * bound);
     kept = bound;
   }
+}
+
+namespace {
+
+/// One product of x [1, 2] and its elements' sum, as a unit of fp16 that may flush has made them.
+Trace sum_of_product(const std::vector<float>& x, const std::vector<float>& y) {
+  Trace trace;
+  trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 2}, x)));
+  MatrixUnit unit;
+  unit.input = FormatId::fp16;
+  unit.may_flush = true;
+  trace.arithmetic = unit.arithmetic();
+  trace.provenance = foreign_provenance;
+  trace.samples = 1;
+  trace.layers.push_back({"product", StoredTensor::from(Tensor<float>({1, 3}, y))});
+  trace.layers.push_back({"sum", StoredTensor::from(Tensor<float>({1, 1}, {y[0] + y[1] + y[2]}))});
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE("sums that read a number each in its own way are not taken for a product that reads it in one") {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {2, ""}});
+  const ValueId w =
+      graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 3}, {1.0f, 2.0f, -3.0f, 1.0f, -1.0f, 0.0f})));
+  const ValueId product = graph.add_node("product", op::MatMul{}, {x, w});
+  graph.outputs = {graph.add_node("sum", op::ReduceSum{{1}, true}, {product})};
+  const float r = 0x1p-15f;  // below the normal range of fp16: 0 or itself
+  for (const float k : {0.5f, 1.0f, 1.25f, 1.5f, 1.75f, 2.0f}) {
+    CAPTURE(k);
+    const float first = 0.5f + k * r;  // rounded to 0.5 by the third sum alone
+    const Trace trace = sum_of_product({first, r}, {first + r, 2.0f * first - r, -1.5f});
+    const Bounds bounds = bounds_of_run(graph, trace);
+    const double error = std::abs(trace.layers.back().output.to_double().values[0]);  // it is 0 over the reals
+    CHECK(error <= find_bound(bounds.layers.back().accumulated, "rounded-shadow")->values.values[0]);
+  }
+}
+
+TEST_CASE("a product of constants shows how it reads them") {
+  Generator generator(1309);
+  const Tensor<float> a = random_floats({4, 4}, generator), b = random_floats({4, 4}, generator);
+  const Tensor<float> x = random_floats({1, 4}, generator);
+  Graph graph;
+  const ValueId input = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {4, ""}});
+  const ValueId fixed =
+      graph.add_node("fixed", op::MatMul{},
+                     {graph.add_constant("a", StoredTensor::from(a)), graph.add_constant("b", StoredTensor::from(b))});
+  graph.outputs = {graph.add_node("product", op::MatMul{}, {input, fixed})};
+  for (const UnitReading reading : {UnitReading::nearest_even, UnitReading::as_given}) {
+    const MatrixUnit unit;
+    UnitRun run(unit, generator);
+    run.read(reading);
+    const Tensor<float> w = unit_product(run, op::MatMul{}, {&a, &b}, {4, 4});
+    const Tensor<float> y = unit_product(run, op::MatMul{}, {&x, &w}, {1, 4});
+    Trace trace;
+    trace.inputs.tensors.emplace_back("x", StoredTensor::from(x));
+    trace.arithmetic = unit.arithmetic();
+    trace.provenance = foreign_provenance;
+    trace.samples = 1;
+    trace.layers.push_back({"fixed", StoredTensor::from(w)});
+    trace.layers.push_back({"product", StoredTensor::from(y)});
+    const Bounds bounds = bounds_of_run(graph, trace);
+    const Reading expected = reading == UnitReading::as_given ? Reading::as_given : Reading::nearest_even;
+    CHECK(bounds.layers[0].reading == expected);
+    CHECK(bounds.layers[1].reading == expected);
+    CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+  }
+}
+
+TEST_CASE("operands that are cut, and results that are stored in 16 bits, leave a reading to be seen") {
+  Generator generator(1310);
+  const Graph graph = three_products(generator);
+  const Tensor<float> input = random_floats({samples, width}, generator);
+  for (const bool cuts : {false, true})
+    for (const bool stores : {false, true})
+      for (const UnitReading reading : {UnitReading::nearest_even, UnitReading::as_given}) {
+        CAPTURE(cuts);
+        CAPTURE(stores);
+        MatrixUnit unit;
+        unit.declared.cuts_operands = cuts;
+        const Trace trace = run_of(graph, input, {reading, reading, reading}, generator, unit,
+                                   stores ? FormatId::bf16 : FormatId::fp32);
+        const Bounds bounds = bounds_of_run(graph, trace);
+        const Reading rounded = cuts ? Reading::as_declared : Reading::nearest_even;
+        const Reading expected = reading == UnitReading::as_given ? Reading::as_given : rounded;
+        if (!stores) CHECK(bounds.layers[0].reading == expected);
+        CHECK(bounds.layers[0].reading != Reading::either_way);
+        CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+      }
 }
 
 TEST_CASE("a convolution shows how it reads its operands too") {

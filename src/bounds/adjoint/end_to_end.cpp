@@ -116,7 +116,6 @@ public:
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
       bounds.layers[node].ambiguous = block_.ambiguous[node];
     for (std::size_t node = 0; node < block_.readings.size(); ++node)
-
       if (const auto reading = block_.readings[node]) bounds.layers[node].reading = reading->operands;
     note_conditions(bounds);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);

@@ -132,13 +132,14 @@ private:
     for (std::size_t slot = 0; slot < 2; ++slot) {
       const ValueId id = node.inputs[slot];
       if (leaves_as_it_is(rounding, id)) continue;
-      const auto known = read_.find({id, reading});
-      if (!rounding.ties_are_open && known != read_.end()) {
-        node.inputs[slot] = known->second;
+      const std::string name = node.name + "/operand" + std::to_string(slot);
+      if (rounding.ties_are_open) {
+        node.inputs[slot] = add_rounding(id, name, owner, rounding, false);
         continue;
       }
-      node.inputs[slot] = add_rounding(id, node.name + "/operand" + std::to_string(slot), owner, rounding, false);
-      read_[{id, reading}] = node.inputs[slot];
+      const auto [known, is_new] = read_.try_emplace({id, reading});
+      if (is_new) known->second = add_rounding(id, name, owner, rounding, false);
+      node.inputs[slot] = known->second;
     }
   }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_names = 4;
 
-bool is_product(const Node& node) {
+bool is_matrix_product(const Node& node) {
   return std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
 }
 
@@ -23,18 +23,28 @@ bool is_product(const Node& node) {
 std::vector<bool> multiplying_nodes(const Network& network) {
   std::vector<bool> multiplies(network.graph().nodes.size(), false);
   for (std::size_t i = 0; i < network.nodes().size(); ++i)
-    if (is_product(network.nodes()[i])) multiplies[network.flat().of_node[i]] = true;
+    if (is_matrix_product(network.nodes()[i])) multiplies[network.flat().of_node[i]] = true;
   return multiplies;
+}
+
+bool moves_or_adds(const Op& op) {
+  return std::visit([](const auto& which) { return Selection<std::decay_t<decltype(which)>>; }, op) ||
+         std::holds_alternative<op::Add>(op);
 }
 
 /// One node with operands that a run recorded.
 class RecordedNode {
 public:
   RecordedNode(const Graph& graph, const Node& node, const std::vector<const Tensor<double>*>& recorded) {
+    const bool is_fixed =
+        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return graph.is_constant(id); });
     std::map<ValueId, ValueId> copies;
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) {
-      if (!copies.contains(id)) copies[id] = add(graph, id, recorded[id]);
+      const bool keeps_constant = graph.is_constant(id) && !is_fixed;
+      if (!copies.contains(id))
+        copies[id] = keeps_constant ? alone_.add_constant(graph.value(id).name, graph.value(id).constant)
+                                    : add_input(graph.value(id), recorded[id]);
       inputs.push_back(copies[id]);
     }
     alone_.outputs = {alone_.add_node(node.name, node.op, inputs)};
@@ -42,32 +52,73 @@ public:
     network_.emplace(alone_, shapes_, std::nullopt);
   }
 
-  /// Whether every result can be that of products which read so.
+  /// Whether every result can be that of one product that reads so; false where there are several, or more is done
+  /// than moving elements and adding.
   bool may_read(ProductReading reading, const Setting& setting, Weights& weights) const {
+    const std::vector<Node>& steps = network_->nodes();
+    const bool is_one = std::count_if(steps.begin(), steps.end(), is_matrix_product) == 1;
+    const bool is_alone = steps.size() == 1;
+    if (!is_one || !std::all_of(steps.begin(), steps.end(),
+                                [](const Node& node) { return is_matrix_product(node) || moves_or_adds(node.op); }))
+      return false;
     const std::optional<Network> narrowed = network_->narrowed(setting.machine, {reading});
     if (!narrowed) return false;
     const std::vector<std::vector<double>> no_error(operands_.size());
     const RoundedShadow run = rounded_shadow_of(*narrowed, operands_, no_error, setting, weights);
-    const ValueId id = narrowed->value_of_node(0);
-    const Tensor<double>& centre = run.shadow.value(id);
+    return is_alone ? are_results_of(*narrowed, run, *setting.rules) : are_near(*narrowed, run, setting.machine);
+  }
+
+private:
+  ValueId add_input(const Value& value, const Tensor<double>* recorded) {
+    operands_.push_back(recorded != nullptr ? *recorded : value.constant.to_double());
+    shapes_.push_back(operands_.back().shape);
+    std::vector<DeclaredDimension> declared;
+    for (const std::int64_t extent : shapes_.back()) declared.push_back({extent, ""});
+    return alone_.add_input(value.name, value.type, std::move(declared));
+  }
+
+  /// Of a product alone: within what it rounds, before it is stored.
+  bool are_results_of(const Network& narrowed, const RoundedShadow& run, const Rules& rules) const {
+    const auto product = std::find_if(narrowed.nodes().begin(), narrowed.nodes().end(), is_matrix_product);
+    const ValueId sum = product->output;
+    const bool is_stored = narrowed.value_of_node(0) != sum;
+    const std::optional<NarrowRounding>& storing = narrowed.steps().rounding.back();
+    const Tensor<double>& centre = run.shadow.value(sum);
     for (std::size_t i = 0; i < result_->size(); ++i) {
-      const double own = 2.0 * radius_at(run.shadow.error[id], i).value();
-      const double radius = sub_down(radius_at(run.deviation.radii[id].element, i).value(), own);
-      if (!(deviation_at(result_->values[i], centre.values[i]).magnitude().value() <= radius)) return false;
+      const double y = result_->values[i];
+      if (!std::isfinite(y)) continue;
+      const double own = 2.0 * radius_at(run.shadow.error[sum], i).value();
+      const double radius = sub_down(radius_at(run.deviation.added[sum], i).value(), own);
+      if (!(radius >= 0.0)) return false;
+      if (is_stored) {
+        const Hull stored = rules.narrow.hull_rounded(centre.values[i], radius, *storing);
+        if (!(stored.lower <= y && y <= stored.upper)) return false;
+      } else if (!(deviation_at(y, centre.values[i]).magnitude().value() <= radius)) {
+        return false;
+      }
     }
     return true;
   }
 
-private:
-  ValueId add(const Graph& graph, ValueId id, const Tensor<double>* recorded) {
-    const Value& value = graph.value(id);
-    if (value.kind == ValueKind::constant) return alone_.add_constant(value.name, value.constant);
-    std::vector<DeclaredDimension> declared;
-    for (const std::int64_t extent : recorded->shape) declared.push_back({extent, ""});
-    shapes_.push_back(recorded->shape);
-    operands_.push_back(*recorded);
-    return alone_.add_input(value.name, value.type, std::move(declared));
+  /// Of a product and an addition behind it: within what both round, where nothing else is open. What double errs by is
+  /// less than a part of it.
+  bool are_near(const Network& narrowed, const RoundedShadow& run, const Machine& machine) const {
+    if (run.ambiguous.front() != 0) return false;
+    const ValueId id = narrowed.value_of_node(0);
+    const Tensor<double>& centre = run.shadow.value(id);
+    const double share_of_double =
+        static_cast<double>(fan_in(alone_, alone_.nodes.front(), shapes()) + 8) * 0x1p-53 / machine.u;
+    for (std::size_t i = 0; i < result_->size(); ++i) {
+      const double y = result_->values[i];
+      if (!std::isfinite(y)) continue;
+      const double radius =
+          mul_down(1.0 - 4.0 * share_of_double, radius_at(run.deviation.radii[id].element, i).value());
+      if (!(deviation_at(y, centre.values[i]).magnitude().value() <= radius)) return false;
+    }
+    return true;
   }
+
+  std::vector<Shape> shapes() const { return infer_shapes(alone_, shapes_); }
 
   Graph alone_;
   std::vector<Shape> shapes_;
@@ -106,9 +157,8 @@ std::string describe(Reading operands, const Machine& machine) {
     case Reading::nearest_away:
       return "rounded to nearest, ties away from zero, in " + format;
     case Reading::as_given:
-      return "as they are, not rounded to " + format;
+      return "as they are, not rounded to " + format + ", added up by float32 operations";
     case Reading::either_way:
-      return "rounded to " + format + " or not";
     case Reading::as_declared:
       break;
   }
@@ -117,13 +167,14 @@ std::string describe(Reading operands, const Machine& machine) {
 
 std::string describe(ProductReading reading, const Machine& machine) {
   const bool keeps_all = !reading.may_flush && leaves_flushing_open(machine);
-  return describe(reading.operands, machine) + (keeps_all ? ", subnormal numbers kept" : "");
+  return describe(reading.operands, machine) + (keeps_all ? ", nothing flushed" : "");
 }
 
 std::string listed(const std::vector<std::string>& names) {
   std::string list;
   for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i) list += (i == 0 ? "'" : ", '") + names[i] + "'";
-  if (names.size() > most_names) list += " and " + std::to_string(names.size() - most_names) + " more";
+  if (names.size() > most_names)
+    list += " and " + std::to_string(names.size() - most_names) + " more (reading in the JSON report)";
   return list;
 }
 
@@ -151,16 +202,21 @@ Readings readings_of(const Network& network, const RecordedBlock& block, const S
 }
 
 std::string reading_condition(const Network& narrowed, const Machine& machine) {
-  const std::string products = "products read their operands ";
-  if (narrowed.readings().empty()) return products + describe(ProductReading(), machine) + ", all of them (A-07)";
+  if (narrowed.readings().empty())
+    return "products read their operands " + describe(ProductReading(), machine) + ", all of them (A-07)";
   std::map<ProductReading, std::vector<std::string>> names;
-  for (std::size_t node = 0; node < narrowed.readings().size(); ++node)
-    if (const auto reading = narrowed.readings()[node]) names[*reading].push_back(narrowed.graph().nodes[node].name);
-  if (names.size() == 1)
-    return products + describe(names.begin()->first, machine) + ", all of them, as in this run (A-07)";
-  std::string condition = products + "as in this run (A-07):";
-  for (const auto& [reading, of_nodes] : names)
-    condition += (condition.back() == ':' ? " " : "; ") + listed(of_nodes) + " " + describe(reading, machine);
+  std::size_t products = 0;
+  for (std::size_t node = 0; node < narrowed.readings().size(); ++node) {
+    const std::optional<ProductReading>& reading = narrowed.readings()[node];
+    if (!reading) continue;
+    ++products;
+    if (reading->operands != Reading::either_way) names[*reading].push_back(narrowed.graph().nodes[node].name);
+  }
+  std::string condition;
+  for (const auto& [reading, of_nodes] : names) {
+    condition += condition.empty() ? "products read their operands as in this run, sample by sample (A-07): " : "; ";
+    condition += (of_nodes.size() == products ? "all of them" : listed(of_nodes)) + " " + describe(reading, machine);
+  }
   return condition;
 }
 

@@ -217,7 +217,10 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
 /// A run that leaves out a rounding that is made here is none of those that are held against it.
 void note_conditions(Made made, const Machine& machine, RoundedShadow& rounded) {
   std::set<std::string>& conditions = rounded.deviation.conditions;
-  if (leaves_readings_open(machine)) conditions.insert(reading_condition(rounded.network, machine));
+  if (leaves_readings_open(machine)) {
+    const std::string reading = reading_condition(rounded.network, machine);
+    if (!reading.empty()) conditions.insert(reading);
+  }
   for (std::size_t index = 0; index < rounded.network.nodes().size(); ++index) {
     const NarrowSteps& steps = rounded.network.steps();
     if (!steps.may_be_left_out[index] || !is_made(made, rounded.network, rounded.network.nodes()[index])) continue;
