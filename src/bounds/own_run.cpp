@@ -65,13 +65,13 @@ std::string length_of_parts(const TensorCore& unit) {
 
 std::string matrix_unit_condition(const TensorCore& unit) {
   const std::string block = std::to_string(unit.block);
-  return "matrix products " + reading_of(unit) +
-         " and are added up in float32, to nearest in any order, or by a "
-         "matrix unit that adds at least " +
-         block + " exact products to a float32 at once, each cut off no earlier than " +
-         std::to_string(unit.fraction_bits) + " bits behind the leading bit of the largest, cuts that sum " +
-         sum_of(unit) + ", and adds parts that end at " + "multiples of " + block + " products (padding not counted)" +
-         length_of_parts(unit) + " to nearest; a bias comes last (A-03)";
+  return "matrix products " + reading_of(unit) + " and are added up by a matrix unit that adds at least " + block +
+         " exact products to a float32 at once, each cut off no earlier than " + std::to_string(unit.fraction_bits) +
+         " bits behind the leading bit of the largest, cuts that sum " + sum_of(unit) +
+         ", and adds parts that end at multiples of " + block + " products (padding not counted)" +
+         length_of_parts(unit) +
+         " to nearest, or by float32 operations, to nearest in any order, of operands read so or as they are; a bias "
+         "comes last (A-03)";
 }
 
 std::string joined(const std::set<std::string>& conditions) {
