@@ -32,7 +32,9 @@ public:
       if (std::isnan(x)) return true;
       if (marked.mark(x)) later.push_back(x);
     }
-    if (later.empty()) return false;
+    if (later.size() <= few)
+      return std::any_of(later.begin(), later.end(),
+                         [&](double x) { return std::count(numbers.begin(), numbers.end(), x) > 1; });
     shared.clear(numbers.size());
     for (const double x : later) shared.mark(x);
     std::vector<double> chosen;
@@ -42,8 +44,10 @@ public:
   }
 
 private:
+  static constexpr std::size_t few = 16;
+
   void clear(std::size_t count) {
-    constexpr std::size_t bits_a_number = 128;  // that share one by chance are few
+    constexpr std::size_t bits_a_number = 64;  // that share one by chance are few
     places_ = std::bit_ceil(bits_a_number * count + 64);
     words_.assign(places_ / 64, 0);
   }

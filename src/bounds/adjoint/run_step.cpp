@@ -404,8 +404,8 @@ private:
   void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& open,
                     RunScratch& scratch) const {
     const std::size_t rows = x.rows();
-    errors.added_in_order = errors.added;
-    y.in_order.radius = y.radius;
+    errors.added_in_order.resize(rows * n_);
+    y.in_order.radius.resize(rows * n_);
     scratch.all_larger.resize(rows * k_);
     scratch.by_operands.resize(rows * n_);
     scratch.slack.resize(rows * n_);
@@ -430,6 +430,8 @@ private:
       const std::size_t first = row * n_;
       OrderedSums sums = ordered_row(x, y, row, scratch);
       if (!products.empty()) sums.products = products.data() + first;
+      std::copy_n(y.radius.data() + first, n_, y.in_order.radius.data() + first);
+      std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
       rules_.sums.in_order(sums, format_, places.data() + first,
                            {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
       finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
