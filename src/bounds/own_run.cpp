@@ -47,8 +47,7 @@ std::string arithmetic_condition(const ArithmeticModel& arithmetic) {
 namespace {
 
 std::string reading_of(const TensorCore& unit) {
-  return unit.cuts_operands ? "cut operands toward zero, or take them as they are,"
-                            : "round operands to nearest, or take them as they are,";
+  return unit.cuts_operands ? "cut operands toward zero" : "round operands to nearest";
 }
 
 std::string sum_of(const TensorCore& unit) {
