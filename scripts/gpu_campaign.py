@@ -34,7 +34,7 @@ def scopes_of(report):
 
 class Tally:
     def __init__(self):
-        self.runs = self.failed = 0
+        self.runs = 0
         self.counts = collections.Counter()
         self.readings = collections.Counter()
 

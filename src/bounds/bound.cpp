@@ -15,6 +15,7 @@
 #include "bounds/own_run.hpp"
 #include "bounds/replay.hpp"
 #include "bounds/rules.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
@@ -196,7 +197,7 @@ private:
   double local_tail_factor() const {
     std::int64_t sums = 0;
     for (const Node& node : graph_.nodes) {
-      const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+      const bool is_product = multiplies_matrices(node.op);
       if (is_product) sums += element_count(shapes_[node.output]);
     }
     return sums > 0 ? setting_.rules->tail_factor(options_.failure_probability, sums) : 0.0;

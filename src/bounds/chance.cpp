@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -20,49 +19,22 @@ std::size_t hash_of(double x) {
   return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15u) >> 20);
 }
 
-/// A bit for every number, by some of its bits mixed up: numbers that share one with others may be equal.
-class MarkedNumbers {
-public:
-  /// Whether two are equal, or one is none.
-  static bool have_equals(std::span<const double> numbers) {
-    thread_local MarkedNumbers marked, shared;
-    marked.clear(numbers.size());
-    std::vector<double> later;  // of those that share a bit
-    for (const double x : numbers) {
-      if (std::isnan(x)) return true;
-      if (marked.mark(x)) later.push_back(x);
-    }
-    if (later.size() <= few)
-      return std::any_of(later.begin(), later.end(),
-                         [&](double x) { return std::count(numbers.begin(), numbers.end(), x) > 1; });
-    shared.clear(numbers.size());
-    for (const double x : later) shared.mark(x);
-    std::vector<double> chosen;
-    std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(chosen), [](double x) { return shared.has(x); });
-    std::sort(chosen.begin(), chosen.end());
-    return std::adjacent_find(chosen.begin(), chosen.end()) != chosen.end();
+/// Whether more numbers share a bit of their own, by some of their bits mixed up, than a few that are compared with all.
+bool may_be_equal(std::span<const double> numbers) {
+  constexpr std::size_t bits_a_number = 64, few = 16;
+  thread_local std::vector<std::uint64_t> words;
+  const std::size_t places = std::bit_ceil(bits_a_number * numbers.size() + 64);
+  words.assign(places / 64, 0);
+  std::vector<double> later;
+  for (const double x : numbers) {
+    if (std::isnan(x)) return true;
+    const std::size_t place = hash_of(x) & (places - 1);
+    const std::uint64_t bit = std::uint64_t{1} << place % 64;
+    if ((std::exchange(words[place / 64], words[place / 64] | bit) & bit) != 0) later.push_back(x);
   }
-
-private:
-  static constexpr std::size_t few = 16;
-
-  void clear(std::size_t count) {
-    constexpr std::size_t bits_a_number = 64;  // that share one by chance are few
-    places_ = std::bit_ceil(bits_a_number * count + 64);
-    words_.assign(places_ / 64, 0);
-  }
-  std::size_t place_of(double x) const { return hash_of(x) & (places_ - 1); }
-  bool has(double x) const { return (words_[place_of(x) / 64] >> place_of(x) % 64 & 1u) != 0; }
-  /// Whether it was marked before.
-  bool mark(double x) {
-    std::uint64_t& word = words_[place_of(x) / 64];
-    const std::uint64_t bit = std::uint64_t{1} << place_of(x) % 64;
-    return (std::exchange(word, word | bit) & bit) != 0;
-  }
-
-  std::size_t places_ = 64;
-  std::vector<std::uint64_t> words_;
-};
+  return later.size() > few || std::any_of(later.begin(), later.end(),
+                                           [&](double x) { return std::count(numbers.begin(), numbers.end(), x) > 1; });
+}
 
 }  // namespace
 
@@ -127,7 +99,8 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
   return any ? alike : std::vector<std::uint32_t>();
 }
 
-bool has_equals(std::span<const double> values, std::span<const double> amplitudes, std::span<const double> estimates) {
+bool may_have_equals(std::span<const double> values, std::span<const double> amplitudes,
+                     std::span<const double> estimates) {
   thread_local std::vector<double> erring;
   erring.resize(values.size() + 1);  // one more: every element is written before it is kept
   std::size_t count = 0;
@@ -135,7 +108,7 @@ bool has_equals(std::span<const double> values, std::span<const double> amplitud
     erring[count] = values[i] + 0.0;  // one zero
     count += amplitudes[i] != 0.0 || estimates[i] != 0.0 ? 1u : 0u;
   }
-  return MarkedNumbers::have_equals(std::span(erring).first(count));
+  return may_be_equal(std::span(erring).first(count));
 }
 
 std::string refused_by(const Machine& machine) {

@@ -40,8 +40,9 @@ double largest_square(std::span<const double> d, std::span<const double> amplitu
 /// Source:    docs/theory.md T-74
 std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
 
-/// Whether two of these numbers are the same, or one is no number, among those that may err.
-bool has_equals(std::span<const double> values, std::span<const double> amplitudes, std::span<const double> estimates);
+/// Whether two of these numbers may be the same, or one is no number, among those that may err. True by chance is rare.
+bool may_have_equals(std::span<const double> values, std::span<const double> amplitudes,
+                     std::span<const double> estimates);
 
 /// What T-74 takes for granted of rounding errors.
 inline constexpr const char* chance_condition =

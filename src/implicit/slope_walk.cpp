@@ -9,6 +9,7 @@
 #include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 #include "num/enclosed.hpp"
@@ -325,7 +326,7 @@ private:
 };
 
 bool is_constant_product(const Network& network, const Node& node) {
-  const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+  const bool is_product = multiplies_matrices(node.op);
   return is_product && network.varies(node.inputs[0]) && !network.varies(node.inputs[1]);
 }
 

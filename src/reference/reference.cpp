@@ -48,8 +48,7 @@ bool starts_with_doubles(const PrecisionPolicy& policy, const Graph& graph, cons
 int wide_bits_of(const Graph& graph) {
   int bits = bits_of_the_first_product;
   for (const Node& node : graph.nodes)
-    if (std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op))
-      bits += bits_per_product;
+    if (multiplies_matrices(node.op)) bits += bits_per_product;
   return std::max(wide_bits, (bits + 63) / 64 * 64);
 }
 

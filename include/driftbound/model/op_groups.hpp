@@ -59,4 +59,8 @@ concept Composite = CompositeReduction<T> ||
           op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
           op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
 
+inline bool multiplies_matrices(const Op& op) {
+  return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
+}
+
 }  // namespace driftbound

@@ -13,10 +13,6 @@
 namespace driftbound::bounds {
 namespace {
 
-bool is_product(const Op& op) {
-  return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
-}
-
 /// Whether every result is one of the operands, perhaps negated, or 0.
 bool copies(const Op& op) {
   return std::visit(
@@ -93,7 +89,7 @@ private:
     const ValueId old = node.output;
     const std::size_t owner = from_.of_node[index];
     for (ValueId& id : node.inputs) id = new_id_[id];
-    if (is_product(node.op) && is_rounded(reading_of(owner).operands)) read_operands(node, owner);
+    if (multiplies_matrices(node.op) && is_rounded(reading_of(owner).operands)) read_operands(node, owner);
     const bool stores = machine_.stores_narrower() && is_layer_[old];
     const Format* copied = copied_format(node);
     const bool is_stored_already = stores && copied == machine_.output;

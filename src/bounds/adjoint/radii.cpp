@@ -13,6 +13,7 @@
 #include "bounds/body_rounding.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/forward.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
@@ -154,7 +155,7 @@ private:
     const Op& op = node.view.node->op;
     if (!covers_trajectory || !network_.varies(node.view.node->output)) return false;
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
-    const bool multiplies = std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);
+    const bool multiplies = multiplies_matrices(op);
     if (multiplies && !network_.varies(node.view.node->inputs[1]))
       return visit_linear(index, node, product_radii(node));
     const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);

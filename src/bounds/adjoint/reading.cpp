@@ -8,6 +8,7 @@
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
@@ -15,15 +16,11 @@ namespace {
 
 constexpr std::size_t most_names = 4;
 
-bool is_matrix_product(const Node& node) {
-  return std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
-}
-
 /// By node of the original graph, whether products of what a run has recorded are among its steps.
 std::vector<bool> multiplying_nodes(const Network& network) {
   std::vector<bool> multiplies(network.graph().nodes.size(), false);
   for (std::size_t i = 0; i < network.nodes().size(); ++i)
-    if (is_matrix_product(network.nodes()[i])) multiplies[network.flat().of_node[i]] = true;
+    if (multiplies_matrices(network.nodes()[i].op)) multiplies[network.flat().of_node[i]] = true;
   return multiplies;
 }
 
@@ -52,19 +49,23 @@ public:
     network_.emplace(alone_, shapes_, std::nullopt);
   }
 
-  /// Whether every result can be that of one product that reads so; false where there are several, or more is done
-  /// than moving elements and adding.
-  bool may_read(ProductReading reading, const Setting& setting, Weights& weights) const {
+  /// Whether it is one product, with nothing but moved elements and additions around it.
+  bool is_one_product() const {
     const std::vector<Node>& steps = network_->nodes();
-    const bool is_one = std::count_if(steps.begin(), steps.end(), is_matrix_product) == 1;
-    const bool is_alone = steps.size() == 1;
-    if (!is_one || !std::all_of(steps.begin(), steps.end(),
-                                [](const Node& node) { return is_matrix_product(node) || moves_or_adds(node.op); }))
-      return false;
+    const auto multiplies = [](const Node& step) { return multiplies_matrices(step.op); };
+    return std::count_if(steps.begin(), steps.end(), multiplies) == 1 &&
+           std::all_of(steps.begin(), steps.end(),
+                       [&](const Node& step) { return multiplies(step) || moves_or_adds(step.op); });
+  }
+
+  /// Whether every result can be that of a product that reads so.
+  /// Domain:    is_one_product()
+  bool may_read(ProductReading reading, const Setting& setting, Weights& weights) const {
     const std::optional<Network> narrowed = network_->narrowed(setting.machine, {reading});
     if (!narrowed) return false;
     const std::vector<std::vector<double>> no_error(operands_.size());
     const RoundedShadow run = rounded_shadow_of(*narrowed, operands_, no_error, setting, weights);
+    const bool is_alone = network_->nodes().size() == 1;
     return is_alone ? are_results_of(*narrowed, run, *setting.rules) : are_near(*narrowed, run, setting.machine);
   }
 
@@ -79,7 +80,8 @@ private:
 
   /// Of a product alone: within what it rounds, before it is stored.
   bool are_results_of(const Network& narrowed, const RoundedShadow& run, const Rules& rules) const {
-    const auto product = std::find_if(narrowed.nodes().begin(), narrowed.nodes().end(), is_matrix_product);
+    const auto product = std::find_if(narrowed.nodes().begin(), narrowed.nodes().end(),
+                                      [](const Node& step) { return multiplies_matrices(step.op); });
     const ValueId sum = product->output;
     const bool is_stored = narrowed.value_of_node(0) != sum;
     const std::optional<NarrowRounding>& storing = narrowed.steps().rounding.back();
@@ -144,6 +146,7 @@ std::vector<ProductReading> possible_readings(const Machine& machine) {
 }
 
 ProductReading reading_of(const RecordedNode& node, const Setting& setting, Weights& weights) {
+  if (!node.is_one_product()) return {Reading::either_way, true};
   for (const ProductReading reading : possible_readings(setting.machine))
     if (node.may_read(reading, setting, weights)) return reading;
   return {Reading::either_way, true};

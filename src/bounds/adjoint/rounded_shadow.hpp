@@ -16,7 +16,8 @@ struct RoundedShadow {
 };
 
 /// Shapes:    inputs and their errors by position in the graph's inputs
-/// Guarantee: as body_rounding(), for runs that read operands so and make every other rounding: conditions in docs/assumptions.md
+/// Guarantee: as body_rounding(), for runs that read operands so and make every other rounding: conditions in
+/// docs/assumptions.md
 /// Source:    docs/theory.md T-76
 RoundedShadow rounded_shadow_of(const Network& narrowed, const std::vector<Tensor<double>>& inputs,
                                 const std::vector<std::vector<double>>& input_error, const Setting& setting,

@@ -533,7 +533,7 @@ private:
         const std::span<const double> values = of_row(rows.centre);
         const bool is_sum = !errors.amplitudes.empty();
         const std::span<const double> amplitudes = of_row(is_sum ? errors.amplitudes : errors.added);
-        if (!has_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
+        if (!may_have_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
         alike_[node][row] = {rules_.elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
                              is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
       }

@@ -10,6 +10,7 @@
 #include "bounds/matrix.hpp"
 #include "bounds/plain_sums.hpp"
 #include "bounds/rules.hpp"
+#include "driftbound/model/op_groups.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -37,7 +38,7 @@ bool is_whole(const ProductPlan& plan, const Tensor<double>& b) {
 }  // namespace
 
 bool multiplies_by_constant(const Network& network, const Node& node) {
-  const bool is_product = std::holds_alternative<op::Gemm>(node.op) || std::holds_alternative<op::MatMul>(node.op);
+  const bool is_product = multiplies_matrices(node.op);
   return is_product && !network.varies(node.inputs[1]);
 }
 
