@@ -238,3 +238,17 @@ TEST_CASE("no bound by partial sums where its theorem does not hold") {
   arithmetic.rounding = Rounding::toward_zero;
   CHECK_FALSE(names(arithmetic, 1.0));
 }
+
+TEST_CASE("an addend that a product may read as 0 is lost in some run (T-13, T-68)") {
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+  arithmetic.products_may_flush = true;
+  const double small = 0x1p-127;
+  for (const double beta : {1.0, -1.0}) {
+    CAPTURE(beta);
+    const OneNode one = one_node(op::Gemm{1.0, beta, false, false}, {{{1, 1}, {0.0}}, {{1, 1}, {1.0}}, {{1}, {small}}},
+                                 {{1, 1}, {0.0}}, arithmetic);
+    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    CHECK(small <= find_bound(layer.local, "partial-sums")->values.values[0]);
+    CHECK(small <= find_bound(layer.accumulated, "adjoint/any-order")->values.values[0]);
+  }
+}
