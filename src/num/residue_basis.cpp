@@ -46,13 +46,19 @@ std::array<double, most_limbs> as_doubles(const Limbs& x) {
 }
 
 Modulus modulus_of(std::int32_t p) {
-  Modulus modulus{static_cast<double>(p), 1.0 / static_cast<double>(p), {}};
-  Limbs power = {1};
-  for (double& residue : modulus.powers) {
-    power = times(power, std::uint64_t{1} << (limb_bits / 2));
-    power = times(power, std::uint64_t{1} << (limb_bits / 2));
-    const std::int32_t rest = remainder(power, p);
-    residue = static_cast<double>(2 * rest > p ? rest - p : rest);
+  Modulus modulus{p, {}, {}};
+  std::int32_t power = 1;
+  for (std::int8_t& byte : modulus.byte) {
+    byte = static_cast<std::int8_t>(2 * power > p ? power - p : power);
+    power = power * 256 % p;
+  }
+  constexpr std::size_t place = 6;
+  constexpr auto upper = static_cast<std::int32_t>(bits_of_zero >> (8 * place));
+  static_assert(std::uint64_t{upper} << (8 * place) == bits_of_zero);
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < most_digits; ++i) {
+    sum += upper * modulus.byte[place + i * limb_bytes];
+    modulus.offset[i] = -sum % p;
   }
   return modulus;
 }

@@ -1,6 +1,7 @@
 #include "num/residue_product.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -154,20 +155,9 @@ struct PairSource {
   }
 };
 
-/// One row of a left panel: [chunk, row, step].
-void store_left(const std::uint8_t* bytes, std::size_t length, std::size_t row, std::uint8_t* panel) {
-  for (std::size_t l = 0; l < length; l += residue_steps)
-    std::memcpy(panel + l * residue_rows + row * residue_steps, bytes + l, residue_steps);
-}
-
 /// One row of a right panel: [chunk, step / 4, row, step % 4].
 void store_right(const std::uint8_t* bytes, std::size_t length, std::size_t row, std::uint8_t* panel) {
   for (std::size_t l = 0; l < length; l += 4) std::memcpy(panel + l * residue_rows + row * 4, bytes + l, 4);
-}
-
-/// Rows of a class may lie in one panel: within it they keep their order, so that results are stored side by side.
-int class_of(const ResidueRow& row) {
-  return std::ilogb(row.size) / 2;
 }
 
 }  // namespace
@@ -208,7 +198,7 @@ void ResidueOperand::make(const Source& source, int threads, int other_bits) {
   };
   for_each(rows_, [&](Source& own, std::size_t i) { row_[i] = own.measure(i); });
   arrange();
-  residues_ = std::make_unique_for_overwrite<std::uint8_t[]>(pairs() * pair_size());
+  residues_ = std::make_unique_for_overwrite<Line[]>(pairs() * pair_size() / sizeof(Line));
   for_each(2 * pairs(), [&](Source& own, std::size_t panel) {
     std::vector<double> high(length), low(length), digits(most_digits * length);
     std::vector<std::uint8_t> bytes(length);
@@ -222,11 +212,21 @@ void ResidueOperand::make(const Source& source, int threads, int other_bits) {
   });
 }
 
+std::size_t ResidueOperand::window_pairs() const {
+  constexpr std::size_t elements = std::size_t{1} << 19;  // a few megabytes of residues
+  return std::clamp(elements / (2 * residue_rows * std::max(length_, std::size_t{1})), std::size_t{4},
+                    most_window_pairs);
+}
+
 void ResidueOperand::arrange() {
   order_.resize(rows_);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](std::size_t i, std::size_t j) { return class_of(row_[i]) < class_of(row_[j]); });
+  const std::size_t together = side_ == Side::left ? rows_ : window_rows();
+  for (std::size_t first = 0; first < rows_; first += together) {
+    std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(first),
+                     order_.begin() + static_cast<std::ptrdiff_t>(std::min(first + together, rows_)),
+                     [&](std::size_t i, std::size_t j) { return row_[i].size < row_[j].size; });
+  }
   bits_of_pairs_.assign(pairs(), 0);
   size_of_pairs_.assign(pairs(), 1.0);
   scales_.assign(2 * pairs() * residue_rows, 1.0);
@@ -256,11 +256,16 @@ void ResidueOperand::store(std::size_t place, const ResidueRow& row, const doubl
   kernels_->digits(high, low, length, 1.0 / row.scale, count, digits);
   // Right pairs go with the widest of those beside them.
   const std::size_t kept = is_left ? moduli_for_all(bits_of_pairs_[panel / 2]) : kept_;
+  const ResidueBasis& basis = residue_basis(kept);
   for (std::size_t s = 0; s < kept; ++s) {
-    std::uint8_t* const target = residues_.get() + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
-    (is_left ? kernels_->left_residues : kernels_->right_residues)(digits, count, length,
-                                                                   residue_basis(kept).modulus[s], bytes);
-    (is_left ? store_left : store_right)(bytes, length, place % residue_rows, target);
+    std::uint8_t* const target = residues_.get()->bytes + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
+    if (is_left) {
+      std::uint8_t* const row_of_chunk = target + place % residue_rows * residue_steps;
+      kernels_->left_residues(digits, count, length, basis.modulus[s], chunk_size, row_of_chunk);
+    } else {
+      kernels_->right_residues(digits, count, length, basis.modulus[s], residue_steps, bytes);
+      store_right(bytes, length, place % residue_rows, target);
+    }
   }
 }
 
@@ -273,57 +278,77 @@ public:
         b_(b),
         sums_(sums),
         kernels_(a.kernels()),
+        window_pairs_(b.window_pairs()),
+        window_rows_(b.window_rows()),
         root_(std::sqrt(static_cast<double>(a.length())) * upward),
         is_exact_(a.is_exact() && b.is_exact()),
         norms_of_a_(norms_of(a)),
         norms_of_b_(norms_of(b)) {}
 
   void run(int threads) const {
-    // Right pairs whose residues stay in the second cache while left ones pass by, and lefts of one task.
-    constexpr std::size_t rights = 4, lefts = 8;
-    const std::size_t groups = (b_.pairs() + rights - 1) / rights, tasks = (a_.pairs() + lefts - 1) / lefts;
-    parallel_for(static_cast<std::int64_t>(groups * tasks), threads, [&](std::int64_t first, std::int64_t last) {
-      Memory memory;
-      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-        const std::size_t q = i / tasks * rights, p = i % tasks * lefts;
-        for (std::size_t j = p; j < std::min(p + lefts, a_.pairs()); ++j)
-          multiply(j, q, std::min(rights, b_.pairs() - q), memory);
-      }
+    const std::size_t windows = (b_.pairs() + window_pairs_ - 1) / window_pairs_;
+    parallel_for(static_cast<std::int64_t>(windows * a_.pairs()), threads, [&](std::int64_t first, std::int64_t last) {
+      Memory memory(window_pairs_);
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
+        multiply(i % a_.pairs(), i / a_.pairs(), memory);
     });
   }
 
 private:
+  /// Of a pair of left panels and a window, by place.
   struct Memory {
-    std::vector<std::int32_t> sums;
-    std::vector<double> high = std::vector<double>(tile_sums), low = high, rest = high;
+    std::unique_ptr<std::int16_t[]> residues;
+    std::unique_ptr<double[]> high, low, rest;
+
+    explicit Memory(std::size_t pairs)
+        : residues(std::make_unique_for_overwrite<std::int16_t[]>(moduli.size() * 4 * pairs * tile_size)),
+          high(std::make_unique_for_overwrite<double[]>(4 * pairs * tile_size)),
+          low(std::make_unique_for_overwrite<double[]>(4 * pairs * tile_size)),
+          rest(std::make_unique_for_overwrite<double[]>(4 * pairs * tile_size)) {}
   };
 
-  void multiply(std::size_t p, std::size_t q, std::size_t pairs, Memory& memory) const {
-    double size = 1.0;
-    for (std::size_t j = q; j < q + pairs; ++j) size = std::max(size, b_.size_of_pair(j));
-    const ResidueBasis& basis = residue_basis(moduli_for_integers(a_.size_of_pair(p) * size));
+  void multiply(std::size_t p, std::size_t window, Memory& memory) const {
+    const std::size_t first = window * window_pairs_, end = std::min(first + window_pairs_, b_.pairs());
+    for (std::size_t q = first, last = q; q < end; q = last) {
+      const std::size_t count = moduli_of(p, q);
+      while (last < end && moduli_of(p, last) == count) ++last;
+      multiply_by(residue_basis(count), p, q, last - q, memory);
+    }
+    store(p, window, memory);
+  }
+
+  std::size_t moduli_of(std::size_t p, std::size_t q) const {
+    return moduli_for_integers(a_.size_of_pair(p) * b_.size_of_pair(q));
+  }
+
+  void multiply_by(const ResidueBasis& basis, std::size_t p, std::size_t q, std::size_t pairs, Memory& memory) const {
     const std::size_t tiles = 4 * pairs;
-    memory.sums.resize(basis.count * tiles * tile_sums);
-    kernels_.multiply(a_.pair(p), b_.pair(q), b_.pair_size(), a_.chunks(), basis.count, pairs, memory.sums.data());
+    kernels_.multiply(a_.pair(p), b_.pair(q), b_.pair_size(), a_.chunks(), basis, pairs, memory.residues.get());
     for (std::size_t tile = 0; tile < tiles; ++tile) {
-      const std::size_t i = 2 * p + tile / 2 % 2, j = 2 * (q + tile / 4) + tile % 2;
-      if (i * residue_rows >= a_.rows() || j * residue_rows >= b_.rows()) continue;
-      kernels_.combine(memory.sums.data() + tile * tile_sums, tiles * tile_sums, basis, a_.scales(i), b_.scales(j),
-                       memory.high.data(), memory.low.data(), memory.rest.data());
-      store(i, j, memory);
+      const std::size_t i = tile / 2 % 2, j = 2 * (q + tile / 4) + tile % 2;
+      const std::size_t place = (i * window_rows_ + j % (2 * window_pairs_)) * residue_rows;
+      kernels_.combine(memory.residues.get() + tile * tile_size, tiles * tile_size, basis, a_.scales(2 * p + i),
+                       b_.scales(j), window_rows_, memory.high.get() + place, memory.low.get() + place,
+                       sums_.radius == nullptr ? nullptr : memory.rest.get() + place);
     }
   }
 
-  void store(std::size_t i, std::size_t j, const Memory& memory) const {
-    const std::span columns = b_.rows_of_panel(j);
-    const std::span rows = a_.rows_of_panel(i);
+  void store(std::size_t p, std::size_t window, const Memory& memory) const {
+    const std::size_t first = window * window_rows_;
+    const std::span columns = b_.rows_of_window(window);
+    std::array<std::int32_t, most_window_rows> place;
+    for (std::size_t i = 0; i < columns.size(); ++i) place[columns[i] - first] = static_cast<std::int32_t>(i);
+    const std::span rows = a_.rows_of_pair(p);
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const std::size_t first = rows[r] * b_.rows(), source = r * residue_rows;
-      for (std::size_t c = 0; c < columns.size(); ++c) sums_.high[first + columns[c]] = memory.high[source + c];
-      for (std::size_t c = 0; c < columns.size(); ++c) sums_.low[first + columns[c]] = memory.low[source + c];
+      const std::size_t source = r * window_rows_, target = rows[r] * b_.rows() + first;
+      kernels_.rearrange(memory.high.get() + source, place.data(), columns.size(), sums_.high + target);
+      kernels_.rearrange(memory.low.get() + source, place.data(), columns.size(), sums_.low + target);
       if (sums_.radius == nullptr) continue;
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        sums_.radius[first + columns[c]] = (memory.rest[source + c] + error_of(rows[r], columns[c])) * upward;
+      kernels_.rearrange(memory.rest.get() + source, place.data(), columns.size(), sums_.radius + target);
+      for (std::size_t c = 0; c < columns.size(); ++c) {
+        double& radius = sums_.radius[target + c];
+        radius = (radius + error_of(rows[r], first + c)) * upward;
+      }
     }
   }
 
@@ -347,6 +372,7 @@ private:
   const ResidueOperand& b_;
   const PairSums& sums_;
   const ResidueKernels& kernels_;
+  std::size_t window_pairs_, window_rows_;
   double root_;
   bool is_exact_;
   std::vector<double> norms_of_a_, norms_of_b_;

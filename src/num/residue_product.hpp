@@ -25,6 +25,9 @@ inline constexpr int spare_bits = 2;
 /// Integers of so many bits are one digit, and sums of at most so many come out as two doubles without a rest.
 inline constexpr int bits_of_one_digit = 50, bits_without_rest = 104;
 
+/// Most pairs of right panels whose rows change places among themselves, and their rows.
+inline constexpr std::size_t most_window_pairs = 16, most_window_rows = 2 * residue_rows * most_window_pairs;
+
 /// Longest rows that products by residues take.
 inline constexpr std::size_t longest_residue_row = std::size_t{1} << 16;
 
@@ -63,17 +66,22 @@ public:
 
   /// Most bits that the other operand of a product may have.
   int other_bits() const { return other_bits_; }
-  /// Rows lie in panels by their bits, so that most of them go with few moduli.
-  std::span<const std::size_t> rows_of_panel(std::size_t panel) const {
-    const std::size_t first = std::min(panel * residue_rows, rows_);
-    return std::span(order_).subspan(first, std::min(residue_rows, rows_ - first));
+  /// Rows lie in pairs of panels by their size, so that most of them go with few moduli: left ones all together, right
+  /// ones window by window, whose residues pass by every pair of left panels.
+  std::span<const std::size_t> rows_of_pair(std::size_t p) const {
+    return places(p * 2 * residue_rows, 2 * residue_rows);
   }
+  std::span<const std::size_t> rows_of_window(std::size_t window) const {
+    return places(window * window_rows(), window_rows());
+  }
+  std::size_t window_pairs() const;
+  std::size_t window_rows() const { return 2 * residue_rows * window_pairs(); }
   std::size_t pairs() const { return (rows_ + 2 * residue_rows - 1) / (2 * residue_rows); }  ///< of panels
   std::size_t chunks() const { return (length_ + residue_steps - 1) / residue_steps; }
   std::size_t panel_size() const { return chunks() * chunk_size; }
   std::size_t pair_size() const { return 2 * kept_ * panel_size(); }
   /// [modulus, panel, chunk, ...]
-  const std::uint8_t* pair(std::size_t p) const { return residues_.get() + p * pair_size(); }
+  const std::uint8_t* pair(std::size_t p) const { return residues_.get()->bytes + p * pair_size(); }
   double size_of_pair(std::size_t p) const { return size_of_pairs_[p]; }
   const double* scales(std::size_t panel) const { return scales_.data() + panel * residue_rows; }
 
@@ -81,6 +89,9 @@ private:
   template <class Source>
   void make(const Source& source, int threads, int other_bits);
   void arrange();
+  std::span<const std::size_t> places(std::size_t first, std::size_t count) const {
+    return std::span(order_).subspan(first, std::min(count, rows_ - first));
+  }
   std::size_t moduli_for_all(int bits) const;
   void store(std::size_t place, const ResidueRow& row, const double* high, const double* low, double* digits,
              std::uint8_t* bytes);
@@ -94,8 +105,11 @@ private:
   std::vector<std::size_t> order_;  ///< rows by place
   std::vector<double> scales_;      ///< by place
   std::vector<int> bits_of_pairs_;
-  std::vector<double> size_of_pairs_;         ///< the largest of a row
-  std::unique_ptr<std::uint8_t[]> residues_;  ///< [pair, modulus, panel, chunk, ...]
+  std::vector<double> size_of_pairs_;  ///< the largest of a row
+  struct alignas(64) Line {
+    std::uint8_t bytes[64];
+  };
+  std::unique_ptr<Line[]> residues_;  ///< [pair, modulus, panel, chunk, ...]; vectors do not cross lines of the cache
 };
 
 /// Whether enough residues were kept of both operands, and as many moduli exist.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -60,13 +61,21 @@ TEST_CASE("moduli have no common factor, and integers come out of their residues
       const Fixed weight = integer(basis.weight[s]);
       CHECK(weight < all);
       for (std::size_t t = 0; t < count; ++t) CHECK(weight % moduli[t] == (s == t ? 1 : 0));
-      for (std::size_t i = 0; i < most_digits - 1; ++i) {
-        const auto power = static_cast<std::int64_t>(basis.modulus[s].powers[i]);
-        CHECK(2 * std::abs(power) <= moduli[s]);
-        CHECK(((Fixed(1) << (limb_bits * static_cast<int>(i + 1))) - power) % moduli[s] == 0);
+      const Modulus& modulus = basis.modulus[s];
+      CHECK(modulus.p == moduli[s]);
+      for (std::size_t k = 0; k < bytes_of_digits; ++k) {
+        CHECK(2 * std::abs(modulus.byte[k]) <= modulus.p);
+        CHECK(((Fixed(1) << (8 * static_cast<int>(k))) - modulus.byte[k]) % modulus.p == 0);
+      }
+      Fixed zeros = 0;
+      for (std::size_t i = 0; i < most_digits; ++i) {
+        zeros += Fixed(bits_of_zero) << (limb_bits * static_cast<int>(i));
+        CHECK(std::abs(modulus.offset[i]) < modulus.p);
+        CHECK((zeros + modulus.offset[i]) % modulus.p == 0);
       }
     }
   }
+  CHECK(std::bit_cast<std::uint64_t>(to_integer) == bits_of_zero);
   CHECK(moduli_for(1) == 1);
   CHECK(moduli_for(8) == 1);
   CHECK(moduli_for(9) == 2);

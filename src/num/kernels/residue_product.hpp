@@ -15,13 +15,23 @@ inline constexpr std::size_t most_limbs = 4, most_digits = 3;
 
 /// Rows of a panel, and steps of a chunk of it.
 inline constexpr std::size_t residue_rows = 16, residue_steps = 64;
-/// Bytes of a chunk of a panel, and sums of a tile of two panels by two.
-inline constexpr std::size_t chunk_size = residue_rows * residue_steps, tile_sums = residue_rows * residue_rows;
+/// Bytes of a chunk of a panel, and residues of a tile: of one panel by another.
+inline constexpr std::size_t chunk_size = residue_rows * residue_steps, tile_size = residue_rows * residue_rows;
+/// Chunks whose products are added up before sums are reduced, and what they are reduced to at most.
+inline constexpr std::size_t chunks_at_once = 128;
+inline constexpr std::int32_t largest_residue = 177;
 
-/// A modulus p as the kernels use it: 2^40 and 2^80 reduced to [-p/2, p/2].
+/// Digits are kept in eight bytes each: those of several reach over so many, from the lowest of the first.
+inline constexpr std::size_t limb_bytes = limb_bits / 8, bytes_of_digits = (most_digits - 1) * limb_bytes + 8;
+/// What bytes of doubles make of integers: an integer x below 2^51 added to 1.5 2^52 has the bits bits_of_zero + x.
+inline constexpr double to_integer = 0x1.8p52;
+inline constexpr std::uint64_t bits_of_zero = 0x4338'0000'0000'0000;
+
+/// A modulus p as the kernels use it.
 struct Modulus {
-  double p, inverse;
-  double powers[most_digits - 1];
+  std::int32_t p;
+  std::int8_t byte[bytes_of_digits];  ///< 256^k modulo p, nearest to 0
+  std::int32_t offset[most_digits];   ///< - bits_of_zero (1 + 2^40 + ...) modulo p, by the number of digits less one
 };
 
 /// How residues of the first `count` moduli are put together: weight[s] is 1 modulo p_s and 0 modulo the others.
@@ -35,30 +45,33 @@ struct ResidueBasis {
   std::array<double, most_limbs> product;
 };
 
-/// One build of products by residues for one instruction set. Chunks of a left panel are [row, step], those of a right
+/// One build of products by residues, which keeps digits in its own way for one instruction set. Chunks of a left panel are [row, step], those of a right
 /// panel [step / 4, row, step % 4].
 struct ResidueKernels {
   const char* name;
 
-  /// (high[l] + low[l]) factor to the nearest integer as `count` digits base 2^40, digits[i * length + l]; `low` may be
-  /// null: zeros. One digit: those numbers are integers, below 2^50.
+  /// (high[l] + low[l]) factor to the nearest integer as `count` digits base 2^40, the i-th ones behind digits[i *
+  /// length]; `low` may be null: zeros. One digit: those numbers are integers, below 2^50.
   void (*digits)(const double* high, const double* low, std::size_t length, double factor, std::size_t count,
                  double* digits);
-  /// bytes[l] = sum_i digits[i * length + l] 2^(40 i) modulo p: in [0, p) (left) or in [-p/2, p/2] (right, as a signed
-  /// byte). length is a multiple of residue_steps.
+  /// The sums over i of 2^(40 i) times digit i, modulo p: in [0, p) (left) or in [-p/2, p/2] (right, as signed bytes).
+  /// Those of the next residue_steps elements are `step` further. length is a multiple of residue_steps.
   void (*left_residues)(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
-                        std::uint8_t* bytes);
+                        std::size_t step, std::uint8_t* bytes);
   void (*right_residues)(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
-                         std::uint8_t* bytes);
-  /// A pair of left panels by `pairs` pairs of right ones, for `count` moduli, into tiles [modulus, right pair, left
-  /// panel, right panel] of [row of the left panel, row of the right one]. A pair holds [modulus, panel, chunk]; right
-  /// pairs are `b_pair` bytes apart.
+                         std::size_t step, std::uint8_t* bytes);
+  /// A pair of left panels by `pairs` pairs of right ones modulo all of `basis`, as residues of at most
+  /// largest_residue, into tiles [modulus, right pair, left panel, right panel] of [row of the left panel, row of the
+  /// right one]. A pair holds [modulus, panel, chunk]; right pairs are `b_pair` bytes apart.
   void (*multiply)(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks,
-                   std::size_t count, std::size_t pairs, std::int32_t* sums);
-  /// One tile: integers from their residues (sums of the next modulus are `step` further), times row_scale
-  /// column_scale, as high + low, exact but for `rest`, which is 0 below 2^104.
-  void (*combine)(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
-                  const double* column_scale, double* high, double* low, double* rest);
+                   const ResidueBasis& basis, std::size_t pairs, std::int16_t* residues);
+  /// One tile: integers from their residues (those of the next modulus are `step` further), times row_scale
+  /// column_scale, as high + low, exact but for `rest`, which is 0 below 2^104 and may be null. Rows of results are
+  /// `stride` apart.
+  void (*combine)(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+                  const double* column_scale, std::size_t stride, double* high, double* low, double* rest);
+  /// target[i] = source[place[i]].
+  void (*rearrange)(const double* source, const std::int32_t* place, std::size_t count, double* target);
 };
 
 extern const ResidueKernels residue_baseline;

@@ -10,8 +10,8 @@ struct alignas(64) TileShapes {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-void multiply_pairs(const std::uint8_t* left, const std::uint8_t* right, std::size_t chunks, std::int32_t* sums) {
-  const std::size_t panel = chunks * chunk_size;
+void multiply_pairs(const std::uint8_t* left, const std::uint8_t* right, std::size_t panel, std::size_t chunks,
+                    std::int32_t* sums) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -27,25 +27,43 @@ void multiply_pairs(const std::uint8_t* left, const std::uint8_t* right, std::si
     _tile_dpbusd(3, 5, 7);
   }
   _tile_stored(0, sums, 64);
-  _tile_stored(1, sums + tile_sums, 64);
-  _tile_stored(2, sums + 2 * tile_sums, 64);
-  _tile_stored(3, sums + 3 * tile_sums, 64);
+  _tile_stored(1, sums + tile_size, 64);
+  _tile_stored(2, sums + 2 * tile_size, 64);
+  _tile_stored(3, sums + 3 * tile_size, 64);
 }
 
-void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks, std::size_t count,
-              std::size_t pairs, std::int32_t* sums) {
+/// residues += sums, reduced.
+void take_in(const std::int32_t* sums, const Reduction& reduction, std::int16_t* residues) {
+  for (std::size_t i = 0; i < 4 * tile_size; i += residue_rows) {
+    const __m256i before = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(residues + i));
+    const __m512i sum = _mm512_add_epi32(_mm512_load_si512(sums + i), _mm512_maskz_cvtepi16_epi32(all_lanes, before));
+    store_residues(residues + i, reduction.near_zero(sum));
+  }
+}
+
+void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks,
+              const ResidueBasis& basis, std::size_t pairs, std::int16_t* residues) {
   static constexpr TileShapes shapes;  // GCC 12 does not know that the instruction reads all of it
   _tile_loadconfig(&shapes);
-  const std::size_t both = 2 * chunks * chunk_size;
-  for (std::size_t s = 0; s < count; ++s) {
-    for (std::size_t q = 0; q < pairs; ++q, sums += 4 * tile_sums)
-      multiply_pairs(a + s * both, b + q * b_pair + s * both, chunks, sums);
+  alignas(64) std::int32_t sums[4 * tile_size];
+  const std::size_t panel = chunks * chunk_size;
+  for (std::size_t s = 0; s < basis.count; ++s) {
+    const Reduction reduction(basis.modulus[s]);
+    for (std::size_t q = 0; q < pairs; ++q, residues += 4 * tile_size) {
+      __builtin_memset(residues, 0, 4 * tile_size * sizeof *residues);
+      for (std::size_t first = 0; first < chunks; first += chunks_at_once) {
+        const std::size_t left_over = chunks - first, place = 2 * s * panel + first * chunk_size;
+        multiply_pairs(a + place, b + q * b_pair + place, panel,
+                       left_over < chunks_at_once ? left_over : chunks_at_once, sums);
+        take_in(sums, reduction, residues);
+      }
+    }
   }
   _tile_release();
 }
 
 }  // namespace
 
-const ResidueKernels residue_amx = residue_kernels<Doubles>("amx", &multiply);
+const ResidueKernels residue_amx = vector_kernels("amx", &multiply);
 
 }  // namespace driftbound::num

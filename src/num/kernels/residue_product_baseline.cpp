@@ -10,24 +10,45 @@ struct Plain {
 
   static Plain load(const double* p) { return {*p}; }
   static Plain all(double x) { return {x}; }
-  static Plain from_integers(const std::int32_t* p) { return {static_cast<double>(*p)}; }
+  static Plain gather(const double* p, const std::int32_t* places) { return {p[*places]}; }
+  static Plain from_integers(const std::int16_t* p) { return {static_cast<double>(*p)}; }
   void store(double* p) const { *p = v; }
-  void store_last_bytes(std::uint8_t* p) const {
-    std::uint64_t bits;
-    __builtin_memcpy(&bits, &v, sizeof bits);
-    *p = static_cast<std::uint8_t>(bits);
-  }
+  void keep_digit(double* digits, std::size_t l) const { digits[l] = v; }
   friend Plain add(Plain x, Plain y) { return {x.v + y.v}; }
   friend Plain sub(Plain x, Plain y) { return {x.v - y.v}; }
   friend Plain mul(Plain x, Plain y) { return {x.v * y.v}; }
   friend Plain fma(Plain x, Plain y, Plain z) { return {__builtin_fma(x.v, y.v, z.v)}; }
   friend Plain fnma(Plain x, Plain y, Plain z) { return {__builtin_fma(-x.v, y.v, z.v)}; }
-  friend Plain raised(Plain x, Plain p) { return {x.v < 0.0 ? x.v + p.v : x.v}; }
   friend Plain magnitude(Plain x) { return {x.v < 0.0 ? -x.v : x.v}; }
 };
 
-void multiply_tile(const std::uint8_t* a, const std::uint8_t* b, std::size_t chunks, std::int32_t* sums) {
-  for (std::size_t i = 0; i < tile_sums; ++i) sums[i] = 0;
+/// x modulo p in [0, p).
+std::int32_t from_zero(std::int64_t x, std::int32_t p) {
+  const auto r = static_cast<std::int32_t>(x % p);
+  return r < 0 ? r + p : r;
+}
+
+std::int32_t near_zero(std::int64_t x, std::int32_t p) {
+  const std::int32_t r = from_zero(x, p);
+  return 2 * r > p ? r - p : r;
+}
+
+template <bool is_left>
+void residues(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus, std::size_t step,
+              std::uint8_t* bytes) {
+  const std::int32_t p = modulus.p, unit = from_zero(std::int64_t{1} << limb_bits, p);
+  for (std::size_t l = 0; l < length; ++l) {
+    std::int64_t x = 0;
+    for (std::size_t i = count; i-- > 0;)
+      x = near_zero(x, p) * unit + static_cast<std::int64_t>(digits[i * length + l]);
+    bytes[l / residue_steps * step + l % residue_steps] =
+        static_cast<std::uint8_t>(is_left ? from_zero(x, p) : near_zero(x, p));
+  }
+}
+
+void multiply_tile(const std::uint8_t* a, const std::uint8_t* b, std::size_t chunks, std::int32_t p,
+                   std::int16_t* residues) {
+  std::int32_t sums[tile_size] = {};
   for (std::size_t chunk = 0; chunk < chunks; ++chunk, a += chunk_size, b += chunk_size) {
     for (std::size_t r = 0; r < residue_rows; ++r) {
       for (std::size_t c = 0; c < residue_rows; ++c) {
@@ -40,21 +61,25 @@ void multiply_tile(const std::uint8_t* a, const std::uint8_t* b, std::size_t chu
       }
     }
   }
+  for (std::size_t i = 0; i < tile_size; ++i) residues[i] = static_cast<std::int16_t>(near_zero(sums[i], p));
 }
 
-void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks, std::size_t count,
-              std::size_t pairs, std::int32_t* sums) {
+void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks,
+              const ResidueBasis& basis, std::size_t pairs, std::int16_t* residues) {
   const std::size_t panel = chunks * chunk_size;
-  for (std::size_t s = 0; s < count; ++s) {
+  for (std::size_t s = 0; s < basis.count; ++s) {
     for (std::size_t q = 0; q < pairs; ++q) {
-      for (std::size_t tile = 0; tile < 4; ++tile, sums += tile_sums)
-        multiply_tile(a + (2 * s + tile / 2) * panel, b + q * b_pair + (2 * s + tile % 2) * panel, chunks, sums);
+      for (std::size_t tile = 0; tile < 4; ++tile, residues += tile_size) {
+        multiply_tile(a + (2 * s + tile / 2) * panel, b + q * b_pair + (2 * s + tile % 2) * panel, chunks, moduli[s],
+                      residues);
+      }
     }
   }
 }
 
 }  // namespace
 
-const ResidueKernels residue_baseline = residue_kernels<Plain>("baseline", &multiply);
+const ResidueKernels residue_baseline =
+    residue_kernels<Plain>("baseline", &residues<true>, &residues<false>, &multiply);
 
 }  // namespace driftbound::num

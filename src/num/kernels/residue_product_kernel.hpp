@@ -12,18 +12,14 @@
 namespace driftbound::num {
 namespace {
 
-constexpr double to_integer = 0x1.8p52;  ///< x + this - this is x to the nearest integer, for |x| < 2^51
 constexpr double limb = 0x1p40, limb_inverse = 0x1p-40;
+static_assert((2 * moduli.size() * largest_residue + 1) * (std::uint64_t{1} << limb_bits) < std::uint64_t{1} << 53);
+static_assert(chunks_at_once * residue_steps * 255 * 128 + largest_residue < std::uint64_t{1} << 28);
 
+/// x factor to the nearest integer, below 2^51.
 template <class Vector>
 Vector nearest(Vector x, double factor) {
   return sub(fma(x, Vector::all(factor), Vector::all(to_integer)), Vector::all(to_integer));
-}
-
-/// x modulo p in [-p/2, p/2], for integers |x| < 2^50.
-template <class Vector>
-Vector reduced(Vector x, const Modulus& modulus) {
-  return fnma(nearest(x, modulus.inverse), Vector::all(modulus.p), x);
 }
 
 /// x less the multiple of `unit` nearest to it, which is digit * unit.
@@ -40,7 +36,7 @@ void digits(const double* high, const double* low, std::size_t length, double fa
   const Vector scale = Vector::all(factor);
   for (std::size_t l = 0; l < length; l += Vector::lanes) {
     Vector x = mul(Vector::load(high + l), scale);
-    if (count == 3) without(x, limb * limb).store(digits + 2 * length + l);
+    if (count == 3) without(x, limb * limb).keep_digit(digits + 2 * length, l);
     if (count >= 2) {
       Vector middle = without(x, limb);
       if (low != nullptr) {
@@ -48,22 +44,9 @@ void digits(const double* high, const double* low, std::size_t length, double fa
         middle = add(middle, without(y, limb));
         x = add(x, y);
       }
-      middle.store(digits + length + l);
+      middle.keep_digit(digits + length, l);
     }
-    nearest(x, 1.0).store(digits + l);
-  }
-}
-
-template <class Vector, bool is_left>
-void residues(const double* digits, std::size_t count, std::size_t length, const Modulus& modulus,
-              std::uint8_t* bytes) {
-  for (std::size_t l = 0; l < length; l += Vector::lanes) {
-    Vector x = Vector::load(digits + l);
-    for (std::size_t i = 1; i < count; ++i)
-      x = fma(Vector::load(digits + i * length + l), Vector::all(modulus.powers[i - 1]), x);
-    x = reduced(x, modulus);
-    if (is_left) x = raised(x, Vector::all(modulus.p));
-    add(x, Vector::all(to_integer)).store_last_bytes(bytes + l);
+    nearest(x, 1.0).keep_digit(digits, l);
   }
 }
 
@@ -83,13 +66,14 @@ Vector take_in_any(Vector& a, Vector b) {
   return error;
 }
 
-/// Neighbouring sums whose integers are found together.
+/// Neighbours whose integers are found together.
 constexpr std::size_t together = 4;
 
 /// limbs of sum_s r_s weight_s less the multiple of the product of the moduli nearest to it, all but the highest of at
 /// most half of 2^40.
 template <class Vector, std::size_t count>
-void limbs_of(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, Vector (&limbs)[together][count]) {
+void limbs_of(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis,
+              Vector (&limbs)[together][count]) {
   Vector quotient[together];
   for (std::size_t v = 0; v < together; ++v) {
     quotient[v] = Vector::all(0.0);
@@ -97,7 +81,7 @@ void limbs_of(const std::int32_t* sums, std::size_t step, const ResidueBasis& ba
   }
   for (std::size_t s = 0; s < basis.count; ++s) {
     for (std::size_t v = 0; v < together; ++v) {
-      const Vector r = reduced(Vector::from_integers(sums + s * step + v * Vector::lanes), basis.modulus[s]);
+      const Vector r = Vector::from_integers(residues + s * step + v * Vector::lanes);
       quotient[v] = fma(r, Vector::all(basis.fraction[s]), quotient[v]);
       for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fma(r, Vector::all(basis.weight[s][i]), limbs[v][i]);
     }
@@ -136,36 +120,44 @@ Sum<Vector> sum_of(const Vector (&limbs)[count]) {
 }
 
 template <class Vector, std::size_t count>
-void combine_limbs(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
-                   const double* column_scale, double* high, double* low, double* rest) {
+void combine_limbs(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+                   const double* column_scale, std::size_t stride, double* high, double* low, double* rest) {
   constexpr std::size_t lanes = Vector::lanes;
-  for (std::size_t place = 0; place < tile_sums; place += together * lanes) {
+  for (std::size_t place = 0; place < tile_size; place += together * lanes) {
     Vector limbs[together][count];
-    limbs_of(sums + place, step, basis, limbs);
+    limbs_of(residues + place, step, basis, limbs);
     for (std::size_t v = 0; v < together; ++v) {
-      const std::size_t first = place + v * lanes;
+      const std::size_t row = (place + v * lanes) / residue_rows, column = (place + v * lanes) % residue_rows;
       const Sum<Vector> sum = sum_of(limbs[v]);
-      const Vector scale =
-          mul(Vector::all(row_scale[first / residue_rows]), Vector::load(column_scale + first % residue_rows));
-      mul(sum.high, scale).store(high + first);
-      mul(sum.low, scale).store(low + first);
-      mul(sum.rest, scale).store(rest + first);
+      const Vector scale = mul(Vector::all(row_scale[row]), Vector::load(column_scale + column));
+      mul(sum.high, scale).store(high + row * stride + column);
+      mul(sum.low, scale).store(low + row * stride + column);
+      if (rest != nullptr) mul(sum.rest, scale).store(rest + row * stride + column);
     }
   }
 }
 
 template <class Vector>
-void combine(const std::int32_t* sums, std::size_t step, const ResidueBasis& basis, const double* row_scale,
-             const double* column_scale, double* high, double* low, double* rest) {
+void combine(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis, const double* row_scale,
+             const double* column_scale, std::size_t stride, double* high, double* low, double* rest) {
   const auto combine_these = basis.limbs == 2   ? &combine_limbs<Vector, 2>
                              : basis.limbs == 3 ? &combine_limbs<Vector, 3>
                                                 : &combine_limbs<Vector, 4>;
-  combine_these(sums, step, basis, row_scale, column_scale, high, low, rest);
+  combine_these(residues, step, basis, row_scale, column_scale, stride, high, low, rest);
 }
 
 template <class Vector>
-constexpr ResidueKernels residue_kernels(const char* name, decltype(ResidueKernels::multiply) multiply) {
-  return {name, &digits<Vector>, &residues<Vector, true>, &residues<Vector, false>, multiply, &combine<Vector>};
+void rearrange(const double* source, const std::int32_t* place, std::size_t count, double* target) {
+  std::size_t i = 0;
+  for (; i + Vector::lanes <= count; i += Vector::lanes) Vector::gather(source, place + i).store(target + i);
+  for (; i < count; ++i) target[i] = source[place[i]];
+}
+
+template <class Vector>
+constexpr ResidueKernels residue_kernels(const char* name, decltype(ResidueKernels::left_residues) left,
+                                         decltype(ResidueKernels::right_residues) right,
+                                         decltype(ResidueKernels::multiply) multiply) {
+  return {name, &digits<Vector>, left, right, multiply, &combine<Vector>, &rearrange<Vector>};
 }
 
 }  // namespace

@@ -3,60 +3,45 @@
 namespace driftbound::num {
 namespace {
 
-/// Rows of a left panel whose sums are held at a time.
-constexpr std::size_t rows_at_once = 8;
-
 __m512i four_steps_of_all_rows(const std::uint8_t* b) {
   return _mm512_loadu_si512(b);
 }
 
-/// Four steps of one row, in every lane.
-__m512i four_steps(const std::uint8_t* a) {
-  std::int32_t steps;
-  __builtin_memcpy(&steps, a, sizeof steps);
-  return _mm512_set1_epi32(steps);
-}
-
-/// sum += the products of unsigned bytes with signed ones, four at a time. gcc 12 copies sums to and fro around its
-/// intrinsic.
-void add_products(__m512i& sum, __m512i bytes, __m512i signed_bytes) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(bytes), "v"(signed_bytes));
-}
-
-void multiply_rows(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_panel, std::size_t chunks,
-                   std::int32_t* sums) {
-  __m512i sum[rows_at_once][2];
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < rows_at_once; ++r) sum[r][0] = sum[r][1] = _mm512_setzero_si512();
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk, a += chunk_size, b += chunk_size) {
-    for (std::size_t l = 0; l < residue_steps; l += 4) {
-      const __m512i left = four_steps_of_all_rows(b + l * residue_rows);
-      const __m512i right = four_steps_of_all_rows(b + b_panel + l * residue_rows);
-#pragma GCC unroll 8
-      for (std::size_t r = 0; r < rows_at_once; ++r) {
-        const __m512i factor = four_steps(a + r * residue_steps + l);
-        add_products(sum[r][0], factor, left);
-        add_products(sum[r][1], factor, right);
+void multiply_panels(const std::uint8_t* a, const std::uint8_t* b, std::size_t chunks, const Reduction& reduction,
+                     std::int16_t* residues) {
+  __m512i sum[residue_rows];
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < residue_rows; ++r) sum[r] = _mm512_setzero_si512();
+  for (std::size_t left_over = chunks; left_over > 0;) {
+    const std::size_t now = left_over < chunks_at_once ? left_over : chunks_at_once;
+    left_over -= now;
+    for (std::size_t chunk = 0; chunk < now; ++chunk, a += chunk_size, b += chunk_size) {
+      for (std::size_t l = 0; l < residue_steps; l += 4) {
+        __builtin_prefetch(a + chunk_size + l * residue_rows);
+        __builtin_prefetch(b + chunk_size + l * residue_rows);
+        const __m512i right = four_steps_of_all_rows(b + l * residue_rows);
+#pragma GCC unroll 16
+        for (std::size_t r = 0; r < residue_rows; ++r)
+          add_products(sum[r], four_bytes_everywhere(a + r * residue_steps + l), right);
       }
     }
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < residue_rows; ++r) sum[r] = reduction.near_zero(sum[r]);
   }
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < rows_at_once; ++r) {
-    _mm512_storeu_si512(sums + r * residue_rows, sum[r][0]);
-    _mm512_storeu_si512(sums + tile_sums + r * residue_rows, sum[r][1]);
-  }
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < residue_rows; ++r) store_residues(residues + r * residue_rows, sum[r]);
 }
 
-void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks, std::size_t count,
-              std::size_t pairs, std::int32_t* sums) {
+void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, std::size_t chunks,
+              const ResidueBasis& basis, std::size_t pairs, std::int16_t* residues) {
   const std::size_t panel = chunks * chunk_size;
-  for (std::size_t s = 0; s < count; ++s) {
-    for (std::size_t q = 0; q < pairs; ++q, sums += 4 * tile_sums) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        for (std::size_t r = 0; r < residue_rows; r += rows_at_once) {
-          multiply_rows(a + (2 * s + i) * panel + r * residue_steps, b + q * b_pair + 2 * s * panel, panel, chunks,
-                        sums + 2 * i * tile_sums + r * residue_rows);
-        }
+  for (std::size_t s = 0; s < basis.count; ++s) {
+    const Reduction reduction(basis.modulus[s]);
+    for (std::size_t q = 0; q < pairs; ++q, residues += 4 * tile_size) {
+      for (std::size_t j = 0; j < 2; ++j) {
+        for (std::size_t i = 0; i < 2; ++i)
+          multiply_panels(a + (2 * s + i) * panel, b + q * b_pair + (2 * s + j) * panel, chunks, reduction,
+                          residues + (2 * i + j) * tile_size);
       }
     }
   }
@@ -64,6 +49,6 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, 
 
 }  // namespace
 
-const ResidueKernels residue_vnni = residue_kernels<Doubles>("vnni", &multiply);
+const ResidueKernels residue_vnni = vector_kernels("vnni", &multiply);
 
 }  // namespace driftbound::num
