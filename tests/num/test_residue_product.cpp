@@ -164,6 +164,24 @@ TEST_CASE("products by residues of any data, sizes up to 4097, any number of thr
   MESSAGE("outputs " << outputs << ", and " << without << " of rows with too many bits");
 }
 
+TEST_CASE("columns come back in order where rows changed places, window by window") {
+  FloatMatrices matrices(31);
+  for (const auto& [k, n] : {std::pair{std::size_t{2100}, std::size_t{300}}, {std::size_t{5}, std::size_t{1300}}}) {
+    const FloatMatrix a = matrices.draw("log-normal", 37, k), b = matrices.draw("log-normal", n, k);
+    const ResidueOperand right(rows_of(b), Side::right, 1, most_residue_bits(), residue_baseline);
+    CHECK(right.window_rows() < n);
+    const std::span first = right.rows_of_window(1);
+    CHECK_FALSE(std::is_sorted(first.begin(), first.end()));
+    CHECK(*std::min_element(first.begin(), first.end()) == right.window_rows());
+    for (const ResidueKernels* kernels : usable_residue_kernels()) {
+      CAPTURE(kernels->name);
+      ExactProduct y;
+      REQUIRE(product(a, b, *kernels, y, 2));
+      CHECK(worst(a, b, y) <= 1.0);
+    }
+  }
+}
+
 // 255 is the largest left residue of 256 and 128 the largest right one in magnitude, which only 256 has.
 TEST_CASE("sums of residues of the longest rows stay within 32 bits") {
   for (const std::size_t k : {std::size_t{1}, std::size_t{64}, std::size_t{65}, longest_residue_row}) {

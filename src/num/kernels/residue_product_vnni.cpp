@@ -17,6 +17,7 @@ void multiply_panels(const std::uint8_t* a, const std::uint8_t* b, std::size_t c
     left_over -= now;
     for (std::size_t chunk = 0; chunk < now; ++chunk, a += chunk_size, b += chunk_size) {
       for (std::size_t l = 0; l < residue_steps; l += 4) {
+        // The next chunk; rows of thousands do not stay in the first cache.
         __builtin_prefetch(a + chunk_size + l * residue_rows);
         __builtin_prefetch(b + chunk_size + l * residue_rows);
         const __m512i right = four_steps_of_all_rows(b + l * residue_rows);
