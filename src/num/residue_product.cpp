@@ -278,8 +278,8 @@ public:
         b_(b),
         sums_(sums),
         kernels_(a.kernels()),
-        window_pairs_(b.window_pairs()),
-        window_rows_(b.window_rows()),
+        window_pairs_(std::clamp(b.pairs(), std::size_t{1}, b.window_pairs())),
+        window_rows_(2 * residue_rows * window_pairs_),
         root_(std::sqrt(static_cast<double>(a.length())) * upward),
         is_exact_(a.is_exact() && b.is_exact()),
         norms_of_a_(norms_of(a)),
@@ -326,6 +326,7 @@ private:
     kernels_.multiply(a_.pair(p), b_.pair(q), b_.pair_size(), a_.chunks(), basis, pairs, memory.residues.get());
     for (std::size_t tile = 0; tile < tiles; ++tile) {
       const std::size_t i = tile / 2 % 2, j = 2 * (q + tile / 4) + tile % 2;
+      if ((2 * p + i) * residue_rows >= a_.rows() || j * residue_rows >= b_.rows()) continue;
       const std::size_t place = (i * window_rows_ + j % (2 * window_pairs_)) * residue_rows;
       kernels_.combine(memory.residues.get() + tile * tile_size, tiles * tile_size, basis, a_.scales(2 * p + i),
                        b_.scales(j), window_rows_, memory.high.get() + place, memory.low.get() + place,
