@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace driftbound::num {
 
@@ -78,13 +79,14 @@ ResidueBasis basis_of(std::size_t count) {
   basis.limbs = std::max<std::size_t>(2, static_cast<std::size_t>(basis.bits / limb_bits) + 1);
   basis.product = as_doubles(all);
   for (std::size_t i = most_limbs; i-- > 0;) basis.size = basis.size * 0x1p40 + basis.product[i];
+  for (std::size_t i = 0; i < most_limbs; ++i)
+    basis.share[i] = std::ldexp(1.0, limb_bits * static_cast<int>(i)) / basis.size;
   basis.size *= 1.0 - 0x1p-50;
   for (std::size_t s = 0; s < count; ++s) {
     const std::int32_t p = moduli[s];
     const Limbs others = product_of(count, s);
     const std::int32_t factor = inverse(remainder(others, p), p);
     basis.modulus[s] = modulus_of(p);
-    basis.fraction[s] = static_cast<double>(factor) / static_cast<double>(p);
     basis.weight[s] = as_doubles(times(others, static_cast<std::uint64_t>(factor)));
   }
   return basis;

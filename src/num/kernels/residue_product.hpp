@@ -40,13 +40,13 @@ struct ResidueBasis {
   int bits;     ///< 2^bits <= the product of the moduli
   double size;  ///< not above that product, nor below it by more than 2^-49 of it
   std::array<Modulus, moduli.size()> modulus;
-  std::array<double, moduli.size()> fraction;                        ///< weight / product, to nearest
   std::array<std::array<double, most_limbs>, moduli.size()> weight;  ///< limbs, the lowest first
   std::array<double, most_limbs> product;
+  std::array<double, most_limbs> share;  ///< of a limb's unit in the product: 2^(40 i) / product, to nearest
 };
 
-/// One build of products by residues, which keeps digits in its own way for one instruction set. Chunks of a left panel are [row, step], those of a right
-/// panel [step / 4, row, step % 4].
+/// One build of products by residues for one instruction set, which keeps digits in its own way. Chunks of a left panel
+/// are [row, step], those of a right panel [step / 4, row, step % 4].
 struct ResidueKernels {
   const char* name;
 

@@ -74,20 +74,18 @@ constexpr std::size_t together = 4;
 template <class Vector, std::size_t count>
 void limbs_of(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis,
               Vector (&limbs)[together][count]) {
-  Vector quotient[together];
-  for (std::size_t v = 0; v < together; ++v) {
-    quotient[v] = Vector::all(0.0);
+  for (std::size_t v = 0; v < together; ++v)
     for (std::size_t i = 0; i < count; ++i) limbs[v][i] = Vector::all(0.0);
-  }
   for (std::size_t s = 0; s < basis.count; ++s) {
     for (std::size_t v = 0; v < together; ++v) {
       const Vector r = Vector::from_integers(residues + s * step + v * Vector::lanes);
-      quotient[v] = fma(r, Vector::all(basis.fraction[s]), quotient[v]);
       for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fma(r, Vector::all(basis.weight[s][i]), limbs[v][i]);
     }
   }
   for (std::size_t v = 0; v < together; ++v) {
-    const Vector multiple = nearest(quotient[v], 1.0);
+    Vector quotient = mul(limbs[v][0], Vector::all(basis.share[0]));
+    for (std::size_t i = 1; i < count; ++i) quotient = fma(limbs[v][i], Vector::all(basis.share[i]), quotient);
+    const Vector multiple = nearest(quotient, 1.0);
     for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fnma(multiple, Vector::all(basis.product[i]), limbs[v][i]);
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const Vector carry = nearest(limbs[v][i], limb_inverse);
