@@ -250,21 +250,20 @@ std::size_t ResidueOperand::moduli_for_all(int bits) const {
 }
 
 void ResidueOperand::store(std::size_t place, const ResidueRow& row, const double* high, const double* low,
-                           double* digits, std::uint8_t* bytes) {
+                           double* digits, std::uint8_t* row_bytes) {
   const std::size_t length = chunks() * residue_steps, panel = place / residue_rows, count = digits_for(row);
   const bool is_left = side_ == Side::left;
   kernels_->digits(high, low, length, 1.0 / row.scale, count, digits);
-  // Right pairs go with the widest of those beside them.
-  const std::size_t kept = is_left ? moduli_for_all(bits_of_pairs_[panel / 2]) : kept_;
+  const std::size_t kept = moduli_for_all(bits_of_pairs_[panel / 2]);
   const ResidueBasis& basis = residue_basis(kept);
   for (std::size_t s = 0; s < kept; ++s) {
-    std::uint8_t* const target = residues_.get()->bytes + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
+    std::uint8_t* const target = bytes() + panel / 2 * pair_size() + (2 * s + panel % 2) * panel_size();
     if (is_left) {
       std::uint8_t* const row_of_chunk = target + place % residue_rows * residue_steps;
       kernels_->left_residues(digits, count, length, basis.modulus[s], chunk_size, row_of_chunk);
     } else {
-      kernels_->right_residues(digits, count, length, basis.modulus[s], residue_steps, bytes);
-      store_right(bytes, length, place % residue_rows, target);
+      kernels_->right_residues(digits, count, length, basis.modulus[s], residue_steps, row_bytes);
+      store_right(row_bytes, length, place % residue_rows, target);
     }
   }
 }

@@ -81,20 +81,21 @@ public:
   std::size_t panel_size() const { return chunks() * chunk_size; }
   std::size_t pair_size() const { return 2 * kept_ * panel_size(); }
   /// [modulus, panel, chunk, ...]
-  const std::uint8_t* pair(std::size_t p) const { return residues_.get()->bytes + p * pair_size(); }
+  const std::uint8_t* pair(std::size_t p) const { return bytes() + p * pair_size(); }
   double size_of_pair(std::size_t p) const { return size_of_pairs_[p]; }
   const double* scales(std::size_t panel) const { return scales_.data() + panel * residue_rows; }
 
 private:
   template <class Source>
   void make(const Source& source, int threads, int other_bits);
+  std::uint8_t* bytes() const { return reinterpret_cast<std::uint8_t*>(residues_.get()); }
   void arrange();
   std::span<const std::size_t> places(std::size_t first, std::size_t count) const {
     return std::span(order_).subspan(first, std::min(count, rows_ - first));
   }
   std::size_t moduli_for_all(int bits) const;
   void store(std::size_t place, const ResidueRow& row, const double* high, const double* low, double* digits,
-             std::uint8_t* bytes);
+             std::uint8_t* row_bytes);
 
   const ResidueKernels* kernels_;
   Side side_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,7 @@ private:
     if (kind == "zeros") return generator_() % 4 == 0 ? static_cast<float>(normal()) : -0.0f;
     if (kind == "equal") return 0x1.fffffep-1f;  // every sum of products is as large as its norms allow
     if (kind == "largest") return generator_() % 2 == 0 ? 0x1.fffffep127f : -0x1.fffffep127f;
+    if (kind != "normal" && kind != "outlier") throw std::invalid_argument("no data of the kind " + kind);
     return static_cast<float>(normal());
   }
 

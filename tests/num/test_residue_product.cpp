@@ -167,7 +167,7 @@ TEST_CASE("products by residues of any data, sizes up to 4097, any number of thr
 TEST_CASE("columns come back in order where rows changed places, window by window") {
   FloatMatrices matrices(31);
   for (const auto& [k, n] : {std::pair{std::size_t{2100}, std::size_t{300}}, {std::size_t{5}, std::size_t{1300}}}) {
-    const FloatMatrix a = matrices.draw("log-normal", 37, k), b = matrices.draw("log-normal", n, k);
+    const FloatMatrix a = matrices.draw("lognormal", 37, k), b = matrices.draw("lognormal", n, k);
     const ResidueOperand right(rows_of(b), Side::right, 1, most_residue_bits(), residue_baseline);
     CHECK(right.window_rows() < n);
     const std::span first = right.rows_of_window(1);
@@ -178,6 +178,42 @@ TEST_CASE("columns come back in order where rows changed places, window by windo
       ExactProduct y;
       REQUIRE(product(a, b, *kernels, y, 2));
       CHECK(worst(a, b, y) <= 1.0);
+    }
+  }
+}
+
+// Limbs of 2^39, which may as well be -2^39 and one more of the next, of sums that two doubles cannot hold.
+TEST_CASE("an element depends on its own rows alone, to the bit, whatever lies beside them and multiplies them") {
+  for (float highest = 32.0f; highest < 64.0f; highest += 1.0f) {
+    for (const std::size_t length : {std::size_t{7}, std::size_t{8193}}) {
+      FloatMatrix a(1, length), b(1, length);
+      const std::initializer_list<float> left = {highest * 0x1p60f, 0x1p59f, 0x1p36f, 0x1.cp33f, 0x1.ep9f, 1.0f, 0.0f};
+      const std::initializer_list<float> right = {0x1p60f, 0x1p60f, 0x1p36f, 0x1p32f, 0x1p9f, 0.0f, 1.0f};
+      std::copy(left.begin(), left.end(), a.values.begin());
+      std::copy(right.begin(), right.end(), b.values.begin());
+      for (std::size_t l = 7; l < length; ++l) {
+        a.values[l] = l % 2 == 0 ? 1.0f : -1.0f;
+        b.values[l] = 86.0f;
+      }
+      ExactProduct alone;
+      REQUIRE(product(a, b, residue_baseline, alone));
+      CHECK(alone.radius.front() > 0.0);
+      for (const ResidueKernels* kernels : usable_residue_kernels()) {
+        for (const float beside : {0.0f, 0x1p75f, 0x1p85f}) {
+          CAPTURE(kernels->name);
+          CAPTURE(highest);
+          CAPTURE(beside);
+          FloatMatrix both(2, length);
+          std::copy(a.values.begin(), a.values.end(), both.values.begin());
+          both.values[length] = beside;
+          both.values[length + 1] = 1.0f;
+          ExactProduct y;
+          REQUIRE(product(both, b, *kernels, y));
+          CHECK(y.high.front() == alone.high.front());
+          CHECK(y.low.front() == alone.low.front());
+          CHECK(y.radius.front() == alone.radius.front());
+        }
+      }
     }
   }
 }

@@ -33,7 +33,7 @@ void multiply_pairs(const std::uint8_t* left, const std::uint8_t* right, std::si
 }
 
 /// residues += sums, reduced.
-void take_in(const std::int32_t* sums, const Reduction& reduction, std::int16_t* residues) {
+void add_to(const std::int32_t* sums, const Reduction& reduction, std::int16_t* residues) {
   for (std::size_t i = 0; i < 4 * tile_size; i += residue_rows) {
     const __m256i before = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(residues + i));
     const __m512i sum = _mm512_add_epi32(_mm512_load_si512(sums + i), _mm512_maskz_cvtepi16_epi32(all_lanes, before));
@@ -55,7 +55,7 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, 
         const std::size_t left_over = chunks - first, place = 2 * s * panel + first * chunk_size;
         multiply_pairs(a + place, b + q * b_pair + place, panel,
                        left_over < chunks_at_once ? left_over : chunks_at_once, sums);
-        take_in(sums, reduction, residues);
+        add_to(sums, reduction, residues);
       }
     }
   }

@@ -50,18 +50,18 @@ struct Reduction {
         half(_mm512_set1_ps(0.5F / static_cast<float>(modulus.p))),
         p(_mm512_set1_epi32(modulus.p)) {}
 
-  __m512i without(__m512i x, __m512i multiple) const { return _mm512_sub_epi32(x, _mm512_mullo_epi32(multiple, p)); }
+  __m512i less(__m512i x, __m512i multiple) const { return _mm512_sub_epi32(x, _mm512_mullo_epi32(multiple, p)); }
 
   /// Of sums of at most chunks_at_once chunks and a residue: at most largest_residue. Below 2^20: the nearest to 0.
   __m512i near_zero(__m512i x) const {
     const __m512 quotient = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(all_lanes, x), inverse);
-    return without(x, _mm512_maskz_cvtps_epi32(all_lanes, quotient));
+    return less(x, _mm512_maskz_cvtps_epi32(all_lanes, quotient));
   }
   /// In [0, p), for integers below 2^20.
   __m512i from_zero(__m512i x) const {
     constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
     const __m512 quotient = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(all_lanes, x), inverse, half);
-    return without(x, _mm512_maskz_cvt_roundps_epi32(all_lanes, quotient, down));
+    return less(x, _mm512_maskz_cvt_roundps_epi32(all_lanes, quotient, down));
   }
 };
 

@@ -69,8 +69,15 @@ Vector take_in_any(Vector& a, Vector b) {
 /// Neighbours whose integers are found together.
 constexpr std::size_t together = 4;
 
-/// limbs of sum_s r_s weight_s less the multiple of the product of the moduli nearest to it, all but the highest of at
-/// most half of 2^40.
+/// Takes multiples of 2^40 from one limb to the next.
+template <class Vector, std::size_t count>
+void carry_over(Vector (&limbs)[count], std::size_t i, Vector multiple) {
+  limbs[i] = fnma(multiple, Vector::all(limb), limbs[i]);
+  limbs[i + 1] = add(limbs[i + 1], multiple);
+}
+
+/// Limbs of sum_s r_s weight_s less the multiple of the product of the moduli nearest to it, all but the highest within
+/// half of 2^40; where there are three or more that half itself is positive.
 template <class Vector, std::size_t count>
 void limbs_of(const std::int16_t* residues, std::size_t step, const ResidueBasis& basis,
               Vector (&limbs)[together][count]) {
@@ -87,10 +94,10 @@ void limbs_of(const std::int16_t* residues, std::size_t step, const ResidueBasis
     for (std::size_t i = 1; i < count; ++i) quotient = fma(limbs[v][i], Vector::all(basis.share[i]), quotient);
     const Vector multiple = nearest(quotient, 1.0);
     for (std::size_t i = 0; i < count; ++i) limbs[v][i] = fnma(multiple, Vector::all(basis.product[i]), limbs[v][i]);
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      const Vector carry = nearest(limbs[v][i], limb_inverse);
-      limbs[v][i] = fnma(carry, Vector::all(limb), limbs[v][i]);
-      limbs[v][i + 1] = add(limbs[v][i + 1], carry);
+    for (std::size_t i = 0; i + 1 < count; ++i) carry_over(limbs[v], i, nearest(limbs[v][i], limb_inverse));
+    for (std::size_t i = 0; count > 2 && i + 1 < count; ++i) {
+      const Vector below = fma(limbs[v][i], Vector::all(limb_inverse), Vector::all(-0x1p-42));
+      carry_over(limbs[v], i, nearest(below, 1.0));
     }
   }
 }

@@ -16,10 +16,11 @@ void multiply_panels(const std::uint8_t* a, const std::uint8_t* b, std::size_t c
     const std::size_t now = left_over < chunks_at_once ? left_over : chunks_at_once;
     left_over -= now;
     for (std::size_t chunk = 0; chunk < now; ++chunk, a += chunk_size, b += chunk_size) {
+      // Rows of thousands do not stay in the first cache.
+      const std::size_t next = chunk + 1 < now ? chunk_size : 0;
       for (std::size_t l = 0; l < residue_steps; l += 4) {
-        // The next chunk; rows of thousands do not stay in the first cache.
-        __builtin_prefetch(a + chunk_size + l * residue_rows);
-        __builtin_prefetch(b + chunk_size + l * residue_rows);
+        __builtin_prefetch(a + next + l * residue_rows);
+        __builtin_prefetch(b + next + l * residue_rows);
         const __m512i right = four_steps_of_all_rows(b + l * residue_rows);
 #pragma GCC unroll 16
         for (std::size_t r = 0; r < residue_rows; ++r)
