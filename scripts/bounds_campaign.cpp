@@ -17,8 +17,10 @@
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
 #include "soundness/any_run_check.hpp"
+#include "soundness/chosen_orders.hpp"
 #include "soundness/every_run.hpp"
 #include "soundness/foreign_runs.hpp"
+#include "soundness/plain_network.hpp"
 #include "soundness/random_networks.hpp"
 #include "soundness/worst_roundings.hpp"
 
@@ -40,8 +42,10 @@ constexpr const char* order_aware = "adjoint/order-aware";
 constexpr const char* rounded_shadow = "rounded-shadow";
 constexpr const char* replay = "replay";
 constexpr const char* statistical = "adjoint/statistical";
-/// Points, those with the largest bounds, at which roundings that all err as far as they can are held against them.
+/// Points, those with the largest bounds and those with the largest errors, at which worse runs are looked for.
 constexpr std::size_t worst_points = 20;
+/// How long, sum by sum, an order is looked for that is worse.
+constexpr std::int64_t attempts = 20;
 /// Those that speak of every run; the last is an estimate and gives no verdict.
 const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
 
@@ -85,7 +89,7 @@ std::vector<double> remainder_shares(const TargetBound& bound) {
 /// What is measured of one network in one arithmetic, in every order.
 class NetworkUnit {
 public:
-  /// is_plain: float32 of a network that error_of_worst_roundings() knows.
+  /// is_plain: a network that PlainNetwork knows, at its usual scale, nothing flushed.
   NetworkUnit(const Graph& graph, Inputs inputs, ArithmeticModel arithmetic, bool is_plain, std::uint64_t seed,
               const Progress& progress)
       : check_(graph, std::move(inputs)),
@@ -100,8 +104,9 @@ public:
     every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow", replay});
     for (const std::string& order : declared_orders) in_declared_order(order);
     for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
-    if (is_plain_) in_orders_by_sign();
-    if (is_plain_) with_worst_roundings();
+    if (is_plain_) in_chosen_orders();
+    if (is_plain_ && is_float32()) in_orders_by_sign();
+    if (is_plain_ && is_float32()) with_worst_roundings();
     return summary();
   }
 
@@ -161,18 +166,65 @@ private:
     }
   }
 
+  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards.
+  void in_chosen_orders() {
+    progress_.say("chosen orders");
+    const std::size_t scalar = check_.scalar();
+    std::vector<std::size_t> points = largest_at(every_.at(speaks_best())[scalar].values);
+    for (const std::size_t i : largest_at(check_.errors_of(first_, scalar)))
+      if (std::find(points.begin(), points.end(), i) == points.end()) points.push_back(i);
+    const AnyRunCheck at_points(check_.graph(), inputs_at(points));
+    for (const double direction : {1.0, -1.0}) {
+      const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_,
+                                             {check_.target(scalar), direction, attempts});
+      for (const std::string& name : {any_order, rounded_shadow})
+        if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
+      chosen_error_ = std::max(chosen_error_, largest(at_points.errors_of(run, scalar)));
+    }
+  }
+
+  bool is_float32() const { return arithmetic_.input == arithmetic_.accumulator; }
+  std::string speaks_best() const { return every_.contains(rounded_shadow) ? rounded_shadow : any_order; }
+
+  Inputs inputs_at(const std::vector<std::size_t>& points) const {
+    const auto& [name, tensor] = check_.inputs().tensors.front();
+    const std::vector<double> all = tensor.to_double().values;
+    Shape shape = tensor.shape();
+    const std::size_t size = all.size() / static_cast<std::size_t>(shape.front());
+    shape.front() = static_cast<std::int64_t>(points.size());
+    std::vector<float> chosen;
+    for (const std::size_t i : points)
+      for (std::size_t k = i * size; k < (i + 1) * size; ++k) chosen.push_back(static_cast<float>(all[k]));
+    Inputs inputs;
+    inputs.tensors.emplace_back(name, StoredTensor::from(Tensor<float>(shape, std::move(chosen))));
+    return inputs;
+  }
+
+  std::vector<TargetBound> bounds_at(const std::vector<std::size_t>& points, const std::string& name) const {
+    std::vector<TargetBound> bounds;
+    for (const TargetBound& of_target : every_.at(name)) {
+      bounds.push_back({of_target.gives_verdict, {}, {}});
+      for (const std::size_t i : points) bounds.back().values.push_back(of_target.values[i]);
+    }
+    return bounds;
+  }
+
+  static std::vector<std::size_t> largest_at(const std::vector<double>& values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return values[i] > values[j]; });
+    order.resize(std::min(order.size(), worst_points));
+    return order;
+  }
+
   void with_worst_roundings() {
     progress_.say("worst roundings");
     const std::vector<double>& bounds = every_.at(any_order)[check_.scalar()].values;
     const std::vector<double> points = check_.inputs().tensors.front().second.to_double().values;
     const std::size_t size = points.size() / bounds.size();
-    std::vector<std::size_t> order(bounds.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return bounds[i] > bounds[j]; });
-    order.resize(std::min(order.size(), worst_points));
     BoundTally tally;
     tally.gives_verdict = true;
-    for (const std::size_t i : order) {
+    for (const std::size_t i : largest_at(bounds)) {
       const auto at = points.begin() + static_cast<std::ptrdiff_t>(i * size);
       const std::vector<double> point(at, at + static_cast<std::ptrdiff_t>(size));
       const double error = error_of_worst_roundings(check_.graph(), point, check_.target(check_.scalar()), 0x1p-24);
@@ -211,6 +263,8 @@ private:
             {"remainder_median", median(shares)},
             {"this_run", this_run_},
             {"largest_error_by_sign", largest_error_by_sign_},
+            {"largest_error_chosen", chosen_error_},
+            {"largest_bound", largest(every_.at(speaks_best())[check_.scalar()].values)},
             {"worst_roundings", worst_roundings_ / largest_error_},
             {"known_order", known_order_},
             {"bounds", json_of(tallies_)}};
@@ -226,7 +280,8 @@ private:
   Tallies tallies_;
   Json known_order_ = Json::array();
   std::int64_t orders_ = 0;
-  double largest_error_ = 0.0, largest_error_by_sign_ = 0.0, this_run_ = 0.0, worst_roundings_ = 0.0;
+  double largest_error_ = 0.0, largest_error_by_sign_ = 0.0, chosen_error_ = 0.0;
+  double this_run_ = 0.0, worst_roundings_ = 0.0;
   std::string farthest_order_;
 };
 
@@ -267,11 +322,11 @@ void run_networks(const Settings& settings, Results& results, const Progress& pr
       const Graph graph = load_model(file);
       ArithmeticModel arithmetic = cpu_arithmetic(kind.arithmetic, {});
       arithmetic.products_may_flush = kind.flushes;
-      const bool is_plain = kind.scale == 1.0 && std::string(kind.arithmetic) == "fp32" && !kind.flushes;
-      const std::int64_t samples = is_plain ? settings.samples : settings.samples / 5;
+      const bool is_usual = kind.scale == 1.0 && !kind.flushes;
+      const std::int64_t samples = is_usual ? settings.samples : settings.samples / 5;
       Json line = {{"unit", unit}, {"network", name}, {"arithmetic", kind.arithmetic}};
       line.update(NetworkUnit(graph, points_of(graph, name, samples, kind.scale), arithmetic,
-                              is_plain && knows_worst_roundings(graph), settings.seed, progress)
+                              is_usual && is_plain_network(graph), settings.seed, progress)
                       .run());
       line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       results.add(std::move(line));
@@ -352,6 +407,20 @@ void print_networks(const Results& results) {
   }
 }
 
+/// How much less the largest bound of every run could be at the most: over errors of runs that are looked for.
+void print_worse_orders(const Results& results) {
+  fmt::print("\n| network | largest bound | largest error, by sign, chosen orders | over it |\n|---|--:|--:|--:|\n");
+  for (const Json& line : results.lines()) {
+    if (line.value("largest_error_chosen", 0.0) == 0.0) continue;
+    const double bound = line.at("largest_bound").get<double>(), usual = line.at("largest_error").get<double>(),
+                 by_sign = line.at("largest_error_by_sign").get<double>(),
+                 chosen = line.at("largest_error_chosen").get<double>();
+    fmt::print("| {} | {:.3g} | {:.3g}, {}, {:.3g} | {:.3g} |\n", line.at("unit").get<std::string>(), bound, usual,
+               by_sign == 0.0 ? "-" : fmt::format("{:.3g}", by_sign), chosen,
+               bound / std::max({usual, by_sign, chosen}));
+  }
+}
+
 /// Whether nothing is violated.
 bool print_bounds(const Results& results) {
   std::map<std::string, std::vector<double>> sums;
@@ -399,5 +468,6 @@ int main(int argc, char** argv) {
   run_random(settings, results, progress);
   progress.say("");
   print_networks(results);
+  print_worse_orders(results);
   return print_bounds(results) ? 0 : 1;
 }

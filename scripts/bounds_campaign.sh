@@ -24,7 +24,8 @@ fi
 # shellcheck disable=SC2086
 "${CXX:-g++}" $flags $foreign -c "$root/tests/soundness/foreign_products.cpp" -o "$build/foreign_products.o"
 sources=
-for source in random_values random_networks soundness_check foreign_runs any_run_check every_run worst_roundings; do
+for source in random_values random_networks soundness_check foreign_runs any_run_check every_run plain_network lone_node worst_roundings \
+  chosen_sums chosen_orders; do
   sources="$sources $root/tests/soundness/$source.cpp"
 done
 # shellcheck disable=SC2086

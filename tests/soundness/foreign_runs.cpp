@@ -1,7 +1,5 @@
 #include "soundness/foreign_runs.hpp"
 
-#include <fmt/format.h>
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -10,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/errors.hpp"
+#include "soundness/lone_node.hpp"
 #include "soundness/random.hpp"
 
 namespace driftbound::soundness {
@@ -130,24 +128,7 @@ private:
   }
 
   StoredTensor on_its_own(const Node& node) {
-    Graph alone;
-    Inputs inputs;
-    std::vector<ValueId> operands;
-    for (const ValueId id : node.inputs) {
-      const std::string name = fmt::format("operand{}", operands.size());
-      if (!varies_[id]) {
-        operands.push_back(alone.add_constant(name, values_[id]));
-        continue;
-      }
-      std::vector<DeclaredDimension> declared = {{-1, "batch"}};
-      for (std::size_t axis = 1; axis < values_[id].shape().size(); ++axis)
-        declared.push_back({values_[id].shape()[axis], ""});
-      operands.push_back(alone.add_input(name, values_[id].type(), declared));
-      inputs.tensors.emplace_back(name, values_[id]);
-    }
-    alone.outputs = {alone.add_node(node.name, node.op, operands)};
-    ArithmeticModel ordered = cpu_arithmetic(arithmetic_.name, random_order(random_));
-    return cpu_evaluator(ordered).run(alone, inputs).layers.front().output;
+    return evaluated_alone(node, values_, varies_, cpu_arithmetic(arithmetic_.name, random_order(random_)));
   }
 
   const Graph& graph_;

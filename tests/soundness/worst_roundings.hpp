@@ -13,13 +13,9 @@ namespace driftbound::soundness {
 /// whichever errs more; functions do not err. The larger of both directions. Bounds that hold for every run by that
 /// model cannot be smaller.
 /// Shapes:    `input`: one sample of the graph's one input
-/// Domain:    one input, a row a sample; Gemm with constants (alpha = beta = 1, an addend for every output), Add of two
-///            values of one shape, Relu, Softplus, Sin, Tanh
+/// Domain:    what PlainNetwork knows
 /// Throws:    InvalidArgument for another op
 /// Source:    docs/theory.md T-116
 double error_of_worst_roundings(const Graph& graph, const std::vector<double>& input, const Target& target, double u);
-
-/// Whether a graph is in the domain of error_of_worst_roundings().
-bool knows_worst_roundings(const Graph& graph);
 
 }  // namespace driftbound::soundness
