@@ -177,7 +177,7 @@ private:
     for (const double direction : {1.0, -1.0}) {
       const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_,
                                              {check_.target(scalar), direction, attempts});
-      for (const std::string& name : {any_order, rounded_shadow})
+      for (const std::string name : {any_order, rounded_shadow})
         if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
       chosen_error_ = std::max(chosen_error_, largest(at_points.errors_of(run, scalar)));
     }
@@ -186,6 +186,7 @@ private:
   bool is_float32() const { return arithmetic_.input == arithmetic_.accumulator; }
   std::string speaks_best() const { return every_.contains(rounded_shadow) ? rounded_shadow : any_order; }
 
+  /// Inputs in float32.
   Inputs inputs_at(const std::vector<std::size_t>& points) const {
     const auto& [name, tensor] = check_.inputs().tensors.front();
     const std::vector<double> all = tensor.to_double().values;
@@ -412,6 +413,7 @@ void print_worse_orders(const Results& results) {
   fmt::print("\n| network | largest bound | largest error, by sign, chosen orders | over it |\n|---|--:|--:|--:|\n");
   for (const Json& line : results.lines()) {
     if (line.value("largest_error_chosen", 0.0) == 0.0) continue;
+    if (line.at("largest_bound").is_null()) continue;  // infinite
     const double bound = line.at("largest_bound").get<double>(), usual = line.at("largest_error").get<double>(),
                  by_sign = line.at("largest_error_by_sign").get<double>(),
                  chosen = line.at("largest_error_chosen").get<double>();

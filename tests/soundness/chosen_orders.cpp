@@ -1,10 +1,14 @@
 #include "soundness/chosen_orders.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <iterator>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
 #include "soundness/chosen_sums.hpp"
 #include "soundness/lone_node.hpp"
@@ -17,12 +21,13 @@ namespace {
 using Values = PlainNetwork::Values;
 using Elements = std::vector<std::size_t>;
 
-/// Sums are not taken quite as far in plans as they went once: operands that differ make other roundings.
+/// Sums are not taken quite as far in plans as orders took them at the first one: operands that differ make other
+/// roundings.
 constexpr double reach_in_plans = 0.9;
 constexpr std::size_t trials_at_once = 64;
 constexpr int sweeps = 20;
 
-/// One sample. Nodes up to some point are run; those behind it are planned in double, each sum as far off as it can be
+/// One sample, once. Nodes up to some point are run; those behind it are planned in double, each sum as far off as it can be
 /// taken, in the direction that it is to err in.
 class ChosenRun {
 public:
@@ -33,7 +38,7 @@ public:
         evaluator_(cpu_arithmetic(arithmetic.name, parse_summation_order("sequential"))),
         error_(error),
         is_narrow_(arithmetic.input != arithmetic.accumulator),
-        random_(static_cast<std::uint64_t>(error.attempts) + 1),
+        random_(error.seed),
         varies_(depends_on_input(graph_)),
         weights_(graph_.values.size()),
         reach_(graph_.nodes.size()),
@@ -43,13 +48,14 @@ public:
   }
 
   /// The values of all nodes.
-  Values operator()(const std::vector<double>& input) {
+  Values operator()(const std::vector<double>& input) && {
     exact_ = network_.exact(input);
     values_ = exact_;
     read_ = values_;
+    read_[graph_.inputs.front()] = read(input);
     choose_directions();
     plan_from(0);
-    if (is_narrow_) search(0);
+    if (is_narrow_) search();
     for (std::size_t index = 0; index < graph_.nodes.size(); ++index) {
       run(index);
       plan_from(index + 1);
@@ -247,22 +253,23 @@ private:
   }
 
   /// Local search, from what was best so far with up to four sums turned over.
-  void search(std::size_t first) {
-    improve(first);
-    const Elements products = products_from(first);
-    for (std::int64_t attempt = 0; attempt < error_.attempts; ++attempt) {
+  void search() {
+    improve(0);
+    const Elements products = products_from(0);
+    for (std::int64_t attempt = 0; attempt < error_.attempts && !products.empty(); ++attempt) {
       const auto best = towards_;
       const double best_value = value_;
       for (std::int64_t changed = random_.integer(1, 4); changed > 0; --changed) {
         const std::size_t index = random_.pick(products);
         const Elements candidates = open(index);
-        if (!candidates.empty()) turn_over(index, {random_.pick(candidates)});
+        if (candidates.empty()) continue;
+        turn_over(index, {random_.pick(candidates)});
+        plan_from(index);
       }
-      plan_from(first);
-      improve(first);
+      improve(0);
       if (value_ >= best_value) continue;
       towards_ = best;
-      plan_from(first);
+      plan_from(0);
     }
   }
 
@@ -306,13 +313,27 @@ private:
   Values exact_, values_, read_;  ///< read_: as products read values_
   std::vector<Reach> reach_;
   std::vector<std::vector<double>> towards_;  ///< 1 or -1 for every sum
-  double value_ = 0.0;
+  double value_ = 0.0;                        ///< of the target as planned, times the direction
 };
+
+/// Throws:    InvalidArgument for another arithmetic
+void require_float32_sums(const ArithmeticModel& arithmetic) {
+  if (arithmetic.accumulator != FormatId::fp32 || arithmetic.output != FormatId::fp32 || arithmetic.tensor_core)
+    throw InvalidArgument("orders are chosen for sums and results in float32");
+}
+
+/// Throws:    std::logic_error where a number is none of float32
+float as_float(double x) {
+  const auto number = static_cast<float>(x);
+  if (number != x && !std::isnan(x)) throw std::logic_error("a planned number is left in a run in chosen orders");
+  return number;
+}
 
 }  // namespace
 
 Trace run_in_chosen_orders(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic,
                            const ChosenError& error) {
+  require_float32_sums(arithmetic);
   const PlainNetwork network(graph);
   const std::vector<double> points = inputs.tensors.front().second.to_double().values;
   const std::int64_t samples = sample_count(graph, batch_layout(graph), inputs);
@@ -323,7 +344,7 @@ Trace run_in_chosen_orders(const Graph& graph, const Inputs& inputs, ArithmeticM
     const Values run = ChosenRun(network, arithmetic, error)({from, from + static_cast<std::ptrdiff_t>(size)});
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const std::vector<double>& values = run[graph.nodes[i].output];
-      layers[i].insert(layers[i].end(), values.begin(), values.end());
+      std::transform(values.begin(), values.end(), std::back_inserter(layers[i]), as_float);
     }
   }
   arithmetic.order = {};

@@ -14,6 +14,7 @@ struct ChosenError {
   Target target;
   double direction = 1.0;     ///< 1 or -1
   std::int64_t attempts = 0;  ///< of a local search that starts again from what it has found, changed a little
+  std::uint64_t seed = 1;     ///< of these changes
 };
 
 /// Runs by float32 sums, an order for every sum of every sample chosen so that the target errs far (sum_erring(), in
@@ -21,7 +22,7 @@ struct ChosenError {
 /// its numbers are taken across it where that helps. Products are rounded, addends come last, functions are the CPU
 /// evaluator's. One of the runs that every bound of every run speaks of: the trace says "order unknown".
 /// Domain:    networks that PlainNetwork knows; `arithmetic` of the CPU evaluator with accumulators and results in fp32
-/// Throws:    InvalidArgument for another network
+/// Throws:    InvalidArgument for another network or arithmetic
 Trace run_in_chosen_orders(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic,
                            const ChosenError& error);
 

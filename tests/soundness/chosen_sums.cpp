@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -15,9 +16,10 @@ double unit_in_last_place(double x) {
   return std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23);
 }
 
-/// What rounding to a multiple of `unit` adds, in units.
+/// What rounding to a multiple of `unit` adds to such a multiple and x, in units; ties go either way and count as none.
 double gain(double x, double unit) {
-  return std::nearbyint(x / unit) - x / unit;
+  const double added = std::nearbyint(x / unit) - x / unit;
+  return std::abs(added) == 0.5 ? 0.0 : added;
 }
 
 /// How much a pair gains where it is added to multiples of `unit`, its own addition included.
@@ -74,9 +76,19 @@ float sum_upwards(const std::vector<float>& first, const std::vector<float>& the
   return sum;
 }
 
+float sum_in_turn(const std::vector<float>& terms) {
+  return std::accumulate(terms.begin(), terms.end(), 0.0f);
+}
+
+bool is_finite(float x) {
+  return std::isfinite(x);
+}
+
 }  // namespace
 
 float sum_erring(std::vector<float> terms, double direction) {
+  const float in_turn = sum_in_turn(terms);
+  if (!std::all_of(terms.begin(), terms.end(), is_finite)) return in_turn;
   if (direction < 0.0) {
     for (float& term : terms) term = -term;
     return -sum_erring(std::move(terms), 1.0);
@@ -87,7 +99,7 @@ float sum_erring(std::vector<float> terms, double direction) {
   const std::vector<float> falling(terms.begin(), zero), rising_below(negative, terms.end());
   const std::vector<float> rising(falling.rbegin(), falling.rend()),
       falling_below(rising_below.rbegin(), rising_below.rend());
-  return std::max(sum_upwards(falling, rising_below), sum_upwards(falling_below, rising));
+  return std::max({in_turn, sum_upwards(falling, rising_below), sum_upwards(falling_below, rising)});
 }
 
 }  // namespace driftbound::soundness

@@ -7,7 +7,7 @@
 
 namespace driftbound::soundness {
 
-/// Whether a network is one that PlainNetwork knows.
+/// Whether a network has the ops that PlainNetwork knows.
 bool is_plain_network(const Graph& graph);
 
 /// A network of few ops, one sample at a time in double: what searches for its worst runs start from.
@@ -18,7 +18,7 @@ public:
   /// By value; empty where nothing depends on the sample.
   using Values = std::vector<std::vector<double>>;
 
-  /// Throws:    InvalidArgument for another op
+  /// Throws:    InvalidArgument for another op; later, for Add of two shapes
   explicit PlainNetwork(const Graph& graph);
 
   const Graph& graph() const { return graph_; }

@@ -507,7 +507,8 @@ std::string describe(const Case& the_case) {
                                  to_string(the_case.arithmetic.order), the_case.samples,
                                  layout.batched ? "batched" : "one sample at a time");
   const auto value = [&](ValueId id) {
-    return fmt::format("{} {} {}", graph.value(id).name, name_of(graph.value(id).type), driftbound::to_string(shapes[id]));
+    return fmt::format("{} {} {}", graph.value(id).name, name_of(graph.value(id).type),
+                       driftbound::to_string(shapes[id]));
   };
   for (const Node& node : graph.nodes) {
     text += fmt::format("  {} = {}(", value(node.output), name_of(node.op));

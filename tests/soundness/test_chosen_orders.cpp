@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "soundness/chosen_orders.hpp"
 #include "soundness/chosen_sums.hpp"
 #include "soundness/random.hpp"
+#include "soundness/soundness_check.hpp"
 #include "support/approach.hpp"
 #include "support/tally.hpp"
 
@@ -24,8 +26,10 @@ namespace {
 using soundness::AnyRunCheck;
 using soundness::BoundTally;
 
+constexpr const char* declared_orders[] = {"sequential", "pairwise", "blocked:8+fma"};
+
 /// A network of examples/models, an arithmetic, a bound of every run, the share of it that chosen orders have been seen
-/// to reach, and how many times the largest error of declared orders theirs is at least.
+/// to reach, and how many times the largest error of declared orders theirs is at least, in the mean over points.
 struct ChosenCase {
   const char* network;
   const char* arithmetic;
@@ -34,8 +38,16 @@ struct ChosenCase {
   double times;
 };
 
-double largest(const std::vector<double>& values) {
-  return *std::max_element(values.begin(), values.end());
+/// Element by element.
+void keep_larger(std::vector<double>& of, const std::vector<double>& other) {
+  if (of.empty()) of.assign(other.size(), 0.0);
+  for (std::size_t i = 0; i < of.size(); ++i) of[i] = std::max(of[i], other[i]);
+}
+
+double mean_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] / b[i];
+  return sum / static_cast<double>(a.size());
 }
 
 Inputs inputs_of(const Graph& graph, std::int64_t samples) {
@@ -57,52 +69,62 @@ std::vector<float> random_terms(soundness::Random& random, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("sums in chosen orders err by many roundings, in the direction asked for") {
+TEST_CASE("sums in chosen orders err by many roundings, in the direction asked for, and are sums of all terms") {
   soundness::Random random(20261126);
   for (int i = 0; i < 20 * ::test_multiplier(); ++i) {
     const std::vector<float> terms = random_terms(random, 256);
-    double exact = 0.0, most = 0.0;
+    double exact = 0.0, positive = 0.0, negative = 0.0;
     for (const float term : terms) {
       exact += term;
-      most += std::max(term, 0.0f);
+      (term > 0.0f ? positive : negative) += std::abs(term);
     }
+    const double most = std::max(positive, negative);
     const double above = soundness::sum_erring(terms, 1.0) - exact, below = soundness::sum_erring(terms, -1.0) - exact;
     CHECK(above > 30 * 0x1p-24 * most);
     CHECK(below < -30 * 0x1p-24 * most);
-    CHECK(std::max(above, -below) <= 255 * 0x1p-24 * 1.5 * most);
+    CHECK(std::max(above, -below) <= 255 * 0x1p-24 * (1.0 + 0x1p-15) * most);
   }
-  CHECK(soundness::sum_erring({}, 1.0) == 0.0f);
-  CHECK(soundness::sum_erring({0.0f, 3.0f, -0.0f}, -1.0) == 3.0f);
+  for (int i = 0; i < 100; ++i) {
+    std::vector<float> integers(static_cast<std::size_t>(random.integer(0, 70)));
+    for (float& term : integers) term = static_cast<float>(random.integer(-1000, 1000));
+    const float sum = std::accumulate(integers.begin(), integers.end(), 0.0f);
+    CHECK(soundness::sum_erring(integers, 1.0) == sum);
+    CHECK(soundness::sum_erring(integers, -1.0) == sum);
+  }
+  CHECK(std::isinf(soundness::sum_erring({1.0f, HUGE_VALF, 2.0f}, -1.0)));
 }
 
 TEST_CASE("bounds of every run hold in orders chosen so that the target errs (T-71, T-76)") {
-  for (const ChosenCase& c : {ChosenCase{"sphere_cut_sdf_relu", "fp32", "adjoint/any-order", 0.213, 10.0},
-                              ChosenCase{"torus_sdf_softplus", "fp32", "adjoint/any-order", 0.237, 10.0},
-                              ChosenCase{"oscillator_d4_w128", "fp32", "adjoint/any-order", 0.307, 20.0},
-                              ChosenCase{"oscillator_d4_w256", "tf32", "rounded-shadow", 0.769, 1.04},
-                              ChosenCase{"oscillator_d4_w128", "bf16", "rounded-shadow", 0.997, 0.99}}) {
+  for (const ChosenCase& c : {ChosenCase{"sphere_cut_sdf_relu", "fp32", "adjoint/any-order", 0.218, 10.0},
+                              ChosenCase{"torus_sdf_softplus", "fp32", "adjoint/any-order", 0.252, 10.0},
+                              ChosenCase{"oscillator_d4_w128", "fp32", "adjoint/any-order", 0.316, 20.0},
+                              ChosenCase{"oscillator_d4_w256", "tf32", "rounded-shadow", 0.779, 1.2},
+                              ChosenCase{"torus_sdf_softplus", "tf32", "rounded-shadow", 0.874, 1.1}}) {
     INFO(std::string(c.network) << " in " << std::string(c.arithmetic));
     const std::string file = std::string("examples/models/") + c.network + ".onnx";
     const Graph graph = load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / file);
     const AnyRunCheck check(graph, inputs_of(graph, 8 * ::test_multiplier()));
+    std::vector<double> usual, chosen;
+    for (const char* order : declared_orders)
+      keep_larger(usual, check.errors_of(declared_run(graph, check.inputs(), c.arithmetic, order), check.scalar()));
     const Trace declared = declared_run(graph, check.inputs(), c.arithmetic, "sequential");
     const std::vector<soundness::TargetBound> bounds = check.bounds_of(declared, {c.bound}).at(c.bound);
-    double usual = 0.0, chosen = 0.0;
-    for (const char* order : {"sequential", "pairwise", "blocked:8+fma"})
-      usual = std::max(
-          usual, largest(check.errors_of(declared_run(graph, check.inputs(), c.arithmetic, order), check.scalar())));
-    BoundTally tally;
+    BoundTally of_targets;
+    soundness::Tally of_layers;
     for (const double direction : {1.0, -1.0}) {
       const soundness::ChosenError error{check.target(check.scalar()), direction, 3};
       const Trace run = soundness::run_in_chosen_orders(graph, check.inputs(), cpu_arithmetic(c.arithmetic, {}), error);
-      check.hold(run, bounds, tally);
-      chosen = std::max(chosen, largest(check.errors_of(run, check.scalar())));
+      check.hold(run, bounds, of_targets);
+      soundness::check_trace(
+          graph, run, [&] { return file; }, {}, of_layers);
+      keep_larger(chosen, check.errors_of(run, check.scalar()));
     }
-    CHECK(tally.violations == 0);
-    CHECK(chosen > c.times * usual);
-    CHECK_APPROACH("T-116", tally.max_utilisation, c.approach);
-    MESSAGE(fmt::format("{} {}: {:.3f} of {}; error {:.3g}, {:.2f} times that of declared orders", c.network,
-                        c.arithmetic, tally.max_utilisation, c.bound, chosen, chosen / usual));
+    CHECK(of_targets.violations == 0);
+    CHECK(of_layers.failures.empty());
+    CHECK(mean_ratio(chosen, usual) > c.times);
+    CHECK_APPROACH("T-116", of_targets.max_utilisation, c.approach);
+    MESSAGE(fmt::format("{} {}: {:.3f} of {}, {:.2f} times declared orders in the mean", c.network, c.arithmetic,
+                        of_targets.max_utilisation, c.bound, mean_ratio(chosen, usual)));
   }
 }
 
@@ -116,11 +138,12 @@ TEST_CASE("bounds of every run by a quarter of what sums may err are exceeded, i
   const Graph graph =
       load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / "examples/models/oscillator_d4_w128.onnx");
   const AnyRunCheck check(graph, inputs_of(graph, 8), &quartered);
-  const Trace declared = declared_run(graph, check.inputs(), "fp32", "sequential");
   const std::vector<soundness::TargetBound> bounds =
-      check.bounds_of(declared, {"adjoint/any-order"}).at("adjoint/any-order");
+      check.bounds_of(declared_run(graph, check.inputs(), "fp32", "sequential"), {"adjoint/any-order"})
+          .at("adjoint/any-order");
   BoundTally in_declared, in_chosen;
-  check.hold(declared, bounds, in_declared);
+  for (const char* order : declared_orders)
+    check.hold(declared_run(graph, check.inputs(), "fp32", order), bounds, in_declared);
   for (const double direction : {1.0, -1.0}) {
     const soundness::ChosenError error{check.target(check.scalar()), direction, 0};
     check.hold(soundness::run_in_chosen_orders(graph, check.inputs(), cpu_arithmetic("fp32", {}), error), bounds,
