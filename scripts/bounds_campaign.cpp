@@ -44,8 +44,10 @@ constexpr const char* replay = "replay";
 constexpr const char* statistical = "adjoint/statistical";
 /// Points, those with the largest bounds and those with the largest errors, at which worse runs are looked for.
 constexpr std::size_t worst_points = 20;
-/// How long, sum by sum, an order is looked for that is worse.
+/// How long, sum by sum, an order is looked for that is worse; at how many of the points, and how often, once more.
 constexpr std::int64_t attempts = 20;
+constexpr std::size_t points_again = 3;
+constexpr std::uint64_t seeds = 20;
 /// Those that speak of every run; the last is an estimate and gives no verdict.
 const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
 
@@ -166,21 +168,41 @@ private:
     }
   }
 
-  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards.
+  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards; in narrow formats again and again where it
+  /// erred most.
   void in_chosen_orders() {
     progress_.say("chosen orders");
-    const std::size_t scalar = check_.scalar();
-    std::vector<std::size_t> points = largest_at(every_.at(speaks_best())[scalar].values);
-    for (const std::size_t i : largest_at(check_.errors_of(first_, scalar)))
+    std::vector<std::size_t> points = largest_at(every_.at(speaks_best())[check_.scalar()].values);
+    for (const std::size_t i : largest_at(check_.errors_of(first_, check_.scalar())))
       if (std::find(points.begin(), points.end(), i) == points.end()) points.push_back(i);
-    const AnyRunCheck at_points(check_.graph(), inputs_at(points));
+    std::vector<ChosenPoint> found;
     for (const double direction : {1.0, -1.0}) {
-      const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_,
-                                             {check_.target(scalar), direction, attempts});
-      for (const std::string name : {any_order, rounded_shadow})
-        if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
-      chosen_error_ = std::max(chosen_error_, largest(at_points.errors_of(run, scalar)));
+      const std::vector<double> errors = errors_in_chosen_orders(points, direction, 1);
+      for (std::size_t i = 0; i < points.size(); ++i) found.push_back({errors[i], points[i], direction});
     }
+    if (is_float32()) return;
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
+    for (std::size_t i = 0; i < std::min(found.size(), points_again); ++i)
+      for (std::uint64_t seed = 2; seed <= seeds; ++seed)
+        errors_in_chosen_orders({found[i].point}, found[i].direction, seed);
+  }
+
+  struct ChosenPoint {
+    double error = 0.0;
+    std::size_t point = 0;
+    double direction = 1.0;
+  };
+
+  std::vector<double> errors_in_chosen_orders(const std::vector<std::size_t>& points, double direction,
+                                              std::uint64_t seed) {
+    const AnyRunCheck at_points(check_.graph(), inputs_at(points));
+    const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_,
+                                           {check_.target(check_.scalar()), direction, attempts, seed});
+    for (const std::string name : {any_order, rounded_shadow})
+      if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
+    const std::vector<double> errors = at_points.errors_of(run, check_.scalar());
+    chosen_error_ = std::max(chosen_error_, largest(errors));
+    return errors;
   }
 
   bool is_float32() const { return arithmetic_.input == arithmetic_.accumulator; }
