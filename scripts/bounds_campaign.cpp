@@ -44,10 +44,9 @@ constexpr const char* replay = "replay";
 constexpr const char* statistical = "adjoint/statistical";
 /// Points, those with the largest bounds and those with the largest errors, at which worse runs are looked for.
 constexpr std::size_t worst_points = 20;
-/// How long, sum by sum, an order is looked for that is worse; at how many of the points, and how often, once more.
-constexpr std::int64_t attempts = 20;
-constexpr std::size_t points_again = 3;
-constexpr std::uint64_t seeds = 20;
+/// How long, sum by sum, an order is looked for that is worse; and where it erred most, with that many seeds.
+constexpr std::int64_t attempts = 20, attempts_again = 150;
+constexpr std::uint64_t seeds = 40;
 /// Those that speak of every run; the last is an estimate and gives no verdict.
 const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
 
@@ -168,36 +167,32 @@ private:
     }
   }
 
-  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards; in narrow formats again and again where it
-  /// erred most.
+  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards; in narrow formats with many seeds where it
+  /// errs most.
   void in_chosen_orders() {
     progress_.say("chosen orders");
     std::vector<std::size_t> points = largest_at(every_.at(speaks_best())[check_.scalar()].values);
     for (const std::size_t i : largest_at(check_.errors_of(first_, check_.scalar())))
       if (std::find(points.begin(), points.end(), i) == points.end()) points.push_back(i);
-    std::vector<ChosenPoint> found;
+    std::size_t worst = points.front();
+    double least = 0.0, worst_direction = 1.0;
     for (const double direction : {1.0, -1.0}) {
-      const std::vector<double> errors = errors_in_chosen_orders(points, direction, 1);
-      for (std::size_t i = 0; i < points.size(); ++i) found.push_back({errors[i], points[i], direction});
+      const std::vector<double> errors = errors_in_chosen_orders(points, {scalar(), direction, attempts});
+      const auto largest_of = std::max_element(errors.begin(), errors.end());
+      if (*largest_of < least) continue;
+      least = *largest_of;
+      worst = points[static_cast<std::size_t>(largest_of - errors.begin())];
+      worst_direction = direction;
     }
-    if (is_float32()) return;
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
-    for (std::size_t i = 0; i < std::min(found.size(), points_again); ++i)
-      for (std::uint64_t seed = 2; seed <= seeds; ++seed)
-        errors_in_chosen_orders({found[i].point}, found[i].direction, seed);
+    for (std::uint64_t seed = 1; seed <= seeds && !is_float32(); ++seed)
+      errors_in_chosen_orders({worst}, {scalar(), worst_direction, attempts_again, seed});
   }
 
-  struct ChosenPoint {
-    double error = 0.0;
-    std::size_t point = 0;
-    double direction = 1.0;
-  };
+  const Target& scalar() const { return check_.target(check_.scalar()); }
 
-  std::vector<double> errors_in_chosen_orders(const std::vector<std::size_t>& points, double direction,
-                                              std::uint64_t seed) {
+  std::vector<double> errors_in_chosen_orders(const std::vector<std::size_t>& points, const ChosenError& error) {
     const AnyRunCheck at_points(check_.graph(), inputs_at(points));
-    const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_,
-                                           {check_.target(check_.scalar()), direction, attempts, seed});
+    const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_, error);
     for (const std::string name : {any_order, rounded_shadow})
       if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
     const std::vector<double> errors = at_points.errors_of(run, check_.scalar());
@@ -250,7 +245,7 @@ private:
     for (const std::size_t i : largest_at(bounds)) {
       const auto at = points.begin() + static_cast<std::ptrdiff_t>(i * size);
       const std::vector<double> point(at, at + static_cast<std::ptrdiff_t>(size));
-      const double error = error_of_worst_roundings(check_.graph(), point, check_.target(check_.scalar()), 0x1p-24);
+      const double error = error_of_worst_roundings(check_.graph(), point, scalar(), 0x1p-24);
       judge(error, exact_ball(0.0), bounds[i], true, tally);
       worst_roundings_ = std::max(worst_roundings_, error);
     }
