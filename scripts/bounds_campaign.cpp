@@ -167,8 +167,8 @@ private:
     }
   }
 
-  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards; in narrow formats with many seeds where it
-  /// errs most.
+  /// Orders chosen sum by sum so that the scalar errs, upwards and downwards; in narrow formats with many seeds where
+  /// it errs most.
   void in_chosen_orders() {
     progress_.say("chosen orders");
     std::vector<std::size_t> points = largest_at(every_.at(speaks_best())[check_.scalar()].values);

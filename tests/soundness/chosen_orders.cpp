@@ -24,8 +24,8 @@ using Elements = std::vector<std::size_t>;
 constexpr std::size_t trials_at_once = 64;
 constexpr int sweeps = 20;
 
-/// One sample, once. Nodes up to some point are run; those behind it are planned in double, each sum as far off as it can be
-/// taken, in the direction that it is to err in.
+/// One sample, once. Nodes up to some point are run; those behind it are planned in double, each sum as far off as it
+/// can be taken, in the direction that it is to err in.
 class ChosenRun {
 public:
   ChosenRun(const PlainNetwork& network, const ArithmeticModel& arithmetic, const ChosenError& error)
@@ -46,8 +46,7 @@ public:
 
   /// The values of all nodes.
   Values operator()(const std::vector<double>& input) && {
-    exact_ = network_.exact(input);
-    values_ = exact_;
+    values_ = network_.exact(input);
     read_ = values_;
     read_[graph_.inputs.front()] = read(input);
     choose_directions();
@@ -85,12 +84,13 @@ private:
     return result;
   }
 
+  /// While the values are those of the exact network.
   void choose_directions() {
-    const Values d = network_.adjoint(exact_, error_.target);
+    const Values d = network_.adjoint(values_, error_.target);
     for (std::size_t index = 0; index < graph_.nodes.size(); ++index) {
       if (!is_product(index)) continue;
       const std::vector<double>& of_node = d[node(index).output];
-      towards_[index].assign(exact_[node(index).output].size(), 1.0);
+      towards_[index].assign(values_[node(index).output].size(), 1.0);
       for (std::size_t j = 0; j < of_node.size(); ++j)
         if (of_node[j] * error_.direction < 0.0) towards_[index][j] = -1.0;
     }
@@ -131,9 +131,9 @@ private:
     return y;
   }
 
-  /// What a value is with some sums of a node planned the other way; empty where nothing changes.
+  /// A plan with some sums of a node the other way.
   struct Trial {
-    Values values;
+    Values values;  ///< empty where nothing changes
     const std::vector<double>& at(ValueId id, const Values& planned) const {
       return values[id].empty() ? planned[id] : values[id];
     }
@@ -307,7 +307,7 @@ private:
   Random random_;
   const std::vector<bool> varies_;
   Values weights_;
-  Values exact_, values_, read_;  ///< read_: as products read values_
+  Values values_, read_;  ///< read_: as products read values_
   std::vector<Reach> reach_;
   std::vector<std::vector<double>> towards_;  ///< 1 or -1 for every sum
   double value_ = 0.0;                        ///< of the target as planned, times the direction
