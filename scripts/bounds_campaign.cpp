@@ -177,7 +177,7 @@ private:
     std::size_t worst = points.front();
     double least = 0.0, worst_direction = 1.0;
     for (const double direction : {1.0, -1.0}) {
-      const std::vector<double> errors = errors_in_chosen_orders(points, {scalar(), direction, attempts});
+      const std::vector<double> errors = errors_in_chosen_orders(points, {target(), direction, attempts});
       const auto largest_of = std::max_element(errors.begin(), errors.end());
       if (*largest_of < least) continue;
       least = *largest_of;
@@ -185,10 +185,10 @@ private:
       worst_direction = direction;
     }
     for (std::uint64_t seed = 1; seed <= seeds && !is_float32(); ++seed)
-      errors_in_chosen_orders({worst}, {scalar(), worst_direction, attempts_again, seed});
+      errors_in_chosen_orders({worst}, {target(), worst_direction, attempts_again, seed});
   }
 
-  const Target& scalar() const { return check_.target(check_.scalar()); }
+  const Target& target() const { return check_.target(check_.scalar()); }
 
   std::vector<double> errors_in_chosen_orders(const std::vector<std::size_t>& points, const ChosenError& error) {
     const AnyRunCheck at_points(check_.graph(), inputs_at(points));
@@ -238,14 +238,11 @@ private:
   void with_worst_roundings() {
     progress_.say("worst roundings");
     const std::vector<double>& bounds = every_.at(any_order)[check_.scalar()].values;
-    const std::vector<double> points = check_.inputs().tensors.front().second.to_double().values;
-    const std::size_t size = points.size() / bounds.size();
     BoundTally tally;
     tally.gives_verdict = true;
     for (const std::size_t i : largest_at(bounds)) {
-      const auto at = points.begin() + static_cast<std::ptrdiff_t>(i * size);
-      const std::vector<double> point(at, at + static_cast<std::ptrdiff_t>(size));
-      const double error = error_of_worst_roundings(check_.graph(), point, scalar(), 0x1p-24);
+      const std::vector<double> point = inputs_at({i}).tensors.front().second.to_double().values;
+      const double error = error_of_worst_roundings(check_.graph(), point, target(), 0x1p-24);
       judge(error, exact_ball(0.0), bounds[i], true, tally);
       worst_roundings_ = std::max(worst_roundings_, error);
     }

@@ -11,6 +11,7 @@
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
 #include "soundness/chosen_sums.hpp"
+#include "soundness/foreign_runs.hpp"
 #include "soundness/lone_node.hpp"
 #include "soundness/plain_network.hpp"
 #include "soundness/random.hpp"
@@ -122,12 +123,11 @@ private:
   }
 
   std::vector<double> planned_product(std::size_t index) {
-    const std::vector<double>&x = read_[node(index).inputs[0]], &w = weights_[node(index).output];
+    const std::vector<double>& x = read_[node(index).inputs[0]];
     if (reach_[index].up.empty()) reach_[index] = reach_of(index, x);
     std::vector<double> y = network_.addend(node(index));
     for (std::size_t j = 0; j < y.size(); ++j) y[j] += planned_error(index, j, towards_[index][j]);
-    for (std::size_t k = 0; k < x.size(); ++k)
-      for (std::size_t j = 0; j < y.size(); ++j) y[j] += x[k] * w[k * y.size() + j];
+    add_product(y, x, weights_[node(index).output]);
     return y;
   }
 
@@ -162,13 +162,10 @@ private:
       return;
     }
     const ValueId of = node(index).inputs[0];
-    const std::vector<double> x = read(trial.values[of]), &w = weights_[node(index).output];
+    std::vector<double> moved = read(trial.values[of]);
+    for (std::size_t k = 0; k < moved.size(); ++k) moved[k] -= read_[of][k];
     y = values_[node(index).output];
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      const double moved = x[k] - read_[of][k];
-      if (moved == 0.0) continue;
-      for (std::size_t j = 0; j < y.size(); ++j) y[j] += moved * w[k * y.size() + j];
-    }
+    add_product(y, moved, weights_[node(index).output]);
   }
 
   double value_with(std::size_t index, const Elements& elements) const {
@@ -344,12 +341,7 @@ Trace run_in_chosen_orders(const Graph& graph, const Inputs& inputs, ArithmeticM
       std::transform(values.begin(), values.end(), std::back_inserter(layers[i]), as_float);
     }
   }
-  arithmetic.order = {};
-  Trace trace;
-  trace.arithmetic = arithmetic;
-  trace.inputs = inputs;
-  trace.samples = samples;
-  trace.provenance.program = "orders chosen sum by sum";
+  Trace trace = trace_in_unknown_order(graph, inputs, std::move(arithmetic), "orders chosen sum by sum");
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::int64_t width = static_cast<std::int64_t>(layers[i].size()) / samples;
     trace.layers.push_back({graph.nodes[i].name, StoredTensor::from(Tensor<float>({samples, width}, layers[i]))});

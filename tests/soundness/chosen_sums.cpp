@@ -76,19 +76,11 @@ float sum_upwards(const std::vector<float>& first, const std::vector<float>& the
   return sum;
 }
 
-float sum_in_turn(const std::vector<float>& terms) {
-  return std::accumulate(terms.begin(), terms.end(), 0.0f);
-}
-
-bool is_finite(float x) {
-  return std::isfinite(x);
-}
-
 }  // namespace
 
 float sum_erring(std::vector<float> terms, double direction) {
-  const float in_turn = sum_in_turn(terms);
-  if (!std::all_of(terms.begin(), terms.end(), is_finite)) return in_turn;
+  const float in_turn = std::accumulate(terms.begin(), terms.end(), 0.0f);
+  if (!std::all_of(terms.begin(), terms.end(), [](float term) { return std::isfinite(term); })) return in_turn;
   if (direction < 0.0) {
     for (float& term : terms) term = -term;
     return -sum_erring(std::move(terms), 1.0);

@@ -141,14 +141,20 @@ private:
 
 }  // namespace
 
-Trace foreign_run(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic, const ForeignRun& run) {
-  arithmetic.order = {};
+Trace trace_in_unknown_order(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic,
+                             const std::string& program) {
   Trace trace;
-  trace.arithmetic = arithmetic;
+  trace.arithmetic = std::move(arithmetic);
+  trace.arithmetic.order = {};
   trace.inputs = inputs;
   trace.samples = sample_count(graph, batch_layout(graph), inputs);
-  trace.provenance.program = run.product.name;
-  Runner runner(graph, arithmetic, run);
+  trace.provenance.program = program;
+  return trace;
+}
+
+Trace foreign_run(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic, const ForeignRun& run) {
+  Trace trace = trace_in_unknown_order(graph, inputs, std::move(arithmetic), run.product.name);
+  Runner runner(graph, trace.arithmetic, run);
   runner.give(used_inputs(graph, trace));
   for (const Node& node : graph.nodes) trace.layers.push_back(runner.visit(node));
   return trace;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
@@ -15,6 +16,10 @@ struct ForeignRun {
   std::int64_t batch = 0;  ///< samples multiplied together; 0: all
   std::uint64_t seed = 0;  ///< of the orders of everything that is no plain matrix product
 };
+
+/// No layer yet; "order unknown".
+Trace trace_in_unknown_order(const Graph& graph, const Inputs& inputs, ArithmeticModel arithmetic,
+                             const std::string& program);
 
 /// The network run node by node: float32 products of activations with constants by the foreign program, everything
 /// else by the CPU evaluator in orders drawn at random. The trace says "order unknown".

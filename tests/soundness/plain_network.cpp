@@ -62,6 +62,13 @@ bool is_plain_network(const Graph& graph) {
   return graph.inputs.size() == 1 && std::all_of(graph.nodes.begin(), graph.nodes.end(), is_known);
 }
 
+void add_product(std::vector<double>& y, const std::vector<double>& x, const std::vector<double>& weights) {
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    if (x[k] == 0.0) continue;
+    for (std::size_t j = 0; j < y.size(); ++j) y[j] += x[k] * weights[k * y.size() + j];
+  }
+}
+
 PlainNetwork::PlainNetwork(const Graph& graph)
     : graph_(graph), weights_(graph.values.size()), addends_(graph.values.size()) {
   if (!is_plain_network(graph)) throw InvalidArgument("worst runs of a network with other ops");
@@ -91,10 +98,8 @@ PlainNetwork::Values PlainNetwork::exact(const std::vector<double>& input) const
       y = value_of(node, values);
       continue;
     }
-    const std::vector<double>&x = values[node.inputs[0]], &w = weights(node);
     y = addend(node);
-    for (std::size_t k = 0; k < x.size(); ++k)
-      for (std::size_t j = 0; j < y.size(); ++j) y[j] += x[k] * w[k * y.size() + j];
+    add_product(y, values[node.inputs[0]], weights(node));
   }
   return values;
 }

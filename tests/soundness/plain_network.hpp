@@ -10,6 +10,9 @@ namespace driftbound::soundness {
 /// Whether a network has the ops that PlainNetwork knows.
 bool is_plain_network(const Graph& graph);
 
+/// y += x W, W [k, n] row-major.
+void add_product(std::vector<double>& y, const std::vector<double>& x, const std::vector<double>& weights);
+
 /// A network of few ops, one sample at a time in double: what searches for its worst runs start from.
 /// Domain:    one input, a row a sample; Gemm with constants (alpha = beta = 1, an addend for every output), Add of two
 ///            values of one shape, Relu, Softplus, Sin, Tanh
