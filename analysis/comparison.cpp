@@ -242,9 +242,7 @@ bool is_close_by_design(std::string_view bound) {
 }
 
 std::string_view any_order_bound(const ScopeSummary& scope) {
-  for (const std::string_view name : {"sorted-partial-sums", "partial-sums"})
-    if (find_bound(scope, name) != nullptr) return name;
-  return "componentwise";
+  return find_bound(scope, "partial-sums") != nullptr ? "partial-sums" : "componentwise";
 }
 
 std::string_view declared_order_bound(const ScopeSummary& scope) {

@@ -229,7 +229,7 @@ const std::vector<std::string>& bound_names() {
                                                  "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
                                                  "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
                                                  "condition",      "rounded-shadow",        "running",
-                                                 "replay",         "sorted-partial-sums"};
+                                                 "replay"};
   return names;
 }
 

@@ -14,8 +14,8 @@ namespace {
 
 /// Bounds of what sums in any order can do.
 bool is_of_any_order(std::string_view bound) {
-  constexpr std::array<std::string_view, 5> names = {"componentwise", "partial-sums", "sorted-partial-sums",
-                                                     "adjoint/any-order", "rounded-shadow"};
+  constexpr std::array<std::string_view, 4> names = {"componentwise", "partial-sums", "adjoint/any-order",
+                                                     "rounded-shadow"};
   return std::find(names.begin(), names.end(), bound) != names.end();
 }
 

@@ -283,8 +283,8 @@ std::string explain_columns(Words words) {
 This layer alone: computed output against the exact layer on the computed input
   error     largest |computed - exact|
   ulps      the same in units in the last place of the exact value
-  any       largest share of the bound that holds for any order of summation (sorted-partial-
-            sums if asked for, else partial-sums, else componentwise)
+  any       largest share of the bound that holds for any order of summation (partial-
+            sums, else componentwise)
   order     the same for the declared order (running, else order-aware); 1 would mean that rounding
             did its very worst
   folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa

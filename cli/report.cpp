@@ -222,7 +222,7 @@ Verb add_report(CLI::App& program, const std::string& command_line) {
       "--box", settings->box,
       "Bound scalars and single outputs for every point of a box too: lo:hi, or lo:hi,lo:hi,… one an element");
   app.add_option("--bounds", settings->bounds,
-                 "Bounds to compute, by name, comma-separated (default: all but sorted-partial-sums)")
+                 "Bounds to compute, by name, comma-separated (default: all)")
       ->delimiter(',');
   app.add_option("--max-precision", settings->max_precision, "Limit of the reference's precision in bits")
       ->check(CLI::Range(64, 1 << 20))

@@ -179,7 +179,6 @@ private:
     }
     shapes_ = infer_shapes(graph_, input_shapes);
     setting_.wants_running = options_.wants("running") || options_.wants("forward");
-    setting_.wants_sorted = !options_.names.empty() && options_.wants("sorted-partial-sums");
     const bool is_by_chance = setting_.machine.u <= coarsest_by_chance;
     if (options_.wants("probabilistic") && options_.failure_probability > 0.0 && is_by_chance)
       setting_.tail_factor = local_tail_factor();
@@ -258,7 +257,6 @@ private:
       layer.local.insert(layer.local.begin(), probabilistic_of(local, shape, setting_.tail_factor, local_seconds));
     if (!local.running.empty()) add_first("running", "T-69", local.running);
     if (!local.order_aware.empty()) add_first("order-aware", local.order_theorem, local.order_aware);
-    if (!local.sorted.empty()) add_first("sorted-partial-sums", "T-98", local.sorted);
     if (!local.partial_sums.empty()) add_first("partial-sums", "T-68", local.partial_sums);
     add_first("componentwise", local.theorem, local.any_order);
     note_assumptions(local.conditions);

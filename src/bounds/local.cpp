@@ -354,15 +354,7 @@ Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, M
          Magnitude(setting.rules->running_first_places(plan, running, order, true, 1)[0]);
 }
 
-/// T-98 without products.
-Magnitude sorted_error(std::span<const double> numbers, Magnitude underflow, const Setting& setting) {
-  ListedTerms terms;
-  for (const double x : numbers) terms.add_number(x);
-  terms.underflow = underflow;
-  return setting.rules->sorted_terms_error(terms, setting.machine);
-}
-
-/// T-10, T-11, T-68, T-69 and T-98 for numbers instead of products: the last addition is bounded by its stored result.
+/// T-10, T-11, T-68 and T-69 for numbers instead of products: the last addition is bounded by its stored result.
 void Rounded::operator()(const op::ReduceSum&) {
   const auto bound = [&](std::span<const double> terms, double y, const auto& before_last) {
     const TermSizes sizes = sizes_of(terms);
@@ -391,11 +383,6 @@ void Rounded::operator()(const op::ReduceSum&) {
       return by_partial_sums(sizes, any_order, underflow, y);
     });
   }
-  if (has_partial_sums && setting_.wants_sorted) {
-    fill(result_.sorted, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double y) {
-      return std::min(by_partial_sums(sizes, any_order, underflow, y), sorted_error(terms, underflow, setting_));
-    });
-  }
   if (machine_.order.kind == SummationOrder::Kind::unknown) return;
   fill(result_.order_aware, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double) {
     const auto length = static_cast<std::int64_t>(terms.size());
@@ -416,7 +403,7 @@ void add_to(std::vector<double>& bounds, const std::vector<double>& more) {
 
 std::vector<double> LocalBound::best() const {
   std::vector<double> smallest = any_order;
-  for (const std::vector<double>* other : {&partial_sums, &sorted, &order_aware, &running}) {
+  for (const std::vector<double>* other : {&partial_sums, &order_aware, &running}) {
     for (std::size_t i = 0; i < other->size(); ++i) smallest[i] = std::min(smallest[i], (*other)[i]);
   }
   return smallest;
@@ -428,8 +415,7 @@ namespace {
 void add_reading(const Reading& reading, const Setting& setting, LocalBound& result) {
   const auto add = [&](const std::vector<std::vector<double>>& distances) {
     const std::vector<Radii> radii(distances.begin(), distances.end());
-    for (std::vector<double>* bound :
-         {&result.any_order, &result.partial_sums, &result.sorted, &result.running, &result.order_aware}) {
+    for (std::vector<double>* bound : {&result.any_order, &result.partial_sums, &result.running, &result.order_aware}) {
       if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));
     }
   };
@@ -448,7 +434,6 @@ LocalBound local_bound(const NodeView& view, const Setting& setting) {
     ProductBounds bounds = product_bounds(*product, view, setting);
     result.any_order = std::move(bounds.any_order);
     result.partial_sums = std::move(bounds.partial_sums);
-    result.sorted = std::move(bounds.sorted);
     result.running = std::move(bounds.running);
     result.order_aware = std::move(bounds.order_aware);
     result.probabilistic = std::move(bounds.probabilistic);

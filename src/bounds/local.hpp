@@ -15,7 +15,6 @@ namespace driftbound::bounds {
 struct LocalBound {
   std::vector<double> any_order;
   std::vector<double> partial_sums;   ///< any order; sums only, empty where T-68 does not hold
-  std::vector<double> sorted;         ///< any order; sums only, empty where T-98 does not hold, or is not wanted
   std::vector<double> running;        ///< the declared order; sums only, empty where T-69 does not hold
   std::vector<double> order_aware;    ///< empty where there is no sum or its order is unknown
   std::vector<double> probabilistic;  ///< products only (T-74); infinite where `patterns` has a reason
@@ -30,7 +29,7 @@ struct LocalBound {
   std::vector<double> best() const;
 };
 
-/// Source:    docs/theory.md T-10 to T-18, T-21, T-68, T-69, T-98
+/// Source:    docs/theory.md T-10 to T-18, T-21, T-68, T-69
 LocalBound local_bound(const NodeView& view, const Setting& setting);
 
 }  // namespace driftbound::bounds

@@ -25,7 +25,6 @@ struct Setting {
   bool rows_are_apart = false;  ///< loops over rows take all rows of a block or none, so that no row decides for others
   double tail_factor = 0.0;     ///< lambda of local probabilistic bounds (T-74); 0: none are wanted
   bool wants_running = true;    ///< local bounds by the partial sums of the declared order (T-69)
-  bool wants_sorted = false;    ///< local bounds by sorted terms (T-98)
 };
 
 /// One node with the recorded values of its inputs and its output.

@@ -109,16 +109,6 @@ public:
     return addend;
   }
 
-  /// As a term of the sum of one element.
-  void list(std::size_t i, ListedTerms& terms) const {
-    if (!present_) return;
-    const double c = used_.used[(*index_)(i)];
-    if (std::abs(beta_used_) == 1.0)
-      terms.add_number(beta_used_ * c);
-    else
-      terms.add_product(beta_used_, c);
-  }
-
   double recorded_magnitude(std::size_t i) const {
     return present_ ? std::abs(beta_ * recorded_->values[(*index_)(i)]) : 0.0;
   }
@@ -181,12 +171,6 @@ public:
   }
 
   double partial_sums(const Element& e) const { return finish(e, before_last(e)); }
-
-  /// T-98, or T-10 where that is smaller.
-  double sorted(const Element& e, ListedTerms& terms) const {
-    terms.underflow = e.tree.underflow;
-    return finish(e, std::min(e.tree.before_last, rules_.sorted_terms_error(terms, machine_)));
-  }
 
   /// T-69: `places` adds up the first places of the partial sums, `products` those of products rounded apart.
   double running(const Element& e, double places, double products) const {
@@ -377,29 +361,6 @@ void add_probabilistic(const Product& product, const Sums& sums, const std::vect
   }
 }
 
-/// T-98, or T-68 where that is smaller.
-std::vector<double> sorted_bounds(const Product& product, const Sums& sums, const Addends& addends,
-                                  const std::vector<Element>& elements, const ElementBound& bound,
-                                  std::vector<double> by_norms, const Setting& setting) {
-  const ProductPlan& plan = product.plan;
-  const auto fill = [&](std::int64_t first, std::int64_t last) {
-    ListedTerms terms;
-    for (std::int64_t i = first; i < last; ++i) {
-      const Element& e = elements[at(i)];
-      if (!std::isfinite(e.y)) continue;
-      const std::int64_t row = i / plan.n, batch = row / plan.m;
-      terms.clear();
-      for (std::int64_t k = 0; k < plan.k; ++k)
-        terms.add_product(product.alpha * sums.a.used[plan.a_index(batch, row % plan.m, k)],
-                          sums.b.used[plan.b_index(batch, k, i % plan.n)]);
-      addends.list(at(i), terms);
-      by_norms[at(i)] = std::min(by_norms[at(i)], bound.sorted(e, terms));
-    }
-  };
-  parallel_for(static_cast<std::int64_t>(elements.size()), setting.threads, fill);
-  return by_norms;
-}
-
 /// T-69
 std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, const std::vector<Element>& elements,
                                    const ElementBound& bound, bool leave_out_last, const Setting& setting) {
@@ -470,8 +431,7 @@ std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a
 }
 
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
-  if (!evaluation.wants_sorted)
-    if (std::optional<ProductBounds> plain = plain_product_bounds(product, view, evaluation)) return std::move(*plain);
+  if (std::optional<ProductBounds> plain = plain_product_bounds(product, view, evaluation)) return std::move(*plain);
   Setting setting = evaluation;
   setting.machine = product_machine(evaluation.machine);
   const Machine& machine = setting.machine;
@@ -523,8 +483,6 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const bool wants_running = order_is_known && setting.wants_running && machine.order.gives_partial_sums();
   if (wants_running && keeps_partial_sums)
     result.running = running_bounds(plan, sums, elements, bound, leave_out_last, setting);
-  if (setting.wants_sorted && keeps_partial_sums)
-    result.sorted = sorted_bounds(product, sums, addends, elements, bound, result.partial_sums, setting);
   if (is_left_to_chance) add_probabilistic(product, sums, elements, bound, setting, result);
   return result;
 }

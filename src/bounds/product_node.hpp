@@ -25,7 +25,6 @@ std::optional<Product> product_of(const NodeView& view);
 struct ProductBounds {
   std::vector<double> any_order;
   std::vector<double> partial_sums;   ///< any order; empty where T-68 does not hold
-  std::vector<double> sorted;         ///< any order; empty where T-98 does not hold, or is not wanted
   std::vector<double> running;        ///< the declared order; empty where T-69 does not hold
   std::vector<double> order_aware;    ///< empty where the order is unknown, or a matrix unit's
   std::vector<double> probabilistic;  ///< any order; infinite where patterns say so, empty where it is not wanted
@@ -35,7 +34,7 @@ struct ProductBounds {
 };
 
 /// Local bounds of a product and its condition numbers.
-/// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68, T-69, T-74, T-98
+/// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68, T-69, T-74
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
 /// |a_ik| ((1 + u)^(d_k) - 1), d_k as below, packed [batches, m, k].

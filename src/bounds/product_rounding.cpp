@@ -145,39 +145,6 @@ struct SmallFactors {
   bool worth_it = false;
 };
 
-/// The terms of every run, each within a distance of a number in double (T-98).
-class RangedTerms {
-public:
-  explicit RangedTerms(ListedTerms& terms) : terms_(terms) { terms_.clear(); }
-
-  /// A term of up to `largest`, as far as that from `centre`, which is off by half a unit in its last place.
-  void add(double centre, double largest, bool is_rounded) {
-    if (largest == 0.0) return;
-    const double least = std::max(std::abs(centre) * (1.0 - 0x1p-51) - 0x1p-1070, 0.0);
-    const double distance = sub_up(largest, least), other = sub_up(distance, least);
-    side(centre < 0.0).push_back(largest);
-    if (other > 0.0) side(centre >= 0.0).push_back(other);
-    if (is_rounded) terms_.rounded += first_place(largest);
-    spread_ += 2.0 * distance;
-  }
-
-  /// Makes one term larger by what the sum of the others may be off; false where that leaves its sign open.
-  bool close() {
-    const auto [positive, negative, error] = terms_.totals();
-    const double spread = spread_ * (1.0 + terms_.count() * 0x1p-52);
-    if (!(std::abs(positive - negative) > spread + 2.0 * error)) return false;
-    double& larger = side(positive < negative).back();
-    larger = add_up(larger, spread);
-    return true;
-  }
-
-private:
-  std::vector<double>& side(bool is_negative) { return is_negative ? terms_.negative : terms_.positive; }
-
-  ListedTerms& terms_;
-  double spread_ = 0.0;
-};
-
 bool has_zero(const std::vector<double>& values) {
   return std::find(values.begin(), values.end(), 0.0) != values.end();
 }
@@ -234,10 +201,6 @@ private:
 
   bool reads_exactly() const {
     return !machine_.flushes && (node_.operands_are_read || machine_.input == machine_.accumulator);
-  }
-  /// T-98 takes factors within their radii as they are.
-  bool sorts_terms() const {
-    return setting_.wants_sorted && !follows_order() && !node_.operands_are_read && reads_exactly();
   }
   bool follows_order() const { return !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown; }
 
@@ -345,8 +308,6 @@ private:
 
   SmallFactors small_factors() const;
   std::vector<double> by_sizes() const;
-  bool list_terms(std::size_t i, const LargestSum& sum, ListedTerms& terms) const;
-  std::vector<double> sorted_errors(const LargestSums& sums) const;
   TermSizes terms_of(const LargestSum& sum) const;
   double any_order_error(const LargestSum& sum) const;
   double with_last_rounding(const LargestSum& sum, double before) const;
@@ -393,37 +354,11 @@ SmallFactors ProductRounding::small_factors() const {
   return small;
 }
 
-bool ProductRounding::list_terms(std::size_t i, const LargestSum& sum, ListedTerms& terms) const {
-  const ProductPlan& plan = product_.plan;
-  const std::vector<double>&a = node_.view.input(0).values, &b = node_.view.input(1).values;
-  const std::int64_t row = static_cast<std::int64_t>(i) / plan.n, column = static_cast<std::int64_t>(i) % plan.n;
-  RangedTerms ranged(terms);
-  for (std::int64_t k = 0; k < plan.k; ++k) {
-    const std::size_t left = plan.a_index(row / plan.m, row % plan.m, k), right = plan.b_index(row / plan.m, k, column);
-    ranged.add(product_.alpha * a[left] * b[right], mul_up(a_.magnitude[left], b_.magnitude[right]), true);
-  }
-  ranged.add(sum.addend.centre, sum.addend.magnitude, addends_.is_rounded());
-  terms.underflow = Magnitude(counts_(sum.products, sum.addend.magnitude != 0.0).underflow);
-  return ranged.close();
-}
-
-/// T-98; infinite where it says nothing.
-std::vector<double> ProductRounding::sorted_errors(const LargestSums& sums) const {
-  std::vector<double> errors(sums.total.size(), infinity);
-  parallel_for(static_cast<std::int64_t>(errors.size()), setting_.threads, [&](std::int64_t first, std::int64_t last) {
-    ListedTerms terms;
-    for (std::size_t i = at(first); i < at(last); ++i)
-      if (list_terms(i, sum_at(sums, i), terms)) errors[i] = rules_.sorted_terms_error(terms, machine_).value();
-  });
-  return errors;
-}
-
-/// All roundings but the last, by T-10, T-11, T-68, T-69 or T-98, whichever is smallest; and the last one.
+/// All roundings but the last, by T-10, T-11, T-68 or T-69, whichever is smallest; and the last one.
 std::vector<double> ProductRounding::by_sizes() const {
   const LargestSums sums = largest_sums();
   std::vector<double> errors(sums.total.size());
   for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = any_order_error(sum_at(sums, i));
-  if (sorts_terms()) errors = smaller(std::move(errors), sorted_errors(sums));
   if (follows_order()) errors = smaller(std::move(errors), declared_order_errors(sums));
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const LargestSum sum = sum_at(sums, i);

@@ -58,7 +58,6 @@ struct Rules {
   decltype(&bounds::path_lengths) path_lengths = bounds::path_lengths;                          // T-11
   decltype(&bounds::path_factor) path_factor = bounds::path_factor;                             // T-11
   decltype(&bounds::partial_sums_error) partial_sums_error = bounds::partial_sums_error;        // T-68
-  decltype(&bounds::sorted_terms_error) sorted_terms_error = bounds::sorted_terms_error;        // T-98
   decltype(&bounds::one_sided_squares) one_sided_squares = bounds::one_sided_squares;           // T-68
   decltype(&bounds::running_first_places) running_first_places = bounds::running_first_places;  // T-69
   decltype(&bounds::product_first_places) product_first_places = bounds::product_first_places;  // T-69

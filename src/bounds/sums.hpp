@@ -80,34 +80,6 @@ private:
 /// Source:    docs/theory.md T-68
 Magnitude partial_sums_error(const TermSizes& terms, const Machine& machine);
 
-/// The terms of a sum one by one, zeros left out.
-struct ListedTerms {
-  std::vector<double> positive, negative;  ///< magnitudes, rounded up
-  double rounded = 0.0;                    ///< first places of the products among them, added up
-  Magnitude underflow;                     ///< what underflow adds (T-12)
-
-  void clear();
-  void add_number(double x);
-  /// Rounded, unless it is fused into a sum.
-  void add_product(double a, double b);
-
-  double count() const { return static_cast<double>(positive.size() + negative.size()); }
-
-  /// What the terms of either sign add up to in double, and how far the difference of the two may be off.
-  struct Totals {
-    double positive, negative, error;
-  };
-  Totals totals() const;
-};
-
-/// u (sum over products of ufp(p) + sum_{k=2..n-2} g(k) + g) + h as above, with the k largest terms of each sign, A_k
-/// and B_k in all, in place of sqrt(k) q: g(k) = ufp(c max(A_k, B_k) + h) up to n / 2, and g(n - k) =
-/// ufp(max(B_k + max(s, 0), A_k - min(s, 0)) + (c - 1) M + h), neither above g = ufp(c M + h). Terms too small for a node
-/// of their own are set apart where that is less. Infinite where the terms' sum is. Sorts the terms.
-/// Domain:    round to nearest, nothing flushed
-/// Source:    docs/theory.md T-98
-Magnitude sorted_terms_error(ListedTerms& terms, const Machine& machine);
-
 /// u^2 (q^2 where products are rounded + sum_{k=2..n-2} g(k)^2 + g^2): the squares of what every rounding of a sum but
 /// the last can be at most, in whatever order, underflow apart.
 /// Domain:    round to nearest

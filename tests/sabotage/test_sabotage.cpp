@@ -22,7 +22,6 @@
 #include "support/reduced_reduction.hpp"
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
-#include "support/sorted_checks.hpp"
 #include "support/transpose_checks.hpp"
 
 // Deliberate faults, one at a time, in the rules that soundness rests on. A check counts violations: none with
@@ -75,13 +74,6 @@ std::int64_t check_bias(const bounds::Rules& rules) {
   ProductSetup setup;
   setup.order = {SummationOrder::Kind::sequential, 0, false};
   setup.has_bias = true;
-  return check_setup(rules, setup);
-}
-
-std::int64_t check_sorted_products(const bounds::Rules& rules) {
-  ProductSetup setup;
-  setup.order = {SummationOrder::Kind::sequential, 0, false};
-  setup.names = {"sorted-partial-sums"};
   return check_setup(rules, setup);
 }
 
@@ -489,31 +481,6 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        check_sequential},
-      {"sorted partial sums a binade too small",
-       [](auto& r) {
-         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
-           return halved(bounds::sorted_terms_error(terms, m));
-         };
-       },
-       [](const auto& r) { return check_sorted_terms(r, 200, 46).violations; }},
-      {"sorted partial sums of positive terms alone",
-       [](auto& r) {
-         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
-           terms.negative.clear();
-           return bounds::sorted_terms_error(terms, m);
-         };
-       },
-       check_sorted_products},
-      {"terms set apart forgotten",
-       [](auto& r) {
-         r.sorted_terms_error = [](bounds::ListedTerms& terms, const Machine& m) {
-           const double least = m.u * *std::max_element(terms.positive.begin(), terms.positive.end()) / 4.0;
-           std::erase_if(terms.positive, [&](double x) { return x <= least; });
-           std::erase_if(terms.negative, [&](double x) { return x <= least; });
-           return bounds::sorted_terms_error(terms, m);
-         };
-       },
-       [](const auto& r) { return check_terms_set_apart(r, 100, 47).violations; }},
       {"terms taken for half of each sign",
        [](auto& r) {
          r.one_sided_squares = [](const ProductPlan&, const bounds::SignedSquares&, const bounds::SignedSquares&,

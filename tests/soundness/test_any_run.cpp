@@ -58,12 +58,6 @@ public:
     return bound(graph_, trace).layers[node_].accumulated;
   }
 
-  BoundResult sorted_bound_of(const Trace& trace) const {
-    BoundOptions options;
-    options.names = {"adjoint/any-order", "sorted-partial-sums"};
-    return bound_named(bound(graph_, trace, options).layers[node_].accumulated, "adjoint/any-order");
-  }
-
   /// Of the first element of the output.
   AttributionCheck attribution_of(const Trace& trace) const {
     BoundOptions options;
@@ -139,20 +133,7 @@ TEST_CASE("runs in other orders and batches stay within what one run's bounds sa
   }
 }
 
-TEST_CASE("runs in other orders stay within bounds of every run by sorted terms (T-98, T-71)") {
-  for (const char* name : {"mlp_2_10_10_2", "oscillator_d2_w16", "oscillator_d4_w16"}) {
-    for (const char* arithmetic : {"fp64", "fp32"}) {
-      const Runs runs(models() / (std::string(name) + ".onnx"), arithmetic);
-      const BoundResult sorted = runs.sorted_bound_of(runs.run("pairwise"));
-      AnyRun tally;
-      for (const std::string& order : orders) runs.hold(runs.run(order), sorted, tally);
-      INFO(name, " ", arithmetic);
-      CHECK(tally.violations == 0);
-    }
-  }
-}
-
-TEST_CASE("a bound of every run by sorted terms counts the error of the shadow too, where a kink is as near (T-98, T-61)") {
+TEST_CASE("a bound of every run counts the error of the shadow too, where a kink is as near (T-61)") {
   constexpr double ulp = 0x1p-52;
   // the exact sum lies between 1 and the kink, the run beyond it and the shadow, which adds up otherwise, at 1
   const std::vector<double> x = {0x1p-30, 0x1.2a5ae2486f35fp+0, 0x1p-26}, w = {-0x1p-30, 0x1.b750c8670644bp-1, 0x1p-27};
@@ -171,7 +152,7 @@ TEST_CASE("a bound of every run by sorted terms counts the error of the shadow t
   const double computed = trace.layers.back().output.to_double().values[0];
   REQUIRE(computed > 0.0);  // exact: 0
   BoundOptions options;
-  options.names = {"adjoint/any-order", "sorted-partial-sums"};
+  options.names = {"adjoint/any-order"};
   const LayerBounds bounds = bound(graph, trace, options).layers.back();
   CHECK(computed <= bound_named(bounds.accumulated, "adjoint/any-order").values.values[0]);
 }

@@ -74,16 +74,15 @@ inline const BoundResult* find_bound(const std::vector<BoundResult>& list, const
 
 /// Every bound of a list, by name, that claims to hold.
 struct Tallies {
-  Tally componentwise, partial_sums, sorted, running, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
+  Tally componentwise, partial_sums, running, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
   void add(const LayerBounds& layer, std::size_t i, double computed, const Real& exact) {
     for (const BoundResult& result : layer.local) {
       if (result.guarantee == Guarantee::probabilistic) continue;
-      Tally& tally = result.name == "componentwise"         ? componentwise
-                     : result.name == "partial-sums"        ? partial_sums
-                     : result.name == "sorted-partial-sums" ? sorted
-                     : result.name == "running"             ? running
-                     : result.name == "order-aware"         ? order_aware
-                                                            : folklore;
+      Tally& tally = result.name == "componentwise"  ? componentwise
+                     : result.name == "partial-sums" ? partial_sums
+                     : result.name == "running"      ? running
+                     : result.name == "order-aware"  ? order_aware
+                                                     : folklore;
       tally.add(computed, exact, result.values.values[i]);
     }
     for (const BoundResult& result : layer.accumulated) {
@@ -95,8 +94,7 @@ struct Tallies {
     }
   }
   std::vector<const Tally*> claims() const {
-    return {&componentwise, &partial_sums, &sorted,  &running,         &order_aware,
-            &forward,       &shadow,       &any_run, &any_run_in_order};
+    return {&componentwise, &partial_sums, &running, &order_aware, &forward, &shadow, &any_run, &any_run_in_order};
   }
   std::int64_t violations() const {
     std::int64_t sum = 0;
@@ -112,7 +110,6 @@ struct Tallies {
   Tallies& operator+=(const Tallies& other) {
     componentwise += other.componentwise;
     partial_sums += other.partial_sums;
-    sorted += other.sorted;
     running += other.running;
     order_aware += other.order_aware;
     forward += other.forward;

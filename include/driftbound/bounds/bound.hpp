@@ -117,7 +117,7 @@ struct BoundOptions {
   const bounds::Rules* rules = nullptr;  ///< nullptr: default_rules(); tests inject faults here
   int threads = 1;
   std::vector<Target> targets;
-  /// Wanted bounds; empty: all but "sorted-partial-sums". Two trajectories cost nothing where none is, the rest where `shadow` alone is.
+  /// Wanted bounds; empty: all. Two trajectories cost nothing where none is, the rest where `shadow` alone is.
   std::vector<std::string> names;
   /// Outputs with up to this many elements a sample have adjoint bounds for each of them.
   std::int64_t most_output_elements = 16;
@@ -136,10 +136,10 @@ struct BoundOptions {
 };
 
 /// All bounds of one evaluation from its trace. Local bounds and `forward` speak about this run: they
-/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-69, T-98, T-40 to T-53). The others hold the run,
+/// are built from its recorded values (docs/theory.md T-10 to T-22, T-68, T-69, T-40 to T-53). The others hold the run,
 /// or every run of its arithmetic, against a shadow in double (T-60 to T-71).
 ///   local        componentwise   every node; sums in any order, products also those of a declared matrix unit
-///                partial-sums    sums rounded to nearest, in any order (T-68); by sorted terms: `sorted-partial-sums` (T-98), where named
+///                partial-sums    sums rounded to nearest, in any order (T-68)
 ///                probabilistic   the same, rounding errors taken for chance (T-74)
 ///                running         sums rounded to nearest, in the declared order, by their partial sums (T-69)
 ///                order-aware     products and softmax in a known order (of a matrix unit it is not)
@@ -148,7 +148,7 @@ struct BoundOptions {
 ///                shadow          every node; |computed - shadow|, and what the shadow may be off (T-70); where that is
 ///                                more than 2^-30 of an output's largest element, radii from random directions take
 ///                                the place of others in layers of which that is so (T-78): probabilistic
-///                adjoint/any-order       small outputs; every run, sums in any order (T-71; T-98 beside sorted-partial-sums)
+///                adjoint/any-order       small outputs; every run, sums in any order (T-71)
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
 ///                replay                  outputs; every run of the arithmetic in the declared order, made here and
 ///                                        held against the shadow; not applicable where the arithmetic leaves

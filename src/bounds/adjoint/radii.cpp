@@ -157,28 +157,11 @@ private:
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
     const bool multiplies = multiplies_matrices(op);
     if (multiplies && !network_.varies(node.view.node->inputs[1]))
-      return visit_linear(index, node, product_radii(node));
+      return visit_linear(index, node, plain_product(node, setting_, weights_));
     const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);
     if (!adds || !network_.varies(node.view.node->inputs[0]) || !network_.varies(node.view.node->inputs[1]))
       return false;
     return visit_linear(index, node, plain_sum(node, setting_));
-  }
-
-  std::optional<PlainRadii> product_radii(const PlainNode& node) {
-    std::optional<PlainRadii> radii = plain_product(node, setting_, weights_);
-    if (!radii || !setting_.wants_sorted || !node.rounds || node.in_order || centres_ != nullptr) return radii;
-    PlainNode before = node;
-    before.rounds = false;
-    const std::optional<PlainRadii> exact = plain_product(before, setting_, weights_);
-    if (!exact) return radii;
-    const std::vector<double> sorted =
-        body_rounding({node.view, node.radii, exact->moved, true}, setting_, result_.conditions);
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-      const double own = node.own.empty() ? 0.0 : node.own[i];
-      radii->added[i] = std::min(radii->added[i], add_up(own, sorted[i]));
-      radii->moved[i] = std::min(radii->moved[i], add_up(exact->moved[i], sorted[i]));  // own is in the former
-    }
-    return radii;
   }
 
   /// Nodes that are their own Jacobian.

@@ -198,7 +198,6 @@ std::optional<RowBounds> row_bounds(const Network& network, const RecordedBlock&
 std::optional<RowBounds> any_run_bounds(const Network& network, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
                                         const Setting& setting, Weights& weights, const KnownProducts* products) {
-  if (setting.wants_sorted && question.any_order) return std::nullopt;  // the walk knows terms by their norms
   // The walk follows declared orders by T-69, which needs their partial sums.
   if (question.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
   const auto walk = weights.run_walk(network, setting);
