@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "num/error_free.hpp"
-#include "num/rules.hpp"
+#include "num/rounding_decisions.hpp"
 
 #ifdef __FAST_MATH__
 #error "driftbound's bounds are wrong under -ffast-math: build without it (cmake/FloatingPoint.cmake)"
@@ -29,10 +29,10 @@ struct Rounded {
 };
 
 double up(const Rounded& r) {
-  return r.residual > 0.0 ? num::rules().step_up(r.value) : r.value;
+  return r.residual > 0.0 ? num::theorems::step_up(r.value) : r.value;
 }
 double down(const Rounded& r) {
-  return r.residual < 0.0 ? num::rules().step_down(r.value) : r.value;
+  return r.residual < 0.0 ? num::theorems::step_down(r.value) : r.value;
 }
 
 Rounded exact(double value) {

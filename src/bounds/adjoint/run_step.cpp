@@ -10,11 +10,18 @@
 #include "bounds/adjoint/gelu_steps.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_groups.hpp"
-#include "bounds/adjoint/smooth.hpp"
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/element_kernels.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/running_sums.hpp"
+#include "bounds/smooth.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "evaluate/product_kernels.hpp"
 
 namespace driftbound::bounds {
@@ -32,7 +39,7 @@ Magnitude root_of(std::size_t count) {
 class Step : public RunStep {
 public:
   Step(const Setting& setting, std::int64_t most_leaves)
-      : rules_(*setting.rules), rows_(rules_.rows), format_(row_format(setting, most_leaves)) {}
+      : rows_(row_kernels()), format_(row_format(setting, most_leaves)) {}
 
 protected:
   /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
@@ -46,10 +53,10 @@ protected:
               std::vector<double>& norms) const {
     const std::size_t n = centre.size() / norms.size(), first = row * n;
     rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
-    norms[row] = rules_.trajectory.norm_of_row(norm_of(radius, row, n).value(), norm.value());
+    norms[row] = theorems::norm_of_row(norm_of(radius, row, n).value(), norm.value());
   }
   Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
-    return rules_.norms.vector(std::span(values).subspan(row * n, n));
+    return theorems::norm_of_vector(std::span(values).subspan(row * n, n));
   }
   Magnitude largest_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
     return Magnitude(rows_.largest(values.data() + row * n, n));
@@ -81,7 +88,7 @@ protected:
   void multiply_row(const SingleAdjoint& y, const float* factors, SingleAdjoint& share, std::size_t row,
                     std::size_t n) const {
     const double largest = rows_.single_product(y.d.data() + row * n, factors, share.d.data() + row * n, n);
-    share.defect[row] = rules_.single_rounding(largest);
+    share.defect[row] = theorems::single_rounding(largest);
   }
 
   /// Where radii of a row of a function's results go; null: not asked for.
@@ -104,10 +111,9 @@ protected:
   /// What one rounding each takes from the elements of a row of shares.
   void lose_rounding(RunAdjoint& share, std::size_t size) const {
     for (std::size_t row = 0; row < share.defect.size(); ++row)
-      share.defect[row] = rules_.defect(largest_of(share.d, row, size).value(), 1, 1);
+      share.defect[row] = theorems::defect(largest_of(share.d, row, size).value(), 1, 1);
   }
 
-  const Rules& rules_;
   const RowKernels& rows_;
   const ElementKernels& elements_ = fastest_element_kernels();
   const RowFormat format_;
@@ -178,9 +184,9 @@ public:
     const auto terms = static_cast<std::int64_t>(n_);
     multiply_transposed(y.d, of, share.d);
     for (std::size_t row = 0; row < y.defect.size(); ++row) {
-      const double norm = y.norm.empty() ? norm_in_single(rules_, {y.d.data() + row * n_, n_}).value() : y.norm[row];
+      const double norm = y.norm.empty() ? norm_in_single({y.d.data() + row * n_, n_}).value() : y.norm[row];
       share.defect[row] =
-          is_single_enough(norm, largest, terms) ? rules_.single_defect(norm, largest, terms) : HUGE_VAL;
+          is_single_enough(norm, largest, terms) ? theorems::single_defect(norm, largest, terms) : HUGE_VAL;
     }
   }
 
@@ -245,8 +251,8 @@ private:
 
   /// Of any element of a row of sums of `terms` products in double: T-64.
   Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
-    return Magnitude(rules_.defect(norm.value(), terms, 0)) * largest_norm(factor) +
-           Magnitude(rules_.defect(0.0, terms, 2 * terms));
+    return Magnitude(theorems::defect(norm.value(), terms, 0)) * largest_norm(factor) +
+           Magnitude(theorems::defect(0.0, terms, 2 * terms));
   }
 
   /// `known`: in another order of summation, for which the error holds as well.
@@ -281,7 +287,8 @@ private:
       if (!(x.norm[row] <= little * norm_of(x.centre, row, k_).value())) continue;
       const double* centre = x.centre.data() + row * k_;
       for (std::size_t i = 0; i < k_; ++i) scratch.larger[i] = std::abs(recorded[i] - centre[i]);
-      const Magnitude distance = rules_.norms.vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
+      const Magnitude distance =
+          theorems::norm_of_vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
       if (distance.value() <= x.norm[row]) scratch.distances[row] = distance.value();
     }
   }
@@ -292,7 +299,7 @@ private:
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
     rows_.larger_operand(centre, radius, scratch.larger.data(), k_);
     const std::optional<double> of_radius = coarse_scale(rows_.largest(radius, k_));
-    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, rules_, scratch.small);
+    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, scratch.small);
     const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
     const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
@@ -342,7 +349,7 @@ private:
     sums.is_moved = true;
     sums.moved = coarse_sums(moved, row, scratch);
     sums.knows_sides = true;
-    sums.sides_error = rules_.coarse_error(k_);
+    sums.sides_error = theorems::coarse_error(k_);
     if (std::isfinite(scratch.distances[row])) {
       take_known_sums(scratch, row, sums);
     } else {
@@ -358,7 +365,7 @@ private:
     const std::size_t of_block = scratch.known_sums.first + row, first = of_block * n_;
     const double scale = known.scales[of_block];
     sums.moves_by_norm = true;
-    sums.reach = rules_.trajectory.reach_of_sums(sums.radius, scratch.distances[row]);
+    sums.reach = theorems::reach_of_sums(sums.radius, scratch.distances[row]);
     sums.total = {known.total.data() + first, scale, coarse_.magnitudes.column_scales.data()};
     sums.squares = {known.squares.data() + first, scale * scale, coarse_.squares.column_scales.data()};
     sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
@@ -380,7 +387,7 @@ private:
   }
 
   Magnitude handed_on(double norm) const {
-    return rules_.norms.constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
+    return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
   }
 
   void prepare_terms(RunErrors& errors, std::size_t rows) const {
@@ -420,27 +427,27 @@ private:
       operands_alone.radius = x.in_order.norm[row];
       operands_alone.own = nullptr;
       rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
-      rules_.sums.slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
+      sum_kernels().slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
     }
     const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
-    const std::vector<double> places = rules_.running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    const std::vector<double> places = theorems::running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
     std::vector<double> products;
-    if (!order_.fma) products = rules_.product_first_places(plan_of(rows), terms, 1);
+    if (!order_.fma) products = theorems::product_first_places(plan_of(rows), terms, 1);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n_;
       OrderedSums sums = ordered_row(x, y, row, scratch);
       if (!products.empty()) sums.products = products.data() + first;
       std::copy_n(y.radius.data() + first, n_, y.in_order.radius.data() + first);
       std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
-      rules_.sums.in_order(sums, format_, places.data() + first,
-                           {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
+      sum_kernels().in_order(sums, format_, places.data() + first,
+                             {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
       finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
     }
   }
 
   OrderedSums ordered_row(const RunRows& x, const RunRows& y, std::size_t row, RunScratch& scratch) const {
     return {sums_of_row(y, row, own_of(x, y, row), scratch), scratch.by_operands.data() + row * n_,
-            rules_.running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
+            theorems::running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
   }
 
   bool read_row_in_order(const RunRows& x, std::size_t row, RunScratch& scratch) const {
@@ -495,8 +502,8 @@ public:
       for (const RunRows* operand : operands) {
         if (operand == nullptr) continue;
         rows_.add(y.radius.data() + first, operand->radius.data() + first, n);
-        norm = rules_.norms.sum(norm, Magnitude(operand->norm[row]));
-        exact = rules_.norms.sum(exact, Magnitude(operand->exact[row]));
+        norm = theorems::norm_of_sum(norm, Magnitude(operand->norm[row]));
+        exact = theorems::norm_of_sum(exact, Magnitude(operand->exact[row]));
       }
       for (std::size_t i = 0; i < n; ++i) scratch.own[i] = unit * std::abs(y.centre[first + i]);
       const Magnitude own = half_ulp * largest_of(y.centre, row, n);
@@ -551,7 +558,7 @@ private:
     for (const RunRows* operand : operands) {
       if (operand == nullptr) continue;
       rows_.add(radius, operand->in_order.radius.data() + first, n);
-      norm = rules_.norms.sum(norm, Magnitude(operand->in_order.norm[row]));
+      norm = theorems::norm_of_sum(norm, Magnitude(operand->in_order.norm[row]));
     }
     rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first}, n);
     finish_in_order(y, row, norm + norm_of(errors.added_in_order, row, n));
@@ -595,7 +602,7 @@ public:
                 {y.radius.data() + first, errors.added.data() + first}, n);
       const auto handed_on = [&](double norm) {
         const ElementwiseFactor moving{Magnitude(), Magnitude(), Magnitude(norm)};
-        return rules_.norms.elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
+        return theorems::norm_of_elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
       };
       y.exact[row] = (handed_on(x.exact[row]) + root_of(n) * own).value();
       finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n));
@@ -659,13 +666,12 @@ public:
       const std::size_t first = row * n;
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
       bend_row(x, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors, scratch);
-      const Magnitude norm = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
-      y.norm[row] = rules_.trajectory.norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
-      y.exact[row] = rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])).value();
+      const Magnitude norm = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.norm[row]));
+      y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
+      y.exact[row] = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.exact[row])).value();
       if (!question.in_order) continue;
-      const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
-      y.in_order.norm[row] =
-          rules_.trajectory.norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
+      const Magnitude in_order = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
     }
   }
 
@@ -758,11 +764,11 @@ public:
       bend_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors);
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
-      y.exact[row] = (rules_.norms.function(steepest_, Magnitude(x.exact[row])) + own).value();
-      const Magnitude handed_on = rules_.norms.function(steepest_, Magnitude(x.norm[row]));
+      y.exact[row] = (theorems::norm_of_function(steepest_, Magnitude(x.exact[row])) + own).value();
+      const Magnitude handed_on = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
       finish(y, row, handed_on + norm_of(errors.added, row, n));
       if (!question.in_order) continue;
-      const Magnitude in_order = rules_.norms.function(steepest_, Magnitude(x.in_order.norm[row]));
+      const Magnitude in_order = theorems::norm_of_function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
   }
@@ -901,7 +907,7 @@ public:
     if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
       return nullptr;
     const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
-    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1], *setting_.rules);
+    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1]);
     if (!addend || coarse == nullptr) return nullptr;
     return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, weights_);
   }
@@ -959,9 +965,10 @@ double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double)
 
 void RunStep::row_of_matrix(std::size_t, float*) const {}
 
-Magnitude norm_in_single(const Rules& rules, std::span<const float> d) {
+Magnitude norm_in_single(std::span<const float> d) {
   const auto size = static_cast<std::int64_t>(d.size());
-  return Magnitude(std::sqrt(rules.outward(rules.rows.single_squares(d.data(), d.size()), size, 0)) * (1.0 + 0x1p-52));
+  return Magnitude(std::sqrt(theorems::outward(row_kernels().single_squares(d.data(), d.size()), size, 0)) *
+                   (1.0 + 0x1p-52));
 }
 
 void RunErrors::clear() {
