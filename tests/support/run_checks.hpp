@@ -31,6 +31,19 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "tanh") return node(op::Tanh{}, {x});
     if (function == "softplus") return node(op::Softplus{}, {x});
     if (function == "sin") return node(op::Sin{}, {x});
+    if (function == "leaky_relu") return node(op::LeakyRelu{0.1}, {x});
+    if (function == "sigmoid") return node(op::Sigmoid{}, {x});
+    if (function == "elu") return node(op::Elu{0.7}, {x});
+    if (function == "cos") return node(op::Cos{}, {x});
+    if (function == "exp") return node(op::Exp{}, {x});
+    if (function == "erf") return node(op::Erf{}, {x});
+    if (function == "moves") {  // one element three times, some negated, some left out, next to a constant
+      const ValueId y = node(op::Relu{}, {x});
+      const ValueId both = node(op::Concat{1}, {node(op::Neg{}, {y}), x});
+      const ValueId picked = node(op::Gather{1, {8}, {0, 3, 3, 9, 17, 10, 12, 3}}, {both});
+      const ValueId padded = node(op::Pad{op::Pad::Mode::constant, {0, 1}, {0, 0}, 0.25}, {picked});
+      return node(op::Squeeze{{1}}, {node(op::Transpose{{0, 2, 1}}, {node(op::Unsqueeze{{2}}, {padded})})});
+    }
     if (function == "gelu" || function == "gelu_tanh") return node(op::Gelu{function == "gelu_tanh"}, {x});
     return node(op::Relu{}, {x});
   };
