@@ -11,8 +11,8 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/load.hpp"
-#include "model/array_files.hpp"
 #include "support/json_schema.hpp"
+#include "support/npy_reader.hpp"
 #include "support/npy_writer.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
@@ -37,7 +37,7 @@ nlohmann::json json_of(const ProgramResult& result) {
 }
 
 std::vector<int> signs_in(const std::string& file) {
-  const std::vector<double> values = read_npy(file).to_double().values;
+  const std::vector<double> values = npy_of_file(file).to_double().values;
   return {values.begin(), values.end()};
 }
 

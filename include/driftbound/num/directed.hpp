@@ -20,8 +20,6 @@ double div_up(double a, double b);
 double div_down(double a, double b);
 double sqrt_up(double a);
 double sqrt_down(double a);
-double fma_up(double a, double b, double c);
-double fma_down(double a, double b, double c);
 
 /// The next double toward +infinity or -infinity; infinities and NaN stay.
 double next_up(double x);
