@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <mpfr.h>
 
+#include <cfenv>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -138,6 +139,32 @@ TEST_CASE("directed operations are the directed IEEE results on all pairs of ext
   for (const Operation& op : operations) {
     for (const double a : extremes) {
       for (const double b : extremes) check(oracle, op, a, b);
+    }
+  }
+}
+
+TEST_CASE("directed operations enclose the result in every rounding mode (T-02)") {
+  Oracle oracle;
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    for (const Operation& op : operations) {
+      SpitefulDoubles doubles(static_cast<unsigned char>(op.name));
+      for (int i = 0, n = scaled_by_multiplier(50'000); i < n; ++i) {
+        double a = doubles.next();
+        double b = doubles.next();
+        if (i % 2 == 0) provoke(op.name, doubles, a, b);
+        if (!std::isfinite(a) || !std::isfinite(b)) continue;
+        std::fesetround(mode);
+        const double down = op.down(a, b), up = op.up(a, b);
+        std::fesetround(FE_TONEAREST);
+        const double true_down = oracle(op.name, a, b, MPFR_RNDD), true_up = oracle(op.name, a, b, MPFR_RNDU);
+        if (std::isnan(true_down)) continue;
+        CAPTURE(mode);
+        CAPTURE(op.name);
+        CAPTURE(hex(a));
+        CAPTURE(hex(b));
+        REQUIRE(down <= true_down);
+        REQUIRE(up >= true_up);
+      }
     }
   }
 }
