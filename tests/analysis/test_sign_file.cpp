@@ -11,6 +11,7 @@
 
 using namespace driftbound;
 using namespace driftbound::analysis;
+using driftbound::test::npy_of_file;
 using driftbound::test::read_file;
 using driftbound::test::TemporaryFolder;
 

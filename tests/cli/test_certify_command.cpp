@@ -19,6 +19,7 @@
 
 using namespace driftbound;
 using driftbound::test::npy_of;
+using driftbound::test::npy_of_file;
 using driftbound::test::read_file;
 using driftbound::test::TemporaryFolder;
 
