@@ -157,6 +157,7 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
     segment = parse_segment(settings.segment, static_cast<std::size_t>(coordinates));
     points = analysis::points_of_segment(segment->a, segment->b, segment->points);
   }
+  require_samples_apart(graph, points ? points->size() : settings.samples);
 
   SignOptions options;
   options.iso = settings.iso;

@@ -106,7 +106,9 @@ Inputs InputOptions::load(const Graph& graph) const {
   how.samples = samples;
   how.seed = seed;
   how.domain = parse_domain(domain);
-  return generate_inputs(graph, how);
+  Inputs generated = generate_inputs(graph, how);
+  require_samples_apart(graph, sample_count(graph, batch_layout(graph), generated));
+  return generated;
 }
 
 void RunSettings::add_arithmetic_to(CLI::App& app) {
@@ -226,13 +228,7 @@ LoadedModel load_for_run(const std::string& file) {
   require_supported(model);
   const Graph& graph = model.graph;
   require_finite_weights(graph);
-  if (const auto mixing = node_that_mixes_samples(graph)) {
-    const Node& node = graph.nodes[*mixing];
-    throw Unsupported(
-        fmt::format("{}: axis 0 of the input is left open, but node '{}' ({}) mixes its rows, so that they are no "
-                    "samples; export the model with a fixed axis 0",
-                    file, node.name, name_of(node.op)));
-  }
+  require_samples_apart(graph, 1);
   LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}};
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   for (const DataFile& data : model.data_files) loaded.data_files.push_back((folder / data.location).string());
