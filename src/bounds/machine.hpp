@@ -8,7 +8,7 @@
 
 namespace driftbound::bounds {
 
-/// The numbers of one arithmetic that the theorems of docs/theory.md, section 2, use.
+/// The numbers of one arithmetic that the theorems of docs/theory.md, chapters 3 to 5, use.
 struct Machine {
   const Format* input = nullptr;        ///< operands of matrix products
   const Format* accumulator = nullptr;  ///< every operation

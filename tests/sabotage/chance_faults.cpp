@@ -47,10 +47,10 @@ std::vector<BoundFault> chance_faults() {
        },
        by_rows},
       {"lambda halves",
-       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * bounds::tail_factor(p, n); }; },
+       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * proven::tail_factor(p, n); }; },
        check_tails},
       {"lambda is that of one statement",
-       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t) { return bounds::tail_factor(p, 1); }; },
+       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t) { return proven::tail_factor(p, 1); }; },
        check_tails},
       {"squares of partial sums halve",
        [](Theorems& r) {

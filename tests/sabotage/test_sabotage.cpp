@@ -731,7 +731,14 @@ std::vector<BoundFault> checks::bound_faults() {
        [](auto& r) { r.propagate_identity = [](const Point& p) { return halved(proven::propagate_identity(p)); }; },
        after_cast("neg")},
       {"Relu halves",
-       [](auto& r) { r.propagate_relu = [](const Point& p) { return halved(proven::propagate_relu(p)); }; },
+       [](auto& r) {
+         r.propagate_relu = [](const Point& p) { return halved(proven::propagate_relu(p)); };
+         r.rows.relu = [](const double* x, const double* e, double* slope, double* q, double* moved, std::size_t n) {
+           const bounds::ReluFlags flags = proven::row_kernels().relu(x, e, slope, q, moved, n);
+           for (std::size_t i = 0; i < n; ++i) moved[i] *= 0.5;
+           return flags;
+         };
+       },
        after_cast("relu")},
       {"Relu stops every error at a negative centre",
        [](auto& r) { r.propagate_relu = [](const Point& p) { return p.x < 0.0 ? Magnitude() : p.e; }; },

@@ -485,7 +485,7 @@ void add_radius_faults(std::vector<BoundFault>& faults) {
         },
         single_shares},
        {"slopes are numbers of single precision",
-        [](Theorems& r) { r.single_rounding = [](double size) { return 0.5 * bounds::single_rounding(size); }; },
+        [](Theorems& r) { r.single_rounding = [](double size) { return 0.5 * proven::single_rounding(size); }; },
         single_shares},
        {"slopes that are left out hand nothing on",
         [](Theorems& r) {

@@ -35,9 +35,39 @@ std::set<std::string> matches(const std::string& text, const std::regex& pattern
   return found;
 }
 
+/// Those that a chapter of the theory states, each as often as chapters state it.
+std::multiset<std::string> stated() {
+  static const std::regex heading(R"rx((?:^|\n)## (T-\d+) )rx");
+  std::multiset<std::string> all;
+  for (const fs::directory_entry& chapter : fs::directory_iterator(source_root / "docs/theory")) {
+    const std::string text = text_of(chapter.path());
+    for (std::sregex_iterator match(text.begin(), text.end(), heading), end; match != end; ++match)
+      all.insert((*match)[1]);
+  }
+  return all;
+}
+
 std::set<std::string> theorems() {
-  static const std::regex heading(R"rx((?:^|\n)### (T-\d+) )rx");
-  return matches(text_of(source_root / "docs/theory.md"), heading);
+  const std::multiset<std::string> all = stated();
+  return {all.begin(), all.end()};
+}
+
+/// Those with a row in the table of docs/theory.md, each as often as it has one.
+std::multiset<std::string> listed() {
+  static const std::regex row(R"rx(\n\| (T-\d+) \| \[)rx");
+  const std::string text = text_of(source_root / "docs/theory.md");
+  std::multiset<std::string> all;
+  for (std::sregex_iterator match(text.begin(), text.end(), row), end; match != end; ++match) all.insert((*match)[1]);
+  return all;
+}
+
+/// Those that a file below the folder names anywhere.
+std::set<std::string> cited_below(const fs::path& folder) {
+  static const std::regex citation(R"rx(\b(T-\d+)\b)rx");
+  std::set<std::string> all;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) all.merge(matches(text_of(entry.path()), citation));
+  return all;
 }
 
 std::set<std::string> approached() {
@@ -66,4 +96,16 @@ TEST_CASE("a test names no theorem that there is not, and nothing is excepted th
   const std::set<std::string> known = theorems();
   for (const std::string& theorem : approached()) CHECK_MESSAGE(known.contains(theorem), theorem);
   for (const auto& entry : without_a_bound) CHECK_MESSAGE(known.contains(entry.first), entry.first);
+}
+
+TEST_CASE("a chapter states every theorem once, and the table of the theory lists it once") {
+  CHECK(stated() == listed());
+  for (const std::string& theorem : theorems()) CHECK_MESSAGE(stated().count(theorem) == 1, theorem);
+}
+
+TEST_CASE("the code cites no theorem that no chapter states") {
+  const std::set<std::string> known = theorems();
+  for (const char* folder : {"include", "src", "analysis", "cli", "cuda"})
+    for (const std::string& theorem : cited_below(source_root / folder))
+      CHECK_MESSAGE(known.contains(theorem), folder << " cites " << theorem);
 }
