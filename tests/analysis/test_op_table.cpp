@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/attributes.hpp"
-#include "analysis/formula.hpp"
-#include "analysis/op_table.hpp"
+#include "analysis/inspect.hpp"
+#include "analysis/op_text.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "driftbound/model/composite.hpp"

@@ -879,10 +879,31 @@ double exponential_bend(double z) {
   return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
 }
 
-class SmoothStep : public Step {
+/// A function of one element, by its slopes.
+class SlopeStep : public Step {
+public:
+  using Step::Step;
+
+  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    multiply_by_slopes(errors, rows, y, share);
+    lose_rounding(share, y.d.size() / y.defect.size());
+  }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
+  }
+};
+
+class SmoothStep : public SlopeStep {
 public:
   SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
-      : Step(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
+      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
     numbers_.units = accuracy.units;
     numbers_.absolute_units = accuracy.absolute_units;
   }
@@ -924,16 +945,6 @@ public:
     bounds::evaluate(f_, elements_, operands[0], result.data(), slopes.data(), curvatures.data(), result.size());
   }
 
-  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
-                 RunAdjoint& share) const override {
-    multiply_by_slopes(errors, rows, y, share);
-    lose_rounding(share, y.d.size() / y.defect.size());
-  }
-  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
-    multiply_by_slopes(slopes, rows, y, share);
-  }
-
   /// By T-88, 3.
   double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
     constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
@@ -945,11 +956,6 @@ public:
     const double there = numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m;
     const double tail = numbers_.tail_factor * (there + curvature_error);
     return of_slope + std::min(of_curvature, tail * exponential_bend(rate * distance) / (rate * rate));
-  }
-
-  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
-            std::size_t copies, std::vector<float>& result) const override {
-    push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
 protected:
@@ -1030,10 +1036,10 @@ private:
 };
 
 /// A function of one element without a loop over rows of its own, element by element.
-class FunctionStep : public Step {
+class FunctionStep : public SlopeStep {
 public:
   FunctionStep(const Setting& setting, const Node& node, std::set<std::string>& conditions)
-      : Step(setting, 2), setting_(setting), node_(node), steepest_(theorems::steepest_slope(node.op)) {
+      : SlopeStep(setting, 2), setting_(setting), node_(node), steepest_(theorems::steepest_slope(node.op)) {
     setting_.threads = 1;
     const Tensor<double> x({1, 1}, {0.5}), y({1, 1}, {0.5});
     body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
@@ -1083,21 +1089,6 @@ public:
 
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
     result = centre_of(operands[0], result.size()).value.values;
-  }
-
-  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
-                 RunAdjoint& share) const override {
-    multiply_by_slopes(errors, rows, y, share);
-    lose_rounding(share, y.d.size() / y.defect.size());
-  }
-  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
-    multiply_by_slopes(slopes, rows, y, share);
-  }
-
-  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
-            std::size_t copies, std::vector<float>& result) const override {
-    push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
 private:

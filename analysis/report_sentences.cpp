@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
-#include "analysis/outputs_text.hpp"
-#include "analysis/replay_text.hpp"
-#include "analysis/report.hpp"
+#include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
 
 namespace driftbound::analysis {
@@ -15,65 +12,6 @@ namespace {
 /// A layer's name in a sentence.
 std::string quoted(const std::string& name) {
   return "'" + shorten(name, 40) + "'";
-}
-
-std::string utilisation_text(const ScopeSummary& scope, std::string_view name) {
-  const BoundSummary* bound = find_bound(scope, name);
-  return bound ? brief(bound->max_utilisation) : "-";
-}
-
-std::string folklore_text(const ScopeSummary& scope, std::string_view name) {
-  const BoundSummary* bound = find_bound(scope, name);
-  if (!bound || bound->checked == 0) return "-";
-  if (bound->violations == 0) return "0";
-  return fmt::format("{}%",
-                     brief(100.0 * static_cast<double>(bound->violations) / static_cast<double>(bound->checked)));
-}
-
-constexpr const char* row_format = "{:>3} {:<18} {:<8} {:>4} {:>6} | {:>7} {:>5} {:>5} {:>5} {:>6} | {:>7} {:>6} {}\n";
-
-/// Of elements that have errors: nothing where there are none.
-std::string measured(const ScopeSummary& scope, std::string text) {
-  return scope.elements > 0 ? std::move(text) : "-";
-}
-
-std::string layer_row(const LayerSummary& layer, const Painter& paint) {
-  const ScopeSummary &local = layer.local, &whole = layer.accumulated;
-  return fmt::format(
-      row_format, layer.index, shorten(layer.name, 18), shorten(layer.op, 8),
-      layer.fan_in > 0 ? std::to_string(layer.fan_in) : "-", layer.kappa ? brief(layer.kappa->median) : "-",
-      measured(local, error_text(local.max_error)), measured(local, brief(local.max_ulps)),
-      measured(local, utilisation_text(local, any_order_bound(local))),
-      measured(local, utilisation_text(local, declared_order_bound(local))), folklore_text(local, "seed-gamma"),
-      measured(whole, error_text(whole.max_error)), measured(whole, utilisation_text(whole, "forward")),
-      paint(mark_of(layer.status), colour_of(layer.status)));
-}
-
-std::string table(const Report& report, const Painter& paint) {
-  std::string text = fmt::format("{:>43} | {:-^32} | {:-^14}\n", "", " this layer alone ", " from input ");
-  text += fmt::format(row_format, "#", "layer", "op", "n", "kappa", "error", "ulps", "any", "order", "folk!", "error",
-                      "fwd", "");
-  for (const LayerSummary& layer : report.comparison.layers) text += layer_row(layer, paint);
-  return text;
-}
-
-std::string folklore_line(const Comparison& comparison) {
-  std::int64_t violations = 0, checked = 0;
-  const LayerSummary* most = nullptr;
-  std::int64_t most_violations = 0;
-  for (const LayerSummary& layer : comparison.layers) {
-    const BoundSummary* folklore = find_bound(layer.local, "seed-gamma");
-    if (!folklore) continue;
-    violations += folklore->violations;
-    checked += folklore->checked;
-    if (folklore->violations > most_violations) {
-      most_violations = folklore->violations;
-      most = &layer;
-    }
-  }
-  if (!most) return "";
-  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in {}: it forgets kappa.\n",
-                     violations, checked, quoted(most->name));
 }
 
 }  // namespace
@@ -93,7 +31,7 @@ std::string reference_text(const Comparison& comparison) {
                         undefined);
   if (comparison.reference_undefined > 0)
     text += fmt::format("; {} without an exact value: operands are not finite", comparison.reference_undefined);
-  return text + ".\n";
+  return text + ".";
 }
 
 namespace {
@@ -101,27 +39,23 @@ namespace {
 struct Culprit {
   std::string what;  ///< "layer 'head' (Gemm)"
   const BoundSummary* bound = nullptr;
-  const char* scope_name = "";
+  std::string_view scope;
 };
+
+std::string_view in_words(std::string_view scope) {
+  return scope == "end_to_end" ? "end-to-end" : scope;
+}
 
 /// First layer, in graph order, whose verdict is the report's, and the bound behind it; an output where no layer has it.
 Culprit find_culprit(const Comparison& comparison) {
-  const auto guilty_of = [&](const ScopeSummary& scope) -> const BoundSummary* {
-    for (const BoundSummary& bound : scope.bounds) {
-      if (!bound.gives_verdict()) continue;
-      if ((comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0) return &bound;
-    }
-    return nullptr;
-  };
-  for (const LayerSummary& layer : comparison.layers) {
-    if (layer.status != comparison.verdict) continue;
-    const std::string what = fmt::format("layer {} ({})", quoted(layer.name), layer.op);
-    if (const BoundSummary* bound = guilty_of(layer.local)) return {what, bound, "local"};
-    return {what, guilty_of(layer.accumulated), "accumulated"};
+  for (const ScopeOf& one : scopes_of(comparison)) {
+    if (one.status() != comparison.verdict) continue;
+    const std::string what = one.layer ? fmt::format("layer {} ({})", quoted(one.layer->name), one.layer->op)
+                                       : fmt::format("output {}", quoted(one.output->name));
+    for (const BoundSummary& bound : one.summary.bounds)
+      if (bound.gives_verdict() && (comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0)
+        return {what, &bound, in_words(one.scope)};
   }
-  for (const OutputSummary& output : comparison.outputs)
-    if (output.status == comparison.verdict)
-      return {fmt::format("output {}", quoted(output.name)), guilty_of(output.scope), "end-to-end"};
   return {};
 }
 
@@ -186,7 +120,7 @@ std::string violated_sentence(const Comparison& comparison) {
   return fmt::format(
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
       "that: {}.",
-      culprit.what, culprit.scope_name, culprit.bound->name, culprit.bound->violations, culprit.bound->checked, where,
+      culprit.what, culprit.scope, culprit.bound->name, culprit.bound->violations, culprit.bound->checked, where,
       is_of_order ? " and order" : "",
       is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
 }
@@ -200,7 +134,7 @@ std::string undecided_sentence(const Comparison& comparison) {
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
                         : "the reference cannot be told from the computed value there, and the bound is smaller still";
   return fmt::format("{}: {} of {} values undecided against the {} {} bound: {}.", culprit.what,
-                     culprit.bound->undecided, culprit.bound->checked, culprit.scope_name, culprit.bound->name, why);
+                     culprit.bound->undecided, culprit.bound->checked, culprit.scope, culprit.bound->name, why);
 }
 
 /// Where values come from that are not finite.
@@ -234,8 +168,7 @@ std::string holding_sentence(const Comparison& comparison) {
   if (const auto& closest = comparison.closest)
     text +=
         fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
-                    share_text(closest->utilisation), closest->scope == "end_to_end" ? "end-to-end" : closest->scope,
-                    closest->bound, why_close(comparison));
+                    share_text(closest->utilisation), in_words(closest->scope), closest->bound, why_close(comparison));
   return text;
 }
 
@@ -270,8 +203,8 @@ std::string headline(const Report& report) {
   return state + verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
 }
 
-std::string explain_columns(Words words) {
-  const bool page = words == Words::page;
+std::string explain_columns(Medium medium) {
+  const bool page = medium == Medium::page;
   const auto verdict = [page](const char* on_page, const char* in_table) {
     return page ? fmt::format("{:<12}", on_page) : fmt::format("{:<10}", in_table);
   };
@@ -333,76 +266,6 @@ folklore, shown with its violations). docs/theory.md has the theorems.
       page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
       page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
            : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");
-}
-
-std::string backend_text(const ReportContext& context) {
-  if (context.backend == "cpu") return context.backend;
-  std::string text = context.device;
-  if (!context.gemm.empty()) text += (text.empty() ? "gemm " : ", gemm ") + context.gemm;
-  return text.empty() ? context.backend : fmt::format("{} ({})", context.backend, text);
-}
-
-std::string observer_text(const ReportContext& context) {
-  switch (context.observer_effect) {
-    case ObserverEffect::not_checked:
-      return "";
-    case ObserverEffect::none:
-      return "recorded samples' outputs with and without capture: identical";
-    case ObserverEffect::changed:
-      break;
-  }
-  return "recorded samples' outputs with and without capture: CHANGED (unobserved, it computes otherwise)";
-}
-
-std::string inputs_text(const ReportContext& context) {
-  if (context.rounded_inputs.empty()) return "";
-  return fmt::format("The inputs are {}: rounding them is part of every error from the input on.\n",
-                     context.rounded_inputs);
-}
-
-std::string to_text(const Report& report, const TextOptions& options) {
-  const Painter paint{options.colour};
-  const ReportContext& c = report.context;
-  const Comparison& comparison = report.comparison;
-  std::string sentence = wrap(headline(report), 100);
-  const std::size_t colon = sentence.find(':');
-  sentence = paint(sentence.substr(0, colon), colour_of(comparison.verdict)) + sentence.substr(colon);
-  std::string text = sentence + "\n";
-  if (c.interrupted)
-    text += fmt::format("Interrupted after {} of {} samples; this is the report on those.\n", comparison.samples,
-                        c.requested_samples);
-  std::istringstream signs(doubtful_signs(comparison));
-  for (std::string line; std::getline(signs, line);) text += wrap(line, 100) + "\n";
-  text += wrap(replay_text(report), 100);
-  text += wrap(folklore_line(comparison), 100);
-  const std::string run =
-      fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44), shorten(backend_text(c), 48),
-                  c.arithmetic.name, to_string(c.arithmetic.order), comparison.samples);
-  text += "\n" + (columns_of(run) > 100 ? wrap(run, 100) : run) + "\n";
-  if (const std::string observer = observer_text(c); !observer.empty()) text += observer + "\n";
-  text += wrap(inputs_text(c), 100);
-  text += "\n" + table(report, paint) + outputs_text(comparison, paint) + "\n" + wrap(reference_text(comparison), 100);
-  for (const std::string& assumption : comparison.assumptions) text += wrap("Assumes " + assumption, 100) + "\n";
-  if (options.explain) text += "\n" + explain_columns();
-  return text;
-}
-
-int exit_status(const Comparison& comparison, FailOn fail_on) {
-  if (fail_on == FailOn::never) return 0;
-  switch (comparison.verdict) {
-    case Status::not_checked:  // of parts alone
-      return 1;
-    case Status::holds:
-      return 0;
-    case Status::approaches:
-      return fail_on == FailOn::approach ? 1 : 0;
-    case Status::undecided:
-    case Status::invalid:
-      return 1;
-    case Status::violated:
-      return 2;
-  }
-  return 2;
 }
 
 }  // namespace driftbound::analysis
