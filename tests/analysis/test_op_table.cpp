@@ -95,12 +95,12 @@ TEST_CASE("every op of ONNX that the loader takes is in the table, with its opse
 }
 
 TEST_CASE("every theorem of the table is one of docs/theory.md") {
-  const std::vector<std::string> headings = matches(source("docs/theory.md"), "\n### (T-\\d+) ");
+  const std::vector<std::string> listed = matches(source("docs/theory.md"), "\n\\| (T-\\d+) \\| \\[");
   const std::vector<std::string> printed = matches(analysis::describe_ops(), "(T-\\d+)");
   CHECK(printed.size() > std::variant_size_v<OpAlternatives>);
   for (const std::string& id : printed) {
     CAPTURE(id);
-    CHECK(std::find(headings.begin(), headings.end(), id) != headings.end());
+    CHECK(std::find(listed.begin(), listed.end(), id) != listed.end());
   }
 }
 
