@@ -1,9 +1,9 @@
-#include "analysis/attributes.hpp"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 
+#include "analysis/op_text.hpp"
 #include "driftbound/model/op_groups.hpp"
 
 namespace driftbound::analysis {
@@ -13,9 +13,7 @@ using Integers = std::vector<std::int64_t>;
 using Strings = std::vector<std::string>;
 
 std::string joined(const Strings& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 template <class T>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "analysis/point_text.hpp"
+#include "analysis/point_source.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {

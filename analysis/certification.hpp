@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/document.hpp"
 #include "analysis/given_signs.hpp"
 #include "analysis/point_source.hpp"
 #include "analysis/segment_report.hpp"
@@ -37,26 +38,24 @@ Certification certify(const SignField& field, const PointSource& points, const C
 
 /// A certification and what it was of.
 struct CertifyReport {
-  std::string command, date, version;
-  std::string model_file, model_sha256;
-  std::string points, scalar, policy;
+  std::string command = {}, date = {}, version = {};
+  std::string model_file = {}, model_sha256 = {};
+  std::string points = {}, scalar = {}, policy = {};
   double iso = 0.0;
   int max_bits = 0, threads = 0;
-  std::string signs_file;   ///< empty: none
-  std::string values_file;  ///< of another program's values; empty: none
-  std::string values_arithmetic, values_guarantee, values_condition;
-  Certification certification;
-  std::optional<SegmentReport> segment;
+  std::string signs_file = {};   ///< empty: none
+  std::string values_file = {};  ///< of another program's values; empty: none
+  std::string values_arithmetic = {}, values_guarantee = {}, values_condition = {};
+  Certification certification = {};
+  std::optional<SegmentReport> segment = {};
 };
 
 /// Points that are undecided, or treated as if they were decided.
 std::int64_t open_points(const SignStatistics& counts);
 
-/// "CERTIFIED: the sign of … at all 262144 points of …: 3000 negative, …"
-std::string headline(const CertifyReport& report);
-/// The headline and a line per stage, of at most 100 columns.
-std::string to_text(const CertifyReport& report);
-/// JSON (schema driftbound/certify/1, docs/schema/certify-1.json).
-std::string to_json(const CertifyReport& report);
+/// The report as a document: "CERTIFIED: the sign of … at all 262144 points of …: 3000 negative, …", a line per stage,
+/// and on a segment the zeros there are and those that the run shows. JSON has the schema driftbound/certify/1
+/// (docs/schema/certify-1.json).
+Document document_of(const CertifyReport& report);
 
 }  // namespace driftbound::analysis

@@ -1,5 +1,3 @@
-#include "analysis/chart.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <limits>
 
 #include "analysis/markup.hpp"
+#include "analysis/report_parts.hpp"
 
 namespace driftbound::analysis {
 namespace {

@@ -71,10 +71,8 @@ Status status_of(const ScopeSummary& scope, double threshold) {
 
 /// Whether any proven or conditional bound decided of a value: without that nothing "holds".
 bool anything_checked(const Comparison& comparison) {
-  return std::any_of(comparison.layers.begin(), comparison.layers.end(),
-                     [](const LayerSummary& layer) { return layer.checked > 0; }) ||
-         std::any_of(comparison.outputs.begin(), comparison.outputs.end(),
-                     [](const OutputSummary& output) { return most_decided(output.scope) > 0; });
+  const std::vector<ScopeOf> scopes = scopes_of(comparison);
+  return std::any_of(scopes.begin(), scopes.end(), [](const ScopeOf& one) { return most_decided(one.summary) > 0; });
 }
 
 bool is_violated(const ScopeSummary& scope) {
@@ -211,6 +209,14 @@ void mark_smallest(ScopeSummary& scope) {
   for (BoundSummary* bound : candidates) bound->is_smallest = !is_tie && bound == candidates[0];
 }
 
+/// One block of samples.
+struct SampleBlock {
+  std::vector<Tensor<double>> computed;
+  const Reference &accumulated, &local;
+  const Bounds& bounds;
+  std::int64_t first_sample, samples;
+};
+
 /// A heuristic c |y| as c |difference|.
 double rescale(double heuristic, double y, double difference) {
   return y == 0.0 ? 0.0 : heuristic / std::abs(y) * std::abs(difference);
@@ -249,22 +255,15 @@ std::string_view declared_order_bound(const ScopeSummary& scope) {
   return find_bound(scope, "running") != nullptr ? "running" : "order-aware";
 }
 
-std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::not_checked:
-      return "not checked";
-    case Status::holds:
-      return "holds";
-    case Status::approaches:
-      return "approaches";
-    case Status::undecided:
-      return "undecided";
-    case Status::invalid:
-      return "void";
-    case Status::violated:
-      return "violated";
+std::vector<ScopeOf> scopes_of(const Comparison& comparison) {
+  std::vector<ScopeOf> scopes;
+  for (const LayerSummary& layer : comparison.layers) {
+    scopes.push_back({"local", layer.local, &layer});
+    scopes.push_back({"accumulated", layer.accumulated, &layer});
   }
-  return "";
+  for (const OutputSummary& output : comparison.outputs)
+    scopes.push_back({"end_to_end", output.scope, nullptr, &output});
+  return scopes;
 }
 
 struct Comparer::State {
@@ -272,166 +271,190 @@ struct Comparer::State {
   std::vector<Scalar> scalars;
   double threshold;
   std::vector<OutputTarget> output_targets;
-  std::vector<bool> varies;
-  std::vector<LayerState> layers;
-  std::vector<OutputState> outputs;
-  std::vector<OutputState> scalar_states;
-  Comparison result;
+  std::vector<bool> varies = depends_on_input(graph);
+  std::vector<LayerState> layers = {};
+  std::vector<OutputState> outputs = {}, scalar_states = {};
+  Comparison result = {};
   bool started = false;
 
-  State(const Graph& g, std::vector<Scalar> s, double t, std::vector<OutputTarget> o)
-      : graph(g), scalars(std::move(s)), threshold(t), output_targets(std::move(o)), varies(depends_on_input(g)) {}
+  void start(const Trace& trace) {
+    started = true;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const FormatId stored = stored_format(trace.layers[i].output);
+      LayerState layer;
+      layer.summary.index = i;
+      layer.summary.name = graph.nodes[i].name;
+      layer.summary.op = driftbound::name_of(graph.nodes[i].op);
+      layer.summary.copies = copies_operands(graph.nodes[i].op);
+      layer.local = ScopeAccumulator(stored);
+      layer.accumulated = ScopeAccumulator(stored);
+      layers.push_back(std::move(layer));
+    }
+    for (ValueId id : graph.outputs) {
+      OutputState output;
+      output.summary.name = graph.value(id).name;
+      const auto node = graph.producer(id);
+      if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
+      if (!node) output.summary.given_as = given_as(graph, id);
+      outputs.push_back(std::move(output));
+    }
+    for (const Scalar& scalar : scalars) {
+      OutputState state;
+      state.summary.name = scalar.text;
+      state.scope = ScopeAccumulator(format_of(scalar, trace));
+      scalar_states.push_back(std::move(state));
+    }
+  }
 
-  void start(const Trace& trace);
-  FormatId format_of(const Scalar& scalar, const Trace& trace) const;
-  void add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated, const Reference& local,
-                 const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
-  void add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
-                  const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples);
+  /// The format in which the outputs are stored, the coarser one of two.
+  FormatId format_of(const Scalar& scalar, const Trace& trace) const {
+    const auto of = [&](const OutputElement& element) {
+      const auto node = graph.producer(graph.outputs[element.output]);
+      return node ? stored_format(trace.layers[*node].output) : FormatId::fp32;
+    };
+    const FormatId first = of(scalar.positive), second = scalar.negative ? of(*scalar.negative) : first;
+    return format(second).precision < format(first).precision ? second : first;
+  }
+
+  void add_layer(const SampleBlock& block, std::size_t node) {
+    LayerState& layer = layers[node];
+    LayerSummary& summary = layer.summary;
+    const LayerBounds& bounds = block.bounds.layers[node];
+    const Tensor<double>& computed = block.computed[node];
+    const bool per_sample_layer = varies[graph.nodes[node].output];
+    if (!per_sample_layer && summary.outputs > 0) return;  // the same for every sample: counted once
+    const auto elements = static_cast<std::int64_t>(computed.size());
+    summary.outputs = per_sample_layer ? elements / block.samples : elements;
+    summary.fan_in = bounds.fan_in;
+    summary.gamma_n = bounds.gamma_n;
+    if (bounds.ambiguous) summary.ambiguous = summary.ambiguous.value_or(0) + *bounds.ambiguous;
+    summary.reading = joined(summary.reading, bounds.reading);
+    if (bounds.differing) summary.differing = summary.differing.value_or(0) + *bounds.differing;
+    layer.kappa.add(bounds.kappa.values);
+    if (summary.outputs == 0) return;
+    layer.local.add(computed.values, block.local.layers[node].values, all_values(bounds.local), block.first_sample,
+                    summary.outputs);
+    layer.accumulated.add(computed.values, block.accumulated.layers[node].values, all_values(bounds.accumulated),
+                          block.first_sample, summary.outputs);
+  }
+
+  void add_output(const SampleBlock& block, std::size_t output) {
+    const auto node = graph.producer(graph.outputs[output]);
+    const auto per_sample = node ? static_cast<std::int64_t>(block.computed[*node].size()) / block.samples : 0;
+    if (per_sample == 0) return;
+    const LayerBounds& bounds = block.bounds.layers[*node];
+    outputs[output].kappa.add(bounds.kappa.values);
+    outputs[output].scope.add(block.computed[*node].values, block.accumulated.layers[*node].values,
+                              all_values(bounds.accumulated), block.first_sample, per_sample);
+  }
+
+  void add_target(const SampleBlock& block, const OutputTarget& one) {
+    const std::size_t node = *graph.producer(graph.outputs[one.output]);
+    if (one.target < block.bounds.targets.size())
+      outputs[one.output].add_target(block.computed[node].values, block.accumulated.layers[node].values,
+                                     block.bounds.targets[one.target], block.first_sample);
+  }
+
   /// Where one output element lies in the tensors of a block.
   struct Located {
     std::size_t node, element, per_sample;
     std::size_t index(std::size_t sample) const { return sample * per_sample + element; }
   };
-  Located locate(const Scalar& scalar, const OutputElement& wanted, const std::vector<Tensor<double>>& computed,
-                 std::int64_t samples) const;
-  void add_scalar(std::size_t scalar, const std::vector<Tensor<double>>& computed, const Reference& accumulated,
-                  const Bounds& bounds, std::int64_t first_sample, std::int64_t samples);
-  void explain();
-  void find_closest();
+  Located locate(const Scalar& scalar, const OutputElement& wanted, const SampleBlock& block) const {
+    const auto node = graph.producer(graph.outputs[wanted.output]);
+    const std::size_t size = node ? block.computed[*node].size() : 0;
+    const std::int64_t per_sample = require_element(graph, scalar, wanted, size, block.samples);
+    return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
+  }
+
+  void add_scalar(const SampleBlock& block, std::size_t index) {
+    const Scalar& scalar = scalars[index];
+    const Bounds& bounds = block.bounds;
+    const Located a = locate(scalar, scalar.positive, block);
+    const Located b = scalar.negative ? locate(scalar, *scalar.negative, block) : a;
+    const std::vector<BoundResult> own =
+        index < bounds.targets.size() ? bounds.targets[index].bounds : std::vector<BoundResult>();
+    const std::vector<BoundResult>& of_b = bounds.layers[b.node].accumulated;
+    std::vector<const BoundResult*> of_a;  // bounds that have to be added up
+    std::vector<BoundResult> combined;
+    for (const BoundResult& bound : bounds.layers[a.node].accumulated) {
+      if (find_bound(own, bound.name)) continue;
+      of_a.push_back(&bound);
+      combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
+    }
+    ElementSeries series;
+    for (std::size_t sample = 0; sample < static_cast<std::size_t>(block.samples); ++sample) {
+      const std::size_t i = a.index(sample);
+      double value = block.computed[a.node].values[i];
+      Ball exact = block.accumulated.layers[a.node].values[i];
+      double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
+      std::vector<double> bound_values;
+      for (const BoundResult* bound : of_a) bound_values.push_back(bound->values.values[i]);
+      if (scalar.negative) {
+        const std::size_t j = b.index(sample);
+        const double subtrahend = block.computed[b.node].values[j];
+        kappa_weight += weight_of(bounds.layers[b.node].kappa, j, subtrahend);
+        const Difference d = exact_difference(value, subtrahend);
+        exact = exact - block.accumulated.layers[b.node].values[j] - exact_ball(d.rest);
+        for (std::size_t k = 0; k < combined.size(); ++k) {
+          const BoundResult* match = find_bound(of_b, combined[k].name);
+          const double other = match ? match->values.values[j] : std::numeric_limits<double>::infinity();
+          bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
+                                                                          : add_up(bound_values[k], other);
+        }
+        value = d.value;
+      }
+      series.computed.push_back(value);
+      series.exact.push_back(exact);
+      if (kappa_weight > 0.0) scalar_states[index].kappa.add(kappa_weight / std::abs(value));
+      for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
+    }
+    combined.insert(combined.end(), own.begin(), own.end());
+    scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), block.first_sample, 1);
+    if (index < bounds.targets.size())
+      scalar_states[index].add_target(series.computed, series.exact, bounds.targets[index], block.first_sample);
+  }
+
+  void add_references(const SampleBlock& block) {
+    if (block.local.undecided > 0)
+      result.reference_undefined +=
+          std::min(count_undefined(graph, block.computed, block.local), block.local.undecided);
+    for (const Reference* reference : {&block.accumulated, &block.local}) {
+      for (const auto& [bits, count] : reference->rungs) result.rungs[bits] += count;
+      result.reference_undecided += reference->undecided;
+      result.reference_valueless += reference->valueless;
+      result.reference_too_fine += reference->too_fine;
+      result.max_bits = std::max(result.max_bits, reference->max_bits_used);
+    }
+  }
+
+  void explain() {
+    std::vector<std::string> non_finite_origin(graph.values.size()), violation_origin(graph.values.size());
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      LayerSummary& layer = result.layers[i];
+      for (ValueId input : node.inputs) {
+        if (layer.non_finite > 0 && layer.explained_by.empty()) layer.explained_by = non_finite_origin[input];
+        if (is_violated(layer.accumulated) && !is_violated(layer.local) && layer.explained_by.empty())
+          layer.explained_by = violation_origin[input];
+      }
+      if (layer.non_finite > 0)
+        non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+      if (is_violated(layer.accumulated) || is_violated(layer.local))
+        violation_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+    }
+  }
+
+  void find_closest() {
+    for (const ScopeOf& one : scopes_of(result))
+      for (const BoundSummary& bound : one.summary.bounds)
+        if (bound.must_decide() && bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
+          result.closest = ClosestApproach{one.name(), std::string(one.scope), bound.name, bound.approach};
+  }
 };
 
-void Comparer::State::start(const Trace& trace) {
-  started = true;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const FormatId stored = stored_format(trace.layers[i].output);
-    LayerState layer;
-    layer.summary.index = i;
-    layer.summary.name = graph.nodes[i].name;
-    layer.summary.op = driftbound::name_of(graph.nodes[i].op);
-    layer.summary.copies = copies_operands(graph.nodes[i].op);
-    layer.local = ScopeAccumulator(stored);
-    layer.accumulated = ScopeAccumulator(stored);
-    layers.push_back(std::move(layer));
-  }
-  for (ValueId id : graph.outputs) {
-    OutputState output;
-    output.summary.name = graph.value(id).name;
-    const auto node = graph.producer(id);
-    if (node) output.scope = ScopeAccumulator(stored_format(trace.layers[*node].output));
-    if (!node) output.summary.given_as = given_as(graph, id);
-    outputs.push_back(std::move(output));
-  }
-  for (const Scalar& scalar : scalars) {
-    OutputState state;
-    state.summary.name = scalar.text;
-    state.scope = ScopeAccumulator(format_of(scalar, trace));
-    scalar_states.push_back(std::move(state));
-  }
-}
-
-/// The format in which the outputs are stored, the coarser one of two.
-FormatId Comparer::State::format_of(const Scalar& scalar, const Trace& trace) const {
-  const auto of = [&](const OutputElement& element) {
-    const auto node = graph.producer(graph.outputs[element.output]);
-    return node ? stored_format(trace.layers[*node].output) : FormatId::fp32;
-  };
-  const FormatId first = of(scalar.positive), second = scalar.negative ? of(*scalar.negative) : first;
-  return format(second).precision < format(first).precision ? second : first;
-}
-
-void Comparer::State::add_layer(std::size_t node, const Tensor<double>& computed, const Reference& accumulated,
-                                const Reference& local, const LayerBounds& bounds, std::int64_t first_sample,
-                                std::int64_t samples) {
-  LayerState& layer = layers[node];
-  const bool per_sample_layer = varies[graph.nodes[node].output];
-  if (!per_sample_layer && layer.summary.outputs > 0) return;  // the same for every sample: counted once
-  const auto elements = static_cast<std::int64_t>(computed.size());
-  const std::int64_t per_sample = per_sample_layer ? elements / samples : elements;
-  layer.summary.outputs = per_sample;
-  layer.summary.fan_in = bounds.fan_in;
-  layer.summary.gamma_n = bounds.gamma_n;
-  if (bounds.ambiguous) layer.summary.ambiguous = layer.summary.ambiguous.value_or(0) + *bounds.ambiguous;
-  layer.summary.reading = joined(layer.summary.reading, bounds.reading);
-  if (bounds.differing) layer.summary.differing = layer.summary.differing.value_or(0) + *bounds.differing;
-  layer.kappa.add(bounds.kappa.values);
-  if (per_sample == 0) return;
-  layer.local.add(computed.values, local.layers[node].values, all_values(bounds.local), first_sample, per_sample);
-  layer.accumulated.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
-                        per_sample);
-}
-
-void Comparer::State::add_output(std::size_t output, const Tensor<double>& computed, const Reference& accumulated,
-                                 const LayerBounds& bounds, std::int64_t first_sample, std::int64_t samples) {
-  OutputState& state = outputs[output];
-  const std::size_t node = *graph.producer(graph.outputs[output]);
-  const auto per_sample = static_cast<std::int64_t>(computed.size()) / samples;
-  if (per_sample == 0) return;
-  state.kappa.add(bounds.kappa.values);
-  state.scope.add(computed.values, accumulated.layers[node].values, all_values(bounds.accumulated), first_sample,
-                  per_sample);
-}
-
-Comparer::State::Located Comparer::State::locate(const Scalar& scalar, const OutputElement& wanted,
-                                                 const std::vector<Tensor<double>>& computed,
-                                                 std::int64_t samples) const {
-  const auto node = graph.producer(graph.outputs[wanted.output]);
-  const std::size_t size = node ? computed[*node].size() : 0;
-  const std::int64_t per_sample = require_element(graph, scalar, wanted, size, samples);
-  return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
-}
-
-void Comparer::State::add_scalar(std::size_t index, const std::vector<Tensor<double>>& computed,
-                                 const Reference& accumulated, const Bounds& bounds, std::int64_t first_sample,
-                                 std::int64_t samples) {
-  const Scalar& scalar = scalars[index];
-  const Located a = locate(scalar, scalar.positive, computed, samples);
-  const Located b = scalar.negative ? locate(scalar, *scalar.negative, computed, samples) : a;
-  const std::vector<BoundResult> own =
-      index < bounds.targets.size() ? bounds.targets[index].bounds : std::vector<BoundResult>();
-  const std::vector<BoundResult>& of_b = bounds.layers[b.node].accumulated;
-  std::vector<const BoundResult*> of_a;  // bounds that have to be added up
-  std::vector<BoundResult> combined;
-  for (const BoundResult& bound : bounds.layers[a.node].accumulated) {
-    if (find_bound(own, bound.name)) continue;
-    of_a.push_back(&bound);
-    combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
-  }
-  ElementSeries series;
-  for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
-    const std::size_t i = a.index(sample);
-    double value = computed[a.node].values[i];
-    Ball exact = accumulated.layers[a.node].values[i];
-    double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
-    std::vector<double> bound_values;
-    for (const BoundResult* bound : of_a) bound_values.push_back(bound->values.values[i]);
-    if (scalar.negative) {
-      const std::size_t j = b.index(sample);
-      const double subtrahend = computed[b.node].values[j];
-      kappa_weight += weight_of(bounds.layers[b.node].kappa, j, subtrahend);
-      const Difference d = exact_difference(value, subtrahend);
-      exact = exact - accumulated.layers[b.node].values[j] - exact_ball(d.rest);
-      for (std::size_t k = 0; k < combined.size(); ++k) {
-        const BoundResult* match = find_bound(of_b, combined[k].name);
-        const double other = match ? match->values.values[j] : std::numeric_limits<double>::infinity();
-        bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
-                                                                        : add_up(bound_values[k], other);
-      }
-      value = d.value;
-    }
-    series.computed.push_back(value);
-    series.exact.push_back(exact);
-    if (kappa_weight > 0.0) scalar_states[index].kappa.add(kappa_weight / std::abs(value));
-    for (std::size_t k = 0; k < combined.size(); ++k) combined[k].values.values.push_back(bound_values[k]);
-  }
-  combined.insert(combined.end(), own.begin(), own.end());
-  scalar_states[index].scope.add(series.computed, series.exact, all_values(combined), first_sample, 1);
-  if (index < bounds.targets.size())
-    scalar_states[index].add_target(series.computed, series.exact, bounds.targets[index], first_sample);
-}
-
 Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double threshold, std::vector<OutputTarget> outputs)
-    : state_(std::make_unique<State>(graph, std::move(scalars), threshold, std::move(outputs))) {}
+    : state_(new State{graph, std::move(scalars), threshold, std::move(outputs)}) {}
 Comparer::~Comparer() = default;
 
 void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
@@ -439,68 +462,20 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
                    const std::function<void(std::size_t)>& before_layer) {
   State& s = *state_;
   if (!s.started) s.start(trace);
-  const std::int64_t samples = layout.batched ? trace.samples : 1;
-  std::vector<Tensor<double>> computed;
-  for (const LayerTrace& layer : trace.layers) computed.push_back(layer.output.to_double());
+  SampleBlock block{{}, accumulated, local, bounds, first_sample, layout.batched ? trace.samples : 1};
+  for (const LayerTrace& layer : trace.layers) block.computed.push_back(layer.output.to_double());
   for (std::size_t node = 0; node < s.graph.nodes.size(); ++node) {
     if (before_layer) before_layer(node);
-    s.add_layer(node, computed[node], accumulated, local, bounds.layers[node], first_sample, samples);
+    s.add_layer(block, node);
   }
-  for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) {
-    const auto node = s.graph.producer(s.graph.outputs[output]);
-    if (node) s.add_output(output, computed[*node], accumulated, bounds.layers[*node], first_sample, samples);
-  }
-  for (const OutputTarget& one : s.output_targets) {
-    const std::size_t node = *s.graph.producer(s.graph.outputs[one.output]);
-    if (one.target < bounds.targets.size())
-      s.outputs[one.output].add_target(computed[node].values, accumulated.layers[node].values,
-                                       bounds.targets[one.target], first_sample);
-  }
-  for (std::size_t i = 0; i < s.scalars.size(); ++i)
-    s.add_scalar(i, computed, accumulated, bounds, first_sample, samples);
-  s.result.samples += samples;
-  if (local.undecided > 0)
-    s.result.reference_undefined += std::min(count_undefined(s.graph, computed, local), local.undecided);
-  for (const Reference* reference : {&accumulated, &local}) {
-    for (const auto& [bits, count] : reference->rungs) s.result.rungs[bits] += count;
-    s.result.reference_undecided += reference->undecided;
-    s.result.reference_valueless += reference->valueless;
-    s.result.reference_too_fine += reference->too_fine;
-    s.result.max_bits = std::max(s.result.max_bits, reference->max_bits_used);
-  }
+  for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) s.add_output(block, output);
+  for (const OutputTarget& one : s.output_targets) s.add_target(block, one);
+  for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(block, i);
+  s.add_references(block);
+  s.result.samples += block.samples;
   for (const std::string& assumption : bounds.assumptions)
     if (std::find(s.result.assumptions.begin(), s.result.assumptions.end(), assumption) == s.result.assumptions.end())
       s.result.assumptions.push_back(assumption);
-}
-
-void Comparer::State::explain() {
-  std::vector<std::string> non_finite_origin(graph.values.size()), violation_origin(graph.values.size());
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    LayerSummary& layer = result.layers[i];
-    for (ValueId input : node.inputs) {
-      if (layer.non_finite > 0 && layer.explained_by.empty()) layer.explained_by = non_finite_origin[input];
-      if (is_violated(layer.accumulated) && !is_violated(layer.local) && layer.explained_by.empty())
-        layer.explained_by = violation_origin[input];
-    }
-    if (layer.non_finite > 0)
-      non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
-    if (is_violated(layer.accumulated) || is_violated(layer.local))
-      violation_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
-  }
-}
-
-void Comparer::State::find_closest() {
-  const auto consider = [this](const std::string& layer, const char* scope, const ScopeSummary& summary) {
-    for (const BoundSummary& bound : summary.bounds)
-      if (bound.must_decide() && bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
-        result.closest = ClosestApproach{layer, scope, bound.name, bound.approach};
-  };
-  for (const LayerSummary& layer : result.layers) {
-    consider(layer.name, "local", layer.local);
-    consider(layer.name, "accumulated", layer.accumulated);
-  }
-  for (const OutputSummary& output : result.outputs) consider(output.name, "end_to_end", output.scope);
 }
 
 Comparison Comparer::finish() {

@@ -12,6 +12,7 @@
 
 #include "analysis/breakdown.hpp"
 #include "analysis/scalar.hpp"
+#include "analysis/status.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/model/graph.hpp"
@@ -19,16 +20,6 @@
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound::analysis {
-
-/// Verdicts in order of severity: the worst one of its parts is the verdict of the whole.
-///   not_checked values that no bound that decides was held against ("not checked" in reports): of parts alone
-///   holds       every proven and conditional bound holds for every element
-///   approaches  they hold, and one is used to at least the threshold
-///   undecided   somewhere the reference's radius or a missing bound leaves it open
-///   invalid     values that are not finite: nothing can be said ("void" in reports)
-///   violated    somewhere |computed - exact| is certainly above the bound
-enum class Status { not_checked, holds, approaches, undecided, invalid, violated };
-std::string_view name_of(Status status);
 
 /// Whether a bound is close to the error of the run, because that is what it is made of.
 bool is_close_by_design(std::string_view bound);
@@ -186,6 +177,18 @@ struct Comparison {
   std::optional<ClosestApproach> closest;
   double threshold = 0.5;
 };
+
+/// One layer in one scope, or one output.
+struct ScopeOf {
+  std::string_view scope;  ///< "local", "accumulated" or "end_to_end"
+  const ScopeSummary& summary;
+  const LayerSummary* layer = nullptr;    ///< of the first two
+  const OutputSummary* output = nullptr;  ///< of the last
+  const std::string& name() const { return layer ? layer->name : output->name; }
+  Status status() const { return layer ? layer->status : output->status; }
+};
+/// Layers in graph order, each local and accumulated, then outputs and scalars.
+std::vector<ScopeOf> scopes_of(const Comparison& comparison);
 
 /// Elements per sample of an output that holds `size` elements of `samples` samples.
 /// Throws:    InvalidArgument where the wanted element is not among them, or is no layer's

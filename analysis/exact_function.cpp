@@ -1,4 +1,4 @@
-#include "analysis/exact_function.hpp"
+#include "analysis/op_text.hpp"
 
 namespace driftbound::analysis {
 namespace {

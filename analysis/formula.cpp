@@ -1,11 +1,9 @@
-#include "analysis/formula.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string_view>
 
-#include "analysis/attributes.hpp"
+#include "analysis/op_text.hpp"
 
 namespace driftbound::analysis {
 namespace {

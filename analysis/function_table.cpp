@@ -1,7 +1,6 @@
-#include "analysis/function_table.hpp"
-
 #include <fmt/format.h>
 
+#include "analysis/inspect.hpp"
 #include "analysis/table.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 

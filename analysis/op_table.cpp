@@ -1,6 +1,5 @@
-#include "analysis/op_table.hpp"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/attributes.hpp"
-#include "analysis/exact_function.hpp"
-#include "analysis/formula.hpp"
+#include "analysis/inspect.hpp"
+#include "analysis/op_text.hpp"
 #include "analysis/table.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
@@ -26,9 +24,7 @@ namespace driftbound::analysis {
 namespace {
 
 std::string join(const auto& parts, std::string_view separator = ", ") {
-  std::string text;
-  for (const auto& part : parts) text += fmt::format("{}{}", text.empty() ? "" : separator, part);
-  return text;
+  return fmt::format("{}", fmt::join(parts, separator));
 }
 
 /// "7", or "Slice 1, Split 2" where ONNX has it by other names; an op that ONNX has not is a part of others.

@@ -1,4 +1,4 @@
-#include "analysis/op_table.hpp"
+#include "analysis/inspect.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "analysis/point_source.hpp"
-#include "analysis/point_text.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {

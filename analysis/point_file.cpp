@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "analysis/point_source.hpp"
-#include "analysis/point_text.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/row_reader.hpp"
 #include "driftbound/num/errors.hpp"

@@ -1,10 +1,11 @@
 #include "analysis/point_source.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "analysis/point_text.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/trace.hpp"
 
@@ -17,7 +18,8 @@ constexpr std::int64_t most_points = std::int64_t{1} << 40;
 double spaced(double lower, double upper, std::int64_t index, std::int64_t count) {
   if (index == 0) return lower;
   if (index == count - 1) return upper;
-  const double steps = static_cast<double>(count - 1), length = upper - lower, part = static_cast<double>(index) / steps;
+  const double steps = static_cast<double>(count - 1), length = upper - lower,
+               part = static_cast<double>(index) / steps;
   if (!std::isfinite(length)) return (1.0 - part) * lower + part * upper;
   return static_cast<double>(index) * (length / steps) + lower;
 }
@@ -31,9 +33,7 @@ public:
   std::int64_t size() const override { return size_; }
   Box range() const override { return box_; }
   std::string description() const override {
-    std::string text;
-    for (const std::int64_t extent : extents_) text += (text.empty() ? "" : "x") + std::to_string(extent);
-    return fmt::format("a grid of {} in {}", text, describe(box_));
+    return fmt::format("a grid of {} in {}", fmt::join(extents_, "x"), describe(box_));
   }
   std::string sha256() const override { return hash_of(description()); }
 
@@ -85,9 +85,7 @@ private:
 };
 
 bool all_finite(const std::vector<double>& values) {
-  for (const double x : values)
-    if (!std::isfinite(x)) return false;
-  return true;
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
 
 }  // namespace

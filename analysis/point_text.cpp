@@ -1,15 +1,13 @@
-#include "analysis/point_text.hpp"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "analysis/point_source.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound::analysis {
 
 std::string describe(std::span<const double> numbers) {
-  std::string text;
-  for (const double x : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", x);
-  return text;
+  return fmt::format("{}", fmt::join(numbers, ","));
 }
 
 std::string describe(const Box& box) {

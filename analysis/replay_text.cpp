@@ -1,5 +1,3 @@
-#include "analysis/replay_text.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
 
 namespace driftbound::analysis {
@@ -22,25 +21,18 @@ bool is_of_any_order(std::string_view bound) {
 /// Of bounds that hold in any order.
 struct AnyOrder {
   std::int64_t checked = 0, violations = 0, open = 0;
-
-  void add(const ScopeSummary& scope) {
-    for (const BoundSummary& bound : scope.bounds) {
-      if (!bound.gives_verdict() || !is_of_any_order(bound.name)) continue;
-      checked += bound.checked;
-      violations += bound.violations;
-      open += bound.undecided + bound.not_certifiable;
-    }
-  }
 };
 
 AnyOrder of_any_order(const Comparison& comparison) {
-  AnyOrder any_order;
-  for (const LayerSummary& layer : comparison.layers) {
-    any_order.add(layer.local);
-    any_order.add(layer.accumulated);
-  }
-  for (const OutputSummary& output : comparison.outputs) any_order.add(output.scope);
-  return any_order;
+  AnyOrder sum;
+  for (const ScopeOf& one : scopes_of(comparison))
+    for (const BoundSummary& bound : one.summary.bounds) {
+      if (!bound.gives_verdict() || !is_of_any_order(bound.name)) continue;
+      sum.checked += bound.checked;
+      sum.violations += bound.violations;
+      sum.open += bound.undecided + bound.not_certifiable;
+    }
+  return sum;
 }
 
 bool has_void(const Comparison& comparison) {
@@ -93,11 +85,11 @@ std::string replay_text(const Report& report) {
   if (!is_compared_with_replay(comparison)) return "";
   const LayerSummary* first = first_difference(comparison);
   if (first == nullptr)
-    return fmt::format("The recorded run is that of {}, made again here: the same numbers in every layer.\n",
+    return fmt::format("The recorded run is that of {}, made again here: the same numbers in every layer.",
                        arithmetic_of(report.context));
   return fmt::format(
       "The recorded run is not that of {}, made again here: '{}' ({}) is the first layer with other numbers, {} of {}. "
-      "What was declared is not what ran. {}\n",
+      "What was declared is not what ran. {}",
       arithmetic_of(report.context), shorten(first->name, 40), first->op, *first->differing,
       first->outputs * comparison.samples, explanation(comparison, *first));
 }

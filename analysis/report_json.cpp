@@ -1,19 +1,10 @@
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "analysis/replay_text.hpp"
+#include "analysis/report_parts.hpp"
 
 namespace driftbound::analysis {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-Json number(double x) {
-  if (std::isnan(x)) return "nan";
-  if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
-  return x;
-}
 
 std::string hex(double x) {
   if (std::isnan(x)) return "nan";
@@ -23,79 +14,52 @@ std::string hex(double x) {
   return (std::signbit(x) ? "-0x" : "0x") + std::string(text, end);
 }
 
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
+/// null where there is none, and where it is not finite.
+Json finite_or_null(const std::optional<double>& x) {
+  return x && std::isfinite(*x) ? Json(*x) : Json(nullptr);
 }
 
 Json to_json(const std::optional<KappaSummary>& kappa) {
   if (!kappa) return nullptr;
-  return {{"median", number(kappa->median)}, {"p99", number(kappa->p99)}, {"max", number(kappa->max)}};
+  return object("median"_key = kappa->median, "p99"_key = kappa->p99, "max"_key = kappa->max);
 }
 
 Json to_json(const BoundSummary& bound) {
-  return {{"name", bound.name},
-          {"guarantee", name_of(bound.guarantee)},
-          {"question", name_of(bound.question)},
-          {"theorem", bound.theorem},
-          {"condition", text_or_null(bound.condition)},
-          {"failure_probability", bound.failure_probability ? number(*bound.failure_probability) : Json(nullptr)},
-          {"not_applicable", text_or_null(bound.not_applicable)},
-          {"without_statement", bound.without_statement},
-          {"max_bound", number(bound.max_bound)},
-          {"max_utilisation", number(bound.max_utilisation)},
-          {"median_bound_over_error",
-           bound.median_bound_over_error ? number(*bound.median_bound_over_error) : Json(nullptr)},
-          {"violations", bound.violations},
-          {"checked", bound.checked},
-          {"undecided", bound.undecided},
-          {"not_certifiable", bound.not_certifiable},
-          {"remainder_share", bound.remainder_share ? number(*bound.remainder_share) : Json(nullptr)},
-          {"smallest", bound.is_smallest ? Json(*bound.is_smallest) : Json(nullptr)},
-          {"seconds", number(bound.seconds)}};
+  return object(
+      "name"_key = bound.name, "guarantee"_key = name_of(bound.guarantee), "question"_key = name_of(bound.question),
+      "theorem"_key = bound.theorem, "condition"_key = text_or_null(bound.condition),
+      "failure_probability"_key = bound.failure_probability, "not_applicable"_key = text_or_null(bound.not_applicable),
+      "without_statement"_key = bound.without_statement, "max_bound"_key = bound.max_bound,
+      "max_utilisation"_key = bound.max_utilisation, "median_bound_over_error"_key = bound.median_bound_over_error,
+      "violations"_key = bound.violations, "checked"_key = bound.checked, "undecided"_key = bound.undecided,
+      "not_certifiable"_key = bound.not_certifiable, "remainder_share"_key = bound.remainder_share,
+      "smallest"_key = bound.is_smallest, "seconds"_key = bound.seconds);
 }
 
 Json to_json(const WorstCase& worst) {
-  return {{"sample", worst.sample},
-          {"element", worst.element},
-          {"computed", number(worst.computed)},
-          {"computed_hex", hex(worst.computed)},
-          {"reference", number(worst.reference)},
-          {"reference_hex", hex(worst.reference)},
-          {"error", number(worst.error)},
-          {"error_hex", hex(worst.error)},
-          {"bound", number(worst.bound)},
-          {"bound_hex", hex(worst.bound)}};
+  return object("sample"_key = worst.sample, "element"_key = worst.element, "computed"_key = worst.computed,
+                "computed_hex"_key = hex(worst.computed), "reference"_key = worst.reference,
+                "reference_hex"_key = hex(worst.reference), "error"_key = worst.error,
+                "error_hex"_key = hex(worst.error), "bound"_key = worst.bound, "bound_hex"_key = hex(worst.bound));
 }
 
 Json to_json(const ScopeSummary& scope) {
   Json bounds = Json::array();
   for (const BoundSummary& bound : scope.bounds) bounds.push_back(to_json(bound));
-  return {{"max_error", number(scope.max_error)},
-          {"rms_error", number(scope.rms_error)},
-          {"max_ulps", number(scope.max_ulps)},
-          {"bit_exact", number(scope.bit_exact)},
-          {"reference_radius", number(scope.reference_radius)},
-          {"bounds", bounds},
-          {"worst", scope.worst ? to_json(*scope.worst) : Json(nullptr)}};
-}
-
-Json number_or_null(const std::optional<double>& x) {
-  return x && std::isfinite(*x) ? Json(*x) : Json(nullptr);
+  return object("max_error"_key = scope.max_error, "rms_error"_key = scope.rms_error, "max_ulps"_key = scope.max_ulps,
+                "bit_exact"_key = scope.bit_exact, "reference_radius"_key = scope.reference_radius,
+                "bounds"_key = bounds, "worst"_key = scope.worst ? to_json(*scope.worst) : Json(nullptr));
 }
 
 Json to_json(const std::optional<Breakdown>& breakdown) {
   if (!breakdown) return nullptr;
   Json layers = Json::array();
   for (const LayerPart& part : breakdown->layers)
-    layers.push_back({{"layer", part.layer},
-                      {"part", number(part.part)},
-                      {"bound_share", number_or_null(part.bound_share)},
-                      {"condition", part.condition ? number(*part.condition) : Json(nullptr)},
-                      {"local", number_or_null(part.local)}});
-  return {{"sample", breakdown->sample},
-          {"error", number(breakdown->error)},
-          {"inputs", number(breakdown->inputs)},
-          {"layers", layers}};
+    layers.push_back(object("layer"_key = part.layer, "part"_key = part.part,
+                            "bound_share"_key = finite_or_null(part.bound_share), "condition"_key = part.condition,
+                            "local"_key = finite_or_null(part.local)));
+  return object("sample"_key = breakdown->sample, "error"_key = breakdown->error, "inputs"_key = breakdown->inputs,
+                "layers"_key = layers);
 }
 
 /// The breakdown that speaks for the whole report: of the first output or scalar that has one.
@@ -106,53 +70,39 @@ const Breakdown* first_breakdown(const Comparison& comparison) {
 }
 
 Json attribution_json(std::size_t layer, const Breakdown* breakdown) {
-  if (!breakdown || layer >= breakdown->layers.size()) return {{"share", nullptr}};
-  return {{"share", number_or_null(breakdown->share_of_error(breakdown->layers[layer].part))}};
+  if (!breakdown || layer >= breakdown->layers.size()) return object("share"_key = nullptr);
+  return object("share"_key = finite_or_null(breakdown->share_of_error(breakdown->layers[layer].part)));
 }
 
 Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
-  return {{"index", layer.index},
-          {"name", layer.name},
-          {"op", layer.op},
-          {"fan_in", layer.fan_in},
-          {"outputs", layer.outputs},
-          {"compared", layer.compared},
-          {"checked", layer.checked},
-          {"gamma_n", number(layer.gamma_n)},
-          {"kappa", to_json(layer.kappa)},
-          {"ambiguous", layer.ambiguous ? Json(*layer.ambiguous) : Json(nullptr)},
-          {"reading", layer.reading ? Json(name_of(*layer.reading)) : Json(nullptr)},
-          {"differing", layer.differing ? Json(*layer.differing) : Json(nullptr)},
-          {"non_finite", layer.non_finite},
-          {"explained_by", text_or_null(layer.explained_by)},
-          {"local", to_json(layer.local)},
-          {"accumulated", to_json(layer.accumulated)},
-          {"attribution", attribution_json(layer.index, breakdown)},
-          {"status", name_of(layer.status)}};
+  return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
+                "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
+                "gamma_n"_key = layer.gamma_n, "kappa"_key = to_json(layer.kappa), "ambiguous"_key = layer.ambiguous,
+                "reading"_key = layer.reading ? Json(name_of(*layer.reading)) : Json(),
+                "differing"_key = layer.differing, "non_finite"_key = layer.non_finite,
+                "explained_by"_key = text_or_null(layer.explained_by), "local"_key = to_json(layer.local),
+                "accumulated"_key = to_json(layer.accumulated),
+                "attribution"_key = attribution_json(layer.index, breakdown), "status"_key = name_of(layer.status));
 }
 
 Json to_json(const std::optional<BoxSummary>& box) {
   if (!box) return nullptr;
   Json ranges = Json::array();
-  for (const auto& [lower, upper] : box->ranges) ranges.push_back({number(lower), number(upper)});
+  for (const auto& [lower, upper] : box->ranges) ranges.push_back({lower, upper});
   const BoxBound& bound = box->bound;
-  return {{"ranges", std::move(ranges)},
-          {"error", number(bound.error.value())},
-          {"lower", number(bound.range.lower())},
-          {"upper", number(bound.range.upper())},
-          {"remainder_share", number(bound.remainder_share)},
-          {"guarantee", name_of(bound.guarantee)},
-          {"theorem", "T-77"},
-          {"condition", text_or_null(bound.condition)}};
+  return object("ranges"_key = std::move(ranges), "error"_key = bound.error.value(), "lower"_key = bound.range.lower(),
+                "upper"_key = bound.range.upper(), "remainder_share"_key = bound.remainder_share,
+                "guarantee"_key = name_of(bound.guarantee), "theorem"_key = "T-77",
+                "condition"_key = text_or_null(bound.condition));
 }
 
 Json to_json(const std::optional<SignCounts>& signs) {
   if (!signs) return nullptr;
-  return {{"right", signs->right}, {"wrong", signs->wrong}, {"open", signs->open}};
+  return object("right"_key = signs->right, "wrong"_key = signs->wrong, "open"_key = signs->open);
 }
 
 Json to_json(const OutputSummary& output) {
-  Json json = {{"name", output.name}};
+  Json json = object("name"_key = output.name);
   json.update(to_json(output.scope));
   json["signs"] = to_json(output.signs);
   json["kappa"] = to_json(output.kappa);
@@ -164,11 +114,8 @@ Json to_json(const OutputSummary& output) {
 }
 
 Json model_json(const ReportContext& c) {
-  return {{"file", c.model_file},
-          {"sha256", c.model_sha256},
-          {"format", c.model_format},
-          {"parameters", c.parameters},
-          {"nodes", c.nodes}};
+  return object("file"_key = c.model_file, "sha256"_key = c.model_sha256, "format"_key = c.model_format,
+                "parameters"_key = c.parameters, "nodes"_key = c.nodes);
 }
 
 Json inputs_json(const ReportContext& c, std::int64_t samples) {
@@ -187,60 +134,45 @@ Json inputs_json(const ReportContext& c, std::int64_t samples) {
 Json replay_json(const Comparison& comparison) {
   if (!is_compared_with_replay(comparison)) return nullptr;
   const LayerSummary* first = first_difference(comparison);
-  return {{"same", first == nullptr}, {"first_difference", first ? Json(first->name) : Json(nullptr)}};
+  return object("same"_key = first == nullptr, "first_difference"_key = first ? Json(first->name) : Json(nullptr));
 }
 
 Json run_json(const Report& report) {
   const ReportContext& c = report.context;
   Json rungs = Json::object();
   for (const auto& [bits, count] : report.comparison.rungs) rungs[std::to_string(bits)] = count;
-  return {{"backend", c.backend},
-          {"device", c.device},
-          {"gemm", text_or_null(c.gemm)},
-          {"arithmetic", Json::parse(to_json(c.arithmetic))},
-          {"order", to_string(c.arithmetic.order)},
-          {"batch", c.batch > 0 ? Json(c.batch) : Json(nullptr)},
-          {"threshold", report.comparison.threshold},
-          {"assumptions", report.comparison.assumptions},
-          {"reference",
-           {{"rungs", rungs},
-            {"max_bits", report.comparison.max_bits},
-            {"undecided", report.comparison.reference_undecided}}},
-          {"replay", replay_json(report.comparison)},
-          {"observer_effect", name_of(c.observer_effect)},
-          {"interrupted", c.interrupted}};
+  return object("backend"_key = backend_of(c.provenance), "device"_key = c.provenance.device,
+                "gemm"_key = text_or_null(gemm_of(c.provenance)), "arithmetic"_key = Json::parse(to_json(c.arithmetic)),
+                "order"_key = to_string(c.arithmetic.order),
+                "batch"_key = c.provenance.batch > 0 ? Json(c.provenance.batch) : Json(nullptr),
+                "threshold"_key = report.comparison.threshold, "assumptions"_key = report.comparison.assumptions,
+                "reference"_key = object("rungs"_key = rungs, "max_bits"_key = report.comparison.max_bits,
+                                         "undecided"_key = report.comparison.reference_undecided),
+                "replay"_key = replay_json(report.comparison),
+                "observer_effect"_key = name_of(c.provenance.observer_effect), "interrupted"_key = c.interrupted);
 }
 
 Json closest_json(const std::optional<ClosestApproach>& closest) {
   if (!closest) return nullptr;
-  return {{"layer", closest->layer},
-          {"scope", closest->scope},
-          {"bound", closest->bound},
-          {"utilisation", number(closest->utilisation)}};
+  return object("layer"_key = closest->layer, "scope"_key = closest->scope, "bound"_key = closest->bound,
+                "utilisation"_key = closest->utilisation);
 }
 
 }  // namespace
 
-std::string to_json(const Report& report) {
+Json fields_of(const Report& report) {
   const ReportContext& c = report.context;
   Json layers = Json::array();
   const Breakdown* breakdown = first_breakdown(report.comparison);
   for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer, breakdown));
   Json outputs = Json::array();
   for (const OutputSummary& output : report.comparison.outputs) outputs.push_back(to_json(output));
-  const Json json = {{"schema", "driftbound/report/1"},
-                     {"version", DRIFTBOUND_VERSION},
-                     {"date", c.date},
-                     {"seconds", number(c.seconds)},
-                     {"command", c.command},
-                     {"model", model_json(c)},
-                     {"inputs", inputs_json(c, report.comparison.samples)},
-                     {"run", run_json(report)},
-                     {"layers", layers},
-                     {"end_to_end", {{"outputs", outputs}}},
-                     {"verdict", name_of(report.comparison.verdict)},
-                     {"closest", closest_json(report.comparison.closest)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object("schema"_key = "driftbound/report/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = c.date,
+                "seconds"_key = c.seconds, "command"_key = c.command, "model"_key = model_json(c),
+                "inputs"_key = inputs_json(c, report.comparison.samples), "run"_key = run_json(report),
+                "layers"_key = layers, "end_to_end"_key = object("outputs"_key = outputs),
+                "verdict"_key = name_of(report.comparison.verdict),
+                "closest"_key = closest_json(report.comparison.closest));
 }
 
 }  // namespace driftbound::analysis

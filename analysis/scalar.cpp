@@ -10,12 +10,6 @@
 namespace driftbound::analysis {
 namespace {
 
-std::string output_names(const Graph& graph) {
-  std::string names;
-  for (ValueId id : graph.outputs) names += (names.empty() ? "" : ", ") + graph.value(id).name;
-  return names;
-}
-
 [[noreturn]] void refuse(const Graph& graph, std::string_view text, std::string_view why) {
   throw InvalidArgument(
       fmt::format("--scalar '{}': {}; write OUTPUT[INDEX] or OUTPUT[INDEX]-OUTPUT[INDEX], outputs are: {}", text, why,
@@ -75,6 +69,12 @@ std::size_t find_difference(const Graph& graph, std::string_view text) {
 }
 
 }  // namespace
+
+std::string output_names(const Graph& graph) {
+  std::string names;
+  for (const ValueId id : graph.outputs) names += (names.empty() ? "" : ", ") + graph.value(id).name;
+  return names;
+}
 
 Scalar parse_scalar(const Graph& graph, std::string_view text) {
   const std::size_t minus = find_difference(graph, text);

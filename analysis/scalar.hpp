@@ -14,6 +14,9 @@ struct Scalar : Target {
   std::string text;
 };
 
+/// "logits, boxes": the outputs that there are.
+std::string output_names(const Graph& graph);
+
 /// Parses 'NAME[INDEX]' or 'NAME[INDEX]-NAME[INDEX]'; NAME alone is NAME[0].
 /// Throws:    InvalidArgument naming the outputs there are; also for an element minus itself
 Scalar parse_scalar(const Graph& graph, std::string_view text);

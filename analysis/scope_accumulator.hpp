@@ -40,7 +40,7 @@ public:
 
 private:
   static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15u;  // its fraction times 2^64
-  std::vector<std::uint64_t> fractions_;                               ///< of places kept
+  std::vector<std::uint64_t> fractions_;                              ///< of places kept
   std::uint64_t next_ = 0, largest_ = ~std::uint64_t{0};
 };
 
@@ -75,7 +75,7 @@ private:
     Numbers error{}, at_most{}, one_unit{};
     Numbers middle{}, radius{};  ///< of the balls
     std::array<bool, elements_at_once> is_measured{};
-    std::size_t number = 0;  ///< measured
+    std::size_t number = 0;            ///< measured
     std::vector<std::size_t> sampled;  ///< of those with an error, for medians
   };
   /// What add() was given.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analysis/text.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -36,39 +35,6 @@ void accumulate(std::vector<double>& values, const std::vector<double>& output, 
   const std::size_t width = output.size() / values.size();
   for (std::size_t row = 0; row < values.size(); ++row)
     values[row] += factor * output[row * width + static_cast<std::size_t>(element)];
-}
-
-std::string unresolved_text(const SegmentZeros& zeros) {
-  std::string text;
-  for (const Interval& stretch : zeros.stretches)
-    text += fmt::format(" f is exactly 0 for t from {} to {}.", stretch.lower(), stretch.upper());
-  if (!zeros.unresolved.empty())
-    text += fmt::format(" Not resolved: {} piece{}, the first with t from {} to {}.", zeros.unresolved.size(),
-                        zeros.unresolved.size() == 1 ? "" : "s", zeros.unresolved.front().t.lower(),
-                        zeros.unresolved.front().t.upper());
-  return text;
-}
-
-/// "(-0.187, 0.3, -0.187)": six coordinates at most.
-std::string point_at(const SegmentReport& report, double t) {
-  constexpr std::size_t most = 6;
-  std::string text;
-  for (std::size_t c = 0; c < std::min(most, report.a.size()); ++c)
-    text += fmt::format("{}{:.9g}", c == 0 ? "(" : ", ", report.a[c] + t * (report.b[c] - report.a[c]));
-  return text + (report.a.size() > most ? ", …)" : ")");
-}
-
-/// Where the first zeros are, a line each, rounded.
-std::string zero_rows(const SegmentReport& report) {
-  constexpr std::size_t most = 10;
-  const std::vector<SegmentZero>& zeros = report.zeros.zeros;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most, zeros.size()); ++i) {
-    const double t = zeros[i].t.lower() + (zeros[i].t.upper() - zeros[i].t.lower()) / 2.0;
-    text += fmt::format("  t = {:<18.12g} {:<8} at {}\n", t, name_of(zeros[i].crossing), point_at(report, t));
-  }
-  if (zeros.size() > most) text += fmt::format("  and {} more in --json\n", zeros.size() - most);
-  return text;
 }
 
 }  // namespace
@@ -109,17 +75,6 @@ SegmentReport report_segment(const SignField& field, const std::vector<double>& 
   for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<double>(i) / static_cast<double>(t.size() - 1);
   report.sampled = compare_with_sampled(report.zeros, t, values, within);
   return report;
-}
-
-std::string to_text(const SegmentReport& report) {
-  const SegmentZeros& zeros = report.zeros;
-  const SampledZeros& sampled = report.sampled;
-  std::string text = fmt::format("Zeros on the segment: {}, certified{}.{}", zeros.zeros.size(),
-                                 zeros.is_complete() ? ", and there are no others" : "", unresolved_text(zeros));
-  text += fmt::format(" Samples in {} show {}: {} true, {} false", report.arithmetic, sampled.computed, sampled.matched,
-                      sampled.spurious);
-  if (sampled.undecidable > 0) text += fmt::format(", {} undecidable", sampled.undecidable);
-  return wrap(text + fmt::format("; {} missed.", sampled.missed), 100) + "\n" + zero_rows(report);
 }
 
 }  // namespace driftbound::analysis

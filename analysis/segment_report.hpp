@@ -35,7 +35,4 @@ std::vector<double> computed_values(const Graph& graph, const Target& target, do
 SegmentReport report_segment(const SignField& field, const std::vector<double>& a, const std::vector<double>& b,
                              const std::vector<double>& values, double within, const GoOn& go_on = {});
 
-/// Two sentences, the zeros there are and those that the run shows, and where the first ten zeros are.
-std::string to_text(const SegmentReport& report);
-
 }  // namespace driftbound::analysis

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/sign_state.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {

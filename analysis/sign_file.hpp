@@ -17,6 +17,17 @@ struct SignProgress {
   double seconds = 0.0;  ///< of certifying, not of reading or making points
 };
 
+/// The state of an interrupted certification.
+struct SignState {
+  std::int64_t points = 0;
+  std::map<std::string, std::string> identity;
+  SignProgress progress;
+};
+
+std::string to_json(const SignState& state);
+/// Throws:    ParseError
+SignState parse_sign_state(const std::string& text, const std::string& where);
+
 /// An .npy file of int8, one sign a point in order: -1, 0 (proven zero), 1, 2 (undecided). Until it is whole, signs go
 /// to FILE.part, and checkpoints to FILE.state (JSON), from which the same run can be continued.
 class SignFile {

@@ -1,10 +1,9 @@
-#include "analysis/sign_state.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/sign_file.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {

@@ -9,10 +9,6 @@
 namespace driftbound::analysis {
 namespace {
 
-constexpr const char* green = "\033[32m";
-constexpr const char* yellow = "\033[33m";
-constexpr const char* red = "\033[1;31m";
-
 bool starts_character(char c) {
   return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
 }
@@ -27,82 +23,6 @@ std::string characters(const std::string& text, std::size_t first, std::size_t c
   }
   return result;
 }
-
-}  // namespace
-
-std::string Painter::operator()(const std::string& text, const char* with) const {
-  return colour ? fmt::format("{}{}\033[0m", with, text) : text;
-}
-
-const char* colour_of(Status status) {
-  switch (status) {
-    case Status::holds:
-      return green;
-    case Status::not_checked:
-    case Status::approaches:
-    case Status::undecided:
-      return yellow;
-    case Status::invalid:
-    case Status::violated:
-      return red;
-  }
-  return "";
-}
-
-const char* mark_of(Status status) {
-  switch (status) {
-    case Status::not_checked:
-      return "-";
-    case Status::holds:
-      return "ok";
-    case Status::approaches:
-      return "near";
-    case Status::undecided:
-      return "open";
-    case Status::invalid:
-      return "void";
-    case Status::violated:
-      return "FAIL";
-  }
-  return "";
-}
-
-std::string describe(const BoxSummary& box) {
-  std::string ranges;
-  for (const auto& [lower, upper] : box.ranges)
-    ranges += fmt::format("{}{}:{}", ranges.empty() ? "" : ",", lower, upper);
-  const BoxBound& bound = box.bound;
-  if (!std::isfinite(bound.error.value()))
-    return fmt::format("any run at every point of {}: not certifiable for so large a box (T-77)", ranges);
-  const std::string order =
-      box.order == SummationOrder{} ? "with sums in any order" : "in order " + to_string(box.order);
-  const std::string text =
-      fmt::format("any run at every point of {}: error at most {} {} ({}, T-77), value between {:.3g} and {:.3g}",
-                  ranges, bound_text(bound.error.value()), order, name_of(bound.guarantee),
-                  -decimal_above(-bound.range.lower(), 3), decimal_above(bound.range.upper(), 3));
-  if (!(bound.remainder_share >= 0.05)) return text;
-  return text + fmt::format("; {:.0f} % of that bound is the size of the box: smaller boxes are tighter",
-                            100.0 * bound.remainder_share);
-}
-
-std::string_view model_of(const BoundSummary& bound) {
-  return bound.condition.empty() ? "over random bits of this program" : "if rounding errors have mean 0";
-}
-
-std::string not_certifiable_text(const BoundSummary& bound) {
-  return fmt::format("not certifiable in this arithmetic: {} of {} values", bound.not_certifiable, bound.checked);
-}
-
-std::string signs_text(const SignCounts& signs) {
-  return fmt::format("the sign of every run (rounded-shadow): right in {}, wrong in {}, open in {} samples",
-                     signs.right, signs.wrong, signs.open);
-}
-
-std::string_view words_of(Question question) {
-  return question == Question::this_run ? "this run" : "any run";
-}
-
-namespace {
 
 std::string number_text(double x, int digits) {
   if (std::isnan(x)) return "nan";
@@ -121,10 +41,6 @@ double shown(double x, int digits) {
 
 std::string error_text(double x) {
   return number_text(x, 2);
-}
-
-std::string why_without_error(const OutputSummary& output) {
-  return output.given_as.empty() ? "no finite value" : output.given_as + " of the model";
 }
 
 std::string excess_text(double error, double bound) {
@@ -173,8 +89,8 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t indent)
   std::string result;
   std::size_t column = 0, position = 0;
   while (position < text.size()) {
-    const std::size_t space = std::min(text.find(' ', position), text.size());
-    const std::string word = text.substr(position, space - position);
+    const std::size_t end = std::min(text.find_first_of(" \n", position), text.size());
+    const std::string word = text.substr(position, end - position);
     if (column > 0 && column + 1 + word.size() > width) {
       result += '\n' + std::string(indent, ' ');
       column = indent;
@@ -184,7 +100,11 @@ std::string wrap(const std::string& text, std::size_t width, std::size_t indent)
     }
     result += word;
     column += word.size();
-    position = space + 1;
+    if (end < text.size() && text[end] == '\n') {
+      result += '\n';
+      column = 0;
+    }
+    position = end + 1;
   }
   return result;
 }

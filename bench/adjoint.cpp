@@ -27,7 +27,6 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
   bounds::Setting setting;
   setting.arithmetic = &trace.arithmetic;
   setting.machine = bounds::machine_of(trace.arithmetic);
-  setting.rules = &bounds::default_rules();
   setting.is_own_run = true;
   std::vector<Tensor<double>> layers;
   for (const LayerTrace& layer : trace.layers) layers.push_back(layer.output.to_double());

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "bench/timing.hpp"
-#include "num/exact_matrix_vector.hpp"
 #include "num/residue_product.hpp"
 
 #ifdef DRIFTBOUND_WITH_OPENBLAS
@@ -168,27 +167,6 @@ void two_apart(std::size_t size, int runs, const ExactKernels& kernels) {
   bench::print("exact_product", case_of(first, kernels.name, "t2/apart"), "one-thread", time, 2, facts_of(first));
 }
 
-/// One sample: weights are streamed as they are stored, or as integers where there are such kernels; what is known of
-/// their rows was found before.
-void single_vector(std::size_t size, int runs, const ExactKernels& kernels, const IntegerKernels* integers) {
-  Data data(1, size, size);
-  const FloatRows rows = {data.b.data(), size, size, static_cast<std::ptrdiff_t>(size), 1};
-  const ExactMatrix weights(rows, 1, kernels, integers);
-  constexpr int repeats = 100;  // of what takes microseconds
-  const auto time = bench::medians(
-      runs,
-      [&] {
-        for (int i = 0; i < repeats; ++i) exact_matrix_vector(weights, data.a.data(), data.y);
-      },
-      [&] {
-        for (int i = 0; i < repeats; ++i) data.theirs();
-      },
-      bench::cpu_seconds_of);
-  const char* const build = integers != nullptr ? integers->name : kernels.name;
-  bench::print("exact_product", case_of(data, build, "t1"), name(), {time.ours / repeats, time.theirs / repeats}, 1,
-               facts_of(data));
-}
-
 /// OpenBLAS reads the kernels to use when it is loaded: set, and start again.
 [[maybe_unused]] void start_with(const char* core, char** arguments) {
   ::setenv("OPENBLAS_CORETYPE", core, 1);
@@ -201,9 +179,7 @@ int main(int argc, char** argv) {
   const std::string_view argument = argc > 1 ? argv[1] : "";
   if (argument == "--quick") {
     against_blas(12, 20, 33, 1, fastest_exact_kernels());
-    by_residues(12, 20, 33, 1, *usable_residue_kernels().back());
-    single_vector(12, 1, fastest_exact_kernels(), nullptr);
-    return single_vector(12, 1, fastest_exact_kernels(), usable_integer_kernels().back()), 0;
+    return by_residues(12, 20, 33, 1, *usable_residue_kernels().back()), 0;
   }
   const ExactKernels& fastest = fastest_exact_kernels();
 #ifdef DRIFTBOUND_WITH_OPENBLAS
@@ -222,11 +198,6 @@ int main(int argc, char** argv) {
     by_residues(1024, 1024, 1024, 7, *kernels);
     by_residues(256, 4096, 1024, 7, *kernels);
     by_residues_in_two_threads(512, 25, *kernels);
-  }
-  for (const std::size_t size : {512u, 1024u}) {
-    single_vector(size, 9, fastest, nullptr);
-    const IntegerKernels* const integers = usable_integer_kernels().back();
-    if (integers != &integers_baseline) single_vector(size, 9, fastest, integers);
   }
   two_threads(512, 25, fastest);
   two_threads(1024, 7, fastest);

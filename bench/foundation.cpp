@@ -91,7 +91,6 @@ void bench_transposed(std::int64_t n) {
   view.inputs = {&x, &w};
   view.output = &d;
   bounds::Setting setting;
-  setting.rules = &bounds::default_rules();
   const ProductPlan plan = plan_product(op::Gemm{}, x.shape, w.shape);
   PackedMatrices<double> packed;
   pack_missing(plan, w, packed);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/common.hpp"
+#include "cli/files.hpp"
 #include "cli/verbs.hpp"
 
 namespace driftbound::cli {
@@ -16,7 +17,7 @@ struct CaptureSettings {
   bool quiet = false;
 };
 
-int capture(const CaptureSettings& settings) {
+int run_capture(const CaptureSettings& settings) {
   if (settings.output == "-")
     throw InvalidArgument(
         "--output: a trace cannot be written to standard output ('-'); name a file (./- for that name)");
@@ -34,20 +35,23 @@ int capture(const CaptureSettings& settings) {
   return exit_ok;
 }
 
-}  // namespace
-
-Verb add_capture(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("capture", "Run a model and record every layer's output in a trace file");
+Verb::Run add_capture(CLI::App& app, const std::string&) {
   auto settings = std::make_shared<CaptureSettings>();
-  app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
+  add_model(app, settings->model);
   settings->inputs.add_to(app);
   settings->run.add_to(app);
   app.add_option("-o,--output", settings->output, "Trace to write (.safetensors)")->required();
   app.add_flag("--quiet", settings->quiet, "Print nothing but errors");
   return [settings, &app] {
     settings->inputs.check(app);
-    return capture(*settings);
+    return run_capture(*settings);
   };
+}
+
+}  // namespace
+
+Verb capture() {
+  return {"capture", "Run a model and record every layer's output in a trace file", add_capture};
 }
 
 }  // namespace driftbound::cli

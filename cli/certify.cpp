@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -10,10 +9,12 @@
 #include <span>
 
 #include "analysis/certification.hpp"
-#include "analysis/point_text.hpp"
-#include "analysis/progress.hpp"
+#include "analysis/point_source.hpp"
 #include "analysis/scalar.hpp"
 #include "cli/common.hpp"
+#include "cli/files.hpp"
+#include "cli/outputs.hpp"
+#include "cli/parse.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
@@ -25,55 +26,38 @@ constexpr int exit_undecided = 1;
 
 struct CertifySettings {
   std::string command;
-  std::string model, points, grid, segment, scalar, signs, json, values, arithmetic_file;
+  std::string model, points, grid, segment, scalar, signs, values, arithmetic_file;
+  Outputs outputs;
   std::string box = "-1:1", policy = "report", iso_text = "0";
   RunSettings run;
   double band = -1.0, iso = 0.0, within = 0.0;
   std::int64_t samples = 10000;
   std::uint64_t seed = 1;
   int max_precision = 4096, threads = 0;
-  bool has_band = false, resume = false, quiet = false;
+  bool has_band = false, resume = false;
 
   bool names_a_run() const {
     return run.backend != "auto" || !run.arithmetic.empty() || run.gemm != "auto" || !run.order.empty();
   }
 };
 
-/// The parts between separators.
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
-std::from_chars_result read(std::string_view text, std::int64_t& value) {
-  return std::from_chars(text.data(), text.data() + text.size(), value);
+std::optional<std::int64_t> read(std::string_view text, std::int64_t) {
+  return number_of<std::int64_t>(text);
 }
 
 /// In hexadecimal too, as -0x1.8p-3.
-std::from_chars_result read(std::string_view text, double& value) {
+std::optional<double> read(std::string_view text, double) {
   const bool is_negative = text.starts_with('-');
   const std::string_view magnitude = text.substr(is_negative ? 1 : 0);
-  if (!magnitude.starts_with("0x") || magnitude.size() == 2 || magnitude[2] == '-')
-    return std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto result = std::from_chars(magnitude.data() + 2, text.data() + text.size(), value, std::chars_format::hex);
-  if (is_negative) value = -value;
-  return result;
+  if (!magnitude.starts_with("0x") || magnitude.size() == 2 || magnitude[2] == '-') return number_of<double>(text);
+  const auto value = number_of<double>(magnitude.substr(2), std::chars_format::hex);
+  return value && is_negative ? -*value : value;
 }
 
 template <class Number>
 Number parse(const std::string& text, const std::string& option, const char* usage) {
-  Number value{};
-  const auto [end, error] = read(text, value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw InvalidArgument(fmt::format("{}: '{}' is not a number; write {}", option, text, usage));
-  return value;
+  if (const auto value = read(text, Number{})) return *value;
+  throw InvalidArgument(fmt::format("{}: '{}' is not a number; write {}", option, text, usage));
 }
 
 analysis::Points parse_grid(const std::string& text, const Box& box) {
@@ -118,12 +102,6 @@ AtLimit at_limit(const std::string& policy) {
   return AtLimit::report;  // "throw" is seen to where points have their numbers
 }
 
-std::string output_names(const Graph& graph) {
-  std::string names;
-  for (const ValueId id : graph.outputs) names += (names.empty() ? "" : ", ") + graph.value(id).name;
-  return names;
-}
-
 /// The scalar asked for, or the only output.
 analysis::Scalar scalar_of(const Graph& graph, const std::string& text) {
   if (!text.empty()) return analysis::parse_scalar(graph, text);
@@ -132,7 +110,7 @@ analysis::Scalar scalar_of(const Graph& graph, const std::string& text) {
     throw InvalidArgument(fmt::format(
         "{}: has more than one output element a point; say which one with --scalar 'OUTPUT[I]', or which two "
         "with --scalar 'OUTPUT[I]-OUTPUT[J]', outputs are: {}",
-        graph.source, output_names(graph)));
+        graph.source, analysis::output_names(graph)));
   analysis::Scalar scalar;
   scalar.text = graph.value(graph.outputs.front()).name;
   return scalar;
@@ -157,6 +135,7 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
     segment = parse_segment(settings.segment, static_cast<std::size_t>(coordinates));
     points = analysis::points_of_segment(segment->a, segment->b, segment->points);
   }
+  require_samples_apart(graph, points ? points->size() : settings.samples);
 
   SignOptions options;
   options.iso = settings.iso;
@@ -175,14 +154,8 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
 /// Its zeros, and what a run in the arithmetic asked for shows of them.
 analysis::SegmentReport report_segment(const CertifySettings& settings, const Graph& graph, const Task& task) {
   const Evaluator evaluator = settings.run.evaluator_for(graph);
-  const auto shown_by = [](analysis::Progress& progress) {
-    return [&progress](std::int64_t done) {
-      progress.update(done);
-      return !interrupted();
-    };
-  };
-  analysis::Progress evaluating("evaluating", !settings.quiet, "points"),
-      searching("looking for zeros", !settings.quiet, "pieces of the segment");
+  analysis::Progress evaluating("evaluating", !settings.outputs.quiet, "points"),
+      searching("looking for zeros", !settings.outputs.quiet, "pieces of the segment");
   const std::vector<double> values = analysis::computed_values(
       graph, task.scalar, settings.iso, evaluator, *task.points, thread_count(settings.threads), shown_by(evaluating));
   evaluating.clear();
@@ -260,11 +233,9 @@ std::map<std::string, std::string> identity_of(const CertifySettings& settings, 
 
 /// Signs with what is beside them until they are whole.
 std::vector<std::string> outputs_of(const CertifySettings& settings) {
-  std::vector<std::string> files = {settings.json};
-  if (settings.signs.empty()) return files;
+  if (settings.signs.empty()) return settings.outputs.files();
   const std::string signs = target_of(settings.signs).string();
-  files.insert(files.end(), {signs, signs + ".part", signs + ".state"});
-  return files;
+  return settings.outputs.files({signs, signs + ".part", signs + ".state"});
 }
 
 void check(const CertifySettings& settings) {
@@ -284,22 +255,8 @@ void check(const CertifySettings& settings) {
     throw InvalidArgument(
         "certify: --backend, --arithmetic, --gemm and --order say how samples on a --segment, or --values, are "
         "computed");
-  require_writable(settings.signs);
-  if (settings.json != "-") require_writable(settings.json);
+  settings.outputs.check({settings.signs});
   require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file}, outputs_of(settings));
-}
-
-void write_report(const CertifySettings& settings, const analysis::CertifyReport& report) {
-  if (settings.json == "-")
-    fmt::print("{}", analysis::to_json(report));
-  else if (!settings.json.empty())
-    write_whole(settings.json, analysis::to_json(report));
-  if (settings.quiet)
-    fmt::print(stderr, "{}\n", analysis::headline(report));
-  else if (settings.json != "-")
-    fmt::print("{}", analysis::to_text(report));
-  if (report.certification.interrupted() && !settings.signs.empty())
-    fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
 }
 
 /// Signs are whole before zeros are looked for.
@@ -322,7 +279,7 @@ void check_combinations(const CLI::App& app) {
                   "the file says both; leave one of the two out");
 }
 
-int certify(const CertifySettings& settings) {
+int run_certify(const CertifySettings& settings) {
   check(settings);
   const LoadedModel model = load_for_run(settings.model);
   const Graph& graph = model.graph;
@@ -338,17 +295,25 @@ int certify(const CertifySettings& settings) {
   if (!settings.values.empty())
     given.emplace(task.field, arithmetic_of_values(settings, graph), settings.values, task.points->size());
 
-  analysis::CertifyReport report;
+  analysis::CertifyReport report = {.command = settings.command,
+                                    .version = DRIFTBOUND_VERSION,
+                                    .model_file = settings.model,
+                                    .model_sha256 = model.sha256,
+                                    .points = task.points->description(),
+                                    .scalar = task.scalar.text,
+                                    .policy = settings.policy,
+                                    .iso = settings.iso,
+                                    .max_bits = settings.max_precision,
+                                    .threads = thread_count(settings.threads),
+                                    .signs_file = settings.signs};
   {
-    analysis::Progress progress("certifying", !settings.quiet, "points", signs ? signs->start().counts.points : 0);
+    analysis::Progress progress("certifying", !settings.outputs.quiet, "points",
+                                signs ? signs->start().counts.points : 0);
     analysis::CertifyOptions options;
     options.signs = signs.get();
     options.given = given ? &*given : nullptr;
     options.fail_at_limit = settings.policy == "throw";
-    options.progress = [&](std::int64_t done, std::int64_t all) {
-      progress.update(done, all);
-      return !interrupted();
-    };
+    options.progress = shown_by(progress);
     report.certification = analysis::certify(task.field, *task.points, options);
   }
   try {
@@ -356,88 +321,76 @@ int certify(const CertifySettings& settings) {
   } catch (const Interrupted&) {
     return say_that_zeros_are_missing(settings);
   }
-  report.command = settings.command;
   report.date = now_utc();
-  report.version = DRIFTBOUND_VERSION;
-  report.model_file = settings.model;
-  report.model_sha256 = model.sha256;
-  report.points = task.points->description();
-  report.scalar = task.scalar.text;
-  report.policy = settings.policy;
-  report.iso = settings.iso;
-  report.max_bits = settings.max_precision;
-  report.threads = thread_count(settings.threads);
-  report.signs_file = settings.signs;
   if (given) {
     report.values_file = settings.values;
     report.values_arithmetic = description_of(arithmetic_of_values(settings, graph));
     report.values_guarantee = name_of(given->guarantee());
     report.values_condition = given->condition();
   }
-  write_report(settings, report);
-  if (report.certification.interrupted()) return exit_interrupted;
-  const bool has_open_pieces = report.segment && !report.segment->zeros.unresolved.empty();
-  return analysis::open_points(report.certification.done.counts) == 0 && !has_open_pieces ? exit_ok : exit_undecided;
+  const analysis::Document document = analysis::document_of(report);
+  settings.outputs.publish(document, {});
+  if (!report.certification.interrupted()) return document.exit_status;
+  if (!settings.signs.empty()) fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
+  return exit_interrupted;
 }
 
 /// A point that no precision decides ends the work where that is the policy.
-int certify_or_complain(const CertifySettings& settings) {
+int run_certify_or_complain(const CertifySettings& settings) {
   try {
-    return certify(settings);
+    return run_certify(settings);
   } catch (const UndecidedSign& error) {
     fmt::print(stderr, "driftbound: {}\n", error.what());
     return exit_undecided;
   }
 }
 
-}  // namespace
-
-Verb add_certify(CLI::App& program, const std::string& command_line) {
-  CLI::App& app = *program.add_subcommand("certify", "Certify the sign of an output of the exact network at points");
+Verb::Run add_certify(CLI::App& app, const std::string& command_line) {
   auto settings = std::make_shared<CertifySettings>();
   settings->command = command_line;
-  app.add_option("MODEL", settings->model, "Model: .onnx, or a .npz layer dump")->required();
+  add_model(app, settings->model);
   app.add_option("--points", settings->points,
                  "Points from a file, one a row: .npy (of any size), .csv, .npz, .safetensors");
   app.add_option("--grid", settings->grid, "Points of a grid over the box: 64x64x64");
   app.add_option("--segment", settings->segment, "N points from A to B: A:B:N, A and B as x,y,z");
   CLI::Option* band = app.add_option("--band", settings->band,
                                      "Random points of the box where |f| is this at most: around the surface");
-  app.add_option("--samples", settings->samples, "Points of a band")->check(counts())->capture_default_str();
-  app.add_option("--seed", settings->seed, "Seed of a band")->check(seeds())->capture_default_str();
+  add_option(app, "--samples", settings->samples, "Points of a band", counts());
+  add_option(app, "--seed", settings->seed, "Seed of a band", seeds());
   app.add_option("--box", settings->box, "Box of --grid and --band: lo:hi, or lo:hi,lo:hi,… one a coordinate")
       ->capture_default_str();
   app.add_option("--scalar", settings->scalar,
                  "Whose sign: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (default: the only output)");
   app.add_option("--iso", settings->iso_text, "f is the scalar minus this")->capture_default_str();
-  app.add_option("--max-precision", settings->max_precision, "Limit of the precision in bits")
-      ->check(CLI::Range(106, 32767))
-      ->capture_default_str();
-  app.add_option("--policy", settings->policy,
-                 "What becomes of points that are undecided at the limit: reported, an error, or taken for a sign")
-      ->check(CLI::IsMember({"report", "throw", "negative", "positive"}))
-      ->capture_default_str();
+  add_option(app, "--max-precision", settings->max_precision, "Limit of the precision in bits", CLI::Range(106, 32767));
+  add_option(app, "--policy", settings->policy,
+             "What becomes of points that are undecided at the limit: reported, an error, or taken for a sign",
+             CLI::IsMember({"report", "throw", "negative", "positive"}));
   app.add_option(
       "--values", settings->values,
       "What another program computed at the --points, one value a point (.npy), in --arithmetic and --order");
   app.add_option("--arithmetic-file", settings->arithmetic_file, "Arithmetic of --values as JSON, as traces have it");
   settings->run.add_arithmetic_to(app);
-  app.add_option("--within", settings->within,
-                 "How far apart, as a share of the segment, a zero of the run and a true one may be")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+  add_option(app, "--within", settings->within,
+             "How far apart, as a share of the segment, a zero of the run and a true one may be", CLI::Range(0.0, 1.0));
   app.add_option("--threads", settings->threads, "Threads (default: as many as there are cores)")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--signs", settings->signs, "Write the signs (.npy, int8): -1, 0 proven zero, 1, 2 undecided");
-  app.add_option("--json", settings->json, "Write counts and stages as JSON (-: standard output, instead of the text)");
+  settings->outputs.add_json_to(app, "Write counts and stages as JSON (-: standard output, instead of the text)");
   app.add_flag("--resume", settings->resume, "Go on where an interrupted run of this command has left its --signs");
-  app.add_flag("--quiet", settings->quiet, "No table and no progress; the verdict goes to standard error");
+  settings->outputs.add_quiet_to(app);
   return [settings, band, &app] {
     check_combinations(app);
     settings->iso = parse<double>(settings->iso_text, "--iso", "it as -0.25 or -0x1p-2");
     settings->has_band = band->count() > 0;
-    return certify_or_complain(*settings);
+    return run_certify_or_complain(*settings);
   };
+}
+
+}  // namespace
+
+Verb certify() {
+  return {"certify", "Certify the sign of an output of the exact network at points", add_certify};
 }
 
 }  // namespace driftbound::cli

@@ -2,12 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/progress.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
@@ -24,10 +23,14 @@ inline constexpr int exit_interrupted = 130;
 /// As many threads as asked for, or as there are cores where `asked` is 0.
 int thread_count(int asked);
 
-/// Text that is an integer from 1 to 2^40.
-CLI::Validator counts();
-/// Text that is an integer of 64 bits without a sign.
-CLI::Validator seeds();
+/// An option whose default the help shows, checked.
+template <class T>
+CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const std::string& about,
+                        const CLI::Validator& check) {
+  return app.add_option(names, value, about)->check(check)->capture_default_str();
+}
+/// The model that a verb runs.
+void add_model(CLI::App& app, std::string& model);
 
 /// Where the samples of a run come from.
 struct InputOptions {
@@ -99,48 +102,27 @@ struct LoadedModel {
 /// Throws:    what load_model throws, InvalidArgument, Unsupported naming the node
 LoadedModel load_for_run(const std::string& file);
 
-/// Checks that no output would replace an input or another output. Empty names and "-" are skipped.
-/// Throws:    InvalidArgument naming the file
-void require_distinct(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
-
-/// Throws:    FileError where standard output did not take everything
-void flush_output();
-
 /// What is wrong with the first weight that is NaN or infinite; empty where none is.
 std::string non_finite_weight(const Graph& graph);
 
-/// Refuses NaN and infinities in weights and inputs, and inputs beyond their type in the model, naming file, tensor and
-/// what to do.
-void require_finite_weights(const Graph& graph);
+/// Refuses NaN and infinities in inputs, and inputs beyond their type in the model, naming file, tensor and what to do.
+/// Throws:    InvalidArgument
 void require_finite_inputs(const Graph& graph, const Inputs& inputs, const std::string& where);
-
-/// Throws:    InvalidArgument naming the option
-std::vector<std::pair<double, double>> parse_domain(const std::string& text, std::string_view option = "--domain");
-
-/// Rows by number and by range first:last[:step], the last excluded, comma-separated: "0:10000:157", "1,5,7:9".
-/// Throws:    InvalidArgument where they do not ascend or there are no such samples
-std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples);
 
 /// SHA-256 over names, shapes and bytes of the input tensors.
 std::string hash_inputs(const Inputs& inputs);
 
-/// Writes a text file whole or not at all.
-/// Throws:    FileError
-void write_whole(const std::filesystem::path& file, const std::string& text);
-
-/// What a symbolic link to a file, or to none yet, stands for: a file renamed over the link would replace it.
-std::filesystem::path target_of(const std::filesystem::path& file);
-
-/// Checks early that a file can be written where asked, so that no work is lost.
-void require_writable(const std::filesystem::path& file);
-
-/// Refuses a name that says another format than that of tensors, which traces and references are written in.
-/// Throws:    InvalidArgument
-void require_tensor_file(const std::string& file, const char* option);
-
 /// Set by SIGINT and SIGTERM; long work ends at the next block.
 bool interrupted();
 void catch_interrupts();
+
+/// Takes how far long work has come, as Progress::update does, and says whether it goes on.
+inline auto shown_by(analysis::Progress& progress) {
+  return [&progress](auto... counts) {
+    progress.update(counts...);
+    return !interrupted();
+  };
+}
 
 std::string now_utc();
 

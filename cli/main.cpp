@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cli/common.hpp"
+#include "cli/files.hpp"
 #include "cli/keep_memory.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
@@ -30,18 +32,30 @@ int complain(const std::string& message, int status) {
   return status;
 }
 
-/// The first argument where it is neither an option nor a verb.
-std::string unknown_verb(int argc, char** argv) {
-  const std::string first = argc > 1 ? argv[1] : "-";
-  const bool is_known = first.empty() || first[0] == '-' || first == "report" || first == "capture" ||
-                        first == "certify" || first == "inspect";
-  return is_known ? "" : first;
+/// "report, capture", the names of all verbs.
+std::string names_of(const std::vector<cli::Verb>& verbs) {
+  std::string names;
+  for (const cli::Verb& verb : verbs) names += (names.empty() ? "" : ", ") + verb.name;
+  return names;
 }
 
-int run_guarded(const CLI::App& app, const cli::Verb& verb) {
+/// Whether the first argument is neither an option nor a verb.
+bool is_unknown(const std::string& first, const std::vector<cli::Verb>& verbs) {
+  return !first.empty() && first[0] != '-' &&
+         std::none_of(verbs.begin(), verbs.end(), [&](const cli::Verb& verb) { return verb.name == first; });
+}
+
+int complain_about(const std::string& unknown, const std::vector<cli::Verb>& verbs) {
+  const bool is_planned = unknown == "drift" || unknown == "probe" || unknown == "study";
+  return complain(fmt::format("there is no verb '{}'{}; there are: {}", unknown, is_planned ? " in this version" : "",
+                              names_of(verbs)),
+                  is_planned ? cli::exit_not_available : cli::exit_bad_input);
+}
+
+int run_guarded(const CLI::App& app, const cli::Verb::Run& run) {
   try {
     cli::require_filled(app);
-    const int status = verb();
+    const int status = run();
     cli::flush_output();
     return status;
   } catch (const Interrupted&) {
@@ -68,18 +82,13 @@ int main(int argc, char** argv) {
   program.footer(
       "Exit status: 0 holds, 1 undecided or void, 2 violated, 3 bad input or usage, 4 not available, 130 interrupted.");
 
-  const std::vector<std::pair<std::string, cli::Verb>> verbs = {
-      {"report", cli::add_report(program, join_command_line(argc, argv))},
-      {"capture", cli::add_capture(program)},
-      {"certify", cli::add_certify(program, join_command_line(argc, argv))},
-      {"inspect", cli::add_inspect(program)},
-  };
-  if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
-    const bool is_planned = unknown == "drift" || unknown == "probe" || unknown == "study";
-    return complain(fmt::format("there is no verb '{}'{}; there are: report, capture, certify, inspect", unknown,
-                                is_planned ? " in this version" : ""),
-                    is_planned ? cli::exit_not_available : cli::exit_bad_input);
+  const std::vector<cli::Verb> verbs = cli::verbs();
+  std::vector<std::pair<CLI::App*, cli::Verb::Run>> runs;
+  for (const cli::Verb& verb : verbs) {
+    CLI::App* app = program.add_subcommand(verb.name, verb.summary);
+    runs.emplace_back(app, verb.add(*app, join_command_line(argc, argv)));
   }
+  if (argc > 1 && is_unknown(argv[1], verbs)) return complain_about(argv[1], verbs);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -87,7 +96,7 @@ int main(int argc, char** argv) {
   }
   cli::catch_interrupts();
   cli::keep_memory();
-  for (const auto& [name, verb] : verbs)
-    if (program.got_subcommand(name)) return run_guarded(*program.get_subcommand(name), verb);
+  for (const auto& [app, run] : runs)
+    if (app->parsed()) return run_guarded(*app, run);
   return cli::exit_bad_input;
 }

@@ -3,15 +3,26 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace driftbound::cli {
 
-/// A verb adds its subcommand and returns what runs it; the result is the exit status.
-using Verb = std::function<int()>;
+/// What the program can do: a subcommand with its options.
+struct Verb {
+  /// Runs the verb with the options that were parsed; the result is the exit status.
+  using Run = std::function<int()>;
+  std::string name, summary;
+  /// Adds the verb's options to its subcommand; the verb gets the command line to record it.
+  std::function<Run(CLI::App& app, const std::string& command_line)> add;
+};
 
-Verb add_report(CLI::App& program, const std::string& command_line);
-Verb add_capture(CLI::App& program);
-Verb add_certify(CLI::App& program, const std::string& command_line);
-Verb add_inspect(CLI::App& program);
+// A new verb is one file of this folder, which defines the function, and one line here.
+Verb report();
+Verb capture();
+Verb certify();
+Verb inspect();
+inline std::vector<Verb> verbs() {
+  return {report(), capture(), certify(), inspect()};
+}
 
 }  // namespace driftbound::cli

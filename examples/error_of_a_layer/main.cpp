@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "driftbound/bounds/bound.hpp"
-#include "driftbound/evaluate/evaluator.hpp"
-#include "driftbound/reference/reference.hpp"
+#include "driftbound.hpp"
 
 int main() {
   using namespace driftbound;

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "bounds/functions.hpp"
 #include "bounds/node_view.hpp"
+#include "bounds/theorems/functions.hpp"
 
 namespace driftbound::bounds {
 

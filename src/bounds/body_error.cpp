@@ -8,6 +8,8 @@
 #include "bounds/centre.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/operand.hpp"
+#include "bounds/theorems/bodies.hpp"
 #include "driftbound/model/composite.hpp"
 
 namespace driftbound::bounds {
@@ -49,7 +51,7 @@ public:
     start(id, body_.value(id).constant.to_double(), {});
     if (!question_.rounds) return;
     Followed& value = values_[id];
-    const Operand used = round_operand(value.centre, *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    const Operand used = round_operand(value.centre, *setting_.machine.accumulator, setting_.machine);
     if (!used.is_exact()) value.run = used.error;
   }
 
@@ -132,7 +134,7 @@ std::vector<double> body_error(const NodeView& view, const BodyQuestion& questio
   std::vector<Shape> shapes;
   for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
   const bool takes_any_steps = question.rounds && !setting.is_own_run;
-  const std::vector<Graph> bodies = takes_any_steps ? setting.rules->foreign_bodies(view.node->op, shapes)
+  const std::vector<Graph> bodies = takes_any_steps ? theorems::foreign_bodies(view.node->op, shapes)
                                                     : std::vector<Graph>{composite_body(view.node->op, shapes)};
   std::vector<double> result(view.output->size(), 0.0);
   for (const Graph& body : bodies) {

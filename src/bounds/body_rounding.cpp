@@ -5,7 +5,13 @@
 #include "bounds/accuracy.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/matrix.hpp"
+#include "bounds/number_terms.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/product_rounding.hpp"
+#include "bounds/theorems/functions.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/softmax.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -20,7 +26,6 @@ public:
       : node_(node),
         setting_(setting),
         machine_(setting.machine),
-        rules_(*setting.rules),
         conditions_(conditions),
         results_(magnitudes(node.view.output->values)) {
     if (!node.moved.empty()) add_magnitudes(results_, node.moved);
@@ -61,8 +66,8 @@ public:
     return elements([&](Magnitude x, Magnitude y) {
       const Magnitude inside = std::min(x, Magnitude(1.0));  // |e^x - 1| <= min(|x|, 1) below 0
       const Magnitude alpha = Magnitude(elu.alpha) + constant;
-      Magnitude function = rules_.allowed_error(inside, accuracy, machine_);
-      if (!setting_.is_own_run) function = std::max(function, rules_.exp_less_one_error(inside, exp, machine_));
+      Magnitude function = theorems::allowed_error(inside, accuracy, machine_);
+      if (!setting_.is_own_run) function = std::max(function, theorems::exp_less_one_error(inside, exp, machine_));
       const Magnitude before = alpha * function + constant * inside;
       return before + rounded(y + before);
     });
@@ -93,7 +98,7 @@ public:
   Errors operator()(const op::ReduceSum&) const {
     const GroupPlan plan = plan_groups(node_.view.node->op, node_.view.input(0).shape);
     const auto length = static_cast<std::int64_t>(plan.elements.size());
-    const Magnitude path = path_factor(rules_.sum_height(machine_.order, length) - 1);
+    const Magnitude path = path_factor(theorems::sum_height(machine_.order, length) - 1);
     Errors errors;
     for (std::size_t g = 0; g < node_.view.output->size(); ++g) {
       NumberTerms numbers;
@@ -114,7 +119,8 @@ public:
   Errors operator()(const op::Softmax& softmax) const {
     const FunctionError accuracy = error_of("exp", setting_, conditions_);
     const ReductionPlan plan = plan_reduction(softmax, node_.view.output->shape);
-    const Magnitude factor = sum_factor(plan.length - 1, path_factor(rules_.sum_height(machine_.order, plan.length)));
+    const Magnitude factor =
+        sum_factor(plan.length - 1, path_factor(theorems::sum_height(machine_.order, plan.length)));
     const auto length = static_cast<std::size_t>(plan.length);
     UnrecordedRow row{std::vector<double>(length), std::vector<double>(length), std::vector<double>(length)};
     Errors errors(node_.view.output->size()), bound(length);
@@ -126,7 +132,7 @@ public:
           row.radii[j] = radius_at(node_.operand_radii[0], index(j)).value();
           row.results[j] = result(index(j)).value();
         }
-        rules_.unrecorded_softmax_error(row, accuracy, factor, machine_, bound);
+        theorems::unrecorded_softmax_error(row, accuracy, factor, machine_, bound);
         for (std::size_t j = 0; j < length; ++j) errors[index(j)] = bound[j];
       }
     }
@@ -141,7 +147,7 @@ public:
                                     machine_.accumulator->largest <= target.largest;
     const Magnitude flushed(machine_.flushes ? target.smallest_normal : 0.0);
     return outputs([&](Magnitude y) {
-      const Magnitude rounded = holds_every_number ? flushed : rules_.unrecorded_cast(y, target, machine_);
+      const Magnitude rounded = holds_every_number ? flushed : theorems::unrecorded_cast(y, target, machine_);
       return rounded + stored(y + rounded);
     });
   }
@@ -162,12 +168,12 @@ private:
   Magnitude error_of_sum(const TermSizes& terms, Magnitude path) const {
     Magnitude before = sum_factor(terms.leaves - 2, path) * terms.total;
     if (machine_.to_nearest() && !machine_.flushes) {
-      before = std::min(before, rules_.partial_sums_error(terms, machine_));
+      before = std::min(before, theorems::partial_sums_error(terms, machine_));
     }
-    before += rules_.underflow_term(0, terms.leaves, machine_);
+    before += theorems::underflow_term(0, terms.leaves, machine_);
     const bool nothing_rounded = terms.leaves < 2;
     const Magnitude last = nothing_rounded ? stored(terms.sum) : rounded(terms.sum + before);
-    return rules_.stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
+    return theorems::stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
   }
 
   template <class Rule>
@@ -183,9 +189,9 @@ private:
     return errors;
   }
 
-  Magnitude rounded(Magnitude t) const { return rules_.unrecorded_rounding(t, machine_); }
-  Magnitude stored(Magnitude t) const { return rules_.unrecorded_storing(t, machine_); }
-  Magnitude constant_error(double constant) const { return rules_.constant_error(constant, machine_); }
+  Magnitude rounded(Magnitude t) const { return theorems::unrecorded_rounding(t, machine_); }
+  Magnitude stored(Magnitude t) const { return theorems::unrecorded_storing(t, machine_); }
+  Magnitude constant_error(double constant) const { return theorems::constant_error(constant, machine_); }
 
   /// What a selection fills in is a constant of the op.
   void add_fill_errors(Errors& errors) const {
@@ -202,7 +208,7 @@ private:
   Errors function(std::string_view name) const {
     const FunctionError accuracy = error_of(name, setting_, conditions_);
     return outputs([&](Magnitude f) {
-      const Magnitude error = rules_.allowed_error(f, accuracy, machine_);
+      const Magnitude error = theorems::allowed_error(f, accuracy, machine_);
       return error + stored(f + error);
     });
   }
@@ -210,17 +216,16 @@ private:
   /// T-11 for the longest path of the declared order; infinite where it is not asked for.
   Magnitude path_factor(std::int64_t additions) const {
     const bool follows_order = !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown;
-    return follows_order ? rules_.path_factor(additions, machine_) : Magnitude::infinite();
+    return follows_order ? theorems::path_factor(additions, machine_) : Magnitude::infinite();
   }
   /// T-10 for `additions` of stored numbers, or T-11.
   Magnitude sum_factor(std::int64_t additions, Magnitude path) const {
-    return std::min(rules_.any_order_factor(additions, machine_), path);
+    return std::min(theorems::any_order_factor(additions, machine_), path);
   }
 
   const UnrecordedNode& node_;
   const Setting& setting_;
   const Machine& machine_;
-  const Rules& rules_;
   std::set<std::string>& conditions_;
   std::vector<double> results_;  ///< largest magnitudes that exact results can have at the run's operands
 };

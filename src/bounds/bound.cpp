@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "bounds/adjoint/end_to_end.hpp"
-#include "bounds/chance.hpp"
 #include "bounds/forward.hpp"
 #include "bounds/heuristics.hpp"
 #include "bounds/local.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/own_run.hpp"
 #include "bounds/replay.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/roundings.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -63,11 +65,6 @@ std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading>
 }
 
 namespace bounds {
-
-const Rules& default_rules() {
-  static const Rules rules;
-  return rules;
-}
 
 namespace {
 
@@ -143,7 +140,6 @@ public:
       : graph_(graph), trace_(trace), exact_(exact), options_(options), weights_(weights) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic);
-    setting_.rules = options.rules != nullptr ? options.rules : &default_rules();
     setting_.threads = options.threads;
     setting_.is_own_run = is_own_run(trace);
     folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
@@ -199,7 +195,7 @@ private:
       const bool is_product = multiplies_matrices(node.op);
       if (is_product) sums += element_count(shapes_[node.output]);
     }
-    return sums > 0 ? setting_.rules->tail_factor(options_.failure_probability, sums) : 0.0;
+    return sums > 0 ? theorems::tail_factor(options_.failure_probability, sums) : 0.0;
   }
 
   /// |used - given|, empty where nothing was lost.
@@ -207,7 +203,7 @@ private:
     if (used.values == given.values) return {};
     std::vector<double> error(used.size());
     for (std::size_t i = 0; i < error.size(); ++i) {
-      error[i] = setting_.rules->operand_error(given.values[i], used.values[i]);
+      error[i] = theorems::operand_error(given.values[i], used.values[i]);
     }
     return error;
   }
@@ -306,7 +302,7 @@ private:
     if (!local.kappa.empty() || has_products(node.op)) state.products.insert(index);
     const std::vector<double> own = local.best();
     state.error = propagate(view, radii, own, setting_of(node));
-    setting_.rules->add_local_errors(own, state.error);
+    theorems::add_local_errors(own, state.error);
     for (std::size_t i = 0; i < state.error.size(); ++i)
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
   }
@@ -332,7 +328,7 @@ private:
 
   /// How far an input as the accumulator reads it can be from the one given.
   std::vector<double> read_error(const ValueState& input) const {
-    const Operand read = round_operand(input.used, *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    const Operand read = round_operand(input.used, *setting_.machine.accumulator, setting_.machine);
     if (read.is_exact()) return input.error;
     std::vector<double> error = read.error;
     for (std::size_t i = 0; i < error.size(); ++i) error[i] = (Magnitude(error[i]) + radius_at(input.error, i)).value();

@@ -7,8 +7,10 @@
 #include "bounds/adjoint/box_walk.hpp"
 #include "bounds/adjoint/source_radii.hpp"
 #include "bounds/adjoint/sweep.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/own_run.hpp"
 #include "bounds/pair_box.hpp"
+#include "bounds/theorems/roundings.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -73,21 +75,22 @@ private:
 
   /// Rounded to the type of the input, to nearest, and then as the accumulator holds it.
   Magnitude lost_at(double low, double high, ElementType type) const {
-    const Rules& rules = *setting_.rules;
     const Machine& machine = setting_.machine;
     if (low == high) {
       const double stored = round_to(low, format_of(type), Rounding::nearest_even);
-      return Magnitude(rules.operand_error(low, round_to(stored, *machine.accumulator, machine.rounding))) + flushed();
+      return Magnitude(theorems::operand_error(low, round_to(stored, *machine.accumulator, machine.rounding))) +
+             flushed();
     }
     Machine reader = machine;
     reader.rounding = Rounding::nearest_even;
     reader.flushes = false;
     const Magnitude largest = std::max(Magnitude(low), Magnitude(high));
     const Magnitude stored =
-        type == ElementType::f64 ? Magnitude() : rules.unrecorded_cast(largest, format_of(type), reader);
+        type == ElementType::f64 ? Magnitude() : theorems::unrecorded_cast(largest, format_of(type), reader);
     const bool is_held = machine.accumulator->precision >= format_of(type).precision &&
                          machine.accumulator->min_exponent <= format_of(type).min_exponent;
-    const Magnitude held = is_held ? flushed() : rules.unrecorded_cast(largest + stored, *machine.accumulator, machine);
+    const Magnitude held =
+        is_held ? flushed() : theorems::unrecorded_cast(largest + stored, *machine.accumulator, machine);
     return stored + held;
   }
 
@@ -165,7 +168,7 @@ Interval range_of(const Network& network, const Shadow& shadow, const Deviation&
 }
 
 BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target, const Setting& setting,
-                        const PairRules* pairs) {
+                        bool in_double_double) {
   const BoxInputs inputs(graph, box, setting);
   std::vector<Shape> shapes;
   for (const Tensor<double>& middle : inputs.middles) shapes.push_back(middle.shape);
@@ -178,8 +181,9 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
                                         nullptr, nullptr, nullptr, &sources_of_ranges);
   const bool order_is_known =
       setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
-  const Deviation run = deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network,
-                                           shadow, ranges, inputs.lost, setting, weights, pairs, &sources_of_run);
+  const Deviation run =
+      deviation_over_box(order_is_known ? Trajectory::declared_order : Trajectory::any_order, network, shadow, ranges,
+                         inputs.lost, setting, weights, in_double_double, &sources_of_run);
 
   const Direction direction = direction_of(network, shadow, seeds);
   const Certificate reached = sweep(network, shadow, {&ranges, 1}, direction, setting).front();
@@ -202,17 +206,16 @@ Setting setting_of(const ArithmeticModel& arithmetic, const BoundOptions& option
   Setting setting;
   setting.arithmetic = &arithmetic;
   setting.machine = machine_of(arithmetic);
-  setting.rules = options.rules != nullptr ? options.rules : &default_rules();
   setting.threads = options.threads;
   return setting;
 }
 
 }  // namespace
 
-Magnitude pair_error_bound(const Graph& graph, const Box& box, const PairRules& rules) {
+Magnitude pair_error_bound(const Graph& graph, const Box& box) {
   require_sound_environment();
   const ArithmeticModel doubles = cpu_arithmetic("fp64", {});
-  return bound_over_box(graph, box, {}, setting_of(doubles, {}), &rules).error;
+  return bound_over_box(graph, box, {}, setting_of(doubles, {}), true).error;
 }
 
 }  // namespace bounds
@@ -222,7 +225,7 @@ BoxBound forward_error_bound(const Graph& graph, const ArithmeticModel& arithmet
   require_sound_environment();
   bounds::Setting setting = bounds::setting_of(arithmetic, options);
   setting.is_own_run = bounds::is_own_arithmetic(arithmetic);
-  return bounds::bound_over_box(graph, box, target, setting, nullptr);
+  return bounds::bound_over_box(graph, box, target, setting, false);
 }
 
 }  // namespace driftbound

@@ -6,6 +6,7 @@
 
 #include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/outward.hpp"
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/directed.hpp"
 #include "evaluate/product.hpp"
@@ -270,7 +271,7 @@ private:
     }
     if (lost_magnitude == 0.0) return {sum, 0.0};
     const Magnitude factor(static_cast<double>(terms) * unit);
-    const Magnitude error = factor * Magnitude(setting_.rules->outward(lost_magnitude, terms, 0));
+    const Magnitude error = factor * Magnitude(theorems::outward(lost_magnitude, terms, 0));
     return {sum + lost, (Magnitude(sum_error(sum + lost)) + error).value()};
   }
 
@@ -286,7 +287,7 @@ private:
     pack_missing<double>(plan, b, packed);
     Centre centre;
     centre.value = Tensor<double>(shape_, multiply<double>(plan, a, packed, fused_chain, setting_.threads));
-    centre.error = product_up(plan, magnitudes(a), magnitudes(b), *setting_.rules, setting_.threads);
+    centre.error = product_up(plan, magnitudes(a), magnitudes(b), setting_.threads);
     const double factor = static_cast<double>(plan.k) * unit * (1.0 + 4.0 * unit);
     const double lost = static_cast<double>(plan.k + 1) * smallest;
     for (double& sum : centre.error) sum = sum == 0.0 ? 0.0 : sum * factor + lost;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/row_kernels.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
 #include "evaluate/product_kernels.hpp"
 
 namespace driftbound::bounds {
@@ -36,14 +37,13 @@ std::optional<double> coarse_scale(double largest) {
   return std::ldexp(1.0, -std::ilogb(largest));
 }
 
-std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n,
-                                            double (*error)(std::size_t)) {
+std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n) {
   const RowKernels& rows = fastest_row_kernels();
   constexpr std::size_t width = panel_width<float>;
   if (k >= std::size_t{1} << 21) return std::nullopt;
   const std::vector<float> nothing((n + width - 1) / width * width * k);
   CoarseWeights weights{k, n, {nothing, {}}, {nothing, {}}, {nothing, {}}, {}, {}, {}};
-  const double outward = 1.0 + error(k);
+  const double outward = 1.0 + theorems::coarse_error(k);
   std::vector<double> columns(columns_of_a_line * k);
   std::vector<float> coarse(k);
   for (std::size_t j = 0; j < n; ++j) {

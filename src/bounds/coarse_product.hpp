@@ -30,18 +30,10 @@ struct CoarseProducts {
   std::vector<double> scales;                ///< by row, of `total` back; the others go back by their squares
 };
 
-/// What sums of k products in single precision may be off, of the sum of their magnitudes.
-/// Source:    docs/theory.md T-81
-constexpr double coarse_error(std::size_t k) {
-  return static_cast<double>(2 * k + 8) * 0x1p-24;
-}
-
-/// Shapes:    `error`: coarse_error()
 /// Domain:    k < 2^21
 /// Guarantee: rounded up; empty where an element is not finite, or a column's largest is beyond 2^400 or below 2^-400
 /// Source:    docs/theory.md T-81
-std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n,
-                                            double (*error)(std::size_t) = coarse_error);
+std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, std::size_t k, std::size_t n);
 
 /// 2^-e for a largest element in [2^e, 2^(e+1)), e from -400 to 400, and 1 for 0; empty for other numbers.
 std::optional<double> coarse_scale(double largest);

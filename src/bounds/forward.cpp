@@ -6,12 +6,14 @@
 
 #include "bounds/body_error.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/rows.hpp"
 #include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
-std::vector<double> propagate_unary(Rules::Unary rule, const NodeView& view, Radii e, Radii y_error, double alpha) {
+std::vector<double> propagate_unary(UnaryPropagation rule, const NodeView& view, Radii e, Radii y_error, double alpha) {
   const std::vector<double>& x = view.input(0).values;
   std::vector<double> result(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -19,27 +21,26 @@ std::vector<double> propagate_unary(Rules::Unary rule, const NodeView& view, Rad
   return result;
 }
 
-/// propagate_sum() and propagate_relu() in loops over rows; empty where other rules are asked for, or a number is not
-/// finite.
-std::vector<double> sum_in_a_row(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
-  const bool is_plain = rules.sum == propagate_sum && view.input(0).shape == view.output->shape &&
-                        view.input(1).shape == view.output->shape && !radii[0].empty() && !radii[1].empty();
+/// propagate_sum() and propagate_relu() in loops over rows; empty where shapes differ, or a number is not finite.
+std::vector<double> sum_in_a_row(const NodeView& view, std::span<const Radii> radii) {
+  const bool is_plain = view.input(0).shape == view.output->shape && view.input(1).shape == view.output->shape &&
+                        !radii[0].empty() && !radii[1].empty();
   if (!is_plain) return {};
   std::vector<double> result(radii[0].begin(), radii[0].end());
-  rules.rows.add(result.data(), radii[1].data(), result.size());
+  row_kernels().add(result.data(), radii[1].data(), result.size());
   return result;
 }
 
-std::vector<double> relu_in_a_row(const NodeView& view, Radii e, const Rules& rules) {
+std::vector<double> relu_in_a_row(const NodeView& view, Radii e) {
   const std::vector<double>& x = view.input(0).values;
-  const auto is_finite = [&](const double* values) { return std::isfinite(rules.rows.largest(values, x.size())); };
-  if (rules.relu != propagate_relu || e.empty() || !is_finite(x.data()) || !is_finite(e.data())) return {};
+  const auto is_finite = [&](const double* values) { return std::isfinite(row_kernels().largest(values, x.size())); };
+  if (e.empty() || !is_finite(x.data()) || !is_finite(e.data())) return {};
   std::vector<double> slopes(x.size()), remainder(x.size()), moved(x.size());
-  rules.rows.relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), x.size());
+  row_kernels().relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), x.size());
   return moved;
 }
 
-std::vector<double> propagate_binary(Rules::Binary rule, const NodeView& view, std::span<const Radii> radii) {
+std::vector<double> propagate_binary(BinaryPropagation rule, const NodeView& view, std::span<const Radii> radii) {
   const Tensor<double>& a = view.input(0);
   const Tensor<double>& b = view.input(1);
   const BroadcastIndex a_index(a.shape, view.output->shape);
@@ -52,7 +53,7 @@ std::vector<double> propagate_binary(Rules::Binary rule, const NodeView& view, s
   return result;
 }
 
-std::vector<double> propagate_choice_node(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
+std::vector<double> propagate_choice_node(const NodeView& view, std::span<const Radii> radii) {
   std::vector<double> result(view.output->size());
   const BroadcastIndex in_c(view.input(0).shape, view.output->shape), in_a(view.input(1).shape, view.output->shape);
   const BroadcastIndex in_b(view.input(2).shape, view.output->shape);
@@ -62,14 +63,13 @@ std::vector<double> propagate_choice_node(const NodeView& view, std::span<const 
     const std::size_t taken = c > 0.5 ? 0 : 1, other = 1 - taken;
     const auto value = [&](std::size_t which) { return view.input(1 + which).values[at[which]]; };
     const auto radius = [&](std::size_t which) { return radius_at(radii[1 + which], at[which]); };
-    const bool decides = rules.decides_choice(c, radius_at(radii[0], in_c(i)));
-    result[i] = rules.choice(decides, value(taken), radius(taken), value(other), radius(other)).value();
+    const bool decides = theorems::decides_choice(c, radius_at(radii[0], in_c(i)));
+    result[i] = theorems::propagate_choice(decides, value(taken), radius(taken), value(other), radius(other)).value();
   }
   return result;
 }
 
-std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error,
-                                   const Rules& rules) {
+std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error) {
   const ReductionPlan plan = plan_reduction(softmax, view.output->shape);
   const auto length = static_cast<std::size_t>(plan.length);
   std::vector<double> result(view.output->size());
@@ -82,15 +82,15 @@ std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& v
         error[j] = radius_at(y_error, at).value();
         e[j] = radius_at(radii, at).value();
       }
-      rules.softmax(p, error, e, moved);
+      theorems::propagate_softmax(p, error, e, moved);
       for (std::size_t j = 0; j < length; ++j) result[plan.index(o, static_cast<std::int64_t>(j), i)] = moved[j];
     }
   }
   return result;
 }
 
-std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii, const Rules& rules) {
-  if (keeps_order(view.node->op)) return propagate_unary(rules.identity, view, radii[0], {}, 0.0);
+std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii) {
+  if (keeps_order(view.node->op)) return propagate_unary(theorems::propagate_identity, view, radii[0], {}, 0.0);
   std::vector<Shape> shapes;
   for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
   std::vector<double> result;
@@ -102,13 +102,14 @@ std::vector<double> propagate_selection(const NodeView& view, std::span<const Ra
     }
     const double x = view.input(source.input).values[source.index];
     result.push_back(
-        rules.identity(Point{x, radius_at(radii[source.input], source.index), x, Magnitude(), 0.0}).value());
+        theorems::propagate_identity(Point{x, radius_at(radii[source.input], source.index), x, Magnitude(), 0.0})
+            .value());
   }
   return result;
 }
 
 /// rule(x, e) of every group of a reduction.
-std::vector<double> propagate_groups(decltype(Rules::reduce_sum) rule, const NodeView& view, Radii radii) {
+std::vector<double> propagate_groups(GroupPropagation rule, const NodeView& view, Radii radii) {
   const GroupPlan plan = plan_groups(view.node->op, view.input(0).shape);
   std::vector<double> x(plan.elements.size()), e(plan.elements.size()), result;
   for (std::size_t g = 0; g < view.output->size(); ++g) {
@@ -141,63 +142,62 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
   if (const std::optional<Product> product = product_of(view)) {
     return propagate_product_node(*product, view, radii, setting);
   }
-  if (is_selection(view.node->op)) return propagate_selection(view, radii, *setting.rules);
-  const Rules& rules = *setting.rules;
-  const auto unary = [&](Rules::Unary rule, double alpha = 0.0) {
+  if (is_selection(view.node->op)) return propagate_selection(view, radii);
+  const auto unary = [&](UnaryPropagation rule, double alpha = 0.0) {
     return propagate_unary(rule, view, radii[0], y_error, alpha);
   };
-  const auto binary = [&](Rules::Binary rule) { return propagate_binary(rule, view, radii); };
+  const auto binary = [&](BinaryPropagation rule) { return propagate_binary(rule, view, radii); };
   const auto quick_sum = [&] {
-    std::vector<double> quick = sum_in_a_row(view, radii, rules);
-    return quick.empty() ? binary(rules.sum) : quick;
+    std::vector<double> quick = sum_in_a_row(view, radii);
+    return quick.empty() ? binary(theorems::propagate_sum) : quick;
   };
   const auto quick_relu = [&] {
-    std::vector<double> quick = relu_in_a_row(view, radii[0], rules);
-    return quick.empty() ? unary(rules.relu) : quick;
+    std::vector<double> quick = relu_in_a_row(view, radii[0]);
+    return quick.empty() ? unary(theorems::propagate_relu) : quick;
   };
   return std::visit(
       Overloaded{
           [&](const op::Add&) { return quick_sum(); },
           [&](const op::Sub&) { return quick_sum(); },
-          [&](const op::Mul&) { return binary(rules.product); },
-          [&](const op::Div&) { return binary(rules.quotient); },
-          [&](const op::Neg&) { return unary(rules.identity); },
-          [&](const op::Cast&) { return unary(rules.identity); },
+          [&](const op::Mul&) { return binary(theorems::propagate_product); },
+          [&](const op::Div&) { return binary(theorems::propagate_quotient); },
+          [&](const op::Neg&) { return unary(theorems::propagate_identity); },
+          [&](const op::Cast&) { return unary(theorems::propagate_identity); },
           [&](const op::Relu&) { return quick_relu(); },
-          [&](const op::LeakyRelu& leaky) { return unary(rules.leaky_relu, leaky.alpha); },
-          [&](const op::Elu& elu) { return unary(rules.elu, elu.alpha); },
-          [&](const op::Tanh&) { return unary(rules.tanh); },
-          [&](const op::Sigmoid&) { return unary(rules.sigmoid); },
-          [&](const op::Softplus&) { return unary(rules.softplus); },
-          [&](const op::Sin&) { return unary(rules.sin_or_cos); },
-          [&](const op::Cos&) { return unary(rules.sin_or_cos); },
-          [&](const op::Exp&) { return unary(rules.exp); },
-          [&](const op::Erf&) { return unary(rules.erf); },
-          [&](const op::Sqrt&) { return unary(rules.sqrt); },
-          [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error, rules); },
-          [&](const op::Abs&) { return unary(rules.absolute); },
-          [&](const op::Reciprocal&) { return unary(rules.reciprocal); },
-          [&](const op::Log&) { return unary(rules.log); },
-          [&](const op::Tan&) { return unary(rules.tan); },
-          [&](const op::Atan&) { return unary(rules.atan); },
-          [&](const op::Sinh&) { return unary(rules.sinh); },
-          [&](const op::Cosh&) { return unary(rules.cosh); },
-          [&](const op::Floor&) { return unary(rules.floor); },
-          [&](const op::Ceil&) { return unary(rules.ceil); },
-          [&](const op::Sign&) { return unary(rules.sign); },
-          [&](const op::Pow& power) { return unary(rules.power, power.exponent); },
-          [&](const op::Clip&) { return unary(rules.identity); },
-          [&](const op::ThresholdedRelu& relu) { return unary(rules.thresholded_relu, relu.alpha); },
-          [&](const op::Min&) { return binary(rules.minimum); },
-          [&](const op::Max&) { return binary(rules.maximum); },
-          [&](const op::PRelu&) { return binary(rules.prelu); },
-          [&](const op::Greater&) { return binary(rules.greater); },
-          [&](const op::GreaterOrEqual&) { return binary(rules.greater_or_equal); },
-          [&](const op::Equal&) { return binary(rules.equal); },
-          [&](const op::Choice&) { return propagate_choice_node(view, radii, rules); },
-          [&](const op::ReduceSum&) { return propagate_groups(rules.reduce_sum, view, radii[0]); },
-          [&](const op::ReduceMax&) { return propagate_groups(rules.reduce_max, view, radii[0]); },
-          [&](const op::ReduceMin&) { return propagate_groups(rules.reduce_min, view, radii[0]); },
+          [&](const op::LeakyRelu& leaky) { return unary(theorems::propagate_leaky_relu, leaky.alpha); },
+          [&](const op::Elu& elu) { return unary(theorems::propagate_elu, elu.alpha); },
+          [&](const op::Tanh&) { return unary(theorems::propagate_tanh); },
+          [&](const op::Sigmoid&) { return unary(theorems::propagate_sigmoid); },
+          [&](const op::Softplus&) { return unary(theorems::propagate_softplus); },
+          [&](const op::Sin&) { return unary(theorems::propagate_sin_or_cos); },
+          [&](const op::Cos&) { return unary(theorems::propagate_sin_or_cos); },
+          [&](const op::Exp&) { return unary(theorems::propagate_exp); },
+          [&](const op::Erf&) { return unary(theorems::propagate_erf); },
+          [&](const op::Sqrt&) { return unary(theorems::propagate_sqrt); },
+          [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error); },
+          [&](const op::Abs&) { return unary(theorems::propagate_abs); },
+          [&](const op::Reciprocal&) { return unary(theorems::propagate_reciprocal); },
+          [&](const op::Log&) { return unary(theorems::propagate_log); },
+          [&](const op::Tan&) { return unary(theorems::propagate_tan); },
+          [&](const op::Atan&) { return unary(theorems::propagate_atan); },
+          [&](const op::Sinh&) { return unary(theorems::propagate_sinh); },
+          [&](const op::Cosh&) { return unary(theorems::propagate_cosh); },
+          [&](const op::Floor&) { return unary(theorems::propagate_floor); },
+          [&](const op::Ceil&) { return unary(theorems::propagate_ceil); },
+          [&](const op::Sign&) { return unary(theorems::propagate_sign); },
+          [&](const op::Pow& power) { return unary(theorems::propagate_power, power.exponent); },
+          [&](const op::Clip&) { return unary(theorems::propagate_identity); },
+          [&](const op::ThresholdedRelu& relu) { return unary(theorems::propagate_thresholded_relu, relu.alpha); },
+          [&](const op::Min&) { return binary(theorems::propagate_min); },
+          [&](const op::Max&) { return binary(theorems::propagate_max); },
+          [&](const op::PRelu&) { return binary(theorems::propagate_prelu); },
+          [&](const op::Greater&) { return binary(theorems::propagate_greater); },
+          [&](const op::GreaterOrEqual&) { return binary(theorems::propagate_greater_or_equal); },
+          [&](const op::Equal&) { return binary(theorems::propagate_equal); },
+          [&](const op::Choice&) { return propagate_choice_node(view, radii); },
+          [&](const op::ReduceSum&) { return propagate_groups(theorems::propagate_reduce_sum, view, radii[0]); },
+          [&](const op::ReduceMax&) { return propagate_groups(theorems::propagate_reduce_max, view, radii[0]); },
+          [&](const op::ReduceMin&) { return propagate_groups(theorems::propagate_reduce_min, view, radii[0]); },
           [&](const Composite auto&) { return propagate_body(view, radii, setting); },
           // answered above
           [&](const OneOf<op::Gemm, op::MatMul> auto&) { return std::vector<double>(); },

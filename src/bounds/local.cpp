@@ -10,9 +10,15 @@
 #include "bounds/accuracy.hpp"
 #include "bounds/body_error.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/number_terms.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/own_run.hpp"
 #include "bounds/product_node.hpp"
 #include "bounds/running_sums.hpp"
+#include "bounds/theorems/functions.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/softmax.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
@@ -39,7 +45,7 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
   for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
     const Tensor<double>& recorded = view.input(slot);
     if (are_read_as_they_are(recorded.values, *setting.machine.accumulator, setting.machine)) continue;
-    Operand operand = round_operand(recorded, *setting.machine.accumulator, setting.machine, *setting.rules);
+    Operand operand = round_operand(recorded, *setting.machine.accumulator, setting.machine);
     reading.is_exact = reading.is_exact && operand.is_exact();
     reading.errors[slot] = std::move(operand.error);
     reading.used_or_zero[slot] = std::move(operand.used_or_zero);
@@ -52,7 +58,7 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
 class Rounded {
 public:
   Rounded(const NodeView& view, const Setting& setting, LocalBound& result)
-      : view_(view), setting_(setting), result_(result), machine_(setting.machine), rules_(*setting.rules) {
+      : view_(view), setting_(setting), result_(result), machine_(setting.machine) {
     result_.any_order.reserve(view.output->size());
   }
 
@@ -61,13 +67,13 @@ public:
   void operator()(const op::Mul&) {
     binary([&](double a, double b, double y) {
       const bool is_exact = a == 0.0 || b == 0.0 || std::abs(a) == 1.0 || std::abs(b) == 1.0;
-      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+      return is_exact ? theorems::storing_error(y, machine_) : theorems::rounding_error(y, machine_);
     });
   }
   void operator()(const op::Div&) {
     binary([&](double a, double b, double y) {
       const bool is_exact = a == 0.0 || std::abs(b) == 1.0;
-      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+      return is_exact ? theorems::storing_error(y, machine_) : theorems::rounding_error(y, machine_);
     });
   }
   void operator()(const op::Neg&) { copies(); }
@@ -76,32 +82,32 @@ public:
     const Format& target = format_of(cast.to);
     result_.theorem = "T-14";
     unary([&](double x, double y) {
-      const Magnitude stored = rules_.storing_error(y, machine_);
-      if (rules_.fits(x, target, machine_)) return stored;
+      const Magnitude stored = theorems::storing_error(y, machine_);
+      if (theorems::fits(x, target, machine_)) return stored;
       const Magnitude before_storing = Magnitude(y) + stored;
-      const Magnitude rounded = rules_.cast_error(before_storing.value(), target, machine_);
+      const Magnitude rounded = theorems::cast_error(before_storing.value(), target, machine_);
       const bool may_be_flushed = machine_.flushes && y == 0.0;
       return stored + (may_be_flushed ? std::max(rounded, Magnitude(target.smallest_normal)) : rounded);
     });
   }
   void operator()(const op::LeakyRelu& leaky) {
     result_.theorem = "T-18";
-    unary([&](double x, double y) { return rules_.leaky_relu_error(x, y, leaky.alpha, machine_); });
+    unary([&](double x, double y) { return theorems::leaky_relu_error(x, y, leaky.alpha, machine_); });
   }
   void operator()(const op::Elu& elu) {
     result_.theorem = "T-18";
     const FunctionError accuracy = error_of("expm1", setting_, result_.conditions);
     if (setting_.is_own_run)
-      return unary([&](double x, double y) { return rules_.elu_error(x, y, elu.alpha, accuracy, machine_); });
+      return unary([&](double x, double y) { return theorems::elu_error(x, y, elu.alpha, accuracy, machine_); });
     const FunctionError exp = error_of_exp_in_elu(setting_, result_.conditions);
-    unary([&](double x, double y) { return rules_.foreign_elu_error(x, y, elu.alpha, accuracy, exp, machine_); });
+    unary([&](double x, double y) { return theorems::foreign_elu_error(x, y, elu.alpha, accuracy, exp, machine_); });
   }
   void operator()(const op::Tanh&) { function("tanh"); }
   void operator()(const op::Sigmoid&) {
     if (setting_.is_own_run) return function("sigmoid");
     result_.theorem = "T-16";
     const FunctionError accuracy = error_of("sigmoid", setting_, result_.conditions);
-    unary([&](double x, double y) { return rules_.foreign_sigmoid_error(x, y, accuracy, machine_); });
+    unary([&](double x, double y) { return theorems::foreign_sigmoid_error(x, y, accuracy, machine_); });
   }
   void operator()(const op::Softplus&) { function("softplus"); }
   void operator()(const op::Sin&) { function("sin"); }
@@ -110,38 +116,40 @@ public:
   void operator()(const op::Sqrt&) {
     error_of("sqrt", setting_, result_.conditions);
     if (!is_correctly_rounded(setting_.arithmetic->accuracy("sqrt"))) return function("sqrt");
-    unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
+    unary([&](double, double y) { return theorems::rounding_error(y, machine_); });
   }
   void operator()(const op::Exp&) {
-    function_where("exp", [this](double x) { return rules_.exp_is_covered(x, machine_); });
+    function_where("exp", [this](double x) { return theorems::exp_is_covered(x, machine_); });
   }
   void operator()(const op::Log&) { function("log"); }
   void operator()(const op::Tan&) { function("tan"); }
   void operator()(const op::Atan&) { function("atan"); }
   void operator()(const op::Sinh&) {
-    function_where("sinh", [this](double x) { return rules_.exp_is_covered(std::abs(x), machine_); });
+    function_where("sinh", [this](double x) { return theorems::exp_is_covered(std::abs(x), machine_); });
   }
   void operator()(const op::Cosh&) {
-    function_where("cosh", [this](double x) { return rules_.exp_is_covered(std::abs(x), machine_); });
+    function_where("cosh", [this](double x) { return theorems::exp_is_covered(std::abs(x), machine_); });
   }
   void operator()(const op::Pow& pow) {
-    function_where("pow", [&](double x) { return rules_.power_is_covered(x, pow.exponent, machine_); });
+    function_where("pow", [&](double x) { return theorems::power_is_covered(x, pow.exponent, machine_); });
   }
   void operator()(const op::Reciprocal&) {
-    unary([&](double, double y) { return rules_.rounding_error(y, machine_); });
+    unary([&](double, double y) { return theorems::rounding_error(y, machine_); });
   }
   void operator()(const OneOf<op::Abs, op::Floor, op::Ceil, op::Sign> auto&) { copies(); }
   void operator()(const op::Clip& clip) {
     const Magnitude constants = constant_error(clip.least) + constant_error(clip.most);
-    unary([&](double, double y) { return rules_.storing_error(y, machine_) + constants; });
+    unary([&](double, double y) { return theorems::storing_error(y, machine_) + constants; });
   }
   /// A jump at another place than the exact function's moves results by no small amount.
   void operator()(const op::ThresholdedRelu& relu) {
     const bool jumps_in_place = constant_error(relu.alpha) == Magnitude();
-    unary([&](double, double y) { return jumps_in_place ? rules_.storing_error(y, machine_) : Magnitude::infinite(); });
+    unary([&](double, double y) {
+      return jumps_in_place ? theorems::storing_error(y, machine_) : Magnitude::infinite();
+    });
   }
   void operator()(const OneOf<op::Min, op::Max> auto&) {
-    binary([&](double, double, double y) { return rules_.storing_error(y, machine_); });
+    binary([&](double, double, double y) { return theorems::storing_error(y, machine_); });
   }
   /// 0 and 1 are in every format.
   void operator()(const Comparison auto&) {
@@ -155,19 +163,19 @@ public:
     for (std::size_t i = 0; i < view_.output->size(); ++i) {
       const double c = view_.input(0).values[in_c(i)];
       const double taken = c > 0.5 ? view_.input(1).values[in_a(i)] : view_.input(2).values[in_b(i)];
-      const bool fits = rules_.fits(taken, *machine_.output, machine_);
+      const bool fits = theorems::fits(taken, *machine_.output, machine_);
       push(std::isfinite(c) && std::isfinite(taken), view_.y(i),
-           [&](double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
+           [&](double y) { return fits ? Magnitude() : theorems::storing_error(y, machine_); });
     }
   }
   void operator()(const op::PRelu&) {
     binary([&](double x, double slope, double y) {
       const bool is_exact = x >= 0.0 || slope == 0.0 || std::abs(slope) == 1.0;
-      return is_exact ? rules_.storing_error(y, machine_) : rules_.rounding_error(y, machine_);
+      return is_exact ? theorems::storing_error(y, machine_) : theorems::rounding_error(y, machine_);
     });
   }
   void operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) {
-    groups([&](std::span<const double>, double y) { return rules_.storing_error(y, machine_).value(); },
+    groups([&](std::span<const double>, double y) { return theorems::storing_error(y, machine_).value(); },
            result_.any_order);
   }
   void operator()(const op::ReduceSum&);
@@ -201,7 +209,7 @@ private:
   /// Copies up to sign or to 0: only storing them can round.
   void copies() {
     const bool fits = operands_fit_output();
-    unary([&](double, double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
+    unary([&](double, double y) { return fits ? Magnitude() : theorems::storing_error(y, machine_); });
   }
 
   void moves() {
@@ -214,25 +222,26 @@ private:
     for (std::size_t i = 0; i < sources.size(); ++i) {
       const ElementSource& source = sources[i];
       if (source.is_fill()) {
-        push(std::isfinite(fill), view_.y(i), [&](double y) { return fill_error + rules_.storing_error(y, machine_); });
+        push(std::isfinite(fill), view_.y(i),
+             [&](double y) { return fill_error + theorems::storing_error(y, machine_); });
         continue;
       }
       const double x = view_.input(source.input).values[source.index];
       push(std::isfinite(x), view_.y(i),
-           [&](double y) { return fits ? Magnitude() : rules_.storing_error(y, machine_); });
+           [&](double y) { return fits ? Magnitude() : theorems::storing_error(y, machine_); });
     }
   }
 
   bool operands_fit_output() const {
     return std::all_of(view_.inputs.begin(), view_.inputs.end(), [&](const Tensor<double>* input) {
-      const bool is_plain = rules_.fits == &bounds::fits && machine_.output->id == machine_.accumulator->id;
+      const bool is_plain = machine_.output->id == machine_.accumulator->id;
       if (is_plain && are_read_as_they_are(input->values, *machine_.output, machine_)) return true;
       return std::all_of(input->values.begin(), input->values.end(),
-                         [&](double x) { return rules_.fits(x, *machine_.output, machine_); });
+                         [&](double x) { return theorems::fits(x, *machine_.output, machine_); });
     });
   }
 
-  Magnitude constant_error(double constant) const { return rules_.constant_error(constant, machine_); }
+  Magnitude constant_error(double constant) const { return theorems::constant_error(constant, machine_); }
 
   /// rule(terms, y) of every group of a reduction.
   template <class Rule>
@@ -276,14 +285,14 @@ private:
   void add_or_subtract() {
     binary([&](double a, double b, double y) {
       const bool is_exact = a == 0.0 || b == 0.0;
-      return is_exact ? rules_.storing_error(y, machine_) : rules_.addition_error(y, machine_);
+      return is_exact ? theorems::storing_error(y, machine_) : theorems::addition_error(y, machine_);
     });
   }
 
   void function(std::string_view name) {
     result_.theorem = "T-16";
     const FunctionError accuracy = error_of(name, setting_, result_.conditions);
-    unary([&](double, double y) { return rules_.function_error(y, accuracy, machine_); });
+    unary([&](double, double y) { return theorems::function_error(y, accuracy, machine_); });
   }
 
   /// What T-20 says of a function where that is certain not to overflow.
@@ -292,7 +301,7 @@ private:
     result_.theorem = "T-16";
     const FunctionError accuracy = error_of(name, setting_, result_.conditions);
     unary([&](double x, double y) {
-      return is_covered(x) ? rules_.function_error(y, accuracy, machine_) : Magnitude::infinite();
+      return is_covered(x) ? theorems::function_error(y, accuracy, machine_) : Magnitude::infinite();
     });
   }
 
@@ -300,7 +309,6 @@ private:
   const Setting& setting_;
   LocalBound& result_;
   const Machine& machine_;
-  const Rules& rules_;
 };
 
 void Rounded::operator()(const op::Softmax& softmax) {
@@ -308,9 +316,9 @@ void Rounded::operator()(const op::Softmax& softmax) {
   const ReductionPlan plan = plan_reduction(softmax, view_.output->shape);
   const auto length = static_cast<std::size_t>(plan.length);
   const bool order_is_known = machine_.order.kind != SummationOrder::Kind::unknown;
-  const Magnitude any_order = rules_.any_order_factor(plan.length - 1, machine_);
+  const Magnitude any_order = theorems::any_order_factor(plan.length - 1, machine_);
   const Magnitude by_height =
-      order_is_known ? rules_.path_factor(rules_.sum_height(machine_.order, plan.length), machine_) : any_order;
+      order_is_known ? theorems::path_factor(theorems::sum_height(machine_.order, plan.length), machine_) : any_order;
   result_.theorem = result_.order_theorem = "T-17";
   result_.any_order.assign(view_.output->size(), infinity);
   if (order_is_known) result_.order_aware.assign(view_.output->size(), infinity);
@@ -325,10 +333,10 @@ void Rounded::operator()(const op::Softmax& softmax) {
         is_finite = is_finite && std::isfinite(x[j]) && std::isfinite(p[j]);
       }
       if (!is_finite) continue;
-      rules_.softmax_error(x, p, accuracy, any_order, machine_, bound);
+      theorems::softmax_error(x, p, accuracy, any_order, machine_, bound);
       for (std::size_t j = 0; j < length; ++j) result_.any_order[index(j)] = bound[j];
       if (!order_is_known) continue;
-      rules_.softmax_error(x, p, accuracy, std::min(any_order, by_height), machine_, bound);
+      theorems::softmax_error(x, p, accuracy, std::min(any_order, by_height), machine_, bound);
       for (std::size_t j = 0; j < length; ++j) result_.order_aware[index(j)] = bound[j];
     }
   }
@@ -348,27 +356,26 @@ Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, M
   SummationOrder order = setting.machine.order;
   order.fma = false;
   const std::vector<double> ones(terms.size(), 1.0);
-  const std::vector<double> slack{setting.rules->running_slack(length, before.value(), 0.0, sizes.total.value())};
+  const std::vector<double> slack{theorems::running_slack(length, before.value(), 0.0, sizes.total.value())};
   const RunningTerms running{terms, ones, terms, slack};
-  return Magnitude(setting.machine.u) *
-         Magnitude(setting.rules->running_first_places(plan, running, order, true, 1)[0]);
+  return Magnitude(setting.machine.u) * Magnitude(theorems::running_first_places(plan, running, order, true, 1)[0]);
 }
 
 /// T-10, T-11, T-68 and T-69 for numbers instead of products: the last addition is bounded by its stored result.
 void Rounded::operator()(const op::ReduceSum&) {
   const auto bound = [&](std::span<const double> terms, double y, const auto& before_last) {
     const TermSizes sizes = sizes_of(terms);
-    if (sizes.leaves < 2) return rules_.storing_error(y, machine_).value();
-    const Magnitude underflow = rules_.underflow_term(0, sizes.leaves, machine_);
-    const Magnitude any_order = rules_.any_order_factor(sizes.leaves - 2, machine_) * sizes.total + underflow;
+    if (sizes.leaves < 2) return theorems::storing_error(y, machine_).value();
+    const Magnitude underflow = theorems::underflow_term(0, sizes.leaves, machine_);
+    const Magnitude any_order = theorems::any_order_factor(sizes.leaves - 2, machine_) * sizes.total + underflow;
     const Magnitude error = before_last(terms, sizes, any_order, underflow, y);
-    if (!rules_.cannot_overflow(sizes.total, error, machine_)) return infinity;
-    return (error + rules_.addition_error(y, machine_)).value();
+    if (!theorems::cannot_overflow(sizes.total, error, machine_)) return infinity;
+    return (error + theorems::addition_error(y, machine_)).value();
   };
   const auto by_partial_sums = [&](TermSizes sizes, Magnitude any_order, Magnitude underflow, double y) {
     sizes.underflow = underflow;
-    sizes.sum = Magnitude(y) + any_order + rules_.addition_error(y, machine_);
-    return std::min(any_order, rules_.partial_sums_error(sizes, machine_));
+    sizes.sum = Magnitude(y) + any_order + theorems::addition_error(y, machine_);
+    return std::min(any_order, theorems::partial_sums_error(sizes, machine_));
   };
   result_.theorem = "T-10";
   result_.order_theorem = "T-11";
@@ -386,7 +393,7 @@ void Rounded::operator()(const op::ReduceSum&) {
   if (machine_.order.kind == SummationOrder::Kind::unknown) return;
   fill(result_.order_aware, [&](Terms terms, const TermSizes& sizes, Magnitude any_order, Magnitude underflow, double) {
     const auto length = static_cast<std::int64_t>(terms.size());
-    const Magnitude path = rules_.path_factor(rules_.sum_height(machine_.order, length) - 1, machine_);
+    const Magnitude path = theorems::path_factor(theorems::sum_height(machine_.order, length) - 1, machine_);
     return std::min(any_order, path * sizes.total + underflow);
   });
   if (!has_partial_sums || !setting_.wants_running || !machine_.order.gives_partial_sums()) return;

@@ -4,15 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "bounds/rules.hpp"
+#include "bounds/theorems/outward.hpp"
 #include "driftbound/num/directed.hpp"
 #include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-/// From here on what M <= 2^50 products lost by underflow is less than two units of the sum.
-constexpr double underflow_does_not_show = 0x1p-900;
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -32,29 +29,20 @@ bool may_underflow(std::span<const double> a, std::span<const double> b) {
 
 }  // namespace
 
-double outward(double value, std::int64_t roundings, std::int64_t products) {
-  if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-  const bool one_rounding_up_suffices = value >= underflow_does_not_show || (value == 0.0 && products == 0);
-  if (one_rounding_up_suffices) return value * (1.0 + static_cast<double>(2 * roundings + 4) * 0x1p-53);
-  const double factor = 1.0 + static_cast<double>(2 * roundings) * 0x1p-53;
-  const double underflowed = static_cast<double>(products) * std::numeric_limits<double>::denorm_min();
-  return add_up(mul_up(value, factor), underflowed);
-}
-
 std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
-                               const Rules& rules, int threads) {
+                               int threads) {
   PackedMatrices<double> packed;
   pack_missing<double>(plan, b, packed);
   std::vector<double> c = multiply<double>(plan, a, packed, fused_chain, threads);
   if (!may_underflow(a, b)) {
-    for (double& value : c) value = rules.outward(value, plan.k, 0);
+    for (double& value : c) value = theorems::outward(value, plan.k, 0);
     return c;
   }
   const NonzeroCounts nonzero = count_nonzero(plan, a, b);
   for (std::size_t i = 0; i < c.size(); ++i) {
     const std::size_t row = i / at(plan.n);
     const std::size_t column = row / at(plan.m) * at(plan.n) + i % at(plan.n);
-    c[i] = rules.outward(c[i], plan.k, std::min(nonzero.rows[row], nonzero.columns[column]));
+    c[i] = theorems::outward(c[i], plan.k, std::min(nonzero.rows[row], nonzero.columns[column]));
   }
   return c;
 }

@@ -4,27 +4,21 @@
 #include <vector>
 
 #include "bounds/machine.hpp"
+#include "bounds/theorems/matrix_unit_sums.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 
 namespace driftbound::bounds {
 
-struct Rules;
-
 /// The order in which our own products in double are summed up: the fastest.
 inline constexpr SummationOrder fused_chain{SummationOrder::Kind::sequential, 0, true};
-
-/// True value of a sum of nonnegative terms from its value in double, `roundings` of them on the longest path
-/// and `products` products that may have underflowed.
-/// Source:    docs/theory.md T-08
-double outward(double value, std::int64_t roundings, std::int64_t products);
 
 /// Upper bounds of sum_k a_ik b_kj for nonnegative a and b, laid out as the operands of the plan.
 /// Shapes:    [batches * m * n]
 /// Tightness: relative excess at most (3 k + 6) 2^-53 where nothing underflows
 /// Source:    docs/theory.md T-08
 std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
-                               const Rules& rules, int threads);
+                               int threads);
 
 /// Nonzero factors of every row of A and every column of B.
 struct NonzeroCounts {
@@ -33,12 +27,7 @@ struct NonzeroCounts {
 };
 NonzeroCounts count_nonzero(const ProductPlan& plan, std::span<const double> a, std::span<const double> b);
 
-/// The largest magnitude of a row of A or a column of B, at least the smallest normal number, and whether any of its
-/// elements is 0 or subnormal.
-struct LineRange {
-  double largest = 0.0;
-  bool has_small = false;
-};
+/// The range of every row of A and every column of B.
 struct LineRanges {
   std::vector<LineRange> rows;     ///< [batches * m]
   std::vector<LineRange> columns;  ///< [batches * n]

@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/rounding.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/roundings.hpp"
 #include "driftbound/model/graph.hpp"
 #include "model/variant.hpp"
 
@@ -18,7 +17,6 @@ class Weights;  // adjoint/weights.hpp
 struct Setting {
   const ArithmeticModel* arithmetic = nullptr;
   Machine machine;
-  const Rules* rules = nullptr;
   int threads = 1;
   bool is_own_run = false;      ///< the arithmetic is what the trace says it is (own_run.hpp)
   Weights* weights = nullptr;   ///< matrices packed before; may be null

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "bounds/matrix.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/signed_squares.hpp"
+#include "bounds/theorems/outward.hpp"
 #include "evaluate/product.hpp"
 
-namespace driftbound::bounds {
+namespace driftbound::bounds::inline theorems {
 namespace {
 
 /// Squares of all factors.
@@ -24,39 +25,20 @@ void add_to(std::vector<double>& sum, const std::vector<double>& more) {
 
 }  // namespace
 
-SignedSquares signed_squares(std::span<const double> factors, std::vector<double> squares) {
-  return signed_squares(factors, {}, std::move(squares));
-}
-
-SignedSquares signed_squares(std::span<const double> factors, std::span<const double> radii,
-                             std::vector<double> squares) {
-  SignedSquares result{std::move(squares), {}};
-  for (std::size_t i = 0; i < factors.size(); ++i) {
-    double& square = result.known[i];
-    const bool has_sign = radii.empty() || std::abs(factors[i]) >= radii[i];
-    if (!has_sign) {
-      result.open.resize(factors.size(), 0.0);
-      std::swap(square, result.open[i]);
-    }
-    square = std::copysign(square, factors[i]);
-  }
-  return result;
-}
-
 std::vector<double> one_sided_squares(const ProductPlan& plan, const SignedSquares& a, const SignedSquares& b,
-                                      std::span<const double> squares, const Rules& rules, int threads) {
+                                      std::span<const double> squares, int threads) {
   PackedMatrices<double> packed;
   pack_missing<double>(plan, b.known, packed);
   const std::vector<double> difference = multiply<double>(plan, a.known, packed, fused_chain, threads);
   std::vector<double> open(squares.size(), 0.0);
-  if (!a.open.empty()) add_to(open, product_up(plan, a.open, all_squares(b), rules, threads));
-  if (!b.open.empty()) add_to(open, product_up(plan, all_squares(a), b.open, rules, threads));
+  if (!a.open.empty()) add_to(open, product_up(plan, a.open, all_squares(b), threads));
+  if (!b.open.empty()) add_to(open, product_up(plan, all_squares(a), b.open, threads));
   std::vector<double> result(squares.begin(), squares.end());
   for (std::size_t i = 0; i < result.size(); ++i) {
     const double sum = 0.5 * (squares[i] + std::abs(difference[i])) + 0.5 * open[i];
-    result[i] = std::min(squares[i], rules.outward(sum, plan.k + 4, plan.k));
+    result[i] = std::min(squares[i], theorems::outward(sum, plan.k + 4, plan.k));
   }
   return result;
 }
 
-}  // namespace driftbound::bounds
+}  // namespace driftbound::bounds::inline theorems

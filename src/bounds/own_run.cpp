@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "bounds/tensor_core.hpp"
+#include "bounds/theorems/matrix_unit_sums.hpp"
 #include "driftbound/model/composite.hpp"
 #include "driftbound/num/format.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bounds/pair_rules.hpp"
+#include "bounds/theorems/double_double.hpp"
 #include "driftbound/bounds/box.hpp"
 
 namespace driftbound::bounds {
@@ -11,6 +11,6 @@ namespace driftbound::bounds {
 /// Tightness: that of T-77, whose slopes make up most of it over a whole domain
 /// Throws:    as forward_error_bound()
 /// Source:    docs/theory.md T-114
-Magnitude pair_error_bound(const Graph& graph, const Box& box, const PairRules& rules = {});
+Magnitude pair_error_bound(const Graph& graph, const Box& box);
 
 }  // namespace driftbound::bounds

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/double_double.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 
@@ -15,32 +16,31 @@ using num::DoubleDoubleFunction;
 
 class PairRoundings {
 public:
-  PairRoundings(const UnrecordedNode& node, const Setting& setting, const PairRules& rules)
-      : node_(node), setting_(setting), rules_(rules) {}
+  PairRoundings(const UnrecordedNode& node, const Setting& setting) : node_(node), setting_(setting) {}
 
   using Errors = std::vector<double>;
 
   Errors operator()(const OneOf<op::Add, op::Sub> auto&) const {
     const Shape& shape = node_.view.output->shape;
     const BroadcastIndex a(node_.view.input(0).shape, shape), b(node_.view.input(1).shape, shape);
-    return outputs([&](std::size_t i) { return rules_.sum(operand(0, a(i)), operand(1, b(i))); });
+    return outputs([&](std::size_t i) { return theorems::pair_sum_error(operand(0, a(i)), operand(1, b(i))); });
   }
   Errors operator()(const op::Mul&) const {
-    return outputs([&](std::size_t i) { return rules_.product(result(i)); });
+    return outputs([&](std::size_t i) { return theorems::pair_product_error(result(i)); });
   }
   Errors operator()(const op::Div&) const {
-    return outputs([&](std::size_t i) { return rules_.quotient(result(i)); });
+    return outputs([&](std::size_t i) { return theorems::pair_quotient_error(result(i)); });
   }
   Errors operator()(const OneOf<op::Neg, op::Relu, op::Abs, op::Min, op::Max, op::Clip> auto&) const { return none(); }
   Errors operator()(const Selection auto&) const { return none(); }
   Errors operator()(const op::LeakyRelu& leaky) const {
-    return outputs([&](std::size_t i) { return rules_.product(Magnitude(leaky.alpha) * operand(0, i)); });
+    return outputs([&](std::size_t i) { return theorems::pair_product_error(Magnitude(leaky.alpha) * operand(0, i)); });
   }
   Errors operator()(const op::Elu& elu) const {
     return outputs([&](std::size_t i) {
       const Magnitude alpha(elu.alpha), inside = std::min(operand(0, i), Magnitude(1.0));  // |e^x - 1| below 0
-      const Magnitude error = rules_.function(DoubleDoubleFunction::expm1, inside);
-      return alpha * error + rules_.product(alpha * (inside + error));
+      const Magnitude error = theorems::pair_function_error(DoubleDoubleFunction::expm1, inside);
+      return alpha * error + theorems::pair_product_error(alpha * (inside + error));
     });
   }
   Errors operator()(const op::Tanh&) const { return function(DoubleDoubleFunction::tanh); }
@@ -53,13 +53,12 @@ public:
 
   Errors operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     const Product product = product_of(node_.view).value();
-    const std::vector<double> total =
-        product_up(product.plan, largest(0), largest(1), *setting_.rules, setting_.threads);
+    const std::vector<double> total = product_up(product.plan, largest(0), largest(1), setting_.threads);
     const std::vector<double> addends = largest_addends(product);
     const Magnitude factor = std::max(Magnitude(product.alpha), Magnitude(1.0));
     return outputs([&](std::size_t i) {
       const Magnitude addend = addends.empty() ? Magnitude() : Magnitude(addends[i]);
-      return rules_.dense(product.plan.k, factor * Magnitude(total[i]) + addend, factor);
+      return theorems::pair_dense_error(product.plan.k, factor * Magnitude(total[i]) + addend, factor);
     });
   }
   Errors operator()(const auto&) const {
@@ -69,7 +68,7 @@ public:
 private:
   Errors none() const { return Errors(node_.view.output->size(), 0.0); }
   Errors function(DoubleDoubleFunction f) const {
-    return outputs([&](std::size_t i) { return rules_.function(f, result(i)); });
+    return outputs([&](std::size_t i) { return theorems::pair_function_error(f, result(i)); });
   }
   template <class Rule>
   Errors outputs(const Rule& rule) const {
@@ -99,13 +98,12 @@ private:
 
   const UnrecordedNode& node_;
   const Setting& setting_;
-  const PairRules& rules_;
 };
 
 }  // namespace
 
-std::vector<double> pair_rounding(const UnrecordedNode& node, const Setting& setting, const PairRules& rules) {
-  return std::visit(PairRoundings(node, setting, rules), node.view.node->op);
+std::vector<double> pair_rounding(const UnrecordedNode& node, const Setting& setting) {
+  return std::visit(PairRoundings(node, setting), node.view.node->op);
 }
 
 }  // namespace driftbound::bounds

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bounds/body_rounding.hpp"
-#include "bounds/pair_rules.hpp"
+#include "bounds/theorems/double_double.hpp"
 
 namespace driftbound::bounds {
 
@@ -12,6 +12,6 @@ namespace driftbound::bounds {
 /// Shapes:    one entry per output element
 /// Guarantee: proven; infinite for ops that T-114 does not name
 /// Source:    docs/theory.md T-114
-std::vector<double> pair_rounding(const UnrecordedNode& node, const Setting& setting, const PairRules& rules);
+std::vector<double> pair_rounding(const UnrecordedNode& node, const Setting& setting);
 
 }  // namespace driftbound::bounds

@@ -6,6 +6,12 @@
 
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/matrix.hpp"
+#include "bounds/running_sums.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/rows.hpp"
 #include "evaluate/product.hpp"
 #include "num/parallel.hpp"
 
@@ -35,7 +41,6 @@ public:
         coarse_(coarse),
         columns_(columns),
         setting_(setting),
-        rules_(*setting.rules),
         format_(row_format(setting, plan_.k + 1)),
         x_(view.input(0).values),
         n_(coarse.n),
@@ -89,11 +94,11 @@ private:
       const std::size_t rows = std::min(rows_at_once, count - first);
       for (std::size_t r = 0; r < rows; ++r) {
         const double* x = x_.data() + (first + r) * k_;
-        const std::optional<double> scale = coarse_scale(rules_.rows.largest(x, k_));
+        const std::optional<double> scale = coarse_scale(row_kernels().largest(x, k_));
         if (!scale) return false;
-        rules_.rows.coarse(x, *scale, some.total.data() + r * k_, k_);
-        rules_.rows.coarse_squares(x, *scale, some.squares.data() + r * k_, k_);
-        rules_.rows.coarse_sides(x, *scale, some.sides.data() + r * k_, k_);
+        row_kernels().coarse(x, *scale, some.total.data() + r * k_, k_);
+        row_kernels().coarse_squares(x, *scale, some.squares.data() + r * k_, k_);
+        row_kernels().coarse_sides(x, *scale, some.sides.data() + r * k_, k_);
         sums.scales[first + r] = 1.0 / *scale;
       }
       if (!paths_.empty() && !weigh_rows(first, rows, some.paths)) return false;
@@ -114,9 +119,9 @@ private:
     std::vector<double> scales(rows);
     for (std::size_t r = 0; r < rows; ++r) {
       const double* weighted = weighted_.data() + (first + r) * k_;
-      const std::optional<double> scale = coarse_scale(rules_.rows.largest(weighted, k_));
+      const std::optional<double> scale = coarse_scale(row_kernels().largest(weighted, k_));
       if (!scale) return false;
-      rules_.rows.coarse(weighted, *scale, coarse.data() + r * k_, k_);
+      row_kernels().coarse(weighted, *scale, coarse.data() + r * k_, k_);
       scales[r] = 1.0 / *scale;
     }
     multiply_coarse(coarse, rows, coarse_, coarse_.magnitudes, sums);
@@ -146,7 +151,7 @@ private:
     for (std::size_t l = 0; l < k_; ++l)
       sum +=
           std::abs(x[l] * weights[plan_.b_index(0, static_cast<std::int64_t>(l), static_cast<std::int64_t>(column))]);
-    return rules_.outward(sum, plan_.k + 1, plan_.k);
+    return theorems::outward(sum, plan_.k + 1, plan_.k);
   }
 
   RecordedSums recorded(std::size_t row) const {
@@ -155,7 +160,7 @@ private:
     sums.y = view_.output->values.data() + first;
     sums.addend = addend_.empty() ? nullptr : addend_.data();
     sums.columns = coarse_.nonzero.data();
-    sums.nonzero = rules_.rows.count_nonzero(x_.data() + row * k_, k_);
+    sums.nonzero = row_kernels().count_nonzero(x_.data() + row * k_, k_);
     sums.total = total_.data() + first;
     return sums;
   }
@@ -166,9 +171,9 @@ private:
     RecordedSums sums = recorded(row);
     sums.squares = {products.squares.data() + first, scale, coarse_.squares.column_scales.data()};
     sums.sides = {products.sides.data() + first, scale, coarse_.sides.column_scales.data()};
-    sums.sides_error = rules_.coarse_error(k_);
+    sums.sides_error = theorems::coarse_error(k_);
     sums.paths = at(paths_, first);
-    sums.slack_units = rules_.running_slack(plan_.k, 0.0, 0.0, 1.0);
+    sums.slack_units = theorems::running_slack(plan_.k, 0.0, 0.0, 1.0);
     sums.tail_factor = setting_.tail_factor;
     const LocalErrors errors{at(result.any_order, first),
                              at(result.partial_sums, first),
@@ -176,7 +181,7 @@ private:
                              at(result.probabilistic, first),
                              at(slack_, first),
                              at(result.kappa, first)};
-    rules_.sums.local(sums, format_, errors, n_);
+    sum_kernels().local(sums, format_, errors, n_);
   }
 
   static double* at(std::vector<double>& values, std::size_t first) {
@@ -193,13 +198,13 @@ private:
                              &setting_.weights->forward_right(plan_, b).matrices,
                              &setting_.weights->single_right(plan_, b)};
     result.running =
-        rules_.running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
+        theorems::running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
     std::vector<double> products;
-    if (!setting_.machine.order.fma) products = rules_.product_first_places(plan_, terms, setting_.threads);
+    if (!setting_.machine.order.fma) products = theorems::product_first_places(plan_, terms, setting_.threads);
     for (std::size_t row = 0; row < size_ / n_; ++row) {
       RecordedSums sums = recorded(row);
       sums.products = at(products, row * n_);
-      rules_.sums.running(sums, format_, result.running.data() + row * n_, n_);
+      sum_kernels().running(sums, format_, result.running.data() + row * n_, n_);
     }
   }
 
@@ -215,7 +220,6 @@ private:
   const CoarseWeights& coarse_;
   const RightColumns& columns_;
   const Setting& setting_;
-  const Rules& rules_;
   const RowFormat format_;
   std::span<const double> x_;
   const std::size_t n_, k_, size_;
@@ -237,7 +241,7 @@ bool are_floats(std::span<const double> values) {
 std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view,
                                                   const Setting& setting) {
   if (!is_covered(product, view, setting)) return std::nullopt;
-  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1), *setting.rules);
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
   if (coarse == nullptr) return std::nullopt;
   const RightColumns& columns = setting.weights->columns_of_right(product.plan, view.input(1));
   return PlainSums(product, view, *coarse, columns, setting).bounds();
@@ -247,12 +251,12 @@ std::optional<std::vector<double>> plain_propagation(const Product& product, con
                                                      std::span<const Radii> radii, const Setting& setting) {
   const bool only_rows_move = !radii[0].empty() && radii[1].empty() && (radii.size() < 3 || radii[2].empty());
   if (setting.weights == nullptr || !only_rows_move || !is_rows_times_matrix(product.plan)) return std::nullopt;
-  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1), *setting.rules);
+  const CoarseWeights* coarse = setting.weights->coarse_right(product.plan, view.input(1));
   if (coarse == nullptr) return std::nullopt;
   constexpr std::size_t rows_at_once = 32;
-  const RowKernels& rows = setting.rules->rows;
+  const RowKernels& rows = row_kernels();
   const std::size_t k = coarse->k, n = coarse->n, count = radii[0].size() / k;
-  const Magnitude alpha = Magnitude(product.alpha) * Magnitude(setting.rules->product_weight(1.0));
+  const Magnitude alpha = Magnitude(product.alpha) * Magnitude(theorems::product_weight(1.0));
   std::vector<double> moved(count * n);
   std::vector<float> elements(rows_at_once * k), sums(rows_at_once * n);
   std::vector<double> scales(rows_at_once);

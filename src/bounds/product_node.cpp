@@ -4,9 +4,18 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/matrix.hpp"
 #include "bounds/one_sided.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/plain_sums.hpp"
 #include "bounds/running_sums.hpp"
+#include "bounds/signed_squares.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/matrix_unit_sums.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "bounds/unit_sum.hpp"
 #include "driftbound/num/directed.hpp"
 #include "num/parallel.hpp"
@@ -44,29 +53,28 @@ std::vector<double> squares_of(std::vector<double> values) {
 
 Sums sums_of(const Product& product, const NodeView& view, const Setting& setting) {
   const Machine& machine = setting.machine;
-  const Rules& rules = *setting.rules;
   const ProductPlan& plan = product.plan;
   Sums sums;
-  sums.a = round_operand(view.input(0), *machine.input, machine, rules);
-  sums.b = round_operand(view.input(1), *machine.input, machine, rules);
+  sums.a = round_operand(view.input(0), *machine.input, machine);
+  sums.b = round_operand(view.input(1), *machine.input, machine);
   sums.a_used = magnitudes(sums.a.used);
   sums.b_used = magnitudes(sums.b.used);
-  sums.total = product_up(plan, sums.a_used, sums.b_used, rules, setting.threads);
+  sums.total = product_up(plan, sums.a_used, sums.b_used, setting.threads);
   if (bounds_partial_sums(product, machine)) {
     std::vector<double> a = squares_of(sums.a_used), b = squares_of(sums.b_used);
-    sums.squares = product_up(plan, a, b, rules, setting.threads);
+    sums.squares = product_up(plan, a, b, setting.threads);
     sums.one_sided =
-        rules.one_sided_squares(plan, signed_squares(sums.a.used, std::move(a)),
-                                signed_squares(sums.b.used, std::move(b)), sums.squares, rules, setting.threads);
+        theorems::one_sided_squares(plan, signed_squares(sums.a.used, std::move(a)),
+                                    signed_squares(sums.b.used, std::move(b)), sums.squares, setting.threads);
   }
   // Operands of a matrix unit may be read unrounded after all: what is 0 only by rounding counts.
   const bool may_be_unrounded = machine.tensor_core.has_value();
   sums.nonzero = may_be_unrounded ? count_nonzero(plan, view.input(0).values, view.input(1).values)
                                   : count_nonzero(plan, sums.a_used, sums.b_used);
-  if (!sums.a.is_exact()) sums.operand = product_up(plan, sums.a.error, sums.b_used, rules, setting.threads);
+  if (!sums.a.is_exact()) sums.operand = product_up(plan, sums.a.error, sums.b_used, setting.threads);
   if (!sums.b.is_exact()) {
     const std::vector<double> a_recorded = magnitudes(view.input(0).values);
-    const std::vector<double> more = product_up(plan, a_recorded, sums.b.error, rules, setting.threads);
+    const std::vector<double> more = product_up(plan, a_recorded, sums.b.error, setting.threads);
     if (sums.operand.empty()) sums.operand.assign(more.size(), 0.0);
     for (std::size_t i = 0; i < more.size(); ++i) sums.operand[i] = add_up(sums.operand[i], more[i]);
   }
@@ -85,10 +93,10 @@ struct Addend {
 class Addends {
 public:
   Addends(const Product& product, const NodeView& view, const Setting& setting)
-      : machine_(setting.machine), rules_(*setting.rules), present_(product.has_addend && product.beta != 0.0) {
+      : machine_(setting.machine), present_(product.has_addend && product.beta != 0.0) {
     if (!present_) return;
     recorded_ = &view.input(2);
-    used_ = round_operand(*recorded_, *machine_.accumulator, machine_, rules_);
+    used_ = round_operand(*recorded_, *machine_.accumulator, machine_);
     index_.emplace(recorded_->shape, view.output->shape);
     beta_ = product.beta;
     beta_used_ = round_to(beta_, *machine_.accumulator, machine_.rounding);
@@ -105,7 +113,7 @@ public:
     addend.is_present = c != 0.0;
     addend.is_rounded = addend.is_present && std::abs(beta_used_) != 1.0;
     addend.error = Magnitude(beta_) * radius_at(used_.error, from);
-    addend.error += rules_.constant_error(beta_, machine_) * Magnitude(c);
+    addend.error += theorems::constant_error(beta_, machine_) * Magnitude(c);
     return addend;
   }
 
@@ -115,7 +123,6 @@ public:
 
 private:
   const Machine& machine_;
-  const Rules& rules_;
   bool present_ = false;
   const Tensor<double>* recorded_ = nullptr;
   Operand used_;
@@ -155,7 +162,7 @@ struct Element {
 class ElementBound {
 public:
   ElementBound(Scale scale, bool operands_are_bounds, const Setting& setting)
-      : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine), rules_(*setting.rules) {}
+      : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine) {}
 
   /// T-10: the tree has the products as leaves, and the addend where the sum is not scaled first.
   SumError tree_error(const Element& e) const {
@@ -167,7 +174,7 @@ public:
 
   /// All roundings but the last: T-68, or T-10 where that is smaller.
   Magnitude before_last(const Element& e) const {
-    return std::min(e.tree.before_last, rules_.partial_sums_error(terms_of(e), machine_));
+    return std::min(e.tree.before_last, theorems::partial_sums_error(terms_of(e), machine_));
   }
 
   double partial_sums(const Element& e) const { return finish(e, before_last(e)); }
@@ -184,16 +191,16 @@ public:
   double probabilistic(const Element& e, double tail_factor) const {
     const TermSizes terms = terms_of(e);
     const Magnitude before = before_last(e);
-    const Magnitude last = nothing_rounded(e) ? rules_.unrecorded_storing(terms.sum, machine_)
-                                              : rules_.unrecorded_rounding(terms.sum + before, machine_);
-    const Magnitude squares = rules_.partial_sums_squares(terms, machine_) + last * last;
+    const Magnitude last = nothing_rounded(e) ? theorems::unrecorded_storing(terms.sum, machine_)
+                                              : theorems::unrecorded_rounding(terms.sum + before, machine_);
+    const Magnitude squares = theorems::partial_sums_squares(terms, machine_) + last * last;
     const Magnitude rest = e.operand * Magnitude(scale_.exact) + e.addend.error + terms.underflow;
-    return checked(e, rules_.with_chance(rest, squares, tail_factor));
+    return checked(e, theorems::with_chance(rest, squares, tail_factor));
   }
 
   /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
   double order_aware(const Element& e, Magnitude path) const {
-    const Magnitude sum = path + rules_.underflow_term(e.products, e.products, machine_);
+    const Magnitude sum = path + theorems::underflow_term(e.products, e.products, machine_);
     if (!scale_.is_trivial()) return finish_scaled(e, sum);
     return finish(e, sum + addend_rounding(e));
   }
@@ -201,7 +208,7 @@ public:
 private:
   TermSizes terms_of(const Element& e) const {
     TermSizes terms;
-    terms.leaves = rules_.leaf_count(e.products, e.addend.is_present ? 1 : 0);
+    terms.leaves = theorems::leaf_count(e.products, e.addend.is_present ? 1 : 0);
     terms.underflow = e.tree.underflow;
     terms.total = e.total + e.addend.magnitude;
     terms.rounded = e.total + (e.addend.is_rounded ? e.addend.magnitude : Magnitude());
@@ -224,8 +231,8 @@ private:
     const Magnitude whole = std::min(sum.whole, by_partial_sums(e, block, sum.whole));
     if (e.addend.is_present || e.products == 0)
       return finish(e, whole + addend_rounding(e) + joined_in_parts(e, e.total + whole));
-    const Magnitude last = rules_.last_cut_error(e.y, machine_);
-    const Magnitude error = std::min(sum.before_last + last, whole + rules_.storing_error(e.y, machine_));
+    const Magnitude last = theorems::last_cut_error(e.y, machine_);
+    const Magnitude error = std::min(sum.before_last + last, whole + theorems::storing_error(e.y, machine_));
     return checked(e, error + e.operand * Magnitude(scale_.exact));
   }
 
@@ -234,28 +241,28 @@ private:
     if (machine_.reduced || e.products == 0) return whole;
     const Magnitude addend = e.addend.magnitude + e.addend.error + addend_rounding(e);
     const Magnitude computed = Magnitude(e.y) + last_rounding(e) + addend;
-    UnitSum sum{e.products, rules_.block_steps(e.length, e.products, *machine_.tensor_core), e.total, {}, {}};
+    UnitSum sum{e.products, theorems::block_steps(e.length, e.products, *machine_.tensor_core), e.total, {}, {}};
     sum.largest = std::min(e.total, Magnitude(0.5) * (e.total + computed + whole));
     sum.absolute = absolute_term(block, sum.steps);
-    return unit_sum_error(sum, rules_, machine_);
+    return unit_sum_error(sum, machine_);
   }
 
   Magnitude absolute_term(const BlockSum& sum, std::int64_t steps) const {
-    return rules_.alignment_term(sum, steps, machine_) +
-           rules_.underflow_term(sum.products, rules_.leaf_count(sum.products, 0), machine_);
+    return theorems::alignment_term(sum, steps, machine_) +
+           theorems::underflow_term(sum.products, theorems::leaf_count(sum.products, 0), machine_);
   }
 
   SumError block_sum(const BlockSum& sum) const {
     if (sum.products == 0) return {};
-    const std::int64_t leaves = rules_.leaf_count(sum.products, 0);
-    const std::int64_t steps = rules_.block_steps(sum.length, sum.products, *machine_.tensor_core);
-    const PartSize part = rules_.longest_part(sum, steps, *machine_.tensor_core);
+    const std::int64_t leaves = theorems::leaf_count(sum.products, 0);
+    const std::int64_t steps = theorems::block_steps(sum.length, sum.products, *machine_.tensor_core);
+    const PartSize part = theorems::longest_part(sum, steps, *machine_.tensor_core);
     const std::int64_t promotions = steps - part.steps;
-    const Magnitude in_part =
-        rules_.alignment_factor(part.products, part.steps, machine_) + rules_.any_order_factor(promotions, machine_);
+    const Magnitude in_part = theorems::alignment_factor(part.products, part.steps, machine_) +
+                              theorems::any_order_factor(promotions, machine_);
     const auto error = [&](std::int64_t cuts, std::int64_t additions) {
-      const Magnitude by_unit = in_part + rules_.cutting_factor(cuts, machine_);
-      const Magnitude factor = std::max(by_unit, rules_.any_order_factor(additions, machine_));
+      const Magnitude by_unit = in_part + theorems::cutting_factor(cuts, machine_);
+      const Magnitude factor = std::max(by_unit, theorems::any_order_factor(additions, machine_));
       return with_parts(factor, sum.total, absolute_term(sum, steps));
     };
     const Magnitude whole = error(part.steps, leaves);
@@ -263,12 +270,12 @@ private:
   }
 
   SumError any_order_sum(std::int64_t products, const Addend& addend, Magnitude total) const {
-    const std::int64_t leaves = rules_.leaf_count(products, addend.is_present ? 1 : 0);
+    const std::int64_t leaves = theorems::leaf_count(products, addend.is_present ? 1 : 0);
     const std::int64_t rounded_products = products + (addend.is_rounded ? 1 : 0);
     const Magnitude underflow =
-        rounded_products > 0 ? rules_.underflow_term(rounded_products, leaves, machine_) : Magnitude();
+        rounded_products > 0 ? theorems::underflow_term(rounded_products, leaves, machine_) : Magnitude();
     const auto error = [&](std::int64_t additions) {
-      return with_parts(rules_.any_order_factor(additions, machine_), total, underflow);
+      return with_parts(theorems::any_order_factor(additions, machine_), total, underflow);
     };
     const Magnitude whole = error(leaves);
     return {whole, machine_.reduced ? whole : error(leaves - 1), underflow};
@@ -277,14 +284,14 @@ private:
   /// T-23: an absolute error before the parts are rounded grows with them.
   Magnitude with_parts(Magnitude factor, Magnitude total, Magnitude absolute) const {
     if (!machine_.reduced) return factor * total + absolute;
-    const Magnitude growth = Magnitude(1.0) + rules_.with_rounded_parts(Magnitude(), machine_);
-    return rules_.with_rounded_parts(factor, machine_) * total + growth * absolute +
-           rules_.part_underflow(factor, machine_);
+    const Magnitude growth = Magnitude(1.0) + theorems::with_rounded_parts(Magnitude(), machine_);
+    return theorems::with_rounded_parts(factor, machine_) * total + growth * absolute +
+           theorems::part_underflow(factor, machine_);
   }
 
   Magnitude addend_rounding(const Element& e) const {
     if (!e.addend.is_rounded) return Magnitude();
-    return rules_.inner_rounding(e.addend.magnitude, machine_);
+    return theorems::inner_rounding(e.addend.magnitude, machine_);
   }
 
   double finish(const Element& e, Magnitude sum_error) const {
@@ -294,14 +301,14 @@ private:
   static bool nothing_rounded(const Element& e) { return e.products == 0 && !e.addend.is_rounded; }
 
   Magnitude last_rounding(const Element& e) const {
-    return nothing_rounded(e) ? rules_.storing_error(e.y, machine_) : rules_.rounding_error(e.y, machine_);
+    return nothing_rounded(e) ? theorems::storing_error(e.y, machine_) : theorems::rounding_error(e.y, machine_);
   }
 
   double finish_scaled(const Element& e, Magnitude sum_error) const {
     Magnitude error = Magnitude(scale_.used) * sum_error;
-    error += rules_.constant_error(scale_.exact, machine_) * e.total;
+    error += theorems::constant_error(scale_.exact, machine_) * e.total;
     if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
-      error += rules_.inner_rounding(Magnitude(scale_.used) * (e.total + sum_error), machine_);
+      error += theorems::inner_rounding(Magnitude(scale_.used) * (e.total + sum_error), machine_);
     }
     return finish(e, error + addend_rounding(e) + joined_in_parts(e, Magnitude(scale_.used) * e.total + error));
   }
@@ -309,14 +316,14 @@ private:
   /// T-23: what an addend gives with a sum that is at most so large is rounded like the parts of that sum.
   Magnitude joined_in_parts(const Element& e, Magnitude sum) const {
     if (!machine_.reduced || !e.addend.is_present) return Magnitude();
-    return rules_.with_rounded_parts(Magnitude(), machine_) * (sum + e.addend.magnitude) +
-           rules_.part_underflow(Magnitude(), machine_);
+    return theorems::with_rounded_parts(Magnitude(), machine_) * (sum + e.addend.magnitude) +
+           theorems::part_underflow(Magnitude(), machine_);
   }
 
   double checked(const Element& e, Magnitude error) const {
     const Magnitude scale = std::max(Magnitude(1.0), Magnitude(scale_.used));
     const Magnitude sum = scale * e.total + e.addend.magnitude;
-    const auto is_safe_sum = operands_are_bounds_ ? rules_.stays_finite : rules_.cannot_overflow;
+    const auto is_safe_sum = operands_are_bounds_ ? theorems::stays_finite : theorems::cannot_overflow;
     const bool is_safe = is_safe_sum(sum, scale * error, machine_);
     return is_safe ? error.value() : infinity;
   }
@@ -324,7 +331,6 @@ private:
   Scale scale_;
   bool operands_are_bounds_;
   const Machine& machine_;
-  const Rules& rules_;
 };
 
 ProductPlan with_packed_a(ProductPlan plan) {
@@ -366,12 +372,12 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
                                    const ElementBound& bound, bool leave_out_last, const Setting& setting) {
   std::vector<double> slack;
   for (const Element& e : elements)
-    slack.push_back(setting.rules->running_slack(plan.k, bound.before_last(e).value(), 0.0, e.total.value()));
+    slack.push_back(theorems::running_slack(plan.k, bound.before_last(e).value(), 0.0, e.total.value()));
   const RunningTerms terms{sums.a.used, sums.b.used, sums.a_used, slack};
   std::vector<double> running =
-      setting.rules->running_first_places(plan, terms, setting.machine.order, leave_out_last, setting.threads);
+      theorems::running_first_places(plan, terms, setting.machine.order, leave_out_last, setting.threads);
   std::vector<double> products(elements.size(), 0.0);
-  if (!setting.machine.order.fma) products = setting.rules->product_first_places(plan, terms, setting.threads);
+  if (!setting.machine.order.fma) products = theorems::product_first_places(plan, terms, setting.threads);
   for (std::size_t i = 0; i < elements.size(); ++i)
     running[i] = std::isfinite(elements[i].y) ? bound.running(elements[i], running[i], products[i]) : infinity;
   return running;
@@ -400,7 +406,7 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
                                       const Setting& setting) {
   const Machine& machine = setting.machine;
   std::vector<double> factors;
-  for (std::int64_t d = 0; d <= 2 * plan.k + 1; ++d) factors.push_back(setting.rules->path_factor(d, machine).value());
+  for (std::int64_t d = 0; d <= 2 * plan.k + 1; ++d) factors.push_back(theorems::path_factor(d, machine).value());
   std::vector<double> weighted(at(plan.batches * plan.m * plan.k));
   std::vector<char> nonzero(at(plan.k)), previous;
   std::vector<std::int64_t> roundings(at(plan.k));
@@ -411,13 +417,13 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
     for (std::int64_t k = 0; k < plan.k; ++k) values[k] = factors_of_row[k * plan.a_col];
     for (std::int64_t k = 0; k < plan.k; ++k) nonzero[at(k)] = static_cast<char>(values[k] != 0.0);
     if (nonzero != previous) {
-      setting.rules->path_lengths(machine.order, nonzero, roundings);
+      theorems::path_lengths(machine.order, nonzero, roundings);
       for (std::int64_t k = 0; k < plan.k; ++k)
         of_row[at(k)] = factors[at(std::max<std::int64_t>(roundings[at(k)] - (leave_out_last ? 1 : 0), 0))];
       previous = nonzero;
     }
-    const bool is_finite = std::isfinite(setting.rules->rows.largest(values, at(plan.k)));
-    setting.rules->rows.scale(values, of_row.data(), values, at(plan.k));
+    const bool is_finite = std::isfinite(row_kernels().largest(values, at(plan.k)));
+    row_kernels().scale(values, of_row.data(), values, at(plan.k));
     for (std::int64_t k = 0; k < plan.k && !is_finite; ++k)
       if (!std::isfinite(factors_of_row[k * plan.a_col])) values[k] = infinity;  // and no bound with any weight
   }
@@ -427,7 +433,7 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
 std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                               bool leave_out_last, const Setting& setting) {
   const std::vector<double> weighted = weighted_by_paths(plan, a, leave_out_last, setting);
-  return product_up(with_packed_a(plan), weighted, b, *setting.rules, setting.threads);
+  return product_up(with_packed_a(plan), weighted, b, setting.threads);
 }
 
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& evaluation) {
@@ -466,7 +472,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
                     y};
     if (machine.tensor_core) {
       element.reach =
-          setting.rules->alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);
+          theorems::alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);
     } else {
       element.tree = bound.tree_error(element);
     }
@@ -492,10 +498,9 @@ std::vector<double> propagate_product_node(const Product& product, const NodeVie
   if (std::optional<std::vector<double>> quick = plain_propagation(product, view, radii, setting))
     return std::move(*quick);
   const ProductPlan& plan = product.plan;
-  const Rules& rules = *setting.rules;
   const auto weights = [&](std::size_t slot) {
     std::vector<double> result = view.input(slot).values;
-    for (double& value : result) value = rules.product_weight(value);
+    for (double& value : result) value = theorems::product_weight(value);
     return result;
   };
   std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
@@ -505,11 +510,11 @@ std::vector<double> propagate_product_node(const Product& product, const NodeVie
     }
   };
   const Magnitude alpha(product.alpha);
-  if (!radii[0].empty()) add(product_up(plan, radii[0], weights(1), rules, setting.threads), alpha);
+  if (!radii[0].empty()) add(product_up(plan, radii[0], weights(1), setting.threads), alpha);
   if (!radii[1].empty()) {
     std::vector<double> a = weights(0);
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = (Magnitude(a[i]) + radius_at(radii[0], i)).value();
-    add(product_up(plan, a, radii[1], rules, setting.threads), alpha);
+    add(product_up(plan, a, radii[1], setting.threads), alpha);
   }
   if (product.has_addend && !radii[2].empty()) {
     const BroadcastIndex index(view.input(2).shape, view.output->shape);

@@ -7,8 +7,13 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/matrix.hpp"
 #include "bounds/one_sided.hpp"
 #include "bounds/running_sums.hpp"
+#include "bounds/signed_squares.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "driftbound/num/directed.hpp"
 #include "num/parallel.hpp"
 
@@ -66,7 +71,7 @@ public:
     if (!product.has_addend || product.beta == 0.0) return;
     const Machine& machine = setting.machine;
     const double beta = round_to(product.beta, *machine.accumulator, machine.rounding);
-    const Magnitude beta_error = setting.rules->constant_error(product.beta, machine);
+    const Magnitude beta_error = theorems::constant_error(product.beta, machine);
     const Magnitude misread = Magnitude(beta) * Magnitude(machine.flushes ? machine.accumulator->smallest_normal : 0.0);
     is_rounded_ = std::abs(beta) != 1.0;
     const Tensor<double>& c = node.view.input(2);
@@ -98,14 +103,13 @@ struct CountedTerms {
 class TermCounts {
 public:
   TermCounts(std::int64_t most_products, bool addend_is_rounded, const Setting& setting) {
-    const Rules& rules = *setting.rules;
     for (std::int64_t products = 0; products <= most_products; ++products) {
       for (const std::int64_t stored : {0, 1}) {
         CountedTerms terms;
-        terms.leaves = rules.leaf_count(products, stored);
-        terms.factor = rules.any_order_factor(terms.leaves - 1, setting.machine).value();
+        terms.leaves = theorems::leaf_count(products, stored);
+        terms.factor = theorems::any_order_factor(terms.leaves - 1, setting.machine).value();
         const std::int64_t rounded = products + (addend_is_rounded ? stored : 0);
-        if (rounded > 0) terms.underflow = rules.underflow_term(rounded, terms.leaves, setting.machine).value();
+        if (rounded > 0) terms.underflow = theorems::underflow_term(rounded, terms.leaves, setting.machine).value();
         terms_.push_back(terms);
       }
     }
@@ -155,7 +159,6 @@ public:
       : node_(node),
         setting_(inside_products(setting)),
         machine_(setting_.machine),
-        rules_(*setting.rules),
         product_(product_of(node.view).value()),
         addends_(node, product_, setting_),
         a_(as_read(0)),
@@ -225,20 +228,20 @@ private:
     const double x = node_.view.input(slot).values[i];
     if (node_.operands_are_read) {
       const double radius = radius_at(node_.operand_radii[slot], i).value();
-      return rules_.narrow.read_otherwise(x, radius, Magnitude(largest), *machine_.input);
+      return theorems::read_otherwise(x, radius, Magnitude(largest), *machine_.input);
     }
     const bool is_known = radius_at(node_.operand_radii[slot], i) == Magnitude() && std::isfinite(x);
     if (is_known && !machine_.flushes) {
-      return Magnitude(rules_.operand_error(x, round_to(x, *machine_.input, machine_.operand_rounding)));
+      return Magnitude(theorems::operand_error(x, round_to(x, *machine_.input, machine_.operand_rounding)));
     }
     const Magnitude flushed = machine_.flushes ? Magnitude(machine_.input->smallest_normal) : Magnitude();
     Machine reader = machine_;
     reader.rounding = machine_.operand_rounding;
-    return rules_.unrecorded_cast(Magnitude(largest), *machine_.input, reader) + flushed;
+    return theorems::unrecorded_cast(Magnitude(largest), *machine_.input, reader) + flushed;
   }
 
   std::vector<double> product(std::span<const double> a, std::span<const double> b) const {
-    return product_up(product_.plan, a, b, rules_, setting_.threads);
+    return product_up(product_.plan, a, b, setting_.threads);
   }
 
   /// T-13: |R(a) - a| |R(b)| + |a| |R(b) - b|. Empty: none.
@@ -276,8 +279,8 @@ private:
   LargestSums largest_sums() const {
     std::vector<double> a = squares_of(a_.magnitude), b = squares_of(b_.magnitude);
     LargestSums sums{totals(), product(a, b), {}, count_nonzero(product_.plan, a_.magnitude, b_.magnitude), {}, {}};
-    sums.one_sided = rules_.one_sided_squares(product_.plan, with_signs(0, std::move(a)), with_signs(1, std::move(b)),
-                                              sums.squares, rules_, setting_.threads);
+    sums.one_sided = theorems::one_sided_squares(product_.plan, with_signs(0, std::move(a)),
+                                                 with_signs(1, std::move(b)), sums.squares, setting_.threads);
     SmallFactors small = small_factors();
     if (!small.worth_it) return sums;
     sums.small_total = product(small.magnitude, b_.magnitude);
@@ -320,7 +323,6 @@ private:
   const UnrecordedNode& node_;
   const Setting setting_;
   const Machine& machine_;
-  const Rules& rules_;
   const Product product_;
   const LargestAddends addends_;
   const LargestFactor a_, b_;
@@ -388,21 +390,21 @@ double ProductRounding::any_order_error(const LargestSum& sum) const {
   TermSizes terms = terms_of(sum);
   const CountedTerms& counted = counts_(sum.products, sum.addend.magnitude != 0.0);
   const double classical = up(counted.factor * terms.total.value() + counted.underflow);
-  const double smallest = std::min(classical, rules_.partial_sums_error(terms, machine_).value());
+  const double smallest = std::min(classical, theorems::partial_sums_error(terms, machine_).value());
   if (sum.small == 0) return smallest;
   terms.small = sum.small;
   terms.small_total = Magnitude(sum.small_total);
-  return std::min(smallest, rules_.partial_sums_error(terms, machine_).value());
+  return std::min(smallest, theorems::partial_sums_error(terms, machine_).value());
 }
 
 double ProductRounding::with_last_rounding(const LargestSum& sum, double before) const {
   const double c = sum.addend.magnitude;
   const double total = up(sum.total + c), exact = std::min(sum.exact, total);
   const bool nothing_rounded = sum.products == 0 && (c == 0.0 || !addends_.is_rounded());
-  const Magnitude last = nothing_rounded ? rules_.unrecorded_storing(Magnitude(exact), machine_)
-                                         : rules_.unrecorded_rounding(Magnitude(up(exact + before)), machine_);
+  const Magnitude last = nothing_rounded ? theorems::unrecorded_storing(Magnitude(exact), machine_)
+                                         : theorems::unrecorded_rounding(Magnitude(up(exact + before)), machine_);
   const double error = up(before + last.value());
-  return rules_.stays_finite(Magnitude(total), Magnitude(error), machine_) ? error : infinity;
+  return theorems::stays_finite(Magnitude(total), Magnitude(error), machine_) ? error : infinity;
 }
 
 /// T-11 or T-69
@@ -412,7 +414,7 @@ std::vector<double> ProductRounding::declared_order_errors(const LargestSums& su
   if (machine_.order.gives_partial_sums()) errors = smaller(std::move(errors), running_errors(sums));
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double c = addends_(i).magnitude;
-    const double addend = addends_.is_rounded() ? rules_.inner_rounding(Magnitude(c), machine_).value() : 0.0;
+    const double addend = addends_.is_rounded() ? theorems::inner_rounding(Magnitude(c), machine_).value() : 0.0;
     errors[i] = up(errors[i] + counts_(products_at(sums, i), c != 0.0).underflow + addend);
   }
   return errors;
@@ -429,13 +431,13 @@ std::vector<double> ProductRounding::running_errors(const LargestSums& sums) con
     LargestSum products = sum_at(sums, i);
     products.exact += products.addend.magnitude;
     products.addend = {};
-    slack[i] = rules_.running_slack(plan.k, any_order_error(products), spread[i], products.total);
+    slack[i] = theorems::running_slack(plan.k, any_order_error(products), spread[i], products.total);
   }
   const RunningTerms terms{a.centre, b.centre, a_.magnitude, slack};
   std::vector<double> errors =
-      rules_.running_first_places(plan, terms, machine_.order, !addends_.any(), setting_.threads);
+      theorems::running_first_places(plan, terms, machine_.order, !addends_.any(), setting_.threads);
   std::vector<double> products(errors.size(), 0.0);
-  if (!machine_.order.fma) products = rules_.product_first_places(plan, terms, setting_.threads);
+  if (!machine_.order.fma) products = theorems::product_first_places(plan, terms, setting_.threads);
   for (std::size_t i = 0; i < errors.size(); ++i)
     errors[i] = up(machine_.u * (std::min(products[i], sums.total[i]) + errors[i]));
   return errors;
@@ -451,7 +453,7 @@ std::vector<double> ProductRounding::in_two_rounds() const {
   NodeView view{node_.view.node, {&a, &b}, &output};
   if (product.has_addend) view.inputs.push_back(&c);
   const Magnitude omega(machine_.flushes ? machine_.accumulator->smallest_normal : 0.0);
-  const Magnitude flushed = rules_.storing_error(0.0, machine_) + omega + Magnitude(product.beta) * omega;
+  const Magnitude flushed = theorems::storing_error(0.0, machine_) + omega + Magnitude(product.beta) * omega;
   std::vector<double> misread(output.size(), 0.0);
   for (std::size_t i = 0; i < output.size(); ++i) {
     misread[i] = (Magnitude(product.alpha) * radius_at(misread_, i) + flushed).value();
@@ -469,7 +471,7 @@ std::vector<double> ProductRounding::in_two_rounds() const {
 std::vector<double> ProductRounding::where_stored(std::vector<double> errors) const {
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const Magnitude largest = Magnitude(result(i)) + Magnitude(errors[i]);
-    if (!std::isfinite(rules_.unrecorded_storing(largest, machine_).value())) errors[i] = infinity;
+    if (!std::isfinite(theorems::unrecorded_storing(largest, machine_).value())) errors[i] = infinity;
   }
   return errors;
 }

@@ -4,6 +4,7 @@
 
 #include "bounds/body_rounding.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/sums.hpp"
 
 namespace driftbound::bounds {
 

@@ -11,6 +11,7 @@
 
 #include "bounds/determined.hpp"
 #include "bounds/own_run.hpp"
+#include "bounds/replayed.hpp"
 #include "bounds/row_kernels.hpp"
 
 namespace driftbound::bounds {
@@ -79,7 +80,7 @@ public:
 private:
   /// The layers.
   std::vector<Tensor<double>> replay_into(Trace& run, Bounds& bounds) {
-    std::vector<Tensor<double>> layers = setting_.rules->replayed(graph_, trace_, setting_.threads);
+    std::vector<Tensor<double>> layers = theorems::replayed(graph_, trace_, setting_.threads);
     for (std::size_t node = 0; node < layers.size(); ++node) {
       const std::int64_t count = differing(layers_[node]->values, layers[node].values);
       bounds.layers[node].differing = count;

@@ -5,7 +5,7 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "model/convert.hpp"
 
-namespace driftbound::bounds {
+namespace driftbound::bounds::inline theorems {
 
 std::vector<Tensor<double>> replayed(const Graph& graph, const Trace& trace, int threads) {
   const bool batched = batch_layout(graph).batched;
@@ -25,4 +25,4 @@ std::vector<Tensor<double>> replayed(const Graph& graph, const Trace& trace, int
   return layers;
 }
 
-}  // namespace driftbound::bounds
+}  // namespace driftbound::bounds::inline theorems

@@ -12,7 +12,7 @@
 #include "evaluate/kernels/product.hpp"
 #include "num/parallel.hpp"
 
-namespace driftbound::bounds {
+namespace driftbound::bounds::inline theorems {
 namespace {
 
 constexpr std::int64_t work_worth_a_thread = 1 << 18;
@@ -280,4 +280,4 @@ double running_slack(std::int64_t k, double before, double spread, double total)
   return (before + spread + in_double) * (1.0 + 0x1p-40) + 0x1p-1000;
 }
 
-}  // namespace driftbound::bounds
+}  // namespace driftbound::bounds::inline theorems

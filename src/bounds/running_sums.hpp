@@ -12,19 +12,12 @@
 
 namespace driftbound::bounds {
 
-/// The operations of a declared order over the products that are not 0 for certain; the last one comes last.
-/// Shapes:    nonzero [n]
-/// Domain:    a known order
-/// Source:    docs/theory.md T-69
-std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero);
-
 /// The right matrices of a product in single precision, packed.
 struct SingleColumns {
   PackedMatrices<float> matrices;
   std::map<std::int64_t, std::vector<double>> norms;  ///< upper bounds of the 2-norms of columns, by offset
   bool fits = false;                                  ///< whether partial sums may be followed with them
 };
-SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b);
 
 /// What the partial sums of a run are followed with.
 struct RunningTerms {
@@ -34,6 +27,16 @@ struct RunningTerms {
   const PackedMatrices<double>* packed = nullptr;  ///< b, packed before; null: it is not
   const SingleColumns* single = nullptr;           ///< the same for sums in single precision; null: in double alone
 };
+
+inline namespace theorems {
+
+/// The operations of a declared order over the products that are not 0 for certain; the last one comes last.
+/// Shapes:    nonzero [n]
+/// Domain:    a known order
+/// Source:    docs/theory.md T-69
+std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero);
+
+SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b);
 
 /// Upper bounds of the sum of ufp(|t| + slack) over all additions and fused steps, and with fused steps over the
 /// products that chains start with; t the partial sum of A B in double.
@@ -53,5 +56,7 @@ std::vector<double> product_first_places(const ProductPlan& plan, const RunningT
 /// `spread` what the factors' distances from the centres do, `total` the sum of magnitudes.
 /// Source:    docs/theory.md T-69
 double running_slack(std::int64_t k, double before, double spread, double total);
+
+}  // namespace theorems
 
 }  // namespace driftbound::bounds

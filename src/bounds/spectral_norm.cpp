@@ -8,8 +8,9 @@
 #include "bounds/matrix.hpp"
 #include "bounds/positive_definite.hpp"
 #include "bounds/symmetric_product.hpp"
+#include "bounds/theorems/outward.hpp"
 
-namespace driftbound::bounds {
+namespace driftbound::bounds::inline theorems {
 namespace {
 
 constexpr double unit = 0x1p-53, smallest = std::numeric_limits<double>::denorm_min();
@@ -140,4 +141,4 @@ std::vector<double> column_norms(const MatrixView& w) {
   return norms;
 }
 
-}  // namespace driftbound::bounds
+}  // namespace driftbound::bounds::inline theorems

@@ -14,6 +14,8 @@ struct MatrixView {
   std::int64_t row_stride = 0, column_stride = 0;
 };
 
+inline namespace theorems {
+
 /// Upper bound of the largest singular value of W: the root of the largest eigenvalue of W Wᵀ or Wᵀ W, by a Cholesky
 /// factorisation in double, or the Frobenius norm where that is smaller. 0 for an empty matrix, infinite where an
 /// element is not finite.
@@ -29,5 +31,7 @@ Magnitude spectral_norm(const MatrixView& w, int threads);
 /// Tightness: relative excess at most (rows + 4) 2^-52
 /// Source:    docs/theory.md T-08, T-63
 std::vector<double> column_norms(const MatrixView& w);
+
+}  // namespace theorems
 
 }  // namespace driftbound::bounds

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "bounds/rules.hpp"
+#include "bounds/machine.hpp"
+#include "driftbound/num/magnitude.hpp"
 
 namespace driftbound::bounds {
 
@@ -17,6 +18,6 @@ struct UnitSum {
 
 /// |computed - exact|, by what partial sums can be at most; infinite for sums so long that it says nothing.
 /// Source:    docs/theory.md T-21 (c)
-Magnitude unit_sum_error(const UnitSum& sum, const Rules& rules, const Machine& machine);
+Magnitude unit_sum_error(const UnitSum& sum, const Machine& machine);
 
 }  // namespace driftbound::bounds

@@ -28,9 +28,8 @@ bool is_narrow(const Interval& t) {
 
 class Narrowing {
 public:
-  Narrowing(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs,
-            const SlopeRules& rules, int threads)
-      : evaluator_(evaluator), points_(points), rules_(rules), threads_(threads) {
+  Narrowing(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs, int threads)
+      : evaluator_(evaluator), points_(points), threads_(threads) {
     for (const Run& run : runs) brackets_.push_back({Interval(run.piece.lower, run.piece.upper), run.slope});
   }
 
@@ -80,14 +79,13 @@ private:
     if (sign_of(value) == Sign::zero)
       bracket.t = Interval(middle);
     else
-      bracket.t = common(bracket.t, rules_.newton(middle, value, bracket.slope));
+      bracket.t = common(bracket.t, theorems::newton(middle, value, bracket.slope));
     const double after = bracket.t.upper() - bracket.t.lower();
     bracket.is_done = is_narrow(bracket.t) || !(after < 0.75 * before);
   }
 
   const PieceEvaluator& evaluator_;
   const PointValues& points_;
-  const SlopeRules& rules_;
   const int threads_;
   std::vector<Bracket> brackets_;
   Narrowed result_;
@@ -95,9 +93,8 @@ private:
 
 }  // namespace
 
-Narrowed narrow(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs,
-                const SlopeRules& rules, int threads) {
-  return Narrowing(evaluator, points, runs, rules, threads)();
+Narrowed narrow(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs, int threads) {
+  return Narrowing(evaluator, points, runs, threads)();
 }
 
 }  // namespace driftbound::implicit

@@ -15,7 +15,6 @@ struct Narrowed {
   std::vector<Interval> zeros;
   std::int64_t pieces = 0, points = 0;
 };
-Narrowed narrow(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs,
-                const SlopeRules& rules, int threads);
+Narrowed narrow(const PieceEvaluator& evaluator, const PointValues& points, std::span<const Run> runs, int threads);
 
 }  // namespace driftbound::implicit

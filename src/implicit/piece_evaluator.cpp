@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "bounds/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 #include "num/parallel.hpp"
 
@@ -33,10 +34,9 @@ Interval ball(double middle, double radius) {
 
 }  // namespace
 
-PieceEvaluator::PieceEvaluator(const Graph& line, const SlopeRules& rules) : rules_(rules) {
+PieceEvaluator::PieceEvaluator(const Graph& line) {
   setting_.arithmetic = &of_no_run();
   setting_.machine = bounds::machine_of(of_no_run());
-  setting_.rules = &bounds::default_rules();
   const bool batched = batch_layout(line).batched;
   networks_.push_back(std::make_shared<const bounds::Network>(line, std::vector<Shape>{{1, 1}},
                                                               batched ? std::optional<std::int64_t>(1) : std::nullopt));
@@ -85,7 +85,7 @@ void PieceEvaluator::enclose(std::span<const Piece> pieces, std::span<PieceEnclo
   const bounds::Shadow shadow = bounds::shadow_of(network, {as_input(middles)}, setting_, &weights_);
   const bounds::Deviation deviation =
       bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{}}, setting_, weights_);
-  const std::vector<Slopes> slopes = slopes_of(network, shadow, deviation, half_widths, constants_, rules_);
+  const std::vector<Slopes> slopes = slopes_of(network, shadow, deviation, half_widths, constants_);
 
   const ValueId output = network.flat().graph.outputs.front();
   const std::vector<double>& radii = deviation.radii[output].element;
@@ -98,7 +98,7 @@ void PieceEvaluator::enclose(std::span<const Piece> pieces, std::span<PieceEnclo
     const Slopes& slope = slopes[output];
     result.slope = slope.empty() ? Interval(0.0) : slope.at(at);
     const double middle = slope.empty() ? 0.0 : slope.middle[at], radius = slope.empty() ? 0.0 : slope.radius[at];
-    result.range = ball(centre, rules_.reach(error, middle, radius, half_widths[row]).value());
+    result.range = ball(centre, theorems::reach(error, middle, radius, half_widths[row]).value());
   }
 }
 

@@ -31,7 +31,7 @@ struct PieceEnclosure {
 class PieceEvaluator {
 public:
   /// The graph must outlive the evaluator.
-  explicit PieceEvaluator(const Graph& line, const SlopeRules& rules = default_slope_rules());
+  explicit PieceEvaluator(const Graph& line);
 
   /// One enclosure a piece. Thread-safe.
   std::vector<PieceEnclosure> operator()(std::span<const Piece> pieces, int threads) const;
@@ -42,7 +42,6 @@ private:
   void enclose(std::span<const Piece> pieces, std::span<PieceEnclosure> results) const;
   std::int64_t rows_for(std::int64_t pieces) const;
 
-  const SlopeRules& rules_;
   bounds::Setting setting_;
   std::vector<std::shared_ptr<const bounds::Network>> networks_;  ///< for 1, 2, 4 … rows
   PackedConstants constants_;

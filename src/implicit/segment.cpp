@@ -135,7 +135,7 @@ private:
   }
 
   void add_crossed() {
-    const Narrowed narrowed = narrow(evaluator_, points_, crossed_, default_slope_rules(), options_.threads);
+    const Narrowed narrowed = narrow(evaluator_, points_, crossed_, options_.threads);
     result_.pieces += narrowed.pieces;
     result_.points += narrowed.points;
     for (std::size_t i = 0; i < crossed_.size(); ++i) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "bounds/adjoint/slope_range.hpp"
+#include "bounds/theorems/slope_ranges.hpp"
 #include "driftbound/num/directed.hpp"
 #include "num/enclosed.hpp"
 
-namespace driftbound::implicit {
+namespace driftbound::implicit::inline theorems {
 namespace {
 
 /// Less than the distance of two zeros of a sine.
@@ -78,4 +78,4 @@ Interval slope_of_one(const Op& op, const Interval& x) {
   return quick && quick->is_finite() ? *quick : bounds::slope_range(op, x);
 }
 
-}  // namespace driftbound::implicit
+}  // namespace driftbound::implicit::inline theorems

@@ -3,7 +3,7 @@
 #include "driftbound/model/ops.hpp"
 #include "driftbound/num/interval.hpp"
 
-namespace driftbound::implicit {
+namespace driftbound::implicit::inline theorems {
 
 /// bounds::slope_range(), with functions in double where derivatives are monotone between a few known points.
 /// Guarantee: proven
@@ -12,4 +12,4 @@ namespace driftbound::implicit {
 /// Source:    docs/theory.md T-121, T-80
 Interval slope_of_one(const Op& op, const Interval& x);
 
-}  // namespace driftbound::implicit
+}  // namespace driftbound::implicit::inline theorems

@@ -8,10 +8,12 @@
 
 #include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/slope_ranges.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
+#include "implicit/slope_of_one.hpp"
 #include "num/enclosed.hpp"
 
 namespace driftbound::implicit {
@@ -40,13 +42,12 @@ struct MiddleRadius {
 class NodeSlopes {
 public:
   NodeSlopes(const NodeView& view, const Deviation& deviation, std::span<const Slopes> slopes,
-             const std::vector<double>& half_widths, const PackedConstant* constant, const SlopeRules& rules)
+             const std::vector<double>& half_widths, const PackedConstant* constant)
       : view_(view),
         deviation_(deviation),
         slopes_(slopes),
         half_widths_(half_widths),
         constant_(constant),
-        rules_(rules),
         size_(view.output->size()) {
     result_.middle.assign(size_, 0.0);
     result_.radius.assign(size_, 0.0);
@@ -59,7 +60,7 @@ public:
   void operator()(const op::Cast&) { result_ = slopes(0); }
   void operator()(const ElementwiseUnary auto&) {
     for (std::size_t i = 0; i < size_; ++i) {
-      const Interval factor = rules_.of_one(view_.node->op, range(0, i));
+      const Interval factor = theorems::slope_of_one(view_.node->op, range(0, i));
       const bool is_copied = factor.lower() == 1.0 && factor.upper() == 1.0;
       if (is_copied) {
         result_.middle[i] = slopes(0).middle[i];
@@ -74,17 +75,17 @@ public:
   void operator()(const op::Sub&) { add(-1.0); }
   void operator()(const op::Max&) {
     each_pair([&](const Interval& a, const Interval& b, const Interval& slope_a, const Interval& slope_b) {
-      return rules_.slope_of_larger(a, b, slope_a, slope_b);
+      return theorems::slope_of_larger(a, b, slope_a, slope_b);
     });
   }
   void operator()(const op::Min&) {
     each_pair([&](const Interval& a, const Interval& b, const Interval& slope_a, const Interval& slope_b) {
-      return -rules_.slope_of_larger(-a, -b, -slope_a, -slope_b);
+      return -theorems::slope_of_larger(-a, -b, -slope_a, -slope_b);
     });
   }
   void operator()(const ElementwiseBinary auto&) {
     each_pair([&](const Interval& a, const Interval& b, const Interval& slope_a, const Interval& slope_b) {
-      const std::array<Interval, 2> factors = rules_.of_two(view_.node->op, a, b);
+      const std::array<Interval, 2> factors = bounds::theorems::slope_ranges(view_.node->op, a, b);
       return factors[0] * slope_a + factors[1] * slope_b;
     });
   }
@@ -136,7 +137,7 @@ public:
         return plan.index(group / plan.inner, static_cast<std::int64_t>(j), group % plan.inner);
       };
       for (std::size_t j = 0; j < length; ++j) x[j] = range(0, place(j)), s[j] = slope(0, place(j));
-      rules_.slopes_of_softmax(x, s, result);
+      theorems::slopes_of_softmax(x, s, result);
       for (std::size_t j = 0; j < length; ++j) set(place(j), result[j]);
     }
   }
@@ -191,7 +192,7 @@ private:
     const Magnitude error(radii.empty() ? 0.0 : radii[i]);
     if (slopes(slot).empty()) return error;
     const std::size_t row = i / (view_.input(slot).size() / half_widths_.size());
-    return rules_.reach(error.value(), slopes(slot).middle[i], slopes(slot).radius[i], half_widths_[row]);
+    return theorems::reach(error.value(), slopes(slot).middle[i], slopes(slot).radius[i], half_widths_[row]);
   }
   Interval range(std::size_t slot, std::size_t i) const {
     return around(view_.input(slot).values[i], reach(slot, i).value());
@@ -228,7 +229,7 @@ private:
     const double before = result_.middle[i], radius_before = result_.radius[i];
     const bool is_first = before == 0.0 && radius_before == 0.0;
     const double sum = before + middle;
-    set_rounded(i, sum, is_first ? radius : rules_.sum_radius(radius_before, radius, sum));
+    set_rounded(i, sum, is_first ? radius : theorems::sum_radius(radius_before, radius, sum));
   }
 
   void each_pair(const auto& slope_of) {
@@ -254,7 +255,7 @@ private:
     Interval x = turn * range(0, elements[0]), s = turn * slope(0, elements[0]);
     for (const std::size_t element : elements.subspan(1)) {
       const Interval y = turn * range(0, element);
-      s = rules_.slope_of_larger(x, y, s, turn * slope(0, element));
+      s = theorems::slope_of_larger(x, y, s, turn * slope(0, element));
       x = max(x, y);
     }
     return turn * s;
@@ -284,7 +285,7 @@ private:
   /// `magnitude`: of B with its radii; `moved`: |A| times these, computed; empty where they are 0.
   void add_product(const ProductPlan& plan, const MiddleRadius& a, const PackedMatrices<double>& middle,
                    const PackedMatrices<double>& magnitude, std::span<const double> moved = {}) {
-    const double gamma = rules_.product_gamma(plan.k);
+    const double gamma = theorems::product_gamma(plan.k);
     std::vector<double> radii(a.middle.size());
     for (std::size_t i = 0; i < radii.size(); ++i) radii[i] = add_up(a.radius[i], mul_up(gamma, std::abs(a.middle[i])));
     const std::vector<double> middles = multiply<double>(plan, a.middle, middle, bounds::fused_chain, 1);
@@ -292,8 +293,8 @@ private:
     const std::vector<bool> is_zero = zero_rows(plan, a);
     for (std::size_t i = 0; i < size_; ++i) {
       const bool zero = is_zero[i / static_cast<std::size_t>(plan.n)];
-      double radius = rules_.product_radius(sums[i], plan.k, zero);
-      if (!moved.empty()) radius = add_up(radius, rules_.product_radius(moved[i], plan.k, zero));
+      double radius = theorems::product_radius(sums[i], plan.k, zero);
+      if (!moved.empty()) radius = add_up(radius, theorems::product_radius(moved[i], plan.k, zero));
       add_rounded(i, middles[i], radius);
     }
   }
@@ -319,7 +320,6 @@ private:
   std::span<const Slopes> slopes_;
   const std::vector<double>& half_widths_;
   const PackedConstant* constant_;
-  const SlopeRules& rules_;
   std::size_t size_;
   std::map<std::size_t, std::vector<double>> reaches_;
   Slopes result_;
@@ -350,8 +350,7 @@ PackedConstants pack_constants(const Network& network, const Shadow& shadow, con
 }
 
 std::vector<Slopes> slopes_of(const Network& network, const Shadow& shadow, const Deviation& deviation,
-                              const std::vector<double>& half_widths, const PackedConstants& constants,
-                              const SlopeRules& rules) {
+                              const std::vector<double>& half_widths, const PackedConstants& constants) {
   std::vector<Slopes> slopes(network.size());
   const ValueId t = network.flat().graph.inputs.front();
   slopes[t] = {std::vector<double>(half_widths.size(), 1.0), std::vector<double>(half_widths.size(), 0.0)};
@@ -360,8 +359,7 @@ std::vector<Slopes> slopes_of(const Network& network, const Shadow& shadow, cons
     if (!network.varies(node.output)) continue;
     const NodeView view = shadow.view_of(node);
     const auto constant = constants.find(i);
-    NodeSlopes of_node(view, deviation, slopes, half_widths, constant == constants.end() ? nullptr : &constant->second,
-                       rules);
+    NodeSlopes of_node(view, deviation, slopes, half_widths, constant == constants.end() ? nullptr : &constant->second);
     std::visit(of_node, node.op);
     slopes[node.output] = std::move(of_node).result();
   }

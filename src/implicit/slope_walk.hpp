@@ -5,7 +5,7 @@
 
 #include "bounds/adjoint/radii.hpp"
 #include "evaluate/product.hpp"
-#include "implicit/slope_rules.hpp"
+#include "implicit/slope_theorems.hpp"
 
 namespace driftbound::implicit {
 
@@ -34,6 +34,6 @@ PackedConstants pack_constants(const bounds::Network& network, const bounds::Sha
 /// Source:    docs/theory.md T-121
 std::vector<Slopes> slopes_of(const bounds::Network& network, const bounds::Shadow& shadow,
                               const bounds::Deviation& deviation, const std::vector<double>& half_widths,
-                              const PackedConstants& constants, const SlopeRules& rules);
+                              const PackedConstants& constants);
 
 }  // namespace driftbound::implicit

@@ -20,7 +20,6 @@ namespace driftbound {
 /// order, the latter rearranged to row-major). The tensor shares `bytes` with `owner` where it can.
 /// Throws:    ParseError, Unsupported (element types there is no tensor of)
 StoredTensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, const std::string& where);
-StoredTensor read_npy(const std::filesystem::path& file);
 
 using NamedTensors = std::vector<std::pair<std::string, StoredTensor>>;
 
@@ -32,8 +31,7 @@ NamedTensors parse_npz(const std::shared_ptr<const MappedFile>& file, const std:
 /// One sample a row, as float64 [rows, columns]. Separator: comma, else semicolon, else blanks, whichever the first
 /// line holds. Empty lines and lines that start with # are skipped; a first line with a field that is not
 /// a number is a header. Decimal and 0x… hexadecimal numbers, inf and nan.
-/// Throws:    FileError, ParseError (names line and column), ShapeMismatch (rows of different length)
-StoredTensor read_csv(const std::filesystem::path& file);
+/// Throws:    ParseError (names line and column), ShapeMismatch (rows of different length)
 StoredTensor parse_csv(std::string_view text, const std::string& where);
 
 }  // namespace driftbound

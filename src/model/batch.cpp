@@ -9,7 +9,6 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
-#include "model/sample_axis.hpp"
 #include "model/selections.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
@@ -39,23 +38,12 @@ void require_open_axis_0_at_most(const Graph& graph, const Value& input) {
 /// How many samples stand for "several" where the rules are tried out.
 constexpr std::int64_t several_samples = 3;
 
-/// An axis 0 that may count samples: left open, or declared for one sample.
-bool may_count_samples(const Value& input) {
-  return !input.declared.empty() && (is_symbolic(input.declared.front()) || input.declared.front().extent == 1);
-}
-
 /// The declared shape with a number in place of an axis 0 that may count samples.
 Shape declared_shape(const Value& input, std::int64_t axis_0) {
   Shape shape;
   for (const DeclaredDimension& dimension : input.declared) shape.push_back(dimension.extent);
   if (may_count_samples(input)) shape[0] = axis_0;
   return shape;
-}
-
-std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
-  std::vector<Shape> shapes;
-  for (const ValueId input : graph.inputs) shapes.push_back(declared_shape(graph.value(input), axis_0));
-  return shapes;
 }
 
 bool is_full_rank(const BatchOperand& operand, std::size_t rank) {
@@ -84,6 +72,16 @@ bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& ope
 bool body_keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, std::int64_t samples);
 
 }  // namespace
+
+bool may_count_samples(const Value& input) {
+  return !input.declared.empty() && (is_symbolic(input.declared.front()) || input.declared.front().extent == 1);
+}
+
+std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
+  std::vector<Shape> shapes;
+  for (const ValueId input : graph.inputs) shapes.push_back(declared_shape(graph.value(input), axis_0));
+  return shapes;
+}
 
 bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
   return std::visit(
@@ -184,68 +182,7 @@ bool is_batched(const Graph& graph) {
          axis_0_counts_samples(graph, depends) && every_node_keeps_samples_apart(graph, depends);
 }
 
-/// The shapes of all values for a number of samples.
-struct RunShapes {
-  std::int64_t samples = 1;
-  std::vector<Shape> values;
-};
-
-/// Runs of three, one and five samples. Empty: not all of them exist.
-std::vector<RunShapes> several_runs(const Graph& graph) {
-  std::vector<RunShapes> runs;
-  for (const std::int64_t samples : {several_samples, std::int64_t{1}, std::int64_t{5}}) {
-    std::optional<std::vector<Shape>> shapes = shapes_for(graph, samples);
-    if (!shapes) return {};
-    runs.push_back({samples, std::move(*shapes)});
-  }
-  return runs;
-}
-
-/// Whether the axis counts samples in every run, and no other extent of the value follows them.
-bool counts_samples(const std::vector<RunShapes>& runs, ValueId value, std::size_t axis) {
-  Shape expected = runs.front().values[value];
-  return std::all_of(runs.begin(), runs.end(), [&](const RunShapes& run) {
-    expected[axis] = run.samples;
-    return run.values[value] == expected;
-  });
-}
-
-/// The axis of the node's result that counts samples, where it is seen; `values` are the operands of three samples.
-std::optional<std::size_t> followed_axis(const Node& node, const std::vector<SampleOperand>& values,
-                                         const std::vector<bool>& depends) {
-  std::vector<SampleOperand> operands;
-  for (const ValueId id : node.inputs) {
-    if (depends[id] && !values[id].axis) return std::nullopt;
-    operands.push_back(values[id]);
-  }
-  return sample_axis_of(node.op, operands, values[node.output].shape);
-}
-
 }  // namespace
-
-std::optional<std::size_t> node_that_mixes_samples(const Graph& graph) {
-  const bool is_open = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId id) {
-    const std::vector<DeclaredDimension>& declared = graph.value(id).declared;
-    return !declared.empty() && is_symbolic(declared.front());
-  });
-  if (!is_open || batch_layout(graph).batched) return std::nullopt;
-  if (!shapes_for(graph, several_samples)) return std::nullopt;  // no run of several rows exists that could mix them
-  const std::vector<RunShapes> runs = several_runs(graph);
-  const std::vector<bool> depends = depends_on_input(graph);
-  std::vector<SampleOperand> values(graph.values.size());
-  for (ValueId id = 0; id < graph.values.size() && !runs.empty(); ++id) values[id].shape = runs.front().values[id];
-  for (const ValueId id : graph.inputs) {
-    if (!runs.empty() && may_count_samples(graph.value(id))) values[id].axis = 0;
-  }
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (!depends[node.output]) continue;
-    std::optional<std::size_t>& axis = values[node.output].axis;
-    axis = followed_axis(node, values, depends);
-    if (!axis || !counts_samples(runs, node.output, *axis)) return i;
-  }
-  return std::nullopt;
-}
 
 BatchLayout batch_layout(const Graph& graph) {
   for (const ValueId input : graph.inputs) require_open_axis_0_at_most(graph, graph.value(input));

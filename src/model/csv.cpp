@@ -170,9 +170,4 @@ StoredTensor parse_csv(std::string_view text, const std::string& where) {
   return CsvReader(text, where).read();
 }
 
-StoredTensor read_csv(const std::filesystem::path& file) {
-  const auto mapped = MappedFile::open(file);
-  return parse_csv(text_of(*mapped), printable(file.string()));
-}
-
 }  // namespace driftbound

@@ -83,6 +83,7 @@ Inputs from_csv(const Graph& graph, const BatchLayout& layout, const File& file,
                         in_quotes(inputs.tensors[0].first) + " has " + std::to_string(element_count(shape)) + " " +
                         to_string(shape));
   }
+  if (rows > 1) require_samples_apart(graph, rows);
   if (layout.batched) {
     shape[0] = rows;
   } else {

@@ -264,9 +264,4 @@ StoredTensor parse_npy(std::span<const std::byte> bytes, std::shared_ptr<const v
   return npy_tensor(header, data, std::move(owner));
 }
 
-StoredTensor read_npy(const std::filesystem::path& file) {
-  const auto mapped = MappedFile::open(file);
-  return parse_npy(mapped->bytes(), mapped, printable(file.string()));
-}
-
 }  // namespace driftbound

@@ -49,6 +49,31 @@ std::int64_t checked_samples(const std::string& name, const Shape& data, const S
   return *samples;
 }
 
+std::int64_t common_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs) {
+  std::optional<std::int64_t> samples;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.value(graph.inputs[i]).name;
+    const std::int64_t here = checked_samples(name, inputs.at(name).shape(), layout.sample_shapes.at(i));
+    if (samples && *samples != here) {
+      throw ShapeMismatch(fmt::format("input '{}' has {} samples, input '{}' has {}", graph.value(graph.inputs[0]).name,
+                                      *samples, name, here));
+    }
+    samples = here;
+  }
+  return samples.value_or(1);
+}
+
+/// Whether some data are rows of one axis 0, as one run of the model would take them, not samples stacked in front of
+/// the declared shape.
+bool are_rows(const Graph& graph, const BatchLayout& layout, const Inputs& inputs) {
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Shape& sample = layout.sample_shapes[i];
+    if (has_one_row(sample) && inputs.at(graph.value(graph.inputs[i]).name).shape().size() == sample.size())
+      return true;
+  }
+  return false;
+}
+
 /// Elements [first, first + count) of a tensor under another shape; shares the bytes.
 StoredTensor part_of(const StoredTensor& tensor, std::size_t first, std::size_t count, Shape shape) {
   const auto keep = std::make_shared<const StoredTensor>(tensor);
@@ -69,22 +94,14 @@ const StoredTensor& Inputs::at(const std::string& name) const {
 }
 
 std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs) {
-  std::optional<std::int64_t> samples;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const std::string& name = graph.value(graph.inputs[i]).name;
-    const std::int64_t here = checked_samples(name, inputs.at(name).shape(), layout.sample_shapes.at(i));
-    if (samples && *samples != here) {
-      throw ShapeMismatch(fmt::format("input '{}' has {} samples, input '{}' has {}", graph.value(graph.inputs[0]).name,
-                                      *samples, name, here));
-    }
-    samples = here;
-  }
-  return samples.value_or(1);
+  const std::int64_t samples = common_count(graph, layout, inputs);
+  if (!layout.batched && samples > 1 && are_rows(graph, layout, inputs)) require_samples_apart(graph, samples);
+  return samples;
 }
 
 Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first,
              std::int64_t count) {
-  const std::int64_t samples = sample_count(graph, layout, inputs);
+  const std::int64_t samples = common_count(graph, layout, inputs);
   if (first < 0 || count < 1 || first > samples || count > samples - first) {
     throw InvalidArgument(fmt::format("samples {} to {} of {}", first, first + count, samples));
   }

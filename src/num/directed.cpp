@@ -6,8 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "num/error_free.hpp"
-#include "num/rules.hpp"
+#include "num/rounding_decisions.hpp"
 
 #ifdef __FAST_MATH__
 #error "driftbound's bounds are wrong under -ffast-math: build without it (cmake/FloatingPoint.cmake)"
@@ -20,7 +19,6 @@ constexpr double largest = std::numeric_limits<double>::max();
 
 // From here on the residuals of *, / and sqrt are doubles; below, the operands are scaled first.
 constexpr double residual_is_exact_from = 0x1p-960;
-constexpr double far_from_overflow = 0x1p1000;
 
 /// A result to nearest and a residual with the sign of (exact result - value).
 struct Rounded {
@@ -29,10 +27,10 @@ struct Rounded {
 };
 
 double up(const Rounded& r) {
-  return r.residual > 0.0 ? num::rules().step_up(r.value) : r.value;
+  return r.residual > 0.0 ? num::theorems::step_up(r.value) : r.value;
 }
 double down(const Rounded& r) {
-  return r.residual < 0.0 ? num::rules().step_down(r.value) : r.value;
+  return r.residual < 0.0 ? num::theorems::step_down(r.value) : r.value;
 }
 
 Rounded exact(double value) {
@@ -95,36 +93,6 @@ Rounded square_root(double a) {
   return {root, std::fma(-scaled_root, scaled_root, a * 0x1p400)};
 }
 
-double fused_residual(double a, double b, double c, double rounded) {
-  const num::ErrorFree product = num::two_product(a, b);
-  return num::sign_of_sum<4>({product.value, product.error, c, -rounded});
-}
-
-/// As fused_residual, with a b scaled to [1/4, 1): nothing over- or underflows. All a b - rounded are multiples of
-/// 2^-106 there unless 0, so an addend far below may be replaced by a larger one of the same sign.
-double scaled_fused_residual(double a, double b, double c, double rounded) {
-  const Scaled x(a);
-  const Scaled y(b);
-  const int exponent = x.exponent + y.exponent;
-  const int addend_exponent = c == 0.0 ? exponent : Scaled(c).exponent;
-  if (addend_exponent > exponent + 200) return x.significand * y.significand;  // rounded == c
-  const double addend = addend_exponent < exponent - 200 ? std::copysign(0x1p-200, c) : std::ldexp(c, -exponent);
-  return fused_residual(x.significand, y.significand, addend, std::ldexp(rounded, -exponent));
-}
-
-Rounded fused(double a, double b, double c) {
-  const double rounded = std::fma(a, b, c);
-  if (!std::isfinite(rounded)) {
-    return std::isfinite(a) && std::isfinite(b) && std::isfinite(c) ? overflowed(rounded) : exact(rounded);
-  }
-  if (a == 0.0 || b == 0.0) return exact(rounded);
-  const double product = std::abs(a * b);
-  if (product >= residual_is_exact_from && product <= far_from_overflow && std::abs(c) <= far_from_overflow) {
-    return {rounded, fused_residual(a, b, c, rounded)};
-  }
-  return {rounded, scaled_fused_residual(a, b, c, rounded)};
-}
-
 }  // namespace
 
 double add_up(double a, double b) {
@@ -157,13 +125,6 @@ double sqrt_up(double a) {
 double sqrt_down(double a) {
   return down(square_root(a));
 }
-double fma_up(double a, double b, double c) {
-  return up(fused(a, b, c));
-}
-double fma_down(double a, double b, double c) {
-  return down(fused(a, b, c));
-}
-
 double next_up(double x) {
   if (!std::isfinite(x)) return x;
   if (x == 0.0) return std::numeric_limits<double>::denorm_min();

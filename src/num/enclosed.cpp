@@ -79,11 +79,6 @@ Enclosed enclosed_expm1(double x) {
   return relative(f32::detail::expm1_double(x), 8.0);
 }
 
-Enclosed enclosed_log1p(double x) {
-  if (!is_covered(x, -0.5, 1.0)) return in_intervals(x, [](const Interval& at) { return log1p(at); });
-  return relative(approx_log1p(x), 4.0);
-}
-
 Enclosed enclosed_tanh(double x) {
   if (!is_covered(x, -350.0, 350.0)) return in_intervals(x, [](const Interval& at) { return tanh(at); });
   const double decrease = f32::detail::expm1_double(-2.0 * std::abs(x));

@@ -20,7 +20,6 @@ Enclosed enclosed(const Interval& x);
 /// Source:    docs/theory.md T-80
 Enclosed enclosed_exp(double x);       ///< 2, for -708 <= x <= 709; 0 at 0
 Enclosed enclosed_expm1(double x);     ///< 8, for -708 <= x <= 709
-Enclosed enclosed_log1p(double x);     ///< 4, for -1/2 <= x <= 1
 Enclosed enclosed_tanh(double x);      ///< 6, for |x| <= 350
 Enclosed enclosed_sigmoid(double x);   ///< 4, for |x| <= 700
 Enclosed enclosed_softplus(double x);  ///< 9, for |x| <= 700

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "driftbound/num/errors.hpp"
+#include "num/flushing.hpp"
 
 namespace driftbound {
 namespace {
@@ -63,6 +64,10 @@ void require_sound_environment() {
         "this thread does not round to nearest, so certificates would be wrong: call std::fesetround(FE_TONEAREST) "
         "in it before calling driftbound");
   }
+  num::require_subnormals_by_trial();
+}
+
+void num::require_subnormals_by_trial() {
   if (!reads_subnormal_operands<float>() || !reads_subnormal_operands<double>()) {
     throw UnsoundEnvironment(
         "this thread reads subnormal operands as zero (DAZ), so certificates would be wrong: clear bit 6 of MXCSR, or "

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 
 /// Error-free transformations: value + error is the exact result. Round to nearest, no contraction.
@@ -20,13 +19,6 @@ inline ErrorFree two_sum(double a, double b) {
   const double b_part = sum - a;
   const double a_part = sum - b_part;
   return {sum, (a - a_part) + (b - b_part)};
-}
-
-/// a b = value + error.
-/// Domain:    a b = 0 or 2^-960 <= |a b| < 2^1024
-inline ErrorFree two_product(double a, double b) {
-  const double product = a * b;
-  return {product, std::fma(a, b, -product)};
 }
 
 /// A value with the sign of the exact sum of the terms (0 if and only if that sum is 0).

@@ -4,7 +4,7 @@
 
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
-#include "num/rules.hpp"
+#include "num/rounding_decisions.hpp"
 
 namespace driftbound {
 namespace {
@@ -50,13 +50,13 @@ constexpr double series_up_to = 0x1p-5;
 
 Magnitude gamma(std::int64_t n, double unit_roundoff) {
   require_domain(n, unit_roundoff);
-  const double product = product_up(num::rules().counted_roundings(n), unit_roundoff);
+  const double product = product_up(num::theorems::counted_roundings(n), unit_roundoff);
   return divide_up(Magnitude(product), sub_down(1.0, product));
 }
 
 Magnitude growth(std::int64_t n, double unit_roundoff) {
   require_domain(n, unit_roundoff);
-  const std::int64_t counted = num::rules().counted_roundings(n);
+  const std::int64_t counted = num::theorems::counted_roundings(n);
   const double product = product_up(counted, unit_roundoff);
   return product <= series_up_to ? expm1_up(product) : growth_by_squaring(counted, Magnitude(unit_roundoff));
 }

@@ -10,6 +10,7 @@
 
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
+#include "num/flushing.hpp"
 
 namespace driftbound {
 namespace {
@@ -26,10 +27,12 @@ double value_or_zero(double x) {
 }  // namespace
 
 Interval::Interval(double point) : lower_(point), upper_(point) {
+  num::require_subnormals();
   if (!std::isfinite(point)) *this = whole();
 }
 
 Interval::Interval(double lower, double upper) : lower_(lower), upper_(upper) {
+  num::require_subnormals();
   if (!(lower <= upper && lower < infinity && upper > -infinity)) {
     throw InvalidArgument(
         fmt::format("[{}, {}] is not an interval of real numbers: give lower <= upper", lower, upper));
@@ -40,11 +43,22 @@ Interval Interval::whole() {
   return Interval(-infinity, infinity);
 }
 
+bool Interval::contains(double x) const {
+  num::require_subnormals();
+  return lower_ <= x && x <= upper_;
+}
+
+bool Interval::contains(const Interval& x) const {
+  num::require_subnormals();
+  return lower_ <= x.lower_ && x.upper_ <= upper_;
+}
+
 bool Interval::is_finite() const {
   return std::isfinite(lower_) && std::isfinite(upper_);
 }
 
 Magnitude Interval::magnitude() const {
+  num::require_subnormals();
   return Magnitude(std::max(std::abs(lower_), std::abs(upper_)));
 }
 
@@ -53,10 +67,12 @@ double Interval::mignitude() const {
 }
 
 Magnitude Interval::width() const {
+  num::require_subnormals();
   return Magnitude(sub_up(upper_, lower_));
 }
 
 double Interval::midpoint() const {
+  num::require_subnormals();
   if (lower_ == -infinity) return upper_ == infinity ? 0.0 : -largest;
   return upper_ == infinity ? largest : std::midpoint(lower_, upper_);
 }

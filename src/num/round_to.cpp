@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "driftbound/num/format.hpp"
-#include "num/rules.hpp"
+#include "num/rounding_decisions.hpp"
 
 namespace driftbound {
 namespace {
@@ -26,7 +26,7 @@ bool goes_away(std::int64_t whole, double fraction, bool negative, Rounding roun
     case Rounding::nearest_even:
     case Rounding::nearest_away:
       if (fraction != 0.5) return fraction > 0.5;
-      return num::rules().tie_goes_away(whole % 2 != 0, rounding);
+      return num::theorems::tie_goes_away(whole % 2 != 0, rounding);
     case Rounding::toward_zero:
       return false;
     case Rounding::up:

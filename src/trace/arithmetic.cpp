@@ -62,10 +62,6 @@ std::int64_t parse_parameter(std::string_view text, std::string_view whole) {
 
 }  // namespace
 
-std::span<const std::string_view> functions_with_accuracy() {
-  return functions_of_the_ops;
-}
-
 std::string_view name_of(Evidence evidence) {
   switch (evidence) {
     case Evidence::documented:

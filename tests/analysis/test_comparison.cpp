@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "analysis/report.hpp"
+#include "analysis/report_parts.hpp"
 #include "analysis/scope_accumulator.hpp"
 #include "driftbound/num/errors.hpp"
 #include "tests/analysis/hand_made.hpp"
@@ -376,10 +376,10 @@ TEST_CASE("an output that is an input of the model is not checked, and no value 
   CHECK(comparison.outputs[1].status == Status::not_checked);
   CHECK(comparison.verdict == Status::holds);
   Report report = made.report();
-  CHECK(to_text(report, {}).find("an input of the model") != std::string::npos);
-  for (const std::string& text : {to_text(report, {}), to_html(report)})
+  CHECK(to_text(document_of(report)).find("an input of the model") != std::string::npos);
+  for (const std::string& text : {to_text(document_of(report)), to_html(document_of(report))})
     CHECK(text.find("no finite value") == std::string::npos);
-  CHECK(to_junit(report).find("skipped=\"1\"") != std::string::npos);
+  CHECK(to_junit(document_of(report)).find("skipped=\"1\"") != std::string::npos);
 }
 
 TEST_CASE("of two bounds without end the one that more values have is the smaller one, and none if nothing has") {

@@ -8,10 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/attributes.hpp"
-#include "analysis/formula.hpp"
-#include "analysis/op_table.hpp"
-#include "bounds/rules.hpp"
+#include "analysis/inspect.hpp"
+#include "analysis/op_text.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "driftbound/model/composite.hpp"
@@ -19,6 +17,7 @@
 #include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/model/op_kinds.hpp"
 #include "evaluate/every_op.hpp"
+#include "faults/theorems.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/text.hpp"
 
@@ -39,11 +38,10 @@ std::vector<std::string> matches(const std::string& text, const std::string& pat
 }
 
 /// Bounds where the model's inputs are float32: what that rounds off the operands is propagated.
-Bounds bounds_of(const OpCase& one, const ArithmeticModel& arithmetic, const bounds::Rules* rules = nullptr) {
+Bounds bounds_of(const OpCase& one, const ArithmeticModel& arithmetic) {
   Graph graph = graph_of(one.op, one.operands);
   for (const ValueId id : graph.inputs) graph.values[id].type = ElementType::f32;
   BoundOptions options;
-  options.rules = rules;
   const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs_of(one.operands));
   return bound(graph, slice(graph, batch_layout(graph), trace, 0, 1), options);
 }
@@ -128,82 +126,93 @@ TEST_CASE("local bounds name theorems of the table, and have the guarantee that 
   }
 }
 
-/// A rule of propagation, and how to make it give up.
-struct Rule {
+/// A theorem of propagation, and how to make it give up.
+struct Propagation {
   std::string name;
-  void (*break_it)(bounds::Rules&);
+  void (*break_it)(checks::Theorems&);
 };
 
-template <bounds::Rules::Unary bounds::Rules::*rule>
-void unary(bounds::Rules& rules) {
-  rules.*rule = [](const bounds::Point&) { return Magnitude::infinite(); };
+template <bounds::UnaryPropagation checks::Theorems::*theorem>
+void unary(checks::Theorems& theorems) {
+  theorems.*theorem = [](const bounds::Point&) { return Magnitude::infinite(); };
 }
-template <bounds::Rules::Binary bounds::Rules::*rule>
-void binary(bounds::Rules& rules) {
-  rules.*rule = [](double, Magnitude, double, Magnitude) { return Magnitude::infinite(); };
+template <bounds::BinaryPropagation checks::Theorems::*theorem>
+void binary(checks::Theorems& theorems) {
+  theorems.*theorem = [](double, Magnitude, double, Magnitude) { return Magnitude::infinite(); };
 }
-template <bounds::Rules::Group bounds::Rules::*rule>
-void group(bounds::Rules& rules) {
-  rules.*rule = [](std::span<const double>, std::span<const double>) { return Magnitude::infinite(); };
-}
-
-std::vector<Rule> propagation_rules() {
-  using R = bounds::Rules;
-  return {{"product_weight", [](R& rules) { rules.product_weight = [](double) { return 1e300; }; }},
-          {"identity", unary<&R::identity>},
-          {"relu", unary<&R::relu>},
-          {"leaky_relu", unary<&R::leaky_relu>},
-          {"elu", unary<&R::elu>},
-          {"tanh", unary<&R::tanh>},
-          {"sigmoid", unary<&R::sigmoid>},
-          {"softplus", unary<&R::softplus>},
-          {"sin_or_cos", unary<&R::sin_or_cos>},
-          {"erf", unary<&R::erf>},
-          {"exp", unary<&R::exp>},
-          {"sqrt", unary<&R::sqrt>},
-          {"sum", binary<&R::sum>},
-          {"product", binary<&R::product>},
-          {"quotient", binary<&R::quotient>},
-          {"softmax",
-           [](R& rules) {
-             rules.softmax = [](auto, auto, auto, auto moved) { std::fill(moved.begin(), moved.end(), 1e300); };
-           }},
-          {"log", unary<&R::log>},
-          {"tan", unary<&R::tan>},
-          {"atan", unary<&R::atan>},
-          {"sinh", unary<&R::sinh>},
-          {"cosh", unary<&R::cosh>},
-          {"power", unary<&R::power>},
-          {"reciprocal", unary<&R::reciprocal>},
-          {"absolute", unary<&R::absolute>},
-          {"floor", unary<&R::floor>},
-          {"ceil", unary<&R::ceil>},
-          {"sign", unary<&R::sign>},
-          {"maximum", binary<&R::maximum>},
-          {"minimum", binary<&R::minimum>},
-          {"greater", binary<&R::greater>},
-          {"greater_or_equal", binary<&R::greater_or_equal>},
-          {"equal", binary<&R::equal>},
-          {"choice",
-           [](R& rules) {
-             rules.choice = [](bool, double, Magnitude, double, Magnitude) { return Magnitude::infinite(); };
-           }},
-          {"thresholded_relu", unary<&R::thresholded_relu>},
-          {"prelu", binary<&R::prelu>},
-          {"reduce_sum", group<&R::reduce_sum>},
-          {"reduce_max", group<&R::reduce_max>},
-          {"reduce_min", group<&R::reduce_min>}};
+template <bounds::GroupPropagation checks::Theorems::*theorem>
+void group(checks::Theorems& theorems) {
+  theorems.*theorem = [](std::span<const double>, std::span<const double>) { return Magnitude::infinite(); };
 }
 
-/// The theorem that src/bounds/rules.hpp names beside a rule.
-std::string theorem_beside(const std::string& rule) {
-  static const std::string text = source("src/bounds/rules.hpp");
-  const auto found = matches(text, "[ *]" + rule + R"(\)?(?:\(double\))? = [\w:]+; +// (T-\d+))");
+std::vector<Propagation> propagations() {
+  using T = checks::Theorems;
+  return {{"product_weight", [](T& t) { t.product_weight = [](double) { return 1e300; }; }},
+          {"propagate_relu",
+           [](T& t) {
+             unary<&T::propagate_relu>(t);
+             t.rows.relu = [](const double*, const double*, double*, double*, double* moved, std::size_t n) {
+               std::fill(moved, moved + n, 1e300);
+               return bounds::ReluFlags{};
+             };
+           }},
+          {"propagate_sum",
+           [](T& t) {
+             binary<&T::propagate_sum>(t);
+             t.rows.add = [](double* sums, const double*, std::size_t n) { std::fill(sums, sums + n, 1e300); };
+           }},
+          {"propagate_softmax",
+           [](T& t) {
+             t.propagate_softmax = [](auto, auto, auto, auto moved) { std::fill(moved.begin(), moved.end(), 1e300); };
+           }},
+          {"propagate_choice",
+           [](T& t) {
+             t.propagate_choice = [](bool, double, Magnitude, double, Magnitude) { return Magnitude::infinite(); };
+           }},
+          {"propagate_identity", unary<&T::propagate_identity>},
+          {"propagate_leaky_relu", unary<&T::propagate_leaky_relu>},
+          {"propagate_elu", unary<&T::propagate_elu>},
+          {"propagate_tanh", unary<&T::propagate_tanh>},
+          {"propagate_sigmoid", unary<&T::propagate_sigmoid>},
+          {"propagate_softplus", unary<&T::propagate_softplus>},
+          {"propagate_sin_or_cos", unary<&T::propagate_sin_or_cos>},
+          {"propagate_erf", unary<&T::propagate_erf>},
+          {"propagate_exp", unary<&T::propagate_exp>},
+          {"propagate_sqrt", unary<&T::propagate_sqrt>},
+          {"propagate_log", unary<&T::propagate_log>},
+          {"propagate_tan", unary<&T::propagate_tan>},
+          {"propagate_atan", unary<&T::propagate_atan>},
+          {"propagate_sinh", unary<&T::propagate_sinh>},
+          {"propagate_cosh", unary<&T::propagate_cosh>},
+          {"propagate_power", unary<&T::propagate_power>},
+          {"propagate_reciprocal", unary<&T::propagate_reciprocal>},
+          {"propagate_abs", unary<&T::propagate_abs>},
+          {"propagate_floor", unary<&T::propagate_floor>},
+          {"propagate_ceil", unary<&T::propagate_ceil>},
+          {"propagate_sign", unary<&T::propagate_sign>},
+          {"propagate_thresholded_relu", unary<&T::propagate_thresholded_relu>},
+          {"propagate_product", binary<&T::propagate_product>},
+          {"propagate_quotient", binary<&T::propagate_quotient>},
+          {"propagate_max", binary<&T::propagate_max>},
+          {"propagate_min", binary<&T::propagate_min>},
+          {"propagate_greater", binary<&T::propagate_greater>},
+          {"propagate_greater_or_equal", binary<&T::propagate_greater_or_equal>},
+          {"propagate_equal", binary<&T::propagate_equal>},
+          {"propagate_prelu", binary<&T::propagate_prelu>},
+          {"propagate_reduce_sum", group<&T::propagate_reduce_sum>},
+          {"propagate_reduce_max", group<&T::propagate_reduce_max>},
+          {"propagate_reduce_min", group<&T::propagate_reduce_min>}};
+}
+
+/// The theorem that src/bounds/theorems/propagation.hpp names beside a function.
+std::string theorem_beside(const std::string& function) {
+  static const std::string text = source("src/bounds/theorems/propagation.hpp");
+  const auto found = matches(text, " " + function + R"(\([^;]*\); +// (T-\d+))");
   REQUIRE(found.size() == 1);
   return found.front();
 }
 
-TEST_CASE("the rule that propagates through an op is of the theorem in the table") {
+TEST_CASE("the function that propagates through an op is of the theorem in the table") {
   std::mt19937_64 random(62);
   const ArithmeticModel fp32 = cpu_arithmetic("fp32", parse_summation_order("sequential"));
   for (const OpCase& one : every_primitive(random)) {
@@ -211,10 +220,9 @@ TEST_CASE("the rule that propagates through an op is of the theorem in the table
     const Bounds plain = bounds_of(one, fp32);
     const auto forward = [](const Bounds& bounds) { return bounds.layers.at(0).accumulated.at(0).values.values; };
     std::set<std::string> found;
-    for (const Rule& rule : propagation_rules()) {
-      bounds::Rules broken = bounds::default_rules();
-      rule.break_it(broken);
-      if (forward(bounds_of(one, fp32, &broken)) != forward(plain)) found.insert(theorem_beside(rule.name));
+    for (const Propagation& propagation : propagations()) {
+      const checks::ScopedTheorems in_force(checks::with_fault(propagation.break_it));
+      if (forward(bounds_of(one, fp32)) != forward(plain)) found.insert(theorem_beside(propagation.name));
     }
     const std::vector<std::string_view> said = theorems_of(one.op).propagation;
     CHECK(found == std::set<std::string>(said.begin(), said.end()));

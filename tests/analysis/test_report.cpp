@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "analysis/markup.hpp"
-#include "analysis/replay_text.hpp"
-#include "analysis/report.hpp"
+#include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
 #include "support/json_schema.hpp"
 #include "support/report_schema.hpp"
@@ -18,12 +17,12 @@ using namespace driftbound;
 using namespace driftbound::analysis;
 
 TEST_CASE("the JSON report satisfies its published schema") {
-  const nlohmann::json report = nlohmann::json::parse(to_json(HandMade().report()));
+  const nlohmann::json report = nlohmann::json::parse(to_json(document_of(HandMade().report())));
   CHECK(schema_errors(schema_file, report) == "");
 }
 
 TEST_CASE("the schema is strict: a missing or an unknown field is refused") {
-  nlohmann::json report = nlohmann::json::parse(to_json(HandMade().report()));
+  nlohmann::json report = nlohmann::json::parse(to_json(document_of(HandMade().report())));
   nlohmann::json missing = report, unknown = report;
   missing["layers"][0].erase("gamma_n");
   unknown["layers"][0]["surprise"] = 1;
@@ -35,7 +34,7 @@ TEST_CASE("numbers that are not finite are strings in JSON") {
   HandMade made;
   made.bounds.layers[0].local[0].values.values[0] = std::numeric_limits<double>::infinity();
   Report report = made.report();
-  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  const nlohmann::json json = nlohmann::json::parse(to_json(document_of(report)));
   CHECK(json["layers"][0]["local"]["bounds"][0]["max_bound"] == "inf");
   CHECK(schema_errors(schema_file, json) == "");
 }
@@ -43,28 +42,30 @@ TEST_CASE("numbers that are not finite are strings in JSON") {
 TEST_CASE("reports show what holds at every point of a box, or that nothing does") {
   HandMade made;
   Report report = made.report();
-  CHECK(nlohmann::json::parse(to_json(report))["end_to_end"]["outputs"][0]["box"].is_null());
+  CHECK(nlohmann::json::parse(to_json(document_of(report)))["end_to_end"]["outputs"][0]["box"].is_null());
   BoxSummary& box = report.comparison.outputs[0].box.emplace();
   box.ranges = {{-1.0, 1.0}, {0.0, 0.5}};
-  CHECK(to_text(report, {}).find("-1:1,0:0.5: not certifiable") != std::string::npos);
+  CHECK(to_text(document_of(report)).find("-1:1,0:0.5: not certifiable") != std::string::npos);
   box.bound.error = Magnitude(1.25e-6);
   box.bound.range = Interval(-0.5, 0.75);
-  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  const nlohmann::json json = nlohmann::json::parse(to_json(document_of(report)));
   CHECK(json["end_to_end"]["outputs"][0]["box"]["error"] == 1.25e-6);
   CHECK(json["end_to_end"]["outputs"][0]["box"]["ranges"][1][1] == 0.5);
   CHECK(schema_errors(schema_file, json) == "");
-  CHECK(to_text(report, {}).find("any run at every point of -1:1,0:0.5: error at most ") != std::string::npos);
-  CHECK(to_html(report).find("value between -0.5 and 0.75") != std::string::npos);
-  CHECK(to_html(report).find("error at most 1.3e-6 with sums in any order (proven, T-77)") != std::string::npos);
-  CHECK(to_html(report).find("the size of the box") == std::string::npos);
+  CHECK(to_text(document_of(report)).find("any run at every point of -1:1,0:0.5: error at most ") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("value between -0.5 and 0.75") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("error at most 1.3e-6 with sums in any order (proven, T-77)") !=
+        std::string::npos);
+  CHECK(to_html(document_of(report)).find("the size of the box") == std::string::npos);
   box.bound.error = Magnitude(1.21e-6);
   box.bound.range = Interval(0.11044, 0.11046);
-  CHECK(to_html(report).find("error at most 1.3e-6") != std::string::npos);
-  CHECK(to_html(report).find("value between 0.11 and 0.111") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("error at most 1.3e-6") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("value between 0.11 and 0.111") != std::string::npos);
   box.order = parse_summation_order("blocked:8+fma");
   box.bound.remainder_share = 0.67;
-  CHECK(to_html(report).find("error at most 1.3e-6 in order blocked:8+fma (proven, T-77)") != std::string::npos);
-  CHECK(to_html(report).find("67 % of that bound is the size of the box: smaller boxes are tighter") !=
+  CHECK(to_html(document_of(report)).find("error at most 1.3e-6 in order blocked:8+fma (proven, T-77)") !=
+        std::string::npos);
+  CHECK(to_html(document_of(report)).find("67 % of that bound is the size of the box: smaller boxes are tighter") !=
         std::string::npos);
 }
 
@@ -72,11 +73,11 @@ TEST_CASE("every form of a report counts what each precision of the references s
   Report report = HandMade().report();
   report.comparison.rungs = {{106, 10}, {256, 2}};
   report.comparison.reference_undecided = 3;
-  for (const std::string& text : {to_text(report, {}), to_html(report)}) {
+  for (const std::string& text : {to_text(document_of(report)), to_html(document_of(report))}) {
     CHECK(text.find("10 at 106 bits, 2 at 256 bits") != std::string::npos);
     CHECK(text.find("3 not resolved at the limit") != std::string::npos);
   }
-  const nlohmann::json json = nlohmann::json::parse(to_json(report));
+  const nlohmann::json json = nlohmann::json::parse(to_json(document_of(report)));
   CHECK(json["run"]["reference"]["rungs"] == nlohmann::json({{"106", 10}, {"256", 2}}));
 }
 
@@ -86,18 +87,20 @@ TEST_CASE("reports say with what probability a bound fails") {
   shadow.failure_probability = 1e-9;
   made.bounds.layers[0].accumulated.push_back(shadow);
   const Report report = made.report();
-  const nlohmann::json bounds = nlohmann::json::parse(to_json(report))["layers"][0]["accumulated"]["bounds"];
+  const nlohmann::json bounds =
+      nlohmann::json::parse(to_json(document_of(report)))["layers"][0]["accumulated"]["bounds"];
   CHECK(bounds.at(0)["failure_probability"].is_null());
   CHECK(bounds.at(2)["failure_probability"] == 1e-9);
-  CHECK(to_text(report, {}).find("shadow fails with probability 1.0e-9 at most, over random bits") !=
+  CHECK(to_text(document_of(report)).find("shadow fails with probability 1.0e-9 at most, over random bits") !=
         std::string::npos);
-  CHECK(to_html(report).find("at most, over random bits of this program") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("at most, over random bits of this program") != std::string::npos);
 }
 
 TEST_CASE("the worst element is given in decimal and as a hex float that reads back exactly") {
   HandMade made;
   made.local.layers[0].values[0] = exact_ball(1.1);
-  const nlohmann::json worst = nlohmann::json::parse(to_json(made.report()))["layers"][0]["local"]["worst"];
+  const nlohmann::json worst =
+      nlohmann::json::parse(to_json(document_of(made.report())))["layers"][0]["local"]["worst"];
   CHECK(std::strtod(worst["reference_hex"].get<std::string>().c_str(), nullptr) == 1.1);
 }
 
@@ -105,10 +108,10 @@ TEST_CASE("the text fits 100 columns, names the verdict first and carries no esc
   Report report = HandMade().report();
   report.comparison.layers[0].name = std::string(200, 'n');
   report.context.model_file = std::string(300, 'm');
-  const std::string text = to_text(report, {false, true});
+  const std::string text = to_text(document_of(report), {false, true});
   CHECK(text.rfind("HOLDS", 0) == 0);
   CHECK(text.find('\033') == std::string::npos);
-  CHECK(to_text(report, {true, false}).find('\033') != std::string::npos);
+  CHECK(to_text(document_of(report), {true, false}).find('\033') != std::string::npos);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     CAPTURE(line);
@@ -139,7 +142,7 @@ TEST_CASE("the violated bound's own number stands beside its name, however small
   made.bounds.layers[0].local.push_back(HandMade::make_bound("running", Guarantee::proven));
   made.bounds.layers[0].local.back().values.values.assign(6, 0.125);
   const Report report = made.report();
-  for (const std::string& text : {headline(report), to_html(report)})
+  for (const std::string& text : {headline(report), to_html(document_of(report))})
     CHECK(text.find("local componentwise bound in 1 of 6 values, worst at sample 1 element 1: error 5.0e0 against "
                     "1.0e0.") != std::string::npos);
   CHECK(headline(report).find("another order") == std::string::npos);
@@ -195,14 +198,14 @@ TEST_CASE("a value that is not finite, of finite operands, is told with what it 
 TEST_CASE("a layer without a finite output has no errors to show") {
   const float none = std::numeric_limits<float>::quiet_NaN();
   HandMade made({none, none, none, none, none, none});
-  const std::string text = to_text(made.report());
+  const std::string text = to_text(document_of(made.report()));
   const std::size_t row = text.find("\n  0 ");
   REQUIRE(row != std::string::npos);
   const std::string line = text.substr(row + 1, text.find('\n', row + 1) - row - 1);
   CAPTURE(line);
   CHECK(line.find("|       -     -     -     -") != std::string::npos);
   CHECK(line.find("|       -      - void") != std::string::npos);
-  const std::string page = to_html(made.report());
+  const std::string page = to_html(document_of(made.report()));
   CHECK(page.find("<td class=\"group\">–</td><td>–</td><td>–</td><td>–</td>") != std::string::npos);
   CHECK(page.find("<title>layer: ") == std::string::npos);  // no point in the chart
   for (const std::string& report : {text, page}) {
@@ -214,7 +217,7 @@ TEST_CASE("a layer without a finite output has no errors to show") {
 TEST_CASE("upper bounds are shown rounded up") {
   HandMade made;
   made.bounds.layers[0].accumulated[0].values.values.assign(6, 1.2301e-3);
-  CHECK(to_html(made.report()).find("<td>0.00124</td>") != std::string::npos);
+  CHECK(to_html(document_of(made.report())).find("<td>0.00124</td>") != std::string::npos);
   CHECK(bound_text(1.2e-7) == "1.2e-7");
   CHECK(bound_text(1.2000001e-7) == "1.3e-7");
   CHECK(bound_text(9.91e4) == "1.0e5");
@@ -295,27 +298,27 @@ TEST_CASE("one sample of one number is not several") {
 
 TEST_CASE("JUnit says once that values are not finite") {
   HandMade made({1, 2, 3, 4, 5, std::numeric_limits<float>::infinity()});
-  const std::string junit = to_junit(made.report());
+  const std::string junit = to_junit(document_of(made.report()));
   CHECK(junit.find(">not finite: 1<") != std::string::npos);
 }
 
 TEST_CASE("reports say that inputs are rounded, and where a box has no number to bound") {
   Report report = HandMade().report();
   const std::string inputs = "The inputs are float64, the model takes float32: rounding them is part of every error";
-  for (const std::string& text : {to_text(report), to_html(report)}) {
+  for (const std::string& text : {to_text(document_of(report)), to_html(document_of(report))}) {
     CHECK(text.find("rounding them is part") == std::string::npos);
     CHECK(text.find("No bound over the box") == std::string::npos);
   }
   report.context.rounded_inputs = "float64, the model takes float32";
   report.comparison.box_without_number = true;
-  for (const std::string& text : {to_text(report), to_html(report)}) {
+  for (const std::string& text : {to_text(document_of(report)), to_html(document_of(report))}) {
     CHECK(text.find(inputs) != std::string::npos);
     CHECK(text.find("No bound over the box: no output is one number") != std::string::npos);
   }
 }
 
 TEST_CASE("a page explains the words that it uses") {
-  const std::string page = explain_columns(Words::page);
+  const std::string page = explain_columns(Medium::page);
   for (const char* word : {"holds", "approaches", "undecided", "void", "violated", "median bound/error", "ms a sample"})
     CHECK(page.find(std::string("\n  ") + word + " ") != std::string::npos);
   for (const char* word : {"ok", "near", "open", "FAIL", "x error"})
@@ -324,18 +327,18 @@ TEST_CASE("a page explains the words that it uses") {
 
 TEST_CASE("JUnit has a case for the verdict and one for an interruption, and neither is green without reason") {
   Report report = HandMade().report();
-  CHECK(to_junit(report).find("<testcase classname=\"report\" name=\"verdict\"/>") != std::string::npos);
-  CHECK(to_junit(report).find("errors=\"0\" skipped=\"0\"") != std::string::npos);
+  CHECK(to_junit(document_of(report)).find("<testcase classname=\"report\" name=\"verdict\"/>") != std::string::npos);
+  CHECK(to_junit(document_of(report)).find("errors=\"0\" skipped=\"0\"") != std::string::npos);
   report.context.interrupted = true;
   report.context.requested_samples = 100;
-  CHECK(to_junit(report).find("errors=\"1\"") != std::string::npos);
-  CHECK(to_junit(report).find("interrupted after 3 of 100 samples") != std::string::npos);
-  CHECK(to_html(report).find("Interrupted after 3 of 100 samples") != std::string::npos);
+  CHECK(to_junit(document_of(report)).find("errors=\"1\"") != std::string::npos);
+  CHECK(to_junit(document_of(report)).find("interrupted after 3 of 100 samples") != std::string::npos);
+  CHECK(to_html(document_of(report)).find("Interrupted after 3 of 100 samples") != std::string::npos);
   CHECK(headline(report).rfind("INTERRUPTED, HOLDS", 0) == 0);
   HandMade made;
   made.bounds.layers[0].local.clear();
   made.bounds.layers[0].accumulated.clear();
-  const std::string unchecked = to_junit(made.report());
+  const std::string unchecked = to_junit(document_of(made.report()));
   CHECK(unchecked.find("errors=\"1\"") != std::string::npos);
   CHECK(unchecked.find("<error message=\"undecided\">UNDECIDED: nothing was held against") != std::string::npos);
   CHECK(unchecked.find("<skipped message=") != std::string::npos);

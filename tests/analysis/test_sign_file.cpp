@@ -6,11 +6,12 @@
 
 #include "analysis/sign_file.hpp"
 #include "driftbound/num/errors.hpp"
-#include "model/array_files.hpp"
+#include "support/npy_reader.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace driftbound;
 using namespace driftbound::analysis;
+using driftbound::test::npy_of_file;
 using driftbound::test::read_file;
 using driftbound::test::TemporaryFolder;
 
@@ -61,7 +62,7 @@ TEST_CASE("a file of signs is an array of int8, and appears when it is whole") {
     file.append(part(3, 4));
     file.finish();
   }
-  const StoredTensor array = read_npy(name);
+  const StoredTensor array = npy_of_file(name);
   CHECK(array.type() == ElementType::i8);
   CHECK(array.shape() == Shape{7});
   CHECK(array.to_double().values == std::vector<double>(signs.begin(), signs.end()));
@@ -161,6 +162,6 @@ TEST_CASE("a file is one run's at a time: another one is refused, and harms neit
     file.finish();
     SignFile(name, 7, identity("other"), false).append(part(0, 1));
   }
-  CHECK(read_npy(name).to_double().values == std::vector<double>(signs.begin(), signs.end()));
+  CHECK(npy_of_file(name).to_double().values == std::vector<double>(signs.begin(), signs.end()));
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }

@@ -85,7 +85,6 @@ bounds::Setting setting_of(const ArithmeticModel& arithmetic) {
   bounds::Setting setting;
   setting.arithmetic = &arithmetic;
   setting.machine = bounds::machine_of(arithmetic);
-  setting.rules = &bounds::default_rules();
   setting.is_own_run = true;
   return setting;
 }
@@ -117,7 +116,7 @@ public:
     if (!product || !gives_sizes) return bounds::body_rounding(node, setting_, conditions);
     const std::vector<double> a = bounds::magnitudes(view_.input(0).values);
     const std::vector<double> b = bounds::magnitudes(view_.input(1).values);
-    const std::vector<double> total = bounds::product_up(product->plan, a, b, *setting_.rules, 1);
+    const std::vector<double> total = bounds::product_up(product->plan, a, b, 1);
     bounds::Product alone = *product;
     alone.alpha = 1.0;
     alone.has_addend = false;
@@ -455,9 +454,8 @@ TEST_CASE("what any run may add to a product is well below n u S where terms can
   for (double& x : b.values) x = static_cast<double>(static_cast<float>(uniform(generator, -1.0, 1.0)));
   const ArithmeticModel model = cpu_arithmetic("fp32", {});
   const bounds::Setting setting = setting_of(model);
-  const std::vector<double> total =
-      bounds::product_up(plan_product(op::MatMul{}, a.shape, b.shape), bounds::magnitudes(a.values),
-                         bounds::magnitudes(b.values), *setting.rules, 1);
+  const std::vector<double> total = bounds::product_up(plan_product(op::MatMul{}, a.shape, b.shape),
+                                                       bounds::magnitudes(a.values), bounds::magnitudes(b.values), 1);
   const RunOperands run_operands = operands_of_run({a, b}, 1e-6, true, generator);
   const std::vector<double> bound = Unrecorded(op::MatMul{}, run_operands, setting).rounding(true);
   for (std::size_t i = 0; i < bound.size(); ++i) CHECK(bound[i] <= 0.55 * static_cast<double>(n) * 0x1p-24 * total[i]);
@@ -589,14 +587,14 @@ TEST_CASE("what radii from node to node cannot bound at all is refined before it
 }
 
 TEST_CASE("a product that may be too large for what it is stored in has no bound, whatever adds it up (T-22)") {
-  CHECK(check_stored_overflow(bounds::default_rules()) == 0);
+  CHECK(check_stored_overflow() == 0);
 }
 
 namespace {
 
 double local_bound(const Op& op, const std::vector<Tensor<double>>& operands, const Tensor<double>& computed,
                    const ArithmeticModel& arithmetic) {
-  const LayerBounds layer = bounds_of(one_node(op, operands, computed, arithmetic), bounds::default_rules());
+  const LayerBounds layer = bounds_of(one_node(op, operands, computed, arithmetic));
   double least = HUGE_VAL;
   for (const BoundResult& bound : layer.local) {
     const bool is_bound = bound.name == "componentwise" || bound.name == "order-aware";

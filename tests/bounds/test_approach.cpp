@@ -32,7 +32,7 @@ ArithmeticModel fp32(const char* order = "sequential") {
 Tallies of_one(const Op& op, const std::vector<Tensor<double>>& operands, const Shape& shape, double computed,
                const Real& exact, const ArithmeticModel& arithmetic) {
   Tallies tallies;
-  tallies.add(bounds_of(one_node(op, operands, {shape, {computed}}, arithmetic), theorems()), 0, computed, exact);
+  tallies.add(bounds_of(one_node(op, operands, {shape, {computed}}, arithmetic)), 0, computed, exact);
   INFO(tallies.first_violation());
   CHECK(tallies.violations() == 0);
   return tallies;
@@ -118,7 +118,7 @@ TEST_CASE("maxima in units in the last place are units of u |f| + eta, also belo
   Tally normal, subnormal;
   const auto check = [&](double exact, double computed, double units) {
     Tally& tally = exact < single.smallest_normal ? subnormal : normal;
-    tally.add(computed, Real(exact), theorems().allowed_error(Magnitude(exact), {units, 0.0}, machine).value());
+    tally.add(computed, Real(exact), bounds::allowed_error(Magnitude(exact), {units, 0.0}, machine).value());
   };
   for (const double x : {1.0, 1.25, 0x1p-126, 0x1p100, 2.0 - 0x1p-23, 0x3p-149, 0x1p-149, 0x1p-130}) {
     const double place = ulp(x, single), below = ulp(x - 0.25 * place, single);
@@ -153,7 +153,7 @@ TEST_CASE("a softmax of equal logits whose exponentials err against each other (
   y[0] = static_cast<double>(static_cast<float>((1.0 + off) / ((1.0 + off) + (n - 1) * (1.0 - off))));
   const OneNode one = one_node(op::Softmax{}, {{{1, n}, std::vector<double>(n, 0.5)}}, {{1, n}, y}, with_units());
   Tally tally;
-  tally.add(y[0], Real(1.0 / n), find_bound(bounds_of(one, theorems()).local, "componentwise")->values.values[0]);
+  tally.add(y[0], Real(1.0 / n), find_bound(bounds_of(one).local, "componentwise")->values.values[0]);
   CHECK(tally.violations == 0);
   CHECK_APPROACH("T-17", tally.utilisation, 0.95);
 }
@@ -205,7 +205,7 @@ TEST_CASE("the radius of 2x - x by its own adjoint is that of x (T-72)") {
   const ValueId y = graph.add_node("y", op::Sub{}, {graph.add_node("2x", op::MatMul{}, {x, two}), x});
   graph.outputs = {graph.add_node("z", op::Exp{}, {y})};
   const double radius = 0x1p-10;
-  Held held(theorems(), graph, Tensor<double>({2, 1}, {0.5, 0.25}), radius, 2);
+  Held held(graph, Tensor<double>({2, 1}, {0.5, 0.25}), radius, 2);
   CHECK(held.deviation().radii[y].element[0] > 2.9 * radius);
   held.refine();
   CHECK_APPROACH("T-72", radius / held.deviation().radii[y].element[0], 1.0);
@@ -227,7 +227,7 @@ TEST_CASE("a point of a box half way between two numbers, and a sum that is (T-7
 TEST_CASE("two rounding errors of one size leave the probabilistic bound as often as it says (T-74)") {
   const double above_one = 1.0 + 0x1p-20, p = 0.74;
   const SignRuns runs{{above_one}, {above_one}, {above_one}};
-  const BoundResult result = probabilistic_bound(runs, p, theorems());
+  const BoundResult result = probabilistic_bound(runs, p);
   const double frequency = runs.frequency_above(result.values.values[0]);
   CHECK_APPROACH("T-74", frequency / *result.failure_probability, 0.67);
 }
@@ -235,7 +235,7 @@ TEST_CASE("two rounding errors of one size leave the probabilistic bound as ofte
 TEST_CASE("sums of nonnegative numbers in double are raised by one unit (T-81)") {
   std::vector<double> sum = {1.0, 3.0, 1.0};
   const std::vector<double> more = {0x1p-53, 0x1p-52, 1.0};
-  theorems().rows.add(sum.data(), more.data(), sum.size());
+  bounds::row_kernels().add(sum.data(), more.data(), sum.size());
   const std::vector<double> exact = {1.0 + 0x1p-53, 3.0 + 0x1p-52, 2.0};
   for (std::size_t i = 0; i < sum.size(); ++i) CHECK_APPROACH("T-81", exact[i] / sum[i], 1.0);
 }

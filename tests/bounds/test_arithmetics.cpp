@@ -36,8 +36,7 @@ Tallies check_soft_dot(const SoftArithmetic& soft, Data data, bool fma, bool has
     operands.push_back({{1}, {static_cast<double>(bias)}});
   }
   const auto computed = static_cast<double>(soft.stored(y));
-  const LayerBounds layer =
-      bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {computed}}, soft.model(fma)), bounds::default_rules());
+  const LayerBounds layer = bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {computed}}, soft.model(fma)));
   Tallies tallies;
   if (std::isfinite(computed)) tallies.add(layer, 0, computed, exact);
   return tallies;
@@ -52,7 +51,7 @@ Tallies check_soft_pairs(const Op& op, const SoftArithmetic& soft, Data data, So
     computed.push_back(static_cast<double>(soft.stored(soft_op(soft.operand(a[i]), soft.operand(b[i])))));
   }
   const OneNode one = one_node(op, {{{8}, widened(a)}, {{8}, widened(b)}}, {{8}, computed}, soft.model(false));
-  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  const LayerBounds layer = bounds_of(one);
   Tallies tallies;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact_op(Real(a[i]), Real(b[i])));
@@ -116,7 +115,7 @@ TEST_CASE("operands on the verge of subnormal sums: additions below twice the sm
     const OneNode one = one_node(op::Add{}, {{{1}, {static_cast<double>(a)}}, {{1}, {static_cast<double>(b)}}},
                                  {{1}, {y}}, cpu_arithmetic("fp32", {}));
     Tallies tallies;
-    tallies.add(bounds_of(one, bounds::default_rules()), 0, y, Real(a) + Real(b));
+    tallies.add(bounds_of(one), 0, y, Real(a) + Real(b));
     CAPTURE(a);
     CAPTURE(b);
     REQUIRE(tallies.violations() == 0);
@@ -132,7 +131,7 @@ TEST_CASE("a flushing cast loses subnormal numbers of its target, which are norm
       arithmetic.output = output;
       const auto bound_of = [&](double y) {
         const OneNode one = one_node(op::Cast{ElementType::f16}, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
-        return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+        return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
       };
       CAPTURE(flushes);
       if (flushes) CHECK(bound_of(0.0) >= x);
@@ -148,7 +147,7 @@ TEST_CASE("what a narrow output flushes is not taken for a copy") {
   arithmetic.output = FormatId::fp16;
   for (const Op& op : {Op(op::Relu{}), Op(op::Identity{})}) {
     const OneNode one = one_node(op, {{{1}, {0x1p-20}}}, {{1}, {0.0}}, arithmetic);
-    CHECK(find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0] >= 0x1p-20);
+    CHECK(find_bound(bounds_of(one).local, "componentwise")->values.values[0] >= 0x1p-20);
   }
 }
 
@@ -160,7 +159,7 @@ TEST_CASE("a number that rounds to the smallest normal one may be read as 0 inst
     std::vector<Tensor<double>> tensors;
     for (const double operand : operands) tensors.push_back({{1}, {operand}});
     const OneNode one = one_node(op, tensors, {{1}, {y}}, arithmetic);
-    return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+    return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
   };
   for (const double read : {0.0, omega}) {
     CAPTURE(read);
@@ -180,7 +179,7 @@ TEST_CASE("a function that stops at the accumulator's largest number stands for 
   arithmetic.input = FormatId::fp16;
   const auto bound_of = [&](const Op& op, double x, double y) {
     const OneNode one = one_node(op, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
-    return find_bound(bounds_of(one, bounds::default_rules()).local, "componentwise")->values.values[0];
+    return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
   };
   for (const Rounding rounding : {Rounding::nearest_even, Rounding::toward_zero}) {
     arithmetic.rounding = rounding;
@@ -208,7 +207,7 @@ TEST_CASE("an Elu of another program is as accurate as its exp and as its expm1 
   OneNode one =
       one_node(op::Elu{1.0}, {{{1}, {x}}}, {{1}, {static_cast<double>(static_cast<float>(by_exp))}}, arithmetic);
   one.trace.provenance = foreign_provenance;
-  const LayerBounds bounds = bounds_of(one, bounds::default_rules());
+  const LayerBounds bounds = bounds_of(one);
   const BoundResult* bound = find_bound(bounds.local, "componentwise");
   CHECK(bound->values.values[0] >= std::abs(one.trace.layers[0].output.to_double().values[0] - exact));
   CHECK(bound->values.values[0] <= 12.0 * 0x1p-24);

@@ -17,10 +17,9 @@
 using namespace checks;
 
 TEST_CASE("slopes over an interval enclose every difference quotient, and some reach their ends (T-77)") {
-  for (const LinearCase& c : linear_cases(bounds::default_rules().linear)) {
+  for (const LinearCase& c : linear_cases()) {
     CAPTURE(c.name);
-    const Tally tally = check_slope_range(bounds::default_rules(), op_of_case(c.name, c.subject), c.subject,
-                                          200 * test_multiplier(), 90);
+    const Tally tally = check_slope_range(op_of_case(c.name, c.subject), c.subject, 200 * test_multiplier(), 90);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.checked > 100);
@@ -31,7 +30,7 @@ TEST_CASE("slopes over an interval enclose every difference quotient, and some r
 TEST_CASE("slopes of two operands enclose every difference, and some are it (T-77)") {
   for (const BinaryCase& c : binary_cases()) {
     CAPTURE(c.name);
-    const Tally tally = check_slope_ranges(bounds::default_rules(), c, 400 * test_multiplier(), 91);
+    const Tally tally = check_slope_ranges(c, 400 * test_multiplier(), 91);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.checked > 1'000);
@@ -42,8 +41,7 @@ TEST_CASE("slopes of two operands enclose every difference, and some are it (T-7
 TEST_CASE("at every point of a box, values and outputs stay within their bounds (T-77)") {
   for (const std::string& block : NetworkBuilder::blocks()) {
     CAPTURE(block);
-    const HeldTallies tallies =
-        check_box(bounds::default_rules(), {"gemm", block, "gemm"}, block == "cast" ? 1 : 2 * test_multiplier());
+    const HeldTallies tallies = check_box({"gemm", block, "gemm"}, block == "cast" ? 1 : 2 * test_multiplier());
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
     CHECK(tallies.certificates.checked > 0);
@@ -51,7 +49,7 @@ TEST_CASE("at every point of a box, values and outputs stay within their bounds 
   for (const char* block :
        {"max", "min", "max-constant", "min-constant", "reduce-max", "mul-computed", "matmul-computed"}) {
     CAPTURE(block);
-    CHECK(check_box(bounds::default_rules(), {"gemm", block}, test_multiplier()).violations() == 0);
+    CHECK(check_box({"gemm", block}, test_multiplier()).violations() == 0);
   }
 }
 
@@ -64,10 +62,10 @@ TEST_CASE("a box of one point has nearly the bound of that point, and the bound 
     for (const std::string& name : {std::string("gemm"), block, std::string("gemm")}) builder.add(name);
     const Graph graph = builder.finish();
     const Tensor<double> x = network_inputs(1.0, true, generator);
-    const Held at_point(bounds::default_rules(), graph, x, 1e-9, std::nullopt);
-    const BoxHeld one(bounds::default_rules(), graph, x, 0.0, 1e-9);
-    const BoxHeld narrow(bounds::default_rules(), graph, x, 1e-4, 1e-9);
-    const BoxHeld wide(bounds::default_rules(), graph, x, 1e-2, 1e-9);
+    const Held at_point(graph, x, 1e-9, std::nullopt);
+    const BoxHeld one(graph, x, 0.0, 1e-9);
+    const BoxHeld narrow(graph, x, 1e-4, 1e-9);
+    const BoxHeld wide(graph, x, 1e-2, 1e-9);
     for (std::size_t i = 0; i < one.certificates().size(); ++i) {
       const std::size_t elements = at_point.elements();
       const double alone = at_point.certificate(i % elements).total.at(i / elements);
@@ -123,7 +121,7 @@ TEST_CASE("one bound holds for runs at every point of a box, and the range holds
 
 TEST_CASE("ranges of functions with a smallest and a largest value end there, and are reached (T-62, T-77)") {
   for (const char* function : {"sin", "tanh", "sigmoid", "erf"}) {
-    const Tally tally = check_whole_range(bounds::default_rules(), function, 1e3);
+    const Tally tally = check_whole_range(function, 1e3);
     CAPTURE(function);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);

@@ -29,7 +29,6 @@ Centre centre_of(const Op& op, const std::vector<Tensor<double>>& operands, int 
   graph.outputs = {graph.add_node("node", op, inputs)};
   view.node = &graph.nodes.front();
   bounds::Setting setting;
-  setting.rules = &bounds::default_rules();
   setting.threads = threads;
   return bounds::centre_of_node(view, infer_shapes(graph, shapes)[graph.outputs.front()], setting);
 }

@@ -8,7 +8,8 @@
 
 #include "bounds/adjoint/chance_sweep.hpp"
 #include "bounds/adjoint/statistical.hpp"
-#include "bounds/chance.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "faults/theorems.hpp"
 #include "support/approach.hpp"
 #include "support/chance_checks.hpp"
 #include "support/special_numbers.hpp"
@@ -90,7 +91,7 @@ LongSum stagnating_terms() {
 }  // namespace
 
 TEST_CASE("walks of equal steps leave lambda roots no more often than stated, to the ninth digit of a probability") {
-  CHECK(check_tails(bounds::default_rules()) == 0);
+  CHECK(check_tails() == 0);
   for (const double p : {0.5, 1e-3, 1e-9, 1e-200}) {
     for (const std::int64_t statements : {std::int64_t{1}, std::int64_t{1} << 40}) {
       const double factor = bounds::tail_factor(p, statements);
@@ -105,7 +106,7 @@ TEST_CASE("walks of equal steps leave lambda roots no more often than stated, to
 }
 
 TEST_CASE("no tree of few bits has roundings with larger squares than T-74 adds up") {
-  const Tally tally = check_squares(bounds::default_rules(), 20000 * test_multiplier(), 742);
+  const Tally tally = check_squares(20000 * test_multiplier(), 742);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
   CHECK_APPROACH("T-74", tally.utilisation, 1.0);
@@ -115,7 +116,7 @@ TEST_CASE("among all signs of rounding errors no more leave the probabilistic bo
   double largest_share = 0.0;
   for (const SignRuns& runs : sign_runs(741)) {
     for (const double p : {0.9, 0.5, 0.27, 0.1, 0.01}) {
-      const BoundResult result = probabilistic_bound(runs, p, bounds::default_rules());
+      const BoundResult result = probabilistic_bound(runs, p);
       REQUIRE(result.failure_probability);
       CHECK(*result.failure_probability <= p);
       CHECK(result.guarantee == Guarantee::probabilistic);
@@ -128,7 +129,7 @@ TEST_CASE("among all signs of rounding errors no more leave the probabilistic bo
 }
 
 TEST_CASE("what is not modelled goes in at full size: a function that is always off the same way (T-74)") {
-  CHECK(check_function_at_full_size(bounds::default_rules()) == 0);
+  CHECK(check_function_at_full_size() == 0);
 }
 
 TEST_CASE("what a scaled addend loses where it is read as 0 goes in at full size (T-74)") {
@@ -426,7 +427,7 @@ TEST_CASE("elements that err alike are weighted together") {
   const std::vector<double> no_number = {not_a_number, 1.0, 1.0, 2.0};
   CHECK(!(bounds::weighted_squares(d, no_number, alike).value() <= 1e300));
   CHECK(bounds::elements_alike(std::vector<double>{5.0, 6.0, 7.0, 5.0}, c).empty());
-  CHECK(check_weights(bounds::default_rules()) == 0);
+  CHECK(check_weights() == 0);
 }
 
 namespace {
@@ -443,13 +444,13 @@ TEST_CASE("every target of every sample is a statement of its own (T-74)") {
   Inputs inputs;
   inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({4, 2}, std::vector<float>(8, 0.3f))));
   const Trace trace = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential"))).run(graph, inputs);
-  bounds::Rules rules = bounds::default_rules();
-  rules.tail_factor = [](double failure, std::int64_t statements) {
+  Theorems theorems;
+  theorems.tail_factor = [](double failure, std::int64_t statements) {
     asked_statements.push_back(statements);
-    return bounds::tail_factor(failure, statements);
+    return proven::tail_factor(failure, statements);
   };
+  const ScopedTheorems in_force(theorems);
   BoundOptions options;
-  options.rules = &rules;
   options.names = {"adjoint/probabilistic"};
   REQUIRE(find_bound(bound(graph, trace, options).layers[0].accumulated, "adjoint/probabilistic") != nullptr);
   REQUIRE(!asked_statements.empty());

@@ -17,7 +17,7 @@ TEST_CASE("maps of several nodes move within the norms that they hand on as one,
                                                  {"softmax times values", 0.853},
                                                  {"quotient", 0.988},
                                                  {"gelu", 0.931}};
-  const auto tallies = check_composite_norms(bounds::default_rules(), 3 * test_multiplier(), 67);
+  const auto tallies = check_composite_norms(3 * test_multiplier(), 67);
   CHECK(tallies.size() == nearest.size());
   for (const auto& [name, tally] : tallies) {
     CAPTURE(name);
@@ -34,7 +34,7 @@ TEST_CASE("normalisations and attention stay within a bounded range, wherever th
     const bool is_norm = subject.name == "layer norm" || subject.name == "rms norm";
     if (!is_norm && subject.name != "attention") continue;
     CAPTURE(subject.name);
-    HeldNorms held(bounds::default_rules(), subject, double_arithmetic());
+    HeldNorms held(subject, double_arithmetic());
     const double norm = held.output_norm(held.within(bounds::Trajectory::exact, 1e6));
     if (is_norm) CHECK(norm <= 2.0 * std::sqrt(12.0) * (1.0 + 1e-9));
     CHECK(std::isfinite(norm));
@@ -50,7 +50,7 @@ TEST_CASE("a mean of squares by powers is one of products (T-67)") {
     const ValueId root = subject.graph.add_node("root", op::Sqrt{}, {mean});
     subject.graph.outputs = {subject.graph.add_node("unit", op::Div{}, {x, root})};
     subject.x = Tensor<double>({1, 4}, {0.5, -1.0, 0.25, 2.0});
-    HeldNorms held(bounds::default_rules(), subject, double_arithmetic());
+    HeldNorms held(subject, double_arithmetic());
     return held.output_norm(held.within(bounds::Trajectory::exact, 1e-3));
   };
   const double product = output_norm(op::Mul{}, 2), power = output_norm(op::Pow{2.0}, 1);

@@ -8,6 +8,7 @@
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
+#include "faults/theorems.hpp"
 #include "support/bound_checks.hpp"
 
 // One node of every composite and every new primitive, run by the CPU evaluator and held against the certified
@@ -281,10 +282,8 @@ Trace run_once(const Problem& problem, const ArithmeticModel& arithmetic) {
   return trace;
 }
 
-void check_trace(const Problem& problem, const Trace& trace, Reports& reports,
-                 const bounds::Rules& rules = bounds::default_rules()) {
+void check_trace(const Problem& problem, const Trace& trace, Reports& reports) {
   BoundOptions options;
-  options.rules = &rules;
   const LayerBounds bounds = bound(problem.graph, trace, options).layers.back();
   const Tensor<Ball> local = local_reference(problem.graph, trace).layers.back();
   const Tensor<Ball> exact = certified_reference(problem.graph, problem.inputs).layers.back();
@@ -476,8 +475,9 @@ TEST_CASE("operands near underflow, near overflow and of all magnitudes keep eve
 }
 
 TEST_CASE("roundings inside bodies that a bound forgets are noticed") {
-  bounds::Rules rules = bounds::default_rules();
-  rules.unrecorded_rounding = [](Magnitude, const bounds::Machine&) { return Magnitude(); };
+  const ScopedTheorems in_force(with_fault([](Theorems& faulty) {
+    faulty.unrecorded_rounding = [](Magnitude, const bounds::Machine&) { return Magnitude(); };
+  }));
   for (const Family& family : elementwise()) {
     const bool rounds = family.name != "least" && family.name != "largest" && family.name != "sum";
     if (!rounds) continue;
@@ -486,7 +486,7 @@ TEST_CASE("roundings inside bodies that a bound forgets are noticed") {
     Reports reports;
     for (int i = 0; i < 40; ++i) {
       const Problem problem = draw_problem(family, {1.0}, ElementType::f32, generator);
-      check_trace(problem, run_once(problem, cpu_arithmetic("fp32", some_orders()[0])), reports, rules);
+      check_trace(problem, run_once(problem, cpu_arithmetic("fp32", some_orders()[0])), reports);
     }
     CHECK(reports.local.violations > 0);
   }

@@ -10,6 +10,7 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "evaluate/every_op.hpp"
+#include "faults/theorems.hpp"
 #include "support/approach.hpp"
 #include "support/small_networks.hpp"
 
@@ -40,10 +41,8 @@ Trace run_of(const Graph& graph, const Inputs& inputs, const std::string& arithm
 
 const std::vector<std::string> end_to_end = {"shadow", "adjoint/any-order", "adjoint/order-aware"};
 
-Bounds end_to_end_bounds(const Graph& graph, const Trace& trace, std::vector<Target> targets = {},
-                         const bounds::Rules& rules = bounds::default_rules()) {
+Bounds end_to_end_bounds(const Graph& graph, const Trace& trace, std::vector<Target> targets = {}) {
   BoundOptions options;
-  options.rules = &rules;
   options.targets = std::move(targets);
   options.names = end_to_end;
   options.names.push_back("attribution");
@@ -187,8 +186,8 @@ TEST_CASE("a layer that is the same for all samples has attributions followed sa
 }
 
 TEST_CASE("weights computed from constants, and rounded ones, are charged where they are used (T-60, cut edges)") {
-  bounds::Rules forgetful = bounds::default_rules();
-  forgetful.trajectory.remainder_with_cut_edges = [](double remainder, double) { return Magnitude(remainder); };
+  Theorems forgetful;
+  forgetful.remainder_with_cut_edges = [](double remainder, double) { return Magnitude(remainder); };
   Generator generator(73);
   std::int64_t violations_of_forgetful = 0;
   for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
@@ -198,7 +197,8 @@ TEST_CASE("weights computed from constants, and rounded ones, are charged where 
     const Tally tally = held_by(graph, inputs, trace, end_to_end_bounds(graph, trace));
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
-    violations_of_forgetful += held_by(graph, inputs, trace, end_to_end_bounds(graph, trace, {}, forgetful)).violations;
+    const ScopedTheorems in_force(forgetful);
+    violations_of_forgetful += held_by(graph, inputs, trace, end_to_end_bounds(graph, trace)).violations;
   }
   CHECK(violations_of_forgetful > 0);
 }

@@ -9,7 +9,7 @@
 #include "bounds/accuracy.hpp"
 #include "bounds/adjoint/gelu_steps.hpp"
 #include "bounds/adjoint/run_step.hpp"
-#include "bounds/adjoint/smooth.hpp"
+#include "bounds/smooth.hpp"
 #include "bounds/element_kernels.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "support/approach.hpp"
@@ -182,7 +182,7 @@ ArithmeticModel with_rough_functions(double units) {
 
 void check_steps(const ArithmeticModel& arithmetic, double approach_of_erf, double approach_of_tanh) {
   for (const double u : {0x1p-24, 0x1p-16, 0x1p-11, 0x1p-8}) {
-    bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+    bounds::Setting setting = setting_of(arithmetic);
     setting.machine.u = u;
     for (const bool is_tanh_form : {false, true}) {
       CAPTURE(u);
@@ -229,7 +229,7 @@ TEST_CASE("… where roots are not rounded correctly and functions have absolute
 
 TEST_CASE("… where products of subnormal numbers lose what is below the least of them (T-124)") {
   const ArithmeticModel arithmetic = with_rough_functions(0.0);
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   const double u = setting.machine.u, eta = setting.machine.eta;
   for (const bool is_tanh_form : {false, true}) {
     std::set<std::string> conditions;
@@ -255,7 +255,7 @@ TEST_CASE("nothing is said of the steps of Gelu where roots are far off (T-124)"
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
   for (FunctionAccuracy& entry : arithmetic.functions)
     if (entry.function == "sqrt") entry.units = 0x1p14;
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   std::set<std::string> conditions;
   CHECK_FALSE(bounds::gelu_steps(op::Gelu{true}, setting, conditions).has_value());
   CHECK(bounds::gelu_steps(op::Gelu{false}, setting, conditions).has_value());
@@ -275,7 +275,7 @@ TEST_CASE("what errors of its argument make of the share of Gelu is hardly more 
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
   for (FunctionAccuracy& entry : arithmetic.functions)
     if (entry.function != "sqrt") entry.units = entry.absolute_units = 0.0;
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   constexpr double u = 0x1p-24;
   std::set<std::string> conditions;
   const auto each_of = [&](bool is_tanh_form) {
@@ -305,7 +305,7 @@ TEST_CASE("what errors of its argument make of the share of Gelu is hardly more 
 
 TEST_CASE("what Gelu does not leave to chance are its constants, its functions and what is not linear (T-124)") {
   const ArithmeticModel arithmetic = with_rough_functions(3.0);
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   constexpr std::size_t size = 8;
   for (const bool is_tanh_form : {false, true}) {
     CAPTURE(is_tanh_form);

@@ -142,7 +142,7 @@ TEST_CASE("a foreign sigmoid may overflow inside") {
     y.values.push_back(static_cast<double>(sigmoid(x.values[i]).to_float(MPFR_RNDN)));
   OneNode one = one_node(op::Sigmoid{}, {x}, y, arithmetic);
   one.trace.provenance = foreign_provenance;
-  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  const LayerBounds layer = bounds_of(one);
   Tallies tallies;
   for (std::size_t i = 0; i < x.size(); ++i) tallies.add(layer, i, y.values[i], sigmoid(x.values[i]));
   CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
@@ -159,8 +159,7 @@ TEST_CASE("a subnormal constant of an op may be lost where results are flushed")
   const auto check = [&](const Op& op, const std::vector<Tensor<double>>& operands, double computed, double exact) {
     CAPTURE(name_of(op));
     const OneNode node = one_node(op, operands, {operands[0].shape, {computed}}, arithmetic);
-    const std::vector<double> bounds =
-        find_bound(bounds_of(node, bounds::default_rules()).local, "componentwise")->values.values;
+    const std::vector<double> bounds = find_bound(bounds_of(node).local, "componentwise")->values.values;
     CHECK(bounds[0] >= (exact - computed) * (1.0 - 0x1p-40));
     CHECK(bounds[0] <= (exact - computed) * 1.0001);
   };
@@ -231,7 +230,7 @@ TEST_CASE("values that are not finite have no bound, and neither has what they r
   const double nan = std::nan("");
   const auto bound_of = [](const Op& op, const std::vector<Tensor<double>>& operands, double y) {
     const OneNode one = one_node(op, operands, {{1}, {y}}, cpu_arithmetic("fp32", blocked));
-    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    const LayerBounds layer = bounds_of(one);
     CHECK(find_bound(layer.accumulated, "forward")->values.values[0] == infinity);
     return find_bound(layer.local, "componentwise")->values.values[0];
   };

@@ -94,7 +94,7 @@ TEST_CASE("random trees of a known height stay within the bounds that know no mo
       ProductSetup setup;
       setup.arithmetic = arithmetic;
       setup.has_bias = has_bias;
-      const Tallies tallies = check_heights(bounds::default_rules(), setup, 12 * test_multiplier(), 21);
+      const Tallies tallies = check_heights(setup, 12 * test_multiplier(), 21);
       INFO(tallies.first_violation());
       CHECK(tallies.violations() == 0);
       CHECK(tallies.order_aware.checked > 0);
@@ -106,7 +106,7 @@ TEST_CASE("random trees of a known height stay within the bounds that know no mo
 
 TEST_CASE("full trees that lose half a unit on every level approach the bound for their height") {
   for (const std::int64_t height : {1, 2, 3, 6, 9}) {
-    const Tallies tallies = check_full_tree(bounds::default_rules(), height);
+    const Tallies tallies = check_full_tree(height);
     CHECK(tallies.violations() == 0);
     CHECK_APPROACH("T-11", tallies.order_aware.utilisation, 0.99);
   }
@@ -121,7 +121,7 @@ TEST_CASE("a reduction over a full tree of known height approaches its bound, an
     const OneNode one = one_node(op::ReduceSum{{1}, false}, {{{1, n}, terms}}, {{1}, {1.0}},
                                  cpu_arithmetic("fp32", order_of_height(height)));
     Tallies tallies;
-    tallies.add(bounds_of(one, bounds::default_rules()), 0, 1.0, exact);
+    tallies.add(bounds_of(one), 0, 1.0, exact);
     CHECK(tallies.violations() == 0);
     CHECK(tallies.running.checked == 0);
     CHECK_APPROACH("T-11", tallies.order_aware.utilisation, 0.99);

@@ -8,7 +8,7 @@
 using namespace checks;
 
 TEST_CASE("what several nodes make of one value moves within one radius, exact and in runs (T-125)") {
-  for (const auto& [name, tallies] : check_joint_functions(bounds::default_rules(), 4 * test_multiplier())) {
+  for (const auto& [name, tallies] : check_joint_functions(4 * test_multiplier())) {
     CAPTURE(name);
     INFO(tallies.all.first_violation);
     CHECK(tallies.all.violations == 0);
@@ -18,7 +18,7 @@ TEST_CASE("what several nodes make of one value moves within one radius, exact a
 }
 
 TEST_CASE("what the slopes of ways lose when they are rounded counts (T-125)") {
-  const Tally tally = check_rounded_slopes(bounds::default_rules());
+  const Tally tally = check_rounded_slopes();
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
   CHECK(tally.checked > 0);
@@ -32,7 +32,7 @@ TEST_CASE("ways begin where they part: what comes in before counts once (T-125)"
   for (const char* name : {"a", "b", "c"}) x = graph.add_node(name, op::Sin{}, {x});
   graph.outputs = {graph.add_node("n", op::Gelu{}, {x})};
   subject.x = Tensor<double>({1, 4}, {-1.5, -1.25, -1.375, -1.0});
-  HeldNorms held(bounds::default_rules(), subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
+  HeldNorms held(subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
   const bounds::Deviation deviation = held.within(bounds::Trajectory::any_order, 0.0);
   CHECK(held.output_norm(deviation) <= 0.6 * deviation.radii[x].norm.at(0));
 }
@@ -41,7 +41,7 @@ namespace {
 
 bounds::ValueRadii radii_of_output(const Graph& graph, const Tensor<double>& x) {
   const ArithmeticModel arithmetic = double_arithmetic();
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   const bounds::Network network(graph, {x.shape}, x.shape[0]);
   const bounds::Shadow shadow = bounds::shadow_of(network, {x}, setting);
   bounds::Weights weights;

@@ -24,10 +24,6 @@ using bounds::Point;
 
 namespace {
 
-const bounds::LinearRules& linear_rules() {
-  return bounds::default_rules().linear;
-}
-
 Real prelu_of(const Real& x, const Real& slope) {
   return x < Real() ? slope * x : x;
 }
@@ -36,7 +32,7 @@ Real prelu_of(const Real& x, const Real& slope) {
 
 TEST_CASE(
     "no move leaves the remainder of a function of one element or outruns its Lipschitz number, and some reach them") {
-  for (const LinearCase& c : linear_cases(linear_rules())) {
+  for (const LinearCase& c : linear_cases()) {
     CAPTURE(c.name);
     const LinearTallies tallies = check_linear_rule(c.subject, 120 * test_multiplier(), 71);
     INFO(tallies.first_violation());
@@ -49,7 +45,7 @@ TEST_CASE(
 }
 
 TEST_CASE("remainders are no larger than what is attained, but for a few hundredths") {
-  for (const LinearCase& c : linear_cases(linear_rules())) {
+  for (const LinearCase& c : linear_cases()) {
     if (c.loosest == 0.0) continue;
     CAPTURE(c.name);
     CHECK(looseness_of(c.subject, 0x1p-20, 0x1p-10, 60 * test_multiplier(), 72) <= 1.1);
@@ -60,7 +56,7 @@ TEST_CASE("remainders are no larger than what is attained, but for a few hundred
 TEST_CASE("at numbers of any size, at infinities and where nothing is stored, slopes are finite and bounds hold") {
   const std::array<double, 11> numbers = {0.0,    1e-320, -1e-320, 1e-200,   -1e-200,     1.0,
                                           -700.0, 1e200,  -1e200,  infinity, std::nan("")};
-  for (const LinearCase& c : linear_cases(linear_rules())) {
+  for (const LinearCase& c : linear_cases()) {
     CAPTURE(c.name);
     for (const double x : numbers) {
       CAPTURE(x);
@@ -79,7 +75,7 @@ TEST_CASE("at numbers of any size, at infinities and where nothing is stored, sl
 }
 
 TEST_CASE("bounds hold for very small and very large numbers") {
-  for (LinearCase c : linear_cases(linear_rules())) {
+  for (LinearCase c : linear_cases()) {
     const bool overflows = c.name == "exp" || c.name == "sinh" || c.name == "cosh" || c.name == "tan";
     if (overflows) continue;
     CAPTURE(c.name);
@@ -109,33 +105,32 @@ TEST_CASE("bounds hold for very small and very large numbers") {
 }
 
 TEST_CASE("a radius of 0 leaves no remainder, and one that may leave the domain has none") {
-  for (const LinearCase& c : linear_cases(linear_rules())) {
+  for (const LinearCase& c : linear_cases()) {
     CAPTURE(c.name);
     const double x = 0.3 * c.subject.low + 0.7 * c.subject.high;
     const Point p = stored_point(c.subject, x, 0.0, c.subject.f(Real(x)), true);
     CHECK(c.subject.rule(p).remainder == Magnitude());
   }
-  const bounds::LinearRules& r = linear_rules();
-  const auto remainder = [](bounds::LinearRules::Unary rule, double x, double e, double y, double alpha) {
+  const auto remainder = [](bounds::UnaryExpansion rule, double x, double e, double y, double alpha) {
     return rule(Point{x, Magnitude(e), y, Magnitude(), alpha}).remainder;
   };
-  CHECK_FALSE(remainder(r.log, 1.0, 1.0, 0.0, 0.0).is_finite());
-  CHECK_FALSE(remainder(r.sqrt, 1.0, 1.5, 1.0, 0.0).is_finite());
-  CHECK(remainder(r.sqrt, 1.0, 1.0, 1.0, 0.0).is_finite());
-  CHECK(remainder(r.sqrt, 0.0, 0.0, 0.0, 0.0) == Magnitude());
-  CHECK_FALSE(remainder(r.reciprocal, -1.0, 1.0, -1.0, 0.0).is_finite());
-  CHECK_FALSE(remainder(r.tan, 1.5, 0.08, 14.1014199, 0.0).is_finite());
-  CHECK_FALSE(remainder(r.power, 1.0, 1.5, 1.0, 2.5).is_finite());
-  CHECK_FALSE(remainder(r.power, -1.0, 1.0, 1.0, -2.0).is_finite());
-  CHECK(remainder(r.power, 1.0, 1.0, 1.0, 0.5).is_finite());
-  CHECK(remainder(r.power, -1.0, 2.0, -1.0, 3.0).is_finite());
-  CHECK_FALSE(remainder(r.floor, 2.0, 1e-300, 2.0, 0.0).is_finite());
-  CHECK_FALSE(r.quotient(1.0, Magnitude(), 0.5, Magnitude(0.5)).remainder.is_finite());
-  CHECK_FALSE(r.quotient(1.0, Magnitude(), 0.0, Magnitude()).remainder.is_finite());
+  CHECK_FALSE(remainder(bounds::linear_log, 1.0, 1.0, 0.0, 0.0).is_finite());
+  CHECK_FALSE(remainder(bounds::linear_sqrt, 1.0, 1.5, 1.0, 0.0).is_finite());
+  CHECK(remainder(bounds::linear_sqrt, 1.0, 1.0, 1.0, 0.0).is_finite());
+  CHECK(remainder(bounds::linear_sqrt, 0.0, 0.0, 0.0, 0.0) == Magnitude());
+  CHECK_FALSE(remainder(bounds::linear_reciprocal, -1.0, 1.0, -1.0, 0.0).is_finite());
+  CHECK_FALSE(remainder(bounds::linear_tan, 1.5, 0.08, 14.1014199, 0.0).is_finite());
+  CHECK_FALSE(remainder(bounds::linear_power, 1.0, 1.5, 1.0, 2.5).is_finite());
+  CHECK_FALSE(remainder(bounds::linear_power, -1.0, 1.0, 1.0, -2.0).is_finite());
+  CHECK(remainder(bounds::linear_power, 1.0, 1.0, 1.0, 0.5).is_finite());
+  CHECK(remainder(bounds::linear_power, -1.0, 2.0, -1.0, 3.0).is_finite());
+  CHECK_FALSE(remainder(bounds::linear_floor, 2.0, 1e-300, 2.0, 0.0).is_finite());
+  CHECK_FALSE(bounds::linear_quotient(1.0, Magnitude(), 0.5, Magnitude(0.5)).remainder.is_finite());
+  CHECK_FALSE(bounds::linear_quotient(1.0, Magnitude(), 0.0, Magnitude()).remainder.is_finite());
 }
 
 TEST_CASE("slopes do not depend on the radii, not even where the function may be undefined") {
-  for (const LinearCase& c : linear_cases(linear_rules())) {
+  for (const LinearCase& c : linear_cases()) {
     CAPTURE(c.name);
     const double x = 0.3 * c.subject.low + 0.7 * c.subject.high;
     const Point p = stored_point(c.subject, x, 0.0, c.subject.f(Real(x)), false);
@@ -143,7 +138,7 @@ TEST_CASE("slopes do not depend on the radii, not even where the function may be
       CHECK(c.subject.rule(Point{p.x, Magnitude(e), p.y, p.y_error, p.alpha}).slope == c.subject.rule(p).slope);
     }
   }
-  for (const auto rule : {linear_rules().product, linear_rules().quotient, linear_rules().maximum, linear_rules().prelu}) {
+  for (const auto rule : {bounds::linear_product, bounds::linear_quotient, bounds::linear_max, bounds::linear_prelu}) {
     const LinearPair narrow = rule(-0.5, Magnitude(0.1), 0.75, Magnitude(0.1));
     const LinearPair wide = rule(-0.5, Magnitude(2.0), 0.75, Magnitude(2.0));
     CHECK(narrow.slope_a == wide.slope_a);
@@ -167,14 +162,13 @@ TEST_CASE("exp_remainder_up lies above e^x - 1 - x, and near it") {
 
 TEST_CASE("no move leaves the remainder of a product, quotient, extremum or PRelu, and some reach it") {
   const int n = 400 * test_multiplier();
-  const bounds::LinearRules& r = linear_rules();
-  for (const Tally& tally :
-       {check_linear_pair(
-            r.product, [](const Real&a, const Real&b) { return a * b; }, n, 77),
-        check_linear_pair(
-            r.quotient, [](const Real&a, const Real&b) { return a / b; }, n, 78),
-        check_linear_pair(r.maximum, larger_of, n, 79), check_linear_pair(r.minimum, smaller_of, n, 80),
-        check_linear_pair(r.prelu, prelu_of, n, 81)}) {
+  for (const Tally& tally : {check_linear_pair(
+                                 bounds::linear_product, [](const Real&a, const Real&b) { return a * b; }, n, 77),
+                             check_linear_pair(
+                                 bounds::linear_quotient, [](const Real&a, const Real&b) { return a / b; }, n, 78),
+                             check_linear_pair(bounds::linear_max, larger_of, n, 79),
+                             check_linear_pair(bounds::linear_min, smaller_of, n, 80),
+                             check_linear_pair(bounds::linear_prelu, prelu_of, n, 81)}) {
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK_APPROACH("T-66", tally.utilisation, 1.0);
@@ -183,16 +177,16 @@ TEST_CASE("no move leaves the remainder of a product, quotient, extremum or PRel
 }
 
 TEST_CASE("remainders of two operands where they are known in closed form") {
-  const bounds::LinearRules& r = linear_rules();
-  CHECK(r.product(3.0, Magnitude(0.25), -2.0, Magnitude(0.5)).remainder == Magnitude(0.125));
-  CHECK(r.maximum(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)).remainder == Magnitude());
-  CHECK(r.maximum(3.0, Magnitude(0.25), 1.0, Magnitude(2.0)).remainder == Magnitude(0.25));
-  CHECK(r.maximum(1.0, Magnitude(0.25), 3.0, Magnitude(2.0)).slope_b == 1.0);
-  CHECK(r.minimum(1.0, Magnitude(0.25), 3.0, Magnitude(2.0)).slope_a == 1.0);
-  CHECK(r.prelu(1.0, Magnitude(0.5), 0.25, Magnitude(1.0)).remainder == Magnitude());
-  CHECK(r.prelu(-1.0, Magnitude(0.5), 0.25, Magnitude(1.0)).remainder == Magnitude(0.5));
+  CHECK(bounds::linear_product(3.0, Magnitude(0.25), -2.0, Magnitude(0.5)).remainder == Magnitude(0.125));
+  CHECK(bounds::linear_max(3.0, Magnitude(0.25), 1.0, Magnitude(1.0)).remainder == Magnitude());
+  CHECK(bounds::linear_max(3.0, Magnitude(0.25), 1.0, Magnitude(2.0)).remainder == Magnitude(0.25));
+  CHECK(bounds::linear_max(1.0, Magnitude(0.25), 3.0, Magnitude(2.0)).slope_b == 1.0);
+  CHECK(bounds::linear_min(1.0, Magnitude(0.25), 3.0, Magnitude(2.0)).slope_a == 1.0);
+  CHECK(bounds::linear_prelu(1.0, Magnitude(0.5), 0.25, Magnitude(1.0)).remainder == Magnitude());
+  CHECK(bounds::linear_prelu(-1.0, Magnitude(0.5), 0.25, Magnitude(1.0)).remainder == Magnitude(0.5));
   for (const double bad : {infinity, -infinity, std::nan("")}) {
-    for (const auto rule : {r.product, r.quotient, r.maximum, r.minimum, r.prelu}) {
+    for (const auto rule : {bounds::linear_product, bounds::linear_quotient, bounds::linear_max, bounds::linear_min,
+                            bounds::linear_prelu}) {
       for (const LinearPair& pair : {rule(bad, Magnitude(), 1.0, Magnitude()), rule(1.0, Magnitude(), bad, Magnitude()),
                                      rule(1.0, Magnitude(0.1), 1.0, Magnitude::infinite())}) {
         CHECK(std::isfinite(pair.slope_a));
@@ -205,30 +199,30 @@ TEST_CASE("remainders of two operands where they are known in closed form") {
 
 TEST_CASE("no corner of a box leaves the remainder of the extremum of a group, and some reach it") {
   const int n = 400 * test_multiplier();
-  for (const Tally& tally : {check_linear_group(linear_rules().reduce_max, larger_of, n, 82),
-                             check_linear_group(linear_rules().reduce_min, smaller_of, n, 83)}) {
+  for (const Tally& tally : {check_linear_group(bounds::linear_reduce_max, larger_of, n, 82),
+                             check_linear_group(bounds::linear_reduce_min, smaller_of, n, 83)}) {
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.utilisation >= 0.995);
   }
   const std::vector<double> x = {1.0, 3.0, 2.0}, e = {0.5, 0.25, 1.0};
-  const LinearExtremum maximum = linear_rules().reduce_max(x, e), minimum = linear_rules().reduce_min(x, e);
+  const LinearExtremum maximum = bounds::linear_reduce_max(x, e), minimum = bounds::linear_reduce_min(x, e);
   CHECK(maximum.chosen == 1);
   CHECK(maximum.remainder == Magnitude(0.25));
   CHECK(minimum.chosen == 0);
   CHECK(minimum.remainder == Magnitude(0.5));
   const std::vector<double> bad = {1.0, std::nan("")}, at_rest = {0.0, 0.0};
-  CHECK_FALSE(linear_rules().reduce_max(bad, at_rest).remainder.is_finite());
+  CHECK_FALSE(bounds::linear_reduce_max(bad, at_rest).remainder.is_finite());
 }
 
 TEST_CASE("no corner of a box of logits leaves the remainder of a softmax, and some reach it") {
-  const Tally tally = check_linear_softmax(linear_rules(), 250 * test_multiplier(), 84);
+  const Tally tally = check_linear_softmax(250 * test_multiplier(), 84);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
   CHECK(tally.utilisation >= 0.995);
   const std::vector<double> p = {1.0, 0.0}, exact = {0.0, 0.0}, wide = {1.0, infinity};
   std::vector<double> remainder(2);
-  linear_rules().softmax(p, exact, wide, remainder);
+  bounds::linear_softmax(p, exact, wide, remainder);
   CHECK(remainder[0] == infinity);
   CHECK(remainder[1] == infinity);
 }
@@ -236,10 +230,10 @@ TEST_CASE("no corner of a box of logits leaves the remainder of a softmax, and s
 TEST_CASE("the remainder of a softmax is of second order, and small where one logit dominates") {
   const std::vector<double> p = {0.5, 0.25, 0.25}, exact(3), e(3, 0x1p-10);
   std::vector<double> remainder(3);
-  linear_rules().softmax(p, exact, e, remainder);
+  bounds::linear_softmax(p, exact, e, remainder);
   CHECK(remainder[0] <= 1.001 * 0x1p-22);
   const std::vector<double> peaked = {1.0 - 0x1p-19, 0x1p-20, 0x1p-20};
-  linear_rules().softmax(peaked, exact, e, remainder);
+  bounds::linear_softmax(peaked, exact, e, remainder);
   CHECK(remainder[0] <= 0x1p-37);
 }
 
@@ -386,7 +380,6 @@ bounds::Linearised linearised_at(const MovedNode& node, const Centre& centre, bo
     radii.push_back(with_radii ? bounds::Radii(node.radii[slot]) : bounds::Radii());
   }
   bounds::Setting setting;
-  setting.rules = &bounds::default_rules();
   setting.threads = threads;
   return bounds::linearise(view, radii, centre.error, setting);
 }

@@ -10,7 +10,7 @@ TEST_CASE("every op keeps its local bounds and its forward bound") {
     for (const std::vector<std::string>& blocks :
          {std::vector<std::string>{block}, std::vector<std::string>{"gemm", block},
           std::vector<std::string>{block, "gemm", block}}) {
-      const Tallies tallies = check_blocks(bounds::default_rules(), blocks, 4 * test_multiplier(), 21);
+      const Tallies tallies = check_blocks(blocks, 4 * test_multiplier(), 21);
       INFO(tallies.first_violation());
       CHECK(tallies.violations() == 0);
       CHECK(tallies.forward.checked > 0);
@@ -29,7 +29,7 @@ TEST_CASE("random networks of five blocks keep every bound") {
       text += blocks.back() + " ";
     }
     CAPTURE(text);
-    const Tallies tallies = check_blocks(bounds::default_rules(), blocks, 2, generator());
+    const Tallies tallies = check_blocks(blocks, 2, generator());
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
   }

@@ -80,7 +80,7 @@ TEST_CASE("no order of a short sum whose results may be flushed exceeds the boun
 }
 
 TEST_CASE("squares of terms of one sign are no more than what is known of their signs allows (T-68)") {
-  const Tally tally = check_one_sided(bounds::default_rules(), 300 * test_multiplier(), 685);
+  const Tally tally = check_one_sided(300 * test_multiplier(), 685);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
   CHECK(tally.utilisation > 1.0 - 0x1p-40);
@@ -136,7 +136,7 @@ TEST_CASE("the bound by partial sums is well below the classical one on sums of 
   const auto columns = static_cast<std::int64_t>(n);
   const OneNode one = one_node(op::MatMul{}, {{{1, columns}, a}, {{columns, 1}, ones}},
                                {{1, 1}, {static_cast<double>(y)}}, cpu_arithmetic("fp32", SummationOrder{}));
-  const LayerBounds layer = bounds_of(one, bounds::default_rules());
+  const LayerBounds layer = bounds_of(one);
   const BoundResult* classical = find_bound(layer.local, "componentwise");
   const BoundResult* by_partial_sums = find_bound(layer.local, "partial-sums");
   REQUIRE(by_partial_sums != nullptr);
@@ -156,7 +156,7 @@ TEST_CASE("the bound by the partial sums of the declared order is well below tha
     const auto y = static_cast<double>(naive::dot(order, a, ones));
     const OneNode one = one_node(op::MatMul{}, {{{1, columns}, wide}, {{columns, 1}, std::vector<double>(n, 1.0)}},
                                  {{1, 1}, {y}}, cpu_arithmetic("fp32", order));
-    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    const LayerBounds layer = bounds_of(one);
     const double in_any_order = find_bound(layer.local, "partial-sums")->values.values[0];
     const BoundResult* running = find_bound(layer.local, "running");
     INFO(to_string(order));
@@ -186,8 +186,7 @@ TEST_CASE("sums of numbers have the same bounds without products, and hold in ev
     }
     const Shape shape = {static_cast<std::int64_t>(rows), static_cast<std::int64_t>(n)};
     const LayerBounds layer = bounds_of(
-        one_node(op::ReduceSum{{1}, false}, {{shape, x}}, {{shape[0]}, computed}, cpu_arithmetic("fp32", order)),
-        bounds::default_rules());
+        one_node(op::ReduceSum{{1}, false}, {{shape, x}}, {{shape[0]}, computed}, cpu_arithmetic("fp32", order)));
     INFO(to_string(order));
     Tallies tallies;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -205,7 +204,7 @@ TEST_CASE("a sum of numbers whose every rounding is a tie comes close to its run
   x[0] = 1.0;
   const OneNode one = one_node(op::ReduceSum{{0}, false}, {{{9}, x}}, {{}, {1.0}},
                                cpu_arithmetic("fp32", parse_summation_order("sequential")));
-  const double bound = find_bound(bounds_of(one, bounds::default_rules()).local, "running")->values.values[0];
+  const double bound = find_bound(bounds_of(one).local, "running")->values.values[0];
   CHECK(8 * 0x1p-24 <= bound);
   CHECK(bound <= 1.01 * 8 * 0x1p-24);
 }
@@ -216,7 +215,7 @@ TEST_CASE("a sum whose every rounding is a tie comes close to its running bound"
   const OneNode one = one_node(op::MatMul{}, {{{1, 9}, a}, {{9, 1}, std::vector<double>(9, 1.0)}}, {{1, 1}, {1.0}},
                                cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true}));
   const double error = 8 * 0x1p-24;
-  const double bound = find_bound(bounds_of(one, bounds::default_rules()).local, "running")->values.values[0];
+  const double bound = find_bound(bounds_of(one).local, "running")->values.values[0];
   CHECK(error <= bound);
   CHECK(bound <= 1.13 * error);
 }
@@ -226,7 +225,7 @@ TEST_CASE("no bound by partial sums where its theorem does not hold") {
     const op::Gemm gemm{alpha, 1.0, false, false};
     const OneNode one =
         one_node(gemm, {{{1, 2}, {1.0, 2.0}}, {{2, 1}, {3.0, 4.0}}}, {{1, 1}, {alpha * 11.0}}, arithmetic);
-    return find_bound(bounds_of(one, bounds::default_rules()).local, "partial-sums") != nullptr;
+    return find_bound(bounds_of(one).local, "partial-sums") != nullptr;
   };
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
   CHECK(names(arithmetic, 1.0));
@@ -247,7 +246,7 @@ TEST_CASE("an addend that a product may read as 0 is lost in some run (T-13, T-6
     CAPTURE(beta);
     const OneNode one = one_node(op::Gemm{1.0, beta, false, false}, {{{1, 1}, {0.0}}, {{1, 1}, {1.0}}, {{1}, {small}}},
                                  {{1, 1}, {0.0}}, arithmetic);
-    const LayerBounds layer = bounds_of(one, bounds::default_rules());
+    const LayerBounds layer = bounds_of(one);
     CHECK(small <= find_bound(layer.local, "partial-sums")->values.values[0]);
     CHECK(small <= find_bound(layer.accumulated, "adjoint/any-order")->values.values[0]);
   }

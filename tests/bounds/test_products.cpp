@@ -29,7 +29,7 @@ TEST_CASE("products in every declared order stay within both bounds" * doctest::
         setup.arithmetic = arithmetic;
         setup.order = order;
         setup.has_bias = has_bias;
-        const Tallies tallies = check_products(theorems(), setup, 4 * test_multiplier(), 11);
+        const Tallies tallies = check_products(setup, 4 * test_multiplier(), 11);
         require_sound(tallies);
         CHECK(tallies.order_aware.checked == tallies.componentwise.checked);
       }
@@ -46,7 +46,7 @@ TEST_CASE("operands rounded to a narrower format stay within both bounds" * doct
       setup.arithmetic = arithmetic;
       setup.order = order;
       setup.has_bias = true;
-      require_sound(check_products(theorems(), setup, 2 * test_multiplier(), 12));
+      require_sound(check_products(setup, 2 * test_multiplier(), 12));
     }
   }
 }
@@ -56,7 +56,7 @@ TEST_CASE("weights, inputs and biases stored wider than the arithmetic stay with
   setup.order = {SummationOrder::Kind::blocked, 8, true};
   setup.has_bias = true;
   setup.wide_operands = true;
-  require_sound(check_products(theorems(), setup, 20 * test_multiplier(), 13));
+  require_sound(check_products(setup, 20 * test_multiplier(), 13));
 }
 
 TEST_CASE("alpha and beta that are not 1, also such that float32 does not hold, stay within the bounds") {
@@ -69,7 +69,7 @@ TEST_CASE("alpha and beta that are not 1, also such that float32 does not hold, 
       setup.has_bias = true;
       setup.alpha = alpha;
       setup.beta = beta;
-      require_sound(check_products(theorems(), setup, 3 * test_multiplier(), 14));
+      require_sound(check_products(setup, 3 * test_multiplier(), 14));
     }
   }
 }
@@ -83,7 +83,7 @@ TEST_CASE("any tree of roundings, with fused steps and the bias anywhere, stays 
     setup.any_tree = true;
     for (const bool has_bias : {false, true}) {
       setup.has_bias = has_bias;
-      const Tallies tallies = check_products(theorems(), setup, 40 * test_multiplier(), 15);
+      const Tallies tallies = check_products(setup, 40 * test_multiplier(), 15);
       require_sound(tallies);
       CHECK(tallies.order_aware.checked == 0);
     }
@@ -99,7 +99,7 @@ TEST_CASE("data built for it approach componentwise and order-aware") {
     Tallies tallies;
     Generator generator(16);
     for (const std::size_t k : std::vector<std::size_t>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 64})
-      tallies += check_gemm<float>(theorems(), setup, Data::stagnation, k, generator);
+      tallies += check_gemm<float>(setup, Data::stagnation, k, generator);
     CHECK(tallies.violations() == 0);
     closest = std::max(closest, tallies.componentwise.utilisation);
     const double chain = static_cast<double>(order.parameter);
@@ -119,7 +119,7 @@ TEST_CASE("(1, 2^-24, -1) . (1, 1, 1) exceeds the folklore and stays within comp
   CHECK(computed == 0.0f);
   const OneNode one = one_node(op::MatMul{}, {a, b}, {{1, 1}, {static_cast<double>(computed)}},
                                cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false}));
-  const LayerBounds layer = bounds_of(one, theorems());
+  const LayerBounds layer = bounds_of(one);
   for (const char* name : {"seed-gamma", "seed-gamma/note"}) {
     const BoundResult* folklore = find_bound(layer.local, name);
     REQUIRE(folklore != nullptr);
@@ -141,7 +141,7 @@ TEST_CASE("dead inputs cost nothing: a product with zeros only is exactly its bi
   const Tensor<double> bias{{2}, {0.25, static_cast<double>(0.1f)}};
   const OneNode one = one_node(op::Gemm{}, {zeros, weights, bias}, {{1, 2}, bias.values},
                                cpu_arithmetic("fp32", {SummationOrder::Kind::blocked, 8, true}));
-  for (const BoundResult& result : bounds_of(one, theorems()).local) {
+  for (const BoundResult& result : bounds_of(one).local) {
     if (result.guarantee == Guarantee::proven) CHECK(result.values.values == std::vector<double>{0.0, 0.0});
   }
 }
@@ -152,8 +152,7 @@ TEST_CASE("zeros among the inputs shorten the sum that a bound counts") {
   const Tensor<double> weights{{16, 1}, std::vector<double>(16, 1.0)};
   const ArithmeticModel fp32 = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true});
   const auto bound_of = [&](const std::vector<double>& row, double y, const char* name) {
-    const LayerBounds layer =
-        bounds_of(one_node(op::MatMul{}, {{{1, 16}, row}, weights}, {{1, 1}, {y}}, fp32), theorems());
+    const LayerBounds layer = bounds_of(one_node(op::MatMul{}, {{{1, 16}, row}, weights}, {{1, 1}, {y}}, fp32));
     return find_bound(layer.local, name)->values.values[0];
   };
   for (const char* name : {"componentwise", "order-aware", "running"}) {

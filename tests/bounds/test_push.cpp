@@ -20,7 +20,7 @@ TEST_CASE("directions pushed through every primitive are within their roundings 
     CAPTURE(name_of(one.op));
     Tally tally;
     for (const Draws draws : {Draws::uniform, Draws::wide, Draws::sparse})
-      tally += check_push(draw_case(one, draws, generator), bounds::default_rules(), generator);
+      tally += check_push(draw_case(one, draws, generator), generator);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.checked > 0);
@@ -32,7 +32,7 @@ TEST_CASE("directions pushed through every primitive are within their roundings 
 }
 
 TEST_CASE("what products lose by underflow is lost alpha times where alpha comes afterwards (T-117)") {
-  const Tally all = check_push_underflow(bounds::default_rules(), 20 * test_multiplier(), 784);
+  const Tally all = check_push_underflow(20 * test_multiplier(), 784);
   INFO(all.first_violation);
   CHECK(all.violations == 0);
   CHECK(all.utilisation > 0x1p-60);  // 2^-1022 stands for the 2^-1074 of a product
@@ -49,8 +49,7 @@ TEST_CASE("directions that are 0 need not be given, and one thread pushes as two
       given.push_back(draw_numbers(3 * operand.size(), Draws::uniform, generator));
     for (const std::vector<double>& direction : given) directions.emplace_back(direction);
     const auto push = [&](const auto& which, int threads) {
-      return bounds::pushed(drawn.view(), drawn.slopes, which, 3, bounds::Jacobian::as_stored,
-                            setting_of(bounds::default_rules(), threads))
+      return bounds::pushed(drawn.view(), drawn.slopes, which, 3, bounds::Jacobian::as_stored, setting_of(threads))
           .values;
     };
     CHECK(push(directions, 1) == push(directions, 2));
@@ -66,7 +65,6 @@ TEST_CASE("a composite cannot be pushed through") {
   view.inputs = {&x};
   view.output = &x;
   const std::vector<std::span<const double>> directions = {x.values};
-  CHECK_THROWS_AS(
-      bounds::pushed(view, {{}}, directions, 1, bounds::Jacobian::as_stored, setting_of(bounds::default_rules())),
-      InvalidArgument);
+  CHECK_THROWS_AS(bounds::pushed(view, {{}}, directions, 1, bounds::Jacobian::as_stored, setting_of()),
+                  InvalidArgument);
 }

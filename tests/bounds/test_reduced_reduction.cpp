@@ -14,8 +14,7 @@ using namespace checks;
 TEST_CASE("sums whose parts are rounded to 16 bits stay within componentwise" * doctest::test_suite("campaign")) {
   Generator generator(70);
   Tallies tallies;
-  for (int i = 0; i < 5000 * test_multiplier(); ++i)
-    check_reduced_sum(draw_reduced_sum(generator), theorems(), generator, tallies);
+  for (int i = 0; i < 5000 * test_multiplier(); ++i) check_reduced_sum(draw_reduced_sum(generator), generator, tallies);
   INFO(tallies.first_violation());
   CHECK(tallies.violations() == 0);
   CHECK(tallies.componentwise.checked >= 4000);
@@ -26,7 +25,7 @@ TEST_CASE("sums whose parts are rounded to 16 bits stay within componentwise" * 
 TEST_CASE("the bound of rounded parts is approached") {
   Generator generator(72);
   Tallies tallies;
-  check_reduced_sum(hardest_reduced_sum(), theorems(), generator, tallies);
+  check_reduced_sum(hardest_reduced_sum(), generator, tallies);
   CHECK(tallies.violations() == 0);
   CHECK_APPROACH("T-23", tallies.componentwise.utilisation, 1.0);
   CHECK(tallies.componentwise.utilisation >= 0.95);
@@ -43,7 +42,7 @@ TEST_CASE("without the statement the same runs violate componentwise") {
                           {{1, 1}, {static_cast<double>(*sum.addend)}}},
                          {{1, 1}, {static_cast<double>(y)}}, cpu_arithmetic("fp32", {}));
   Tallies tallies;
-  tallies.add(bounds_of(one, theorems()), 0, static_cast<double>(y), exact_value(sum));
+  tallies.add(bounds_of(one), 0, static_cast<double>(y), exact_value(sum));
   CHECK(tallies.violations() > 0);
 }
 
@@ -52,7 +51,7 @@ TEST_CASE("a sum that parts in float16 cannot hold has no bound for any run") {
   sum.a = {300.0f, 300.0f};
   sum.b = {300.0f, -300.0f};
   sum.reduction = {FormatId::fp16, 2};
-  const LayerBounds layer = bounds_of_reduced(sum, 0.0f, theorems());
+  const LayerBounds layer = bounds_of_reduced(sum, 0.0f);
   const BoundResult* any_run = find_bound(layer.accumulated, "adjoint/any-order");
   REQUIRE(any_run != nullptr);
   CHECK(std::isinf(any_run->values.values[0]));
@@ -62,7 +61,7 @@ TEST_CASE("a product whose operands E4M3 cannot hold has no bound for any run") 
   const ArithmeticModel arithmetic = cpu_arithmetic("fp8_e4m3", parse_summation_order("sequential"));
   const OneNode one =
       one_node(op::MatMul{}, {{{1, 2}, {400.0, 1.0}}, {{2, 1}, {1.0, 470.0}}}, {{1, 1}, {0.0}}, arithmetic);
-  const LayerBounds layer = bounds_of(one, theorems());
+  const LayerBounds layer = bounds_of(one);
   for (const char* name : {"adjoint/any-order", "adjoint/order-aware"})
     CHECK(std::isinf(find_bound(layer.accumulated, name)->values.values[0]));
   CHECK(std::isinf(find_bound(layer.local, "componentwise")->values.values[0]));

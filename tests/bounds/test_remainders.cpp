@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "bounds/adjoint/row_groups.hpp"
-#include "bounds/rules.hpp"
 #include "support/approach.hpp"
 #include "support/remainder_checks.hpp"
+#include "support/theorems.hpp"
 
 // What functions leave over, by radii and the norm of a row (T-96), and rows with the same zeros.
 
@@ -13,7 +13,7 @@ using namespace driftbound;
 using namespace checks;
 
 TEST_CASE("what a row leaves over by its norm is at least the largest there is, and at most four times (T-96)") {
-  const LeftOver found = check_remainder_by_norm(bounds::default_rules(), 400 * test_multiplier(), 91);
+  const LeftOver found = check_remainder_by_norm(400 * test_multiplier(), 91);
   CHECK_MESSAGE(found.tally.violations == 0, found.tally.first_violation);
   CHECK(found.is_within_four);
   CHECK_APPROACH("T-96", found.tally.utilisation, 1.0);

@@ -10,6 +10,7 @@
 #include "bounds/determined.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "faults/theorems.hpp"
 #include "support/approach.hpp"
 #include "support/replay_checks.hpp"
 
@@ -83,7 +84,7 @@ Graph two_layers() {
 
 TEST_CASE("plain loops in float in every order and format err by what the replay says, and by no more (T-97)" *
           doctest::test_suite("campaign")) {
-  const ReplayTally tally = check_replays(bounds::default_rules(), test_multiplier(), 96);
+  const ReplayTally tally = check_replays(test_multiplier(), 96);
   INFO(tally.bound.first_violation);
   CHECK(tally.bound.violations == 0);
   CHECK(tally.bound.checked > 2000);
@@ -128,12 +129,12 @@ TEST_CASE(
 TEST_CASE("a run that was made here is its own replay") {
   const Graph graph = two_layers();
   const Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
-  bounds::Rules rules = bounds::default_rules();
-  rules.replayed = [](const Graph&, const Trace&, int) -> std::vector<Tensor<double>> {
-    throw std::logic_error("made again");
-  };
+  const ScopedTheorems in_force(with_fault([](Theorems& theorems) {
+    theorems.replayed = [](const Graph&, const Trace&, int) -> std::vector<Tensor<double>> {
+      throw std::logic_error("made again");
+    };
+  }));
   BoundOptions options = asked({"replay", "shadow"});
-  options.rules = &rules;
   CHECK_THROWS_AS(bound(graph, trace, options), std::logic_error);
   options.trace_is_declared_run = true;
   const Bounds bounds = bound(graph, trace, options);

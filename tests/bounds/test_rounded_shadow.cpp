@@ -82,7 +82,7 @@ LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<std::string> names
 
 TEST_CASE("roundings of numbers within a radius are in their hull, and what is made of them holds (T-76)" *
           doctest::test_suite("campaign")) {
-  const RoundedTallies tallies = check_roundings(bounds::NarrowRules(), 20'000 * test_multiplier(), 761);
+  const RoundedTallies tallies = check_roundings(20'000 * test_multiplier(), 761);
   CHECK(tallies.checked > 300'000);
   CHECK(tallies.outside_hull == 0);
   INFO(tallies.roundings.first_violation, tallies.radii.first_violation, tallies.remainders.first_violation);
@@ -93,16 +93,15 @@ TEST_CASE("roundings of numbers within a radius are in their hull, and what is m
 }
 
 TEST_CASE("a directed rounding that stops at the largest number is as far off as that is (T-76)") {
-  const bounds::NarrowRules rules;
   const bounds::NarrowRounding fp16{&format(FormatId::fp16), Rounding::toward_zero, false, false};
   const double x = 66000.0, radius = 1717.0;
-  const bounds::Hull hull = rules.hull_rounded(x, radius, fp16);
+  const bounds::Hull hull = bounds::hull_rounded(x, radius, fp16);
   CHECK(hull.lower == 64256.0);
   CHECK(hull.upper == 65504.0);
-  const bounds::RoundedElement y = rules.rounded_element(x, radius, hull, rules.largest_rounding(x + radius, fp16));
+  const bounds::RoundedElement y = bounds::rounded_element(x, radius, hull, bounds::largest_rounding(x + radius, fp16));
   CHECK(y.slope == 0.0);
   CHECK(y.remainder == 624.0);
-  CHECK(rules.largest_rounding(65504.0, fp16) == Magnitude(32.0));
+  CHECK(bounds::largest_rounding(65504.0, fp16) == Magnitude(32.0));
 }
 
 TEST_CASE("two products that read one number may take it for 0 now and for what it is then (T-12, T-76)") {
@@ -116,7 +115,7 @@ TEST_CASE("two products that read one number may take it for 0 now and for what 
   graph.outputs = {graph.add_node("y", op::Sub{}, {first, second})};
   Generator generator(763);
   const NarrowRun run{FormatId::fp16, FormatId::fp32, true};
-  const NarrowCheck check(bounds::default_rules(), graph, Tensor<double>({1, 2}, {0x1p-15, -0x1p-15}), run);
+  const NarrowCheck check(graph, Tensor<double>({1, 2}, {0x1p-15, -0x1p-15}), run);
   const NarrowTallies tallies = check.held(40, generator);
   INFO(tallies.first_violation());
   CHECK(tallies.violations() == 0);
@@ -125,7 +124,7 @@ TEST_CASE("two products that read one number may take it for 0 now and for what 
 
 TEST_CASE("two columns that read one number may take it for 0 now and for what it is then (T-76)") {
   const auto held = [](FormatId input, FormatId output, const std::vector<float>& x, const std::vector<float>& w) {
-    const NarrowTallies tallies = check_readers(bounds::default_rules(), {input, output, true}, x, w, 40);
+    const NarrowTallies tallies = check_readers({input, output, true}, x, w, 40);
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
     CHECK(tallies.bounds.utilisation > 0.09);
@@ -139,33 +138,32 @@ TEST_CASE("two columns that read one number may take it for 0 now and for what i
 }
 
 TEST_CASE("norms of rounded rows hold (T-76)") {
-  const Tally norms = check_rounded_norms(bounds::NarrowRules(), 5'000, 762);
+  const Tally norms = check_rounded_norms(5'000, 762);
   CHECK(norms.violations == 0);
   CHECK(norms.utilisation > 0.8);
 }
 
 TEST_CASE("what is known exactly is rounded exactly, and what may be either is neither") {
-  const bounds::NarrowRules rules;
   const bounds::NarrowRounding even{&format(FormatId::bf16), Rounding::nearest_even, false, false};
   const bounds::NarrowRounding open{&format(FormatId::bf16), Rounding::nearest_away, true, false};
   const double tie = 1.0 + 0x1p-8;
-  CHECK(rules.hull_rounded(tie, 0.0, even).lower == 1.0);
-  CHECK(rules.hull_rounded(tie, 0.0, even).upper == 1.0);
-  CHECK(rules.hull_rounded(tie, 0.0, open).lower == 1.0);
-  CHECK(rules.hull_rounded(tie, 0.0, open).upper == 1.0 + 0x1p-7);
-  CHECK(rules.hull_rounded(tie, 0x1p-40, even).upper == 1.0 + 0x1p-7);
-  CHECK(rules.hull_rounded(1.0, 0x1p-9, even).upper == 1.0);
+  CHECK(bounds::hull_rounded(tie, 0.0, even).lower == 1.0);
+  CHECK(bounds::hull_rounded(tie, 0.0, even).upper == 1.0);
+  CHECK(bounds::hull_rounded(tie, 0.0, open).lower == 1.0);
+  CHECK(bounds::hull_rounded(tie, 0.0, open).upper == 1.0 + 0x1p-7);
+  CHECK(bounds::hull_rounded(tie, 0x1p-40, even).upper == 1.0 + 0x1p-7);
+  CHECK(bounds::hull_rounded(1.0, 0x1p-9, even).upper == 1.0);
 
-  const bounds::RoundedElement healed = rules.rounded_element(1.0 + 0x1p-10, 0x1p-12, {1.0, 1.0}, Magnitude(0x1p-8));
+  const bounds::RoundedElement healed = bounds::rounded_element(1.0 + 0x1p-10, 0x1p-12, {1.0, 1.0}, Magnitude(0x1p-8));
   CHECK(healed.centre == 1.0);
   CHECK(healed.radius == 0.0);
   CHECK(healed.slope == 0.0);
   CHECK_FALSE(healed.is_ambiguous);
 
   const bounds::NarrowRounding fp16{&format(FormatId::fp16), Rounding::nearest_even, false, false};
-  CHECK(std::isinf(rules.hull_rounded(65519.0, 1.0, fp16).upper));
+  CHECK(std::isinf(bounds::hull_rounded(65519.0, 1.0, fp16).upper));
   const bounds::RoundedElement lost =
-      rules.rounded_element(65519.0, 1.0, rules.hull_rounded(65519.0, 1.0, fp16), Magnitude(16.0));
+      bounds::rounded_element(65519.0, 1.0, bounds::hull_rounded(65519.0, 1.0, fp16), Magnitude(16.0));
   CHECK(std::isinf(lost.radius));
 }
 
@@ -174,8 +172,8 @@ TEST_CASE("every run in narrow formats stays within the rounded shadow's radii a
   NarrowTallies all;
   for (const std::string& block : NetworkBuilder::blocks()) {
     CAPTURE(block);
-    const NarrowTallies tallies = check_narrow_networks(
-        bounds::default_rules(), {"gemm", block, "gemm", "tanh", "matmul"}, narrow_runs(), 2 * test_multiplier(), 763);
+    const NarrowTallies tallies =
+        check_narrow_networks({"gemm", block, "gemm", "tanh", "matmul"}, narrow_runs(), 2 * test_multiplier(), 763);
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
     all += tallies;
@@ -231,7 +229,7 @@ TEST_CASE("a matrix unit that may read its operands as they are makes roundings 
   const Graph graph = builder.finish();
   ArithmeticModel arithmetic = arithmetic_of({FormatId::tf32, FormatId::fp32, false});
   arithmetic.tensor_core = TensorCore{24, 4};
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   const auto network = bounds::Network(graph, {{2, 4}}, std::nullopt).narrowed(setting.machine);
   bounds::Weights weights;
   const bounds::RoundedShadow rounded =

@@ -184,7 +184,7 @@ public:
   HeldWalk(const Graph& graph, const Tensor<double>& x, double radius)
       : graph_(graph),
         arithmetic_(double_arithmetic()),
-        setting_(setting_of(bounds::default_rules(), arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph, {x.shape}, x.shape.front()),
         x_(x),
         radius_(radius),
@@ -437,7 +437,7 @@ namespace {
 
 /// Of the only layer of a graph without loops over rows.
 std::vector<double> shadow_in_full(const Graph& graph, const Trace& trace) {
-  const bounds::Setting setting = setting_of(bounds::default_rules(), trace.arithmetic);
+  const bounds::Setting setting = setting_of(trace.arithmetic);
   const Tensor<double> x = trace.inputs.tensors.front().second.to_double(), y = trace.layers[0].output.to_double();
   const bounds::Network network(graph, {x.shape}, x.shape.front());
   bounds::RecordedBlock block;
@@ -463,7 +463,7 @@ TEST_CASE("constants are the same tensors in every network of a graph") {
   CHECK(kept.values == w.to_double().values);
   CHECK(&weights.constant(StoredTensor::from(numbers)) != &kept);
   const auto arithmetic = cpu_arithmetic("fp32", parse_summation_order("blocked:8+fma"));
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   for (const std::int64_t rows : {1, 5}) {
     const Shape shape = {rows, 3};
     const bounds::Network network(graph, {shape}, rows);

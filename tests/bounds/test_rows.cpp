@@ -45,7 +45,7 @@ TEST_CASE("bounds of sums in any order are mostly within a hundredth of T-68 as 
 }
 
 TEST_CASE("long sums in single precision make up for all terms that they lose (T-81)") {
-  const RowTally tally = check_coarse_sums(bounds::default_rules());
+  const RowTally tally = check_coarse_sums();
   CHECK(tally.violations == 0);
   CHECK(tally.compared == 2);
   CHECK(tally.excess <= 1.0 + 0x1p-10);

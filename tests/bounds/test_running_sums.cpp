@@ -51,7 +51,7 @@ TEST_CASE("the operations of the declared orders, with and without factors that 
 
 TEST_CASE("no sum in a declared order exceeds its running bound, and every order comes close (T-69)") {
   for (const SummationOrder& order : declared_orders()) {
-    const Tally tally = check_running_sums(bounds::default_rules(), order, 4000 * test_multiplier(), 691);
+    const Tally tally = check_running_sums(order, 4000 * test_multiplier(), 691);
     CAPTURE(to_string(order));
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);

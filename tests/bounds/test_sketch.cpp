@@ -8,6 +8,7 @@
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
+#include "faults/theorems.hpp"
 #include "support/approach.hpp"
 #include "support/sketch_checks.hpp"
 
@@ -35,18 +36,18 @@ double largest_magnitude(const std::vector<double>& values) {
 
 TEST_CASE("coin flips have variance 1, and sums of their squares fall below the quantile no more often than stated") {
   double mean = 0.0, variance = 0.0, closest = 0.0;
-  for (const auto& [x, p] : of_coin_flips(bounds::default_rules())) {
+  for (const auto& [x, p] : of_coin_flips()) {
     mean += p * x;
     variance += p * x * x;
   }
   CHECK(std::abs(mean) < 1e-12);
   CHECK(std::abs(variance - 1.0) < 1e-12);
-  CHECK(check_quantile(bounds::default_rules(), &closest) == 0);
+  CHECK(check_quantile(&closest) == 0);
   CHECK_APPROACH("T-78", closest, 0.584);
 }
 
 TEST_CASE("quantiles grow with directions and with what may fail, and are near those of chi-squared") {
-  const auto quantile = bounds::default_rules().sketch.quantile;
+  const auto quantile = bounds::sketch_quantile;
   CHECK(quantile(1, 1e-9) == 0.0);
   CHECK(quantile(96, 1e-15) > 20.0);
   CHECK(quantile(96, 1e-15) < 24.3);  // the quantile of chi-squared itself
@@ -55,10 +56,10 @@ TEST_CASE("quantiles grow with directions and with what may fail, and are near t
 }
 
 TEST_CASE("shares, radii and covers of a sketch (T-78)") {
-  CHECK(check_share(bounds::default_rules()) == 0);
-  CHECK(check_radius(bounds::default_rules()) == 0);
-  CHECK(check_cover(bounds::default_rules()) == 0);
-  CHECK(bounds::default_rules().sketch.share(Magnitude(), 0.0) == Magnitude());
+  CHECK(check_share() == 0);
+  CHECK(check_radius() == 0);
+  CHECK(check_cover() == 0);
+  CHECK(bounds::sketch_share(Magnitude(), 0.0) == Magnitude());
 }
 
 TEST_CASE("every value of a transformer moves within its radius by random directions (T-78)") {
@@ -67,7 +68,7 @@ TEST_CASE("every value of a transformer moves within its radius by random direct
   int drawn = 0;
   for (int repetition = 0; repetition < test_multiplier(); ++repetition) {
     for (const bool is_causal : {false, true}) {
-      Sketched network = sketched_transformer(bounds::default_rules(), {2, 4, 8, 2, is_causal}, generator());
+      Sketched network = sketched_transformer({2, 4, 8, 2, is_causal}, generator());
       for (const double radius : {0.0, 1e-12, 1e-10, 1e-8, 1e-7}) {
         const auto deviation = network.draw(radius);
         if (!deviation) continue;
@@ -94,17 +95,18 @@ std::vector<std::uint64_t> flipped;
 }  // namespace
 
 TEST_CASE("every element has its share of what may fail at every attempt, and every attempt its own coins (T-78)") {
-  bounds::Rules rules = bounds::default_rules();
-  rules.sketch.quantile = [](std::int64_t directions, double failure) {
+  Theorems theorems;
+  theorems.sketch_quantile = [](std::int64_t directions, double failure) {
     asked_failures.push_back(failure);
-    return bounds::sketch_quantile(directions, failure);
+    return proven::sketch_quantile(directions, failure);
   };
-  rules.sketch.coin_flips = [](std::uint64_t bits) {
+  theorems.coin_flips = [](std::uint64_t bits) {
     flipped.push_back(bits);
-    return bounds::coin_flips(bits);
+    return proven::coin_flips(bits);
   };
-  rules.sketch.covers = [](double, double) { return false; };
-  Sketched network = sketched_transformer(rules, {2, 4, 8, 2, false}, 786);
+  theorems.sketch_covers = [](double, double) { return false; };
+  const ScopedTheorems in_force(theorems);
+  Sketched network = sketched_transformer({2, 4, 8, 2, false}, 786);
   bounds::SketchOptions options;
   options.attempts = 3;
   CHECK_FALSE(network.draw(1e-12, options));
@@ -132,7 +134,7 @@ TEST_CASE("every block moves its values within their radii by random directions 
     for (const double radius : {1e-9, 1e-3}) {
       NetworkBuilder builder(generator);
       for (const std::string& name : {std::string("gemm"), block, std::string("gemm")}) builder.add(name);
-      Sketched network(bounds::default_rules(), builder.finish(), network_inputs(1.0, true, generator));
+      Sketched network(builder.finish(), network_inputs(1.0, true, generator));
       const auto deviation = network.draw(radius);
       if (!deviation) continue;
       for (int corner = 0; corner < 4; ++corner)
@@ -145,13 +147,13 @@ TEST_CASE("every block moves its values within their radii by random directions 
 }
 
 TEST_CASE("amplitudes that remainders outgrow give no radii") {
-  Sketched network = sketched_transformer(bounds::default_rules(), {2, 4, 8, 2, false}, 786);
+  Sketched network = sketched_transformer({2, 4, 8, 2, false}, 786);
   CHECK(!network.draw(0.5));
 }
 
 TEST_CASE("radii by random directions are the same for any number of threads, and others for another seed") {
-  Sketched one = sketched_transformer(bounds::default_rules(), {2, 4, 8, 2, false}, 787, 1);
-  Sketched two = sketched_transformer(bounds::default_rules(), {2, 4, 8, 2, false}, 787, 2);
+  Sketched one = sketched_transformer({2, 4, 8, 2, false}, 787, 1);
+  Sketched two = sketched_transformer({2, 4, 8, 2, false}, 787, 2);
   bounds::SketchOptions other;
   other.seed = 1;
   const ValueId output = one.output();
@@ -164,7 +166,7 @@ TEST_CASE("a deep transformer in double is known to 10^-9 of its outputs, from n
   const int scale = test_multiplier();
   const TransformerSize size =
       scale < 10 ? TransformerSize{8, 8, 32, 4, false} : TransformerSize{12, 32, 128, 4, false};
-  Sketched network = sketched_transformer(bounds::default_rules(), size, 1, 2);
+  Sketched network = sketched_transformer(size, 1, 2);
   const auto deviation = network.draw(0.0);
   REQUIRE(deviation.has_value());
   const ValueId output = network.output();

@@ -25,7 +25,7 @@ public:
   Moved(const Graph& graph, const Tensor<double>& middle, double half_width, bool by_sources,
         std::size_t most_numbers = std::size_t{1} << 22)
       : arithmetic_(double_arithmetic()),
-        setting_(setting_of(bounds::default_rules(), arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph, {middle.shape}, std::nullopt),
         shadow_(bounds::shadow_of(network_, {middle}, setting_)) {
     bounds::SourceRadii sources(network_, shadow_, setting_, most_numbers);
@@ -152,7 +152,7 @@ TEST_CASE("what is not known of a value stays unknown, although its sources are"
   const ValueId x = graph.add_input("x", ElementType::f64, {{1, ""}, {2, ""}});
   graph.outputs = {graph.add_node("y", op::Neg{}, {x})};
   const ArithmeticModel arithmetic = double_arithmetic();
-  const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic);
+  const bounds::Setting setting = setting_of(arithmetic);
   const bounds::Network network(graph, {{1, 2}}, std::nullopt);
   const bounds::Shadow shadow =
       bounds::shadow_of(network, {Tensor<double>({1, 2}, std::vector<double>{1.0, 2.0})}, setting);

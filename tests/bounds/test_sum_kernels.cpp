@@ -48,7 +48,6 @@ struct FloatProduct {
     }
     setting.arithmetic = &arithmetic;
     setting.machine = bounds::machine_of(arithmetic);
-    setting.rules = &bounds::default_rules();
     setting.tail_factor = 6.0;
   }
 

@@ -33,7 +33,7 @@ constexpr TensorCore ada_fp8{13, 16, 13, 0}, hopper_fp8{13, 32, 13, 0};
 Tallies check_all_data(const MatrixUnit& unit, Generator& generator) {
   Tallies tallies;
   for (int data = 0; data < static_cast<int>(UnitData::last); ++data) {
-    const Tallies of_data = check_unit_lengths(theorems(), unit, static_cast<UnitData>(data), generator);
+    const Tallies of_data = check_unit_lengths(unit, static_cast<UnitData>(data), generator);
     CAPTURE(data);
     INFO(of_data.first_violation());
     CHECK(of_data.violations() == 0);
@@ -45,7 +45,7 @@ Tallies check_all_data(const MatrixUnit& unit, Generator& generator) {
 LayerBounds bounds_of_sum(const std::vector<double>& a, const std::vector<double>& b, double y,
                           const ArithmeticModel& arithmetic) {
   const auto k = static_cast<std::int64_t>(a.size());
-  return bounds_of(one_node(op::MatMul{}, {{{1, k}, a}, {{k, 1}, b}}, {{1, 1}, {y}}, arithmetic), theorems());
+  return bounds_of(one_node(op::MatMul{}, {{{1, k}, a}, {{k, 1}, b}}, {{1, 1}, {y}}, arithmetic));
 }
 
 double componentwise(const LayerBounds& layer) {
@@ -234,7 +234,7 @@ TEST_CASE("alpha and a bias after a matrix unit's sum stay within componentwise"
           sums.beta = beta;
           sums.has_bias = generator() % 4 != 0;
           sums.k = unit_lengths()[generator() % unit_lengths().size()];
-          const Tallies tallies = check_unit(theorems(), unit, sums, generator);
+          const Tallies tallies = check_unit(unit, sums, generator);
           CAPTURE(alpha);
           CAPTURE(beta);
           CAPTURE(data);
@@ -258,7 +258,7 @@ TEST_CASE("data built for it uses more than half of the bound of every unit") {
       sums.rows = sums.columns = 1;
       for (const UnitData data : {UnitData::quanta, UnitData::returning}) {
         sums.data = data;
-        const Tallies tallies = check_unit(theorems(), unit, sums, generator);
+        const Tallies tallies = check_unit(unit, sums, generator);
         CAPTURE(fraction_bits);
         CAPTURE(block);
         CAPTURE(static_cast<int>(data));
@@ -291,7 +291,7 @@ TEST_CASE("data built for it uses most of the bound of units that keep 13 bits o
     sums.rows = sums.columns = 1;
     for (const UnitData data : {UnitData::quanta, UnitData::returning}) {
       sums.data = data;
-      const Tallies tallies = check_unit(theorems(), unit, sums, generator);
+      const Tallies tallies = check_unit(unit, sums, generator);
       CAPTURE(c.unit.block);
       CAPTURE(c.unit.promotion);
       CAPTURE(static_cast<int>(data));
@@ -422,7 +422,7 @@ TEST_CASE("a bound of a matrix unit is conditional, names the unit, and has no o
   }
 
   const Tensor<double> x{{1, 2}, {0.0, 0.0}}, p{{1, 2}, {0.5, 0.5}};
-  const LayerBounds softmax = bounds_of(one_node(op::Softmax{}, {x}, p, arithmetic), theorems());
+  const LayerBounds softmax = bounds_of(one_node(op::Softmax{}, {x}, p, arithmetic));
   CHECK(find_bound(softmax.local, "order-aware") != nullptr);
   CHECK(find_bound(softmax.local, "componentwise")->condition.find("A-03") == std::string::npos);
 }
@@ -507,8 +507,7 @@ Tallies check_wavering(Data data, bool fma, bool has_bias, Generator& generator)
   arithmetic.products_may_flush = true;
   const auto computed = static_cast<double>(y);
   Tallies tallies;
-  tallies.add(bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {computed}}, arithmetic), theorems()), 0, computed,
-              exact);
+  tallies.add(bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {computed}}, arithmetic)), 0, computed, exact);
   return tallies;
 }
 
@@ -533,6 +532,6 @@ TEST_CASE("ops around products that may flush keep subnormal numbers") {
   arithmetic.products_may_flush = true;
   const double x = 0x1p-130;
   const OneNode add = one_node(op::Add{}, {{{1}, {x}}, {{1}, {x}}}, {{1}, {2 * x}}, arithmetic);
-  CHECK(componentwise(bounds_of(add, theorems())) == 0.0);
+  CHECK(componentwise(bounds_of(add)) == 0.0);
   CHECK(componentwise(bounds_of_sum({x}, {1.0}, x, arithmetic)) >= x);
 }

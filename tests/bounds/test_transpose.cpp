@@ -24,7 +24,7 @@ std::size_t count_primitives(std::index_sequence<Index...>) {
 const std::size_t primitives = count_primitives(std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
 
 std::vector<bounds::Transposed> shares_of(const TransposeCase& one, int threads = 1) {
-  return transposed(one.view(), one.slopes, one.d, one.all_wanted(), setting_of(theorems(), threads));
+  return transposed(one.view(), one.slopes, one.d, one.all_wanted(), setting_of(threads));
 }
 
 /// Largest part of its defect that any element of some cases reaches.
@@ -32,8 +32,7 @@ double closest(const std::vector<OpCase>& cases, int repetitions, std::uint64_t 
   Generator generator(seed);
   Tally tally;
   for (const OpCase& one : cases) {
-    for (int i = 0; i < repetitions; ++i)
-      tally += check_transpose(draw_case(one, Draws::uniform, generator), theorems());
+    for (int i = 0; i < repetitions; ++i) tally += check_transpose(draw_case(one, Draws::uniform, generator));
   }
   CHECK(tally.violations == 0);
   return tally.utilisation;
@@ -77,7 +76,7 @@ TEST_CASE("transposed products of every primitive are within their defects of th
       CAPTURE(draws);
       Tally tally;
       for (int i = 0; i < 4 * test_multiplier(); ++i)
-        tally += check_transpose(draw_case(op, static_cast<Draws>(draws), generator), theorems());
+        tally += check_transpose(draw_case(op, static_cast<Draws>(draws), generator));
       CHECK(tally.checked > 0);
       CHECK(tally.violations == 0);
       CHECK(tally.first_violation == "");
@@ -294,7 +293,7 @@ TEST_CASE("operands that are not wanted come back empty") {
     for (std::size_t only = 0; only < all.size(); ++only) {
       std::vector<bool> wanted(all.size(), false);
       wanted[only] = true;
-      const auto shares = transposed(one.view(), one.slopes, one.d, wanted, setting_of(theorems()));
+      const auto shares = transposed(one.view(), one.slopes, one.d, wanted, setting_of());
       REQUIRE(shares.size() == all.size());
       for (std::size_t slot = 0; slot < all.size(); ++slot) {
         CHECK(shares[slot].values == (slot == only ? all[slot].values : std::vector<double>()));
@@ -308,7 +307,7 @@ TEST_CASE("what does not fit a node is refused") {
   Generator generator(660);
   TransposeCase one = draw_case({op::Mul{}, {zeros({2, 3}), zeros({3})}}, Draws::uniform, generator);
   const auto call = [&](std::size_t operands) {
-    return transposed(one.view(), one.slopes, one.d, std::vector<bool>(operands, true), setting_of(theorems()));
+    return transposed(one.view(), one.slopes, one.d, std::vector<bool>(operands, true), setting_of());
   };
   CHECK_THROWS_WITH_AS(call(1), "adjoint of node 'node': 6 numbers for 6 output elements, 1 flags for 2 operands",
                        InvalidArgument);

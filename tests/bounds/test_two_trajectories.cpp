@@ -8,8 +8,7 @@ using namespace checks;
 TEST_CASE("every op moves its values within their radii and its outputs within their certificates (T-60, T-62)") {
   for (const std::string& block : NetworkBuilder::blocks()) {
     CAPTURE(block);
-    const HeldTallies tallies =
-        check_held(bounds::default_rules(), {.blocks = {"gemm", block, "gemm"}, .repetitions = 4 * test_multiplier()});
+    const HeldTallies tallies = check_held({.blocks = {"gemm", block, "gemm"}, .repetitions = 4 * test_multiplier()});
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
     CHECK(tallies.certificates.checked > 0);
@@ -27,7 +26,7 @@ TEST_CASE("certificates are attained at small radii") {
       NetworkBuilder builder(generator);
       for (const std::string& name : {std::string("gemm"), block, std::string("gemm")}) builder.add(name);
       const Graph graph = builder.finish();
-      const Held held(bounds::default_rules(), graph, network_inputs(1.0, true, generator), 1e-9, std::nullopt);
+      const Held held(graph, network_inputs(1.0, true, generator), 1e-9, std::nullopt);
       for (const std::size_t element : {std::size_t{0}, std::size_t{5}}) held.check_at(held.steepest(element), tallies);
     }
     INFO(block);
@@ -41,8 +40,7 @@ TEST_CASE("radii by adjoints of their own hold, and are never above the others (
     if (block == "attention" || block == "reshape") continue;
     CAPTURE(block);
     const HeldTallies tallies =
-        check_held(bounds::default_rules(),
-                   {.blocks = {"gemm", block, "gemm", "tanh"}, .refined = true, .repetitions = 2 * test_multiplier()});
+        check_held({.blocks = {"gemm", block, "gemm", "tanh"}, .refined = true, .repetitions = 2 * test_multiplier()});
     INFO(tallies.first_violation());
     CHECK(tallies.violations() == 0);
   }
@@ -57,7 +55,7 @@ TEST_CASE("refinement takes radii down only, and some of them (T-72)") {
       builder.add(name);
     const Graph graph = builder.finish();
     for (const double radius : {1e-3, 0.1}) {
-      Held held(bounds::default_rules(), graph, network_inputs(1.0, true, generator), radius, NetworkBuilder::rows);
+      Held held(graph, network_inputs(1.0, true, generator), radius, NetworkBuilder::rows);
       const std::vector<bounds::ValueRadii> before = held.deviation().radii;
       held.refine();
       const std::vector<bounds::ValueRadii>& after = held.deviation().radii;

@@ -11,14 +11,15 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/model/load.hpp"
-#include "model/array_files.hpp"
 #include "support/json_schema.hpp"
+#include "support/npy_reader.hpp"
 #include "support/npy_writer.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
 
 using namespace driftbound;
 using driftbound::test::npy_of;
+using driftbound::test::npy_of_file;
 using driftbound::test::read_file;
 using driftbound::test::TemporaryFolder;
 
@@ -37,7 +38,7 @@ nlohmann::json json_of(const ProgramResult& result) {
 }
 
 std::vector<int> signs_in(const std::string& file) {
-  const std::vector<double> values = read_npy(file).to_double().values;
+  const std::vector<double> values = npy_of_file(file).to_double().values;
   return {values.begin(), values.end()};
 }
 

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <boost/multiprecision/mpfr.hpp>
+#include <cfenv>
 #include <cmath>
 #include <set>
 
 #include "driftbound/evaluate/evaluate_as.hpp"
+#include "driftbound/num/errors.hpp"
 #include "evaluate/every_op.hpp"
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 namespace {
 
@@ -53,6 +59,61 @@ template <class Real>
 Tensor<Real> apply_as(const OpCase& c) {
   return evaluate_as<Real>(graph_of(c.op, c.operands), inputs_of(c.operands)).at(0);
 }
+
+/// x (2^-149)^7 (2^126)^8: products on the way are subnormal in double.
+Graph tiny_and_large_factors() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {1, ""}});
+  const ValueId tiny = graph.add_constant("tiny", StoredTensor::from(Tensor<float>({1}, {0x1p-149f}))),
+                large = graph.add_constant("large", StoredTensor::from(Tensor<float>({1}, {0x1p126f})));
+  ValueId last = x;
+  for (int i = 0; i < 7; ++i) last = graph.add_node("tiny" + std::to_string(i), op::Mul{}, {last, tiny});
+  for (int i = 0; i < 8; ++i) last = graph.add_node("large" + std::to_string(i), op::Mul{}, {last, large});
+  graph.outputs = {last};
+  return graph;
+}
+
+TEST_CASE("intervals are refused in a thread that does not round to nearest, other scalars are not") {
+  const Graph graph = tiny_and_large_factors();
+  const Inputs inputs{{{"x", StoredTensor::from(Tensor<float>({1, 1}, {1.0f}))}}};
+  CHECK(evaluate_as<Interval>(graph, inputs).back().values[0].contains(0x1p-35));
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    bool refused = false;
+    try {
+      (void)evaluate_as<Interval>(graph, inputs);
+    } catch (const UnsoundEnvironment&) {
+      refused = true;
+    }
+    const std::vector<Tensor<double>> plain = evaluate_as<double>(graph, inputs);
+    std::fesetround(FE_TONEAREST);
+    CAPTURE(mode);
+    CHECK(refused);
+    CHECK(plain.size() == 15);
+  }
+}
+
+#ifdef __SSE2__
+TEST_CASE("intervals are refused in a thread that flushes subnormal numbers, other scalars are not") {
+  const Graph graph = tiny_and_large_factors();
+  const Inputs inputs{{{"x", StoredTensor::from(Tensor<float>({1, 1}, {1.0f}))}}};
+  for (const unsigned bits : {0x8000u, 0x0040u, 0x8040u}) {
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | bits);
+    bool refused = false;
+    try {
+      (void)evaluate_as<Interval>(graph, inputs);
+    } catch (const UnsoundEnvironment&) {
+      refused = true;
+    }
+    const std::vector<Tensor<double>> plain = evaluate_as<double>(graph, inputs);
+    _mm_setcsr(before);
+    CAPTURE(bits);
+    CHECK(refused);
+    CHECK(plain.size() == 15);
+  }
+}
+#endif
 
 TEST_CASE("intervals contain the exact value of every op and are a few units wide") {
   std::mt19937_64 random(3);

@@ -88,7 +88,7 @@ void study(const Graph& graph) {
   validate(graph);
   const BatchLayout layout = batch_layout(graph);
   check_shapes(graph, layout.sample_shapes);
-  node_that_mixes_samples(graph);
+  node_that_mixes_samples(graph, 4);
   for (const std::int64_t samples : {std::int64_t{3}, std::int64_t{1} << 39}) {
     std::vector<Shape> shapes = layout.sample_shapes;
     for (Shape& shape : shapes) {

@@ -34,15 +34,13 @@ using Exact = std::function<std::vector<Tensor<Real>>(const Tensor<Real>&)>;
 /// A graph of one input on a segment.
 class SlopesHeld {
 public:
-  SlopesHeld(const implicit::SlopeRules& rules, const Graph& graph, const Tensor<double>& a, const Tensor<double>& b,
-             Exact exact)
-      : rules_(rules),
-        a_(a),
+  SlopesHeld(const Graph& graph, const Tensor<double>& a, const Tensor<double>& b, Exact exact)
+      : a_(a),
         b_(b),
         exact_(std::move(exact)),
         line_(implicit::line_graph(graph, {}, 0.0, a.values, b.values)),
         arithmetic_(checks::double_arithmetic()),
-        setting_(checks::setting_of(bounds::default_rules(), arithmetic_)),
+        setting_(checks::setting_of(arithmetic_)),
         network_(line_, {{1, 1}}, std::nullopt),
         original_values_(graph.values.size()) {}
 
@@ -54,7 +52,7 @@ public:
     const bounds::Deviation deviation =
         bounds::deviation_of(bounds::Trajectory::exact, network_, shadow, {{}}, setting_, weights_);
     const std::vector<implicit::Slopes> slopes = implicit::slopes_of(
-        network_, shadow, deviation, {half_width}, implicit::pack_constants(network_, shadow, deviation), rules_);
+        network_, shadow, deviation, {half_width}, implicit::pack_constants(network_, shadow, deviation));
     std::vector<double> t = {lower, middle, upper};
     while (t.size() < 6) t.push_back(std::clamp(checks::uniform(generator, lower, upper), lower, upper));
     std::vector<std::vector<Tensor<Real>>> exact;
@@ -66,7 +64,7 @@ public:
       const std::vector<double>& radii = deviation.radii[flat].element;
       for (std::size_t i = 0; i < shadow.values[flat].size(); ++i) {
         const double p = slopes[flat].middle[i], q = slopes[flat].radius[i];
-        const double reach = rules_.reach(radii.empty() ? 0.0 : radii[i], p, q, half_width).value();
+        const double reach = implicit::reach(radii.empty() ? 0.0 : radii[i], p, q, half_width).value();
         for (std::size_t j = 0; j < t.size(); ++j) {
           tallies.ranges.add(shadow.values[flat].values[i], exact[j][id].values[i], reach);
           for (std::size_t k = 0; k < j; ++k)
@@ -100,7 +98,6 @@ private:
     }
   }
 
-  const implicit::SlopeRules& rules_;
   const Tensor<double>&a_, &b_;
   Exact exact_;
   Graph line_;
@@ -112,8 +109,7 @@ private:
 };
 
 /// Random networks of the blocks named, over pieces of many widths.
-inline SlopeTallies check_blocks(const implicit::SlopeRules& rules, const std::vector<std::string>& blocks,
-                                 int repetitions, std::uint64_t seed) {
+inline SlopeTallies check_blocks(const std::vector<std::string>& blocks, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   SlopeTallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -122,7 +118,7 @@ inline SlopeTallies check_blocks(const implicit::SlopeRules& rules, const std::v
     const Graph graph = builder.finish();
     const Tensor<double> a = checks::network_inputs(2.0, repetition % 2 == 0, generator);
     const Tensor<double> b = checks::network_inputs(2.0, repetition % 2 == 0, generator);
-    SlopesHeld held(rules, graph, a, b, [&](const Tensor<Real>& x) { return checks::exact_values(graph, x); });
+    SlopesHeld held(graph, a, b, [&](const Tensor<Real>& x) { return checks::exact_values(graph, x); });
     for (const double width : {1e-12, 1e-6, 1e-3, 0.03, 0.3}) {
       const double lower = checks::uniform(generator, 0.0, 1.0 - width);
       tallies += held(lower, lower + width, generator);

@@ -8,6 +8,7 @@
 #include "bounds/pair_box.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/directed.hpp"
+#include "faults/theorems.hpp"
 #include "implicit/pair_network.hpp"
 #include "implicit/pair_stage.hpp"
 #include "implicit/scalar_graph.hpp"
@@ -129,23 +130,22 @@ std::vector<std::pair<double, Graph>> step_cases() {
 
 }  // namespace
 
-TEST_CASE("ops in double-double lose no more than their rules say, and as much of it as they did, in every build" *
+TEST_CASE("ops in double-double lose no more than their theorems say, and as much of it as they did, in every build" *
           doctest::test_suite("campaign")) {
-  const bounds::PairRules rules;
   using F = num::DoubleDoubleFunction;
   for (const PairBlockKernels* kernels : implicit::usable_pair_block_kernels()) {
     std::mt19937_64 engine(114);
     double few = 0.0, many = 0.0, operations[6] = {}, tanh = 0.0, sin = 0.0;
     for (int i = 0; i < 2000; ++i) {
-      few = std::fmax(few, checks::dense_share(rules, *kernels, i % 2 == 0 ? 1 : 2, 2, engine));
+      few = std::fmax(few, checks::dense_share(*kernels, i % 2 == 0 ? 1 : 2, 2, engine));
       for (std::size_t operation = 0; operation < 6; ++operation)
         for (const bool constants : {false, true})
           operations[operation] =
-              std::fmax(operations[operation], checks::operation_share(rules, *kernels, operation, constants, engine));
-      tanh = std::fmax(tanh, checks::function_share(rules, F::tanh, mpfr_tanh, engine));
-      sin = std::fmax(sin, checks::function_share(rules, F::sin, mpfr_sin, engine));
+              std::fmax(operations[operation], checks::operation_share(*kernels, operation, constants, engine));
+      tanh = std::fmax(tanh, checks::function_share(F::tanh, mpfr_tanh, engine));
+      sin = std::fmax(sin, checks::function_share(F::sin, mpfr_sin, engine));
     }
-    for (int i = 0; i < 200; ++i) many = std::fmax(many, checks::dense_share(rules, *kernels, 33, i % 40, engine));
+    for (int i = 0; i < 200; ++i) many = std::fmax(many, checks::dense_share(*kernels, 33, i % 40, engine));
     CHECK_APPROACH("T-114", few, 0.124);
     CHECK_APPROACH("T-114", many, 0.0429);
     CHECK_APPROACH("T-114", operations[0], 0.666);
@@ -159,46 +159,50 @@ TEST_CASE("ops in double-double lose no more than their rules say, and as much o
   }
 }
 
-TEST_CASE("every fault in the rules of double-double is caught, by a check that passes without it") {
-  using bounds::PairRules;
+TEST_CASE("every fault in the theorems of double-double is caught, by a check that passes without it") {
   using F = num::DoubleDoubleFunction;
   struct Fault {
-    void (*inject)(PairRules&);
-    double (*share)(const PairRules&, std::mt19937_64&);
+    void (*inject)(checks::Theorems&);
+    double (*share)(std::mt19937_64&);
   };
   static const PairBlockKernels& kernels = implicit::fastest_pair_block_kernels();
   const Fault faults[] = {
-      {[](PairRules& r) {
-         r.sum = [](Magnitude a, Magnitude b) { return Magnitude(0.3) * bounds::pair_sum_error(a, b); };
+      {[](checks::Theorems& r) {
+         r.pair_sum_error = [](Magnitude a, Magnitude b) { return Magnitude(0.3) * proven::pair_sum_error(a, b); };
        },
-       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 0, false, engine); }},
-      {[](PairRules& r) { r.product = [](Magnitude y) { return Magnitude(0.3) * bounds::pair_product_error(y); }; },
-       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 2, false, engine); }},
-      {[](PairRules& r) { r.quotient = [](Magnitude y) { return Magnitude(0.3) * bounds::pair_quotient_error(y); }; },
-       [](const PairRules& r, auto& engine) { return checks::operation_share(r, kernels, 3, false, engine); }},
-      {[](PairRules& r) {
-         r.function = [](F f, Magnitude y) { return Magnitude(0.05) * bounds::pair_function_error(f, y); };
+       [](auto& engine) { return checks::operation_share(kernels, 0, false, engine); }},
+      {[](checks::Theorems& r) {
+         r.pair_product_error = [](Magnitude y) { return Magnitude(0.3) * proven::pair_product_error(y); };
        },
-       [](const PairRules& r, auto& engine) { return checks::function_share(r, F::tanh, mpfr_tanh, engine); }},
-      {[](PairRules& r) {
-         r.dense = [](std::int64_t k, Magnitude terms, Magnitude factor) {
-           return Magnitude(0.02) * bounds::pair_dense_error(k, terms, factor);
+       [](auto& engine) { return checks::operation_share(kernels, 2, false, engine); }},
+      {[](checks::Theorems& r) {
+         r.pair_quotient_error = [](Magnitude y) { return Magnitude(0.3) * proven::pair_quotient_error(y); };
+       },
+       [](auto& engine) { return checks::operation_share(kernels, 3, false, engine); }},
+      {[](checks::Theorems& r) {
+         r.pair_function_error = [](F f, Magnitude y) { return Magnitude(0.05) * proven::pair_function_error(f, y); };
+       },
+       [](auto& engine) { return checks::function_share(F::tanh, mpfr_tanh, engine); }},
+      {[](checks::Theorems& r) {
+         r.pair_dense_error = [](std::int64_t k, Magnitude terms, Magnitude factor) {
+           return Magnitude(0.02) * proven::pair_dense_error(k, terms, factor);
          };
        },
-       [](const PairRules& r, auto& engine) { return checks::dense_share(r, kernels, 1, 2, engine); }}};
-  static_assert(sizeof faults / sizeof(Fault) == sizeof(PairRules) / sizeof(void (*)()));
+       [](auto& engine) { return checks::dense_share(kernels, 1, 2, engine); }}};
+  std::vector<checks::Theorems> faulty;
   for (const Fault& fault : faults) {
-    PairRules rules;
     const auto largest = [&] {
       std::mt19937_64 engine(5);
       double share = 0.0;
-      for (int i = 0; i < 500; ++i) share = std::fmax(share, fault.share(rules, engine));
+      for (int i = 0; i < 500; ++i) share = std::fmax(share, fault.share(engine));
       return share;
     };
     CHECK(largest() <= 1.0);
-    fault.inject(rules);
+    faulty.push_back(checks::with_fault(fault.inject));
+    const checks::ScopedTheorems in_force(faulty.back());
     CHECK(largest() > 1.0);
   }
+  CHECK(checks::same_in_all_of_double_double(faulty) == std::vector<std::string>());
 }
 
 TEST_CASE("every step is within the bound in double-double over the box, and approaches it at single points") {
@@ -228,11 +232,14 @@ TEST_CASE("long sums are within the bound in double-double, and would not be if 
   for (double& c : points) c = positive(generator);
   const double largest = approach(graph, points, implicit::fastest_pair_block_kernels(), false);
   CHECK_APPROACH("T-114", largest, 0.00011);
-  bounds::PairRules rules;
   const std::vector<double> first(points.begin(), points.begin() + terms);
   const double counted = bounds::pair_error_bound(graph, {first, first}).value();
-  rules.dense = [](std::int64_t, Magnitude sum, Magnitude factor) { return bounds::pair_dense_error(1, sum, factor); };
-  CHECK(largest * counted > 2.0 * bounds::pair_error_bound(graph, {first, first}, rules).value());
+  checks::Theorems forgetful;
+  forgetful.pair_dense_error = [](std::int64_t, Magnitude sum, Magnitude factor) {
+    return proven::pair_dense_error(1, sum, factor);
+  };
+  const checks::ScopedTheorems in_force(forgetful);
+  CHECK(largest * counted > 2.0 * bounds::pair_error_bound(graph, {first, first}).value());
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "driftbound/model/composite_examples.hpp"
 #include "driftbound/model/op_kinds.hpp"
+#include "faults/theorems.hpp"
 #include "implicit/point_values.hpp"
 #include "reference/oracle.hpp"
 #include "slope_checks.hpp"
@@ -81,7 +82,7 @@ std::vector<Tensor<Real>> oracle_values(const Graph& graph, const Tensor<Real>& 
 }
 
 /// Ends with few bits: their difference, and points with few bits between, are exact.
-SlopeTallies check_other_ops(const implicit::SlopeRules& rules, int repetitions, std::uint64_t seed) {
+SlopeTallies check_other_ops(int repetitions, std::uint64_t seed) {
   const Graph graph = of_other_ops();
   Generator generator(seed);
   SlopeTallies tallies;
@@ -92,7 +93,7 @@ SlopeTallies check_other_ops(const implicit::SlopeRules& rules, int repetitions,
       return x;
     };
     const Tensor<double> a = end(), b = end();
-    SlopesHeld held(rules, graph, a, b, [&](const Tensor<Real>& x) { return oracle_values(graph, x); });
+    SlopesHeld held(graph, a, b, [&](const Tensor<Real>& x) { return oracle_values(graph, x); });
     for (const double width : {0x1p-30, 0x1p-10, 0x1p-5, 0x1p-2}) {
       const double lower = std::ldexp(std::floor(checks::uniform(generator, 0.0, 0x1p20 * (1.0 - width))), -20);
       tallies += held(lower, lower + width, generator);
@@ -102,7 +103,7 @@ SlopeTallies check_other_ops(const implicit::SlopeRules& rules, int repetitions,
 }
 
 /// A sum of a thousand numbers that are all the same: its roundings go one way.
-SlopeTallies check_long_sum(const implicit::SlopeRules& rules) {
+SlopeTallies check_long_sum() {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f64, {{1, ""}, {1, ""}});
   const ValueId spread =
@@ -113,7 +114,7 @@ SlopeTallies check_long_sum(const implicit::SlopeRules& rules) {
   graph.outputs = {graph.add_node("sum", op::MatMul{}, {wide, tenths})};
   Generator generator(1);
   const Tensor<double> a({1, 1}, {0.0}), b({1, 1}, {1.0});
-  SlopesHeld held(rules, graph, a, b, [&](const Tensor<Real>& at) { return checks::exact_values(graph, at); });
+  SlopesHeld held(graph, a, b, [&](const Tensor<Real>& at) { return checks::exact_values(graph, at); });
   return held(0.25, 0.5, generator);
 }
 
@@ -168,16 +169,16 @@ const std::vector<std::vector<std::string>> networks = {
     {"matmul-computed", "relu", "gemm", "relu", "gemm"},
 };
 
-SlopeTallies check_all(const implicit::SlopeRules& rules, int repetitions) {
-  SlopeTallies tallies = check_long_sum(rules);
-  for (std::size_t i = 0; i < networks.size(); ++i) tallies += check_blocks(rules, networks[i], repetitions, 100 + i);
+SlopeTallies check_all(int repetitions) {
+  SlopeTallies tallies = check_long_sum();
+  for (std::size_t i = 0; i < networks.size(); ++i) tallies += check_blocks(networks[i], repetitions, 100 + i);
   return tallies;
 }
 
 }  // namespace
 
 TEST_CASE("ranges and difference quotients of every value of a network lie in their enclosures") {
-  const SlopeTallies tallies = check_all(implicit::default_slope_rules(), 4 * test_multiplier());
+  const SlopeTallies tallies = check_all(4 * test_multiplier());
   CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
   CHECK(tallies.checked() > 100'000);
   CHECK_APPROACH("T-121", tallies.ranges.utilisation, 0.99);
@@ -185,7 +186,7 @@ TEST_CASE("ranges and difference quotients of every value of a network lie in th
 }
 
 TEST_CASE("so do those of ops that no random network has") {
-  const SlopeTallies tallies = check_other_ops(implicit::default_slope_rules(), 10 * test_multiplier(), 1);
+  const SlopeTallies tallies = check_other_ops(10 * test_multiplier(), 1);
   CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
   CHECK(tallies.checked() > 20'000);
 }
@@ -214,12 +215,13 @@ TEST_CASE("so do those of composites, operands and all, against certified refere
 }
 
 TEST_CASE("slopes by functions in double enclose every difference quotient, and reach their ends") {
-  bounds::Rules rules;
-  rules.box.slope_range = implicit::slope_of_one;
-  for (const checks::LinearCase& c : checks::linear_cases(rules.linear)) {
+  checks::Theorems in_double;
+  in_double.slope_range = proven::slope_of_one;
+  const checks::ScopedTheorems in_force(in_double);
+  for (const checks::LinearCase& c : checks::linear_cases()) {
     CAPTURE(c.name);
     const Tally tally =
-        checks::check_slope_range(rules, checks::op_of_case(c.name, c.subject), c.subject, 200 * test_multiplier(), 91);
+        checks::check_slope_range(checks::op_of_case(c.name, c.subject), c.subject, 200 * test_multiplier(), 91);
     INFO(tally.first_violation);
     CHECK(tally.violations == 0);
     CHECK(tally.checked > 100);
@@ -227,41 +229,49 @@ TEST_CASE("slopes by functions in double enclose every difference quotient, and 
   }
 }
 
-TEST_CASE("a fault in any rule of the enclosures is noticed" * doctest::test_suite("campaign")) {
-  using implicit::SlopeRules;
-  const std::vector<std::pair<std::string, std::function<void(SlopeRules&)>>> faults = {
+TEST_CASE("a fault in any theorem of the enclosures is noticed" * doctest::test_suite("campaign")) {
+  const std::vector<std::pair<std::string, std::function<void(checks::Theorems&)>>> faults = {
       {"reach",
-       [](SlopeRules& rules) {
-         rules.reach = [](double e, double p, double, double r) { return Magnitude(e) + Magnitude(p) * Magnitude(r); };
+       [](checks::Theorems& theorems) {
+         theorems.reach = [](double e, double p, double, double) {
+           return Magnitude(e) + Magnitude(p) * Magnitude();
+         };
        }},
       {"product_radius",
-       [](SlopeRules& rules) { rules.product_radius = [](double, std::int64_t, bool) { return 0.0; }; }},
-      {"product_gamma", [](SlopeRules& rules) { rules.product_gamma = [](std::int64_t) { return 0.0; }; }},
-      {"sum_radius", [](SlopeRules& rules) { rules.sum_radius = [](double a, double, double) { return a; }; }},
+       [](checks::Theorems& theorems) { theorems.product_radius = [](double, std::int64_t, bool) { return 0.0; }; }},
+      {"product_gamma", [](checks::Theorems& theorems) { theorems.product_gamma = [](std::int64_t) { return 0.0; }; }},
+      {"sum_radius",
+       [](checks::Theorems& theorems) { theorems.sum_radius = [](double a, double, double) { return a; }; }},
       {"slope_of_larger",
-       [](SlopeRules& rules) {
-         rules.slope_of_larger = [](const Interval&, const Interval&, const Interval& a, const Interval&) { return a; };
+       [](checks::Theorems& theorems) {
+         theorems.slope_of_larger = [](const Interval&, const Interval&, const Interval& a, const Interval&) {
+           return a;
+         };
        }},
       {"slopes_of_softmax",
-       [](SlopeRules& rules) {
-         rules.slopes_of_softmax = [](std::span<const Interval>, std::span<const Interval>,
-                                      std::span<Interval> result) {
+       [](checks::Theorems& theorems) {
+         theorems.slopes_of_softmax = [](std::span<const Interval>, std::span<const Interval>,
+                                         std::span<Interval> result) {
            std::fill(result.begin(), result.end(), Interval(0.0));
          };
        }},
       {"of_one",
-       [](SlopeRules& rules) {
-         rules.of_one = [](const Op& op, const Interval& x) { return bounds::slope_range(op, Interval(x.midpoint())); };
+       [](checks::Theorems& theorems) {
+         theorems.slope_of_one = [](const Op& op, const Interval& x) {
+           return proven::slope_range(op, Interval(x.midpoint()));
+         };
        }},
-      {"of_two", [](SlopeRules& rules) {
-         rules.of_two = [](const Op& op, const Interval& a, const Interval& b) {
-           return bounds::slope_ranges(op, Interval(a.midpoint()), Interval(b.midpoint()));
+      {"of_two", [](checks::Theorems& theorems) {
+         theorems.slope_ranges = [](const Op& op, const Interval& a, const Interval& b) {
+           return proven::slope_ranges(op, Interval(a.midpoint()), Interval(b.midpoint()));
          };
        }}};
-  for (const auto& [name, break_rule] : faults) {
-    SlopeRules rules;
-    break_rule(rules);
+  std::vector<checks::Theorems> faulty;
+  for (const auto& [name, inject] : faults) {
     CAPTURE(name);
-    CHECK(check_all(rules, 1).violations() > 0);
+    faulty.push_back(checks::with_fault(inject));
+    const checks::ScopedTheorems in_force(faulty.back());
+    CHECK(check_all(1).violations() > 0);
   }
+  CHECK(checks::same_in_all_of_implicit(faulty) == std::vector<std::string>{"newton"});  // test_segment.cpp
 }

@@ -114,6 +114,28 @@ inline double softmax(const op::Softmax& softmax, const Tensor<double>& in, cons
   return std::exp(at(in, out)) / sum;
 }
 
+/// Whether a reduction over `axes` (none: all) sums over the axis.
+inline bool is_reduced(const std::vector<std::int64_t>& axes, std::size_t axis, std::size_t rank) {
+  const auto is_it = [&](std::int64_t named) {
+    return static_cast<std::size_t>(named < 0 ? named + static_cast<std::int64_t>(rank) : named) == axis;
+  };
+  return axes.empty() || std::any_of(axes.begin(), axes.end(), is_it);
+}
+
+inline double reduce_sum(const op::ReduceSum& reduction, const Tensor<double>& in, const Index& out) {
+  double sum = 0.0;
+  for (std::int64_t flat = 0; flat < count(in.shape); ++flat) {
+    const Index index = unravel(flat, in.shape);
+    Index result;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) {
+      const bool reduced = is_reduced(reduction.axes, axis, index.size());
+      if (!reduced || reduction.keep_axes) result.push_back(reduced ? 0 : index[axis]);
+    }
+    if (result == out) sum += at(in, index);
+  }
+  return sum;
+}
+
 inline double concat(const op::Concat& concat, const std::vector<Tensor<double>>& in, Index out) {
   const auto rank = static_cast<std::int64_t>(out.size());
   const auto axis = static_cast<std::size_t>(concat.axis < 0 ? concat.axis + rank : concat.axis);
@@ -205,6 +227,7 @@ inline double element(const driftbound::Op& op, const std::vector<Tensor<double>
   if (const auto* o = std::get_if<op::Gemm>(&op)) return gemm(*o, in, out);
   if (std::holds_alternative<op::MatMul>(op)) return matmul(in, out);
   if (const auto* o = std::get_if<op::Softmax>(&op)) return softmax(*o, in[0], out);
+  if (const auto* o = std::get_if<op::ReduceSum>(&op)) return reduce_sum(*o, in[0], out);
   if (const auto* o = std::get_if<op::Concat>(&op)) return concat(*o, in, out);
   if (const auto* o = std::get_if<op::Transpose>(&op)) return transpose(*o, in[0], out);
   if (const auto* o = std::get_if<op::Slice>(&op)) return slice(*o, in[0], out);

@@ -8,12 +8,14 @@
 #include "driftbound/model/inputs.hpp"
 #include "model/graphs.hpp"
 #include "model/naive.hpp"
+#include "model/rows.hpp"
 
 using namespace driftbound;
 using graphs::declared;
 using graphs::message_of;
 using graphs::ones;
 using naive::pick;
+using rows::naive_run;
 
 namespace {
 
@@ -48,21 +50,6 @@ bool batched_pair(const Op& op, const Shape& first_tail, const Shape& second_tai
   }
   graph.outputs = {graph.add_node("layer", op, operands)};
   return batched(graph);
-}
-
-std::vector<Tensor<double>> naive_run(const Graph& graph, const Tensor<double>& input) {
-  const std::vector<Shape> shapes = infer_shapes(graph, {input.shape});
-  std::vector<Tensor<double>> values(graph.values.size());
-  for (std::size_t id = 0; id < values.size(); ++id) {
-    if (graph.is_constant(id)) values[id] = graph.value(id).constant.to_double();
-  }
-  values[graph.inputs[0]] = input;
-  for (const Node& node : graph.nodes) {
-    std::vector<Tensor<double>> operands;
-    for (const ValueId id : node.inputs) operands.push_back(values[id]);
-    values[node.output] = naive::evaluate(node.op, operands, shapes[node.output]);
-  }
-  return values;
 }
 
 /// Whether every row of every value that depends on the input is what that row alone gives.
@@ -418,47 +405,6 @@ TEST_CASE("random graphs: batched means that every row is what the row alone giv
 
 namespace {
 
-/// Entry `row` along an axis, with extent 1.
-Tensor<double> entry_of(const Tensor<double>& all, std::size_t axis, std::int64_t row) {
-  Shape one = all.shape;
-  one[axis] = 1;
-  Tensor<double> entry(one);
-  std::int64_t behind = 1;
-  for (std::size_t i = axis + 1; i < all.shape.size(); ++i) behind *= all.shape[i];
-  for (std::size_t i = 0; i < entry.size(); ++i) {
-    const auto index = static_cast<std::int64_t>(i);
-    const std::int64_t before = index / behind;
-    entry.values[i] = all.values[static_cast<std::size_t>((before * all.shape[axis] + row) * behind + index % behind)];
-  }
-  return entry;
-}
-
-/// Whether every value holds, along some axis, what each row of the input gives alone.
-bool rows_stay_apart_somewhere(const Graph& graph, std::mt19937_64& random, Shape shape) {
-  const std::int64_t samples = 4;
-  shape[0] = samples;
-  const Tensor<double> all = naive::integers(random, shape);
-  const std::vector<bool> depends = depends_on_input(graph);
-  const std::vector<Tensor<double>> together = naive_run(graph, all);
-  std::vector<std::vector<Tensor<double>>> alone;
-  for (std::int64_t row = 0; row < samples; ++row) alone.push_back(naive_run(graph, entry_of(all, 0, row)));
-  for (std::size_t id = 0; id < together.size(); ++id) {
-    if (!depends[id]) continue;
-    bool is_apart = false;
-    for (std::size_t axis = 0; axis < together[id].shape.size() && !is_apart; ++axis) {
-      if (together[id].shape[axis] != samples) continue;
-      is_apart = true;
-      for (std::int64_t row = 0; row < samples && is_apart; ++row) {
-        const Tensor<double> mine = entry_of(together[id], axis, row);
-        const Tensor<double>& other = alone[static_cast<std::size_t>(row)][id];
-        is_apart = mine.shape == other.shape && mine.values == other.values;
-      }
-    }
-    if (!is_apart) return false;
-  }
-  return true;
-}
-
 /// Tokens and channels change places with the samples, as in PyTorch's attention.
 Graph heads_before_samples(std::int64_t softmax_axis) {
   Graph graph;
@@ -481,11 +427,11 @@ TEST_CASE(
     "node") {
   const Graph apart = heads_before_samples(-1);
   CHECK_FALSE(batched(apart));
-  CHECK_FALSE(node_that_mixes_samples(apart).has_value());
+  CHECK_FALSE(node_that_mixes_samples(apart, 4).has_value());
   CHECK(batch_layout(apart).sample_shapes[0] == Shape{1, 2, 6});
   const Graph mixed = heads_before_samples(0);
-  REQUIRE(node_that_mixes_samples(mixed).has_value());
-  CHECK(mixed.nodes[*node_that_mixes_samples(mixed)].name == "weights");
+  REQUIRE(node_that_mixes_samples(mixed, 4).has_value());
+  CHECK(mixed.nodes[*node_that_mixes_samples(mixed, 4)].name == "weights");
 }
 
 TEST_CASE("random graphs: where no node mixes rows, every row stays what it is alone, in one axis or another") {
@@ -511,16 +457,76 @@ TEST_CASE("random graphs: where no node mixes rows, every row stays what it is a
     } catch (const ShapeMismatch&) {
       continue;
     }
-    if (node_that_mixes_samples(graph)) {
+    if (node_that_mixes_samples(graph, 4)) {
       ++named;
       continue;
     }
     ++moved;
-    REQUIRE(rows_stay_apart_somewhere(graph, random, shape));
+    REQUIRE(rows::stay_apart(graph, random, shape, 4));
   }
   MESSAGE(moved << " with rows in other axes, " << named << " that name a node");
   CHECK(moved > 100);
   CHECK(named > 100);
+}
+
+namespace {
+
+/// Appends arithmetic with a constant of few elements, which may be as many as there are rows, or a random op.
+void append_op_that_may_meet_rows(Graph& graph, std::mt19937_64& random) {
+  const ValueId last = graph.nodes.empty() ? graph.inputs[0] : graph.nodes.back().output;
+  if (pick(random, 0, 1) == 0) return append_random_op(graph, random, graph.inputs[0]);
+  Shape shape(static_cast<std::size_t>(pick(random, 1, 3)), 1);
+  shape[0] = pick(random, 2, 5);
+  const ValueId constant =
+      graph.add_constant("c" + std::to_string(graph.values.size()), StoredTensor::from(naive::integers(random, shape)));
+  graph.add_node("n" + std::to_string(graph.nodes.size()), op::Add{}, {last, constant});
+}
+
+bool accepts_rows(const Graph& graph, const Shape& shape) {
+  try {
+    (void)sample_count(graph, batch_layout(graph), {{{"x", StoredTensor::from(Tensor<double>(shape))}}});
+    return true;
+  } catch (const Unsupported&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random graphs: rows that are accepted compute together what each computes alone") {
+  std::mt19937_64 random(20261127);
+  int accepted = 0, refused = 0;
+  for (int trial = 0; trial < 3000 * graphs::multiplier(); ++trial) {
+    Graph graph;
+    Shape shape = {-1, pick(random, 1, 3), pick(random, 1, 4)};
+    graph.add_input("x", ElementType::f64, declared(shape));
+    try {
+      for (std::int64_t i = pick(random, 1, 4); i > 0; --i) append_op_that_may_meet_rows(graph, random);
+      if (graph.nodes.empty()) continue;
+      graph.outputs = {graph.nodes.back().output};
+      shape[0] = 1;
+      (void)infer_shapes(graph, {shape});
+    } catch (const ShapeMismatch&) {
+      continue;
+    }
+    REQUIRE(accepts_rows(graph, shape));
+    for (shape[0] = 2; shape[0] <= 5; ++shape[0]) {
+      try {
+        (void)infer_shapes(graph, {shape});
+      } catch (const ShapeMismatch&) {
+        continue;
+      }
+      if (accepts_rows(graph, shape)) {
+        REQUIRE(rows::stay_apart(graph, random, shape, shape[0]));
+        ++accepted;
+      } else {
+        ++refused;
+      }
+    }
+  }
+  MESSAGE(accepted << " runs accepted, " << refused << " refused");
+  CHECK(accepted > 200);
+  CHECK(refused > 200);
 }
 
 TEST_CASE("samples of a batched model are rows") {

@@ -9,6 +9,7 @@
 #include "driftbound/num/errors.hpp"
 #include "model/array_files.hpp"
 #include "support/hostile.hpp"
+#include "support/npy_reader.hpp"
 #include "support/npy_writer.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -142,9 +143,9 @@ TEST_CASE("any byte of an array may be wrong without harm") {
 
 TEST_CASE("a file that cannot be read is a FileError") {
   const TemporaryFolder folder;
-  CHECK_THROWS_AS(read_npy(folder / "missing.npy"), FileError);
-  CHECK_THROWS_AS(read_npy(folder.path()), FileError);
-  CHECK_THROWS_AS(read_npy("/dev/null"), FileError);
-  CHECK_THROWS_AS(read_npy(folder.write("empty.npy", "")), ParseError);
-  CHECK(read_npy(folder.write("a.npy", npy_of<double>("<f8", {1}, {2.5}))).to_double().values[0] == 2.5);
+  CHECK_THROWS_AS(npy_of_file(folder / "missing.npy"), FileError);
+  CHECK_THROWS_AS(npy_of_file(folder.path()), FileError);
+  CHECK_THROWS_AS(npy_of_file("/dev/null"), FileError);
+  CHECK_THROWS_AS(npy_of_file(folder.write("empty.npy", "")), ParseError);
+  CHECK(npy_of_file(folder.write("a.npy", npy_of<double>("<f8", {1}, {2.5}))).to_double().values[0] == 2.5);
 }

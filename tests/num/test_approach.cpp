@@ -37,7 +37,6 @@ TEST_CASE("directed operations and magnitudes go to the neighbour of a result th
   CHECK_EXACT("T-02", div_up(1.0, above) == 1.0 - 0x1p-52 + 0x1p-53);
   CHECK_EXACT("T-02", sqrt_down(above) == 1.0);
   CHECK_EXACT("T-02", sqrt_up(above) == above);
-  CHECK_EXACT("T-02", fma_up(x, x, 0x1p-200) == 1.0 + 0x1p-29 + 0x1p-52);
   CHECK_EXACT("T-03", (Magnitude(1.0) + Magnitude(0x1p-60)).value() == above);
   CHECK_EXACT("T-03", (Magnitude(x) * Magnitude(x)).value() == 1.0 + 0x1p-29 + 0x1p-52);
   CHECK_EXACT("T-03", sqrt_up(Magnitude(above)).value() == above);

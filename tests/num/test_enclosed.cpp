@@ -44,7 +44,6 @@ std::vector<Function> functions() {
   return {
       {"exp", enclosed_exp, of(mpfr_exp), -708, 709, 2.0, 0.0, 0.5},
       {"expm1", enclosed_expm1, of(mpfr_expm1), -708, 709, 8.0, 0.0, 0.2},
-      {"log1p", enclosed_log1p, of(mpfr_log1p), -0.5, 1, 4.0, 0.0, 0.4},
       {"tanh", enclosed_tanh, of(mpfr_tanh), -350, 350, 6.0, 0.0, 0.4},
       {"sigmoid", enclosed_sigmoid, sigmoid, -700, 700, 4.0, 0.0, 0.4},
       {"softplus", enclosed_softplus, softplus, -700, 700, 9.0, 0.0, 0.2},
@@ -123,7 +122,7 @@ TEST_CASE("what is exact has no error, and what has no value an infinite one") {
     CHECK(y.value == 1.0);
     CHECK(y.error == 0.0);
   }
-  for (const auto f : {enclosed_expm1, enclosed_log1p, enclosed_tanh, enclosed_sin, enclosed_erf}) {
+  for (const auto f : {enclosed_expm1, enclosed_tanh, enclosed_sin, enclosed_erf}) {
     CHECK(f(0.0).value == 0.0);
     CHECK(f(0.0).error == 0.0);
   }
@@ -132,5 +131,4 @@ TEST_CASE("what is exact has no error, and what has no value an infinite one") {
     for (const double x : {std::nan(""), infinity, -infinity}) CHECK(f.f(x).error == infinity);
   }
   CHECK(enclosed_exp(710.0).error == infinity);
-  CHECK(enclosed_log1p(-1.0).error == infinity);
 }

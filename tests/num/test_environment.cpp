@@ -2,8 +2,10 @@
 
 #include <cfenv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/environment.hpp"
@@ -77,6 +79,74 @@ TEST_CASE("flushed subnormals and a rounding mode set behind the library's back 
   CHECK(mentions(refusal_with_mxcsr(0x4000), "nearest"));
   CHECK(mentions(refusal_with_mxcsr(0x6000), "nearest"));
   CHECK(refusal() == "");
+}
+#endif
+
+#ifdef __SSE2__
+namespace {
+
+/// Whether what is computed is refused with these bits of MXCSR set.
+template <class Computation>
+bool is_refused_with(unsigned bits, Computation compute) {
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | bits);
+  bool refused = false;
+  try {
+    compute();
+  } catch (const UnsoundEnvironment&) {
+    refused = true;
+  }
+  _mm_setcsr(before);
+  return refused;
+}
+
+}  // namespace
+
+TEST_CASE("intervals are refused where subnormal numbers are flushed, by every operation") {
+  const Interval x(0x1p-1074, 0x1p-1073), y(0x1p-600, 1.0);
+  const std::pair<const char*, std::function<void()>> computations[] = {
+      {"point", [] { (void)Interval(0x1p-1074); }},
+      {"bounds", [] { (void)Interval(0.0, 0x1p-1074); }},
+      {"whole", [] { (void)Interval::whole(); }},
+      {"contains a number", [&] { (void)x.contains(0.0); }},
+      {"contains an interval", [&] { (void)x.contains(y); }},
+      {"magnitude", [&] { (void)x.magnitude(); }},
+      {"mignitude", [&] { (void)x.mignitude(); }},
+      {"width", [&] { (void)x.width(); }},
+      {"midpoint", [&] { (void)x.midpoint(); }},
+      {"minus", [&] { (void)-x; }},
+      {"+", [&] { (void)(x + y); }},
+      {"-", [&] { (void)(x - y); }},
+      {"*", [&] { (void)(x * y); }},
+      {"/", [&] { (void)(x / y); }},
+      {"abs", [&] { (void)abs(x); }},
+      {"max", [&] { (void)max(x, y); }},
+      {"min", [&] { (void)min(x, y); }},
+      {"hull", [&] { (void)hull(x, y); }},
+      {"sqrt", [&] { (void)sqrt(x); }},
+      {"exp", [&] { (void)exp(x); }},
+      {"expm1", [&] { (void)expm1(x); }},
+      {"log", [&] { (void)log(x); }},
+      {"log1p", [&] { (void)log1p(x); }},
+      {"tanh", [&] { (void)tanh(x); }},
+      {"sin", [&] { (void)sin(x); }},
+      {"cos", [&] { (void)cos(x); }},
+      {"erf", [&] { (void)erf(x); }},
+      {"tan", [&] { (void)tan(x); }},
+      {"atan", [&] { (void)atan(x); }},
+      {"sinh", [&] { (void)sinh(x); }},
+      {"cosh", [&] { (void)cosh(x); }},
+      {"pow", [&] { (void)pow(x, 3.0); }},
+      {"floor", [&] { (void)floor(x); }},
+      {"ceil", [&] { (void)ceil(x); }},
+      {"sign", [&] { (void)sign(x); }},
+  };
+  for (const auto& [name, compute] : computations) {
+    CAPTURE(std::string(name));
+    CHECK(is_refused_with(0x8000, compute));
+    CHECK(is_refused_with(0x0040, compute));
+    CHECK_FALSE(is_refused_with(0, compute));
+  }
 }
 #endif
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bounds/row_kernels.hpp"
+#include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "support/chance_checks.hpp"
 #include "support/two_ways.hpp"
@@ -13,14 +14,12 @@
 namespace checks {
 namespace {
 
-using bounds::Rules;
-
-std::int64_t squares(const Rules& rules) {
-  return check_squares(rules, 2000, 745).violations;
+std::int64_t squares() {
+  return check_squares(2000, 745).violations;
 }
 
-std::int64_t by_rows(const Rules& rules) {
-  return check_chance_by_rows(rules, 3, 746).violations;
+std::int64_t by_rows() {
+  return check_chance_by_rows(3, 746).violations;
 }
 
 const bounds::RowKernels& sound() {
@@ -32,7 +31,7 @@ const bounds::RowKernels& sound() {
 std::vector<BoundFault> chance_faults() {
   return {
       {"amplitudes of a row of sums halve",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.rows.chances = [](const bounds::SumRow& row, const bounds::RowFormat& format, const double* added,
                              const bounds::RowChances& result, std::size_t n) {
            sound().chances(row, format, added, result, n);
@@ -41,55 +40,56 @@ std::vector<BoundFault> chance_faults() {
        },
        by_rows},
       {"half of the squares of a row are forgotten",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.rows.weighted_squares = [](const double* d, const double* a, std::size_t n) {
            return sound().weighted_squares(d, a, n / 2);
          };
        },
        by_rows},
       {"lambda halves",
-       [](Rules& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * bounds::tail_factor(p, n); }; },
+       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t n) { return 0.5 * proven::tail_factor(p, n); }; },
        check_tails},
       {"lambda is that of one statement",
-       [](Rules& r) { r.tail_factor = [](double p, std::int64_t) { return bounds::tail_factor(p, 1); }; }, check_tails},
+       [](Theorems& r) { r.tail_factor = [](double p, std::int64_t) { return proven::tail_factor(p, 1); }; },
+       check_tails},
       {"squares of partial sums halve",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.partial_sums_squares = [](const bounds::TermSizes& terms, const bounds::Machine& machine) {
-           return Magnitude(0.5) * bounds::partial_sums_squares(terms, machine);
+           return Magnitude(0.5) * proven::partial_sums_squares(terms, machine);
          };
        },
        squares},
       {"squares of products are forgotten",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.partial_sums_squares = [](const bounds::TermSizes& terms, const bounds::Machine& machine) {
            bounds::TermSizes stored = terms;
            stored.rounded = Magnitude();
-           return bounds::partial_sums_squares(stored, machine);
+           return proven::partial_sums_squares(stored, machine);
          };
        },
        squares},
       {"what is not left to chance is forgotten",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.with_chance = [](Magnitude, Magnitude all, double factor) {
-           return bounds::with_chance(Magnitude(), all, factor);
+           return proven::with_chance(Magnitude(), all, factor);
          };
        },
        check_function_at_full_size},
       {"lambda is left out",
-       [](Rules& r) {
-         r.with_chance = [](Magnitude rest, Magnitude all, double) { return bounds::with_chance(rest, all, 1.0); };
+       [](Theorems& r) {
+         r.with_chance = [](Magnitude rest, Magnitude all, double) { return proven::with_chance(rest, all, 1.0); };
        },
        check_sign_runs},
       {"squares are not weighted by the adjoint",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.weighted_squares = [](std::span<const double> d, std::span<const double> c,
                                  std::span<const std::uint32_t> alike) {
-           return bounds::weighted_squares(std::vector<double>(d.size(), 1.0), c, alike);
+           return proven::weighted_squares(std::vector<double>(d.size(), 1.0), c, alike);
          };
        },
        check_weights},
       {"elements that err alike are taken for independent",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.elements_alike = [](std::span<const double>, std::span<const double>) {
            return std::vector<std::uint32_t>();
          };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bounds/rules.hpp"
+#include "faults/theorems.hpp"
 
 namespace checks {
 
@@ -13,8 +13,8 @@ namespace checks {
 /// with the fault.
 struct BoundFault {
   std::string name;
-  std::function<void(driftbound::bounds::Rules&)> inject;
-  std::function<std::int64_t(const driftbound::bounds::Rules&)> check;
+  std::function<void(Theorems&)> inject;
+  std::function<std::int64_t()> check;
 };
 
 /// Faults in the rules that bound() uses.

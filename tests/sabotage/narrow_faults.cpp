@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "support/overflow_checks.hpp"
 #include "support/rounded_checks.hpp"
@@ -15,18 +16,17 @@ namespace {
 using bounds::Hull;
 using bounds::NarrowRounding;
 using bounds::RoundedElement;
-using bounds::Rules;
 
-std::int64_t of_numbers(const Rules& rules) {
-  return check_roundings(rules.narrow, 2'000, 1).violations();
+std::int64_t of_numbers() {
+  return check_roundings(2'000, 1).violations();
 }
 
-std::int64_t of_networks(const Rules& rules) {
-  return check_narrow_networks(rules, {"gemm", "relu", "gemm", "tanh", "matmul"}, narrow_runs(), 6, 2).violations();
+std::int64_t of_networks() {
+  return check_narrow_networks({"gemm", "relu", "gemm", "tanh", "matmul"}, narrow_runs(), 6, 2).violations();
 }
 
-std::int64_t of_norms(const Rules& rules) {
-  return check_rounded_norms(rules.narrow, 500, 3).violations;
+std::int64_t of_norms() {
+  return check_rounded_norms(500, 3).violations;
 }
 
 RoundedElement with_half_radius(RoundedElement element) {
@@ -44,101 +44,97 @@ RoundedElement with_half_remainder(RoundedElement element) {
 std::vector<BoundFault> narrow_faults() {
   return {
       {"a hull is that of the centre, in numbers",
-       [](Rules& r) {
-         r.narrow.hull_rounded = [](double x, double, const NarrowRounding& how) {
-           return bounds::hull_rounded(x, 0.0, how);
-         };
+       [](Theorems& r) {
+         r.hull_rounded = [](double x, double, const NarrowRounding& how) { return proven::hull_rounded(x, 0.0, how); };
        },
        of_numbers},
       {"a hull is that of the centre, in networks",
-       [](Rules& r) {
-         r.narrow.hull_rounded = [](double x, double, const NarrowRounding& how) {
-           return bounds::hull_rounded(x, 0.0, how);
-         };
+       [](Theorems& r) {
+         r.hull_rounded = [](double x, double, const NarrowRounding& how) { return proven::hull_rounded(x, 0.0, how); };
        },
        of_networks},
       {"a directed rounding that stops at the largest number taken for one that does not",
-       [](Rules& r) {
-         r.narrow.largest_rounding = [](double largest, const NarrowRounding& how) {
-           return bounds::largest_rounding(std::min(largest, how.format->largest), how);
+       [](Theorems& r) {
+         r.largest_rounding = [](double largest, const NarrowRounding& how) {
+           return proven::largest_rounding(std::min(largest, how.format->largest), how);
          };
        },
        of_numbers},
       {"what storing makes infinite taken for finite",
-       [](Rules& r) {
+       [](Theorems& r) {
          r.unrecorded_storing = [](Magnitude largest, const bounds::Machine& machine) {
-           return bounds::unrecorded_storing(std::min(largest, Magnitude(machine.output->largest)), machine);
+           return proven::unrecorded_storing(std::min(largest, Magnitude(machine.output->largest)), machine);
          };
        },
        check_stored_overflow},
       {"a hull forgets its upper end",
-       [](Rules& r) {
-         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
-           const Hull hull = bounds::hull_rounded(x, radius, how);
-           return Hull{hull.lower, std::max(hull.lower, bounds::hull_rounded(x, 0.0, how).upper)};
+       [](Theorems& r) {
+         r.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           const Hull hull = proven::hull_rounded(x, radius, how);
+           return Hull{hull.lower, std::max(hull.lower, proven::hull_rounded(x, 0.0, how).upper)};
          };
        },
        of_numbers},
       {"ties go one way where they are open",
-       [](Rules& r) {
-         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
-           return bounds::hull_rounded(x, radius, {how.format, how.rounding, false, how.may_flush});
+       [](Theorems& r) {
+         r.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           return proven::hull_rounded(x, radius, {how.format, how.rounding, false, how.may_flush});
          };
        },
        of_numbers},
       {"what may be flushed is kept",
-       [](Rules& r) {
-         r.narrow.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
-           return bounds::hull_rounded(x, radius, {how.format, how.rounding, how.ties_are_open, false});
+       [](Theorems& r) {
+         r.hull_rounded = [](double x, double radius, const NarrowRounding& how) {
+           return proven::hull_rounded(x, radius, {how.format, how.rounding, how.ties_are_open, false});
          };
        },
        of_numbers},
       {"two columns of a product take one number for the same",
-       [](Rules& r) { r.narrow.read_otherwise = [](double, double, Magnitude, const Format&) { return Magnitude(); }; },
-       [](const Rules& rules) {
+       [](Theorems& r) { r.read_otherwise = [](double, double, Magnitude, const Format&) { return Magnitude(); }; },
+       []() {
          const float rounds_to_normal = 0x1p-14f * (1.0f - 0x1p-20f);
-         return check_readers(rules, {FormatId::fp16, FormatId::fp32, true}, {rounds_to_normal}, {}, 20).violations();
+         return check_readers({FormatId::fp16, FormatId::fp32, true}, {rounds_to_normal}, {}, 20).violations();
        }},
       {"a rounding errs by a quarter of a quantum",
-       [](Rules& r) {
-         r.narrow.largest_rounding = [](double largest, const NarrowRounding& how) {
-           return Magnitude(0.5) * bounds::largest_rounding(largest, how);
+       [](Theorems& r) {
+         r.largest_rounding = [](double largest, const NarrowRounding& how) {
+           return Magnitude(0.5) * proven::largest_rounding(largest, how);
          };
        },
        of_numbers},
       {"half of an ambiguous rounding's radius",
-       [](Rules& r) {
-         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
-           return with_half_radius(bounds::rounded_element(x, radius, hull, largest));
+       [](Theorems& r) {
+         r.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           return with_half_radius(proven::rounded_element(x, radius, hull, largest));
          };
        },
        of_numbers},
       {"half of what a rounding adds to what it passes on",
-       [](Rules& r) {
-         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
-           return with_half_remainder(bounds::rounded_element(x, radius, hull, largest));
+       [](Theorems& r) {
+         r.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           return with_half_remainder(proven::rounded_element(x, radius, hull, largest));
          };
        },
        of_numbers},
       {"roundings beyond a quantum pass nothing on",
-       [](Rules& r) {
-         r.narrow.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
-           RoundedElement element = bounds::rounded_element(x, radius, hull, largest);
+       [](Theorems& r) {
+         r.rounded_element = [](double x, double radius, const Hull& hull, Magnitude largest) {
+           RoundedElement element = proven::rounded_element(x, radius, hull, largest);
            element.slope = 0.0;
            return element;
          };
        },
        of_numbers},
       {"the norm of rounded rows forgets what was handed on",
-       [](Rules& r) {
-         r.narrow.rounded_norm = [](Magnitude by_elements, Magnitude, Magnitude roundings) {
+       [](Theorems& r) {
+         r.rounded_norm = [](Magnitude by_elements, Magnitude, Magnitude roundings) {
            return std::min(by_elements, roundings);
          };
        },
        of_norms},
       {"the rounded shadow is taken for the shadow",
-       [](Rules& r) {
-         r.narrow.through_rounded_shadow = [](Magnitude from_rounded_shadow, Magnitude) { return from_rounded_shadow; };
+       [](Theorems& r) {
+         r.through_rounded_shadow = [](Magnitude from_rounded_shadow, Magnitude) { return from_rounded_shadow; };
        },
        of_networks},
   };

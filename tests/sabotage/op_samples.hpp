@@ -79,9 +79,8 @@ inline std::int64_t violations_of(const std::vector<BoundResult>& bounds, const 
   return violations;
 }
 
-inline Bounds bounds_of(const OpSample& sample, const bounds::Rules& rules) {
+inline Bounds bounds_of(const OpSample& sample) {
   BoundOptions options;
-  options.rules = &rules;
   options.trace_is_declared_run = true;
   return bound(sample.graph, sample.trace, options);
 }

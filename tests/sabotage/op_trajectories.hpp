@@ -43,8 +43,8 @@ public:
   }
 
   /// Exact results that are certainly further apart than the bounds by these rules allow.
-  std::int64_t violations(const bounds::Rules& rules) const {
-    const bounds::Setting setting = setting_of(rules, arithmetic_);
+  std::int64_t violations() const {
+    const bounds::Setting setting = setting_of(arithmetic_);
     const bounds::Network network(graph_, shapes_, std::nullopt);
     const bounds::Shadow shadow = bounds::shadow_of(network, centre_, setting);
     bounds::Weights weights;
@@ -109,7 +109,7 @@ private:
 
   /// Difference quotients of an element over one input at a time.
   Operands quotients(std::size_t element, double step) const {
-    const bounds::Setting setting = setting_of(bounds::default_rules(), arithmetic_);
+    const bounds::Setting setting = setting_of(arithmetic_);
     const bounds::Network network(graph_, shapes_, std::nullopt);
     const auto value = [&](const Operands& operands) {
       return bounds::shadow_of(network, operands, setting).values[network.flat().graph.outputs[0]].values[element];

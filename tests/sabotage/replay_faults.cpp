@@ -1,7 +1,7 @@
 #include <cmath>
 #include <vector>
 
-#include "bounds/rules.hpp"
+#include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "support/replay_checks.hpp"
 
@@ -13,27 +13,26 @@ namespace {
 std::vector<Tensor<double>> in_another_order(const Graph& graph, const Trace& trace, int threads) {
   Trace other = trace;
   other.arithmetic.order = parse_summation_order(trace.arithmetic.order.fma ? "blocked:5" : "blocked:5+fma");
-  return bounds::replayed(graph, other, threads);
+  return proven::replayed(graph, other, threads);
 }
 
 std::vector<Tensor<double>> with_one_bit_flipped(const Graph& graph, const Trace& trace, int threads) {
-  std::vector<Tensor<double>> layers = bounds::replayed(graph, trace, threads);
+  std::vector<Tensor<double>> layers = proven::replayed(graph, trace, threads);
   const auto y = static_cast<float>(layers.back().values[0]);
   layers.back().values[0] = static_cast<double>(std::nextafter(y, 0.0f));
   return layers;
 }
 
-std::int64_t replays(const bounds::Rules& rules) {
-  return check_replays(rules, 1, 97).bound.violations;
+std::int64_t replays() {
+  return check_replays(1, 97).bound.violations;
 }
 
 }  // namespace
 
 std::vector<BoundFault> replay_faults() {
   return {
-      {"a run is made again in another order", [](bounds::Rules& r) { r.replayed = in_another_order; }, replays},
-      {"a run is made again with one bit flipped", [](bounds::Rules& r) { r.replayed = with_one_bit_flipped; },
-       replays},
+      {"a run is made again in another order", [](Theorems& r) { r.replayed = in_another_order; }, replays},
+      {"a run is made again with one bit flipped", [](Theorems& r) { r.replayed = with_one_bit_flipped; }, replays},
   };
 }
 

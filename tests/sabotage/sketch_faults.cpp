@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "support/sketch_checks.hpp"
 
@@ -8,30 +9,30 @@
 namespace checks {
 
 std::vector<BoundFault> sketch_faults() {
-  using bounds::Rules;
-  return {
-      {"coin flips are half as large",
-       [](Rules& r) { r.sketch.coin_flips = [](std::uint64_t bits) { return 0.5 * bounds::coin_flips(bits); }; },
-       [](const Rules& r) { return check_quantile(r); }},
-      {"a quantile is that of twice the directions",
-       [](Rules& r) {
-         r.sketch.quantile = [](std::int64_t directions, double failure) {
-           return bounds::sketch_quantile(2 * directions, failure);
-         };
-       },
-       [](const Rules& r) { return check_quantile(r); }},
-      {"a source's share is not squared",
-       [](Rules& r) { r.sketch.share = [](Magnitude amplitude, double noise) { return divide_up(amplitude, noise); }; },
-       check_share},
-      {"what directions lost on the way is forgotten",
-       [](Rules& r) {
-         r.sketch.radius = [](Magnitude shares, Magnitude norm, double chi, Magnitude) {
-           return bounds::sketch_radius(shares, norm, chi, Magnitude());
-         };
-       },
-       check_radius},
-      {"amplitudes cover whatever enters", [](Rules& r) { r.sketch.covers = [](double, double) { return true; }; },
-       check_cover}};
+  return {{"coin flips are half as large",
+           [](Theorems& r) { r.coin_flips = [](std::uint64_t bits) { return 0.5 * proven::coin_flips(bits); }; },
+           []() { return check_quantile(); }},
+          {"a quantile is that of twice the directions",
+           [](Theorems& r) {
+             r.sketch_quantile = [](std::int64_t directions, double failure) {
+               return proven::sketch_quantile(2 * directions, failure);
+             };
+           },
+           []() { return check_quantile(); }},
+          {"a source's share is not squared",
+           [](Theorems& r) {
+             r.sketch_share = [](Magnitude amplitude, double noise) { return divide_up(amplitude, noise); };
+           },
+           check_share},
+          {"what directions lost on the way is forgotten",
+           [](Theorems& r) {
+             r.sketch_radius = [](Magnitude shares, Magnitude norm, double chi, Magnitude) {
+               return proven::sketch_radius(shares, norm, chi, Magnitude());
+             };
+           },
+           check_radius},
+          {"amplitudes cover whatever enters",
+           [](Theorems& r) { r.sketch_covers = [](double, double) { return true; }; }, check_cover}};
 }
 
 }  // namespace checks

@@ -11,6 +11,7 @@
 
 #include "driftbound/model/op_groups.hpp"
 #include "evaluate/every_op.hpp"
+#include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "sabotage/op_samples.hpp"
 #include "sabotage/op_trajectories.hpp"
@@ -46,17 +47,14 @@ std::vector<Tensor<double>> operands_of(const OpCase& one, Flavour flavour) {
   return operands;
 }
 
-struct NamedRules {
+struct NamedTheorems {
   std::string name;
-  bounds::Rules rules;
+  Theorems theorems;
 };
 
-std::vector<NamedRules> faulty_rules(const std::vector<BoundFault>& faults) {
-  std::vector<NamedRules> all;
-  for (const BoundFault& fault : faults) {
-    all.push_back({fault.name, bounds::default_rules()});
-    fault.inject(all.back().rules);
-  }
+std::vector<NamedTheorems> faulty_theorems(const std::vector<BoundFault>& faults) {
+  std::vector<NamedTheorems> all;
+  for (const BoundFault& fault : faults) all.push_back({fault.name, with_fault(fault.inject)});
   return all;
 }
 
@@ -79,8 +77,8 @@ bool same_bounds_before_the_last(const Bounds& a, const Bounds& b) {
 }
 
 /// In the rounding of the op itself, or, where its operands are off and so far nothing differs, in what it hands on.
-bool is_caught_by(const OpSample& sample, bool passes_cast, const Bounds& theorems, const bounds::Rules& rules) {
-  const Bounds faulty = bounds_of(sample, rules);
+bool is_caught_by(const OpSample& sample, bool passes_cast, const Bounds& theorems) {
+  const Bounds faulty = bounds_of(sample);
   const LayerBounds& last = faulty.layers.back();
   const bool is_local = violations_of(last.local, sample, sample.local) > 0;
   if (!passes_cast) return is_local;
@@ -89,24 +87,25 @@ bool is_caught_by(const OpSample& sample, bool passes_cast, const Bounds& theore
 }
 
 /// The op on these operands, once as it is, once stored narrowly, once on operands that are off.
-void sabotage(const Op& op, const std::vector<Tensor<double>>& operands, const std::vector<NamedRules>& faults,
+void sabotage(const Op& op, const std::vector<Tensor<double>>& operands, const std::vector<NamedTheorems>& faults,
               Caught& caught) {
   for (const SampleKind kind : {SampleKind{false, false}, SampleKind{false, true}, SampleKind{true, false}}) {
     bool& is_caught = kind.passes_cast ? caught.propagation : caught.rounding;
     if (is_caught) continue;
     const OpSample sample = sample_of(op, operands, kind);
-    const Bounds theorems = bounds_of(sample, bounds::default_rules());
+    const Bounds theorems = bounds_of(sample);
     REQUIRE(violations_of(theorems.layers.back().local, sample, sample.local) == 0);
     REQUIRE(violations_of(theorems.layers.back().accumulated, sample, sample.exact) == 0);
-    is_caught = std::any_of(faults.begin(), faults.end(), [&](const NamedRules& fault) {
-      return is_caught_by(sample, kind.passes_cast, theorems, fault.rules);
+    is_caught = std::any_of(faults.begin(), faults.end(), [&](const NamedTheorems& fault) {
+      const ScopedTheorems in_force(fault.theorems);
+      return is_caught_by(sample, kind.passes_cast, theorems);
     });
   }
 }
 
 using Draw = std::vector<OpCase>;
 
-Caught caught_on(std::span<const Draw> draws, std::size_t alternative, const std::vector<NamedRules>& faults) {
+Caught caught_on(std::span<const Draw> draws, std::size_t alternative, const std::vector<NamedTheorems>& faults) {
   Caught caught;
   for (const Flavour flavour : flavours) {
     for (const Draw& cases : draws) {
@@ -125,7 +124,7 @@ TEST_CASE("for every op a fault in its rounding and one in its propagation are c
   std::mt19937_64 random(59);
   std::vector<Draw> draws(20);
   std::generate(draws.begin(), draws.end(), [&] { return every_op(random); });
-  const std::vector<NamedRules> faults = faulty_rules(bound_faults());
+  const std::vector<NamedTheorems> faults = faulty_theorems(bound_faults());
   for (std::size_t alternative = 0; alternative < std::variant_size_v<OpAlternatives>; ++alternative) {
     const auto found = std::find_if(draws[0].begin(), draws[0].end(),
                                     [&](const OpCase& one) { return one.op.index() == alternative; });
@@ -134,7 +133,8 @@ TEST_CASE("for every op a fault in its rounding and one in its propagation are c
     const bool is_always_exact = std::visit(  // -1, 0 and 1 are in every format
         []<class T>(const T&) { return std::same_as<T, op::Sign> || Comparison<T>; }, found->op);
     const std::span<const Draw> all = draws;
-    const Caught caught = caught_on(is_always_exact ? all.first(draws_where_nothing_is_found) : all, alternative, faults);
+    const Caught caught =
+        caught_on(is_always_exact ? all.first(draws_where_nothing_is_found) : all, alternative, faults);
     CHECK(caught.rounding == !is_always_exact);
     CHECK(caught.propagation);
   }
@@ -142,23 +142,23 @@ TEST_CASE("for every op a fault in its rounding and one in its propagation are c
 
 namespace {
 
-template <bounds::Rules::Unary bounds::Rules::*Radius, bounds::LinearRules::Unary bounds::LinearRules::*Expansion>
-void overlook_jumps(bounds::Rules& rules) {
-  rules.*Radius = [](const bounds::Point&) { return Magnitude(); };
-  rules.linear.*Expansion = [](const bounds::Point&) { return bounds::Linear{}; };
+template <bounds::UnaryPropagation Theorems::*Radius, bounds::UnaryExpansion Theorems::*Expansion>
+void overlook_jumps(Theorems& faulty) {
+  faulty.*Radius = [](const bounds::Point&) { return Magnitude(); };
+  faulty.*Expansion = [](const bounds::Point&) { return bounds::Linear{}; };
 }
 
 /// What the remainders of ops rest on besides the rules for expansions.
 std::vector<BoundFault> overlooked_remainders() {
   return {
       {"a comparison is decided",
-       [](auto& r) { r.greater = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       [](auto& r) { r.propagate_greater = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
        {}},
       {"a comparison with equality is decided",
-       [](auto& r) { r.greater_or_equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       [](auto& r) { r.propagate_greater_or_equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
        {}},
       {"equality is decided",
-       [](auto& r) { r.equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
+       [](auto& r) { r.propagate_equal = [](double, Magnitude, double, Magnitude) { return Magnitude(); }; },
        {}},
       {"half the remainder of a Relu, many at once",
        [](auto& r) {
@@ -169,11 +169,11 @@ std::vector<BoundFault> overlooked_remainders() {
          };
        },
        {}},
-      {"floor has no jumps", overlook_jumps<&bounds::Rules::floor, &bounds::LinearRules::floor>, {}},
-      {"ceil has no jumps", overlook_jumps<&bounds::Rules::ceil, &bounds::LinearRules::ceil>, {}},
-      {"sign has no jumps", overlook_jumps<&bounds::Rules::sign, &bounds::LinearRules::sign>, {}},
+      {"floor has no jumps", overlook_jumps<&Theorems::propagate_floor, &Theorems::linear_floor>, {}},
+      {"ceil has no jumps", overlook_jumps<&Theorems::propagate_ceil, &Theorems::linear_ceil>, {}},
+      {"sign has no jumps", overlook_jumps<&Theorems::propagate_sign, &Theorems::linear_sign>, {}},
       {"a choice is decided", [](auto& r) { r.decides_choice = [](double, Magnitude) { return true; }; }, {}},
-      {"products of moves vanish", [](auto& r) { r.box.crossed = [](double, double) { return Magnitude(); }; }, {}}};
+      {"products of moves vanish", [](auto& r) { r.crossed = [](double, double) { return Magnitude(); }; }, {}}};
 }
 
 std::vector<BoundFault> joined(std::vector<BoundFault> faults, const std::vector<BoundFault>& more) {
@@ -182,7 +182,7 @@ std::vector<BoundFault> joined(std::vector<BoundFault> faults, const std::vector
 }
 
 /// Whether one of the faults is caught where inputs of the op are off, or off anywhere in a box.
-bool is_caught(const std::vector<OpCase>& cases, std::size_t alternative, const std::vector<NamedRules>& faults,
+bool is_caught(const std::vector<OpCase>& cases, std::size_t alternative, const std::vector<NamedTheorems>& faults,
                bool in_box) {
   std::mt19937_64 random(60);
   for (const OpCase& one : cases) {
@@ -190,9 +190,10 @@ bool is_caught(const std::vector<OpCase>& cases, std::size_t alternative, const 
     for (const Flavour flavour : {Flavour::plain, Flavour::halves}) {
       for (const double size : {0x1p-10, 0x1p-4, 0x1p-1, 1.0}) {
         const OpTrajectories moves(one.op, operands_of(one, flavour), in_box ? 0.5 * size : 0.0, size, random);
-        REQUIRE(moves.violations(bounds::default_rules()) == 0);
-        for (const NamedRules& fault : faults) {
-          if (moves.violations(fault.rules) > 0) return true;
+        REQUIRE(moves.violations() == 0);
+        for (const NamedTheorems& fault : faults) {
+          const ScopedTheorems in_force(fault.theorems);
+          if (moves.violations() > 0) return true;
         }
       }
     }
@@ -208,9 +209,9 @@ TEST_CASE("for every primitive op faults in its remainder, between trajectories 
   for (int draw = 0; draw < 6; ++draw) {
     for (OpCase& one : tests::every_primitive(random)) cases.push_back(std::move(one));
   }
-  const std::vector<NamedRules> remainders = faulty_rules(joined(linear_faults(), overlooked_remainders())),
-                                between = faulty_rules(trajectory_faults()),
-                                in_boxes = faulty_rules(joined(box_faults(), overlooked_remainders()));
+  const std::vector<NamedTheorems> remainders = faulty_theorems(joined(linear_faults(), overlooked_remainders())),
+                                   between = faulty_theorems(trajectory_faults()),
+                                   in_boxes = faulty_theorems(joined(box_faults(), overlooked_remainders()));
   std::set<std::size_t> seen;
   for (const OpCase& one : cases) {
     const std::size_t alternative = one.op.index();

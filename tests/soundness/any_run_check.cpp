@@ -18,8 +18,7 @@ void append(std::vector<double>& to, const std::vector<double>& more) {
 
 }  // namespace
 
-AnyRunCheck::AnyRunCheck(const Graph& graph, Inputs inputs, const bounds::Rules* rules)
-    : graph_(graph), inputs_(std::move(inputs)), rules_(rules) {
+AnyRunCheck::AnyRunCheck(const Graph& graph, Inputs inputs) : graph_(graph), inputs_(std::move(inputs)) {
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t samples = sample_count(graph, layout, inputs_);
   samples_ = static_cast<std::size_t>(samples);
@@ -40,7 +39,6 @@ AnyRunCheck::AnyRunCheck(const Graph& graph, Inputs inputs, const bounds::Rules*
 
 RunBounds AnyRunCheck::bounds_of(const Trace& trace, const std::vector<std::string>& names) const {
   BoundOptions options;
-  options.rules = rules_;
   options.targets = targets_;
   options.names = names;
   const Bounder bounder(graph_, options);

@@ -25,7 +25,7 @@ using RunBounds = std::map<std::string, std::vector<TargetBound>>;
 class AnyRunCheck {
 public:
   /// Inputs as given; targets: every output element, 8 at most, and the difference of the first two.
-  AnyRunCheck(const Graph& graph, Inputs inputs, const bounds::Rules* rules = nullptr);
+  AnyRunCheck(const Graph& graph, Inputs inputs);
 
   const Graph& graph() const { return graph_; }
   const Inputs& inputs() const { return inputs_; }
@@ -55,7 +55,6 @@ private:
   std::vector<Target> targets_;
   std::vector<std::size_t> node_of_output_;
   std::vector<Tensor<Ball>> exact_;  ///< by output
-  const bounds::Rules* rules_;
 };
 
 }  // namespace driftbound::soundness

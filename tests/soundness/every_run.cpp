@@ -34,7 +34,7 @@ public:
     for (const ForeignRun& run : foreign_runs())
       foreign.push_back(foreign_run(case_.graph, case_.inputs, arithmetic, run));
 
-    const AnyRunCheck targets(case_.graph, case_.inputs, options_.rules);
+    const AnyRunCheck targets(case_.graph, case_.inputs);
     Trace first = evaluate(case_);
     const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware, rounded, replay});
     for (const std::string& name : {order_aware, replay})

@@ -65,7 +65,6 @@ void check_block(const Graph& graph, const Trace& block, const std::vector<bool>
   const Reference accumulated = certified_reference(graph, block.inputs, options.precision, &block);
   const Reference local = local_reference(graph, block, options.precision);
   BoundOptions bound_options;
-  bound_options.rules = options.rules;
   bound_options.names = options.names;
   const Bounds bounds = bound(graph, block, bound_options);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {

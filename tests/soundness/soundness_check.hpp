@@ -49,7 +49,6 @@ struct Tally {
 
 struct CheckOptions {
   PrecisionPolicy precision;
-  const bounds::Rules* rules = nullptr;
   std::vector<std::string> names = {};  ///< of the bounds; empty: all
 };
 

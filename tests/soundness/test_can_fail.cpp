@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/rules.hpp"
+#include "faults/theorems.hpp"
 #include "soundness/foreign_sums.hpp"
 #include "soundness/random_networks.hpp"
 #include "soundness/soundness_check.hpp"
@@ -19,10 +19,9 @@ Magnitude third_of(Magnitude bound) {
 }
 
 /// Random networks and foreign sums, judged until a violation is seen or there are no more.
-bool is_caught(const bounds::Rules& rules) {
+bool is_caught() {
   Random seeds(20261121);
   CheckOptions options;
-  options.rules = &rules;
   Tally tally;
   for (int round = 0; round < 60 && tally.violations() == 0; ++round) {
     for (const Family family : all_families()) {
@@ -40,33 +39,34 @@ bool is_caught(const bounds::Rules& rules) {
 }  // namespace
 
 TEST_CASE("bounds that are too small are caught") {
-  std::vector<std::pair<std::string, bounds::Rules>> faults;
-  const auto fault = [&](const char* name) -> bounds::Rules& {
-    return faults.emplace_back(name, bounds::default_rules()).second;
+  std::vector<std::pair<std::string, checks::Theorems>> faults;
+  const auto fault = [&](const char* name) -> checks::Theorems& {
+    return faults.emplace_back(name, checks::Theorems()).second;
   };
   fault("a third of n u").any_order_factor = [](std::int64_t leaves, const bounds::Machine& machine) {
-    return third_of(bounds::any_order_factor(leaves, machine));
+    return third_of(proven::any_order_factor(leaves, machine));
   };
   fault("two roundings forgotten on every path").path_factor = [](std::int64_t roundings,
                                                                   const bounds::Machine& machine) {
-    return bounds::path_factor(roundings - 2, machine);
+    return proven::path_factor(roundings - 2, machine);
   };
   fault("operands of products taken for exact").operand_error = [](double, double) { return 0.0; };
   fault("a third of a rounding").rounding_error = [](double y, const bounds::Machine& machine) {
-    return third_of(bounds::rounding_error(y, machine));
+    return third_of(proven::rounding_error(y, machine));
   };
   fault("a third of a function's error").function_error = [](double y, bounds::FunctionError accuracy,
                                                              const bounds::Machine& machine) {
-    return third_of(bounds::function_error(y, accuracy, machine));
+    return third_of(proven::function_error(y, accuracy, machine));
   };
   fault("local errors not handed on").add_local_errors = [](std::span<const double>, std::span<double>) {};
   fault("underflow forgotten").underflow_term = [](std::int64_t, std::int64_t, const bounds::Machine&) {
     return Magnitude();
   };
 
-  for (const auto& fault_and_rules : faults) {
-    INFO(fault_and_rules.first);
-    CHECK(is_caught(fault_and_rules.second));
+  for (const auto& [name, theorems] : faults) {
+    INFO(name);
+    const checks::ScopedTheorems in_force(theorems);
+    CHECK(is_caught());
   }
 }
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/load.hpp"
+#include "faults/theorems.hpp"
 #include "soundness/any_run_check.hpp"
 #include "soundness/chosen_orders.hpp"
 #include "soundness/chosen_sums.hpp"
@@ -129,7 +129,7 @@ TEST_CASE("bounds of every run hold in orders chosen so that the target errs (T-
 }
 
 TEST_CASE("bounds of every run by a quarter of what sums may err are exceeded, in chosen orders alone") {
-  bounds::Rules quartered = bounds::default_rules();
+  checks::Theorems quartered;
   quartered.rows.any_order = [](const bounds::SumRow& row, const bounds::RowFormat& f, const bounds::RowErrors& result,
                                 std::size_t n) {
     bounds::fastest_row_kernels().any_order(row, f, result, n);
@@ -137,7 +137,8 @@ TEST_CASE("bounds of every run by a quarter of what sums may err are exceeded, i
   };
   const Graph graph =
       load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / "examples/models/oscillator_d4_w128.onnx");
-  const AnyRunCheck check(graph, inputs_of(graph, 8), &quartered);
+  const AnyRunCheck check(graph, inputs_of(graph, 8));
+  const checks::ScopedTheorems in_force(quartered);
   const std::vector<soundness::TargetBound> bounds =
       check.bounds_of(declared_run(graph, check.inputs(), "fp32", "sequential"), {"adjoint/any-order"})
           .at("adjoint/any-order");

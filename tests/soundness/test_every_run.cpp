@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/load.hpp"
+#include "faults/theorems.hpp"
 #include "soundness/any_run_check.hpp"
 #include "soundness/every_run.hpp"
 #include "soundness/foreign_runs.hpp"
@@ -49,16 +49,15 @@ TEST_CASE("any order, batch and program stays within what one run's bounds say o
 }
 
 TEST_CASE("bounds of every run that are too small are found out by other orders and programs") {
-  bounds::Rules broken = bounds::default_rules();
+  checks::Theorems broken;
   broken.partial_sums_error = [](const auto&, const auto&) { return Magnitude(); };
   broken.rows.any_order = [](const bounds::SumRow& row, const bounds::RowFormat& f, const bounds::RowErrors& result,
                              std::size_t n) {
     bounds::fastest_row_kernels().any_order(row, f, result, n);
     std::fill(result.added, result.added + n, 0.0);
   };
-  CheckOptions options;
-  options.rules = &broken;
-  const Tally tally = check_cases(130, 2027, options);
+  const checks::ScopedTheorems in_force(broken);
+  const Tally tally = check_cases(130, 2027);
   CHECK(tally.bounds.at("every run adjoint/any-order").violations > 0);
 }
 

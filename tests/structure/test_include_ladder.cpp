@@ -76,6 +76,14 @@ TEST_CASE("no part includes a part above it") {
     for (const std::string& offence : upward_includes(source_root, part)) FAIL_CHECK(offence);
 }
 
+TEST_CASE("theorems include no other room of bounds: they are functions of numbers") {
+  static const std::regex allowed("bounds/(theorems/.*|kernels/.*|(elementary|machine|smooth|[a-z]+_kernels)[.]hpp)");
+  for (const fs::path& file : sources_below(source_root / "src/bounds/theorems"))
+    for (const Include& include : includes_of(file))
+      if (part_of(include.target) == "bounds" && !include.angled && !std::regex_match(include.target, allowed))
+        FAIL_CHECK(file.string() << " includes " << include.target);
+}
+
 TEST_CASE("an include that goes up the ladder is found") {
   const fs::path root = fs::temp_directory_path() / "driftbound-ladder-test";
   fs::create_directories(root / "src/num");

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/model/graph.hpp"
 #include "support/naive.hpp"
 #include "support/tally.hpp"
+#include "support/theorems.hpp"
 
 /// Compact soundness checks of the bounds: naive evaluations, exact oracles, hand-made traces. Each takes the
 /// rules to use, so that the same check that must pass with the theorems must fail with a fault.
@@ -58,9 +58,8 @@ inline OneNode one_node(const Op& op, const std::vector<Tensor<double>>& operand
   return one;
 }
 
-inline LayerBounds bounds_of(const OneNode& one, const bounds::Rules& rules, std::vector<std::string> names = {}) {
+inline LayerBounds bounds_of(const OneNode& one, std::vector<std::string> names = {}) {
   BoundOptions options;
-  options.rules = &rules;
   options.names = std::move(names);
   return bound(one.graph, one.trace, options).layers.at(0);
 }
@@ -185,8 +184,7 @@ void shape_rows(Data data, std::size_t k, std::vector<double>& a, std::vector<do
 
 /// One Gemm of m rows and n columns, evaluated naively in T.
 template <class T>
-Tallies check_gemm(const bounds::Rules& rules, const ProductSetup& setup, Data data, std::size_t k,
-                   Generator& generator) {
+Tallies check_gemm(const ProductSetup& setup, Data data, std::size_t k, Generator& generator) {
   const std::size_t m = 3, n = 4;
   const ArithmeticModel arithmetic = cpu_arithmetic(setup.arithmetic, setup.any_tree ? SummationOrder{} : setup.order);
   std::vector<double> a = operand<T>(data, m * k, setup.wide_operands, generator);
@@ -224,7 +222,7 @@ Tallies check_gemm(const bounds::Rules& rules, const ProductSetup& setup, Data d
   if (setup.has_bias) operands.push_back({{extent(n)}, c});
   const OneNode one = one_node(op::Gemm{setup.alpha, setup.beta, false, false}, operands,
                                {{extent(m), extent(n)}, computed}, arithmetic);
-  const LayerBounds layer = bounds_of(one, rules, setup.names);
+  const LayerBounds layer = bounds_of(one, setup.names);
   Tallies tallies;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact[i]);
@@ -232,8 +230,7 @@ Tallies check_gemm(const bounds::Rules& rules, const ProductSetup& setup, Data d
   return tallies;
 }
 
-inline Tallies check_products(const bounds::Rules& rules, const ProductSetup& setup, int repetitions,
-                              std::uint64_t seed) {
+inline Tallies check_products(const ProductSetup& setup, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -242,8 +239,8 @@ inline Tallies check_products(const bounds::Rules& rules, const ProductSetup& se
       const bool is_out_of_range =
           setup.arithmetic == "fp16" && (data == static_cast<int>(Data::huge) || data == static_cast<int>(Data::wide));
       if (is_out_of_range) continue;
-      tallies += setup.arithmetic == "fp64" ? check_gemm<double>(rules, setup, static_cast<Data>(data), k, generator)
-                                            : check_gemm<float>(rules, setup, static_cast<Data>(data), k, generator);
+      tallies += setup.arithmetic == "fp64" ? check_gemm<double>(setup, static_cast<Data>(data), k, generator)
+                                            : check_gemm<float>(setup, static_cast<Data>(data), k, generator);
     }
   }
   return tallies;

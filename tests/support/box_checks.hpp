@@ -70,15 +70,14 @@ inline void add_difference(const Real& difference, const Real& apart, const Inte
   add_difference(difference, low, high, tally);
 }
 
-inline Tally check_slope_range(const bounds::Rules& rules, const Op& op, const LinearSubject& subject, int repetitions,
-                               std::uint64_t seed) {
+inline Tally check_slope_range(const Op& op, const LinearSubject& subject, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const double x = draw_centre(subject, generator), reach = draw_reach(subject, x, generator);
     const double low = x - reach, high = x + reach;
     if (!(subject.low < low && high < subject.high)) continue;
-    const Interval slopes = rules.box.slope_range(op, Interval(low, high));
+    const Interval slopes = bounds::slope_range(op, Interval(low, high));
     for (const auto& [s, t] :
          std::vector<std::pair<double, double>>{{low, high},
                                                 {x, high},
@@ -119,8 +118,7 @@ inline std::vector<BinaryCase> binary_cases() {
 }
 
 /// Ranges apart, touching and overlapping, in both orders; differences between corners, and along one operand.
-inline Tally check_slope_ranges(const bounds::Rules& rules, const BinaryCase& subject, int repetitions,
-                                std::uint64_t seed) {
+inline Tally check_slope_ranges(const BinaryCase& subject, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -129,7 +127,7 @@ inline Tally check_slope_ranges(const bounds::Rules& rules, const BinaryCase& su
     const double y = x + width + gaps[generator() % gaps.size()], other_width = uniform(generator, 0.0, 1.0);
     if (std::holds_alternative<op::Div>(subject.op) && y <= 0.1 && y + other_width >= -0.1) continue;
     const std::array<double, 2> a = {x, x + width}, b = {y, y + other_width};
-    const auto [of_a, of_b] = rules.box.slope_ranges(subject.op, Interval(a[0], a[1]), Interval(b[0], b[1]));
+    const auto [of_a, of_b] = bounds::slope_ranges(subject.op, Interval(a[0], a[1]), Interval(b[0], b[1]));
     if (!of_a.is_finite() || !of_b.is_finite()) continue;
     for (std::size_t corners = 0; corners < 16; ++corners) {
       const Real s_a(a[corners & 1U]), t_a(a[corners >> 1U & 1U]), s_b(b[corners >> 2U & 1U]), t_b(b[corners >> 3U]);
@@ -143,10 +141,10 @@ inline Tally check_slope_ranges(const bounds::Rules& rules, const BinaryCase& su
 /// A network over a box around a point, its inputs off by `error` at every point of the box.
 class BoxHeld {
 public:
-  BoxHeld(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& middle, double half_width, double error)
+  BoxHeld(const Graph& graph, const Tensor<double>& middle, double half_width, double error)
       : graph_(graph),
         arithmetic_(double_arithmetic()),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph, {middle.shape}, std::nullopt),
         shadow_(bounds::shadow_of(network_, {middle}, setting_)),
         middle_(middle),
@@ -158,7 +156,7 @@ public:
     ranges_ = bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, widths, setting_, weights_, nullptr,
                                    nullptr, nullptr, &of_ranges);
     run_ = bounds::deviation_over_box(bounds::Trajectory::any_order, network_, shadow_, ranges_, errors, setting_,
-                                      weights_, nullptr, &of_run);
+                                      weights_, false, &of_run);
     const ValueId output = network_.flat().graph.outputs[0];
     for (std::size_t i = 0; i < shadow_.values[output].size(); ++i) {
       const bounds::Direction c =
@@ -215,8 +213,7 @@ private:
   std::vector<double> certificates_;
 };
 
-inline HeldTallies check_box(const bounds::Rules& rules, const std::vector<std::string>& blocks, int repetitions,
-                             std::uint64_t seed = 91) {
+inline HeldTallies check_box(const std::vector<std::string>& blocks, int repetitions, std::uint64_t seed = 91) {
   Generator generator(seed);
   HeldTallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -225,7 +222,7 @@ inline HeldTallies check_box(const bounds::Rules& rules, const std::vector<std::
     const Graph graph = builder.finish();
     for (const double half_width : {0.0, 1e-3, 0.1, 0.5}) {
       for (const double error : {1e-6, 0.05}) {
-        const BoxHeld held(rules, graph, network_inputs(1.0, true, generator), half_width, error);
+        const BoxHeld held(graph, network_inputs(1.0, true, generator), half_width, error);
         held.check_at_random(6, generator, tallies);
       }
     }
@@ -249,7 +246,7 @@ inline Box box_around(const Tensor<double>& x, double half_width) {
 }
 
 /// Exact values of a function over a box in which it takes all of its values, against the range of the box.
-inline Tally check_whole_range(const bounds::Rules& rules, const std::string& function, double half_width) {
+inline Tally check_whole_range(const std::string& function, double half_width) {
   Generator generator(95);
   Tally tally;
   for (int repetition = 0; repetition < 4; ++repetition) {
@@ -259,7 +256,6 @@ inline Tally check_whole_range(const bounds::Rules& rules, const std::string& fu
     const Tensor<double> middle = network_inputs(1.0, true, generator);
     const Box box = box_around(middle, half_width);
     BoundOptions options;
-    options.rules = &rules;
     const BoxBound bound =
         forward_error_bound(graph, cpu_arithmetic("fp32", parse_summation_order("pairwise")), box, {}, options);
     const Real centre(bound.range.midpoint()), reach = Real(bound.range.upper()) - centre;

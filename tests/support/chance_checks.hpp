@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/bound_checks.hpp"
 #include "support/few_bits.hpp"
+#include "support/theorems.hpp"
 
 /// Rounding errors left to chance, against enumerations of what chance can do.
 namespace checks {
@@ -25,11 +25,11 @@ inline double sign_tail(int n, double t) {
 }
 
 /// Walks of equal steps, the worst that Azuma's inequality allows: far out more often than it says?
-inline std::int64_t check_tails(const bounds::Rules& rules) {
+inline std::int64_t check_tails() {
   std::int64_t violations = 0;
   for (const double p : {0.2, 1e-2, 1e-6, 1e-9}) {
     for (const std::int64_t statements : {1, 1000}) {
-      const double factor = rules.tail_factor(p, statements);
+      const double factor = bounds::tail_factor(p, statements);
       const double frequency = static_cast<double>(statements) * sign_tail(1000, factor * std::sqrt(1000.0));
       violations += frequency <= p ? 0 : 1;
     }
@@ -39,14 +39,14 @@ inline std::int64_t check_tails(const bounds::Rules& rules) {
 
 /// Ten sets of a hundred elements each, the same within a set and so rounded alike: further off than the weighted
 /// squares say?
-inline std::int64_t check_weights(const bounds::Rules& rules) {
+inline std::int64_t check_weights() {
   constexpr int sets = 10, members = 100;
   constexpr double d = 2.0;
   std::vector<double> values;
   for (int i = 0; i < sets * members; ++i) values.push_back(static_cast<double>(i % sets));
   const std::vector<double> weights(values.size(), -d), amplitudes(values.size(), 1.0);
-  const std::vector<std::uint32_t> alike = rules.elements_alike(values, amplitudes);
-  const Magnitude squares = rules.weighted_squares(weights, amplitudes, alike);
+  const std::vector<std::uint32_t> alike = bounds::elements_alike(values, amplitudes);
+  const Magnitude squares = bounds::weighted_squares(weights, amplitudes, alike);
   std::int64_t violations = 0;
   for (const double p : {0.5, 0.1, 0.01}) {
     const double bound = bounds::with_chance(Magnitude(), squares, bounds::tail_factor(p, 1)).value();
@@ -56,7 +56,7 @@ inline std::int64_t check_weights(const bounds::Rules& rules) {
 }
 
 /// Sums of five bits over random trees: the squares of what their roundings but the last can be, added up.
-inline Tally check_squares(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_squares(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   bounds::Machine machine = bounds::machine_of(cpu_arithmetic("fp32", {}));
   machine.u = FewBitSum::unit_roundoff;
@@ -94,7 +94,7 @@ inline Tally check_squares(const bounds::Rules& rules, int repetitions, std::uin
     terms.rounded = has_products ? terms.total : Magnitude();
     terms.sum = Magnitude(exact);
     terms.norm = sqrt_up(Magnitude(squares));
-    tally.add(0.0, Real(of_roundings), rules.partial_sums_squares(terms, machine).value());
+    tally.add(0.0, Real(of_roundings), bounds::partial_sums_squares(terms, machine).value());
   }
   return tally;
 }
@@ -168,11 +168,9 @@ private:
 };
 
 /// adjoint/probabilistic of the one output.
-inline const BoundResult probabilistic_bound(const SignRuns& runs, double failure_probability,
-                                             const bounds::Rules& rules) {
+inline const BoundResult probabilistic_bound(const SignRuns& runs, double failure_probability) {
   const Graph graph = runs.graph();
   BoundOptions options;
-  options.rules = &rules;
   options.names = {"adjoint/probabilistic"};
   options.failure_probability = failure_probability;
   return *find_bound(bound(graph, runs.trace(graph), options).layers.back().accumulated, "adjoint/probabilistic");
@@ -196,11 +194,11 @@ inline std::vector<SignRuns> sign_runs(std::uint64_t seed) {
 }
 
 /// Networks that leave their bound more often than it says.
-inline std::int64_t check_sign_runs(const bounds::Rules& rules) {
+inline std::int64_t check_sign_runs() {
   std::int64_t violations = 0;
   for (const SignRuns& runs : sign_runs(741)) {
     for (const double p : {0.1, 0.01}) {
-      const double bound = probabilistic_bound(runs, p, rules).values.values[0];
+      const double bound = probabilistic_bound(runs, p).values.values[0];
       violations += runs.frequency_above(bound) <= p ? 0 : 1;
     }
   }
@@ -208,7 +206,7 @@ inline std::int64_t check_sign_runs(const bounds::Rules& rules) {
 }
 
 /// A function that is always as far off as its table allows, in one direction: nothing that chance takes away.
-inline std::int64_t check_function_at_full_size(const bounds::Rules& rules) {
+inline std::int64_t check_function_at_full_size() {
   constexpr double units = 1000.0;
   const std::size_t n = 8;
   Graph graph;
@@ -235,7 +233,6 @@ inline std::int64_t check_function_at_full_size(const bounds::Rules& rules) {
                   {"y", StoredTensor::from(Tensor<float>({1, 1}, {static_cast<float>(sum)}))}};
   trace.samples = 1;
   BoundOptions options;
-  options.rules = &rules;
   options.names = {"adjoint/probabilistic"};
   options.failure_probability = 0.5;
   const Bounds bounds = bound(graph, trace, options);

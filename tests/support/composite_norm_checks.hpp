@@ -71,10 +71,10 @@ inline std::vector<CompositeCase> composite_cases(Generator& generator) {
 /// Radii and norms of every value of a flat graph.
 class HeldNorms {
 public:
-  HeldNorms(const bounds::Rules& rules, const CompositeCase& subject, const ArithmeticModel& arithmetic)
+  HeldNorms(const CompositeCase& subject, const ArithmeticModel& arithmetic)
       : subject_(subject),
         arithmetic_(arithmetic),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(subject_.graph, {subject_.x.shape}, std::nullopt),
         shadow_(bounds::shadow_of(network_, {subject_.x}, setting_)) {}
 
@@ -150,20 +150,19 @@ struct CompositeTally {
 };
 
 /// Every case with inputs that are off by next to nothing, by little, and by so much that only bounded ranges hold.
-inline std::map<std::string, CompositeTally> check_composite_norms(const bounds::Rules& rules, int repetitions,
-                                                                   std::uint64_t seed) {
+inline std::map<std::string, CompositeTally> check_composite_norms(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   std::map<std::string, CompositeTally> tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     for (const CompositeCase& subject : composite_cases(generator)) {
       CompositeTally& tally = tallies[subject.name];
-      HeldNorms in_double(rules, subject, double_arithmetic());
+      HeldNorms in_double(subject, double_arithmetic());
       for (const double radius : {0.0, 1e-9, 1e-3, 0.1, 1.0, 30.0}) {
         const bounds::Deviation deviation = in_double.within(bounds::Trajectory::any_order, radius);
         for (int corner = 0; corner < (radius == 0.0 ? 1 : 8); ++corner)
           in_double.check_exact(deviation, radius, random_corner(subject.x.size(), generator), tally.all, tally.output);
       }
-      HeldNorms in_single(rules, subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
+      HeldNorms in_single(subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
       for (const bounds::Trajectory trajectory : {bounds::Trajectory::any_order, bounds::Trajectory::declared_order})
         in_single.check_run(in_single.within(trajectory, 0.0), tally.all, tally.output);
     }

@@ -83,8 +83,7 @@ private:
 };
 
 /// All roundings but the last of sums whose factors lie anywhere within radii, against the running bound.
-inline Tally check_running_sums(const bounds::Rules& rules, const SummationOrder& order, int repetitions,
-                                std::uint64_t seed) {
+inline Tally check_running_sums(const SummationOrder& order, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   const double u = FewBitSum::unit_roundoff;
   Tally tally;
@@ -108,9 +107,9 @@ inline Tally check_running_sums(const bounds::Rules& rules, const SummationOrder
     const auto count = static_cast<std::int64_t>(n);
     const ProductPlan plan = plan_product(op::MatMul{}, {1, count}, {count, 1});
     const double classical = (static_cast<double>(n) - 1.0) * u * total;
-    const std::vector<double> slack{rules.running_slack(count, classical, spread, total)};
-    const std::vector<double> places = rules.running_first_places(plan, {centre, b, largest, slack}, order, true, 1);
-    const std::vector<double> products = rules.product_first_places(plan, {centre, b, largest, slack}, 1);
+    const std::vector<double> slack{bounds::running_slack(count, classical, spread, total)};
+    const std::vector<double> places = bounds::running_first_places(plan, {centre, b, largest, slack}, order, true, 1);
+    const std::vector<double> products = bounds::product_first_places(plan, {centre, b, largest, slack}, 1);
     const double bound = u * ((order.fma ? 0.0 : products.front()) + places.front());
     tally.add(FewBitSum(order, a, b).before_last(), Real(exact), bound);
   }

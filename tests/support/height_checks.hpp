@@ -49,8 +49,7 @@ private:
 
 /// One Gemm whose sums are random trees of at most `height`, the bias added last.
 template <class T>
-Tallies check_trees(const bounds::Rules& rules, const ProductSetup& setup, Data data, std::size_t k,
-                    Generator& generator) {
+Tallies check_trees(const ProductSetup& setup, Data data, std::size_t k, Generator& generator) {
   const std::size_t m = 3, n = 4;
   const ArithmeticModel arithmetic = cpu_arithmetic(setup.arithmetic, setup.order);
   std::vector<double> a = operand<T>(data, m * k, false, generator), b = operand<T>(data, k * n, false, generator);
@@ -76,7 +75,7 @@ Tallies check_trees(const bounds::Rules& rules, const ProductSetup& setup, Data 
   if (setup.has_bias) operands.push_back({{extent(n)}, c});
   OneNode one = one_node(op::Gemm{}, operands, {{extent(m), extent(n)}, computed}, arithmetic);
   one.trace.provenance = foreign_provenance;
-  const LayerBounds layer = bounds_of(one, rules);
+  const LayerBounds layer = bounds_of(one);
   Tallies tallies;
   for (std::size_t i = 0; i < m * n; ++i) {
     if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact[i]);
@@ -85,7 +84,7 @@ Tallies check_trees(const bounds::Rules& rules, const ProductSetup& setup, Data 
 }
 
 /// Trees from the lowest to chains, over data of every kind.
-inline Tallies check_heights(const bounds::Rules& rules, ProductSetup setup, int repetitions, std::uint64_t seed) {
+inline Tallies check_heights(ProductSetup setup, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -94,8 +93,8 @@ inline Tallies check_heights(const bounds::Rules& rules, ProductSetup setup, int
       const std::int64_t least = least_height(k), heights = static_cast<std::int64_t>(k) - least;
       const auto more = static_cast<std::int64_t>(generator() % 4);
       setup.order = order_of_height(least + std::min(more, heights), generator() % 2 == 0);
-      tallies += setup.arithmetic == "fp64" ? check_trees<double>(rules, setup, static_cast<Data>(data), k, generator)
-                                            : check_trees<float>(rules, setup, static_cast<Data>(data), k, generator);
+      tallies += setup.arithmetic == "fp64" ? check_trees<double>(setup, static_cast<Data>(data), k, generator)
+                                            : check_trees<float>(setup, static_cast<Data>(data), k, generator);
     }
   }
   return tallies;
@@ -112,7 +111,7 @@ inline std::vector<double> lost_on_every_level(std::int64_t height) {
 }
 
 /// The same with a product for 1 that is as good as half a unit above it, and rounded to it.
-inline Tallies check_full_tree(const bounds::Rules& rules, std::int64_t height) {
+inline Tallies check_full_tree(std::int64_t height) {
   std::vector<double> a = lost_on_every_level(height), b(a.size(), 1.0);
   a[0] = 1.0 + 0x1p-23;
   b[0] = 1.0 - 0x1p-24;
@@ -124,7 +123,7 @@ inline Tallies check_full_tree(const bounds::Rules& rules, std::int64_t height) 
   const OneNode one = one_node(op::MatMul{}, {{{1, k}, a}, {{k, 1}, b}}, {{1, 1}, {computed}},
                                cpu_arithmetic("fp32", order_of_height(height)));
   Tallies tallies;
-  tallies.add(bounds_of(one, rules), 0, computed, exact);
+  tallies.add(bounds_of(one), 0, computed, exact);
   return tallies;
 }
 

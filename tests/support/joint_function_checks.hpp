@@ -62,9 +62,8 @@ struct JointTallies {
   double nearest = 0.0;  ///< of radii of last values, where inputs are off by little
 };
 
-inline void check_joint_case(const bounds::Rules& rules, const CompositeCase& subject, Generator& generator,
-                             JointTallies& tallies) {
-  HeldNorms in_double(rules, subject, double_arithmetic());
+inline void check_joint_case(const CompositeCase& subject, Generator& generator, JointTallies& tallies) {
+  HeldNorms in_double(subject, double_arithmetic());
   for (const double radius : {1e-7, 1e-3, 0.1, 1.0}) {
     const bounds::Deviation deviation = in_double.within(bounds::Trajectory::any_order, radius);
     for (int corner = 0; corner < 8; ++corner) {
@@ -75,29 +74,29 @@ inline void check_joint_case(const bounds::Rules& rules, const CompositeCase& su
         tallies.nearest = std::max(tallies.nearest, in_double.output_utilisation(deviation, radius, signs));
     }
   }
-  HeldNorms in_single(rules, subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
+  HeldNorms in_single(subject, cpu_arithmetic("fp32", parse_summation_order("blocked:4")));
   Tally output;
   for (const bounds::Trajectory trajectory : {bounds::Trajectory::any_order, bounds::Trajectory::declared_order})
     in_single.check_run(in_single.within(trajectory, 0.0), tallies.all, output);
 }
 
-inline std::map<std::string, JointTallies> check_joint_functions(const bounds::Rules& rules, int repetitions) {
+inline std::map<std::string, JointTallies> check_joint_functions(int repetitions) {
   Generator generator(125);
   std::map<std::string, JointTallies> tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition)
     for (const CompositeCase& subject : joint_cases(generator))
-      check_joint_case(rules, subject, generator, tallies[subject.name]);
+      check_joint_case(subject, generator, tallies[subject.name]);
   return tallies;
 }
 
-inline std::int64_t violations_of_joint_functions(const bounds::Rules& rules) {
+inline std::int64_t violations_of_joint_functions() {
   std::int64_t violations = 0;
-  for (const auto& [name, tallies] : check_joint_functions(rules, 1)) violations += tallies.all.violations;
+  for (const auto& [name, tallies] : check_joint_functions(1)) violations += tallies.all.violations;
   return violations;
 }
 
 /// a b x - c x with c = a b as it is rounded, at 0: all that it moves by is what its slope lost.
-inline Tally check_rounded_slopes(const bounds::Rules& rules) {
+inline Tally check_rounded_slopes() {
   Generator generator(126);
   Tally tally, output;
   for (int repetition = 0; repetition < 50; ++repetition) {
@@ -110,7 +109,7 @@ inline Tally check_rounded_slopes(const bounds::Rules& rules) {
     const ValueId cx = graph.add_node("cx", op::Mul{}, {x, constant_in(graph, a * b)});
     graph.outputs = {graph.add_node("n", op::Sub{}, {abx, cx})};
     subject.x = Tensor<double>({1, 2});
-    HeldNorms held(rules, subject, double_arithmetic());
+    HeldNorms held(subject, double_arithmetic());
     held.check_exact(held.within(bounds::Trajectory::exact, 1.0), 1.0, {1.0, -1.0}, tally, output);
   }
   return output;

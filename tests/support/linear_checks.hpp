@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/linear_rules.hpp"
+#include "bounds/theorems/expansions.hpp"
 #include "support/rule_checks.hpp"
 
 /// Expansions (T-65, T-66) against samples of the truth.
@@ -120,7 +120,7 @@ inline double looseness_of(const LinearSubject& s, double smallest, double large
 using RealPairFunction = std::function<Real(const Real&, const Real&)>;
 
 /// Every corner of a box, its middle lines, points inside, and the kink of the first operand.
-inline Tally check_linear_pair(bounds::LinearRules::Binary rule, const RealPairFunction& f, int repetitions,
+inline Tally check_linear_pair(bounds::BinaryExpansion rule, const RealPairFunction& f, int repetitions,
                                std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
@@ -144,7 +144,7 @@ inline Tally check_linear_pair(bounds::LinearRules::Binary rule, const RealPairF
 }
 
 /// Every corner of a box of radii, on groups of up to five terms.
-inline Tally check_linear_group(bounds::LinearRules::Group rule, const RealPairFunction& join, int repetitions,
+inline Tally check_linear_group(bounds::GroupExpansion rule, const RealPairFunction& join, int repetitions,
                                 std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
@@ -171,7 +171,7 @@ inline Tally check_linear_group(bounds::LinearRules::Group rule, const RealPairF
 }
 
 /// Every corner of a box of radii and points inside, on rows of up to five logits; wide rows have one that dominates.
-inline Tally check_linear_softmax(const bounds::LinearRules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_linear_softmax(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -189,7 +189,7 @@ inline Tally check_linear_softmax(const bounds::LinearRules& rules, int repetiti
       stored[i] = repetition % 4 == 0 ? static_cast<double>(static_cast<float>(p[i].to_double())) : p[i].to_double();
       stored_error[i] = abs(Real(stored[i]) - p[i]).to_double() * (1.0 + 0x1p-40);
     }
-    rules.softmax(stored, stored_error, e, remainder);
+    bounds::linear_softmax(stored, stored_error, e, remainder);
     for (std::size_t corner = 0; corner < (std::size_t{1} << n) + 4; ++corner) {
       std::vector<Real> moved = x, d(n);
       Real mean;
@@ -227,7 +227,7 @@ inline RealFunction real_power(double p) {
 }
 
 /// Every function of one element that has slopes, by the rules given.
-inline std::vector<LinearCase> linear_cases(const bounds::LinearRules& r) {
+inline std::vector<LinearCase> linear_cases() {
   const auto of = [](int (*function)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t)) -> RealFunction {
     return [function](const Real& x) { return x.apply(function); };
   };
@@ -241,7 +241,7 @@ inline std::vector<LinearCase> linear_cases(const bounds::LinearRules& r) {
   const auto clip = [](double least, double most) -> RealFunction {
     return [=](const Real& x) { return smaller_of(larger_of(x, Real(least)), Real(most)); };
   };
-  const auto clipped = [rule = r.clip](double least, double most) -> LinearFunction {
+  const auto clipped = [rule = bounds::linear_clip](double least, double most) -> LinearFunction {
     return [=](const bounds::Point& p) { return rule(p, least, most); };
   };
   const auto thresholded = [](double alpha) -> RealFunction {
@@ -257,51 +257,51 @@ inline std::vector<LinearCase> linear_cases(const bounds::LinearRules& r) {
       return x.apply([function](mpfr_ptr y, mpfr_srcptr t, mpfr_rnd_t) { function(y, t); });
     };
   };
-  return {{"relu", {r.relu, leaky(0.0), -4, 4, 0.0, {0.0}}},
-          {"leaky relu", {r.leaky_relu, leaky(0.1), -4, 4, 0.1, {0.0}}},
-          {"leaky relu, negative slope", {r.leaky_relu, leaky(-0.5), -4, 4, -0.5, {0.0}}},
-          {"leaky relu, steep", {r.leaky_relu, leaky(3.0), -4, 4, 3.0, {0.0}}},
-          {"elu", {r.elu, elu(1.0), -8, 8, 1.0, {0.0}}},
-          {"elu, gentle", {r.elu, elu(0.8), -8, 8, 0.8, {0.0}}},
-          {"elu, steep", {r.elu, elu(2.5), -8, 8, 2.5, {0.0}}},
-          {"elu, falling", {r.elu, elu(-0.5), -8, 8, -0.5, {0.0}}},
-          {"tanh", {r.tanh, of(mpfr_tanh), -10, 10, 0.0, {0.0}}},
-          {"sigmoid", {r.sigmoid, sigmoid, -20, 20, 0.0, {0.0}}},
-          {"softplus", {r.softplus, softplus, -20, 20, 0.0, {0.0}}},
-          {"sin", {r.sin, of(mpfr_sin), -50, 50, 0.0, {0.0}}},
-          {"cos", {r.cos, of(mpfr_cos), -50, 50, 0.0, {0.0}}},
-          {"exp", {r.exp, of(mpfr_exp), -50, 50}},
-          {"erf", {r.erf, of(mpfr_erf), -5, 5, 0.0, {0.0}}, 1.5},
-          {"sqrt", {r.sqrt, of(mpfr_sqrt), 0, 10}},
-          {"abs", {r.absolute, of(mpfr_abs), -4, 4, 0.0, {0.0}}},
-          {"reciprocal", {r.reciprocal, [](const Real& x) { return Real(1.0) / x; }, 0, 4}},
-          {"reciprocal below 0", {r.reciprocal, [](const Real& x) { return Real(1.0) / x; }, -4, 0}},
-          {"log", {r.log, of(mpfr_log), 0, 10}},
-          {"tan", {r.tan, of(mpfr_tan), -1.5707, 1.5707, 0.0, {0.0}}},
-          {"atan", {r.atan, of(mpfr_atan), -20, 20, 0.0, {0.0}}},
-          {"sinh", {r.sinh, of(mpfr_sinh), -20, 20, 0.0, {0.0}}},
-          {"cosh", {r.cosh, of(mpfr_cosh), -20, 20, 0.0, {0.0}}},
-          {"floor", {r.floor, whole(mpfr_floor), -3, 3, 0.0, {1.0}}, 0.0},
-          {"ceil", {r.ceil, whole(mpfr_ceil), -3, 3, 0.0, {1.0}}, 0.0},
-          {"sign", {r.sign, sign, -3, 3, 0.0, {0.0}}, 0.0},
-          {"square", {r.power, real_power(2.0), -4, 4, 2.0, {0.0}}},
-          {"cube", {r.power, real_power(3.0), -4, 4, 3.0, {0.0}}},
-          {"seventh power", {r.power, real_power(7.0), -2, 2, 7.0, {0.0}}},
-          {"eighth power", {r.power, real_power(8.0), -2, 2, 8.0, {0.0}}},
-          {"power 2.5", {r.power, real_power(2.5), 0, 4, 2.5}},
-          {"power 1.5", {r.power, real_power(1.5), 0, 4, 1.5}, 1.3},
-          {"power 1/3", {r.power, real_power(1.0 / 3.0), 0, 4, 1.0 / 3.0}},
-          {"power 0", {r.power, real_power(0.0), -4, 4, 0.0}},
-          {"power 1", {r.power, real_power(1.0), -4, 4, 1.0}},
-          {"power -1", {r.power, real_power(-1.0), -4, 0, -1.0}},
-          {"power -2", {r.power, real_power(-2.0), -4, 0, -2.0}},
-          {"power -0.3", {r.power, real_power(-0.3), 0, 4, -0.3}},
+  return {{"relu", {bounds::linear_relu, leaky(0.0), -4, 4, 0.0, {0.0}}},
+          {"leaky relu", {bounds::linear_leaky_relu, leaky(0.1), -4, 4, 0.1, {0.0}}},
+          {"leaky relu, negative slope", {bounds::linear_leaky_relu, leaky(-0.5), -4, 4, -0.5, {0.0}}},
+          {"leaky relu, steep", {bounds::linear_leaky_relu, leaky(3.0), -4, 4, 3.0, {0.0}}},
+          {"elu", {bounds::linear_elu, elu(1.0), -8, 8, 1.0, {0.0}}},
+          {"elu, gentle", {bounds::linear_elu, elu(0.8), -8, 8, 0.8, {0.0}}},
+          {"elu, steep", {bounds::linear_elu, elu(2.5), -8, 8, 2.5, {0.0}}},
+          {"elu, falling", {bounds::linear_elu, elu(-0.5), -8, 8, -0.5, {0.0}}},
+          {"tanh", {bounds::linear_tanh, of(mpfr_tanh), -10, 10, 0.0, {0.0}}},
+          {"sigmoid", {bounds::linear_sigmoid, sigmoid, -20, 20, 0.0, {0.0}}},
+          {"softplus", {bounds::linear_softplus, softplus, -20, 20, 0.0, {0.0}}},
+          {"sin", {bounds::linear_sin, of(mpfr_sin), -50, 50, 0.0, {0.0}}},
+          {"cos", {bounds::linear_cos, of(mpfr_cos), -50, 50, 0.0, {0.0}}},
+          {"exp", {bounds::linear_exp, of(mpfr_exp), -50, 50}},
+          {"erf", {bounds::linear_erf, of(mpfr_erf), -5, 5, 0.0, {0.0}}, 1.5},
+          {"sqrt", {bounds::linear_sqrt, of(mpfr_sqrt), 0, 10}},
+          {"abs", {bounds::linear_abs, of(mpfr_abs), -4, 4, 0.0, {0.0}}},
+          {"reciprocal", {bounds::linear_reciprocal, [](const Real& x) { return Real(1.0) / x; }, 0, 4}},
+          {"reciprocal below 0", {bounds::linear_reciprocal, [](const Real& x) { return Real(1.0) / x; }, -4, 0}},
+          {"log", {bounds::linear_log, of(mpfr_log), 0, 10}},
+          {"tan", {bounds::linear_tan, of(mpfr_tan), -1.5707, 1.5707, 0.0, {0.0}}},
+          {"atan", {bounds::linear_atan, of(mpfr_atan), -20, 20, 0.0, {0.0}}},
+          {"sinh", {bounds::linear_sinh, of(mpfr_sinh), -20, 20, 0.0, {0.0}}},
+          {"cosh", {bounds::linear_cosh, of(mpfr_cosh), -20, 20, 0.0, {0.0}}},
+          {"floor", {bounds::linear_floor, whole(mpfr_floor), -3, 3, 0.0, {1.0}}, 0.0},
+          {"ceil", {bounds::linear_ceil, whole(mpfr_ceil), -3, 3, 0.0, {1.0}}, 0.0},
+          {"sign", {bounds::linear_sign, sign, -3, 3, 0.0, {0.0}}, 0.0},
+          {"square", {bounds::linear_power, real_power(2.0), -4, 4, 2.0, {0.0}}},
+          {"cube", {bounds::linear_power, real_power(3.0), -4, 4, 3.0, {0.0}}},
+          {"seventh power", {bounds::linear_power, real_power(7.0), -2, 2, 7.0, {0.0}}},
+          {"eighth power", {bounds::linear_power, real_power(8.0), -2, 2, 8.0, {0.0}}},
+          {"power 2.5", {bounds::linear_power, real_power(2.5), 0, 4, 2.5}},
+          {"power 1.5", {bounds::linear_power, real_power(1.5), 0, 4, 1.5}, 1.3},
+          {"power 1/3", {bounds::linear_power, real_power(1.0 / 3.0), 0, 4, 1.0 / 3.0}},
+          {"power 0", {bounds::linear_power, real_power(0.0), -4, 4, 0.0}},
+          {"power 1", {bounds::linear_power, real_power(1.0), -4, 4, 1.0}},
+          {"power -1", {bounds::linear_power, real_power(-1.0), -4, 0, -1.0}},
+          {"power -2", {bounds::linear_power, real_power(-2.0), -4, 0, -2.0}},
+          {"power -0.3", {bounds::linear_power, real_power(-0.3), 0, 4, -0.3}},
           {"clip", {clipped(-0.5, 1.0), clip(-0.5, 1.0), -4, 4, 0.0, {-0.5, 1.0}}},
           {"clip from below", {clipped(0.5, INFINITY), clip(0.5, 1e300), -4, 4, 0.0, {0.5}}},
           {"clip to a point", {clipped(1.0, -0.5), clip(1.0, -0.5), -4, 4, 0.0, {-0.5, 1.0}}, 0.0},
-          {"thresholded relu", {r.thresholded_relu, thresholded(0.5), -2, 2, 0.5, {0.5}}, 0.0},
-          {"thresholded relu below 0", {r.thresholded_relu, thresholded(-0.5), -2, 2, -0.5, {-0.5}}, 0.0},
-          {"thresholded relu at 0", {r.thresholded_relu, thresholded(0.0), -2, 2, 0.0, {0.0}}}};
+          {"thresholded relu", {bounds::linear_thresholded_relu, thresholded(0.5), -2, 2, 0.5, {0.5}}, 0.0},
+          {"thresholded relu below 0", {bounds::linear_thresholded_relu, thresholded(-0.5), -2, 2, -0.5, {-0.5}}, 0.0},
+          {"thresholded relu at 0", {bounds::linear_thresholded_relu, thresholded(0.0), -2, 2, 0.0, {0.0}}}};
 }
 
 }  // namespace checks

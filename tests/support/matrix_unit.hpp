@@ -327,8 +327,7 @@ struct UnitSums {
 };
 
 /// One Gemm of the unit against the truth, every element computed in a way of its own.
-inline Tallies check_unit(const bounds::Rules& rules, const MatrixUnit& unit, const UnitSums& sums,
-                          Generator& generator) {
+inline Tallies check_unit(const MatrixUnit& unit, const UnitSums& sums, Generator& generator) {
   const auto extent = [](std::size_t x) { return static_cast<std::int64_t>(x); };
   const std::size_t k = sums.k, m = sums.rows, n = sums.columns;
   Tensor<double> a({extent(m), extent(k)}), b({extent(k), extent(n)}), c({extent(n)});
@@ -355,7 +354,7 @@ inline Tallies check_unit(const bounds::Rules& rules, const MatrixUnit& unit, co
   std::vector<Tensor<double>> operands = {a, b};
   if (sums.has_bias) operands.push_back(c);
   const Tensor<double> computed(y.shape, std::vector<double>(y.values.begin(), y.values.end()));
-  const LayerBounds layer = bounds_of(one_node(gemm, operands, computed, unit.arithmetic()), rules);
+  const LayerBounds layer = bounds_of(one_node(gemm, operands, computed, unit.arithmetic()));
   Tallies tallies;
   for (std::size_t i = 0; i < m; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
@@ -375,14 +374,13 @@ inline const std::vector<std::size_t>& unit_lengths() {
   return lengths;
 }
 
-inline Tallies check_unit_lengths(const bounds::Rules& rules, const MatrixUnit& unit, UnitData data,
-                                  Generator& generator) {
+inline Tallies check_unit_lengths(const MatrixUnit& unit, UnitData data, Generator& generator) {
   Tallies tallies;
   UnitSums sums;
   sums.data = data;
   for (const std::size_t k : unit_lengths()) {
     sums.k = k;
-    tallies += check_unit(rules, unit, sums, generator);
+    tallies += check_unit(unit, sums, generator);
   }
   return tallies;
 }

@@ -9,7 +9,7 @@
 namespace checks {
 
 /// Squares of terms of one sign, of factors at the ends of their radii, against what the rule allows (T-68).
-inline Tally check_one_sided(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_one_sided(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   const auto draw = [&](std::vector<double>& factors, std::vector<double>& radii, std::vector<double>& largest) {
@@ -29,10 +29,9 @@ inline Tally check_one_sided(const bounds::Rules& rules, int repetitions, std::u
     std::vector<double> a_radii = a, b_radii = b, a_largest = a, b_largest = b;
     draw(a, a_radii, a_largest);
     draw(b, b_radii, b_largest);
-    const std::vector<double> squares = bounds::product_up(plan, a_largest, b_largest, rules, 1);
-    const std::vector<double> bound =
-        rules.one_sided_squares(plan, bounds::signed_squares(a, a_radii, a_largest),
-                                bounds::signed_squares(b, b_radii, b_largest), squares, rules, 1);
+    const std::vector<double> squares = bounds::product_up(plan, a_largest, b_largest, 1);
+    const std::vector<double> bound = bounds::one_sided_squares(
+        plan, bounds::signed_squares(a, a_radii, a_largest), bounds::signed_squares(b, b_radii, b_largest), squares, 1);
     const auto end_of = [&](double x, double radius) {
       return Real(x) + Real(generator() % 2 == 0 ? radius : -radius);
     };

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/bound_checks.hpp"
+#include "support/theorems.hpp"
 
 /// Products that overflow what they are stored in (T-22).
 namespace checks {
@@ -37,10 +37,9 @@ inline std::vector<ArithmeticModel> narrow_storing_arithmetics() {
 }
 
 /// Finite bounds of runs that overflow, or that go on from a number that did, and infinite ones of others.
-inline std::int64_t check_stored_overflow(const bounds::Rules& rules) {
+inline std::int64_t check_stored_overflow() {
   std::int64_t wrong = 0;
   BoundOptions options;
-  options.rules = &rules;
   for (const ArithmeticModel& arithmetic : narrow_storing_arithmetics()) {
     for (const double alpha : {1.0, 2.0}) {
       for (const bool has_atan : {false, true}) {

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "bounds/pair_rules.hpp"
+#include "bounds/theorems/double_double.hpp"
 #include "implicit/kernels/pair_blocks.hpp"
 #include "num/double_double.hpp"
 #include "support/real.hpp"
@@ -15,7 +15,7 @@
 namespace checks {
 
 using driftbound::Magnitude;
-using driftbound::bounds::PairRules;
+namespace bounds = driftbound::bounds;
 using driftbound::implicit::pair_outputs;
 using driftbound::implicit::pair_rows;
 using driftbound::implicit::PairBlockKernels;
@@ -60,8 +60,7 @@ inline Magnitude size_of(const Real& x) {
   return Magnitude(std::nextafter(std::fabs(x.to_double()), HUGE_VAL));
 }
 
-inline double dense_share(const PairRules& rules, const PairBlockKernels& kernels, std::size_t inputs, int exponents,
-                          std::mt19937_64& engine) {
+inline double dense_share(const PairBlockKernels& kernels, std::size_t inputs, int exponents, std::mt19937_64& engine) {
   std::vector<double> weights(inputs * pair_outputs), bias(pair_outputs);
   for (double& w : weights) w = awkward_number(engine, exponents);
   for (double& b : bias) b = awkward_number(engine, exponents);
@@ -76,15 +75,16 @@ inline double dense_share(const PairRules& rules, const PairBlockKernels& kernel
         exact += product;
         terms += abs(product);
       }
-      const Magnitude allowed = rules.dense(static_cast<std::int64_t>(inputs), size_of(terms), Magnitude(1.0));
+      const Magnitude allowed =
+          bounds::pair_dense_error(static_cast<std::int64_t>(inputs), size_of(terms), Magnitude(1.0));
       largest = std::fmax(largest, share_of(y.real(j, row), exact, allowed));
     }
   return largest;
 }
 
 /// Operations 0 to 5: a + b, a - b, a b, a / b, max, min. Exact ones have the share 0, or HUGE_VAL.
-inline double operation_share(const PairRules& rules, const PairBlockKernels& kernels, std::size_t operation,
-                              bool with_constants, std::mt19937_64& engine) {
+inline double operation_share(const PairBlockKernels& kernels, std::size_t operation, bool with_constants,
+                              std::mt19937_64& engine) {
   PairBlock a = awkward_pairs(1, 3, engine), b = awkward_pairs(1, 3, engine), y(1);
   double check[pair_rows] = {}, largest = 0.0;
   const double constant = b.high(0, 0);
@@ -97,10 +97,10 @@ inline double operation_share(const PairRules& rules, const PairBlockKernels& ke
     const Real s = a.real(0, row), t = with_constants ? Real(constant) : b.real(0, row);
     const Real exact[] = {s + t, s - t, s * t, s / t, s < t ? t : s, s < t ? s : t};
     const Magnitude size = size_of(exact[operation]);
-    const Magnitude allowed[] = {rules.sum(size_of(s), size_of(t)),
-                                 rules.sum(size_of(s), size_of(t)),
-                                 rules.product(size),
-                                 rules.quotient(size),
+    const Magnitude allowed[] = {bounds::pair_sum_error(size_of(s), size_of(t)),
+                                 bounds::pair_sum_error(size_of(s), size_of(t)),
+                                 bounds::pair_product_error(size),
+                                 bounds::pair_quotient_error(size),
                                  Magnitude(),
                                  Magnitude()};
     const bool is_exact = y.real(0, row) <= exact[operation] && y.real(0, row) >= exact[operation];
@@ -110,15 +110,14 @@ inline double operation_share(const PairRules& rules, const PairBlockKernels& ke
 }
 
 template <class Exact>
-double function_share(const PairRules& rules, driftbound::num::DoubleDoubleFunction f, Exact exact,
-                      std::mt19937_64& engine) {
+double function_share(driftbound::num::DoubleDoubleFunction f, Exact exact, std::mt19937_64& engine) {
   PairBlock x = awkward_pairs(1, 6, engine), y(1);
   driftbound::num::fastest_double_double_kernels().loops[static_cast<std::size_t>(f)](
       x.data(), x.data() + pair_rows, pair_rows, y.data(), y.data() + pair_rows);
   double largest = 0.0;
   for (std::size_t row = 0; row < pair_rows; ++row) {
     const Real value = x.real(0, row).apply(exact);
-    largest = std::fmax(largest, share_of(y.real(0, row), value, rules.function(f, size_of(value))));
+    largest = std::fmax(largest, share_of(y.real(0, row), value, bounds::pair_function_error(f, size_of(value))));
   }
   return largest;
 }

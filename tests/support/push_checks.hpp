@@ -12,10 +12,9 @@
 namespace checks {
 
 /// Several directions at once, every element of each within the roundings that magnitudes account for.
-inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Generator& generator,
-                        double size_of_directions = 1.0) {
+inline Tally check_push(const TransposeCase& one, Generator& generator, double size_of_directions = 1.0) {
   constexpr std::size_t count = 2;
-  const bounds::Setting setting = setting_of(rules);
+  const bounds::Setting setting = setting_of();
   std::vector<std::vector<double>> given;
   for (const Tensor<double>& operand : one.operands)
     given.push_back(draw_numbers(count * operand.size(), Draws::uniform, generator));
@@ -41,7 +40,7 @@ inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Ge
     const std::vector<std::span<const double>> sizes(magnitudes.begin(), magnitudes.end());
     const bounds::Pushed scale =
         bounds::pushed(one.view(), one.slopes, sizes, 1, bounds::Jacobian::magnitudes, setting);
-    const std::vector<double> lost = bounds::lost_of(scale, 1, setting);
+    const std::vector<double> lost = bounds::lost_of(scale, 1);
     for (std::size_t i = 0; i < size; ++i)
       tally.add(pushed.values[j * size + i], exact[i], pushed.roundings == 0 ? 0.0 : lost[i]);
   }
@@ -49,7 +48,7 @@ inline Tally check_push(const TransposeCase& one, const bounds::Rules& rules, Ge
 }
 
 /// Products with weights so small that they underflow, and are multiplied by a large alpha afterwards.
-inline Tally check_push_underflow(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_push_underflow(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -59,7 +58,7 @@ inline Tally check_push_underflow(const bounds::Rules& rules, int repetitions, s
     TransposeCase drawn = draw_case({op::Gemm{alpha, 1.0, false, is_turned}, {left, right}}, Draws::uniform, generator);
     for (Tensor<double>& operand : drawn.operands)
       for (double& x : operand.values) x = std::ldexp(x, -60);
-    tally += check_push(drawn, rules, generator, 0x1p-1000);
+    tally += check_push(drawn, generator, 0x1p-1000);
   }
   return tally;
 }

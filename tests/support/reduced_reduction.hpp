@@ -42,14 +42,14 @@ inline float computed_sum(const ReducedSum& sum, Generator& generator) {
   return *total;
 }
 
-inline LayerBounds bounds_of_reduced(const ReducedSum& sum, float y, const bounds::Rules& rules) {
+inline LayerBounds bounds_of_reduced(const ReducedSum& sum, float y) {
   const auto n = static_cast<std::int64_t>(sum.a.size());
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
   arithmetic.reduced_reduction = sum.reduction;
   std::vector<Tensor<double>> operands = {{{1, n}, {sum.a.begin(), sum.a.end()}},
                                           {{n, 1}, {sum.b.begin(), sum.b.end()}}};
   if (sum.addend) operands.push_back({{1, 1}, {static_cast<double>(*sum.addend)}});
-  return bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {static_cast<double>(y)}}, arithmetic), rules);
+  return bounds_of(one_node(op::Gemm{}, operands, {{1, 1}, {static_cast<double>(y)}}, arithmetic));
 }
 
 inline Real exact_value(const ReducedSum& sum) {
@@ -59,11 +59,10 @@ inline Real exact_value(const ReducedSum& sum) {
   return exact;
 }
 
-inline void check_reduced_sum(const ReducedSum& sum, const bounds::Rules& rules, Generator& generator,
-                              Tallies& tallies) {
+inline void check_reduced_sum(const ReducedSum& sum, Generator& generator, Tallies& tallies) {
   const float y = computed_sum(sum, generator);
   if (!std::isfinite(y)) return;  // a part overflowed, and it shows
-  tallies.add(bounds_of_reduced(sum, y, rules), 0, static_cast<double>(y), exact_value(sum));
+  tallies.add(bounds_of_reduced(sum, y), 0, static_cast<double>(y), exact_value(sum));
 }
 
 inline ReducedSum draw_reduced_sum(Generator& generator) {
@@ -95,16 +94,16 @@ inline ReducedSum hardest_reduced_sum() {
   return sum;
 }
 
-inline std::int64_t check_reduced_reduction(const bounds::Rules& rules) {
+inline std::int64_t check_reduced_reduction() {
   Generator generator(71);
   Tallies tallies;
-  for (int i = 0; i < 200; ++i) check_reduced_sum(draw_reduced_sum(generator), rules, generator, tallies);
-  check_reduced_sum(hardest_reduced_sum(), rules, generator, tallies);
+  for (int i = 0; i < 200; ++i) check_reduced_sum(draw_reduced_sum(generator), generator, tallies);
+  check_reduced_sum(hardest_reduced_sum(), generator, tallies);
   return tallies.violations();
 }
 
 /// Parts below the smallest number of float16, which become 0.
-inline std::int64_t check_underflow_of_parts(const bounds::Rules& rules) {
+inline std::int64_t check_underflow_of_parts() {
   ReducedSum sum;
   sum.a = {0x1p-13f, 0x1p-13f};
   sum.b = {0x1p-13f, 0x1p-13f};
@@ -112,7 +111,7 @@ inline std::int64_t check_underflow_of_parts(const bounds::Rules& rules) {
   sum.ends = {1, 2};
   Generator generator(74);
   Tallies tallies;
-  check_reduced_sum(sum, rules, generator, tallies);
+  check_reduced_sum(sum, generator, tallies);
   return tallies.violations();
 }
 

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "support/bound_checks.hpp"
 #include "support/tally.hpp"
+#include "support/theorems.hpp"
 
 namespace checks {
 
@@ -35,7 +35,7 @@ struct LeftOver {
   Tally tally;
   bool is_within_four = true;
 };
-inline LeftOver check_remainder_by_norm(const bounds::Rules& rules, int repetitions, std::uint32_t seed) {
+inline LeftOver check_remainder_by_norm(int repetitions, std::uint32_t seed) {
   Generator generator(seed);
   LeftOver found;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -53,7 +53,7 @@ inline LeftOver check_remainder_by_norm(const bounds::Rules& rules, int repetiti
     }
     const double norm = std::sqrt(squares) * uniform(generator, 0.05, 1.2);
     const Real exact = most_left_over(d, r, e, norm);
-    const double bound = rules.trajectory.remainder_by_norm(rules, d, r.data(), e.data(), norm).value();
+    const double bound = bounds::remainder_by_norm(d, r.data(), e.data(), norm).value();
     found.tally.add(0.0, exact, bound);
     const Real least = std::min(bound, whole.to_double());
     found.is_within_four = found.is_within_four && least <= Real(4.001) * exact + Real(1e-12);

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "bounds/rules.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/naive.hpp"
+#include "support/theorems.hpp"
 #include "support/trajectory_checks.hpp"
 
 /// Runs of declared orders made again (T-97), held against plain loops in float, sample by sample, and exact values in
@@ -102,8 +102,7 @@ struct ReplayTally {
 
 /// A network on data of one kind: plain runs in one order against "replay" from a trace of another order's run that
 /// is said to be of this one.
-inline void check_replay(const bounds::Rules& rules, Data data, const ArithmeticModel& arithmetic, Generator& generator,
-                         ReplayTally& tally) {
+inline void check_replay(Data data, const ArithmeticModel& arithmetic, Generator& generator, ReplayTally& tally) {
   const std::int64_t samples = 4, inputs = 5 + static_cast<std::int64_t>(generator() % 40);
   const Graph graph = replay_network(data, inputs, 9 + static_cast<std::int64_t>(generator() % 30), generator);
   Tensor<float> x({samples, inputs});
@@ -115,7 +114,6 @@ inline void check_replay(const bounds::Rules& rules, Data data, const Arithmetic
   trace.arithmetic = arithmetic;
 
   BoundOptions options;
-  options.rules = &rules;
   options.names = {"replay"};
   const BoundResult bound = *find_bound(driftbound::bound(graph, trace, options).layers.back().accumulated, "replay");
   const Tensor<Real> exact = exact_values(graph, convert<Real>(trace.inputs.at("x").to_double()))[graph.outputs[0]];
@@ -143,7 +141,7 @@ inline const std::vector<std::string>& replay_orders() {
 }
 
 /// Every order in every format that the loops know, on data of every kind.
-inline ReplayTally check_replays(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline ReplayTally check_replays(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   ReplayTally tally;
   for (int i = 0; i < repetitions; ++i)
@@ -153,7 +151,7 @@ inline ReplayTally check_replays(const bounds::Rules& rules, int repetitions, st
              {Data::uniform, Data::positive, Data::wide, Data::sparse, Data::subnormal, Data::huge, Data::integers}) {
           const bool is_beyond_fp16 = std::string(name) == "fp16" && (data == Data::huge || data == Data::wide);
           if (is_beyond_fp16) continue;
-          check_replay(rules, data, cpu_arithmetic(name, parse_summation_order(order)), generator, tally);
+          check_replay(data, cpu_arithmetic(name, parse_summation_order(order)), generator, tally);
         }
   return tally;
 }

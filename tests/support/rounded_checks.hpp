@@ -69,10 +69,10 @@ struct RoundedTallies {
 
 /// One number, all that may become of it.
 inline void check_rounding(double x, double radius, double t, const bounds::NarrowRounding& how,
-                           const bounds::NarrowRules& rules, RoundedTallies& tallies) {
-  const bounds::Hull hull = rules.hull_rounded(x, radius, how);
-  const Magnitude largest = rules.largest_rounding((Magnitude(x) + Magnitude(radius)).value(), how);
-  const bounds::RoundedElement element = rules.rounded_element(x, radius, hull, largest);
+                           RoundedTallies& tallies) {
+  const bounds::Hull hull = bounds::hull_rounded(x, radius, how);
+  const Magnitude largest = bounds::largest_rounding((Magnitude(x) + Magnitude(radius)).value(), how);
+  const bounds::RoundedElement element = bounds::rounded_element(x, radius, hull, largest);
   for (const double y : all_roundings_of(t, how)) {
     ++tallies.checked;
     if (!std::isfinite(y)) {
@@ -88,7 +88,7 @@ inline void check_rounding(double x, double radius, double t, const bounds::Narr
 }
 
 /// Numbers within many radii, from a hundredth of a quantum to several.
-inline RoundedTallies check_roundings(const bounds::NarrowRules& rules, int repetitions, std::uint64_t seed) {
+inline RoundedTallies check_roundings(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   RoundedTallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -97,14 +97,14 @@ inline RoundedTallies check_roundings(const bounds::NarrowRules& rules, int repe
     const double quantum = ulp(x, *how.format);
     for (const double radius : {0.0, 0.01 * quantum, 0.3 * quantum, 1.2 * quantum, 7.0 * quantum}) {
       for (const double t : {x, x - radius, x + radius, x + uniform(generator, -radius, radius)})
-        if (abs(Real(t) - Real(x)) <= Real(radius)) check_rounding(x, radius, t, how, rules, tallies);
+        if (abs(Real(t) - Real(x)) <= Real(radius)) check_rounding(x, radius, t, how, tallies);
     }
   }
   return tallies;
 }
 
 /// Rows of numbers that move to the ends of their radii, and the norm of what their roundings move by.
-inline Tally check_rounded_norms(const bounds::NarrowRules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_rounded_norms(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -117,9 +117,9 @@ inline Tally check_rounded_norms(const bounds::NarrowRules& rules, int repetitio
                    radius = quanta * uniform(generator, 0.0, 1.0) * ulp(x, *how.format);
       const double t = generator() % 2 == 0 ? x + radius : x - radius;
       const double off = std::abs(t - x);
-      const bounds::Hull hull = rules.hull_rounded(x, off, how);
-      const Magnitude largest = rules.largest_rounding(2.0, how);
-      const bounds::RoundedElement element = rules.rounded_element(x, off, hull, largest);
+      const bounds::Hull hull = bounds::hull_rounded(x, off, how);
+      const Magnitude largest = bounds::largest_rounding(2.0, how);
+      const bounds::RoundedElement element = bounds::rounded_element(x, off, hull, largest);
       const Real moved = Real(round_to(t, *how.format, how.rounding)) - Real(element.centre);
       squares += moved * moved;
       handed_on += Real(off) * Real(off);
@@ -129,7 +129,7 @@ inline Tally check_rounded_norms(const bounds::NarrowRules& rules, int repetitio
     }
     const auto norm = [](const Real& sum) { return Magnitude(sum.apply(mpfr_sqrt).to_double() * (1.0 + 0x1p-40)); };
     const Magnitude passed = passes_on ? norm(handed_on) : Magnitude();
-    tally.add(0.0, squares.apply(mpfr_sqrt), rules.rounded_norm(norm(by_elements), passed, norm(roundings)).value());
+    tally.add(0.0, squares.apply(mpfr_sqrt), bounds::rounded_norm(norm(by_elements), passed, norm(roundings)).value());
   }
   return tally;
 }
@@ -244,14 +244,13 @@ inline std::vector<Tensor<Real>> exact_values(const Graph& graph, const Tensor<d
 
 class NarrowCheck {
 public:
-  NarrowCheck(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& x, const NarrowRun& run)
+  NarrowCheck(const Graph& graph, const Tensor<double>& x, const NarrowRun& run)
       : graph_(graph), x_(x), run_(run), arithmetic_(arithmetic_of(run)), exact_(exact_values(graph, x)) {
-    bounds::Setting setting = setting_of(rules, arithmetic_);
+    bounds::Setting setting = setting_of(arithmetic_);
     setting.is_own_run = false;
     const auto narrowed = bounds::Network(graph, {x.shape}, std::nullopt).narrowed(setting.machine);
     bounds::Weights weights;
     if (narrowed) rounded_.emplace(bounds::rounded_shadow_of(*narrowed, {x}, {{}}, setting, weights));
-    options_.rules = &rules;
     options_.names = {"rounded-shadow"};
     options_.most_output_elements = 64;
     options_.targets = {{{0, 1}, OutputElement{0, 0}}};
@@ -320,8 +319,8 @@ inline std::vector<NarrowRun> narrow_runs() {
           {FormatId::fp16, FormatId::fp16, false}, {FormatId::fp32, FormatId::bf16, false}};
 }
 
-inline NarrowTallies check_narrow_networks(const bounds::Rules& rules, const std::vector<std::string>& blocks,
-                                           const std::vector<NarrowRun>& kinds, int repetitions, std::uint64_t seed) {
+inline NarrowTallies check_narrow_networks(const std::vector<std::string>& blocks, const std::vector<NarrowRun>& kinds,
+                                           int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   NarrowTallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -330,7 +329,7 @@ inline NarrowTallies check_narrow_networks(const bounds::Rules& rules, const std
     const Graph graph = builder.finish();
     for (const NarrowRun& kind : kinds) {
       for (const double scale : {1.0, 0x1p-13}) {
-        const NarrowCheck check(rules, graph, network_inputs(scale, false, generator), kind);
+        const NarrowCheck check(graph, network_inputs(scale, false, generator), kind);
         tallies += check.held(6, generator);
       }
     }
@@ -339,7 +338,7 @@ inline NarrowTallies check_narrow_networks(const bounds::Rules& rules, const std
 }
 
 /// One number that two columns of a product read, each for itself: x alone, or a sum of inputs.
-inline NarrowTallies check_readers(const bounds::Rules& rules, const NarrowRun& run, const std::vector<float>& inputs,
+inline NarrowTallies check_readers(const NarrowRun& run, const std::vector<float>& inputs,
                                    const std::vector<float>& weights, int runs) {
   Graph graph;
   const auto k = static_cast<std::int64_t>(inputs.size());
@@ -352,7 +351,7 @@ inline NarrowTallies check_readers(const bounds::Rules& rules, const NarrowRun& 
   graph.outputs = {x};
   Generator generator(764);
   const Tensor<double> point({1, k}, std::vector<double>(inputs.begin(), inputs.end()));
-  return NarrowCheck(rules, graph, point, run).held(runs, generator);
+  return NarrowCheck(graph, point, run).held(runs, generator);
 }
 
 }  // namespace checks

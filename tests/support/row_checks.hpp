@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/defect.hpp"
-#include "bounds/adjoint/norm_rules.hpp"
-#include "bounds/adjoint/smooth.hpp"
+#include "bounds/smooth.hpp"
 #include "bounds/coarse_product.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/row_kernels.hpp"
-#include "bounds/rules.hpp"
-#include "bounds/sums.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "support/bound_checks.hpp"
 #include "support/gelu.hpp"
+#include "support/theorems.hpp"
 
 /// Loops over rows of bounds against the same in 700 bits, one element after the other.
 namespace checks {
@@ -567,11 +567,11 @@ inline RowTally check_row_case(const bounds::RowKernels& rows, const RowCase& su
 }
 
 /// Sums in single precision that lose all but their first term (T-81).
-inline RowTally check_coarse_sums(const bounds::Rules& rules) {
+inline RowTally check_coarse_sums() {
   constexpr std::size_t k = 4097;
   RowTally tally;
   const Row ones(k, 1.0);
-  const auto weights = bounds::coarse_weights(ones, k, 1, rules.coarse_error).value();
+  const auto weights = bounds::coarse_weights(ones, k, 1).value();
   std::vector<float> row(k), sum(1);
   const auto multiply = [&](const bounds::CoarseMatrix& matrix) {
     bounds::multiply_coarse(row, 1, weights, matrix, sum);
@@ -584,13 +584,13 @@ inline RowTally check_coarse_sums(const bounds::Rules& rules) {
     total += Real(x[i]);
     squares += Real(roots[i]) * Real(roots[i]);
   }
-  rules.rows.coarse(x.data(), 1.0, row.data(), k);
+  bounds::row_kernels().coarse(x.data(), 1.0, row.data(), k);
   tally.add(multiply(weights.magnitudes), total);
-  rules.rows.coarse_squares(roots.data(), 1.0, row.data(), k);
+  bounds::row_kernels().coarse_squares(roots.data(), 1.0, row.data(), k);
   tally.add(multiply(weights.squares), squares);
-  rules.rows.coarse_sides(roots.data(), 1.0, row.data(), k);
+  bounds::row_kernels().coarse_sides(roots.data(), 1.0, row.data(), k);
   const Real error = abs(Real(multiply(weights.sides)) - squares);
-  if (!(error <= Real(rules.coarse_error(k)) * squares)) ++tally.violations;
+  if (!(error <= Real(bounds::coarse_error(k)) * squares)) ++tally.violations;
   return tally;
 }
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "bounds/matrix.hpp"
-#include "bounds/propagate.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/layout.hpp"
 #include "support/bound_checks.hpp"
+#include "support/theorems.hpp"
 
 /// Single theorems against samples of the truth.
 namespace checks {
@@ -20,8 +20,8 @@ inline double draw_radius(Generator& generator) {
 }
 
 /// |f(t) - f(x)| for t at both ends of [x - e, x + e] and inside, against a rule for one variable.
-inline Tally check_unary_rule(bounds::Rules::Unary rule, const RealFunction& f, double low, double high, double alpha,
-                              int repetitions, std::uint64_t seed) {
+inline Tally check_unary_rule(bounds::UnaryPropagation rule, const RealFunction& f, double low, double high,
+                              double alpha, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -40,7 +40,7 @@ inline Tally check_unary_rule(bounds::Rules::Unary rule, const RealFunction& f, 
   return tally;
 }
 
-inline Tally check_binary_rule(bounds::Rules::Binary rule, const std::function<Real(const Real&, const Real&)>& f,
+inline Tally check_binary_rule(bounds::BinaryPropagation rule, const std::function<Real(const Real&, const Real&)>& f,
                                int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
@@ -60,7 +60,7 @@ inline Tally check_binary_rule(bounds::Rules::Binary rule, const std::function<R
 }
 
 /// Every corner of a box of radii, on groups of up to five terms.
-inline Tally check_group_rule(bounds::Rules::Group rule, const std::function<Real(const Real&, const Real&)>& join,
+inline Tally check_group_rule(bounds::GroupPropagation rule, const std::function<Real(const Real&, const Real&)>& join,
                               int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
@@ -95,7 +95,7 @@ inline std::vector<Real> exact_softmax(const std::vector<Real>& x) {
 }
 
 /// Every corner of a box of radii, on rows of up to five logits.
-inline Tally check_softmax_rule(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_softmax_rule(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -111,7 +111,7 @@ inline Tally check_softmax_rule(const bounds::Rules& rules, int repetitions, std
       stored[i] = static_cast<double>(static_cast<float>(p[i].to_double()));
       stored_error[i] = abs(Real(stored[i]) - p[i]).to_double() * (1.0 + 0x1p-40);
     }
-    rules.softmax(stored, stored_error, e, bound);
+    bounds::propagate_softmax(stored, stored_error, e, bound);
     for (std::size_t corner = 0; corner < (std::size_t{1} << n); ++corner) {
       std::vector<Real> moved = x;
       for (std::size_t i = 0; i < n; ++i) moved[i] += Real((corner >> i & 1) != 0 ? e[i] : -e[i]);
@@ -123,7 +123,7 @@ inline Tally check_softmax_rule(const bounds::Rules& rules, int repetitions, std
 }
 
 /// Rows of float32 at the ends of radii, their softmax evaluated naively, against what its roundings may add.
-inline Tally check_unrecorded_softmax(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_unrecorded_softmax(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   const bounds::Machine machine = bounds::machine_of(cpu_arithmetic("fp32", {}));
   Tally tally;
@@ -147,7 +147,7 @@ inline Tally check_unrecorded_softmax(const bounds::Rules& rules, int repetition
     for (std::size_t i = 0; i < n; ++i) row.results[i] = p[i].to_double() * (1.0 + 0x1p-50);
     std::vector<double> bound(n);
     const Magnitude factor = bounds::any_order_factor(static_cast<std::int64_t>(n) - 1, machine);
-    rules.unrecorded_softmax_error(row, 1.001, factor, machine, bound);
+    bounds::unrecorded_softmax_error(row, 1.001, factor, machine, bound);
     for (std::size_t i = 0; i < n; ++i) tally.add(static_cast<double>(e[i] / sum), p[i], bound[i]);
   }
   return tally;
@@ -155,7 +155,7 @@ inline Tally check_unrecorded_softmax(const bounds::Rules& rules, int repetition
 
 /// One rounding to nearest, in bfloat16 or in float32 and then in bfloat16, against rules that know how large the
 /// number can be.
-inline Tally check_unrecorded_roundings(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_unrecorded_roundings(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   const Format& bf16 = format(FormatId::bf16);
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
@@ -168,20 +168,20 @@ inline Tally check_unrecorded_roundings(const bounds::Rules& rules, int repetiti
     const Magnitude largest(t * (1.0 + (generator() % 2 == 0 ? 0.0 : draw_radius(generator))));
     const auto single = static_cast<double>(static_cast<float>(t));
     const auto stored = static_cast<double>(naive::as_bf16(static_cast<float>(single)));
-    const double bound = rules.unrecorded_cast(largest, bf16, plain).value();
+    const double bound = bounds::unrecorded_cast(largest, bf16, plain).value();
     if (std::isfinite(bound)) tally.add(round_to(t, bf16, Rounding::nearest_even), Real(t), bound);
-    const double rounding = rules.unrecorded_rounding(largest, plain).value();
+    const double rounding = bounds::unrecorded_rounding(largest, plain).value();
     if (std::isfinite(rounding)) tally.add(single, Real(t), rounding);
-    const double storing = rules.unrecorded_storing(largest, narrow).value();
+    const double storing = bounds::unrecorded_storing(largest, narrow).value();
     if (std::isfinite(storing) && single <= largest.value()) tally.add(stored, Real(single), storing);
-    const double both = rules.unrecorded_rounding(largest, narrow).value();
+    const double both = bounds::unrecorded_rounding(largest, narrow).value();
     if (std::isfinite(both)) tally.add(stored, Real(t), both);
   }
   return tally;
 }
 
 /// Sums of products in double against the exact ones: violated where the true sum exceeds the bound.
-inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_product_up(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -193,7 +193,7 @@ inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::
       b.push_back(std::ldexp(uniform(generator, 0.0, 1.0), exponent));
     }
     const ProductPlan plan = plan_product(op::MatMul{}, {1, k}, {k, 1});
-    const double bound = bounds::product_up(plan, a, b, rules, 1).front();
+    const double bound = bounds::product_up(plan, a, b, 1).front();
     Real sum;
     for (std::size_t i = 0; i < a.size(); ++i) sum += Real(a[i]) * Real(b[i]);
     tally.add(0.0, sum, bound);
@@ -203,7 +203,7 @@ inline Tally check_product_up(const bounds::Rules& rules, int repetitions, std::
 
 /// Matrices u vᵀ of 26-bit numbers: their norm is |u| |v|, and rounding errors are all that a bound of it can differ
 /// by.
-inline Tally check_spectral_norm(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_spectral_norm(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -219,7 +219,7 @@ inline Tally check_spectral_norm(const bounds::Rules& rules, int repetitions, st
     }
     const auto n = static_cast<std::int64_t>(columns);
     const bounds::MatrixView view{w.data(), static_cast<std::int64_t>(rows), n, n, 1};
-    tally.add(0.0, (u_squared * v_squared).apply(mpfr_sqrt), rules.spectral_norm(view, 1).value());
+    tally.add(0.0, (u_squared * v_squared).apply(mpfr_sqrt), bounds::spectral_norm(view, 1).value());
   }
   return tally;
 }

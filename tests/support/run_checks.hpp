@@ -31,6 +31,19 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "tanh") return node(op::Tanh{}, {x});
     if (function == "softplus") return node(op::Softplus{}, {x});
     if (function == "sin") return node(op::Sin{}, {x});
+    if (function == "leaky_relu") return node(op::LeakyRelu{0.1}, {x});
+    if (function == "sigmoid") return node(op::Sigmoid{}, {x});
+    if (function == "elu") return node(op::Elu{0.7}, {x});
+    if (function == "cos") return node(op::Cos{}, {x});
+    if (function == "exp") return node(op::Exp{}, {x});
+    if (function == "erf") return node(op::Erf{}, {x});
+    if (function == "moves") {  // one element three times, some negated, some left out, next to a constant
+      const ValueId y = node(op::Relu{}, {x});
+      const ValueId both = node(op::Concat{1}, {node(op::Neg{}, {y}), x});
+      const ValueId picked = node(op::Gather{1, {8}, {0, 3, 3, 9, 17, 10, 12, 3}}, {both});
+      const ValueId padded = node(op::Pad{op::Pad::Mode::constant, {0, 1}, {0, 0}, 0.25}, {picked});
+      return node(op::Squeeze{{1}}, {node(op::Transpose{{0, 2, 1}}, {node(op::Unsqueeze{{2}}, {padded})})});
+    }
     if (function == "gelu" || function == "gelu_tanh") return node(op::Gelu{function == "gelu_tanh"}, {x});
     return node(op::Relu{}, {x});
   };
@@ -53,11 +66,11 @@ inline Trace float_run(const Graph& graph, const Tensor<double>& x, const Arithm
 class HeldRun {
 public:
   /// `recorded`: inputs of a run whose sums of magnitudes are taken, or null
-  HeldRun(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& x, double radius,
-          std::int64_t refined_radii = 0, const Tensor<double>* recorded = nullptr)
+  HeldRun(const Graph& graph, const Tensor<double>& x, double radius, std::int64_t refined_radii = 0,
+          const Tensor<double>* recorded = nullptr)
       : graph_(graph),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph, {x.shape}, x.shape.front()),
         x_(x),
         radius_(radius) {
@@ -120,7 +133,7 @@ inline Tensor<double> moved(Tensor<double> x, double radius, const std::vector<d
 
 /// The sum of 64 numbers within 2^-8 of 1 next to a run near the lower ends: the magnitudes of its terms, as the condition
 /// number of T-79 has them, against the largest there are.
-inline Tally check_sums_of_recorded_rows(const bounds::Rules& rules) {
+inline Tally check_sums_of_recorded_rows() {
   constexpr std::int64_t terms = 64;
   constexpr double radius = 0x1p-8;
   Graph graph;
@@ -129,7 +142,7 @@ inline Tally check_sums_of_recorded_rows(const bounds::Rules& rules) {
   graph.outputs = {graph.add_node("y", op::MatMul{}, {x, ones})};
   const Tensor<double> middle({1, terms}, std::vector<double>(64, 1.0));
   const Tensor<double> run({1, terms}, std::vector<double>(64, 1.0 - 0.875 * radius));
-  const HeldRun held(rules, graph, middle, radius, 0, &run);
+  const HeldRun held(graph, middle, radius, 0, &run);
   const double target = 64.0;
   Tally tally;
   tally.add(0.0, Real((1.0 + radius) * target), held.found().condition[0].layers[0][0] * target);
@@ -141,8 +154,7 @@ struct RunRowsTallies {
 };
 
 /// Networks of one function at coarse distances, and runs of them.
-inline RunRowsTallies check_run_rows(const bounds::Rules& rules, const std::string& function, int repetitions,
-                                     std::uint64_t seed) {
+inline RunRowsTallies check_run_rows(const std::string& function, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   RunRowsTallies tallies;
   for (int repetition = 0; repetition < repetitions; ++repetition) {
@@ -150,11 +162,11 @@ inline RunRowsTallies check_run_rows(const bounds::Rules& rules, const std::stri
     const Tensor<double> x = network_inputs(1.0, false, generator);
     for (const double radius : {1e-9, 1e-5, 1e-3, 0.1}) {
       const Tensor<double> run = moved(x, radius, random_corner(x.size(), generator));
-      const HeldRun held(rules, graph, x, radius, repetition % 2 == 0 ? 0 : 5, repetition % 3 == 0 ? nullptr : &run);
+      const HeldRun held(graph, x, radius, repetition % 2 == 0 ? 0 : 5, repetition % 3 == 0 ? nullptr : &run);
       for (int corner = 0; held.is_known() && corner < 6; ++corner)
         held.check_at(random_corner(x.size(), generator), tallies.moved);
     }
-    const HeldRun held(rules, graph, x, 0.0, 0, repetition % 3 == 0 ? nullptr : &x);
+    const HeldRun held(graph, x, 0.0, 0, repetition % 3 == 0 ? nullptr : &x);
     for (const std::string order : {"sequential", "pairwise", "blocked:3+fma"})
       if (held.is_known()) held.check_run(order, tallies.rounded);
   }
@@ -176,7 +188,7 @@ inline StoppedRadius stopped_bend() {
 }
 
 /// y = factor f(64 x - 63 x + shift) + 100 x at its largest.
-inline Tally check_stopped_radius(const bounds::Rules& rules, const StoppedRadius& stopped) {
+inline Tally check_stopped_radius(const StoppedRadius& stopped) {
   Graph graph;
   const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
     return graph.add_constant(name, StoredTensor::from(Tensor<float>(std::move(shape), std::move(values))));
@@ -194,13 +206,13 @@ inline Tally check_stopped_radius(const bounds::Rules& rules, const StoppedRadiu
   const ValueId much = graph.add_node("much", op::Mul{}, {x, constant("hundred", {1}, {100.0F})});
   graph.outputs = {graph.add_node("y", op::Add{}, {scaled, much})};
   Tally tally;
-  HeldRun(rules, graph, Tensor<double>({1, 1}, {4.0}), stopped.radius, 1000).check_at({1.0}, tally);
+  HeldRun(graph, Tensor<double>({1, 1}, {4.0}), stopped.radius, 1000).check_at({1.0}, tally);
   return tally;
 }
 
 /// y = relu(softplus(x_2) + shift) where the first of two softplus errs by more than the second hands on: its slope is
 /// left out of the row of the kink's radius.
-inline Tally check_flat_slope(const bounds::Rules& rules) {
+inline Tally check_flat_slope() {
   constexpr double radius = 0x1p-4;
   Graph graph;
   const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
@@ -213,7 +225,7 @@ inline Tally check_flat_slope(const bounds::Rules& rules) {
       "b", op::Gemm{}, {flat, constant("second", {2, 1}, {0.0F, 1.0F}), constant("shift", {1}, {-4.7e-5F})});
   graph.outputs = {graph.add_node("y", op::Relu{}, {b})};
   Tally tally;
-  HeldRun(rules, graph, Tensor<double>({1, 2}, {1e6, -10.0}), radius, 1000).check_at({0.0, 1.0}, tally);
+  HeldRun(graph, Tensor<double>({1, 2}, {1e6, -10.0}), radius, 1000).check_at({0.0, 1.0}, tally);
   return tally;
 }
 

@@ -19,12 +19,12 @@ namespace checks {
 class HeldProduct {
 public:
   /// x W, W held as it is or, for Gemm with transB, the other way round.
-  HeldProduct(const bounds::Rules& rules, const Tensor<float>& weights, std::int64_t rows, bool is_transposed = false)
+  HeldProduct(const Tensor<float>& weights, std::int64_t rows, bool is_transposed = false)
       : is_transposed_(is_transposed),
         graph_(graph_of(weights, is_transposed)),
         weights_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph_, {{rows, static_cast<std::int64_t>(k())}}, rows),
         step_(bounds::run_step_of({network_, network_.nodes()[0], {nullptr, &weights_}}, setting_, packed_,
                                   conditions_)) {}
@@ -87,7 +87,7 @@ struct ShareCase {
   float d = 0.0F, w = 0.0F, other_d = 0.0F, other_w = 0.0F;
 };
 
-inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<ShareCase>& cases) {
+inline Tally check_share_cases(const std::vector<ShareCase>& cases) {
   Tally tally;
   for (const ShareCase& one : cases) {
     Tensor<float> weights({1, static_cast<std::int64_t>(one.n)});
@@ -95,33 +95,32 @@ inline Tally check_share_cases(const bounds::Rules& rules, const std::vector<Sha
     bounds::SingleAdjoint d{std::vector<float>(one.n, one.other_d), {0.0}, {}};
     weights.values[0] = one.w;
     d.d[0] = one.d;
-    check_shares(HeldProduct(rules, weights, 1), d, tally);
+    check_shares(HeldProduct(weights, 1), d, tally);
   }
   return tally;
 }
 
 /// A product that lies in the middle between two numbers; a sum that loses all but its first term.
-inline Tally check_rounded_shares(const bounds::Rules& rules) {
+inline Tally check_rounded_shares() {
   constexpr float little = 0x1p-12F;
-  return check_share_cases(rules,
-                           {{1, 1.0F + little, 1.0F + little}, {400, 1.0F, 1.0F, little, little * (1.0F - little)}});
+  return check_share_cases({{1, 1.0F + little, 1.0F + little}, {400, 1.0F, 1.0F, little, little * (1.0F - little)}});
 }
 
 /// Products that become 0, and a matrix that single precision would overflow with.
-inline Tally check_underflowing_shares(const bounds::Rules& rules) {
-  return check_share_cases(rules, {{1, 0x1p-149F, 0.5F},
-                                   {400, 0x1p-149F, 0.5F, 0x1p-149F, 0.5F},
-                                   {40, 0.5F, 0x1p-149F, 0.5F, 0x1p-149F},
-                                   {2, 0x1p50F, 0x1p100F, 0x1p-140F, 1.0F}});
+inline Tally check_underflowing_shares() {
+  return check_share_cases({{1, 0x1p-149F, 0.5F},
+                            {400, 0x1p-149F, 0.5F, 0x1p-149F, 0.5F},
+                            {40, 0.5F, 0x1p-149F, 0.5F, 0x1p-149F},
+                            {2, 0x1p50F, 0x1p100F, 0x1p-140F, 1.0F}});
 }
 
 /// A slope and its product that both lie in the middle between two numbers.
-inline Tally check_rounded_slope(const bounds::Rules& rules) {
+inline Tally check_rounded_slope() {
   const double slope = 1.0 + 0x1p-12 + 0x1p-24, e = 1.0;
   const float d = 1.0F + 0x1p-12F;
   float left = 0.0F, share = 0.0F;
-  rules.rows.leave_flat(&slope, &e, -1.0, &left, 1);
-  const double error = rules.single_rounding(rules.rows.single_product(&d, &left, &share, 1));
+  bounds::row_kernels().leave_flat(&slope, &e, -1.0, &left, 1);
+  const double error = bounds::single_rounding(bounds::row_kernels().single_product(&d, &left, &share, 1));
   Tally tally;
   tally.add(share, Real(static_cast<double>(d)) * Real(slope), error);
   return tally;

@@ -18,12 +18,12 @@ namespace checks {
 using Distribution = std::map<double, double>;
 
 /// Of one random number.
-inline Distribution of_coin_flips(const bounds::Rules& rules) {
+inline Distribution of_coin_flips() {
   Distribution result;
   for (int ones = 0; ones <= 64; ++ones) {
     const std::uint64_t word = ones == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ones) - 1;
     const double log_ways = std::lgamma(65.0) - std::lgamma(ones + 1.0) - std::lgamma(65.0 - ones);
-    result[rules.sketch.coin_flips(word)] += std::exp(log_ways - 64.0 * std::log(2.0));
+    result[bounds::coin_flips(word)] += std::exp(log_ways - 64.0 * std::log(2.0));
   }
   return result;
 }
@@ -43,16 +43,16 @@ inline Distribution squared(const Distribution& a) {
 
 /// How often the quantile is undercut by sums of `sources` numbers of one size, as a share of what it allows; the
 /// largest one is kept in `closest`.
-inline std::int64_t check_quantile(const bounds::Rules& rules, double* closest = nullptr) {
+inline std::int64_t check_quantile(double* closest = nullptr) {
   std::int64_t violations = 0;
-  Distribution sum = of_coin_flips(rules);
+  Distribution sum = of_coin_flips();
   for (int sources = 1; sources <= 4; sources *= 2, sum = sum_of(sum, sum)) {
     const Distribution one = squared(sum);
     Distribution all = one;
     for (int directions = 1; directions <= (sources == 1 ? 8 : 3); ++directions) {
       if (directions > 1) all = sum_of(all, one);
       for (const double failure : {0.5, 0.1, 1e-2, 1e-4}) {
-        const double most = rules.sketch.quantile(directions, failure) * sources;
+        const double most = bounds::sketch_quantile(directions, failure) * sources;
         double undercut = 0.0;
         for (auto at = all.begin(); most > 0.0 && at != all.end() && at->first <= most; ++at) undercut += at->second;
         violations += undercut <= failure ? 0 : 1;
@@ -63,34 +63,34 @@ inline std::int64_t check_quantile(const bounds::Rules& rules, double* closest =
   return violations;
 }
 
-inline std::int64_t check_share(const bounds::Rules& rules) {
+inline std::int64_t check_share() {
   std::int64_t violations = 0;
   for (const double amplitude : {1e-20, 0.3, 7.0}) {
     for (const double noise : {1e-12, 0.7, 3.0}) {
       const Real share = Real(amplitude) * Real(amplitude) / (Real(noise) * Real(noise));
-      violations += share <= Real(rules.sketch.share(Magnitude(amplitude), noise).value()) ? 0 : 1;
+      violations += share <= Real(bounds::sketch_share(Magnitude(amplitude), noise).value()) ? 0 : 1;
     }
-    violations += std::isinf(rules.sketch.share(Magnitude(amplitude), 0.0).value()) ? 0 : 1;
+    violations += std::isinf(bounds::sketch_share(Magnitude(amplitude), 0.0).value()) ? 0 : 1;
   }
   return violations;
 }
 
-inline std::int64_t check_radius(const bounds::Rules& rules) {
+inline std::int64_t check_radius() {
   std::int64_t violations = 0;
   for (const double lost : {0.0, 1e-8, 1.0, 4.0}) {
     const Real radius = Real(3.0).apply(mpfr_sqrt) * Real(0.7) / (Real(20.0).apply(mpfr_sqrt) - Real(lost));
-    const double bound = rules.sketch.radius(Magnitude(3.0), Magnitude(0.7), 20.0, Magnitude(lost)).value();
+    const double bound = bounds::sketch_radius(Magnitude(3.0), Magnitude(0.7), 20.0, Magnitude(lost)).value();
     violations += radius <= Real(bound) ? 0 : 1;
   }
   for (const double lost : {4.5, 1e300})
     violations +=
-        std::isinf(rules.sketch.radius(Magnitude(3.0), Magnitude(0.7), 20.0, Magnitude(lost)).value()) ? 0 : 1;
-  violations += std::isinf(rules.sketch.radius(Magnitude(3.0), Magnitude(0.7), 0.0, Magnitude()).value()) ? 0 : 1;
+        std::isinf(bounds::sketch_radius(Magnitude(3.0), Magnitude(0.7), 20.0, Magnitude(lost)).value()) ? 0 : 1;
+  violations += std::isinf(bounds::sketch_radius(Magnitude(3.0), Magnitude(0.7), 0.0, Magnitude()).value()) ? 0 : 1;
   return violations;
 }
 
-inline std::int64_t check_cover(const bounds::Rules& rules) {
-  const auto covers = rules.sketch.covers;
+inline std::int64_t check_cover() {
+  const auto covers = bounds::sketch_covers;
   std::int64_t violations = 0;
   violations += covers(1.0, 1.0) ? 0 : 1;
   violations += covers(1.5, 1.0) ? 1 : 0;
@@ -138,10 +138,10 @@ inline std::vector<Tensor<Real>> evaluated(const bounds::Network& network, const
 /// A network of one input and its shadow at a point, for radii by random directions.
 class Sketched {
 public:
-  Sketched(const bounds::Rules& rules, const Graph& graph, Tensor<double> x, int threads = 1)
+  Sketched(const Graph& graph, Tensor<double> x, int threads = 1)
       : graph_(graph),
         arithmetic_(double_arithmetic()),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph_, {x.shape}, std::nullopt),
         x_(std::move(x)) {
     setting_.threads = threads;
@@ -200,12 +200,11 @@ private:
   bounds::Weights weights_;
 };
 
-inline Sketched sketched_transformer(const bounds::Rules& rules, const TransformerSize& size, std::uint64_t seed,
-                                     int threads = 1) {
+inline Sketched sketched_transformer(const TransformerSize& size, std::uint64_t seed, int threads = 1) {
   Generator generator(seed);
   TransformerBuilder builder(size, generator);
   const Graph graph = builder.build();
-  return {rules, graph, builder.inputs(), threads};
+  return {graph, builder.inputs(), threads};
 }
 
 }  // namespace checks

@@ -349,8 +349,7 @@ Tensor<T> convert(const Tensor<S>& tensor) {
 
 /// Evaluates a network in float, and holds every local and every forward bound against the truth.
 /// `given` may be finer than float32: the run then uses it rounded.
-inline Tallies check_network(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& given,
-                             const SummationOrder& order) {
+inline Tallies check_network(const Graph& graph, const Tensor<double>& given, const SummationOrder& order) {
   const std::vector<Shape> shapes = infer_shapes(graph, {given.shape});
   std::vector<Tensor<float>> computed(graph.values.size());
   std::vector<Tensor<Real>> exact(graph.values.size());
@@ -382,7 +381,6 @@ inline Tallies check_network(const bounds::Rules& rules, const Graph& graph, con
     trace.layers.push_back({node.name, StoredTensor::from(computed[node.output])});
   }
   BoundOptions options;
-  options.rules = &rules;
   const Bounds result = bound(graph, trace, options);
   Tallies tallies;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -411,8 +409,7 @@ inline Tensor<double> network_inputs(double scale, bool given_in_double, Generat
 }
 
 /// Networks of the blocks named, in that order, over inputs of many scales.
-inline Tallies check_blocks(const bounds::Rules& rules, const std::vector<std::string>& blocks, int repetitions,
-                            std::uint64_t seed) {
+inline Tallies check_blocks(const std::vector<std::string>& blocks, int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   const std::vector<SummationOrder> orders = declared_orders();
   Tallies tallies;
@@ -421,7 +418,7 @@ inline Tallies check_blocks(const bounds::Rules& rules, const std::vector<std::s
     for (const std::string& block : blocks) builder.add(block);
     const Graph graph = builder.finish();
     for (const double scale : {1.0, 8.0, 1e-3, 1e-38}) {
-      tallies += check_network(rules, graph, network_inputs(scale, repetition % 2 == 1, generator),
+      tallies += check_network(graph, network_inputs(scale, repetition % 2 == 1, generator),
                                orders[generator() % orders.size()]);
     }
   }

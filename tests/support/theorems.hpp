@@ -1,8 +1,34 @@
 #pragma once
 
-#include "bounds/rules.hpp"
-
-/// The rules as they are, without a fault.
-inline const driftbound::bounds::Rules& theorems() {
-  return driftbound::bounds::default_rules();
-}
+// All theorems.
+#include "bounds/matrix.hpp"
+#include "bounds/number_terms.hpp"
+#include "bounds/one_sided.hpp"
+#include "bounds/operand.hpp"
+#include "bounds/replayed.hpp"
+#include "bounds/running_sums.hpp"
+#include "bounds/spectral_norm.hpp"
+#include "bounds/theorems/bodies.hpp"
+#include "bounds/theorems/boxes.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/double_double.hpp"
+#include "bounds/theorems/expansions.hpp"
+#include "bounds/theorems/functions.hpp"
+#include "bounds/theorems/matrix_unit_sums.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/sketches.hpp"
+#include "bounds/theorems/slope_ranges.hpp"
+#include "bounds/theorems/softmax.hpp"
+#include "bounds/theorems/sums.hpp"
+#include "bounds/theorems/tangent.hpp"
+#include "bounds/theorems/trajectories.hpp"
+#include "driftbound/model/composite.hpp"
+#include "implicit/slope_of_one.hpp"
+#include "implicit/slope_theorems.hpp"
+#include "num/rounding_decisions.hpp"

@@ -16,11 +16,10 @@
 /// out shows.
 namespace checks {
 
-inline bounds::Setting setting_of(const bounds::Rules& rules, const ArithmeticModel& arithmetic) {
+inline bounds::Setting setting_of(const ArithmeticModel& arithmetic) {
   bounds::Setting setting;
   setting.arithmetic = &arithmetic;
   setting.machine = bounds::machine_of(arithmetic);
-  setting.rules = &rules;
   setting.is_own_run = true;
   return setting;
 }
@@ -65,11 +64,10 @@ inline std::vector<Tensor<Real>> exact_values(const Graph& graph, const Tensor<R
 /// A graph of one input at a point, with inputs off by up to `radius`.
 class Held {
 public:
-  Held(const bounds::Rules& rules, const Graph& graph, const Tensor<double>& x, double radius,
-       std::optional<std::int64_t> rows)
+  Held(const Graph& graph, const Tensor<double>& x, double radius, std::optional<std::int64_t> rows)
       : graph_(graph),
         arithmetic_(double_arithmetic()),
-        setting_(setting_of(rules, arithmetic_)),
+        setting_(setting_of(arithmetic_)),
         network_(graph, {x.shape}, rows),
         shadow_(bounds::shadow_of(network_, {x}, setting_)),
         x_(x),
@@ -193,7 +191,7 @@ struct HeldNetworks {
   int corners = 8;
 };
 
-inline HeldTallies check_held(const bounds::Rules& rules, const HeldNetworks& networks) {
+inline HeldTallies check_held(const HeldNetworks& networks) {
   Generator generator(networks.seed);
   HeldTallies tallies;
   for (int repetition = 0; repetition < networks.repetitions; ++repetition) {
@@ -202,8 +200,7 @@ inline HeldTallies check_held(const bounds::Rules& rules, const HeldNetworks& ne
     const Graph graph = builder.finish();
     for (const double radius : networks.radii) {
       const Tensor<double> x = network_inputs(1.0, true, generator);
-      Held held(rules, graph, x, radius,
-                networks.refined ? std::optional<std::int64_t>(NetworkBuilder::rows) : std::nullopt);
+      Held held(graph, x, radius, networks.refined ? std::optional<std::int64_t>(NetworkBuilder::rows) : std::nullopt);
       if (networks.refined) held.refine();
       tallies.foreign_slopes += held.stands_on_foreign_slopes() ? 1 : 0;
       for (int corner = 0; corner < networks.corners; ++corner)

@@ -90,9 +90,8 @@ inline TransposeCase draw_case(const OpCase& one, Draws draws, Generator& genera
   return result;
 }
 
-inline bounds::Setting setting_of(const bounds::Rules& rules, int threads = 1) {
+inline bounds::Setting setting_of(int threads = 1) {
   bounds::Setting setting;
-  setting.rules = &rules;
   setting.threads = threads;
   return setting;
 }
@@ -198,9 +197,9 @@ inline double defect_at(const bounds::Transposed& share, std::size_t i) {
 }
 
 /// Values of every operand within their defects of J^T d.
-inline Tally check_transpose(const TransposeCase& one, const bounds::Rules& rules) {
+inline Tally check_transpose(const TransposeCase& one) {
   const std::vector<bounds::Transposed> shares =
-      transposed(one.view(), one.slopes, one.d, one.all_wanted(), setting_of(rules));
+      transposed(one.view(), one.slopes, one.d, one.all_wanted(), setting_of());
   Tally tally;
   for (std::size_t slot = 0; slot < shares.size(); ++slot) {
     const std::vector<Real> exact = exact_transposed(one, slot);
@@ -210,13 +209,13 @@ inline Tally check_transpose(const TransposeCase& one, const bounds::Rules& rule
   return tally;
 }
 
-inline Tally check_transposes(const bounds::Rules& rules, int repetitions, std::uint64_t seed) {
+inline Tally check_transposes(int repetitions, std::uint64_t seed) {
   Generator generator(seed);
   Tally tally;
   for (const OpCase& one : tests::every_primitive(generator)) {
     for (int draws = 0; draws < static_cast<int>(Draws::last); ++draws) {
       for (int i = 0; i < repetitions; ++i)
-        tally += check_transpose(draw_case(one, static_cast<Draws>(draws), generator), rules);
+        tally += check_transpose(draw_case(one, static_cast<Draws>(draws), generator));
     }
   }
   return tally;

@@ -16,11 +16,6 @@
 
 namespace driftbound {
 
-namespace bounds {
-struct Rules;  // bounds/rules.hpp
-const Rules& default_rules();
-}  // namespace bounds
-
 /// How a statement is known: by a theorem; by a theorem that stands on something measured, documented or assumed; with
 /// a failure probability; or not at all (folklore, counted when it fails). Verdicts come from the first two.
 enum class Guarantee { proven, conditional, probabilistic, heuristic };
@@ -114,7 +109,6 @@ struct Bounds {
 };
 
 struct BoundOptions {
-  const bounds::Rules* rules = nullptr;  ///< nullptr: default_rules(); tests inject faults here
   int threads = 1;
   std::vector<Target> targets;
   /// Wanted bounds; empty: all. Two trajectories cost nothing where none is, the rest where `shadow` alone is.

@@ -15,7 +15,9 @@
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/num/interval.hpp"
 
 namespace driftbound {
 
@@ -369,9 +371,11 @@ std::vector<Tensor<Real>> evaluate_once(const Graph& graph, std::vector<Tensor<R
 /// Guarantee: that of the scalar's operations. Real = Interval: every output encloses the exact function's value.
 ///            Real = double: no statement. A multi-precision type: no statement, but as accurate as it is precise.
 /// Tightness: Interval: that of interval arithmetic in forward order; each op alone is as tight as its range
-/// Throws:    Unsupported naming the node whose function the scalar type lacks; ShapeMismatch; InvalidArgument
+/// Throws:    Unsupported naming the node whose function the scalar type lacks, or that mixes the rows of the inputs
+///            (sample_count); ShapeMismatch; InvalidArgument; Real = Interval: UnsoundEnvironment
 template <EvaluationScalar Real>
 std::vector<Tensor<Real>> evaluate_as(const Graph& graph, const Inputs& inputs) {
+  if constexpr (std::same_as<Real, Interval>) require_sound_environment();
   validate(graph);
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t samples = sample_count(graph, layout, inputs);

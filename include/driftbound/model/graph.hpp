@@ -96,7 +96,13 @@ BatchLayout batch_layout(const Graph& graph);
 /// The first node that mixes the rows of an open axis 0, so that they cannot be samples: a sequence, say. Such a model
 /// means another function for every extent; export it with a fixed one. Empty where axis 0 counts samples, is fixed,
 /// can only be 1, or is seen to count samples on its way through other axes: such a model is evaluated row by row.
-std::optional<std::size_t> node_that_mixes_samples(const Graph& graph);
+/// A graph that runs with any number of rows is judged by one such run. A graph that does not (it adds a constant of
+/// extent 4 along the rows, say) computes with one row what the row alone gives; where `samples` > 1 it is judged by a
+/// run of that many rows, and by a run of each other number that agrees with an extent of the graph.
+std::optional<std::size_t> node_that_mixes_samples(const Graph& graph, std::int64_t samples);
+
+/// Throws:    Unsupported naming the node, where node_that_mixes_samples finds one
+void require_samples_apart(const Graph& graph, std::int64_t samples);
 
 /// For every value whether it depends on a graph input. Values that do not (constants, and ops of
 /// constants only) are the same for every sample and carry no sample axis.

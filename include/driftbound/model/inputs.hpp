@@ -19,7 +19,8 @@ struct Inputs {
 
 /// Reads .npy, .npz, .safetensors or CSV (one sample a row). A file with one unnamed tensor feeds a
 /// graph with one input; otherwise names must match the graph's inputs.
-/// Throws:    FileError, ParseError, ShapeMismatch (says expected and found), InvalidArgument (names)
+/// Throws:    FileError, ParseError, ShapeMismatch (says expected and found), InvalidArgument (names), Unsupported
+///            (several rows of an open axis 0 that a node of the model mixes)
 Inputs read_inputs(const Graph& graph, const std::filesystem::path& file);
 
 enum class InputDistribution { uniform, normal, grid, segment };
@@ -43,12 +44,14 @@ Inputs generate_inputs(const Graph& graph, const InputGenerator& generator);
 
 /// Number of samples in the inputs under a layout: data are one sample of the sample's shape, N of them
 /// [N, sample...], or [N, row...] where the sample has one row (batched models: always).
-/// Throws:    ShapeMismatch where inputs disagree or do not fit the model
+/// Throws:    ShapeMismatch where inputs disagree or do not fit the model; Unsupported where the data of an open axis 0
+///            are N > 1 rows [N, row...] that a node of the model mixes (require_samples_apart)
 std::int64_t sample_count(const Graph& graph, const BatchLayout& layout, const Inputs& inputs);
 
 /// Samples [first, first + count) as inputs of one evaluation (count must be 1 unless batched); shares
 /// the bytes of the inputs.
-/// Throws:    ShapeMismatch as sample_count, InvalidArgument where there are no such samples
+/// Throws:    ShapeMismatch where inputs disagree or do not fit the model, InvalidArgument where there are no such
+///            samples
 Inputs slice(const Graph& graph, const BatchLayout& layout, const Inputs& inputs, std::int64_t first,
              std::int64_t count);
 

@@ -12,6 +12,8 @@ namespace driftbound {
 ///            tanh, sin, cos, erf and so on are MPFR's directed results at 53 bits; abs, max, min, floor,
 ///            ceil and sign are exact.
 /// Source:    docs/theory.md T-06
+/// Throws:    UnsoundEnvironment from constructors that take numbers, from member functions that compute and from every
+///            operation, in a thread that flushes subnormal results or operands (FTZ, DAZ). The rounding mode may be any
 class Interval {
 public:
   constexpr Interval() = default;
@@ -23,8 +25,8 @@ public:
 
   double lower() const { return lower_; }
   double upper() const { return upper_; }
-  bool contains(double x) const { return lower_ <= x && x <= upper_; }
-  bool contains(const Interval& x) const { return lower_ <= x.lower_ && x.upper_ <= upper_; }
+  bool contains(double x) const;
+  bool contains(const Interval& x) const;
   bool is_finite() const;
   /// sup |x| over the interval
   Magnitude magnitude() const;

@@ -53,15 +53,12 @@ std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_
 /// correctly rounded result is units = 2 E + 1; a true error of U ulp is units = 2 U.
 /// Source:    docs/theory.md T-20
 struct FunctionAccuracy {
-  std::string function;  ///< one of functions_with_accuracy()
+  std::string function;  ///< as named by ops that call it: "tanh"
   double units = 0.0;
   Evidence evidence = Evidence::assumed;
   std::string source;
   double absolute_units = 0.0;  ///< of functions that lose their relative accuracy where they are small
 };
-
-/// Names of the functions that ops call.
-std::span<const std::string_view> functions_with_accuracy();
 
 /// A matrix unit that adds products in blocks: products are exact, all addends of a block and the running sum are
 /// aligned to the largest exponent among them, cut off behind `fraction_bits` bits, added exactly, and the sum is cut

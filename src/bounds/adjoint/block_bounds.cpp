@@ -14,6 +14,9 @@
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
 #include "bounds/adjoint/sketch.hpp"
+#include "bounds/row_kernels.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "driftbound/num/interval.hpp"
 
 namespace driftbound::bounds {
@@ -336,7 +339,7 @@ private:
         target.enclosures.runs.push_back(widened(centre, total));
         target.enclosures.exact.push_back(widened(exact, shadow_error[row]));
         const Magnitude between = (centre - exact).magnitude();
-        const Magnitude from_shadow = setting_.rules->narrow.through_rounded_shadow(Magnitude(total), between);
+        const Magnitude from_shadow = theorems::through_rounded_shadow(Magnitude(total), between);
         total = through_shadow(from_shadow, shadow_error[row]);
       }
     }
@@ -360,7 +363,7 @@ private:
   }
 
   double through_shadow(Magnitude from_shadow, double shadow_error) const {
-    return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
+    return theorems::through_shadow(from_shadow, shadow_error).value();
   }
 
   static std::size_t index_of(const Seed& seed, const Network& network, const Shadow& shadow, std::size_t row) {

@@ -6,7 +6,10 @@
 #include <string>
 
 #include "bounds/forward.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/boxes.hpp"
+#include "bounds/theorems/slope_ranges.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
@@ -17,7 +20,7 @@ namespace {
 class OverBox {
 public:
   OverBox(const NodeView& view, const std::vector<BoxOperand>& operands, Radii y_range, const Setting& setting)
-      : view_(view), operands_(operands), y_range_(y_range), setting_(setting), rules_(setting.rules->box) {
+      : view_(view), operands_(operands), y_range_(y_range), setting_(setting) {
     result_.slopes.resize(view.inputs.size());
     result_.remainder.assign(view.output->size(), 0.0);
     result_.moved.assign(view.output->size(), 0.0);
@@ -32,7 +35,7 @@ public:
     result_.slopes[0].resize(view_.output->size());
     result_.lipschitz = Magnitude();
     for (std::size_t i = 0; i < view_.output->size(); ++i) {
-      const Interval range = rules_.slope_range(view_.node->op, range_of(0, i));
+      const Interval range = theorems::slope_range(view_.node->op, range_of(0, i));
       add(0, i, i, range);
       result_.lipschitz = std::max(result_.lipschitz, range.magnitude());
     }
@@ -44,7 +47,8 @@ public:
     const BroadcastIndex a(view_.input(0).shape, view_.output->shape), b(view_.input(1).shape, view_.output->shape);
     for (std::vector<double>& slopes : result_.slopes) slopes.resize(view_.output->size());
     for (std::size_t i = 0; i < view_.output->size(); ++i) {
-      const std::array<Interval, 2> ranges = rules_.slope_ranges(view_.node->op, range_of(0, a(i)), range_of(1, b(i)));
+      const std::array<Interval, 2> ranges =
+          theorems::slope_ranges(view_.node->op, range_of(0, a(i)), range_of(1, b(i)));
       add(0, i, a(i), ranges[0]);
       add(1, i, b(i), ranges[1]);
     }
@@ -85,9 +89,9 @@ public:
     result_.moved = propagate_product_node(product, view_, errors(), setting_);
     if (any_is_cut()) result_.remainder = propagate_product_node(product, view_, errors_of_cut_operands(), setting_);
     const auto add_crossed = [&](Radii a, Radii b, bool has_moved) {
-      const std::vector<double> crossed = product_up(product.plan, a, b, *setting_.rules, setting_.threads);
+      const std::vector<double> crossed = product_up(product.plan, a, b, setting_.threads);
       for (std::size_t i = 0; i < crossed.size(); ++i) {
-        const Magnitude more = rules_.crossed(product.alpha, crossed[i]);
+        const Magnitude more = theorems::crossed(product.alpha, crossed[i]);
         result_.remainder[i] = (Magnitude(result_.remainder[i]) + more).value();
         if (!has_moved) result_.moved[i] = (Magnitude(result_.moved[i]) + more).value();
       }
@@ -126,7 +130,7 @@ private:
   Magnitude error_at(std::size_t slot, std::size_t i) const { return radius_at(operands_[slot].error, i); }
   /// Where both trajectories are.
   Magnitude reach_at(std::size_t slot, std::size_t i) const {
-    return rules_.reach(radius_at(operands_[slot].range, i), error_at(slot, i));
+    return theorems::box_reach(radius_at(operands_[slot].range, i), error_at(slot, i));
   }
   Interval range_of(std::size_t slot, std::size_t i) const {
     const double reach = reach_at(slot, i).value(), x = view_.input(slot).values[i];
@@ -140,7 +144,7 @@ private:
     slope = slopes.is_finite() ? slopes.midpoint() : 0.0;
     if (error == Magnitude()) return;
     double &remainder = result_.remainder[output], &moved = result_.moved[output];
-    remainder = (Magnitude(remainder) + rules_.left_over(slopes, slope, error)).value();
+    remainder = (Magnitude(remainder) + theorems::left_over(slopes, slope, error)).value();
     if (is_cut(slot)) remainder = (Magnitude(remainder) + Magnitude(slope) * error).value();
     moved = (Magnitude(moved) + slopes.magnitude() * error).value();
   }
@@ -167,7 +171,7 @@ private:
       for (std::size_t j = 0; j < plan.elements.size(); ++j) {
         largest = std::max(largest, error_at(0, plan.groups[g] + plan.elements[j]));
         if (j != chosen)
-          is_decided = is_decided && rules_.stays_larger(value(chosen), reach(chosen), value(j), reach(j));
+          is_decided = is_decided && theorems::stays_larger(value(chosen), reach(chosen), value(j), reach(j));
       }
       const Magnitude own = error_at(0, plan.groups[g] + plan.elements[chosen]);
       result_.slopes[0][plan.groups[g] + plan.elements[chosen]] = 1.0;
@@ -191,7 +195,7 @@ private:
       const Magnitude p(view_.y(i)), range = radius_at(y_range_, i);
       const Magnitude apart = error_at(0, i) + mean;
       result_.moved[i] = ((p + range) * apart).value();
-      const Magnitude left_over = rules_.softmax_left_over(p, range, apart, mean_of_ranges);
+      const Magnitude left_over = theorems::softmax_left_over(p, range, apart, mean_of_ranges);
       result_.remainder[i] = (is_cut(0) ? left_over + p * apart : left_over).value();
     }
   }
@@ -200,7 +204,6 @@ private:
   const std::vector<BoxOperand>& operands_;
   Radii y_range_;
   const Setting& setting_;
-  const BoxRules& rules_;
   BoxNode result_;
 };
 

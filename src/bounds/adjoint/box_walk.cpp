@@ -11,7 +11,11 @@
 #include "bounds/adjoint/source_radii.hpp"
 #include "bounds/body_rounding.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/operand.hpp"
 #include "bounds/pair_rounding.hpp"
+#include "bounds/theorems/boxes.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -34,15 +38,14 @@ bool is_zero(Radii values) {
 class BoxWalk {
 public:
   BoxWalk(Trajectory trajectory, const Network& network, const Shadow& shadow, const Deviation& ranges,
-          const Setting& setting, Weights& weights, const PairRules* pairs, SourceRadii* sources)
+          const Setting& setting, Weights& weights, bool in_double_double, SourceRadii* sources)
       : trajectory_(trajectory),
         network_(network),
         shadow_(shadow),
         ranges_(ranges),
         setting_(setting),
-        rules_(setting.rules->trajectory),
         weights_(weights),
-        pairs_(pairs),
+        in_double_double_(in_double_double),
         sources_(sources) {
     result_.radii.resize(network.size());
     result_.added.resize(network.size());
@@ -58,7 +61,7 @@ public:
   }
 
   void start_constant(ValueId id) {
-    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
 
@@ -103,7 +106,7 @@ private:
                      std::vector<double>& moved) const {
     const auto ends = ends_of(view.node->op);
     if (!ends || !are_numbers(view.input(0), reaches[0])) return;
-    const double apart = rules_.reach_within(ends->first, ends->first, ends->second);
+    const double apart = theorems::reach_within(ends->first, ends->first, ends->second);
     for (double& radius : moved) radius = std::min(radius, apart);
   }
 
@@ -127,7 +130,7 @@ private:
                                   const std::vector<double>& moved) {
     const std::vector<Radii> radii(reaches.begin(), reaches.end());
     const UnrecordedNode node{view, radii, moved, trajectory_ == Trajectory::any_order};
-    if (pairs_ != nullptr) return pair_rounding(node, setting_, *pairs_);
+    if (in_double_double_) return pair_rounding(node, setting_);
     return body_rounding(node, setting_, result_.conditions);
   }
 
@@ -141,7 +144,7 @@ private:
       read.push_back(result_.radii[id].element);
       if (flushed() == Magnitude()) continue;
       read.back().resize(shadow_.value(id).size(), 0.0);
-      for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
+      for (double& radius : read.back()) radius = theorems::radius_as_read(radius, flushed()).value();
     }
     return read;
   }
@@ -187,39 +190,36 @@ private:
     if (norms) {
       const std::size_t size = element.size() / static_cast<std::size_t>(rows);
       for (std::size_t row = 0; row < norms->size(); ++row)
-        setting_.rules->rows.limit(shadow_.value(id).values.data() + row * size, (*norms)[row], infinity,
-                                   element.data() + row * size, size);
+        row_kernels().limit(shadow_.value(id).values.data() + row * size, (*norms)[row], infinity,
+                            element.data() + row * size, size);
     }
     lose_what_may_overflow(id, element);
     if (sources_ != nullptr && network_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
-      norm[row] = rules_.norm_of_row(norm[row], (*norms)[row]);
+      norm[row] = theorems::norm_of_row(norm[row], (*norms)[row]);
     result_.radii[id] = {std::move(element), std::move(norm)};
   }
 
   void lose_what_may_overflow(ValueId id, std::vector<double>& error) const {
     const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
     for (std::size_t i = 0; i < error.size(); ++i) {
-      double reach = setting_.rules->box.reach(radius_at(range(id), i), Magnitude(error[i])).value();
-      setting_.rules->rows.limit(&shadow_.value(id).values[i], infinity, largest, &reach, 1);
+      double reach = theorems::box_reach(radius_at(range(id), i), Magnitude(error[i])).value();
+      row_kernels().limit(&shadow_.value(id).values[i], infinity, largest, &reach, 1);
       if (!std::isfinite(reach)) error[i] = infinity;
     }
   }
 
-  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const {
-    return row_norms(values, rows, setting_.rules->norms);
-  }
+  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const { return row_norms(values, rows); }
 
   const Trajectory trajectory_;
   const Network& network_;
   const Shadow& shadow_;
   const Deviation& ranges_;
   const Setting& setting_;
-  const TrajectoryRules& rules_;
   Weights& weights_;
-  const PairRules* pairs_;
+  const bool in_double_double_;
   SourceRadii* sources_;
   Deviation result_;
 };
@@ -228,8 +228,8 @@ private:
 
 Deviation deviation_over_box(Trajectory trajectory, const Network& network, const Shadow& shadow,
                              const Deviation& ranges, const std::vector<std::vector<double>>& input_error,
-                             const Setting& setting, Weights& weights, const PairRules* pairs, SourceRadii* sources) {
-  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights, pairs, sources);
+                             const Setting& setting, Weights& weights, bool in_double_double, SourceRadii* sources) {
+  BoxWalk walk(trajectory, network, shadow, ranges, setting, weights, in_double_double, sources);
   const Graph& graph = network.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

@@ -12,6 +12,8 @@
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/statistical.hpp"
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -82,7 +84,7 @@ public:
       ChanceBound bound{certificates[m].total, certificates[m].remainder, unseen_by(adjoints), {}, patterns};
       for (std::size_t row = 0; row < bound.total.size(); ++row) {
         const Magnitude squares = squares_of(models_[m], adjoints, row);
-        const Magnitude total = setting_.rules->with_chance(Magnitude(bound.total[row]), squares, models_[m].factor);
+        const Magnitude total = theorems::with_chance(Magnitude(bound.total[row]), squares, models_[m].factor);
         if (fixed_are_exact_) bound.spread.push_back(with_chance(Magnitude(), squares, models_[m].factor).value());
         const bool applies = patterns[row] == TermPattern::none;
         bound.total[row] = applies ? total.value() : std::numeric_limits<double>::infinity();
@@ -106,8 +108,7 @@ private:
     if (network_.steps().rounding.empty() || !network_.steps().rounding[index]) return {};
     std::vector<double> roundings;
     for (const double x : shadow_.value(network_.nodes()[index].output).values)
-      roundings.push_back(
-          setting_.rules->narrow.largest_rounding(std::abs(x), *network_.steps().rounding[index]).value());
+      roundings.push_back(theorems::largest_rounding(std::abs(x), *network_.steps().rounding[index]).value());
     return roundings;
   }
 
@@ -200,8 +201,7 @@ private:
   std::vector<std::vector<std::uint32_t>> alike_by_row(ValueId id, const std::vector<double>& amplitudes) const {
     std::vector<std::vector<std::uint32_t>> alike;
     for (std::size_t row = 0; row < static_cast<std::size_t>(network_.rows(id)); ++row)
-      alike.push_back(
-          setting_.rules->elements_alike(row_of(id, shadow_.value(id).values, row), row_of(id, amplitudes, row)));
+      alike.push_back(theorems::elements_alike(row_of(id, shadow_.value(id).values, row), row_of(id, amplitudes, row)));
     return alike;
   }
 
@@ -293,7 +293,7 @@ private:
       if (adjoints[id].empty() || model.amplitudes[id].empty()) continue;
       const std::span<const double> d = row_of(id, adjoints[id], row), of_row = row_of(id, model.amplitudes[id], row);
       const std::vector<std::uint32_t>& alike = model.alike[id][row];
-      const Magnitude of_node = setting_.rules->weighted_squares(d, of_row, alike);
+      const Magnitude of_node = theorems::weighted_squares(d, of_row, alike);
       if (model.most[id].empty()) {
         squares += of_node;
         continue;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bounds/adjoint/sweep.hpp"
-#include "bounds/chance.hpp"
 #include "bounds/term_patterns.hpp"
+#include "bounds/theorems/chance.hpp"
 
 namespace driftbound::bounds {
 

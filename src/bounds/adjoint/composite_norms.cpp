@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "bounds/matrix.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -152,12 +154,11 @@ private:
 
 class Norms67 {
 public:
-  Norms67(const NormQuestion& question, const NormRules& rules)
+  Norms67(const NormQuestion& question)
       : network_(question.network),
         view_(question.view),
         known_(*question.known),
         shadow_(*question.shadow),
-        rules_(rules),
         patterns_(question) {}
 
   using Norms = std::optional<std::vector<double>>;
@@ -167,7 +168,8 @@ public:
     const std::optional<Means> means = patterns_.means(view_.node->inputs[1]);
     if (!means || means->terms != x || network_.shape(x) != network_.shape(view_.node->output)) return std::nullopt;
     return each_row([&](std::size_t row) {
-      return rules_.centred(norm(x, row), means->length(), error_norm(means->sums, row), error_norm(means->means, row));
+      return theorems::norm_of_centred(norm(x, row), means->length(), error_norm(means->sums, row),
+                                       error_norm(means->means, row));
     });
   }
 
@@ -179,7 +181,7 @@ public:
       std::vector<double> errors;
       for (const std::size_t g : of_row(row, root->squares.plan))
         errors.push_back(root_error(*root, g, row, Magnitude()).value());
-      return divide_up(norm(root->c, row), spread) + rules_.vector(errors);
+      return divide_up(norm(root->c, row), spread) + theorems::norm_of_vector(errors);
     });
   }
 
@@ -213,7 +215,7 @@ private:
   Magnitude error_norm(ValueId id, std::size_t row) const {
     const std::vector<double>& errors = known_.added[id];
     const std::size_t size = errors.size() / rows();
-    return rules_.vector(std::span(errors).subspan(row * size, size));
+    return theorems::norm_of_vector(std::span(errors).subspan(row * size, size));
   }
 
   std::vector<std::size_t> of_row(std::size_t row, const GroupPlan& plan) const {
@@ -234,7 +236,7 @@ private:
     if (radii.empty()) return {};
     std::vector<double> group;
     in_group(plan, g, [&](std::size_t i) { group.push_back(radii[i]); });
-    return std::min(norm(id, row), rules_.vector(group));
+    return std::min(norm(id, row), theorems::norm_of_vector(group));
   }
 
   /// At most the root at the centre, without errors.
@@ -257,7 +259,7 @@ private:
     in_group(root.squares.plan, g, [&](std::size_t i) { sum += local(root.squares.terms, i); });
     Magnitude argument = divide_up(sum, static_cast<double>(root.squares.length())) + local(root.squares.means, g);
     if (root.argument != root.squares.means) argument += local(root.argument, g) + root.epsilon_radius;
-    return rules_.error_of_root(argument, least_root(root, g, row), own);
+    return theorems::error_of_root(argument, least_root(root, g, row), own);
   }
 
   std::vector<double> normalised(const Root& root) const {
@@ -268,14 +270,15 @@ private:
       for (const std::size_t g : of_row(row, root.squares.plan)) {
         const double centre = centre_root(root, g);
         least = std::min(least, centre);
-        moved.push_back(rules_.normalised(terms, centre, group_norm(root.c, root.squares.plan, g, row)).value());
+        moved.push_back(
+            theorems::norm_of_normalised(terms, centre, group_norm(root.c, root.squares.plan, g, row)).value());
         const Magnitude error = root_error(root, g, row, local(root.root, g));
-        wrong.push_back(rules_.wrong_root(terms, least_root(root, g, row), error).value());
+        wrong.push_back(theorems::norm_of_wrong_root(terms, least_root(root, g, row), error).value());
       }
       const bool is_near = norm(root.c, row).value() < mul_down(sqrt_down(terms), least);
-      Magnitude together = rules_.vector(moved);
-      if (is_near) together = std::min(together, rules_.normalised(terms, least, norm(root.c, row)));
-      return together + rules_.vector(wrong);
+      Magnitude together = theorems::norm_of_vector(moved);
+      if (is_near) together = std::min(together, theorems::norm_of_normalised(terms, least, norm(root.c, row)));
+      return together + theorems::norm_of_vector(wrong);
     });
   }
 
@@ -291,17 +294,17 @@ private:
       errors.powers_and_sum += power;
       errors.exponents = std::max(errors.exponents, local(shares.exponents, i));
     });
-    errors.powers_norm = rules_.vector(powers);
+    errors.powers_norm = theorems::norm_of_vector(powers);
     errors.powers_and_sum += local(shares.sum, g);
     const double least = sub_down(values(shares.sum)[g], radius_at(known_.radii[shares.sum].element, g).value());
-    double least_sum = rules_.least_sum_of_powers(least, errors);
+    double least_sum = theorems::least_sum_of_powers(least, errors);
     if (shares.largest) least_sum = std::max(least_sum, sub_down(1.0, local(*shares.largest, g).value()));
-    return rules_.share_errors(errors, least_sum);
+    return theorems::norm_of_share_errors(errors, least_sum);
   }
   Magnitude share_errors(const Shares& shares, std::size_t row) const {
     std::vector<double> errors;
     for (const std::size_t g : of_row(row, shares.plan)) errors.push_back(share_error(shares, g).value());
-    return rules_.vector(errors);
+    return theorems::norm_of_vector(errors);
   }
   /// How far a share at the centre is from what is stored.
   Magnitude off_centre(const Shares& shares, Magnitude share_error, std::size_t i) const {
@@ -331,11 +334,12 @@ private:
         share = std::max(share, p);
         spread = std::max(spread, p * (Magnitude(sub_up(1.0, view_.y(i))) + off));
       });
-      steepest = std::max(steepest, rules_.softmax_near(Magnitude(1.0), share, spread, radius));
-      const Magnitude of_group = rules_.softmax_near(group_norm(shares.s, shares.plan, g, row), share, spread, radius);
+      steepest = std::max(steepest, theorems::norm_of_softmax_near(Magnitude(1.0), share, spread, radius));
+      const Magnitude of_group =
+          theorems::norm_of_softmax_near(group_norm(shares.s, shares.plan, g, row), share, spread, radius);
       moved.push_back(std::min(of_group, sqrt_up(Magnitude(2.0))).value());
     }
-    return std::min(steepest * norm(shares.s, row), rules_.vector(moved));
+    return std::min(steepest * norm(shares.s, row), theorems::norm_of_vector(moved));
   }
 
   /// 2-norm of p_j ‖v_j - o‖ in one row of shares, o the row's result, with what o is not exactly.
@@ -344,7 +348,7 @@ private:
     const std::size_t m = static_cast<std::size_t>(plan.m), batch = g / m;
     const std::span<const double> o = std::span(view_.output->values).subspan(g * n, n);
     const std::vector<double>& v = view_.input(1).values;
-    const Magnitude size = rules_.vector(o), error = share_error(shares, g);
+    const Magnitude size = theorems::norm_of_vector(o), error = share_error(shares, g);
     std::vector<double> parts, p;
     Magnitude rest;
     for (std::size_t j = 0; j < k; ++j) {
@@ -363,8 +367,8 @@ private:
       rest += off * (size + distance);
     }
     const std::vector<double>& own = shadow_.error[view_.node->output];
-    if (!own.empty()) rest += rules_.vector(std::span(own).subspan(g * n, n));
-    return rules_.vector(parts) + rules_.vector(p) * rest;
+    if (!own.empty()) rest += theorems::norm_of_vector(std::span(own).subspan(g * n, n));
+    return theorems::norm_of_vector(parts) + theorems::norm_of_vector(p) * rest;
   }
 
 public:
@@ -379,13 +383,13 @@ public:
       Magnitude steepest;
       for (const std::size_t g : of_row(row, shares->plan)) {
         const Magnitude spread = spread_of(*shares, plan, g);
-        steepest = std::max(steepest, rules_.attended(spread, Magnitude(1.0), largest_radius(*shares, g)));
+        steepest = std::max(steepest, theorems::norm_of_attended(spread, Magnitude(1.0), largest_radius(*shares, g)));
       }
       const Magnitude wrong = share_errors(*shares, row) + error_norm(weights, row);
       const MatrixFactor p{factors.weights + wrong, norm(weights, row)};
       const Magnitude values_moved = norm(view_.node->inputs[1], row);
       return steepest * norm(shares->s, row) +
-             rules_.spectral_product(p, 1, {Magnitude(), values_moved}, factors.uses_of_values) +
+             theorems::norm_of_spectral_product(p, 1, {Magnitude(), values_moved}, factors.uses_of_values) +
              wrong * (factors.values + values_moved);
     });
   }
@@ -411,21 +415,19 @@ private:
   const NodeView& view_;
   const Deviation& known_;
   const Shadow& shadow_;
-  const NormRules& rules_;
   const Patterns patterns_;
 };
 
 }  // namespace
 
-std::optional<std::vector<double>> composite_norms(const NormQuestion& question, const NormRules& rules) {
+std::optional<std::vector<double>> composite_norms(const NormQuestion& question) {
   if (question.known == nullptr || question.shadow == nullptr) return std::nullopt;
-  return std::visit(Norms67(question, rules), question.view.node->op);
+  return std::visit(Norms67(question), question.view.node->op);
 }
 
-std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors,
-                                                  const NormRules& rules) {
+std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors) {
   if (question.known == nullptr || question.shadow == nullptr) return std::nullopt;
-  return Norms67(question, rules).attended(factors);
+  return Norms67(question).attended(factors);
 }
 
 }  // namespace driftbound::bounds

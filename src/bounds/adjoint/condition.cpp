@@ -3,14 +3,15 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
 std::vector<double> behind_product(const Product& product, const NodeView& view, const Setting& setting) {
-  std::vector<double> sums = product_up(product.plan, magnitudes(view.input(0).values),
-                                        magnitudes(view.input(1).values), *setting.rules, setting.threads);
+  std::vector<double> sums =
+      product_up(product.plan, magnitudes(view.input(0).values), magnitudes(view.input(1).values), setting.threads);
   for (double& sum : sums) sum *= std::abs(product.alpha);
   if (!product.has_addend) return sums;
   const BroadcastIndex index(view.input(2).shape, view.output->shape);

@@ -24,7 +24,6 @@ Setting setting_for(const ArithmeticModel& arithmetic) {
   Setting setting;
   setting.arithmetic = &arithmetic;
   setting.machine = machine_of(arithmetic);
-  setting.rules = &default_rules();
   setting.rows_are_apart = true;
   return setting;
 }

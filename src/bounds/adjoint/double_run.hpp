@@ -9,7 +9,6 @@
 
 #include "bounds/adjoint/row_walk.hpp"
 #include "bounds/adjoint/weights.hpp"
-#include "bounds/rules.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 

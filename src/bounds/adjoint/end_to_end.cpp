@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bounds/own_run.hpp"
+#include "bounds/theorems/chance.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -158,8 +159,7 @@ private:
     refused_ = refused_by(setting_.machine);
     if (!refused_.empty()) return;
     const auto statements = static_cast<std::int64_t>(targets_.size()) * rows_;
-    if (wants_bound)
-      question_.chance.martingale = setting_.rules->tail_factor(options_.failure_probability, statements);
+    if (wants_bound) question_.chance.martingale = theorems::tail_factor(options_.failure_probability, statements);
     if (wants_estimate) question_.chance.random_order = sigmas;
   }
 

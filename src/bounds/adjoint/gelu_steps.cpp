@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bounds/accuracy.hpp"
+#include "bounds/theorems/functions.hpp"
 #include "driftbound/bounds/theorems.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -18,7 +19,7 @@ Magnitude logarithm(Magnitude e) {
 
 /// What a function with |f| <= `size` is off by.
 Magnitude allowed(const char* function, Magnitude size, const Setting& setting, std::set<std::string>& conditions) {
-  return setting.rules->allowed_error(size, error_of(function, setting, conditions), setting.machine);
+  return theorems::allowed_error(size, error_of(function, setting, conditions), setting.machine);
 }
 
 /// What a root of `size` or more is off by, as a logarithm.

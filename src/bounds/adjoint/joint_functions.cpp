@@ -6,6 +6,8 @@
 #include <set>
 #include <span>
 
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "driftbound/model/op_groups.hpp"
 
 namespace driftbound::bounds {
@@ -84,7 +86,7 @@ std::vector<std::size_t> JointFunctions::ways_to(std::size_t node) const {
 }
 
 JointFunctions::Followed JointFunctions::follow(std::size_t index, const std::map<ValueId, Followed>& before, ValueId u,
-                                                const Deviation& known, const TrajectoryRules& rules) const {
+                                                const Deviation& known) const {
   const Node& node = network_.nodes()[index];
   const Radii of_u = known.radii[u].element;
   const auto size = static_cast<std::size_t>(element_count(network_.shape(node.output)));
@@ -99,44 +101,44 @@ JointFunctions::Followed JointFunctions::follow(std::size_t index, const std::ma
       const double d = slope_at(node.op, known.slopes[index], slot, i), part = way != nullptr ? d * way->slope[i] : d;
       slope += part;
       rounding += rounding_of(part) + rounding_of(slope);
-      if (way != nullptr) rest += rules.moved_by_slope(d, way->rest[i]);
+      if (way != nullptr) rest += theorems::moved_by_slope(d, way->rest[i]);
     }
     const bool is_finite = std::isfinite(slope);
     followed.slope[i] = is_finite ? slope : 0.0;
-    followed.rest[i] = is_finite ? rules.joint_rest(rest, rounding, radius_at(of_u, i)).value()
+    followed.rest[i] = is_finite ? theorems::joint_rest(rest, rounding, radius_at(of_u, i)).value()
                                  : std::numeric_limits<double>::infinity();
   }
   return followed;
 }
 
-JointMove JointFunctions::moved(std::size_t node, const Deviation& known, const Rules& rules) const {
+JointMove JointFunctions::moved(std::size_t node, const Deviation& known) const {
   const std::vector<Node>& nodes = network_.nodes();
   const ValueId v = nodes[node].output, u = *before_[v];
   std::map<ValueId, Followed> followed;
   for (const std::size_t index : ways_[node]) {
     const ValueId id = nodes[index].output;
-    Followed& way = followed[id] = follow(index, followed, u, known, rules.trajectory);
+    Followed& way = followed[id] = follow(index, followed, u, known);
     const std::vector<double>& added = known.added[id];
     for (std::size_t i = 0; index != node && i < added.size(); ++i)
       way.rest[i] = (Magnitude(way.rest[i]) + Magnitude(added[i])).value();
   }
-  return of_last(followed[v], v, known.radii[u], rules);
+  return of_last(followed[v], v, known.radii[u]);
 }
 
-JointMove JointFunctions::of_last(const Followed& last, ValueId v, const ValueRadii& of_u, const Rules& rules) const {
+JointMove JointFunctions::of_last(const Followed& last, ValueId v, const ValueRadii& of_u) const {
   const auto rows = static_cast<std::size_t>(network_.rows(v));
   const std::size_t size = last.slope.size() / rows;
   JointMove moved{std::vector<double>(last.slope.size()), std::vector<double>(rows)};
   for (std::size_t i = 0; i < last.slope.size(); ++i) {
-    const Magnitude by_slope = rules.trajectory.moved_by_slope(last.slope[i], radius_at(of_u.element, i).value());
+    const Magnitude by_slope = theorems::moved_by_slope(last.slope[i], radius_at(of_u.element, i).value());
     moved.element[i] = (by_slope + Magnitude(last.rest[i])).value();
   }
   for (std::size_t row = 0; row < rows; ++row) {
     double steepest = 0.0;
     for (std::size_t i = row * size; i < (row + 1) * size; ++i) steepest = std::max(steepest, std::abs(last.slope[i]));
     const Magnitude norm = of_u.norm.empty() ? Magnitude() : Magnitude(of_u.norm[row]);
-    const Magnitude rest = rules.norms.vector(std::span(last.rest).subspan(row * size, size));
-    moved.norm[row] = rules.norms.sum(rules.norms.function(Magnitude(steepest), norm), rest).value();
+    const Magnitude rest = theorems::norm_of_vector(std::span(last.rest).subspan(row * size, size));
+    moved.norm[row] = theorems::norm_of_sum(theorems::norm_of_function(Magnitude(steepest), norm), rest).value();
   }
   return moved;
 }

@@ -6,7 +6,6 @@
 
 #include "bounds/adjoint/network.hpp"
 #include "bounds/adjoint/radii.hpp"
-#include "bounds/rules.hpp"
 
 namespace driftbound::bounds {
 
@@ -28,7 +27,7 @@ public:
   /// Whether ways from one value meet in a node.
   bool meet_in(std::size_t node) const { return !ways_[node].empty(); }
   /// `known`: slopes and remainders up to that node, everything else before it.
-  JointMove moved(std::size_t node, const Deviation& known, const Rules& rules) const;
+  JointMove moved(std::size_t node, const Deviation& known) const;
 
 private:
   /// By slopes from u on, and by what they do not explain.
@@ -39,9 +38,8 @@ private:
   std::optional<ValueId> last_in_common(ValueId a, ValueId b) const;
   std::optional<ValueId> last_before(const Node& node) const;
   std::vector<std::size_t> ways_to(std::size_t node) const;
-  Followed follow(std::size_t node, const std::map<ValueId, Followed>& before, ValueId u, const Deviation& known,
-                  const TrajectoryRules& rules) const;
-  JointMove of_last(const Followed& last, ValueId v, const ValueRadii& of_u, const Rules& rules) const;
+  Followed follow(std::size_t node, const std::map<ValueId, Followed>& before, ValueId u, const Deviation& known) const;
+  JointMove of_last(const Followed& last, ValueId v, const ValueRadii& of_u) const;
 
   const Network& network_;
   std::vector<std::optional<std::size_t>> made_by_;  ///< by value: the node; empty: none

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "bounds/adjoint/linear_rules.hpp"
 #include "bounds/node_view.hpp"
+#include "bounds/theorems/expansions.hpp"
 
 namespace driftbound::bounds {
 

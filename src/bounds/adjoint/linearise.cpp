@@ -5,7 +5,11 @@
 #include <string>
 
 #include "bounds/adjoint/linear.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/boxes.hpp"
+#include "bounds/theorems/expansions.hpp"
+#include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "num/parallel.hpp"
@@ -29,7 +33,7 @@ Linearised own_jacobian(const NodeView& view) {
 class Expansion {
 public:
   Expansion(const NodeView& view, std::span<const Radii> radii, Radii y_error, const Setting& setting)
-      : view_(view), radii_(radii), y_error_(y_error), setting_(setting), rules_(setting.rules->linear) {}
+      : view_(view), radii_(radii), y_error_(y_error), setting_(setting) {}
 
   Linearised operator()(const OneOf<op::Add, op::Sub, op::ReduceSum> auto&) const { return own_jacobian(view_); }
   Linearised operator()(const Selection auto&) const { return own_jacobian(view_); }
@@ -39,42 +43,44 @@ public:
     return result;
   }
 
-  Linearised operator()(const op::Relu&) const { return unary(rules_.relu); }
-  Linearised operator()(const op::LeakyRelu& leaky) const { return unary(rules_.leaky_relu, leaky.alpha); }
-  Linearised operator()(const op::Elu& elu) const { return unary(rules_.elu, elu.alpha); }
-  Linearised operator()(const op::Tanh&) const { return unary(rules_.tanh); }
-  Linearised operator()(const op::Sigmoid&) const { return unary(rules_.sigmoid); }
-  Linearised operator()(const op::Softplus&) const { return unary(rules_.softplus); }
-  Linearised operator()(const op::Sin&) const { return unary(rules_.sin); }
-  Linearised operator()(const op::Cos&) const { return unary(rules_.cos); }
-  Linearised operator()(const op::Exp&) const { return unary(rules_.exp); }
-  Linearised operator()(const op::Erf&) const { return unary(rules_.erf); }
-  Linearised operator()(const op::Sqrt&) const { return unary(rules_.sqrt); }
-  Linearised operator()(const op::Abs&) const { return unary(rules_.absolute); }
-  Linearised operator()(const op::Reciprocal&) const { return unary(rules_.reciprocal); }
-  Linearised operator()(const op::Log&) const { return unary(rules_.log); }
-  Linearised operator()(const op::Tan&) const { return unary(rules_.tan); }
-  Linearised operator()(const op::Atan&) const { return unary(rules_.atan); }
-  Linearised operator()(const op::Sinh&) const { return unary(rules_.sinh); }
-  Linearised operator()(const op::Cosh&) const { return unary(rules_.cosh); }
-  Linearised operator()(const op::Floor&) const { return unary(rules_.floor); }
-  Linearised operator()(const op::Ceil&) const { return unary(rules_.ceil); }
-  Linearised operator()(const op::Sign&) const { return unary(rules_.sign); }
-  Linearised operator()(const op::Pow& power) const { return unary(rules_.power, power.exponent); }
-  Linearised operator()(const op::ThresholdedRelu& relu) const { return unary(rules_.thresholded_relu, relu.alpha); }
+  Linearised operator()(const op::Relu&) const { return unary(theorems::linear_relu); }
+  Linearised operator()(const op::LeakyRelu& leaky) const { return unary(theorems::linear_leaky_relu, leaky.alpha); }
+  Linearised operator()(const op::Elu& elu) const { return unary(theorems::linear_elu, elu.alpha); }
+  Linearised operator()(const op::Tanh&) const { return unary(theorems::linear_tanh); }
+  Linearised operator()(const op::Sigmoid&) const { return unary(theorems::linear_sigmoid); }
+  Linearised operator()(const op::Softplus&) const { return unary(theorems::linear_softplus); }
+  Linearised operator()(const op::Sin&) const { return unary(theorems::linear_sin); }
+  Linearised operator()(const op::Cos&) const { return unary(theorems::linear_cos); }
+  Linearised operator()(const op::Exp&) const { return unary(theorems::linear_exp); }
+  Linearised operator()(const op::Erf&) const { return unary(theorems::linear_erf); }
+  Linearised operator()(const op::Sqrt&) const { return unary(theorems::linear_sqrt); }
+  Linearised operator()(const op::Abs&) const { return unary(theorems::linear_abs); }
+  Linearised operator()(const op::Reciprocal&) const { return unary(theorems::linear_reciprocal); }
+  Linearised operator()(const op::Log&) const { return unary(theorems::linear_log); }
+  Linearised operator()(const op::Tan&) const { return unary(theorems::linear_tan); }
+  Linearised operator()(const op::Atan&) const { return unary(theorems::linear_atan); }
+  Linearised operator()(const op::Sinh&) const { return unary(theorems::linear_sinh); }
+  Linearised operator()(const op::Cosh&) const { return unary(theorems::linear_cosh); }
+  Linearised operator()(const op::Floor&) const { return unary(theorems::linear_floor); }
+  Linearised operator()(const op::Ceil&) const { return unary(theorems::linear_ceil); }
+  Linearised operator()(const op::Sign&) const { return unary(theorems::linear_sign); }
+  Linearised operator()(const op::Pow& power) const { return unary(theorems::linear_power, power.exponent); }
+  Linearised operator()(const op::ThresholdedRelu& relu) const {
+    return unary(theorems::linear_thresholded_relu, relu.alpha);
+  }
   Linearised operator()(const op::Clip& clip) const {
-    return elements([&](const Point& p) { return rules_.clip(p, clip.least, clip.most); }, 0.0);
+    return elements([&](const Point& p) { return theorems::linear_clip(p, clip.least, clip.most); }, 0.0);
   }
 
-  Linearised operator()(const op::Mul&) const { return binary(rules_.product); }
-  Linearised operator()(const op::Div&) const { return binary(rules_.quotient); }
-  Linearised operator()(const op::Max&) const { return binary(rules_.maximum); }
-  Linearised operator()(const op::Min&) const { return binary(rules_.minimum); }
-  Linearised operator()(const op::PRelu&) const { return binary(rules_.prelu); }
+  Linearised operator()(const op::Mul&) const { return binary(theorems::linear_product); }
+  Linearised operator()(const op::Div&) const { return binary(theorems::linear_quotient); }
+  Linearised operator()(const op::Max&) const { return binary(theorems::linear_max); }
+  Linearised operator()(const op::Min&) const { return binary(theorems::linear_min); }
+  Linearised operator()(const op::PRelu&) const { return binary(theorems::linear_prelu); }
 
-  Linearised operator()(const op::Greater&) const { return compared(setting_.rules->greater); }
-  Linearised operator()(const op::GreaterOrEqual&) const { return compared(setting_.rules->greater_or_equal); }
-  Linearised operator()(const op::Equal&) const { return compared(setting_.rules->equal); }
+  Linearised operator()(const op::Greater&) const { return compared(theorems::propagate_greater); }
+  Linearised operator()(const op::GreaterOrEqual&) const { return compared(theorems::propagate_greater_or_equal); }
+  Linearised operator()(const op::Equal&) const { return compared(theorems::propagate_equal); }
 
   /// As the operand taken; with the other one it differs by their distance and what both move.
   Linearised operator()(const op::Choice&) const {
@@ -90,16 +96,16 @@ public:
       const std::size_t taken = condition > 0.5 ? 0 : 1, other = 1 - taken;
       const auto value = [&](std::size_t which) { return view_.input(1 + which).values[index[which](i)]; };
       const Magnitude moved = radius_at(radii_[1], index[0](i)) + radius_at(radii_[2], index[1](i));
-      const bool decides = setting_.rules->decides_choice(condition, radius_at(radii_[0], in_c(i)));
+      const bool decides = theorems::decides_choice(condition, radius_at(radii_[0], in_c(i)));
       result.slopes[1 + taken][i] = 1.0;
       result.remainder.push_back(
-          setting_.rules->choice(decides, value(taken), Magnitude(), value(other), moved).value());
+          theorems::propagate_choice(decides, value(taken), Magnitude(), value(other), moved).value());
     }
     return result;
   }
 
-  Linearised operator()(const op::ReduceMax&) const { return groups(rules_.reduce_max); }
-  Linearised operator()(const op::ReduceMin&) const { return groups(rules_.reduce_min); }
+  Linearised operator()(const op::ReduceMax&) const { return groups(theorems::linear_reduce_max); }
+  Linearised operator()(const op::ReduceMin&) const { return groups(theorems::linear_reduce_min); }
 
   Linearised operator()(const op::Softmax& softmax) const {
     Linearised result = own_jacobian(view_);
@@ -116,8 +122,8 @@ public:
     Linearised result = own_jacobian(view_);
     if (radii_[0].empty() || radii_[1].empty()) return result;
     const Product product = product_of(view_).value();
-    result.remainder = product_up(product.plan, radii_[0], radii_[1], *setting_.rules, setting_.threads);
-    for (double& value : result.remainder) value = setting_.rules->box.crossed(product.alpha, value).value();
+    result.remainder = product_up(product.plan, radii_[0], radii_[1], setting_.threads);
+    for (double& value : result.remainder) value = theorems::crossed(product.alpha, value).value();
     return result;
   }
 
@@ -153,10 +159,10 @@ private:
     });
     return result;
   }
-  Linearised unary(LinearRules::Unary rule, double alpha = 0.0) const { return elements(rule, alpha); }
+  Linearised unary(UnaryExpansion rule, double alpha = 0.0) const { return elements(rule, alpha); }
 
   /// A truth value stays or jumps.
-  Linearised compared(Rules::Binary propagated) const {
+  Linearised compared(BinaryPropagation propagated) const {
     return binary([propagated](double a, Magnitude ea, double b, Magnitude eb) {
       return LinearPair{0.0, 0.0, propagated(a, ea, b, eb)};
     });
@@ -193,11 +199,11 @@ private:
       error[j] = radius_at(y_error_, place(j)).value();
       e[j] = radius_at(radii_[0], place(j)).value();
     }
-    rules_.softmax(p, error, e, remainder);
+    theorems::linear_softmax(p, error, e, remainder);
     for (std::size_t j = 0; j < length; ++j) result[place(j)] = remainder[j];
   }
 
-  Linearised groups(LinearRules::Group rule) const {
+  Linearised groups(GroupExpansion rule) const {
     Linearised result = own_jacobian(view_);
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
     result.slopes[0].assign(view_.input(0).size(), 0.0);
@@ -222,7 +228,6 @@ private:
   std::span<const Radii> radii_;
   Radii y_error_;
   const Setting& setting_;
-  const LinearRules& rules_;
 };
 
 }  // namespace

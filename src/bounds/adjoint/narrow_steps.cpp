@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/rounding.hpp"
+#include "bounds/theorems/roundings.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 

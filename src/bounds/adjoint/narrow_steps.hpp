@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "bounds/adjoint/narrow_rules.hpp"
 #include "bounds/adjoint/reading.hpp"
 #include "bounds/machine.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
 #include "model/flatten.hpp"
 
 namespace driftbound::bounds {

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/number_terms.hpp"
+#include "bounds/theorems/sums.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -17,9 +20,8 @@ UnrecordedSum sum_of_group(const RoundingNode& node, const GroupPlan& plan, std:
   sum.terms = numbers.sizes();
   const Magnitude result = Magnitude(node.view.y(group)) + Magnitude(node.moved[group]);
   sum.terms.sum = std::min(result, sum.terms.total);
-  const Rules& rules = *setting.rules;
-  const Magnitude classical = rules.any_order_factor(sum.terms.leaves - 2, setting.machine) * sum.terms.total;
-  sum.before = std::min(classical, rules.partial_sums_error(sum.terms, setting.machine));
+  const Magnitude classical = theorems::any_order_factor(sum.terms.leaves - 2, setting.machine) * sum.terms.total;
+  sum.before = std::min(classical, theorems::partial_sums_error(sum.terms, setting.machine));
   return sum;
 }
 

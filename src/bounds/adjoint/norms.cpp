@@ -9,6 +9,7 @@
 #include "bounds/adjoint/composite_norms.hpp"
 #include "bounds/product_node.hpp"
 #include "bounds/spectral_norm.hpp"
+#include "bounds/theorems/norms.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -18,8 +19,7 @@ namespace {
 /// One row of a node, operand by operand.
 class Row {
 public:
-  Row(const NormQuestion& question, const NormRules& rules, std::int64_t row)
-      : question_(question), rules_(rules), row_(row) {}
+  Row(const NormQuestion& question, std::int64_t row) : question_(question), row_(row) {}
 
   /// Norm of how far an operand is from its centre.
   Magnitude radius(std::size_t slot) const {
@@ -45,13 +45,13 @@ public:
   /// radius() of all the copies that broadcasting makes of an operand within the row.
   Magnitude spread_radius(std::size_t slot) const {
     const std::size_t copies = result_size() / std::max<std::size_t>(centre(slot).size(), 1);
-    return rules_.copies(radius(slot), std::max<std::size_t>(copies, 1));
+    return theorems::norm_of_copies(radius(slot), std::max<std::size_t>(copies, 1));
   }
   ElementwiseFactor factor(std::size_t slot) const {
     return {largest(slot), largest_radius(slot), spread_radius(slot)};
   }
   std::size_t index() const { return static_cast<std::size_t>(row_); }
-  MatrixFactor matrix(std::size_t slot) const { return {rules_.vector(centre(slot)), radius(slot)}; }
+  MatrixFactor matrix(std::size_t slot) const { return {theorems::norm_of_vector(centre(slot)), radius(slot)}; }
 
 private:
   std::size_t result_size() const {
@@ -67,7 +67,6 @@ private:
   }
 
   const NormQuestion& question_;
-  const NormRules& rules_;
   std::int64_t row_;
 };
 
@@ -82,40 +81,41 @@ std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
 class Norms62 {
 public:
   Norms62(const NormQuestion& question, const Setting& setting, Weights& weights)
-      : question_(question), view_(question.view), setting_(setting), rules_(setting.rules->norms), weights_(weights) {}
+      : question_(question), view_(question.view), setting_(setting), weights_(weights) {}
 
   using Norms = std::optional<std::vector<double>>;
 
   Norms operator()(const ElementwiseUnary auto&) const {
     if (!question_.lipschitz.is_finite()) return std::nullopt;
-    return each_row([&](const Row& row) { return rules_.function(question_.lipschitz, row.radius(0)); });
+    return each_row([&](const Row& row) { return theorems::norm_of_function(question_.lipschitz, row.radius(0)); });
   }
   Norms operator()(const OneOf<op::Add, op::Sub, op::Min, op::Max> auto&) const {
-    return each_row([&](const Row& row) { return rules_.sum(row.spread_radius(0), row.spread_radius(1)); });
+    return each_row([&](const Row& row) { return theorems::norm_of_sum(row.spread_radius(0), row.spread_radius(1)); });
   }
   Norms operator()(const op::Mul&) const {
-    return each_row([&](const Row& row) { return rules_.elementwise_product(row.factor(0), row.factor(1)); });
+    return each_row(
+        [&](const Row& row) { return theorems::norm_of_elementwise_product(row.factor(0), row.factor(1)); });
   }
   Norms operator()(const op::Div&) const {
     if (!question_.operands[1]->element.empty()) return moving_quotient();
-    return each_row([&](const Row& row) { return rules_.quotient(row.spread_radius(0), row.smallest(1)); });
+    return each_row([&](const Row& row) { return theorems::norm_of_quotient(row.spread_radius(0), row.smallest(1)); });
   }
   Norms operator()(const op::ReduceSum&) const {
     const std::size_t terms = plan_groups(view_.node->op, view_.input(0).shape).elements.size();
-    return each_row([&](const Row& row) { return rules_.reduce_sum(row.radius(0), terms); });
+    return each_row([&](const Row& row) { return theorems::norm_of_reduce_sum(row.radius(0), terms); });
   }
   Norms operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) const {
-    return each_row([&](const Row& row) { return rules_.extremum(row.radius(0)); });
+    return each_row([&](const Row& row) { return theorems::norm_of_extremum(row.radius(0)); });
   }
   Norms operator()(const op::Softmax&) const {
-    return each_row([&](const Row& row) { return rules_.softmax(row.radius(0)); });
+    return each_row([&](const Row& row) { return theorems::norm_of_softmax(row.radius(0)); });
   }
   Norms operator()(const Selection auto&) const {
     const std::vector<std::size_t> most = most_uses_of_elements();
     return each_row([&](const Row& row) {
       std::vector<SelectedPart> parts;
       for (std::size_t slot = 0; slot < most.size(); ++slot) parts.push_back({most[slot], row.radius(slot)});
-      return rules_.selection(parts);
+      return theorems::norm_of_selection(parts);
     });
   }
   Norms operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
@@ -124,15 +124,15 @@ public:
     if (!left_varies && !right_varies) return std::nullopt;
     const auto with_addend = [&](const Row& row, Magnitude moved) {
       const Magnitude addend = product.has_addend ? row.spread_radius(2) : Magnitude();
-      return rules_.with_addend(product.alpha, moved, product.beta, addend);
+      return theorems::norm_with_addend(product.alpha, moved, product.beta, addend);
     };
     if (left_varies && right_varies) {
       const BatchNorms left = batch_norms(product.plan, true), right = batch_norms(product.plan, false);
-      const Norms attended = attended_norms(question_, {left.largest, right.largest, right.uses}, rules_);
+      const Norms attended = attended_norms(question_, {left.largest, right.largest, right.uses});
       return each_row([&](const Row& row) {
         const MatrixFactor a{left.largest, row.radius(0)}, b{right.largest, row.radius(1)};
-        Magnitude moved = std::min(rules_.matrix_product(row.matrix(0), row.matrix(1)),
-                                   rules_.spectral_product(a, left.uses, b, right.uses));
+        Magnitude moved = std::min(theorems::norm_of_matrix_product(row.matrix(0), row.matrix(1)),
+                                   theorems::norm_of_spectral_product(a, left.uses, b, right.uses));
         if (attended) moved = std::min(moved, Magnitude((*attended)[row.index()]));
         return with_addend(row, moved);
       });
@@ -142,7 +142,8 @@ public:
                                            : weights_.norm_of_left(product.plan, view_.input(0), setting_.threads);
     const std::size_t uses = most_uses(left_varies ? product.plan.a_batch : product.plan.b_batch);
     return each_row([&](const Row& row) {
-      return with_addend(row, rules_.constant_product(row.matrix(moving), spectral, row.radius(fixed), uses));
+      return with_addend(row,
+                         theorems::norm_of_constant_product(row.matrix(moving), spectral, row.radius(fixed), uses));
     });
   }
   Norms operator()(const auto&) const { return std::nullopt; }
@@ -166,9 +167,10 @@ private:
       }
       Magnitude largest;
       for (const auto& [divisor, sum] : squares) largest = std::max(largest, sum);
-      const Row of_row(question_, rules_, static_cast<std::int64_t>(row));
+      const Row of_row(question_, static_cast<std::int64_t>(row));
       norms.push_back(
-          rules_.moving_quotient(of_row.spread_radius(0), sqrt_up(largest), of_row.radius(1), least).value());
+          theorems::norm_of_moving_quotient(of_row.spread_radius(0), sqrt_up(largest), of_row.radius(1), least)
+              .value());
     }
     return norms;
   }
@@ -208,30 +210,29 @@ private:
   std::vector<double> each_row(const Rule& rule) const {
     std::vector<double> norms;
     const std::int64_t rows = question_.network.rows(view_.node->output);
-    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, rules_, row)).value());
+    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, row)).value());
     return norms;
   }
 
   const NormQuestion& question_;
   const NodeView& view_;
   const Setting& setting_;
-  const NormRules& rules_;
   Weights& weights_;
 };
 
 }  // namespace
 
-std::vector<double> row_norms(std::span<const double> values, std::int64_t rows, const NormRules& rules) {
+std::vector<double> row_norms(std::span<const double> values, std::int64_t rows) {
   std::vector<double> norms;
   const std::size_t size = values.size() / static_cast<std::size_t>(rows);
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
-    norms.push_back(rules.vector(values.subspan(row * size, size)).value());
+    norms.push_back(theorems::norm_of_vector(values.subspan(row * size, size)).value());
   return norms;
 }
 
 std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights) {
   auto norms = std::visit(Norms62(question, setting, weights), question.view.node->op);
-  return smaller_norms(std::move(norms), composite_norms(question, setting.rules->norms));
+  return smaller_norms(std::move(norms), composite_norms(question));
 }
 
 std::optional<std::vector<double>> smaller_norms(std::optional<std::vector<double>> norms,

@@ -4,13 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "bounds/adjoint/norm_rules.hpp"
 #include "bounds/adjoint/radii.hpp"
+#include "bounds/theorems/norms.hpp"
 
 namespace driftbound::bounds {
 
 /// Upper bounds of the 2-norm of each of `rows` equal parts of a tensor.
-std::vector<double> row_norms(std::span<const double> values, std::int64_t rows, const NormRules& rules);
+std::vector<double> row_norms(std::span<const double> values, std::int64_t rows);
 
 /// A node whose operands have norms to hand on.
 struct NormQuestion {

@@ -6,7 +6,13 @@
 #include <limits>
 
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/running_sums.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "evaluate/product.hpp"
 #include "num/parallel.hpp"
 
@@ -43,7 +49,7 @@ public:
         packed_(packed),
         b_offset_(product.plan.b_batch[0]),
         setting_(setting),
-        rows_(setting.rules->rows),
+        rows_(row_kernels()),
         format_(row_format(setting, product.plan.k + 1)),
         x_(node.view.input(0).values),
         n_(weights.n),
@@ -116,7 +122,7 @@ private:
     rows_.larger_operand(x, e, scratch.larger.data(), k_);
     if (node_.in_order)
       scratch.all_larger.insert(scratch.all_larger.end(), scratch.larger.begin(), scratch.larger.end());
-    scratch.counts[place] = row_operands(scratch.larger, e, radius, format_, *setting_.rules, scratch.small);
+    scratch.counts[place] = row_operands(scratch.larger, e, radius, format_, scratch.small);
     const double* sizes = scratch.counts[place].moves_by_norm ? x : scratch.larger.data();
     const std::optional<double> scale = coarse_scale(rows_.largest(sizes, k_));
     if (!scale) return false;
@@ -158,7 +164,7 @@ private:
     sums.squares = sums_of(scratch.squares, place, weights_.squares);
     sums.knows_sides = std::isfinite(sums.radius);
     sums.sides = sums_of(scratch.sides, place, weights_.sides);
-    sums.sides_error = setting_.rules->coarse_error(k_);
+    sums.sides_error = theorems::coarse_error(k_);
     return sums;
   }
 
@@ -173,13 +179,13 @@ private:
   void follow_order(std::size_t first, std::size_t count, Scratch& scratch) {
     const auto k = static_cast<std::int64_t>(k_), n = static_cast<std::int64_t>(n_);
     const ProductPlan plan{1, static_cast<std::int64_t>(count), n, k, {0}, {b_offset_}, k, 1, n, 1};
-    const SumKernels& kernels = setting_.rules->sums;
+    const SumKernels& kernels = sum_kernels();
     scratch.by_operands.assign(count * n_, 0.0);
     scratch.slack.resize(count * n_);
     std::vector<OrderedSums> ordered;
     for (std::size_t row = 0; row < count; ++row) {
       OrderedSums sums{sums_of_row(first + row, row, scratch), scratch.by_operands.data() + row * n_,
-                       setting_.rules->running_slack(k, 0.0, 0.0, 1.0)};
+                       theorems::running_slack(k, 0.0, 0.0, 1.0)};
       SumRow operands_alone = sums.sums;
       operands_alone.own = nullptr;
       rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
@@ -188,9 +194,9 @@ private:
     }
     const RunningTerms terms{x_.subspan(first * k_, count * k_), {}, scratch.all_larger, scratch.slack, packed_};
     const std::vector<double> places =
-        setting_.rules->running_first_places(plan, terms, setting_.machine.order, addend_.empty(), 1);
+        theorems::running_first_places(plan, terms, setting_.machine.order, addend_.empty(), 1);
     std::vector<double> products;
-    if (!setting_.machine.order.fma) products = setting_.rules->product_first_places(plan, terms, 1);
+    if (!setting_.machine.order.fma) products = theorems::product_first_places(plan, terms, 1);
     for (std::size_t row = 0; row < count; ++row) {
       const std::size_t at = (first + row) * n_;
       if (!products.empty()) ordered[row].products = products.data() + row * n_;
@@ -230,20 +236,21 @@ bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
 }
 
 RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
-                         const Rules& rules, std::vector<double>& small) {
+                         std::vector<double>& small) {
   constexpr double norm_not_elements = 0.5;           // a norm below so much of that of the radii takes their place
   constexpr double worth_setting_apart = 1.0 / 16.0;  // so many of a row are small
   const std::size_t k = larger.size();
   RowOperands known;
   known.radius = radius;
   known.moves_by_norm =
-      radii != nullptr && radius <= norm_not_elements * rules.norms.vector(std::span(radii, k)).value();
-  known.nonzero = rules.rows.count_nonzero(larger.data(), k);
+      radii != nullptr && radius <= norm_not_elements * theorems::norm_of_vector(std::span(radii, k)).value();
+  known.nonzero = row_kernels().count_nonzero(larger.data(), k);
   small.resize(k);
-  rules.rows.up_to(larger.data(), small_share(format.u) * rules.rows.largest(larger.data(), k), small.data(), k);
-  const double set_apart = rules.rows.count_nonzero(small.data(), k);
+  row_kernels().up_to(larger.data(), small_share(format.u) * row_kernels().largest(larger.data(), k), small.data(), k);
+  const double set_apart = row_kernels().count_nonzero(small.data(), k);
   known.not_small = known.nonzero - set_apart;
-  if (set_apart > worth_setting_apart * static_cast<double>(k)) known.small_norm = rules.norms.vector(small).value();
+  if (set_apart > worth_setting_apart * static_cast<double>(k))
+    known.small_norm = theorems::norm_of_vector(small).value();
   return known;
 }
 
@@ -252,7 +259,7 @@ RowFormat row_format(const Setting& setting, std::int64_t most_leaves) {
   RowFormat format;
   format.u = machine.u;
   format.eta = Magnitude(machine.eta).value();
-  format.underflow = setting.rules->underflow_term(1, most_leaves, machine).value();
+  format.underflow = theorems::underflow_term(1, most_leaves, machine).value();
   format.largest = machine.accumulator->largest;
   return format;
 }
@@ -269,7 +276,7 @@ std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, con
   const bool adds = product->has_addend && product->beta != 0.0;
   const auto n = static_cast<std::size_t>(product->plan.n), k = static_cast<std::size_t>(product->plan.k);
   if (adds && (product->beta != 1.0 || !adds_one_row(view.input(2), n))) return std::nullopt;
-  const RowKernels& rows = setting.rules->rows;
+  const RowKernels& rows = row_kernels();
   const std::vector<double>& x = view.input(0).values;
   const PackedFactor& factor = weights.forward_right(product->plan, view.input(1));
   const std::vector<double>& columns = factor.column_norms.at(product->plan.b_batch[0]);
@@ -278,12 +285,11 @@ std::optional<Centre> plain_centre(const NodeView& view, const Shape& shape, con
   centre.value = Tensor<double>(shape, multiply<double>(product->plan, x, factor.matrices, order, setting.threads));
   centre.error.resize(centre.value.size());
   if (!are_finite(centre.value.values, rows) || !are_finite(x, rows) || !are_finite(columns, rows)) return std::nullopt;
-  const double underflow = setting.rules->defect(0.0, product->plan.k, 2 * product->plan.k);
+  const double underflow = theorems::defect(0.0, product->plan.k, 2 * product->plan.k);
   for (std::size_t row = 0; row < x.size() / k; ++row) {
-    const double norm = setting.rules->norms.vector(std::span(x).subspan(row * k, k)).value();
+    const double norm = theorems::norm_of_vector(std::span(x).subspan(row * k, k)).value();
     double* errors = centre.error.data() + row * n;
-    rows.outer(setting.rules->defect(norm, product->plan.k, 0), norm == 0.0 ? 0.0 : underflow, columns.data(), errors,
-               n);
+    rows.outer(theorems::defect(norm, product->plan.k, 0), norm == 0.0 ? 0.0 : underflow, columns.data(), errors, n);
     rows.add_constants(centre.value.values.data() + row * n, errors, adds ? view.input(2).values.data() : nullptr, n);
   }
   if (!are_finite(centre.value.values, rows)) return std::nullopt;
@@ -299,11 +305,10 @@ std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& se
                           (operands < 3 || node.radii[2].empty());
   if (!is_covered) return std::nullopt;
   if (node.by_norms) return PlainRadii{std::vector<double>(node.view.output->size(), infinity), {}};
-  const RowKernels& rows = setting.rules->rows;
+  const RowKernels& rows = row_kernels();
   const bool addend_fits = !adds || (adds_one_row(node.view.input(2), static_cast<std::size_t>(product.plan.n)) &&
                                      are_finite(node.view.input(2).values, rows));
-  const CoarseWeights* coarse =
-      addend_fits ? weights.coarse_right(product.plan, node.view.input(1), *setting.rules) : nullptr;
+  const CoarseWeights* coarse = addend_fits ? weights.coarse_right(product.plan, node.view.input(1)) : nullptr;
   if (coarse == nullptr) return std::nullopt;
   const PackedMatrices<double>* packed =
       node.in_order ? &weights.forward_right(product.plan, node.view.input(1)).matrices : nullptr;
@@ -311,7 +316,7 @@ std::optional<PlainRadii> plain_product(const PlainNode& node, const Setting& se
 }
 
 std::optional<PlainRadii> plain_sum(const PlainNode& node, const Setting& setting) {
-  const RowKernels& rows = setting.rules->rows;
+  const RowKernels& rows = row_kernels();
   const NodeView& view = node.view;
   const std::size_t size = view.output->size();
   if (node.by_norms) return PlainRadii{std::vector<double>(size, infinity), {}};
@@ -330,8 +335,8 @@ std::optional<PlainRadii> plain_sum(const PlainNode& node, const Setting& settin
   return result;
 }
 
-std::optional<PlainRelu> plain_relu(const PlainNode& node, const Setting& setting) {
-  const RowKernels& rows = setting.rules->rows;
+std::optional<PlainRelu> plain_relu(const PlainNode& node) {
+  const RowKernels& rows = row_kernels();
   const std::vector<double>& x = node.view.input(0).values;
   const Radii e = node.radii[0];
   if (!are_finite(x, rows) || !are_finite(e, rows)) return std::nullopt;

@@ -51,7 +51,7 @@ struct RowOperands {
 /// Shapes:    larger [k], magnitudes with their radii; radii [k], null where nothing moves; `small`: memory
 /// Source:    docs/theory.md T-68
 RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
-                         const Rules& rules, std::vector<double>& small);
+                         std::vector<double>& small);
 
 /// The arithmetic as loops over rows take it, for sums of up to so many terms.
 RowFormat row_format(const Setting& setting, std::int64_t most_leaves);
@@ -69,6 +69,6 @@ struct PlainRelu {
   std::vector<double> slopes, remainder, moved;
 };
 /// Source:    docs/theory.md T-41, T-65
-std::optional<PlainRelu> plain_relu(const PlainNode& node, const Setting& setting);
+std::optional<PlainRelu> plain_relu(const PlainNode& node);
 
 }  // namespace driftbound::bounds

@@ -1,5 +1,8 @@
 #include "bounds/adjoint/probabilistic.hpp"
 
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/sums.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -15,8 +18,8 @@ bool rounds_once(const Op& op) {
 /// Of a sum's last rounding, and of storing it.
 Magnitude last_rounding(const UnrecordedSum& sum, const Setting& setting) {
   const bool nothing_rounded = sum.terms.leaves < 2 && sum.terms.rounded == Magnitude();
-  return nothing_rounded ? setting.rules->unrecorded_storing(sum.terms.sum, setting.machine)
-                         : setting.rules->unrecorded_rounding(sum.terms.sum + sum.before, setting.machine);
+  return nothing_rounded ? theorems::unrecorded_storing(sum.terms.sum, setting.machine)
+                         : theorems::unrecorded_rounding(sum.terms.sum + sum.before, setting.machine);
 }
 
 NodeChance roundings_of_sums(const RoundingNode& node, const Setting& setting) {
@@ -24,7 +27,7 @@ NodeChance roundings_of_sums(const RoundingNode& node, const Setting& setting) {
   chance.rest = rest_of_sums(node, setting);
   for (std::size_t i = 0; i < node.sums.size(); ++i) {
     const Magnitude last = last_rounding(node.sums[i], setting);
-    const Magnitude inner = setting.rules->partial_sums_squares(node.sums[i].terms, setting.machine);
+    const Magnitude inner = theorems::partial_sums_squares(node.sums[i].terms, setting.machine);
     const bool is_known = setting.machine.stores_narrower();
     chance.amplitudes.push_back(sqrt_up(is_known ? inner : inner + last * last).value());
     if (is_known) chance.rest[i] = (Magnitude(chance.rest[i]) + last).value();
@@ -43,7 +46,7 @@ NodeChance martingale_roundings(const RoundingNode& node, const Setting& setting
   }
   for (std::size_t i = 0; i < node.moved.size(); ++i) {
     const Magnitude largest = Magnitude(node.view.y(i)) + Magnitude(node.moved[i]);
-    chance.amplitudes.push_back(setting.rules->unrecorded_rounding(largest, setting.machine).value());
+    chance.amplitudes.push_back(theorems::unrecorded_rounding(largest, setting.machine).value());
   }
   chance.rest.assign(node.own.begin(), node.own.end());
   return chance;

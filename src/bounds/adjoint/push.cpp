@@ -6,7 +6,7 @@
 
 #include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/defects.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/product.hpp"
@@ -252,15 +252,14 @@ Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slop
   return std::move(pushing).result();
 }
 
-std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count, const Setting& setting) {
+std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count) {
   const std::int64_t products = magnitudes.products * static_cast<std::int64_t>(count);
   Magnitude underflow;
-  if (magnitudes.factor > 1.0)
-    underflow = Magnitude(magnitudes.factor) * Magnitude(setting.rules->defect(0.0, 0, products));
+  if (magnitudes.factor > 1.0) underflow = Magnitude(magnitudes.factor) * Magnitude(theorems::defect(0.0, 0, products));
   std::vector<double> lost;
   lost.reserve(magnitudes.values.size());
   for (const double x : magnitudes.values)
-    lost.push_back((Magnitude(setting.rules->defect(x, magnitudes.roundings, products)) + underflow).value());
+    lost.push_back((Magnitude(theorems::defect(x, magnitudes.roundings, products)) + underflow).value());
   return lost;
 }
 

@@ -33,6 +33,6 @@ Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slop
 /// is f > 1, f D(0, 0, P count); S what their sums of magnitudes (over directions; or their 2-norms) are pushed to.
 /// Guarantee: rounded up
 /// Source:    docs/theory.md T-64, T-117
-std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count, const Setting& setting);
+std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count);
 
 }  // namespace driftbound::bounds

@@ -13,6 +13,9 @@
 #include "bounds/body_rounding.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/forward.hpp"
+#include "bounds/operand.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -35,7 +38,6 @@ bool is_zero(Radii values) {
 /// Upper bounds of sum |J_e| E_e with the slopes that the adjoint uses.
 std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std::vector<double>>& slopes,
                                     std::span<const Radii> radii, const Setting& setting) {
-  const TrajectoryRules& rules = setting.rules->trajectory;
   const Op& op = view.node->op;
   const bool is_elementwise = std::visit(
       [](const auto& which) {
@@ -50,7 +52,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
     if (std::holds_alternative<op::Softmax>(op) && !radii[0].empty()) {
       const double largest = *std::max_element(radii[0].begin(), radii[0].end());
       for (std::size_t i = 0; i < moved.size(); ++i)
-        moved[i] = rules.moved_by_softmax_slopes(view.y(i), largest).value();
+        moved[i] = theorems::moved_by_softmax_slopes(view.y(i), largest).value();
     }
     return moved;
   }
@@ -59,7 +61,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
     if (radii[slot].empty() || slopes[slot].empty()) continue;
     const BroadcastIndex index(view.input(slot).shape, view.output->shape);
     for (std::size_t i = 0; i < moved.size(); ++i) {
-      moved[i] = (Magnitude(moved[i]) + rules.moved_by_slope(slopes[slot][i], radii[slot][index(i)])).value();
+      moved[i] = (Magnitude(moved[i]) + theorems::moved_by_slope(slopes[slot][i], radii[slot][index(i)])).value();
     }
   }
   return moved;
@@ -74,7 +76,6 @@ public:
         network_(network),
         shadow_(shadow),
         setting_(setting),
-        rules_(setting.rules->trajectory),
         weights_(weights),
         refinement_(refinement),
         centres_(centres),
@@ -99,7 +100,7 @@ public:
   /// T-13: a constant as the accumulator holds it.
   void start_constant(ValueId id) {
     if (!rounds()) return;
-    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine, *setting_.rules);
+    Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine);
     if (!used.is_exact()) start(id, std::move(used.error));
   }
 
@@ -124,7 +125,7 @@ public:
     result_.remainder[node.output] = remainder_of(view, linear, radii);
     result_.slopes[index] = std::move(linear.slopes);
     std::optional<JointMove> joint;
-    if (is_joint) joint = joint_->moved(index, result_, *setting_.rules);
+    if (is_joint) joint = joint_->moved(index, result_);
     for (std::size_t i = 0; joint && i < moved.size(); ++i) moved[i] = std::min(moved[i], joint->element[i]);
     add_to(moved, own);  // of every run before it rounds
     limit_by_ends(view, radii, moved);
@@ -180,7 +181,7 @@ private:
 
   bool visit_relu(std::size_t index, const PlainNode& node) {
     if (!node.own.empty()) return false;
-    std::optional<PlainRelu> relu = plain_relu(node, setting_);
+    std::optional<PlainRelu> relu = plain_relu(node);
     if (!relu) return false;
     const ValueId output = node.view.node->output;
     result_.slopes[index] = {std::move(relu->slopes)};
@@ -196,8 +197,8 @@ private:
   void take_chords(const NodeView& view, Radii radii, std::vector<double>& slopes,
                    std::vector<double>& remainder) const {
     if (!takes_chords_) return;
-    setting_.rules->rows.relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
-                                     remainder.size());
+    row_kernels().relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
+                              remainder.size());
   }
 
   /// T-72 for the operands of a function of one element whose remainders weigh most.
@@ -218,11 +219,11 @@ private:
     const std::size_t size = known.element.size() / static_cast<std::size_t>(rows);
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       double& element = known.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
-      element = rules_.refined_radius(element, refined[k]);
+      element = theorems::refined_radius(element, refined[k]);
     }
     const std::vector<double> norms = norms_of_rows(known.element, rows);
     for (std::size_t row = 0; row < norms.size(); ++row)
-      known.norm[row] = rules_.norm_of_row(norms[row], known.norm[row]);
+      known.norm[row] = theorems::norm_of_row(norms[row], known.norm[row]);
   }
 
   /// Values of a function that has a smallest and a largest one, of operands that are known to be numbers.
@@ -230,7 +231,7 @@ private:
     const auto ends = ends_of(view.node->op);
     if (!ends || !are_numbers(view.input(0), radii[0])) return;
     for (std::size_t i = 0; i < moved.size(); ++i)
-      moved[i] = std::min(moved[i], rules_.reach_within(view.y(i), ends->first, ends->second));
+      moved[i] = std::min(moved[i], theorems::reach_within(view.y(i), ends->first, ends->second));
   }
 
   /// T-117; the node's remainder is known.
@@ -256,7 +257,7 @@ private:
       read.push_back(result_.radii[id].element);
       if (flushed() == Magnitude()) continue;
       read.back().resize(shadow_.value(id).size(), 0.0);
-      for (double& radius : read.back()) radius = rules_.radius_as_read(radius, flushed()).value();
+      for (double& radius : read.back()) radius = theorems::radius_as_read(radius, flushed()).value();
     }
     return read;
   }
@@ -282,7 +283,7 @@ private:
     const std::vector<double> moved = moved_by_slopes(view, linear.slopes, fixed, setting_);
     if (remainder.empty()) remainder.assign(moved.size(), 0.0);
     for (std::size_t i = 0; i < moved.size(); ++i)
-      remainder[i] = rules_.remainder_with_cut_edges(remainder[i], moved[i]).value();
+      remainder[i] = theorems::remainder_with_cut_edges(remainder[i], moved[i]).value();
     return remainder;
   }
 
@@ -312,26 +313,23 @@ private:
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
     const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-      setting_.rules->rows.limit(centre + row * size, norms ? (*norms)[row] : infinity, largest,
-                                 element.data() + row * size, size);
+      row_kernels().limit(centre + row * size, norms ? (*norms)[row] : infinity, largest, element.data() + row * size,
+                          size);
     }
     if (sources_ != nullptr && network_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
-      norm[row] = rules_.norm_of_row(norm[row], (*norms)[row]);
+      norm[row] = theorems::norm_of_row(norm[row], (*norms)[row]);
     result_.radii[id] = {std::move(element), std::move(norm)};
   }
 
-  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const {
-    return row_norms(values, rows, setting_.rules->norms);
-  }
+  std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const { return row_norms(values, rows); }
 
   const Trajectory trajectory_;
   const Network& network_;
   const Shadow& shadow_;
   const Setting& setting_;
-  const TrajectoryRules& rules_;
   Weights& weights_;
   const Refinement* refinement_;
   CentreMaker* centres_;

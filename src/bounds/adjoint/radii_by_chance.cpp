@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "bounds/rules.hpp"
+#include "bounds/theorems/rows.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -103,7 +103,7 @@ void RadiiByChance::find_scales() {
     const std::size_t size = state_.sizes[state_.network.joined().nodes[node].output];
     if (state_.steps[node] == nullptr || added.empty()) continue;
     for (std::size_t i = 0; i < rows_.size(); ++i)
-      largest[i] = std::max(largest[i], state_.rules.rows.largest(added.data() + rows_[i] * size, size));
+      largest[i] = std::max(largest[i], row_kernels().largest(added.data() + rows_[i] * size, size));
   }
   for (std::size_t i = 0; i < rows_.size(); ++i)
     scales_[i] = largest[i] > 0.0 && std::isfinite(largest[i])

@@ -8,6 +8,7 @@
 #include "bounds/adjoint/block_bounds.hpp"
 #include "bounds/adjoint/rounded_shadow.hpp"
 #include "bounds/adjoint/row_bounds.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 
@@ -66,7 +67,7 @@ public:
     const std::vector<std::vector<double>> no_error(operands_.size());
     const RoundedShadow run = rounded_shadow_of(*narrowed, operands_, no_error, setting, weights);
     const bool is_alone = network_->nodes().size() == 1;
-    return is_alone ? are_results_of(*narrowed, run, *setting.rules) : are_near(*narrowed, run, setting.machine);
+    return is_alone ? are_results_of(*narrowed, run) : are_near(*narrowed, run, setting.machine);
   }
 
 private:
@@ -79,7 +80,7 @@ private:
   }
 
   /// Of a product alone: within what it rounds, before it is stored.
-  bool are_results_of(const Network& narrowed, const RoundedShadow& run, const Rules& rules) const {
+  bool are_results_of(const Network& narrowed, const RoundedShadow& run) const {
     const auto product = std::find_if(narrowed.nodes().begin(), narrowed.nodes().end(),
                                       [](const Node& step) { return multiplies_matrices(step.op); });
     const ValueId sum = product->output;
@@ -93,7 +94,7 @@ private:
       const double radius = sub_down(radius_at(run.deviation.added[sum], i).value(), own);
       if (!(radius >= 0.0)) return false;
       if (is_stored) {
-        const Hull stored = rules.narrow.hull_rounded(centre.values[i], radius, *storing);
+        const Hull stored = theorems::hull_rounded(centre.values[i], radius, *storing);
         if (!(stored.lower <= y && y <= stored.upper)) return false;
       } else if (!(deviation_at(y, centre.values[i]).magnitude().value() <= radius)) {
         return false;

@@ -100,7 +100,7 @@ AdjointRadii::AdjointRadii(const Network& network, const Shadow& shadow, const S
 
 bool may_be_refined(const Network& network, const Node& node) {
   const bool is_function_of_one =
-      std::visit([](const auto& op) { return ElementwiseUnary<std::decay_t<decltype(op)>>; }, node.op) ||
+      std::visit([]<class T>(const T&) { return ElementwiseUnary<T> && !OneOf<T, op::Neg, op::Cast>; }, node.op) ||
       std::holds_alternative<op::Gelu>(node.op);
   return is_function_of_one && network.varies(node.inputs[0]);
 }

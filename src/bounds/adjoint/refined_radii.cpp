@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "bounds/element_kernels.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -28,64 +31,23 @@ struct OfKind {
 
 Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kind, Magnitude before) {
   const std::size_t size = state.sizes[row.id], first = row.row * size;
-  const Magnitude local = charged(state.rules, row.d, kind.added, row.row, size);
+  const Magnitude local = charged(row.d, kind.added, row.row, size);
   const bool leaves_over = row.errors.leaves_over.empty() || row.errors.leaves_over[row.row] != 0;
-  Magnitude remainder = leaves_over ? charged(state.rules, row.d, kind.remainder, row.row, size) : Magnitude();
+  Magnitude remainder = leaves_over ? charged(row.d, kind.remainder, row.row, size) : Magnitude();
   const bool is_small = remainder.value() <= not_worth_it * before.value();
   if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
-    remainder = std::min(
-        remainder, state.rules.trajectory.remainder_by_norm(state.rules, {row.d, size}, kind.remainder.data() + first,
-                                                            kind.radius->data() + first, kind.norm_of_operand));
+    remainder = std::min(remainder, theorems::remainder_by_norm({row.d, size}, kind.remainder.data() + first,
+                                                                kind.radius->data() + first, kind.norm_of_operand));
   const Magnitude defect = Magnitude(row.defect) * sqrt_up(Magnitude(static_cast<double>(size))) * Magnitude(kind.norm);
-  return {state.rules.trajectory.charge(local, remainder, defect), local, remainder, defect};
-}
-
-/// The largest |d| r / e^2, about: any number serves.
-double steepest_of(std::span<const double> d, const double* r, const double* e) {
-  double largest = 0.0;
-  for (std::size_t i = 0; i < d.size(); ++i) {
-    const double square = e[i] * e[i];
-    if (square > 0.0) largest = std::max(largest, std::abs(d[i] * r[i]) / square);
-  }
-  return largest;
-}
-
-/// sum max(0, |d| r - steepness e^2), each with 2^-1000 for what underflows and no less before it is added: three
-/// roundings take off at most (1 + 2^-50) below.
-double beyond(std::span<const double> d, const double* r, const double* e, double steepness) {
-  constexpr double above = 1.0 + 0x1p-50, below = 1.0 - 0x1p-50, lost = 0x1p-1000;
-  double sum = 0.0;
-  for (std::size_t i = 0; i < d.size(); ++i) {
-    const double rest = std::abs(d[i] * r[i]) * above + lost - steepness * e[i] * e[i] * below;
-    sum += rest <= 0.0 ? 0.0 : rest;
-  }
-  return sum;
+  return {theorems::charge(local, remainder, defect), local, remainder, defect};
 }
 
 }  // namespace
 
-Magnitude charged(const Rules& rules, const double* d, const std::vector<double>& x, std::size_t row,
-                  std::size_t size) {
+Magnitude charged(const double* d, const std::vector<double>& x, std::size_t row, std::size_t size) {
   if (x.empty()) return Magnitude();
-  const double sum = rules.rows.weighted_sum(d, x.data() + row * size, size);
-  return Magnitude(rules.outward(sum, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size)));
-}
-
-Magnitude remainder_by_norm(const Rules& rules, std::span<const double> d, const double* r, const double* e,
-                            double norm) {
-  const std::size_t n = d.size();
-  const auto terms = static_cast<std::int64_t>(n);
-  const auto outward = [&](double sum) { return Magnitude(rules.outward(sum, terms + 8, terms)); };
-  const Magnitude of_slopes = Magnitude(0x1p-49) * outward(rules.rows.weighted_sum(d.data(), e, n));
-  const double steepest = steepest_of(d, r, e);
-  Magnitude least = Magnitude::infinite();
-  for (double steepness = steepest; steepness > 0.0 && std::isfinite(steepness); steepness *= 0.25) {
-    const Magnitude rest = outward(beyond(d, r, e, steepness));
-    const Magnitude sum = Magnitude(steepness) * Magnitude(norm) * Magnitude(norm) + rest;
-    if (!(sum < least)) break;
-    least = sum;
-  }
-  return least + of_slopes;
+  const double sum = row_kernels().weighted_sum(d, x.data() + row * size, size);
+  return Magnitude(theorems::outward(sum, static_cast<std::int64_t>(size) + 1, static_cast<std::int64_t>(size)));
 }
 
 const RunRows* operand_of_function(const RunState& state, std::size_t node) {
@@ -113,13 +75,13 @@ Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude b
   return charge_of(state, row, kind, before);
 }
 
-void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoint& sum) {
+void add_share(std::size_t size, RunAdjoint& share, RunAdjoint& sum) {
   if (share.defect.size() > sum.defect.size()) std::swap(share, sum);
   const std::size_t rows = share.defect.size();
   fastest_element_kernels().add(sum.d.data(), share.d.data(), sum.d.data(), rows * size);
   for (std::size_t row = 0; row < rows; ++row) {
-    const double largest = rules.rows.largest(sum.d.data() + row * size, size);
-    const Magnitude rounding(rules.defect(largest, 1, 0));
+    const double largest = row_kernels().largest(sum.d.data() + row * size, size);
+    const Magnitude rounding(theorems::defect(largest, 1, 0));
     sum.defect[row] = (Magnitude(sum.defect[row]) + Magnitude(share.defect[row]) + rounding).value();
   }
 }
@@ -221,9 +183,9 @@ void RefinedRadii::follow(std::size_t first, std::size_t last) {
 Magnitude RefinedRadii::charged(const float* d, const std::vector<float>& x, std::size_t row, std::size_t size) const {
   constexpr std::size_t most_terms = std::size_t{1} << 21;
   if (size >= most_terms) return Magnitude::infinite();
-  const double sum = state_.rules.rows.single_weighted_sum(d, x.data() + row * size, size);
+  const double sum = row_kernels().single_weighted_sum(d, x.data() + row * size, size);
   const double underflow = 0x1p-149 * static_cast<double>(size);
-  return Magnitude((sum * (1.0 + state_.rules.coarse_error(size)) + underflow) * (1.0 + 0x1p-50));
+  return Magnitude((sum * (1.0 + theorems::coarse_error(size)) + underflow) * (1.0 + 0x1p-50));
 }
 
 void RefinedRadii::charge(ValueId id) {
@@ -236,7 +198,7 @@ void RefinedRadii::charge(ValueId id) {
     const Magnitude defect = Magnitude(adjoint.defect[i]) * root;
     const auto charge = [&](bool in_order, double norm) {
       const Magnitude local = charged(adjoint.d.data() + i * size, single_.charges(id, in_order), rows_[i], size);
-      return state_.rules.trajectory.charge(local, Magnitude(), defect * Magnitude(norm));
+      return theorems::charge(local, Magnitude(), defect * Magnitude(norm));
     };
     radius.total += charge(false, values.norm[rows_[i]]);
     if (state_.question.in_order) radius.total_in_order += charge(true, values.in_order.norm[rows_[i]]);
@@ -284,8 +246,8 @@ void RefinedRadii::add_share(ValueId id, SingleAdjoint& share, SingleAdjoint& su
   if (share.defect.size() > sum.defect.size()) std::swap(share, sum);
   const std::size_t size = state_.sizes[id];
   for (std::size_t row = 0; row < share.defect.size(); ++row) {
-    const double largest = state_.rules.rows.single_sum(share.d.data() + row * size, sum.d.data() + row * size, size);
-    const Magnitude rounding(state_.rules.single_rounding(largest));
+    const double largest = row_kernels().single_sum(share.d.data() + row * size, sum.d.data() + row * size, size);
+    const Magnitude rounding(theorems::single_rounding(largest));
     sum.defect[row] = (Magnitude(sum.defect[row]) + Magnitude(share.defect[row]) + rounding).value();
   }
 }
@@ -365,7 +327,7 @@ std::vector<double> RefinedRadii::ahead() {
     for (std::size_t i = 0; i < adjoint.defect.size(); ++i) {
       const double by_norm = adjoint.norm[i] * state_.rows[id].norm[rows_[i]];
       const double by_elements =
-          state_.rules.rows.single_weighted_sum(adjoint.d.data() + i * size, radii.data() + rows_[i] * size, size);
+          row_kernels().single_weighted_sum(adjoint.d.data() + i * size, radii.data() + rows_[i] * size, size);
       reach[i] += std::min(by_norm, by_elements);
     }
   }
@@ -376,7 +338,7 @@ void RefinedRadii::find_norms(ValueId id) {
   SingleAdjoint& adjoint = memory_.adjoints[id];
   const std::size_t size = state_.sizes[id];
   for (std::size_t i = adjoint.norm.size(); i < adjoint.defect.size(); ++i)
-    adjoint.norm.push_back(norm_in_single(state_.rules, {adjoint.d.data() + i * size, size}).value());
+    adjoint.norm.push_back(norm_in_single({adjoint.d.data() + i * size, size}).value());
 }
 
 /// About what is left over of the targets with another radius: a kink's part grows like the distance beyond it.
@@ -428,9 +390,8 @@ void RefinedRadii::add_ahead(ValueId id, std::size_t i) {
   const Magnitude norm(adjoint.norm[i]);
   const Magnitude defect = Magnitude(adjoint.defect[i]) * sqrt_up(Magnitude(static_cast<double>(size)));
   const auto within = [&](bool in_order, double distance) {
-    return state_.rules.trajectory.ahead(norm * Magnitude(distance),
-                                         charged(d, single_.radii(state_, id, in_order), row, size),
-                                         defect * Magnitude(distance));
+    return theorems::ahead(norm * Magnitude(distance), charged(d, single_.radii(state_, id, in_order), row, size),
+                           defect * Magnitude(distance));
   };
   Radius& radius = radii_[order_[i]];
   radius.total += within(false, values.norm[row]);
@@ -446,8 +407,8 @@ void RefinedRadii::release(ValueId id) {
 
 Magnitude RefinedRadii::of_chosen(const Radius& radius, const std::vector<double>& remainders, std::size_t next,
                                   std::size_t count) const {
-  const double sum = state_.rules.rows.weighted_sum(terms_.data() + radius.terms, remainders.data() + next, count);
-  return Magnitude(state_.rules.outward(sum, static_cast<std::int64_t>(count) + 1, static_cast<std::int64_t>(count)));
+  const double sum = row_kernels().weighted_sum(terms_.data() + radius.terms, remainders.data() + next, count);
+  return Magnitude(theorems::outward(sum, static_cast<std::int64_t>(count) + 1, static_cast<std::int64_t>(count)));
 }
 
 /// What chosen elements of a function leave over, once their radii are found.
@@ -471,10 +432,10 @@ void RefinedRadii::find(std::size_t node) {
     const Radius& radius = radii_[i];
     const std::size_t at = radius.row * size + radius.element, count = end_[i] - i - 1;
     const Magnitude total = radius.total + of_chosen(radius, remainders_, i + 1, count);
-    rows.radius[at] = state_.rules.trajectory.refined_radius(rows.radius[at], total.value());
+    rows.radius[at] = theorems::refined_radius(rows.radius[at], total.value());
     if (!state_.question.in_order) continue;
     const Magnitude in_order = radius.total_in_order + of_chosen(radius, in_order_, i + 1, count);
-    rows.in_order.radius[at] = state_.rules.trajectory.refined_radius(rows.in_order.radius[at], in_order.value());
+    rows.in_order.radius[at] = theorems::refined_radius(rows.in_order.radius[at], in_order.value());
   }
 }
 

@@ -14,7 +14,7 @@ namespace driftbound::bounds {
 /// sum |d_i| x_i of one row, x empty: 0.
 /// Guarantee: upper bound
 /// Source:    docs/theory.md T-08
-Magnitude charged(const Rules& rules, const double* d, const std::vector<double>& x, std::size_t row, std::size_t size);
+Magnitude charged(const double* d, const std::vector<double>& x, std::size_t row, std::size_t size);
 
 /// What a value adds to a bound: by d, the local errors and remainders of its node, and the defect of d.
 /// Source:    docs/theory.md T-60, T-88, T-96
@@ -36,7 +36,7 @@ Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude b
 /// The sum of two shares of an adjoint, one more rounding of every element, in `sum`; the rows of one are the first of
 /// the other.
 /// Source:    docs/theory.md T-88
-void add_share(const Rules& rules, std::size_t size, RunAdjoint& share, RunAdjoint& sum);
+void add_share(std::size_t size, RunAdjoint& share, RunAdjoint& sum);
 
 /// Radii of chosen elements, each by an adjoint of its own, of all functions on one way back: rows of earlier ones join
 /// those of later ones. What chosen elements leave over is charged afterwards, from the first function on.

@@ -12,6 +12,8 @@
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/centre.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
 
 namespace driftbound::bounds {
@@ -51,7 +53,6 @@ public:
       : made_(made),
         network_(network),
         setting_(setting),
-        rules_(setting.rules->narrow),
         shadow_(shadow),
         radii_by_adjoints_(network, shadow, setting),
         ambiguous_(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1, 0) {
@@ -98,7 +99,7 @@ private:
       std::vector<std::pair<double, std::size_t>> open;
       for (std::size_t i = 0; i < size; ++i) {
         const double value = x.values[row * size + i], radius = radii[row * size + i];
-        const Hull hull = rules_.hull_rounded(value, radius, rounding);
+        const Hull hull = theorems::hull_rounded(value, radius, rounding);
         if (hull.lower == hull.upper || !std::isfinite(hull.lower) || !std::isfinite(hull.upper)) continue;
         const double part = std::abs(value - (0.5 * hull.lower + 0.5 * hull.upper)) / radius;
         if (part >= least_part) open.emplace_back(part, i);
@@ -121,11 +122,11 @@ private:
     const std::size_t size = radii.element.size() / static_cast<std::size_t>(rows);
     for (std::size_t k = 0; k < chosen.size(); ++k) {
       double& element = radii.element[static_cast<std::size_t>(chosen[k].row) * size + chosen[k].element];
-      element = setting_.rules->trajectory.refined_radius(element, refined[k]);
+      element = theorems::refined_radius(element, refined[k]);
     }
-    const std::vector<double> norms = row_norms(radii.element, rows, setting_.rules->norms);
+    const std::vector<double> norms = row_norms(radii.element, rows);
     for (std::size_t row = 0; row < norms.size(); ++row)
-      radii.norm[row] = setting_.rules->trajectory.norm_of_row(norms[row], radii.norm[row]);
+      radii.norm[row] = theorems::norm_of_row(norms[row], radii.norm[row]);
   }
 
   void round(std::size_t index, Deviation& known) {
@@ -139,10 +140,10 @@ private:
     std::vector<double> radius(x.size()), slope(x.size()), remainder(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double off = radii.empty() ? 0.0 : radii[i];
-      const Hull hull = rules_.hull_rounded(x.values[i], off, rounding);
+      const Hull hull = theorems::hull_rounded(x.values[i], off, rounding);
       const double largest = (Magnitude(x.values[i]) + Magnitude(off)).value();
       const RoundedElement y =
-          rules_.rounded_element(x.values[i], off, hull, rules_.largest_rounding(largest, rounding));
+          theorems::rounded_element(x.values[i], off, hull, theorems::largest_rounding(largest, rounding));
       centre.values[i] = y.centre;
       radius[i] = y.radius;
       slope[i] = y.slope;
@@ -168,7 +169,7 @@ private:
     std::vector<double> radius(x.size()), added(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Magnitude off(radii.empty() ? 0.0 : radii[i]);
-      const Magnitude error = rules_.largest_rounding((Magnitude(x.values[i]) + off).value(), rounding);
+      const Magnitude error = theorems::largest_rounding((Magnitude(x.values[i]) + off).value(), rounding);
       added[i] = error.value();
       radius[i] = (off + error).value();
     }
@@ -182,12 +183,12 @@ private:
   std::vector<double> norms_of(ValueId operand, const ValueRadii& handed_on, const std::vector<double>& radius,
                                const std::vector<double>& slope, const std::vector<double>& remainder) const {
     const std::int64_t rows = network_.rows(operand);
-    std::vector<double> norms = row_norms(radius, rows, setting_.rules->norms);
-    const std::vector<double> roundings = row_norms(remainder, rows, setting_.rules->norms);
+    std::vector<double> norms = row_norms(radius, rows);
+    const std::vector<double> roundings = row_norms(remainder, rows);
     const bool passes_on = !is_zero(slope);
     for (std::size_t row = 0; row < norms.size(); ++row) {
       const Magnitude passed = passes_on && !handed_on.norm.empty() ? Magnitude(handed_on.norm[row]) : Magnitude();
-      norms[row] = rules_.rounded_norm(Magnitude(norms[row]), passed, Magnitude(roundings[row])).value();
+      norms[row] = theorems::rounded_norm(Magnitude(norms[row]), passed, Magnitude(roundings[row])).value();
     }
     return norms;
   }
@@ -196,7 +197,6 @@ private:
   const Network& network_;
   const Setting& setting_;
   std::map<std::pair<bool, ProductReading>, Setting> settings_;  ///< by what the node keeps and reads
-  const NarrowRules& rules_;
   Shadow& shadow_;
   AdjointRadii radii_by_adjoints_;
   std::vector<std::int64_t> ambiguous_;
@@ -268,7 +268,7 @@ Certificate distance_of_runs(const RoundedShadow& rounded, const std::vector<See
       std::move(sweep(rounded.network, rounded.shadow, {&rounded.deviation, 1}, direction, setting).front());
   for (std::size_t row = 0; row < certificate.total.size(); ++row) {
     double& total = certificate.total[row];
-    total = setting.rules->trajectory.refined_radius(total, radius_of(rounded, seeds, row).value());
+    total = theorems::refined_radius(total, radius_of(rounded, seeds, row).value());
     certificate.remainder[row] = std::min(certificate.remainder[row], total);
   }
   return certificate;

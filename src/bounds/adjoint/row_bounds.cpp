@@ -9,6 +9,7 @@
 #include "bounds/adjoint/known_products.hpp"
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/element_kernels.hpp"
+#include "bounds/theorems/trajectories.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -72,7 +73,7 @@ private:
   }
 
   double through_shadow(Magnitude from_shadow, double shadow_error) const {
-    return setting_.rules->trajectory.through_shadow(from_shadow, shadow_error).value();
+    return theorems::through_shadow(from_shadow, shadow_error).value();
   }
 
   /// Next to `error`: what is wrong with the run, or half a unit in its last place.

@@ -6,11 +6,12 @@
 #include <map>
 #include <utility>
 
-#include "bounds/adjoint/smooth.hpp"
+#include "bounds/smooth.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/centre.hpp"
 #include "bounds/element_kernels.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/norms.hpp"
 #include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
@@ -47,10 +48,10 @@ public:
     const std::size_t size = row_size(output, rows_);
     for (std::size_t first = 0; size > 0 && first < centre.error.size(); first += size)
       rounding.by_row.push_back(
-          setting.rules->norms.vector(std::span<const double>(centre.error).subspan(first, size)).value());
+          theorems::norm_of_vector(std::span<const double>(centre.error).subspan(first, size)).value());
     return rounding;
   }
-  std::vector<Magnitude> gains(const Setting&) const override { return gains_; }
+  std::vector<Magnitude> gains() const override { return gains_; }
 
 private:
   std::int64_t rows_;
@@ -71,20 +72,18 @@ public:
     }
     RowRounding rounding;
     if (units_ == 0.0) return rounding;
-    const NormRules& rules = setting.rules->norms;
     if (is_absolute_) {
-      rounding.fixed = rules.rounding(units_, sqrt_up(count(row_size(output, rows_))));
+      rounding.fixed = theorems::norm_of_rounding(units_, sqrt_up(count(row_size(output, rows_))));
     } else {
-      rounding.per_norm = rules.rounding(units_, one);
+      rounding.per_norm = theorems::norm_of_rounding(units_, one);
     }
     return rounding;
   }
-  std::vector<Magnitude> gains(const Setting& setting) const override {
-    const NormRules& rules = setting.rules->norms;
-    return {rules.function(rules.steepest_slope(op_), one)};
+  std::vector<Magnitude> gains() const override {
+    return {theorems::norm_of_function(theorems::steepest_slope(op_), one)};
   }
-  bool is_constant_near(std::span<const double> row, double radius, const Setting& setting) const override {
-    return std::holds_alternative<op::Relu>(op_) && setting.rules->norms.stays_below_zero(row, radius);
+  bool is_constant_near(std::span<const double> row, double radius) const override {
+    return std::holds_alternative<op::Relu>(op_) && theorems::stays_below_zero(row, radius);
   }
 
 private:
@@ -101,19 +100,16 @@ class GeluStep : public RowStep {
 public:
   GeluStep(const Op& op, std::int64_t rows, const Smooth& f) : op_(op), rows_(rows), f_(f) {}
 
-  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
-                                      const Setting& setting) const override {
+  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output, const Setting&) const override {
     const ElementKernels::Bends f = fastest_element_kernels().*f_.bends;
     if (!f(view.input(0).values.data(), output.values.data(), nullptr, nullptr, output.size())) return std::nullopt;
-    const NormRules& rules = setting.rules->norms;
     RowRounding rounding;
-    rounding.per_norm = rules.rounding(f_.numbers.relative * 0x1p53, one);
-    rounding.fixed = rules.rounding(f_.numbers.absolute * 0x1p53, sqrt_up(count(row_size(output, rows_))));
+    rounding.per_norm = theorems::norm_of_rounding(f_.numbers.relative * 0x1p53, one);
+    rounding.fixed = theorems::norm_of_rounding(f_.numbers.absolute * 0x1p53, sqrt_up(count(row_size(output, rows_))));
     return rounding;
   }
-  std::vector<Magnitude> gains(const Setting& setting) const override {
-    const NormRules& rules = setting.rules->norms;
-    return {rules.function(rules.steepest_slope(op_), one)};
+  std::vector<Magnitude> gains() const override {
+    return {theorems::norm_of_function(theorems::steepest_slope(op_), one)};
   }
 
 private:
@@ -151,8 +147,7 @@ public:
         gains_(std::move(gains)),
         may_underflow_(may_underflow) {}
 
-  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
-                                      const Setting& setting) const override {
+  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output, const Setting&) const override {
     const bool both_vary = a_.rows.empty() && b_.rows.empty();
     const std::size_t at_once = both_vary ? output.size() : std::max(a_.rows.size(), b_.rows.size());
     bool is_finite = true;
@@ -163,11 +158,11 @@ public:
     }
     if (!is_finite) return std::nullopt;
     RowRounding rounding;
-    rounding.per_norm = setting.rules->norms.rounding(1.0, one);
+    rounding.per_norm = theorems::norm_of_rounding(1.0, one);
     if (may_underflow_) rounding.fixed = underflow(row_size(output, rows_), one);
     return rounding;
   }
-  std::vector<Magnitude> gains(const Setting&) const override { return gains_; }
+  std::vector<Magnitude> gains() const override { return gains_; }
 
 private:
   std::int64_t rows_;
@@ -198,11 +193,11 @@ public:
           sources_[i].is_fill() ? fill_value(op_) : view.input(sources_[i].input).values[sources_[i].index];
     return RowRounding();
   }
-  std::vector<Magnitude> gains(const Setting& setting) const override {
+  std::vector<Magnitude> gains() const override {
     std::vector<Magnitude> gains;
     for (const std::size_t uses : most_uses_) {
       const SelectedPart part{uses, one};
-      gains.push_back(setting.rules->norms.selection({&part, 1}));
+      gains.push_back(theorems::norm_of_selection({&part, 1}));
     }
     return gains;
   }
@@ -262,19 +257,17 @@ public:
       is_finite = kernels.add(rows, addend_.data(), rows, std::min(addend_.size(), output.size() - first)) && is_finite;
     }
     if (!is_finite) return std::nullopt;
-    const NormRules& rules = setting.rules->norms;
     const std::int64_t roundings = most_roundings(plan_.k) + 2;
     RowRounding rounding;
     rounding.measures_output = false;
-    rounding.per_norm =
-        rules.product_rounding(roundings, rules.copies(one, uses_) * Magnitude(alpha_) * frobenius_, Magnitude());
-    rounding.fixed = rules.product_rounding(roundings, Magnitude(), addend_norm_) + underflow_;
+    rounding.per_norm = theorems::norm_of_product_rounding(
+        roundings, theorems::norm_of_copies(one, uses_) * Magnitude(alpha_) * frobenius_, Magnitude());
+    rounding.fixed = theorems::norm_of_product_rounding(roundings, Magnitude(), addend_norm_) + underflow_;
     return rounding;
   }
-  std::vector<Magnitude> gains(const Setting& setting) const override {
-    const NormRules& rules = setting.rules->norms;
-    const Magnitude product = rules.constant_product({Magnitude(), one}, spectral_, Magnitude(), uses_);
-    return {rules.with_addend(alpha_, product, beta_, Magnitude())};
+  std::vector<Magnitude> gains() const override {
+    const Magnitude product = theorems::norm_of_constant_product({Magnitude(), one}, spectral_, Magnitude(), uses_);
+    return {theorems::norm_with_addend(alpha_, product, beta_, Magnitude())};
   }
 
 private:
@@ -292,7 +285,7 @@ using StepPointer = std::unique_ptr<const RowStep>;
 class StepOf {
 public:
   StepOf(const RowNode& node, const Setting& setting, Weights& weights)
-      : node_(node), setting_(setting), rules_(setting.rules->norms), weights_(weights) {}
+      : node_(node), setting_(setting), weights_(weights) {}
 
   StepPointer operator()(const op::Relu&) const { return function(kernels_.relu, 0.0); }
   StepPointer operator()(const op::Tanh&) const { return function(kernels_.tanh, 6.0); }
@@ -301,8 +294,8 @@ public:
   StepPointer operator()(const op::Sin&) const { return function(kernels_.sin, 2.5, true); }
   StepPointer operator()(const op::Cos&) const { return function(kernels_.cos, 2.5, true); }
   StepPointer operator()(const ElementwiseUnary auto& op) const {
-    const Magnitude slope = rules_.steepest_slope(op);
-    return slope.is_finite() ? any({rules_.function(slope, one)}) : nullptr;
+    const Magnitude slope = theorems::steepest_slope(op);
+    return slope.is_finite() ? any({theorems::norm_of_function(slope, one)}) : nullptr;
   }
 
   StepPointer operator()(const op::Gelu& gelu) const {
@@ -315,22 +308,24 @@ public:
   StepPointer operator()(const op::Mul&) const {
     if (node_.varies(0) && node_.varies(1)) return nullptr;
     const std::size_t fixed = node_.varies(0) ? 1 : 0;
-    const ElementwiseFactor moving{Magnitude(), Magnitude(), rules_.copies(one, copies(1 - fixed))};
-    const Magnitude gain = rules_.elementwise_product(moving, {largest(fixed), Magnitude(), Magnitude()});
+    const ElementwiseFactor moving{Magnitude(), Magnitude(), theorems::norm_of_copies(one, copies(1 - fixed))};
+    const Magnitude gain = theorems::norm_of_elementwise_product(moving, {largest(fixed), Magnitude(), Magnitude()});
     return pair(kernels_.mul, fixed == 1 ? Gains{gain, Magnitude()} : Gains{Magnitude(), gain}, true);
   }
   StepPointer operator()(const op::Div&) const {
     if (node_.varies(1)) return nullptr;
     double smallest = std::numeric_limits<double>::infinity();
     for (const double x : node_.constants[1]->values) smallest = std::min(smallest, std::abs(x));
-    return any({rules_.quotient(rules_.copies(one, copies(0)), smallest), Magnitude()});
+    return any({theorems::norm_of_quotient(theorems::norm_of_copies(one, copies(0)), smallest), Magnitude()});
   }
 
   StepPointer operator()(const op::ReduceSum& op) const {
-    return any({rules_.reduce_sum(one, plan_groups(op, node_.shape(0)).elements.size())});
+    return any({theorems::norm_of_reduce_sum(one, plan_groups(op, node_.shape(0)).elements.size())});
   }
-  StepPointer operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) const { return any({rules_.extremum(one)}); }
-  StepPointer operator()(const op::Softmax&) const { return any({rules_.softmax(one)}); }
+  StepPointer operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) const {
+    return any({theorems::norm_of_extremum(one)});
+  }
+  StepPointer operator()(const op::Softmax&) const { return any({theorems::norm_of_softmax(one)}); }
 
   StepPointer operator()(const Selection auto&) const { return std::make_unique<SelectionStep>(node_); }
 
@@ -366,8 +361,8 @@ private:
   }
 
   Gains gains_of_sum() const {
-    return {rules_.sum(rules_.copies(one, copies(0)), Magnitude()),
-            rules_.sum(Magnitude(), rules_.copies(one, copies(1)))};
+    return {theorems::norm_of_sum(theorems::norm_of_copies(one, copies(0)), Magnitude()),
+            theorems::norm_of_sum(Magnitude(), theorems::norm_of_copies(one, copies(1)))};
   }
   StepPointer sum(ElementKernels::Pair f) const { return pair(f, gains_of_sum(), false); }
 
@@ -398,14 +393,13 @@ private:
 
   const RowNode& node_;
   const Setting& setting_;
-  const NormRules& rules_;
   Weights& weights_;
   const ElementKernels& kernels_ = fastest_element_kernels();
 };
 
 }  // namespace
 
-bool RowStep::is_constant_near(std::span<const double>, double, const Setting&) const {
+bool RowStep::is_constant_near(std::span<const double>, double) const {
   return false;
 }
 

@@ -32,9 +32,9 @@ public:
   virtual std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
                                               const Setting& setting) const = 0;
   /// By operand: how much further than N the function moves in the 2-norm when that operand moves by N.
-  virtual std::vector<Magnitude> gains(const Setting& setting) const = 0;
+  virtual std::vector<Magnitude> gains() const = 0;
   /// Whether the function is the same everywhere within `radius` of a row of operand 0.
-  virtual bool is_constant_near(std::span<const double> row, double radius, const Setting& setting) const;
+  virtual bool is_constant_near(std::span<const double> row, double radius) const;
 };
 
 /// What a step is made of: the node, the shapes of its values, and its constants (null where an operand varies).

@@ -7,6 +7,8 @@
 #include "bounds/adjoint/row_step.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/centre.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -41,7 +43,7 @@ public:
     output.centre = &output.own;
     const std::optional<RowRounding> rounding = step.evaluate(view_of(node), output.own, setting_);
     if (!rounding) return false;
-    hand_on(node, step.gains(setting_), *rounding);
+    hand_on(node, step.gains(), *rounding);
     forget_what_is_constant(node, step);
     return true;
   }
@@ -97,7 +99,7 @@ private:
     }
     for (std::size_t row = 0; row < rows; ++row) {
       const double own = rounding.by_row.empty() ? rounding.fixed.value() : rounding.by_row[row];
-      sums[row] = setting_.rules->outward(sums[row] + own, 2 * terms, terms);
+      sums[row] = theorems::outward(sums[row] + own, 2 * terms, terms);
     }
     states_[node.output].radii = std::move(sums);
   }
@@ -108,7 +110,7 @@ private:
     if (read.empty() || network_.rows(node.output) != static_cast<std::int64_t>(read.size())) return;
     const std::size_t size = x.size() / read.size();
     for (std::size_t row = 0; row < read.size(); ++row)
-      if (step.is_constant_near(std::span(x).subspan(row * size, size), read[row], setting_))
+      if (step.is_constant_near(std::span(x).subspan(row * size, size), read[row]))
         states_[node.output].radii[row] = 0.0;
   }
 
@@ -119,7 +121,7 @@ private:
     const auto rows = static_cast<std::size_t>(network_.rows(id));
     const std::size_t size = values.size() / rows;
     for (std::size_t row = 0; row < rows; ++row)
-      norms.push_back(setting_.rules->norms.vector(std::span(values).subspan(row * size, size)).value());
+      norms.push_back(theorems::norm_of_vector(std::span(values).subspan(row * size, size)).value());
     return norms;
   }
 

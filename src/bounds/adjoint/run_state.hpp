@@ -7,7 +7,6 @@
 
 #include "bounds/adjoint/network.hpp"
 #include "bounds/adjoint/run_step.hpp"
-#include "bounds/rules.hpp"
 
 namespace driftbound::bounds {
 
@@ -16,7 +15,6 @@ struct RunState {
   const Network& network;
   std::span<const std::size_t> sizes;                     ///< elements a row, by value
   std::span<const std::unique_ptr<const RunStep>> steps;  ///< by node
-  const Rules& rules;
   const RunQuestion& question;
   std::vector<RunRows>& rows;      ///< by value
   std::vector<RunErrors>& errors;  ///< by node

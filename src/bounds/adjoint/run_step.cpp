@@ -8,13 +8,27 @@
 
 #include "bounds/accuracy.hpp"
 #include "bounds/adjoint/gelu_steps.hpp"
+#include "bounds/adjoint/linear.hpp"
 #include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/row_groups.hpp"
-#include "bounds/adjoint/smooth.hpp"
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/adjoint/weights.hpp"
+#include "bounds/body_rounding.hpp"
+#include "bounds/centre.hpp"
 #include "bounds/element_kernels.hpp"
+#include "bounds/forward.hpp"
+#include "bounds/matrix.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/running_sums.hpp"
+#include "bounds/smooth.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "evaluate/product_kernels.hpp"
 
 namespace driftbound::bounds {
@@ -32,7 +46,7 @@ Magnitude root_of(std::size_t count) {
 class Step : public RunStep {
 public:
   Step(const Setting& setting, std::int64_t most_leaves)
-      : rules_(*setting.rules), rows_(rules_.rows), format_(row_format(setting, most_leaves)) {}
+      : rows_(row_kernels()), format_(row_format(setting, most_leaves)) {}
 
 protected:
   /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
@@ -46,10 +60,10 @@ protected:
               std::vector<double>& norms) const {
     const std::size_t n = centre.size() / norms.size(), first = row * n;
     rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
-    norms[row] = rules_.trajectory.norm_of_row(norm_of(radius, row, n).value(), norm.value());
+    norms[row] = theorems::norm_of_row(norm_of(radius, row, n).value(), norm.value());
   }
   Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
-    return rules_.norms.vector(std::span(values).subspan(row * n, n));
+    return theorems::norm_of_vector(std::span(values).subspan(row * n, n));
   }
   Magnitude largest_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
     return Magnitude(rows_.largest(values.data() + row * n, n));
@@ -81,7 +95,7 @@ protected:
   void multiply_row(const SingleAdjoint& y, const float* factors, SingleAdjoint& share, std::size_t row,
                     std::size_t n) const {
     const double largest = rows_.single_product(y.d.data() + row * n, factors, share.d.data() + row * n, n);
-    share.defect[row] = rules_.single_rounding(largest);
+    share.defect[row] = theorems::single_rounding(largest);
   }
 
   /// Where radii of a row of a function's results go; null: not asked for.
@@ -104,10 +118,9 @@ protected:
   /// What one rounding each takes from the elements of a row of shares.
   void lose_rounding(RunAdjoint& share, std::size_t size) const {
     for (std::size_t row = 0; row < share.defect.size(); ++row)
-      share.defect[row] = rules_.defect(largest_of(share.d, row, size).value(), 1, 1);
+      share.defect[row] = theorems::defect(largest_of(share.d, row, size).value(), 1, 1);
   }
 
-  const Rules& rules_;
   const RowKernels& rows_;
   const ElementKernels& elements_ = fastest_element_kernels();
   const RowFormat format_;
@@ -178,9 +191,9 @@ public:
     const auto terms = static_cast<std::int64_t>(n_);
     multiply_transposed(y.d, of, share.d);
     for (std::size_t row = 0; row < y.defect.size(); ++row) {
-      const double norm = y.norm.empty() ? norm_in_single(rules_, {y.d.data() + row * n_, n_}).value() : y.norm[row];
+      const double norm = y.norm.empty() ? norm_in_single({y.d.data() + row * n_, n_}).value() : y.norm[row];
       share.defect[row] =
-          is_single_enough(norm, largest, terms) ? rules_.single_defect(norm, largest, terms) : HUGE_VAL;
+          is_single_enough(norm, largest, terms) ? theorems::single_defect(norm, largest, terms) : HUGE_VAL;
     }
   }
 
@@ -245,8 +258,8 @@ private:
 
   /// Of any element of a row of sums of `terms` products in double: T-64.
   Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
-    return Magnitude(rules_.defect(norm.value(), terms, 0)) * largest_norm(factor) +
-           Magnitude(rules_.defect(0.0, terms, 2 * terms));
+    return Magnitude(theorems::defect(norm.value(), terms, 0)) * largest_norm(factor) +
+           Magnitude(theorems::defect(0.0, terms, 2 * terms));
   }
 
   /// `known`: in another order of summation, for which the error holds as well.
@@ -281,7 +294,8 @@ private:
       if (!(x.norm[row] <= little * norm_of(x.centre, row, k_).value())) continue;
       const double* centre = x.centre.data() + row * k_;
       for (std::size_t i = 0; i < k_; ++i) scratch.larger[i] = std::abs(recorded[i] - centre[i]);
-      const Magnitude distance = rules_.norms.vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
+      const Magnitude distance =
+          theorems::norm_of_vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
       if (distance.value() <= x.norm[row]) scratch.distances[row] = distance.value();
     }
   }
@@ -292,7 +306,7 @@ private:
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
     rows_.larger_operand(centre, radius, scratch.larger.data(), k_);
     const std::optional<double> of_radius = coarse_scale(rows_.largest(radius, k_));
-    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, rules_, scratch.small);
+    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, scratch.small);
     const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
     const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
@@ -342,7 +356,7 @@ private:
     sums.is_moved = true;
     sums.moved = coarse_sums(moved, row, scratch);
     sums.knows_sides = true;
-    sums.sides_error = rules_.coarse_error(k_);
+    sums.sides_error = theorems::coarse_error(k_);
     if (std::isfinite(scratch.distances[row])) {
       take_known_sums(scratch, row, sums);
     } else {
@@ -358,7 +372,7 @@ private:
     const std::size_t of_block = scratch.known_sums.first + row, first = of_block * n_;
     const double scale = known.scales[of_block];
     sums.moves_by_norm = true;
-    sums.reach = rules_.trajectory.reach_of_sums(sums.radius, scratch.distances[row]);
+    sums.reach = theorems::reach_of_sums(sums.radius, scratch.distances[row]);
     sums.total = {known.total.data() + first, scale, coarse_.magnitudes.column_scales.data()};
     sums.squares = {known.squares.data() + first, scale * scale, coarse_.squares.column_scales.data()};
     sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
@@ -380,7 +394,7 @@ private:
   }
 
   Magnitude handed_on(double norm) const {
-    return rules_.norms.constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
+    return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
   }
 
   void prepare_terms(RunErrors& errors, std::size_t rows) const {
@@ -420,27 +434,27 @@ private:
       operands_alone.radius = x.in_order.norm[row];
       operands_alone.own = nullptr;
       rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
-      rules_.sums.slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
+      sum_kernels().slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
     }
     const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
-    const std::vector<double> places = rules_.running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    const std::vector<double> places = theorems::running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
     std::vector<double> products;
-    if (!order_.fma) products = rules_.product_first_places(plan_of(rows), terms, 1);
+    if (!order_.fma) products = theorems::product_first_places(plan_of(rows), terms, 1);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n_;
       OrderedSums sums = ordered_row(x, y, row, scratch);
       if (!products.empty()) sums.products = products.data() + first;
       std::copy_n(y.radius.data() + first, n_, y.in_order.radius.data() + first);
       std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
-      rules_.sums.in_order(sums, format_, places.data() + first,
-                           {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
+      sum_kernels().in_order(sums, format_, places.data() + first,
+                             {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
       finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
     }
   }
 
   OrderedSums ordered_row(const RunRows& x, const RunRows& y, std::size_t row, RunScratch& scratch) const {
     return {sums_of_row(y, row, own_of(x, y, row), scratch), scratch.by_operands.data() + row * n_,
-            rules_.running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
+            theorems::running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
   }
 
   bool read_row_in_order(const RunRows& x, std::size_t row, RunScratch& scratch) const {
@@ -495,8 +509,8 @@ public:
       for (const RunRows* operand : operands) {
         if (operand == nullptr) continue;
         rows_.add(y.radius.data() + first, operand->radius.data() + first, n);
-        norm = rules_.norms.sum(norm, Magnitude(operand->norm[row]));
-        exact = rules_.norms.sum(exact, Magnitude(operand->exact[row]));
+        norm = theorems::norm_of_sum(norm, Magnitude(operand->norm[row]));
+        exact = theorems::norm_of_sum(exact, Magnitude(operand->exact[row]));
       }
       for (std::size_t i = 0; i < n; ++i) scratch.own[i] = unit * std::abs(y.centre[first + i]);
       const Magnitude own = half_ulp * largest_of(y.centre, row, n);
@@ -551,7 +565,7 @@ private:
     for (const RunRows* operand : operands) {
       if (operand == nullptr) continue;
       rows_.add(radius, operand->in_order.radius.data() + first, n);
-      norm = rules_.norms.sum(norm, Magnitude(operand->in_order.norm[row]));
+      norm = theorems::norm_of_sum(norm, Magnitude(operand->in_order.norm[row]));
     }
     rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first}, n);
     finish_in_order(y, row, norm + norm_of(errors.added_in_order, row, n));
@@ -595,7 +609,7 @@ public:
                 {y.radius.data() + first, errors.added.data() + first}, n);
       const auto handed_on = [&](double norm) {
         const ElementwiseFactor moving{Magnitude(), Magnitude(), Magnitude(norm)};
-        return rules_.norms.elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
+        return theorems::norm_of_elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
       };
       y.exact[row] = (handed_on(x.exact[row]) + root_of(n) * own).value();
       finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n));
@@ -642,6 +656,139 @@ private:
   Magnitude largest_;
 };
 
+/// Where an element of a row of a node's output comes from.
+struct RowSource {
+  std::size_t slot = 0, index = 0;  ///< element of that operand's row …
+  double constant = 0.0;            ///< … or this number, where is_constant
+  bool is_constant = false;
+};
+
+/// Elements of a row that are moved, left out, repeated or negated, next to constants. No run rounds anything here.
+class MoveStep : public Step {
+public:
+  /// `sizes`: of a row, by operand; 0 for constants
+  MoveStep(const Setting& setting, std::vector<RowSource> sources, std::vector<std::size_t> sizes, double sign)
+      : Step(setting, 2), sources_(std::move(sources)), sizes_(std::move(sizes)), sign_(sign) {
+    std::vector<std::vector<std::size_t>> uses;
+    for (const std::size_t size : sizes_) uses.emplace_back(size, std::size_t{0});
+    for (const RowSource& source : sources_)
+      if (!source.is_constant) ++uses[source.slot][source.index];
+    for (const std::vector<std::size_t>& of : uses)
+      most_uses_.push_back(of.empty() ? 0 : *std::max_element(of.begin(), of.end()));
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors&,
+               std::vector<char>&, RunScratch&) const override {
+    const std::size_t rows = y.rows();
+    move(of(operands, &RunRows::centre), rows, y.centre, sign_, true);
+    move(of(operands, &RunRows::radius), rows, y.radius, 1.0, false);
+    if (question.in_order) {
+      std::vector<const double*> radii;
+      for (const RunRows* operand : operands)
+        radii.push_back(operand == nullptr ? nullptr : operand->in_order.radius.data());
+      move(radii, rows, y.in_order.radius, 1.0, false);
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto norm_by = [&](const auto& norm_of_operand) {
+        std::vector<SelectedPart> parts;
+        for (std::size_t slot = 0; slot < operands.size(); ++slot)
+          if (operands[slot] != nullptr)
+            parts.push_back({most_uses_[slot], Magnitude(norm_of_operand(*operands[slot]))});
+        return theorems::norm_of_selection(parts).value();
+      };
+      y.exact[row] = norm_by([&](const RunRows& x) { return x.exact[row]; });
+      y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, y.size()).value(),
+                                          norm_by([&](const RunRows& x) { return x.norm[row]; }));
+      if (question.in_order)
+        y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, y.size()).value(),
+                                                     norm_by([&](const RunRows& x) { return x.in_order.norm[row]; }));
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    move(operands, rows, result, sign_, true);
+  }
+
+  /// Sums of up to k shares in double err by what k - 1 additions lose.
+  void pull_back(std::size_t slot, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    const auto additions = static_cast<std::int64_t>(most_uses_[slot]) - 1;
+    move_back(slot, y.d, share.d);
+    for (std::size_t row = 0; row < share.defect.size(); ++row)
+      share.defect[row] = additions <= 0 ? 0.0 : theorems::defect(largest_sum(slot, y.d, row), additions, 0);
+  }
+  /// The same in single precision: each addition errs by single_rounding() of the largest sum at most.
+  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    const auto additions = static_cast<double>(most_uses_[slot]) - 1.0;
+    move_back(slot, y.d, share.d);
+    for (std::size_t row = 0; row < share.defect.size(); ++row) {
+      const Magnitude largest = Magnitude(1.0 + 0x1p-10) * Magnitude(largest_sum(slot, y.d, row));
+      const bool fits = additions <= 0.0 || (additions < 0x1p12 && largest.value() < 0x1p60);
+      const Magnitude lost = Magnitude(additions) * Magnitude(theorems::single_rounding(largest.value()));
+      share.defect[row] = additions <= 0.0 ? 0.0 : fits ? lost.value() : HUGE_VAL;
+    }
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    move(operands, rows.size() * copies, result, static_cast<float>(sign_), false);
+  }
+
+private:
+  static std::vector<const double*> of(std::span<const RunRows* const> operands, std::vector<double> RunRows::*values) {
+    std::vector<const double*> all;
+    for (const RunRows* operand : operands) all.push_back(operand == nullptr ? nullptr : (operand->*values).data());
+    return all;
+  }
+
+  /// Constants as they are, or 0 for what is said of differences.
+  template <class Real>
+  void move(std::span<const Real* const> operands, std::size_t rows, std::vector<Real>& result, Real sign,
+            bool with_constants) const {
+    const std::size_t n = sources_.size();
+    for (std::size_t row = 0; row < rows; ++row) {
+      Real* const to = result.data() + row * n;
+      for (std::size_t i = 0; i < n; ++i) {
+        const RowSource& source = sources_[i];
+        const Real constant = with_constants ? static_cast<Real>(source.constant) : Real(0);
+        to[i] = source.is_constant ? constant : sign * operands[source.slot][row * sizes_[source.slot] + source.index];
+      }
+    }
+  }
+  template <class Real>
+  void move(const std::vector<const Real*>& operands, std::size_t rows, std::vector<Real>& result, Real sign,
+            bool with_constants) const {
+    move(std::span<const Real* const>(operands), rows, result, sign, with_constants);
+  }
+
+  template <class Real>
+  void move_back(std::size_t slot, const std::vector<Real>& d, std::vector<Real>& share) const {
+    const std::size_t n = sources_.size(), rows = d.size() / n;
+    const auto sign = static_cast<Real>(sign_);
+    std::fill(share.begin(), share.end(), Real(0));
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t i = 0; i < n; ++i)
+        if (const RowSource& source = sources_[i]; !source.is_constant && source.slot == slot)
+          share[row * sizes_[slot] + source.index] += sign * d[row * n + i];
+  }
+
+  /// At least what the magnitudes of the shares of any element of an operand add up to.
+  template <class Real>
+  double largest_sum(std::size_t slot, const std::vector<Real>& d, std::size_t row) const {
+    const std::size_t n = sources_.size();
+    double largest = 0.0;
+    for (std::size_t i = row * n; i < (row + 1) * n; ++i)
+      if (!(std::abs(static_cast<double>(d[i])) <= largest)) largest = std::abs(static_cast<double>(d[i]));
+    return (Magnitude(static_cast<double>(most_uses_[slot])) * Magnitude(largest)).value();
+  }
+
+  const std::vector<RowSource> sources_;  ///< one row of the output
+  const std::vector<std::size_t> sizes_;
+  const double sign_;
+  std::vector<std::size_t> most_uses_;  ///< of an element, by operand
+};
+
 class ReluStep : public Step {
 public:
   explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
@@ -659,13 +806,12 @@ public:
       const std::size_t first = row * n;
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
       bend_row(x, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors, scratch);
-      const Magnitude norm = rules_.norms.function(Magnitude(1.0), Magnitude(x.norm[row]));
-      y.norm[row] = rules_.trajectory.norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
-      y.exact[row] = rules_.norms.function(Magnitude(1.0), Magnitude(x.exact[row])).value();
+      const Magnitude norm = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.norm[row]));
+      y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
+      y.exact[row] = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.exact[row])).value();
       if (!question.in_order) continue;
-      const Magnitude in_order = rules_.norms.function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
-      y.in_order.norm[row] =
-          rules_.trajectory.norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
+      const Magnitude in_order = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
     }
   }
 
@@ -733,10 +879,31 @@ double exponential_bend(double z) {
   return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
 }
 
-class SmoothStep : public Step {
+/// A function of one element, by its slopes.
+class SlopeStep : public Step {
+public:
+  using Step::Step;
+
+  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    multiply_by_slopes(errors, rows, y, share);
+    lose_rounding(share, y.d.size() / y.defect.size());
+  }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
+  }
+};
+
+class SmoothStep : public SlopeStep {
 public:
   SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
-      : Step(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
+      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
     numbers_.units = accuracy.units;
     numbers_.absolute_units = accuracy.absolute_units;
   }
@@ -758,11 +925,11 @@ public:
       bend_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors);
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
-      y.exact[row] = (rules_.norms.function(steepest_, Magnitude(x.exact[row])) + own).value();
-      const Magnitude handed_on = rules_.norms.function(steepest_, Magnitude(x.norm[row]));
+      y.exact[row] = (theorems::norm_of_function(steepest_, Magnitude(x.exact[row])) + own).value();
+      const Magnitude handed_on = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
       finish(y, row, handed_on + norm_of(errors.added, row, n));
       if (!question.in_order) continue;
-      const Magnitude in_order = rules_.norms.function(steepest_, Magnitude(x.in_order.norm[row]));
+      const Magnitude in_order = theorems::norm_of_function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
   }
@@ -778,16 +945,6 @@ public:
     bounds::evaluate(f_, elements_, operands[0], result.data(), slopes.data(), curvatures.data(), result.size());
   }
 
-  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
-                 RunAdjoint& share) const override {
-    multiply_by_slopes(errors, rows, y, share);
-    lose_rounding(share, y.d.size() / y.defect.size());
-  }
-  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
-    multiply_by_slopes(slopes, rows, y, share);
-  }
-
   /// By T-88, 3.
   double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
     constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
@@ -799,11 +956,6 @@ public:
     const double there = numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m;
     const double tail = numbers_.tail_factor * (there + curvature_error);
     return of_slope + std::min(of_curvature, tail * exponential_bend(rate * distance) / (rate * rate));
-  }
-
-  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
-            std::size_t copies, std::vector<float>& result) const override {
-    push_by_slopes(operands[0], errors, rows, copies, result);
   }
 
 protected:
@@ -883,6 +1035,118 @@ private:
   const GeluSteps steps_;
 };
 
+/// A function of one element without a loop over rows of its own, element by element.
+class FunctionStep : public SlopeStep {
+public:
+  FunctionStep(const Setting& setting, const Node& node, std::set<std::string>& conditions)
+      : SlopeStep(setting, 2), setting_(setting), node_(node), steepest_(theorems::steepest_slope(node.op)) {
+    setting_.threads = 1;
+    const Tensor<double> x({1, 1}, {0.5}), y({1, 1}, {0.5});
+    body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch&) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t n = y.size();
+    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder})
+      values->resize(y.centre.size());
+    if (question.in_order) errors.added_in_order.resize(y.centre.size());
+    if (question.in_order) errors.remainder_in_order.resize(y.centre.size());
+    for (std::size_t row = 0; row < y.rows(); ++row) {
+      const std::size_t first = row * n;
+      const Centre centre = centre_of(x.centre.data() + first, n);
+      std::copy(centre.value.values.begin(), centre.value.values.end(),
+                y.centre.begin() + static_cast<std::ptrdiff_t>(first));
+      const Magnitude lipschitz = expand_row(x.centre, x.radius, row, n, centre, true, &errors.slopes,
+                                             {&errors.added, &errors.remainder}, &y.radius);
+      const Magnitude handed_on = theorems::norm_of_function(lipschitz, Magnitude(x.norm[row]));
+      const Magnitude own = theorems::norm_of_vector(centre.error);
+      const Magnitude steepest = steepest_.is_finite() ? steepest_ : lipschitz_within(x, row, n, centre);
+      y.exact[row] = (theorems::norm_of_function(steepest, Magnitude(x.exact[row])) + own).value();
+      finish(y, row, handed_on + norm_of(errors.added, row, n));
+      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) open[row] = 1;
+      if (!question.in_order) continue;
+      const Magnitude in_order = expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
+                                            {&errors.added_in_order, &errors.remainder_in_order}, &y.in_order.radius);
+      finish_in_order(y, row,
+                      theorems::norm_of_function(in_order, Magnitude(x.in_order.norm[row])) +
+                          norm_of(errors.added_in_order, row, n));
+    }
+  }
+
+  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch&) const override {
+    const std::size_t n = x.size();
+    for (const std::size_t row : rows) {
+      const Centre centre = centre_of(x.centre.data() + row * n, n);
+      expand_row(x.centre, x.radius, row, n, centre, true, nullptr, {&errors.added, &errors.remainder}, nullptr);
+      if (question.in_order)
+        expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
+                   {&errors.added_in_order, &errors.remainder_in_order}, nullptr);
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    result = centre_of(operands[0], result.size()).value.values;
+  }
+
+private:
+  /// Where what a row adds and leaves over goes.
+  struct Errors {
+    std::vector<double>*added, *remainder;
+  };
+
+  static Tensor<double> as_row(const double* values, std::size_t n) {
+    return Tensor<double>({1, static_cast<std::int64_t>(n)}, std::vector<double>(values, values + n));
+  }
+
+  Centre centre_of(const double* x, std::size_t n) const {
+    const Tensor<double> operand = as_row(x, n);
+    return centre_of_node({&node_, {&operand}, nullptr}, operand.shape, setting_);
+  }
+
+  /// sup |f'| within the radii of a row. `slopes`, `moved`: null where they are not asked for.
+  Magnitude expand_row(const std::vector<double>& centres, const std::vector<double>& radii, std::size_t row,
+                       std::size_t n, const Centre& y, bool any_order, std::vector<double>* slopes,
+                       const Errors& errors, std::vector<double>* moved_to) const {
+    const std::size_t first = row * n;
+    const Tensor<double> x = as_row(centres.data() + first, n);
+    const NodeView view{&node_, {&x}, &y.value};
+    const std::vector<Radii> of_operand = {Radii(radii).subspan(first, n)};
+    const Linearised linear = linearise(view, of_operand, y.error, setting_);
+    std::vector<double> moved = propagate(view, of_operand, y.error, setting_);
+    add_magnitudes(moved, y.error);
+    std::set<std::string> known_before;
+    const std::vector<double> rounding = body_rounding({view, of_operand, moved, any_order}, setting_, known_before);
+    const auto at = static_cast<std::ptrdiff_t>(first);
+    if (slopes != nullptr) std::copy(linear.slopes[0].begin(), linear.slopes[0].end(), slopes->begin() + at);
+    std::vector<double> added(y.error);
+    add_magnitudes(added, rounding);
+    std::copy(added.begin(), added.end(), errors.added->begin() + at);
+    if (linear.remainder.empty())
+      std::fill_n(errors.remainder->begin() + at, n, 0.0);
+    else
+      std::copy(linear.remainder.begin(), linear.remainder.end(), errors.remainder->begin() + at);
+    if (moved_to == nullptr) return linear.lipschitz;
+    add_magnitudes(moved, rounding);
+    std::copy(moved.begin(), moved.end(), moved_to->begin() + at);
+    return linear.lipschitz;
+  }
+
+  /// sup |f'| as far as the exact network may be from a row.
+  Magnitude lipschitz_within(const RunRows& x, std::size_t row, std::size_t n, const Centre& y) const {
+    const Tensor<double> operand = as_row(x.centre.data() + row * n, n);
+    const std::vector<double> reach(n, x.exact[row]);
+    const std::vector<Radii> radii = {reach};
+    return linearise({&node_, {&operand}, &y.value}, radii, y.error, setting_).lipschitz;
+  }
+
+  Setting setting_;
+  const Node node_;
+  const Magnitude steepest_;
+};
+
 using StepPointer = std::unique_ptr<const RunStep>;
 
 /// Chooses a step by op.
@@ -901,7 +1165,7 @@ public:
     if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
       return nullptr;
     const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
-    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1], *setting_.rules);
+    const CoarseWeights* coarse = weights_.coarse_right(plan, *node_.constants[1]);
     if (!addend || coarse == nullptr) return nullptr;
     return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, weights_);
   }
@@ -921,11 +1185,70 @@ public:
     const std::size_t varying = node_.varies(0) ? 0 : 1;
     auto constants = node_.constant_row(1 - varying);
     if (!constants || elements(varying) != elements()) return nullptr;
+    for (const double sign : {1.0, -1.0})  // no product with it rounds
+      if (std::all_of(constants->begin(), constants->end(), [&](double c) { return c == sign; }))
+        return row_by_row(varying, sign);
     return std::make_unique<ScaleStep>(setting_, varying, std::move(*constants));
+  }
+  StepPointer operator()(const Selection auto& op) const {
+    std::vector<Shape> shapes;
+    for (std::size_t slot = 0; slot < node_.constants.size(); ++slot) shapes.push_back(node_.shape(slot));
+    return moves(plan_selection(op, shapes, node_.shape()), 1.0);
+  }
+  StepPointer operator()(const op::Neg&) const { return row_by_row(0, -1.0); }
+  /// To a format that has every number of the accumulator.
+  StepPointer operator()(const op::Cast& cast) const {
+    const std::optional<FormatId> to = float_format(cast.to);
+    const bool is_exact = to && (*to == setting_.machine.accumulator->id || *to == FormatId::fp64);
+    return is_exact ? row_by_row(0, 1.0) : nullptr;
+  }
+  StepPointer operator()(const ElementwiseUnary auto&) const {
+    return std::make_unique<FunctionStep>(setting_, node_.node, conditions_);
   }
   StepPointer operator()(const auto&) const { return nullptr; }
 
 private:
+  /// One row of an operand as it is, but for its sign.
+  StepPointer row_by_row(std::size_t slot, double sign) const {
+    std::vector<ElementSource> sources(elements());
+    for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {slot, i};
+    return moves(sources, sign);
+  }
+
+  /// Null where rows are not made alike of rows, or a constant is no number of the accumulator.
+  StepPointer moves(const std::vector<ElementSource>& all, double sign) const {
+    const auto rows = static_cast<std::size_t>(node_.rows());
+    const std::size_t n = elements() / std::max<std::size_t>(rows, 1);
+    std::vector<std::size_t> sizes;
+    for (std::size_t slot = 0; slot < node_.constants.size(); ++slot)
+      sizes.push_back(node_.varies(slot) ? elements(slot) / std::max<std::size_t>(rows, 1) : 0);
+    std::vector<RowSource> sources(n);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto source = source_in_row(all[i], i / n, sizes);
+      if (!source) return nullptr;
+      RowSource& known = sources[i % n];
+      if (i < n) known = *source;
+      if (known.is_constant != source->is_constant || known.slot != source->slot || known.index != source->index ||
+          known.constant != source->constant)
+        return nullptr;
+    }
+    return std::make_unique<MoveStep>(setting_, std::move(sources), std::move(sizes), sign);
+  }
+
+  std::optional<RowSource> source_in_row(const ElementSource& source, std::size_t row,
+                                         const std::vector<std::size_t>& sizes) const {
+    if (!source.is_fill() && node_.varies(source.input)) {
+      const std::size_t size = sizes[source.input], first = row * size;
+      if (source.index < first || source.index >= first + size) return std::nullopt;
+      return RowSource{source.input, source.index - first, 0.0, false};
+    }
+    const double constant =
+        source.is_fill() ? fill_value(node_.node.op) : node_.constants[source.input]->values[source.index];
+    const Machine& machine = setting_.machine;
+    if (!std::isfinite(constant) || !theorems::fits(constant, *machine.accumulator, machine)) return std::nullopt;
+    return RowSource{0, 0, constant, true};
+  }
+
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
 
@@ -941,6 +1264,8 @@ private:
       auto row = node_.constant_row(slot);
       if (!row) return nullptr;
       constants = std::move(*row);
+      const bool is_zero = std::all_of(constants.begin(), constants.end(), [](double c) { return c == 0.0; });
+      if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // no sum with it rounds
     }
     return std::make_unique<SumStep>(setting_, f, subtracts, std::move(constants));
   }
@@ -959,9 +1284,10 @@ double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double)
 
 void RunStep::row_of_matrix(std::size_t, float*) const {}
 
-Magnitude norm_in_single(const Rules& rules, std::span<const float> d) {
+Magnitude norm_in_single(std::span<const float> d) {
   const auto size = static_cast<std::int64_t>(d.size());
-  return Magnitude(std::sqrt(rules.outward(rules.rows.single_squares(d.data(), d.size()), size, 0)) * (1.0 + 0x1p-52));
+  return Magnitude(std::sqrt(theorems::outward(row_kernels().single_squares(d.data(), d.size()), size, 0)) *
+                   (1.0 + 0x1p-52));
 }
 
 void RunErrors::clear() {

@@ -110,7 +110,7 @@ struct SingleAdjoint {
 /// 2-norm of numbers of single precision.
 /// Guarantee: upper bound; infinite where one is not finite
 /// Source:    docs/theory.md T-08
-Magnitude norm_in_single(const Rules& rules, std::span<const float> d);
+Magnitude norm_in_single(std::span<const float> d);
 
 /// One node of a RunWalk. Rows of which nothing is known become open.
 /// Source:    docs/theory.md T-88

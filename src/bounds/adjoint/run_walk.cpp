@@ -16,9 +16,13 @@
 #include "bounds/adjoint/refined_radii.hpp"
 #include "bounds/adjoint/statistical.hpp"
 #include "bounds/adjoint/weights.hpp"
-#include "bounds/chance.hpp"
 #include "bounds/element_kernels.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/operand.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds {
@@ -146,13 +150,12 @@ std::shared_ptr<RunMemories> run_memories() {
 /// Some rows of a block, all the way.
 class RunPart {
 public:
-  RunPart(const RunWalk& walk, const Network& network, const RunQuestion& question, const Setting& setting,
-          RunWalk::Memory& memory, std::span<const std::size_t> rows)
+  RunPart(const RunWalk& walk, const Network& network, const RunQuestion& question, RunWalk::Memory& memory,
+          std::span<const std::size_t> rows)
       : walk_(walk),
         network_(network),
         graph_(network.flat().graph),
         nodes_(network.joined().nodes),
-        rules_(*setting.rules),
         question_(question),
         memory_(memory),
         refinement_(memory.refinement),
@@ -163,7 +166,7 @@ public:
         needs_coins_(rows.size(), 0),
         is_estimated_(rows.size(), 0),
         cancels_(rows.size(), 0),
-        state_{network, walk.sizes_, walk.steps_, rules_, question, memory.rows, memory.errors},
+        state_{network, walk.sizes_, walk.steps_, question, memory.rows, memory.errors},
         recorded_node_(network.size()) {
     if (question.recorded != nullptr)
       for (std::size_t node = 0; node < question.recorded->layers.size(); ++node)
@@ -512,7 +515,7 @@ private:
     }
     for (std::size_t row = 0; row < count_; ++row) {
       rows.norm[row] = norm_of_radii(rows, row);
-      if (!std::isfinite(rules_.rows.largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
+      if (!std::isfinite(row_kernels().largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
     }
     if (question_.in_order) rows.in_order = {rows.radius, rows.norm};
   }
@@ -534,8 +537,8 @@ private:
         const bool is_sum = !errors.amplitudes.empty();
         const std::span<const double> amplitudes = of_row(is_sum ? errors.amplitudes : errors.added);
         if (!may_have_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
-        alike_[node][row] = {rules_.elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
-                             is_sum ? rules_.elements_alike(values, of_row(errors.estimates)) : Alike()};
+        alike_[node][row] = {theorems::elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
+                             is_sum ? theorems::elements_alike(values, of_row(errors.estimates)) : Alike()};
       }
     }
   }
@@ -556,13 +559,13 @@ private:
       const RunAdjoint& adjoint = memory_.kept[id];
       const std::size_t size = walk_.sizes_[id];
       if (remainder != nullptr && !adjoint.defect.empty())
-        sum += rules_.rows.weighted_sum(adjoint.d.data() + (target * count_ + row) * size, remainder, size);
+        sum += row_kernels().weighted_sum(adjoint.d.data() + (target * count_ + row) * size, remainder, size);
     }
     return sum;
   }
 
   double norm_of_radii(const RunRows& rows, std::size_t row) const {
-    return rules_.norms.vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
+    return theorems::norm_of_vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
   }
 
   /// The `target`th of so many targets, in so many rows each.
@@ -583,12 +586,12 @@ private:
 
   void limit_norms(RunRows& rows) const {
     for (std::size_t row = 0; row < count_; ++row)
-      rows.norm[row] = rules_.trajectory.norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
+      rows.norm[row] = theorems::norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
     if (!question_.in_order) return;
     for (std::size_t row = 0; row < count_; ++row) {
       const Magnitude norm =
-          rules_.norms.vector(std::span(rows.in_order.radius).subspan(row * rows.size(), rows.size()));
-      rows.in_order.norm[row] = rules_.trajectory.norm_of_row(norm.value(), rows.in_order.norm[row]);
+          theorems::norm_of_vector(std::span(rows.in_order.radius).subspan(row * rows.size(), rows.size()));
+      rows.in_order.norm[row] = theorems::norm_of_row(norm.value(), rows.in_order.norm[row]);
     }
   }
 
@@ -626,7 +629,7 @@ private:
     if (target >= sweep.conditions.size()) return;
     const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
     sweep.conditions[target].layers[layer][of_block_[row]] +=
-        rules_.rows.weighted_sum(d, sizes.data() + row * size, size);
+        row_kernels().weighted_sum(d, sizes.data() + row * size, size);
   }
 
   /// Remainders of elements that these may move by more than their slopes do.
@@ -639,19 +642,19 @@ private:
 
   /// What inputs are off is not left to chance.
   void charge_input_by_chance(Magnitude local, Magnitude defect, Sums& sums) const {
-    sums.rest += rules_.trajectory.charge(local, Magnitude(), defect);
-    sums.estimated_rest += rules_.trajectory.charge(local, Magnitude(), defect);
+    sums.rest += theorems::charge(local, Magnitude(), defect);
+    sums.estimated_rest += theorems::charge(local, Magnitude(), defect);
   }
 
   /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
   void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
                         std::size_t row, Sums& sums) const {
     const std::size_t size = walk_.sizes_[nodes_[node].output];
-    const Magnitude rest = errors.rests.empty() ? parts.local : charged(rules_, d, errors.rests, row, size);
+    const Magnitude rest = errors.rests.empty() ? parts.local : charged(d, errors.rests, row, size);
     const bool is_sum = !errors.amplitudes.empty();
     const Magnitude estimated_rest = is_sum ? rest : Magnitude();
-    sums.rest += rules_.trajectory.charge(rest, parts.remainder, parts.defect);
-    sums.estimated_rest += rules_.trajectory.charge(estimated_rest, parts.remainder, parts.defect);
+    sums.rest += theorems::charge(rest, parts.remainder, parts.defect);
+    sums.estimated_rest += theorems::charge(estimated_rest, parts.remainder, parts.defect);
     if (errors.added.empty()) return;
     const AlikeOfRow& alike = alike_[node][row];
     const Magnitude by_added = is_sum ? Magnitude() : squares(d, errors.added, alike.by_amplitude, row, size);
@@ -674,10 +677,10 @@ private:
   Magnitude squares(const double* d, const std::vector<double>& amplitudes, const std::vector<std::uint32_t>& alike,
                     std::size_t row, std::size_t size) const {
     const std::span<const double> of_row = std::span(amplitudes).subspan(row * size, size);
-    if (!alike.empty()) return rules_.weighted_squares({d, size}, of_row, alike);
-    const double sum = rules_.rows.weighted_squares(d, of_row.data(), size);
+    if (!alike.empty()) return theorems::weighted_squares({d, size}, of_row, alike);
+    const double sum = row_kernels().weighted_squares(d, of_row.data(), size);
     const auto terms = static_cast<std::int64_t>(size);
-    return Magnitude(rules_.outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
+    return Magnitude(theorems::outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
   }
 
   /// `of_block`: what the run recorded of a value for all rows; `images`: f of its operands, for these.
@@ -786,7 +789,7 @@ private:
       share.d.resize(rows.size() * walk_.sizes_[id]);
       share.defect.assign(rows.size(), 0.0);
       walk_.steps_[node]->pull_back(slot, memory_.errors[node], rows, adjoints[of.output], share);
-      if (!is_first) add_share(rules_, walk_.sizes_[id], share, operand);
+      if (!is_first) add_share(walk_.sizes_[id], share, operand);
     }
   }
 
@@ -830,7 +833,7 @@ private:
     const double total = sums.total.value(), remainder = sums.remainder.value();
     require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
-    certificate.total[of_block_[row]] = rules_.trajectory.through_shadow(sums.total, of_shadow.value()).value();
+    certificate.total[of_block_[row]] = theorems::through_shadow(sums.total, of_shadow.value()).value();
     certificate.local[of_block_[row]] = sums.local.value();
     certificate.remainder[of_block_[row]] = remainder;
     return of_shadow;
@@ -845,7 +848,7 @@ private:
   void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, Certificate& certificate) {
     require_known(sums.total_in_order.value(), of_shadow, row);
     const std::size_t of_block = of_block_[row];
-    const double total = rules_.trajectory.through_shadow(sums.total_in_order, of_shadow.value()).value();
+    const double total = theorems::through_shadow(sums.total_in_order, of_shadow.value()).value();
     if (takes_chords_ && !(total < certificate.total[of_block])) return;
     certificate.total[of_block] = total;
     certificate.local[of_block] = sums.local_in_order.value();
@@ -890,14 +893,14 @@ private:
   /// Returns what is found against the shadow.
   double conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
     const std::size_t of_block = of_block_[row];
-    const Magnitude total = rules_.with_chance(spread.rest, spread.squares, spread.factor);
+    const Magnitude total = theorems::with_chance(spread.rest, spread.squares, spread.factor);
     bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
     bound.remainder[of_block] = sums.remainder.value();
     bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
     bound.patterns[of_block] = sums.pattern;
     const bool applies = sums.pattern == TermPattern::none;
     bound.total[of_block] =
-        applies ? rules_.trajectory.through_shadow(total, of_shadow.value()).value() : Magnitude::infinite().value();
+        applies ? theorems::through_shadow(total, of_shadow.value()).value() : Magnitude::infinite().value();
     return total.value();
   }
 
@@ -917,7 +920,6 @@ private:
   const Network& network_;
   const Graph& graph_;
   const std::vector<Node>& nodes_;
-  const Rules& rules_;
   const RunQuestion& question_;
   RunWalk::Memory& memory_;
   Refinement& refinement_;
@@ -967,9 +969,8 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Network& network, const Setting
     for (const ValueId id : node.inputs) {
       step.constants.push_back(network.varies(id) ? nullptr : constants[id]);
       if (network.varies(id)) continue;
-      const bool is_exact =
-          graph.is_constant(id) &&
-          round_operand(*constants[id], *setting.machine.accumulator, setting.machine, *setting.rules).is_exact();
+      const bool is_exact = graph.is_constant(id) &&
+                            round_operand(*constants[id], *setting.machine.accumulator, setting.machine).is_exact();
       if (!is_exact) return nullptr;
     }
     walk->steps_.back() = run_step_of(step, setting, weights, walk->conditions_);
@@ -1035,7 +1036,7 @@ RunCertificates RunWalk::run(const Network& network, const std::vector<Tensor<do
     for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
          first += rows_at_once) {
       const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));
-      RunPart part(*this, network, question, setting, *memory, some);
+      RunPart part(*this, network, question, *memory, some);
       part.start(inputs, input_error);
       follow(part);
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);

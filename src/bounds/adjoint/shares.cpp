@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bounds/row_kernels.hpp"
+#include "bounds/theorems/defects.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -29,7 +30,7 @@ void judge_finiteness(Transposed& share) {
   }
 }
 
-Transposed elementwise_share(std::span<const double> slopes, std::span<const double> d, const Rules& rules) {
+Transposed elementwise_share(std::span<const double> slopes, std::span<const double> d) {
   Transposed share;
   share.values.resize(d.size());
   for (std::size_t i = 0; i < d.size(); ++i) share.values[i] = slopes[i] * d[i];
@@ -37,7 +38,7 @@ Transposed elementwise_share(std::span<const double> slopes, std::span<const dou
     share.defect.resize(d.size());
     for (std::size_t i = 0; i < d.size(); ++i) {
       const bool is_exact = is_exact_factor(slopes[i]) || is_exact_factor(d[i]);
-      if (!is_exact) share.defect[i] = rules.defect(std::abs(share.values[i]), 1, 1);
+      if (!is_exact) share.defect[i] = theorems::defect(std::abs(share.values[i]), 1, 1);
     }
   }
   judge_finiteness(share);
@@ -52,7 +53,7 @@ void SharedElements::add(std::size_t element, double slope, double d) {
   if (!is_exact_factor(slope) && !is_exact_factor(d)) ++rounded_[element];
 }
 
-Transposed SharedElements::result(const Rules& rules) && {
+Transposed SharedElements::result() && {
   Transposed share{std::move(sums_), {}};
   const bool repeats = std::any_of(terms_.begin(), terms_.end(), [](std::int64_t terms) { return terms > 1; });
   const bool rounds = std::any_of(rounded_.begin(), rounded_.end(), [](std::int64_t count) { return count > 0; });
@@ -61,7 +62,7 @@ Transposed SharedElements::result(const Rules& rules) && {
     for (std::size_t i = 0; i < share.values.size(); ++i) {
       const std::int64_t additions = std::max<std::int64_t>(terms_[i] - 1, 0);
       const std::int64_t roundings = additions + (rounded_[i] > 0 ? 1 : 0);
-      if (roundings > 0) share.defect[i] = rules.defect(sizes_[i], roundings, rounded_[i]);
+      if (roundings > 0) share.defect[i] = theorems::defect(sizes_[i], roundings, rounded_[i]);
     }
   }
   judge_finiteness(share);

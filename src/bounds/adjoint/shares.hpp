@@ -14,7 +14,7 @@ void judge_finiteness(Transposed& share);
 
 /// s_i d_i, one term an element.
 /// Source:    docs/theory.md T-64
-Transposed elementwise_share(std::span<const double> slopes, std::span<const double> d, const Rules& rules);
+Transposed elementwise_share(std::span<const double> slopes, std::span<const double> d);
 
 /// Sums of s d, any number of terms for every element of an operand.
 /// Source:    docs/theory.md T-64
@@ -23,7 +23,7 @@ public:
   explicit SharedElements(std::size_t size) : sums_(size), sizes_(size), terms_(size), rounded_(size) {}
 
   void add(std::size_t element, double slope, double d);
-  Transposed result(const Rules& rules) &&;
+  Transposed result() &&;
 
 private:
   std::vector<double> sums_, sizes_;           ///< of the terms and of their magnitudes

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "bounds/theorems/rows.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -50,8 +52,8 @@ void SingleRows::take_slopes(const RunState& state, std::size_t node) {
       const double* added = errors.added.data() + first;
       below = flat_below * std::accumulate(added, added + size, 0.0) / static_cast<double>(size);
     }
-    state.rules.rows.leave_flat(errors.slopes.data() + first, operand.radius.data() + first, below,
-                                slopes.data() + first, size);
+    row_kernels().leave_flat(errors.slopes.data() + first, operand.radius.data() + first, below, slopes.data() + first,
+                             size);
   }
 }
 
@@ -71,7 +73,7 @@ void SingleRows::take_charges(const RunState& state, std::size_t node, bool in_o
       row.left = slopes.data() + first;
       row.e = radii_of(*operand_of_function(state, node), in_order).data() + first;
     }
-    state.rules.rows.single_charges(row, charges.data() + first, size);
+    row_kernels().single_charges(row, charges.data() + first, size);
   }
 }
 
@@ -84,7 +86,7 @@ const std::vector<float>& SingleRows::radii(const RunState& state, ValueId id, b
   for (std::size_t first = 0; first < radii.size(); first += size) {
     RowCharges row;
     row.added = radii.data() + first;
-    state.rules.rows.single_charges(row, result.data() + first, size);
+    row_kernels().single_charges(row, result.data() + first, size);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "bounds/adjoint/sketch_directions.hpp"
 #include "bounds/adjoint/sweep.hpp"
+#include "bounds/theorems/sketches.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -81,7 +82,7 @@ private:
     std::size_t elements = 1;
     for (ValueId id = 0; id < network_.size(); ++id) elements += network_.varies(id) ? shadow_.value(id).size() : 0;
     const double of_one = options_.failure_probability / options_.attempts / static_cast<double>(elements);
-    return setting_.rules->sketch.quantile(options_.directions, of_one * (1.0 - 0x1p-40));
+    return theorems::sketch_quantile(options_.directions, of_one * (1.0 - 0x1p-40));
   }
 
   ByValue radii(const Deviation& at_rest, const Deviation& assumed, const Drawing& drawing) const {
@@ -95,7 +96,7 @@ private:
     for (ValueId id = 0; id < network_.size(); ++id) {
       const std::vector<double> enters = entered(found, id), drawn = entered(assumed, id);
       for (std::size_t i = 0; i < enters.size(); ++i) {
-        if (!setting_.rules->sketch.covers(enters[i], drawn.empty() ? 0.0 : drawn[i])) return false;
+        if (!theorems::sketch_covers(enters[i], drawn.empty() ? 0.0 : drawn[i])) return false;
       }
     }
     return true;

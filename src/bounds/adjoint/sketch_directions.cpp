@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "bounds/adjoint/push.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/sketches.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds {
@@ -41,7 +43,6 @@ public:
         amplitude_(amplitude),
         drawing_(drawing),
         setting_(setting),
-        rules_(setting.rules->sketch),
         rows_(at(network.rows())),
         noise_(network.size()),
         squares_(network.size()),
@@ -108,7 +109,7 @@ private:
     if (moved.roundings == 0 && amplitude_[node.output].empty()) noise_[node.output].clear();
     std::vector<double> lost;
     if (moved.roundings > 0)
-      lost = lost_of(pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_), coins.size(), setting_);
+      lost = lost_of(pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_), coins.size());
     directions_[node.output] = std::move(moved.values);
     finish(node.output, std::move(lost), coins);
     for (const ValueId id : node.inputs) {
@@ -128,7 +129,7 @@ private:
                    [&](std::int64_t first, std::int64_t last) {
                      for (std::size_t j = at(first); j < at(last); ++j) {
                        for (std::size_t i = 0; i < size; ++i)
-                         t[j * size + i] += noise[i] * rules_.coin_flips(coins[j]());
+                         t[j * size + i] += noise[i] * theorems::coin_flips(coins[j]());
                      }
                    });
     }
@@ -140,7 +141,7 @@ private:
     std::vector<double>& norms = norms_[id];
     norms.resize(size);
     for (std::size_t i = 0; i < size; ++i)
-      norms[i] = sqrt_up(Magnitude(setting_.rules->outward(squares[i], count + 1, count))).value();
+      norms[i] = sqrt_up(Magnitude(theorems::outward(squares[i], count + 1, count))).value();
     std::vector<double>& sum = squares_[id];
     sum.resize(size);
     for (std::size_t i = 0; i < size; ++i)
@@ -155,7 +156,7 @@ private:
     for (std::size_t i = 0; i < lost.size(); ++i) {
       const Magnitude all = Magnitude(lost[i]) + Magnitude(0x1p-53) * Magnitude(norms_[id][i]);
       double& sum = lost_[i / (lost.size() / rows_)];
-      sum = (Magnitude(sum) + rules_.share(all, noise[i])).value();
+      sum = (Magnitude(sum) + theorems::sketch_share(all, noise[i])).value();
     }
   }
 
@@ -166,11 +167,11 @@ private:
     const auto read = [&](ValueId id) {
       const std::size_t row_size = std::max<std::size_t>(squares_[id].size() / rows_, 1);
       for (std::size_t i = 0; i < amplitude_[id].size(); ++i)
-        shares[i / row_size] += rules_.share(Magnitude(amplitude_[id][i]), noise_[id][i]);
+        shares[i / row_size] += theorems::sketch_share(Magnitude(amplitude_[id][i]), noise_[id][i]);
       for (std::size_t i = 0; i < squares_[id].size(); ++i)
-        radii[id].push_back(
-            rules_.radius(shares[i / row_size], sqrt_up(Magnitude(squares_[id][i])), drawing_.chi, lost[i / row_size])
-                .value());
+        radii[id].push_back(theorems::sketch_radius(shares[i / row_size], sqrt_up(Magnitude(squares_[id][i])),
+                                                    drawing_.chi, lost[i / row_size])
+                                .value());
     };
     for (const ValueId id : network_.flat().graph.inputs) read(id);
     for (const Node& node : network_.nodes()) {
@@ -185,7 +186,6 @@ private:
   const ByValue& amplitude_;
   const Drawing& drawing_;
   const Setting& setting_;
-  const SketchRules& rules_;
   const std::size_t rows_;
   ByValue noise_;       ///< a
   ByValue squares_;     ///< of all directions, upper bounds

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "bounds/adjoint/push.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/matrix.hpp"
+#include "bounds/theorems/boxes.hpp"
+#include "bounds/theorems/outward.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -94,14 +96,14 @@ std::vector<double> SourceRadii::of_shares(const Sources& sources, std::size_t s
     for (std::size_t k = 0; k < shares.count; ++k)
       for (std::size_t i = 0; i < size; ++i) sums[i] += std::abs(shares.rows[k * size + i]);
   }
-  for (double& sum : sums) sum = setting_.rules->outward(sum, count, 0);
+  for (double& sum : sums) sum = theorems::outward(sum, count, 0);
   return sums;
 }
 
 std::vector<double> SourceRadii::total(const Sources& sources, std::size_t size) const {
   std::vector<double> radii = of_shares(sources, size);
   for (std::size_t i = 0; i < size; ++i)
-    radii[i] = setting_.rules->box.by_sources(Magnitude(radii[i]), Magnitude(at_or_zero(sources.own, i))).value();
+    radii[i] = theorems::by_sources(Magnitude(radii[i]), Magnitude(at_or_zero(sources.own, i))).value();
   return radii;
 }
 
@@ -144,7 +146,7 @@ void SourceRadii::push_shares(std::size_t index, const std::vector<std::vector<d
     next = end;
   }
   if (moved.roundings == 0) return;
-  result.own = lost_of(pushed(view, slopes, magnitudes, 1, Jacobian::magnitudes, setting_), operands.count, setting_);
+  result.own = lost_of(pushed(view, slopes, magnitudes, 1, Jacobian::magnitudes, setting_), operands.count);
 }
 
 void SourceRadii::pass_own(std::size_t index, const std::vector<std::vector<double>>& slopes) {
@@ -155,7 +157,7 @@ void SourceRadii::pass_own(std::size_t index, const std::vector<std::vector<doub
   const Pushed moved = pushed(shadow_.view_of(node), slopes, operands, 1, Jacobian::magnitudes, setting_);
   std::vector<double>& result = sources_[node.output].own;
   for (std::size_t i = 0; i < result.size(); ++i) {
-    const Magnitude passed(setting_.rules->outward(moved.values[i], moved.roundings, moved.products));
+    const Magnitude passed(theorems::outward(moved.values[i], moved.roundings, moved.products));
     result[i] = (Magnitude(result[i]) + passed).value();
   }
 }

@@ -5,6 +5,9 @@
 #include <limits>
 #include <numbers>
 
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/sums.hpp"
+
 namespace driftbound::bounds {
 namespace {
 
@@ -79,10 +82,10 @@ NodeChance estimate_roundings(const RoundingNode& node, const Setting& setting) 
     const double norm = terms.norm.value(), y = node.view.y(i);
     const double variance = estimate_sum_variance(
         {static_cast<double>(terms.leaves), norm * norm, y, addends(i), terms.rounded != Magnitude()});
-    const double stored = setting.rules->unrecorded_storing(Magnitude(y), setting.machine).value();
+    const double stored = theorems::unrecorded_storing(Magnitude(y), setting.machine).value();
     const double of_storing = stored * stored / 3.0;
     chance.amplitudes.push_back(std::sqrt(u * u * variance + of_storing));
-    const double most = setting.rules->partial_sums_squares(terms, setting.machine).value();
+    const double most = theorems::partial_sums_squares(terms, setting.machine).value();
     chance.most.push_back(std::sqrt(rounding_variance * (most + u * u * y * y) + of_storing));
   }
   chance.rest = rest_of_sums(node, setting);

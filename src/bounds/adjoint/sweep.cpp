@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "bounds/adjoint/transpose.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -37,7 +40,6 @@ public:
         shadow_(shadow),
         deviations_(deviations),
         setting_(setting),
-        rules_(setting.rules->trajectory),
         adjoints_(network.size()),
         kept_(kept) {
     if (kept_ != nullptr) kept_->assign(network.size(), {});
@@ -51,7 +53,7 @@ public:
     certificates_.assign(deviations.size(), empty);
   }
 
-  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, setting_.rules->rows); }
+  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, row_kernels()); }
 
   void pull_back(std::size_t index) {
     const Node& node = network_.nodes()[index];
@@ -63,7 +65,7 @@ public:
     std::vector<Transposed> shares =
         transposed(view, deviations_.front()->slopes[index], adjoints_[node.output].d, wanted, setting_);
     for (std::size_t slot = 0; slot < shares.size(); ++slot) {
-      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), setting_.rules->rows);
+      if (wanted[slot]) adjoints_[node.inputs[slot]].add(std::move(shares[slot]), row_kernels());
     }
     if (kept_ != nullptr) (*kept_)[node.output] = std::move(adjoints_[node.output].d);
     adjoints_[node.output] = {};
@@ -87,7 +89,7 @@ private:
         const Magnitude local = charged(id, d, deviation.added[id], row);
         const Magnitude remainder = charged(id, d, deviation.remainder[id], row);
         const Magnitude defect = charged(id, row_of(id, adjoint.defect, row), deviation.radii[id].element, row);
-        add(certificate.total[row], rules_.charge(local, remainder, defect));
+        add(certificate.total[row], theorems::charge(local, remainder, defect));
         add(certificate.local[row], local);
         add(certificate.remainder[row], remainder);
         if (layer) add(certificate.layers[*layer][row], local + remainder);
@@ -98,9 +100,9 @@ private:
   /// sum |d_i| x_i by T-08; an infinite x counts where d is 0 too.
   Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
     if (x.empty() || d.empty()) return Magnitude();
-    const double sum = setting_.rules->rows.weighted_sum(d.data(), row_of(id, x, row).data(), d.size());
+    const double sum = row_kernels().weighted_sum(d.data(), row_of(id, x, row).data(), d.size());
     const auto size = static_cast<std::int64_t>(d.size());
-    return Magnitude(setting_.rules->outward(sum, size + 1, size));
+    return Magnitude(theorems::outward(sum, size + 1, size));
   }
 
   std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
@@ -115,24 +117,23 @@ private:
   const Shadow& shadow_;
   std::span<const Deviation* const> deviations_;
   const Setting& setting_;
-  const TrajectoryRules& rules_;
   std::vector<Adjoint> adjoints_;
   std::vector<std::vector<double>>* kept_;
   std::vector<Certificate> certificates_;
 };
 
-bool have_same_slopes(const Deviation& a, const Deviation& b, const TrajectoryRules& rules) {
+bool have_same_slopes(const Deviation& a, const Deviation& b) {
   for (std::size_t node = 0; node < a.slopes.size(); ++node)
-    if (!rules.same_slopes(a.slopes[node], b.slopes[node])) return false;
+    if (!theorems::same_slopes(a.slopes[node], b.slopes[node])) return false;
   return true;
 }
 
 /// A remainder is that of its own slopes: positions of deviations, together where one adjoint serves them.
-std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> deviations, const TrajectoryRules& rules) {
+std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> deviations) {
   std::vector<std::vector<std::size_t>> groups;
   for (std::size_t which = 0; which < deviations.size(); ++which) {
     const auto alike = std::find_if(groups.begin(), groups.end(), [&](const std::vector<std::size_t>& group) {
-      return have_same_slopes(deviations[which], deviations[group.front()], rules);
+      return have_same_slopes(deviations[which], deviations[group.front()]);
     });
     if (alike != groups.end()) {
       alike->push_back(which);
@@ -160,7 +161,7 @@ Direction direction_of(const Network& network, const Shadow& shadow, const std::
 std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,
                                const Direction& c, const Setting& setting, std::vector<std::vector<double>>* adjoints) {
   std::vector<Certificate> certificates(deviations.size());
-  for (std::vector<std::size_t>& alike : by_slopes(deviations, setting.rules->trajectory)) {
+  for (std::vector<std::size_t>& alike : by_slopes(deviations)) {
     std::vector<const Deviation*> of_these;
     for (const std::size_t which : alike) of_these.push_back(&deviations[which]);
     Sweep sweep(network, shadow, of_these, setting, alike.front() == 0 ? adjoints : nullptr);

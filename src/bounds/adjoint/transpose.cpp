@@ -9,6 +9,7 @@
 #include "bounds/adjoint/transposed_product.hpp"
 #include "bounds/adjoint/weights.hpp"
 #include "bounds/product_node.hpp"
+#include "bounds/theorems/defects.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -18,8 +19,7 @@ namespace {
 using Shares = std::vector<Transposed>;
 
 /// One row of a softmax: p (d - p·d), elements `step` apart.
-void softmax_row(const double* p, const double* d, std::size_t n, std::size_t step, double* values, double* defects,
-                 const Rules& rules) {
+void softmax_row(const double* p, const double* d, std::size_t n, std::size_t step, double* values, double* defects) {
   double sum = 0.0, size = 0.0;
   for (std::size_t i = 0; i < n * step; i += step) {
     const double term = p[i] * d[i];
@@ -27,11 +27,11 @@ void softmax_row(const double* p, const double* d, std::size_t n, std::size_t st
     size += std::abs(term);
   }
   const auto terms = static_cast<std::int64_t>(n);
-  const double of_sum = rules.defect(size, terms, terms);
+  const double of_sum = theorems::defect(size, terms, terms);
   constexpr double outward = 1.0 + 0x1p-50;
   for (std::size_t i = 0; i < n * step; i += step) {
     values[i] = p[i] * (d[i] - sum);
-    if (p[i] != 0.0) defects[i] = std::abs(p[i]) * of_sum * outward + rules.defect(std::abs(values[i]), 2, 3);
+    if (p[i] != 0.0) defects[i] = std::abs(p[i]) * of_sum * outward + theorems::defect(std::abs(values[i]), 2, 3);
   }
 }
 
@@ -40,7 +40,7 @@ class Transposing {
 public:
   Transposing(const NodeView& view, const std::vector<std::vector<double>>& slopes, std::span<const double> d,
               const std::vector<bool>& wanted, const Setting& setting)
-      : view_(view), slopes_(slopes), d_(d), wanted_(wanted), setting_(setting), rules_(*setting.rules) {}
+      : view_(view), slopes_(slopes), d_(d), wanted_(wanted), setting_(setting) {}
 
   Shares operator()(const op::Neg&) const {
     return each_wanted([&](std::size_t slot) { return by_factor(slot, -1.0); });
@@ -48,11 +48,11 @@ public:
   Shares operator()(const op::Cast&) const {
     return each_wanted([&](std::size_t slot) {
       const bool is_identity = slopes_.empty() || slopes_[slot].empty();
-      return is_identity ? by_factor(slot, 1.0) : elementwise_share(slopes_[slot], d_, rules_);
+      return is_identity ? by_factor(slot, 1.0) : elementwise_share(slopes_[slot], d_);
     });
   }
   Shares operator()(const ElementwiseUnary auto&) const {
-    return each_wanted([&](std::size_t slot) { return elementwise_share(slopes_of(slot, d_.size()), d_, rules_); });
+    return each_wanted([&](std::size_t slot) { return elementwise_share(slopes_of(slot, d_.size()), d_); });
   }
   Shares operator()(const op::Add&) const {
     return each_wanted([&](std::size_t slot) { return by_factor(slot, 1.0); });
@@ -81,7 +81,7 @@ public:
   }
   Shares operator()(const OneOf<op::ReduceMax, op::ReduceMin> auto&) const {
     return each_wanted([&](std::size_t slot) {
-      return elementwise_share(slopes_of(slot, view_.input(slot).size()), spread_over_groups(), rules_);
+      return elementwise_share(slopes_of(slot, view_.input(slot).size()), spread_over_groups());
     });
   }
   Shares operator()(const op::Softmax& softmax) const {
@@ -93,8 +93,7 @@ public:
         for (std::int64_t i = 0; i < plan.inner; ++i) {
           const std::size_t first = plan.index(o, 0, i);
           softmax_row(view_.output->values.data() + first, d_.data() + first, static_cast<std::size_t>(plan.length),
-                      static_cast<std::size_t>(plan.inner), share.values.data() + first, share.defect.data() + first,
-                      rules_);
+                      static_cast<std::size_t>(plan.inner), share.values.data() + first, share.defect.data() + first);
         }
       }
       judge_finiteness(share);
@@ -155,7 +154,7 @@ private:
       const ElementSource& source = sources[i];
       if (!source.is_fill() && wanted_[source.input]) elements[source.input].add(source.index, 1.0, d_[i]);
     }
-    return each_wanted([&](std::size_t slot) { return std::move(elements[slot]).result(rules_); });
+    return each_wanted([&](std::size_t slot) { return std::move(elements[slot]).result(); });
   }
 
   Transposed as_it_is() const {
@@ -171,10 +170,10 @@ private:
   }
   Transposed by_slopes(std::size_t slot, std::span<const double> slopes) const {
     const BroadcastIndex index(view_.input(slot).shape, view_.output->shape);
-    if (index.is_identity()) return elementwise_share(slopes, d_, rules_);
+    if (index.is_identity()) return elementwise_share(slopes, d_);
     SharedElements elements(view_.input(slot).size());
     for (std::size_t i = 0; i < d_.size(); ++i) elements.add(index(i), slopes[i], d_[i]);
-    return std::move(elements).result(rules_);
+    return std::move(elements).result();
   }
 
   /// d of its group for every input element of a reduction.
@@ -192,7 +191,6 @@ private:
   std::span<const double> d_;
   const std::vector<bool>& wanted_;
   const Setting& setting_;
-  const Rules& rules_;
 };
 
 void require_sizes(const NodeView& view, std::span<const double> d, const std::vector<bool>& wanted) {

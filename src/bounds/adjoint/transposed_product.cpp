@@ -7,6 +7,8 @@
 #include "bounds/adjoint/shares.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/spectral_norm.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/rows.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -38,18 +40,17 @@ std::int64_t batches_a_target(const ProductShare& share) {
 }
 
 /// Upper bounds of N w ‖D_l‖₂ ‖M_k‖₂ + N 2^-1074, N products in all batches that share an element.
-std::vector<double> product_defects(const ProductShare& share, std::span<const double> d, const PackedFactor& factor,
-                                    const Rules& rules) {
+std::vector<double> product_defects(const ProductShare& share, std::span<const double> d, const PackedFactor& factor) {
   const ProductPlan& plan = share.plan;
   const std::int64_t terms = plan.k * batches_a_target(share);
-  const double underflow = rules.defect(0.0, terms, 2 * terms);
+  const double underflow = theorems::defect(0.0, terms, 2 * terms);
   std::vector<double> defects(at(plan.batches * plan.m * plan.n));
   std::size_t next = 0;
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
     const std::vector<double>& columns = factor.column_norms.at(plan.b_batch[at(batch)]);
     for (const double row : norms_of_rows(plan, batch, d)) {
-      const double scale = rules.defect(row, terms, 0);
-      rules.rows.outer(scale, row == 0.0 ? 0.0 : underflow, columns.data(), defects.data() + next, columns.size());
+      const double scale = theorems::defect(row, terms, 0);
+      row_kernels().outer(scale, row == 0.0 ? 0.0 : underflow, columns.data(), defects.data() + next, columns.size());
       next += columns.size();
     }
   }
@@ -81,13 +82,13 @@ std::vector<double> added_to_targets(const ProductShare& share, std::vector<doub
   return result;
 }
 
-void multiply_by(double alpha, Transposed& share, const Rules& rules) {
+void multiply_by(double alpha, Transposed& share) {
   constexpr double outward = 1.0 + 0x1p-50;
   const bool is_exact = std::abs(alpha) == 1.0;
   for (std::size_t i = 0; i < share.values.size(); ++i) {
     share.values[i] *= alpha;
     if (is_exact || share.defect[i] == 0.0) continue;
-    share.defect[i] = std::abs(alpha) * share.defect[i] * outward + rules.defect(std::abs(share.values[i]), 1, 1);
+    share.defect[i] = std::abs(alpha) * share.defect[i] * outward + theorems::defect(std::abs(share.values[i]), 1, 1);
   }
 }
 
@@ -143,8 +144,8 @@ Transposed transposed_product(const ProductShare& share, std::span<const double>
   Transposed result;
   result.values =
       added_to_targets(share, multiply<double>(share.plan, d, factor.matrices, fused_chain, setting.threads), size);
-  result.defect = added_to_targets(share, product_defects(share, d, factor, *setting.rules), size);
-  multiply_by(alpha, result, *setting.rules);
+  result.defect = added_to_targets(share, product_defects(share, d, factor), size);
+  multiply_by(alpha, result);
   judge_finiteness(result);
   return result;
 }

@@ -9,7 +9,7 @@
 #include "bounds/adjoint/run_walk.hpp"
 #include "bounds/matrix.hpp"
 #include "bounds/plain_sums.hpp"
-#include "bounds/rules.hpp"
+#include "bounds/theorems/defects.hpp"
 #include "driftbound/model/op_groups.hpp"
 
 namespace driftbound::bounds {
@@ -166,7 +166,7 @@ Weights::Right& Weights::right(const ProductPlan& plan, const Tensor<double>& b)
   return added;
 }
 
-const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor<double>& b, const Rules& rules) {
+const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor<double>& b) {
   const std::lock_guard lock(mutex_);
   Right& known = right(plan, b);
   if (!known.has_coarse) {
@@ -175,8 +175,7 @@ const CoarseWeights* Weights::coarse_right(const ProductPlan& plan, const Tensor
     for (std::int64_t k = 0; k < plan.k; ++k) {
       for (std::int64_t j = 0; j < plan.n; ++j) row_major.push_back(b.values[plan.b_index(0, k, j)]);
     }
-    known.coarse = coarse_weights(row_major, static_cast<std::size_t>(plan.k), static_cast<std::size_t>(plan.n),
-                                  rules.coarse_error);
+    known.coarse = coarse_weights(row_major, static_cast<std::size_t>(plan.k), static_cast<std::size_t>(plan.n));
     known.has_coarse = true;
   }
   return known.coarse ? &*known.coarse : nullptr;

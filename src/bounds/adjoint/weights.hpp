@@ -28,7 +28,6 @@ namespace driftbound::bounds {
 
 class RunMemories;
 class RunWalk;
-struct Rules;
 
 /// Whether a node is a product of matrices of which the right one is the same for every sample.
 bool multiplies_by_constant(const Network& network, const Node& node);
@@ -59,7 +58,7 @@ public:
   /// The right matrix that all batches of a product share, rounded up, always with the same rules; null where
   /// coarse_weights() is empty.
   /// Source:    docs/theory.md T-81
-  const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b, const Rules& rules);
+  const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b);
   /// The sizes of the columns of right matrices, by offset.
   /// Source:    docs/theory.md T-95
   const RightColumns& columns_of_right(const ProductPlan& plan, const Tensor<double>& b);

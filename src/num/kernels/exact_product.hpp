@@ -8,8 +8,8 @@ namespace driftbound::num {
 /// The exponent that stands for "every power of two divides 0"; sums of two of them fit 16 bits.
 inline constexpr std::int16_t no_unit = 8000;
 
-/// Rows that `ExactKernels::dot` takes at once, and steps of one lane between renormalisations (T-83).
-inline constexpr std::size_t dots = 4, steps_between = 511;
+/// Steps between renormalisations (T-83).
+inline constexpr std::size_t steps_between = 511;
 /// The same between those of sums of pairs (T-86).
 inline constexpr std::size_t pair_steps_between = 32;
 
@@ -39,11 +39,6 @@ struct ExactKernels {
   /// panel[l * width + r] = rows[r][l] * factors[r], width = `rows` or `columns` of a tile.
   void (*pack_rows)(const float* const* rows, const double* factors, std::size_t length, double* panel);
   void (*pack_columns)(const float* const* rows, const double* factors, std::size_t length, double* panel);
-
-  /// Sums of row r times x, `dots` rows at once, by T-85: S begins at 3 scales[r]; high = sum (S - 3 scales[r]), low =
-  /// sum L. x is padded with zeros to a multiple of 8.
-  void (*dot)(const float* const* rows, const double* scales, std::size_t length, const double* x, double* high,
-              double* low);
 };
 
 extern const ExactKernels exact_baseline;

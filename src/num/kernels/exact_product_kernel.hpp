@@ -257,53 +257,6 @@ void pack(const float* const* rows, const double* factors, std::size_t length, d
   }
 }
 
-template <class Vector>
-double total(Vector x) {
-  double lane[Vector::lanes], sum = 0.0;
-  x.store(lane);
-  for (const double part : lane) sum += part;
-  return sum;
-}
-
-/// Neighbouring elements of a row in the lanes of a vector. Every other difference is a fused step, of the same bits:
-/// where additions have pipes of their own, these widen the elements too.
-template <class Vector>
-void dot_rows(const float* const* rows, const double* scales, std::size_t length, const double* x, double* high_sums,
-              double* low_sums) {
-  constexpr std::size_t lanes = Vector::lanes;
-  Vector high[dots], low[dots];
-#pragma GCC unroll 4
-  for (std::size_t r = 0; r < dots; ++r) high[r] = Vector::all(3.0 * scales[r]), low[r] = Vector::all(0.0);
-  const Vector one = Vector::all(1.0);
-  const std::size_t whole = length / lanes * lanes;
-  for (std::size_t first = 0; first < whole; first += steps_between * lanes) {
-    const std::size_t last = whole - first < steps_between * lanes ? whole : first + steps_between * lanes;
-    for (std::size_t l = first; l < last; l += lanes) {
-      const Vector column = Vector::load(x + l);
-#pragma GCC unroll 4
-      for (std::size_t r = 0; r < dots; ++r) {
-        const Vector element = Vector::widen(rows[r] + l), next = fma(element, column, high[r]);
-        const Vector taken = r % 2 == 0 ? fms(next, one, high[r]) : sub(next, high[r]);
-        high[r] = next;
-        low[r] = add(low[r], fms(element, column, taken));
-      }
-    }
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r < dots; ++r) renormalise(high[r], low[r]);
-  }
-#pragma GCC unroll 4
-  for (std::size_t r = 0; r < dots; ++r) {
-    if (whole < length) {
-      float rest[lanes] = {};
-      for (std::size_t l = whole; l < length; ++l) rest[l - whole] = rows[r][l];
-      low[r] = add(low[r], left_over(Vector::widen(rest), Vector::load(x + whole), high[r]));
-      renormalise(high[r], low[r]);
-    }
-    high_sums[r] = total(sub(high[r], Vector::all(3.0 * scales[r])));
-    low_sums[r] = total(low[r]);
-  }
-}
-
 template <class Vector, std::size_t rows, std::size_t vectors>
 constexpr ExactKernels exact_kernels(const char* name) {
   using Tile = ExactTile<Vector, rows, vectors>;
@@ -318,8 +271,7 @@ constexpr ExactKernels exact_kernels(const char* name) {
           &LastBits<Vector>::lower_units,
           &lowest_sum,
           &pack<Vector, rows>,
-          &pack<Vector, Tile::columns>,
-          &dot_rows<Vector>};
+          &pack<Vector, Tile::columns>};
 }
 
 }  // namespace

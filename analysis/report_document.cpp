@@ -1,0 +1,249 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
+#include "analysis/report_parts.hpp"
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+Cell share_cell(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  if (!bound || scope.elements == 0) return {};
+  return Number{bound->max_utilisation, Form::ratio, fmt::format("{}, {}", name_of(bound->guarantee), bound->theorem)};
+}
+
+/// Of elements that have errors: nothing where there are none.
+Cell error_cell(const ScopeSummary& scope, double error, Form form = Form::error) {
+  return scope.elements > 0 ? Cell(Number{error, form}) : Cell();
+}
+
+Row layer_row(const LayerSummary& layer) {
+  const ScopeSummary &local = layer.local, &whole = layer.accumulated;
+  const BoundSummary* folklore = find_bound(local, "seed-gamma");
+  return {{static_cast<std::int64_t>(layer.index), Name{layer.name}, Name{layer.op},
+           layer.fan_in > 0 ? Cell(layer.fan_in) : Cell(), layer.kappa ? Cell(Number{layer.kappa->median}) : Cell(),
+           error_cell(local, local.max_error), error_cell(local, local.max_ulps, Form::ratio),
+           share_cell(local, any_order_bound(local)), share_cell(local, declared_order_bound(local)),
+           folklore ? Cell(Violations{folklore->violations, folklore->checked}) : Cell(),
+           error_cell(whole, whole.max_error), share_cell(whole, "forward"), layer.status}};
+}
+
+Section layers_section(const Comparison& comparison) {
+  Table table{{{"#", 3},
+               {"layer", 18, true},
+               {"op", 8, true},
+               {"n", 4},
+               {"kappa", 6},
+               {"error", 7},
+               {"ulps", 5},
+               {"any", 5},
+               {"order", 5},
+               {"folk!", 6},
+               {"error", 7},
+               {"fwd", 6},
+               {"", 0, true, "verdict"}},
+              {},
+              0,
+              true,
+              {{"", 5}, {"this layer alone", 5}, {"from input", 2}, {"", 1}}};
+  for (const LayerSummary& layer : comparison.layers) table.rows.push_back(layer_row(layer));
+  return {Paragraph{"Layers", Style::heading, Medium::page}, std::move(table)};
+}
+
+/// Numbers of a chart: below 0 where there is none.
+double largest_error(const ScopeSummary& scope) {
+  return scope.elements > 0 ? scope.max_error : -1.0;
+}
+double largest_bound(const ScopeSummary& scope, std::string_view name) {
+  const BoundSummary* bound = find_bound(scope, name);
+  return bound && !bound->is_silent() ? bound->max_bound : -1.0;
+}
+
+Section chart_section(const Comparison& comparison) {
+  std::vector<std::string> names;
+  std::vector<ChartSeries> series = {{"measured, this layer", "measured", false, {}},
+                                     {"declared-order bound", "order", true, {}},
+                                     {"any-order bound", "any", true, {}},
+                                     {"measured, from input", "accumulated", false, {}},
+                                     {"forward bound", "forward", true, {}}};
+  for (const LayerSummary& layer : comparison.layers) {
+    names.push_back(layer.name);
+    series[0].values.push_back(largest_error(layer.local));
+    series[1].values.push_back(largest_bound(layer.local, declared_order_bound(layer.local)));
+    series[2].values.push_back(largest_bound(layer.local, any_order_bound(layer.local)));
+    series[3].values.push_back(largest_error(layer.accumulated));
+    series[4].values.push_back(largest_bound(layer.accumulated, "forward"));
+  }
+  return {Paragraph{"Largest error and bound of every layer", Style::heading, Medium::page},
+          Figure{log_chart(names, series)}};
+}
+
+std::string folklore_text(const Comparison& comparison) {
+  std::int64_t violations = 0, checked = 0, most_violations = 0;
+  const LayerSummary* most = nullptr;
+  for (const LayerSummary& layer : comparison.layers) {
+    const BoundSummary* folklore = find_bound(layer.local, "seed-gamma");
+    if (!folklore) continue;
+    violations += folklore->violations;
+    checked += folklore->checked;
+    if (folklore->violations > most_violations) {
+      most_violations = folklore->violations;
+      most = &layer;
+    }
+  }
+  if (!most) return "";
+  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.",
+                     violations, checked, shorten(most->name, 40));
+}
+
+/// What stands beside the verdict.
+Section remarks(const Report& report) {
+  Section section;
+  const auto add = [&](const std::string& text, Style style = Style::plain) {
+    if (!text.empty()) section.push_back(Paragraph{text, style});
+  };
+  const Comparison& comparison = report.comparison;
+  if (report.context.interrupted)
+    add(fmt::format("Interrupted after {} of {} samples; this is the report on those.", comparison.samples,
+                    report.context.requested_samples),
+        Style::warning);
+  for (const OutputSummary& output : comparison.outputs)
+    if (output.signs && output.signs->wrong + output.signs->open > 0)
+      add(fmt::format("'{}': {}.", shorten(output.name, 40), signs_text(*output.signs)));
+  add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);
+  add(folklore_text(comparison));
+  return section;
+}
+
+/// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".
+std::string backend_text(const Provenance& run) {
+  const std::string backend = backend_of(run), gemm = gemm_of(run);
+  if (backend == "cpu") return backend;
+  std::string text = run.device;
+  if (!gemm.empty()) text += (text.empty() ? "gemm " : ", gemm ") + gemm;
+  return text.empty() ? backend : fmt::format("{} ({})", backend, text);
+}
+
+Section about_run(const Report& report) {
+  const ReportContext& c = report.context;
+  Section section = {Paragraph{fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44),
+                                           shorten(backend_text(c.provenance), 48), c.arithmetic.name,
+                                           to_string(c.arithmetic.order), report.comparison.samples)}};
+  if (c.provenance.observer_effect != ObserverEffect::not_checked)
+    section.push_back(Paragraph{fmt::format("recorded samples' outputs with and without capture: {}",
+                                            c.provenance.observer_effect == ObserverEffect::none
+                                                ? "identical"
+                                                : "CHANGED (unobserved, it computes otherwise)")});
+  if (!c.rounded_inputs.empty())
+    section.push_back(Paragraph{
+        fmt::format("The inputs are {}: rounding them is part of every error from the input on.", c.rounded_inputs)});
+  return section;
+}
+
+Section what_it_stands_on(const Comparison& comparison) {
+  Section section = {Paragraph{reference_text(comparison)}};
+  for (const std::string& assumption : comparison.assumptions) section.push_back(Paragraph{"Assumes " + assumption});
+  return section;
+}
+
+Section explanation() {
+  return {Paragraph{"Reading this", Style::heading, Medium::page},
+          Paragraph{explain_columns(Medium::text), Style::explanation, Medium::text},
+          Paragraph{explain_columns(Medium::page), Style::explanation, Medium::page}};
+}
+
+Table records_of(const Comparison& comparison) {
+  Table table;
+  for (const char* head :
+       {"layer", "op", "fan_in", "scope", "max_error", "rms_error", "max_ulps", "bound", "guarantee", "max_bound",
+        "max_utilisation", "violations", "undecided", "checked", "status", "failure_probability", "condition"})
+    table.columns.push_back({head});
+  for (const ScopeOf& one : scopes_of(comparison)) {
+    const std::optional<KappaSummary>& condition = one.layer ? one.layer->kappa : one.output->condition;
+    for (const BoundSummary& bound : one.summary.bounds)
+      table.rows.push_back(
+          {{Name{one.name()}, one.layer ? one.layer->op : "", one.layer ? one.layer->fan_in : 0, std::string(one.scope),
+            Number{one.summary.max_error}, Number{one.summary.rms_error}, Number{one.summary.max_ulps}, bound.name,
+            std::string(name_of(bound.guarantee)), Number{bound.max_bound}, Number{bound.max_utilisation},
+            bound.violations, bound.undecided, bound.checked, one.status(),
+            bound.failure_probability ? Cell(Number{*bound.failure_probability}) : Cell(),
+            condition ? Cell(Number{condition->median}) : Cell()}});
+  }
+  return table;
+}
+
+/// "running: 1 violated, 0 undecided of 64; not finite: 2", of what one layer or output is held against.
+std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
+  std::vector<std::string> parts;
+  std::int64_t non_finite = 0;
+  for (const ScopeSummary* scope : scopes) {
+    for (const BoundSummary& bound : scope->bounds)
+      if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
+        parts.push_back(fmt::format("{}: {} violated, {} undecided of {}", bound.name, bound.violations,
+                                    bound.undecided, bound.checked));
+    non_finite = std::max(non_finite, scope->non_finite);
+  }
+  if (non_finite > 0) parts.push_back(fmt::format("not finite: {}", non_finite));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::vector<Case> cases_of(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  std::vector<Case> cases = {{"report", "verdict", comparison.verdict, headline(report)}};
+  if (report.context.interrupted)
+    cases.push_back(
+        {"report", "all samples", Status::undecided,
+         fmt::format("interrupted after {} of {} samples", comparison.samples, report.context.requested_samples)});
+  for (const LayerSummary& layer : comparison.layers)
+    cases.push_back({"layer", layer.name, layer.status, failure_text({&layer.local, &layer.accumulated})});
+  for (const OutputSummary& output : comparison.outputs)
+    cases.push_back({"output", output.name, output.status, failure_text({&output.scope})});
+  return cases;
+}
+
+}  // namespace
+
+std::string backend_of(const Provenance& run) {
+  return run.backend.empty() ? "unknown" : run.backend;
+}
+
+std::string gemm_of(const Provenance& run) {
+  const auto gemm = run.details.find("gemm");
+  return gemm == run.details.end() ? "" : gemm->second;
+}
+
+int exit_status(const Comparison& comparison, FailOn fail_on) {
+  if (fail_on == FailOn::never || comparison.verdict == Status::holds) return 0;
+  if (comparison.verdict == Status::approaches) return fail_on == FailOn::approach ? 1 : 0;
+  return comparison.verdict == Status::violated ? 2 : 1;
+}
+
+Document document_of(const Report& report, FailOn fail_on) {
+  const Comparison& comparison = report.comparison;
+  Document document;
+  document.verb = "report";
+  document.title = report.context.model_file;
+  document.date = report.context.date;
+  document.seconds = report.context.seconds;
+  document.verdict = comparison.verdict;
+  document.headline = headline(report);
+  document.sections = {remarks(report),
+                       about_run(report),
+                       chart_section(comparison),
+                       layers_section(comparison),
+                       outputs_section(comparison),
+                       what_it_stands_on(comparison),
+                       explanation()};
+  document.fields = fields_of(report);
+  document.records = records_of(comparison);
+  document.cases = cases_of(report);
+  document.exit_status = exit_status(comparison, fail_on);
+  return document;
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,271 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/report_parts.hpp"
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+/// A layer's name in a sentence.
+std::string quoted(const std::string& name) {
+  return "'" + shorten(name, 40) + "'";
+}
+
+}  // namespace
+
+std::string reference_text(const Comparison& comparison) {
+  std::string rungs;
+  for (const auto& [bits, count] : comparison.rungs)
+    rungs += fmt::format("{}{} at {} bits", rungs.empty() ? "" : ", ", count, bits);
+  std::string text = fmt::format("Reference: certified balls ({})", rungs);
+  const std::int64_t valueless = std::max(comparison.reference_valueless, comparison.reference_undefined);
+  const std::int64_t open = comparison.reference_undecided - valueless - comparison.reference_too_fine;
+  if (open > 0) text += fmt::format("; {} not resolved at the limit (--max-precision raises it)", open);
+  if (comparison.reference_too_fine > 0)
+    text += fmt::format("; {} known to all digits that two doubles hold", comparison.reference_too_fine);
+  if (const std::int64_t undefined = valueless - comparison.reference_undefined; undefined > 0)
+    text += fmt::format("; {} without a value (division by 0, root or logarithm of a negative number, overflow)",
+                        undefined);
+  if (comparison.reference_undefined > 0)
+    text += fmt::format("; {} without an exact value: operands are not finite", comparison.reference_undefined);
+  return text + ".";
+}
+
+namespace {
+
+struct Culprit {
+  std::string what;  ///< "layer 'head' (Gemm)"
+  const BoundSummary* bound = nullptr;
+  std::string_view scope;
+};
+
+std::string_view in_words(std::string_view scope) {
+  return scope == "end_to_end" ? "end-to-end" : scope;
+}
+
+/// First layer, in graph order, whose verdict is the report's, and the bound behind it; an output where no layer has it.
+Culprit find_culprit(const Comparison& comparison) {
+  for (const ScopeOf& one : scopes_of(comparison)) {
+    if (one.status() != comparison.verdict) continue;
+    const std::string what = one.layer ? fmt::format("layer {} ({})", quoted(one.layer->name), one.layer->op)
+                                       : fmt::format("output {}", quoted(one.output->name));
+    for (const BoundSummary& bound : one.summary.bounds)
+      if (bound.gives_verdict() && (comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0)
+        return {what, &bound, in_words(one.scope)};
+  }
+  return {};
+}
+
+/// What is known about the layer that comes closest: how long its sums are and how much cancels in them, or over
+/// how many layers errors have added up.
+std::string why_close(const Comparison& comparison) {
+  constexpr std::int64_t short_sum = 8;
+  constexpr double far = 1e-3, close = 0.1;
+  if (comparison.closest->utilisation == 0.0) return "";
+  if (comparison.closest->utilisation < far) return "; the run is far more accurate than what is declared";
+  if (comparison.closest->utilisation < close) return "";
+  for (const LayerSummary& layer : comparison.layers) {
+    if (layer.name != comparison.closest->layer) continue;
+    if (comparison.closest->scope != "local")
+      return fmt::format(" (layer {} of {})", layer.index + 1, comparison.layers.size());
+    if (layer.fan_in == 0) return "";
+    const std::string sums = fmt::format("sums of n = {} products", layer.fan_in);
+    if (layer.fan_in <= short_sum) return "; its " + sums + " have few roundings that could cancel";
+    return layer.kappa ? fmt::format("; {}, median kappa {}", sums, brief(layer.kappa->median)) : "; " + sums;
+  }
+  return "";
+}
+
+/// ", and on 1 of 2 end-to-end numbers", where nothing else is checked.
+std::string checked_from_end_to_end(const Comparison& comparison) {
+  const auto is_checked = [](const OutputSummary& output) { return output.status != Status::not_checked; };
+  const auto count = std::count_if(comparison.outputs.begin(), comparison.outputs.end(), is_checked);
+  return fmt::format(", and on {} of {} end-to-end numbers", count, comparison.outputs.size());
+}
+
+/// "10 of 650 outputs of 9 layers (5 samples); 8 layers not checked"
+std::string checked_outputs(const Comparison& comparison) {
+  std::int64_t checked = 0, compared = 0, layers = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    checked += layer.checked;
+    compared += layer.compared;
+    layers += layer.status == Status::not_checked ? 1 : 0;
+  }
+  const std::string share = checked < compared ? fmt::format("{} of ", checked) : "";
+  const std::string rest = layers > 0 ? fmt::format("; {} layer{} not checked", layers, layers == 1 ? "" : "s") : "";
+  const auto counted = [](auto count, std::string_view what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  };
+  return fmt::format("{}{} of {} ({}){}{}", share, counted(compared, "output"),
+                     counted(comparison.layers.size(), "layer"), counted(comparison.samples, "sample"),
+                     checked == 0 ? checked_from_end_to_end(comparison) : "", rest);
+}
+
+/// Whether a bound speaks of the declared order alone.
+bool stands_on_order(std::string_view bound) {
+  return bound == "running" || bound == "order-aware" || bound == "adjoint/order-aware" || bound == "replay";
+}
+
+std::string violated_sentence(const Comparison& comparison) {
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound) return "an output or scalar violates its bound.";
+  std::string where;
+  if (const auto& worst = culprit.bound->worst)
+    where = fmt::format(", worst at sample {} element {}: error {}", worst->sample, worst->element,
+                        excess_text(worst->error, worst->bound));
+  const bool is_of_order = stands_on_order(culprit.bound->name) && !exceeds_any_order(comparison);
+  return fmt::format(
+      "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
+      "that: {}.",
+      culprit.what, culprit.scope, culprit.bound->name, culprit.bound->violations, culprit.bound->checked, where,
+      is_of_order ? " and order" : "",
+      is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
+}
+
+std::string undecided_sentence(const Comparison& comparison) {
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound)
+    return "nothing was held against a proven or conditional bound (no values, or --bounds left none that decides: "
+           "shadow and rounded-shadow are the error itself), or an output's bound is missing.";
+  const char* why = std::isinf(culprit.bound->max_bound)
+                        ? "there is no finite bound there (overflow, or a division that may meet 0)"
+                        : "the reference cannot be told from the computed value there, and the bound is smaller still";
+  return fmt::format("{}: {} of {} values undecided against the {} {} bound: {}.", culprit.what,
+                     culprit.bound->undecided, culprit.bound->checked, culprit.scope, culprit.bound->name, why);
+}
+
+/// Where values come from that are not finite.
+std::string why_void(const LayerSummary& layer) {
+  if (!layer.explained_by.empty()) return fmt::format(" (from {})", quoted(layer.explained_by));
+  const auto& lost = layer.local.lost;
+  if (!lost) return " (overflow or an undefined operation there)";
+  const std::string facts =
+      fmt::format(": sample {} element {} is {}, its operands are finite and the exact value is {:.3g}", lost->sample,
+                  lost->element, lost->computed, lost->reference);
+  return facts +
+         (layer.copies ? ": no rounding makes that of it, a bug does" : ": an overflow on the way there, or a bug");
+}
+
+std::string void_sentence(const Comparison& comparison) {
+  for (const LayerSummary& layer : comparison.layers)
+    if (layer.status == Status::invalid)
+      return fmt::format("layer {} ({}) has {} that {} not finite{}; no bound says anything about {}.",
+                         quoted(layer.name), layer.op,
+                         layer.non_finite == 1 ? "an output" : fmt::format("{} outputs", layer.non_finite),
+                         layer.non_finite == 1 ? "is" : "are", why_void(layer), layer.non_finite == 1 ? "it" : "them");
+  return "some outputs are not finite.";
+}
+
+std::string share_text(double share) {
+  return share > 0.0 && share < 0.005 ? "less than 1 %" : fmt::format("{:.0f} %", 100.0 * share);
+}
+
+std::string holding_sentence(const Comparison& comparison) {
+  std::string text = fmt::format("every proven and conditional bound holds on {}.", checked_outputs(comparison));
+  if (const auto& closest = comparison.closest)
+    text +=
+        fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
+                    share_text(closest->utilisation), in_words(closest->scope), closest->bound, why_close(comparison));
+  return text;
+}
+
+std::string verdict_sentence(const Comparison& comparison) {
+  switch (comparison.verdict) {
+    case Status::holds:
+      return "HOLDS: " + holding_sentence(comparison);
+    case Status::approaches:
+      return "HOLDS, approached: " + holding_sentence(comparison);
+    case Status::not_checked:  // of parts alone
+    case Status::undecided:
+      return "UNDECIDED: " + undecided_sentence(comparison);
+    case Status::invalid:
+      return "VOID: " + void_sentence(comparison);
+    case Status::violated:
+      return "VIOLATED: " + violated_sentence(comparison);
+  }
+  return "";
+}
+
+/// Where nobody has measured or documented the arithmetic.
+std::string premise_of(const ArithmeticModel& arithmetic) {
+  if (arithmetic.evidence != Evidence::assumed) return "";
+  const std::string source = arithmetic.source.empty() ? "" : fmt::format(" ({})", arithmetic.source);
+  return fmt::format(" Assuming {} in order {}{}.", arithmetic.name, to_string(arithmetic.order), source);
+}
+
+}  // namespace
+
+std::string headline(const Report& report) {
+  const std::string state = report.context.interrupted ? "INTERRUPTED, " : "";
+  return state + verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
+}
+
+std::string explain_columns(Medium medium) {
+  const bool page = medium == Medium::page;
+  const auto verdict = [page](const char* on_page, const char* in_table) {
+    return page ? fmt::format("{:<12}", on_page) : fmt::format("{:<10}", in_table);
+  };
+  const std::string below(verdict("", "").size(), ' ');
+  return fmt::format(
+      R"(What the columns say
+  n         products in one sum of the layer (its fan-in)
+  kappa     median condition number of its sums, sum|w x| / |sum w x|: how much cancels in them
+This layer alone: computed output against the exact layer on the computed input
+  error     largest |computed - exact|
+  ulps      the same in units in the last place of the exact value
+  any       largest share of the bound that holds for any order of summation (partial-
+            sums, else componentwise)
+  order     the same for the declared order (running, else order-aware); 1 would mean that rounding
+            did its very worst
+  folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
+From input: computed output against the exact network on the original input
+  error     largest |computed - exact|
+  fwd       largest share of the forward bound, which adds and amplifies every layer's bound
+Last column
+  {}every proven and conditional bound holds for every value
+  {}they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
+  {}rounding reaches its bound by design and does not count)
+  {}the reference or a missing bound leaves it open
+  {}values that are not finite: no statement
+  {}certainly above a bound: not rounding of the stated arithmetic
+  {}no proven or conditional bound was held against it (--bounds)
+Outputs: one line a bound, by the question that it answers
+  this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
+            run; forward, layer by layer
+  any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
+            adjoint/order-aware with sums in the declared one; inf: not certifiable in it, of how
+            many values is said below;
+            replay: that order and this arithmetic fix every number, so that the run was made
+            here, and its error is that of every such run; it says nothing of other orders;
+            rounded-shadow in any order too, where numbers are rounded to a narrow format: those
+            roundings made, not bounded. The smaller one of the two says so, and rounded-shadow in
+            how many samples every run has the sign of the exact number, or the other one;
+            adjoint/probabilistic, exceeded with the probability said below it if rounding errors
+            have mean 0; adjoint/statistical, six standard deviations of sums in random order, an
+            estimate
+  largest   the largest bound
+  used      its largest share that the measured error uses
+  {}
+  remainder largest share of a bound that is of second order: curvature, kinks, fixed operands
+  {}
+  largest parts   at the sample with the largest error: what each layer's own rounding made of it,
+            signed (with rounding the inputs they add up to 100 %); and how much of the bound
+            adjoint/any-order is charged at each layer
+  condition how much a relative error of every term of a layer's sums shows up in the output,
+            relative to it, to first order; times the layer's local error, its part of the bound
+Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so); and never
+part of the verdict: probabilistic (a theorem about rounding errors taken for chance, or about
+random bits of this program, with the probability that it fails), heuristic (an estimate, or
+folklore, shown with its violations). docs/theory.md has the theorems.
+)",
+      verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"),
+      verdict("void", "void"), verdict("violated", "FAIL"), verdict("not checked", "-"),
+      page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
+      page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
+           : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");
+}
+
+}  // namespace driftbound::analysis

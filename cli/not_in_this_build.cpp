@@ -1,0 +1,26 @@
+// Stands in for report.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+#include "cli/verbs.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::cli {
+namespace {
+
+Verb stand_in(const char* name, const char* message) {
+  return {name, "Not in this build, which records only", [message](CLI::App& app, const std::string&) -> Verb::Run {
+            app.allow_extras();
+            return [message]() -> int { throw NotAvailable(message); };
+          }};
+}
+
+}  // namespace
+
+Verb report() {
+  return stand_in("report",
+                  "this build records only; take the trace to a full build and run: driftbound report MODEL --trace T");
+}
+
+Verb certify() {
+  return stand_in("certify", "this build records only; signs are certified by a full build");
+}
+
+}  // namespace driftbound::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace driftbound::cli {
+
+/// The number that all of a text is, in the format of std::from_chars if one is given; none where it is not one.
+template <class Number, class... Format>
+std::optional<Number> number_of(std::string_view text, Format... format) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format...);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+/// The parts between separators.
+std::vector<std::string> split(const std::string& text, char separator);
+
+/// Text that is an integer from 1 to 2^40.
+CLI::Validator counts();
+/// Text that is an integer of 64 bits without a sign.
+CLI::Validator seeds();
+
+/// Throws:    InvalidArgument naming the option
+std::vector<std::pair<double, double>> parse_domain(const std::string& text, std::string_view option = "--domain");
+
+/// Rows by number and by range first:last[:step], the last excluded, comma-separated: "0:10000:157", "1,5,7:9".
+/// Throws:    InvalidArgument where they do not ascend or there are no such samples
+std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples);
+
+}  // namespace driftbound::cli

@@ -1,0 +1,15 @@
+#include "bounds/theorems/rows.hpp"
+
+#include "bounds/row_kernels.hpp"
+
+namespace driftbound::bounds::inline theorems {
+
+const RowKernels& row_kernels() {
+  return fastest_row_kernels();
+}
+
+const SumKernels& sum_kernels() {
+  return fastest_sum_kernels();
+}
+
+}  // namespace driftbound::bounds::inline theorems
