@@ -152,7 +152,7 @@ std::vector<Propagation> propagations() {
            [](T& t) {
              unary<&T::propagate_relu>(t);
              t.rows.relu = [](const double*, const double*, double*, double*, double* moved, std::size_t n) {
-               std::fill(moved, moved + n, 1e300);
+               if (moved != nullptr) std::fill(moved, moved + n, 1e300);
                return bounds::ReluFlags{};
              };
            }},

@@ -735,7 +735,7 @@ std::vector<BoundFault> checks::bound_faults() {
          r.propagate_relu = [](const Point& p) { return halved(proven::propagate_relu(p)); };
          r.rows.relu = [](const double* x, const double* e, double* slope, double* q, double* moved, std::size_t n) {
            const bounds::ReluFlags flags = proven::row_kernels().relu(x, e, slope, q, moved, n);
-           for (std::size_t i = 0; i < n; ++i) moved[i] *= 0.5;
+           for (std::size_t i = 0; moved != nullptr && i < n; ++i) moved[i] *= 0.5;
            return flags;
          };
        },
