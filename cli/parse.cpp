@@ -29,7 +29,7 @@ std::array<std::int64_t, 3> parse_range(const std::string& part, const std::stri
     numbers[i] = number_of<std::int64_t>(texts[i]).value_or(-1);
     is_range = numbers[i] >= 0 && numbers[i] <= most;
   }
-  if (texts.size() == 1) numbers[1] = numbers[0] + 1;
+  if (is_range && texts.size() == 1) numbers[1] = numbers[0] + 1;
   if (is_range && numbers[1] > numbers[0] && numbers[2] > 0) return numbers;
   throw InvalidArgument(fmt::format(
       "--rows '{}': '{}' is neither a number nor a range first:last[:step] with first < last", whole, part));
