@@ -4,14 +4,19 @@
 #include <vector>
 
 #include "bounds/kernels/elements.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound::bounds {
 
 /// The builds of the loops over elements that this processor can run, the slowest first.
-std::vector<const ElementKernels*> usable_element_kernels();
+inline std::vector<const ElementKernels*> usable_element_kernels() {
+  return simd::usable<elements_builds>();
+}
 
 /// The last of them.
-const ElementKernels& fastest_element_kernels();
+inline const ElementKernels& fastest_element_kernels() {
+  return simd::fastest<elements_builds>();
+}
 
 /// sums[i] += more[i], as Magnitudes are added.
 /// Shapes:    as many of both

@@ -3,13 +3,18 @@
 #include <vector>
 
 #include "bounds/kernels/rows.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound::bounds {
 
 /// The builds of the loops over rows that this processor can run, the slowest first.
-std::vector<const RowKernels*> usable_row_kernels();
+inline std::vector<const RowKernels*> usable_row_kernels() {
+  return simd::usable<rows_builds>();
+}
 
 /// The last of them.
-const RowKernels& fastest_row_kernels();
+inline const RowKernels& fastest_row_kernels() {
+  return simd::fastest<rows_builds>();
+}
 
 }  // namespace driftbound::bounds

@@ -3,13 +3,18 @@
 #include <vector>
 
 #include "bounds/kernels/sums.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound::bounds {
 
 /// The builds of the loops over sums that this processor can run, the slowest first.
-std::vector<const SumKernels*> usable_sum_kernels();
+inline std::vector<const SumKernels*> usable_sum_kernels() {
+  return simd::usable<sums_builds>();
+}
 
 /// The last of them.
-const SumKernels& fastest_sum_kernels();
+inline const SumKernels& fastest_sum_kernels() {
+  return simd::fastest<sums_builds>();
+}
 
 }  // namespace driftbound::bounds

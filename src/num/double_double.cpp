@@ -4,6 +4,7 @@
 
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound::num {
 namespace {
@@ -33,17 +34,11 @@ constexpr Units units[double_double_functions] = {
 }  // namespace
 
 std::vector<const DoubleDoubleKernels*> usable_double_double_kernels() {
-  std::vector<const DoubleDoubleKernels*> kernels = {&double_double_baseline};
-#ifdef DRIFTBOUND_X86_KERNELS
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) kernels.push_back(&double_double_avx2);
-  if (__builtin_cpu_supports("avx512f")) kernels.push_back(&double_double_avx512);
-#endif
-  return kernels;
+  return simd::usable<double_double_builds>();
 }
 
 const DoubleDoubleKernels& fastest_double_double_kernels() {
-  static const DoubleDoubleKernels* const fastest = usable_double_double_kernels().back();
-  return *fastest;
+  return simd::fastest<double_double_builds>();
 }
 
 DoubleDoubleError error_of(DoubleDoubleFunction f) {

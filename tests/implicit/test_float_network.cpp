@@ -9,7 +9,7 @@
 #include "driftbound/bounds/box.hpp"
 #include "implicit/float_network.hpp"
 #include "implicit/float_stage.hpp"
-#include "implicit/kernels/functions_kernel.hpp"
+#include "implicit/kernels/block_functions.hpp"
 #include "implicit/scalar_graph.hpp"
 #include "implicit_networks.hpp"
 #include "step_networks.hpp"

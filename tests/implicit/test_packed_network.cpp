@@ -7,7 +7,7 @@
 
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
-#include "implicit/kernels/functions_kernel.hpp"
+#include "implicit/kernels/block_functions.hpp"
 #include "implicit/packed_network.hpp"
 #include "implicit/scalar_graph.hpp"
 #include "implicit_networks.hpp"
@@ -190,7 +190,7 @@ TEST_CASE("networks of rectifiers have the bits of the evaluator that adds up in
     if (!is_piecewise_linear(bundled(name))) continue;
     CAPTURE(name);
     for (const BlockKernels* kernels : implicit::usable_block_kernels()) {
-      const bool fused = kernels != &implicit::blocks_baseline;
+      const bool fused = kernels->fuses;
       const auto network = PackedNetwork::of(graph, *kernels);
       REQUIRE(network != nullptr);
       const std::vector<double> points = sign_points::uniform(70, 3, 11);

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound::bounds {
 
 /// Loops over elements in double, compiled once per instruction set. Every build computes every element by the same
@@ -36,8 +38,6 @@ struct ElementKernels {
                       std::size_t n);
 };
 
-extern const ElementKernels elements_baseline;
-extern const ElementKernels elements_avx2;    // x86-64 builds only
-extern const ElementKernels elements_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(ElementKernels, elements);
 
 }  // namespace driftbound::bounds

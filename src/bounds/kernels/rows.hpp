@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound::bounds {
 
 /// One row of sums of nonnegative products in single precision, scaled: the true sum is at most
@@ -127,8 +129,6 @@ struct RowKernels {
   void (*single_charges)(const RowCharges& row, float* charged, std::size_t n);
 };
 
-extern const RowKernels rows_baseline;
-extern const RowKernels rows_avx2;    // x86-64 builds only
-extern const RowKernels rows_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(RowKernels, rows);
 
 }  // namespace driftbound::bounds

@@ -88,8 +88,6 @@ struct SumKernels {
                               float* places);
 };
 
-extern const SumKernels sums_baseline;
-extern const SumKernels sums_avx2;    // x86-64 builds only
-extern const SumKernels sums_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(SumKernels, sums);
 
 }  // namespace driftbound::bounds

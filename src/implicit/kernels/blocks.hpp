@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound::implicit {
 
 /// Points that go through a network together, a vector register or more of them side by side: element r of feature f
@@ -70,12 +72,7 @@ constexpr std::size_t packed_outputs(std::size_t outputs) {
   return left == 0 ? outputs : outputs - left + outputs_of_last_tile(left);
 }
 
-extern const BlockKernels blocks_baseline;
-extern const BlockKernels blocks_avx2;    // x86-64 builds only
-extern const BlockKernels blocks_avx512;  // x86-64 builds only
-
-extern const FloatBlockKernels float_blocks_baseline;
-extern const FloatBlockKernels float_blocks_avx2;    // x86-64 builds only
-extern const FloatBlockKernels float_blocks_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(BlockKernels, blocks);
+DRIFTBOUND_SIMD_BUILDS(FloatBlockKernels, float_blocks);
 
 }  // namespace driftbound::implicit

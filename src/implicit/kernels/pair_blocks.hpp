@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound::implicit {
 
 /// Points that go through a network in double-double together: of feature f and point r the high part lies at
@@ -37,8 +39,6 @@ struct PairBlockKernels {
   Part rectify, negative_part;
 };
 
-extern const PairBlockKernels pair_blocks_baseline;
-extern const PairBlockKernels pair_blocks_avx2;    // x86-64 builds only
-extern const PairBlockKernels pair_blocks_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(PairBlockKernels, pair_blocks);
 
 }  // namespace driftbound::implicit

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound::num {
 
 /// Functions of `DoubleDoubleKernels`, in the order of the table.
@@ -36,8 +38,6 @@ struct DoubleDoubleKernels {
   Loop loops[double_double_functions];
 };
 
-extern const DoubleDoubleKernels double_double_baseline;
-extern const DoubleDoubleKernels double_double_avx2;    // x86-64 builds only
-extern const DoubleDoubleKernels double_double_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(DoubleDoubleKernels, double_double);
 
 }  // namespace driftbound::num

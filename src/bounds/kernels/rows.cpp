@@ -1,59 +1,32 @@
-#pragma once
+// Loops over rows of bounds. Lanes are elements.
 
-// Loops over rows of bounds, written once and compiled once per instruction set. Everything here has internal linkage
-// and calls no inline function of another header: code compiled for a newer processor must not be shared with the rest
-// of the program. Lanes are elements; every operation is one IEEE rounding to nearest.
+#include "bounds/kernels/rows.hpp"
 
 #include "bounds/kernels/doubles.hpp"
 #include "bounds/kernels/partial_sums.hpp"
-#include "bounds/kernels/rows.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
 /// The largest magnitude of numbers; infinite where one is not finite.
+template <class Vector>
 class Largest {
 public:
-  void see(const Doubles& x) {
-    const Doubles size = magnitude(x);
-    finite_ &= size <= largest_double;
+  void see(const Vector& x) {
+    constexpr bool is_double = sizeof(typename Vector::Number) == sizeof(double);
+    const Vector size = magnitude(x);
+    finite_ &= size <= static_cast<typename Vector::Number>(is_double ? largest_double : double{largest_float});
     largest_ = larger(size, largest_);
   }
-  double value() const {
-    for (std::size_t j = 0; j < lanes; ++j)
-      if (finite_[j] == 0) return infinity;
-    return largest_of(largest_);
-  }
+  double value() const { return simd::every(finite_) ? double{simd::largest_of(largest_)} : infinity; }
 
 private:
-  Doubles largest_ = {};
-  Bits finite_ = largest_ == 0.0;
-};
-
-/// The same of numbers of single precision.
-class LargestFloat {
-public:
-  void see(const Floats& x) {
-    const Floats size = magnitude(x);
-    finite_ &= size <= largest_float;
-    largest_ = size > largest_ ? size : largest_;
-  }
-  double value() const {
-    float largest = 0.0F;
-    for (std::size_t j = 0; j < lanes; ++j) {
-      if (finite_[j] == 0) return infinity;
-      largest = largest_[j] > largest ? largest_[j] : largest;
-    }
-    return static_cast<double>(largest);
-  }
-
-private:
-  Floats largest_ = {};
-  FloatBits finite_ = largest_ == 0.0F;
+  Vector largest_ = {};
+  typename Vector::Mask finite_ = largest_ == 0;
 };
 
 double largest_row(const double* x, std::size_t n) {
-  Largest largest;
+  Largest<Doubles> largest;
   each(n, [&](std::size_t i, auto count) { largest.see(load(x + i, count)); });
   return largest.value();
 }
@@ -83,7 +56,7 @@ double weighted_squares_row(const double* d, const double* x, std::size_t n) {
 
 double count_nonzero_row(const double* x, std::size_t n) {
   Doubles counts = {};
-  each(n, [&](std::size_t i, auto count) { counts += where(load(x + i, count) != 0.0, all(1.0), all(0.0)); });
+  each(n, [&](std::size_t i, auto count) { counts += where(load(x + i, count) != 0.0, Doubles(1.0), 0.0); });
   return sum_of(counts);
 }
 
@@ -97,7 +70,7 @@ void larger_operand_row(const double* x, const double* e, double* result, std::s
 void up_to_row(const double* x, double limit, double* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(x + i, count);
-    store(result + i, where(values <= limit, values, all(0.0)), count);
+    store(result + i, where(values <= limit, values, 0.0), count);
   });
 }
 
@@ -106,7 +79,7 @@ inline Floats floats_up(const Doubles& x) {
 }
 /// |x| scale, at least `least` where x is not 0.
 inline Doubles raised(const Doubles& x, double scale, double least) {
-  return where(x == 0.0, all(0.0), larger(magnitude(x) * scale, all(least)));
+  return where(x == 0.0, 0.0, larger(magnitude(x) * scale, least));
 }
 
 void coarse_row(const double* x, double scale, float* result, std::size_t n) {
@@ -130,12 +103,6 @@ void coarse_sides_row(const double* x, double scale, float* result, std::size_t 
   });
 }
 
-template <class Count>
-inline Doubles sums_at(const CoarseSums& row, std::size_t i, Count count) {
-  const Doubles sums = doubles_of(load(row.sums + i, count));
-  return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
-}
-
 /// An upper bound of |sum w delta| where delta lies within E and within `radius`.
 template <class Count>
 inline Doubles moved_by_operands(const SumRow& row, std::size_t i, Count count) {
@@ -152,8 +119,7 @@ void move_row(const SumRow& row, double* moved, std::size_t n) {
 
 /// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
 inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
-  const Doubles rounding = larger(format.u * first_place(t), all(format.eta));
-  return where(t == 0.0, t, where(t <= format.largest, rounding, all(infinity)));
+  return where(t == 0.0, t, where(t <= format.largest, rounding_at(t, format), infinity));
 }
 
 /// Magnitudes of products summed, and squares of those of one sign and of the addend c, at their largest.
@@ -161,7 +127,8 @@ struct ProductSizes {
   Doubles total, squares;
 };
 
-inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
+template <class Count>
+inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size_t i, Count count) {
   const Doubles all_squares = sums_at(row.squares, i, count);
   Doubles total = sums_at(row.total, i, count), squares = all_squares;
   if (row.knows_sides) {
@@ -176,7 +143,8 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
 }
 
 /// Squares of all terms at their largest, the addend's with them.
-inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i, std::size_t count) {
+template <class Count>
+inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i, Count count) {
   const Doubles squares = sums_at(row.squares, i, count) + c * c;
   if (!row.moves_by_norm) return squares;
   const Doubles further = norm_up(row.reach, load(row.largest + i, count));
@@ -191,9 +159,9 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
   each(n, [&](std::size_t i, auto count) {
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own);
-    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles leaves = products + where(c == 0.0, all(0.0), all(1.0));
-    const Doubles before_last = larger(leaves - 1.0, all(0.0));
+    const Doubles products = smaller(load(row.columns + i, count), row.nonzero);
+    const Doubles leaves = products + where(c == 0.0, Doubles(0.0), 1.0);
+    const Doubles before_last = larger(leaves - 1.0, 0.0);
     const Doubles h = products * format.underflow;
 
     const ProductSizes sizes = product_sizes(row, c, i, count);
@@ -202,28 +170,26 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
     const Doubles exact = smaller(up(magnitude(load(row.y + i, count)) + moved), total);
 
     const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
-    const Doubles most = (growth * (0.5 * (total + exact)) + h) * many_up + lost;
-    const Doubles reach = (growth * growth * squares * many_up + (0x1p41 * h) * h) * many_up + lost;
-    const Doubles offset = (exact + (growth - 1.0) * (0.5 * (total + exact)) + h) * many_up + lost;
-    const Doubles added_up = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades).sum;
+    const PartialSums sums = partial_sums_of(exact, total, squares, growth, h);
+    const Doubles added_up = first_places_of(sums, leaves, one_at_most(leaves), binades).sum;
     Doubles by_sizes = format.u * (of_products + added_up) + h;
     if (row.sets_apart) {
       const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
-      const Doubles others = smaller(products, all(row.not_small)) + (leaves - products);
+      const Doubles others = smaller(products, row.not_small) + (leaves - products);
       const Doubles far =
           (growth * growth * squares * (1.0 + 0x1p-16) + (0x1p17 * (small + h)) * (small + h)) * many_up + lost;
-      const Doubles two_at_most = smaller(larger(others - 1.0, all(0.0)), all(2.0));
-      const Doubles among_others = first_places_of({most, far, offset}, others, two_at_most, binades).sum;
+      const Doubles two_at_most = smaller(larger(others - 1.0, 0.0), 2.0);
+      const Doubles among_others = first_places_of({sums.most, far, sums.offset}, others, two_at_most, binades).sum;
       by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
     }
     const Doubles classical = (before_last * format.u) * total + h;
-    const Doubles before = up_through_many(smaller(where(most < infinity, by_sizes, all(infinity)), classical));
+    const Doubles before = up_through_many(smaller(where(sums.most < infinity, by_sizes, infinity), classical));
 
     const Doubles rounded = up(exact + before);
-    const Doubles nothing_rounded = where(rounded <= format.largest, all(0.0), all(infinity));
+    const Doubles nothing_rounded = where(rounded <= format.largest, Doubles(0.0), infinity);
     const Doubles last = where(products == 0.0, nothing_rounded, rounding_of(rounded, format));
     const Doubles error = up(before + last);
-    const Doubles roundings = where(up(total + error) < format.largest, error, all(infinity));
+    const Doubles roundings = where(up(total + error) < format.largest, error, infinity);
     store(result.added + i, up(own + roundings), count);
     store(result.moved + i, up(moved + roundings), count);
   });
@@ -236,47 +202,43 @@ void chances_row(const SumRow& row, const RowFormat& format, const double* added
   each(n, [&](std::size_t i, auto count) {
     const Doubles own = load_or_zero(row.own, i, count), c = load_or_zero(row.addend, i, count);
     const Doubles moved = up(moved_by_operands(row, i, count) + own), signed_y = load(row.y + i, count);
-    const Doubles products = smaller(load(row.columns + i, count), all(row.nonzero));
-    const Doubles leaves = products + where(c == 0.0, all(0.0), all(1.0));
+    const Doubles products = smaller(load(row.columns + i, count), row.nonzero);
+    const Doubles leaves = products + where(c == 0.0, Doubles(0.0), 1.0);
     const Doubles h = products * format.underflow;
 
     const ProductSizes sizes = product_sizes(row, c, i, count);
     const Doubles total = up(sizes.total + c), all_squares = all_squares_of(row, c, i, count);
     const Doubles exact = smaller(up(magnitude(signed_y) + moved), total);
-    const Doubles growth = 1.0 + (2.0 * format.u) * leaves, half = 0.5 * (total + exact);
-    const Doubles most = (growth * half + h) * many_up + lost;
-    const Doubles reach = (growth * growth * sizes.squares * many_up + (0x1p41 * h) * h) * many_up + lost;
-    const Doubles offset = (exact + (growth - 1.0) * half + h) * many_up + lost;
-    const Doubles inner = first_places_of({most, reach, offset}, leaves, one_at_most(leaves), binades).squares;
+    const PartialSums sums = partial_sums_of(exact, total, sizes.squares, 1.0 + (2.0 * format.u) * leaves, h);
+    const Doubles inner = first_places_of(sums, leaves, one_at_most(leaves), binades).squares;
     const Doubles error = load(added + i, count);
-    const Doubles last =
-        where(products == 0.0, all(0.0), larger(format.u * first_place(up(exact + error)), all(format.eta)));
-    const Doubles of_products = where(leaves >= 2.0, all_squares, all(0.0));
+    const Doubles last = where(products == 0.0, 0.0, rounding_at(up(exact + error), format));
+    const Doubles of_products = where(leaves >= 2.0, all_squares, 0.0);
     const Doubles squares = ((format.u * format.u) * (of_products + inner) + last * last) * many_up + lost;
     const Bits is_known = error < infinity;
-    store(result.amplitudes + i, where(is_known, root_up(squares), all(infinity)), count);
-    store(result.rests + i, where(is_known, up(own + h), all(infinity)), count);
+    store(result.amplitudes + i, where(is_known, root_up(squares), infinity), count);
+    store(result.rests + i, where(is_known, up(own + h), infinity), count);
     store(result.sizes + i, total, count);
 
     const Doubles signed_c = load_or_zero(row.constants, i, count), from_zero = signed_y - signed_c;
     const Bits is_alone = signed_c == 0.0;
     const Doubles through = signed_c * signed_c + signed_c * signed_y + signed_y * signed_y;
-    const Doubles drift = larger(from_zero * from_zero, where(is_alone, all(0.0), through));
-    const Doubles count_of_terms = larger(leaves, all(1.0));
+    const Doubles drift = larger(from_zero * from_zero, where(is_alone, 0.0, through));
+    const Doubles count_of_terms = larger(leaves, 1.0);
     const Doubles bridge = drift * (leaves + 1.0) * (2.0 * leaves + 1.0) / (6.0 * count_of_terms);
-    const Doubles spread = larger(all_squares - signed_y * signed_y / count_of_terms, all(0.0));
-    const Doubles of_last = where(is_alone, all(0.0), signed_y * signed_y);
+    const Doubles spread = larger(all_squares - signed_y * signed_y / count_of_terms, 0.0);
+    const Doubles of_last = where(is_alone, 0.0, signed_y * signed_y);
     const Doubles variance = bridge + (leaves + 1.0) * (1.0 / 6.0) * spread + of_last + all_squares;
     const Doubles deviation = format.u * root_up(rounding_variance * variance);
-    store(result.estimates + i, where(leaves == 0.0, all(0.0), where(is_known, deviation, all(infinity))), count);
+    store(result.estimates + i, where(leaves == 0.0, 0.0, where(is_known, deviation, infinity)), count);
   });
 }
 
 void limit_row(const double* centre, double norm, double largest, double* radius, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
-    const Doubles limited = smaller(load(radius + i, count), all(norm));
+    const Doubles limited = smaller(load(radius + i, count), norm);
     const Doubles size = up(magnitude(load(centre + i, count)) + limited);
-    store(radius + i, where(size < largest, limited, all(infinity)), count);
+    store(radius + i, where(size < largest, limited, infinity), count);
   });
 }
 
@@ -284,40 +246,33 @@ ReluFlags relu_row(const double* x, const double* e, double* slopes, double* rem
   Bits bends = {}, active = {};
   each(n, [&](std::size_t i, auto count) {
     const Doubles value = load(x + i, count), radius = load_or_zero(e, i, count);
-    const Doubles beyond = larger(up(radius - magnitude(value)), all(0.0));
+    const Doubles beyond = larger(up(radius - magnitude(value)), 0.0);
     bends |= beyond > 0.0;
     active |= value > 0.0;
-    store(slopes + i, where(value > 0.0, all(1.0), all(0.0)), count);
+    store(slopes + i, where(value > 0.0, Doubles(1.0), 0.0), count);
     if (e == nullptr) return;
     store(remainder + i, beyond, count);
     store(moved + i, where(value >= 0.0, radius, beyond), count);
   });
-  ReluFlags flags;
-  for (std::size_t j = 0; j < lanes; ++j) {
-    flags.bends = flags.bends || bends[j] != 0;
-    flags.active = flags.active || active[j] != 0;
-  }
-  return flags;
+  return {simd::any(bends), simd::any(active)};
 }
 
 /// Sizes at which (1 - s) e does not underflow.
 constexpr double least_for_chord = 0x1p-900, most_for_chord = 0x1p900;
 
 bool relu_chords_row(const double* x, const double* e, double* slopes, double* remainder, std::size_t n) {
-  Bits any = {};
+  Bits is_any_open = {};
   each(n, [&](std::size_t i, auto count) {
     const Doubles value = load(x + i, count), radius = load(e + i, count);
     const Bits is_open = (radius > magnitude(value)) & (radius >= least_for_chord) & (radius <= most_for_chord);
-    any |= is_open;
+    is_any_open |= is_open;
     const Doubles chord = (radius + value) / (2.0 * radius), other = up(1.0 - chord);
     const Doubles near = up(where(value > 0.0, other, chord) * radius);
     const Doubles far = up(up(where(value > 0.0, chord, other) * radius) - magnitude(value));
     store(slopes + i, where(is_open, chord, load(slopes + i, count)), count);
     store(remainder + i, where(is_open, larger(near, far), load(remainder + i, count)), count);
   });
-  for (std::size_t j = 0; j < lanes; ++j)
-    if (any[j] != 0) return true;
-  return false;
+  return simd::any(is_any_open);
 }
 
 void sum_row(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n) {
@@ -341,14 +296,14 @@ void add_constants_row(double* y, double* error, const double* constants, std::s
     const Doubles rounding = constants == nullptr ? Doubles{} : 0x1p-53 * magnitude(sum);
     const Doubles errors = up(load(error + i, count) + rounding);
     store(y + i, sum, count);
-    store(error + i, where(magnitude(sum) <= largest_double, errors, all(infinity)), count);
+    store(error + i, where(magnitude(sum) <= largest_double, errors, infinity), count);
   });
 }
 
 void outer_row(double scale, double underflow, const double* columns, double* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles column = load(columns + i, count);
-    store(result + i, scale * column + where(column == 0.0, all(0.0), all(underflow)), count);
+    store(result + i, scale * column + where(column == 0.0, Doubles(0.0), underflow), count);
   });
 }
 
@@ -356,7 +311,7 @@ void scale_row(const double* e, const double* constants, double* result, std::si
   each(n, [&](std::size_t i, auto count) {
     const Doubles radius = load(e + i, count), factor = magnitude(load(constants + i, count));
     const Bits is_zero = (radius == 0.0) | (factor == 0.0);
-    store(result + i, where(is_zero, all(0.0), radius * factor * many_up + lost), count);
+    store(result + i, where(is_zero, 0.0, radius * factor * many_up + lost), count);
   });
 }
 
@@ -365,9 +320,9 @@ inline Doubles exp_bend(const Doubles& e, double rate) {
   const Doubles x = rate * e;
   const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x/3 with e^x <= 1 + (e - 1) x up to 1
   constexpr double integers_only = 0x1.8p52, bias = 1023.0;
-  const Doubles power = (smaller(x, all(64.0)) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
-  const Doubles far = doubles_of(bits_of(power) << 52) / (rate * rate);
-  return where(x <= 1.0, near, where(x <= 64.0, far, all(infinity)));
+  const Doubles power = (smaller(x, 64.0) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
+  const Doubles far = simd::bits_as<double>(bits_of(power) << 52) / (rate * rate);
+  return where(x <= 1.0, near, where(x <= 64.0, far, infinity));
 }
 
 void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
@@ -376,7 +331,7 @@ void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& 
   each(n, [&](std::size_t i, auto count) {
     const Doubles size = magnitude(load(row.y + i, count)), e = load(row.e + i, count);
     const Doubles at_x = row.curvature_factor * magnitude(load(row.curvatures + i, count)) + curvature_error;
-    const Doubles curvature = smaller(at_x + (row.third_derivative * third) * e, all(row.most_curvature));
+    const Doubles curvature = smaller(at_x + (row.third_derivative * third) * e, row.most_curvature);
     Doubles of_curvature = 0.5 * e * e * curvature;
     if (row.tail_rate > 0.0) {
       const Doubles m = load((row.tail_follows_slope ? row.slopes : row.curvatures) + i, count);
@@ -390,8 +345,8 @@ void smooth_row(const SmoothRow& row, const RowFormat& format, const RowErrors& 
     if (row.x != nullptr) rounding += row.steps * (magnitude(load(row.x + i, count)) + e) + row.least_step;
     rounding = rounding * many_up + lost;
     const Doubles radius = up(moved + rounding);
-    const Doubles overflow = where(up(size + radius) <= format.largest, all(0.0), all(infinity));
-    store(remainder + i, where(e == 0.0, all(0.0), bend), count);
+    const Doubles overflow = where(up(size + radius) <= format.largest, Doubles(0.0), infinity);
+    store(remainder + i, where(e == 0.0, 0.0, bend), count);
     store(result.added + i, up(own + rounding) + overflow, count);
     store(result.moved + i, radius + overflow, count);
   });
@@ -404,19 +359,20 @@ void add_shares_row(double* d, double* defect, const double* share, const double
     const Doubles before = load(defect + i, count) + load_or_zero(share_defect, i, count);
     store(d + i, sum, count);
     const Doubles defects = (before + rounding) * (1.0 + 0x1p-50);
-    store(defect + i, where(magnitude(sum) <= largest_double, defects, all(infinity)), count);
+    store(defect + i, where(magnitude(sum) <= largest_double, defects, infinity), count);
   });
 }
 
 /// sum |d| x, all in single precision.
 double single_weighted_sum_row(const float* d, const float* x, std::size_t n) {
   constexpr std::size_t chains = 4;
+  constexpr simd::Whole<lanes> whole;
   Floats sums[chains] = {};
   std::size_t i = 0;
   for (; i + chains * lanes <= n; i += chains * lanes)
     for (std::size_t j = 0; j < chains; ++j) {
       const std::size_t at = i + j * lanes;
-      sums[j] += magnitude(load(d + at, Whole()) * load(x + at, Whole()));
+      sums[j] += magnitude(load(d + at, whole) * load(x + at, whole));
     }
   for (; i < n; i += lanes) {
     const std::size_t count = n - i < lanes ? n - i : lanes;
@@ -438,7 +394,7 @@ double single_squares_row(const float* d, std::size_t n) {
 
 /// d f. Returns the largest; infinite where one is not finite.
 double single_product_row(const float* d, const float* factors, float* result, std::size_t n) {
-  LargestFloat largest;
+  Largest<Floats> largest;
   each(n, [&](std::size_t i, auto count) {
     const Floats products = load(d + i, count) * load(factors + i, count);
     store(result + i, products, count);
@@ -448,7 +404,7 @@ double single_product_row(const float* d, const float* factors, float* result, s
 }
 
 double single_sum_row(const float* more, float* sum, std::size_t n) {
-  LargestFloat largest;
+  Largest<Floats> largest;
   each(n, [&](std::size_t i, auto count) {
     const Floats sums = load(sum + i, count) + load(more + i, count);
     store(sum + i, sums, count);
@@ -461,16 +417,16 @@ double single_sum_row(const float* more, float* sum, std::size_t n) {
 void leave_flat_row(const double* slopes, const double* e, double limit, float* left, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(slopes + i, count);
-    const Doubles steep = where(magnitude(values) < 0x1p-126, all(0.0), values);
-    const Doubles kept = where(magnitude(values) * load(e + i, count) <= limit, all(0.0), steep);
+    const Doubles steep = where(magnitude(values) < 0x1p-126, 0.0, values);
+    const Doubles kept = where(magnitude(values) * load(e + i, count) <= limit, 0.0, steep);
     store(left + i, floats_of(kept), count);
   });
 }
 
 /// Rounded up, what is not 0 to 2^-126 at least; what is no number stays so.
 inline Floats charge_of(const Doubles& x) {
-  const Doubles raised = where(x < 0x1p-126, all(0x1p-126), x);
-  return floats_up(where(x == 0.0, all(0.0), raised));
+  const Doubles raised = where(x < 0x1p-126, 0x1p-126, x);
+  return floats_up(where(x == 0.0, 0.0, raised));
 }
 
 void single_charges_row(const RowCharges& row, float* charged, std::size_t n) {
@@ -479,40 +435,41 @@ void single_charges_row(const RowCharges& row, float* charged, std::size_t n) {
     if (row.left != nullptr) {
       const Doubles slopes = load(row.slopes + i, count), left = doubles_of(load(row.left + i, count));
       const Doubles by_slope = magnitude(slopes) * load(row.e + i, count) + lost;
-      charges += where(slopes == left, all(0.0), where(left == 0.0, by_slope, all(0.0)));
+      charges += where(slopes == left, 0.0, where(left == 0.0, by_slope, 0.0));
     }
     store(charged + i, charge_of(charges), count);
   });
 }
 
-constexpr RowKernels row_kernels = {largest_row,
-                                    weighted_sum_row,
-                                    weighted_squares_row,
-                                    count_nonzero_row,
-                                    larger_operand_row,
-                                    up_to_row,
-                                    coarse_row,
-                                    coarse_squares_row,
-                                    coarse_sides_row,
-                                    move_row,
-                                    any_order_row,
-                                    chances_row,
-                                    limit_row,
-                                    relu_row,
-                                    relu_chords_row,
-                                    sum_row,
-                                    add_row,
-                                    add_constants_row,
-                                    outer_row,
-                                    scale_row,
-                                    smooth_row,
-                                    add_shares_row,
-                                    single_weighted_sum_row,
-                                    single_squares_row,
-                                    single_product_row,
-                                    single_sum_row,
-                                    leave_flat_row,
-                                    single_charges_row};
-
 }  // namespace
+
+const RowKernels DRIFTBOUND_SIMD_NAME(rows) = {largest_row,
+                                               weighted_sum_row,
+                                               weighted_squares_row,
+                                               count_nonzero_row,
+                                               larger_operand_row,
+                                               up_to_row,
+                                               coarse_row,
+                                               coarse_squares_row,
+                                               coarse_sides_row,
+                                               move_row,
+                                               any_order_row,
+                                               chances_row,
+                                               limit_row,
+                                               relu_row,
+                                               relu_chords_row,
+                                               sum_row,
+                                               add_row,
+                                               add_constants_row,
+                                               outer_row,
+                                               scale_row,
+                                               smooth_row,
+                                               add_shares_row,
+                                               single_weighted_sum_row,
+                                               single_squares_row,
+                                               single_product_row,
+                                               single_sum_row,
+                                               leave_flat_row,
+                                               single_charges_row};
+
 }  // namespace driftbound::bounds

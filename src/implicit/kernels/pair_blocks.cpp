@@ -1,26 +1,29 @@
-#pragma once
-
 // Loops over blocks of sums of two doubles, as double_double_arithmetic.hpp says.
 
 #include "implicit/kernels/pair_blocks.hpp"
+
 #include "num/kernels/double_double_arithmetic.hpp"
 
 namespace driftbound::implicit {
 namespace {
 
-/// Set: as num::DoubleDoubleArithmetic, and Set::tile_vectors, Set::tile_outputs: what a tile holds in registers.
-template <class Set>
-struct PairBlocks {
-  using A = num::DoubleDoubleArithmetic<Set>;
-  using D = typename A::D;
-  using I = typename A::I;
-  using Pair = typename A::Pair;
-  static constexpr std::size_t lanes = Set::lanes;
+using simd::fma;
 
-  static Pair load(const double* p) { return {A::load(p), A::load(p + pair_rows)}; }
+/// Vectors of rows and outputs of a tile: what the processor's registers hold.
+constexpr std::size_t tile_vectors = simd::register_bytes == 16 ? 1 : 2;
+constexpr std::size_t tile_outputs = simd::register_bytes == 64 ? 4 : 2;
+
+struct PairBlocks {
+  using A = num::DoubleDoubleArithmetic;
+  using D = A::D;
+  using I = A::I;
+  using Pair = A::Pair;
+  static constexpr std::size_t lanes = D::lanes;
+
+  static Pair load(const double* p) { return {D::load(p), D::load(p + pair_rows)}; }
   static void store(Pair x, double* p) {
-    A::store(x.high, p);
-    A::store(x.low, p + pair_rows);
+    x.high.store(p);
+    x.low.store(p + pair_rows);
   }
   static Pair zero() { return {D{}, D{}}; }
   static Pair rectified_of(Pair x) { return A::choose(x.high < 0.0, zero(), x); }
@@ -32,12 +35,12 @@ struct PairBlocks {
   };
   static Sum first_product(D w, Pair x) {
     const D p = w * x.high;
-    return {p, A::fma(w, x.low, A::fma(w, x.high, -p))};
+    return {p, fma(w, x.low, fma(w, x.high, -p))};
   }
   static Sum next_sum(Sum s, D w, Pair x) {
     const D high = s.high + w * x.high, z = high - s.high;
-    const D delta = s.high - (high - z), epsilon = A::fma(w, x.high, -z);
-    return {high, s.lost + (delta + A::fma(w, x.low, epsilon))};
+    const D delta = s.high - (high - z), epsilon = fma(w, x.high, -z);
+    return {high, s.lost + (delta + fma(w, x.low, epsilon))};
   }
   static Pair with_bias(Sum s, D bias) {
     const Pair t = A::two_sum(s.high, bias);
@@ -46,42 +49,42 @@ struct PairBlocks {
 
   static void dense_tile(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
                          bool rectified, double* check) {
-    Sum sums[Set::tile_outputs][Set::tile_vectors];
-    Pair at[Set::tile_vectors];
+    Sum sums[tile_outputs][tile_vectors];
+    Pair at[tile_vectors];
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < Set::tile_vectors; ++v) at[v] = load(x + v * lanes);
+    for (std::size_t v = 0; v < tile_vectors; ++v) at[v] = load(x + v * lanes);
 #pragma GCC unroll 4
-    for (std::size_t j = 0; j < Set::tile_outputs; ++j)
+    for (std::size_t j = 0; j < tile_outputs; ++j)
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < Set::tile_vectors; ++v) sums[j][v] = first_product(A::all(weights[j]), at[v]);
+      for (std::size_t v = 0; v < tile_vectors; ++v) sums[j][v] = first_product(D(weights[j]), at[v]);
     for (std::size_t k = 1; k < inputs; ++k) {
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < Set::tile_vectors; ++v) at[v] = load(x + 2 * k * pair_rows + v * lanes);
+      for (std::size_t v = 0; v < tile_vectors; ++v) at[v] = load(x + 2 * k * pair_rows + v * lanes);
 #pragma GCC unroll 4
-      for (std::size_t j = 0; j < Set::tile_outputs; ++j) {
-        const D w = A::all(weights[k * pair_outputs + j]);
+      for (std::size_t j = 0; j < tile_outputs; ++j) {
+        const D w = D(weights[k * pair_outputs + j]);
 #pragma GCC unroll 4
-        for (std::size_t v = 0; v < Set::tile_vectors; ++v) sums[j][v] = next_sum(sums[j][v], w, at[v]);
+        for (std::size_t v = 0; v < tile_vectors; ++v) sums[j][v] = next_sum(sums[j][v], w, at[v]);
       }
     }
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < Set::tile_vectors; ++v) {
-      D of_rows = A::load(check + v * lanes);
+    for (std::size_t v = 0; v < tile_vectors; ++v) {
+      D of_rows = D::load(check + v * lanes);
 #pragma GCC unroll 4
-      for (std::size_t j = 0; j < Set::tile_outputs; ++j) {
-        const Pair result = with_bias(sums[j][v], A::all(bias[j]));
+      for (std::size_t j = 0; j < tile_outputs; ++j) {
+        const Pair result = with_bias(sums[j][v], D(bias[j]));
         of_rows = of_rows + result.high * 0.0;
         store(rectified ? rectified_of(result) : result, y + 2 * j * pair_rows + v * lanes);
       }
-      A::store(of_rows, check + v * lanes);
+      of_rows.store(check + v * lanes);
     }
   }
 
   static void dense(const double* weights, const double* bias, const double* x, double* y, std::size_t inputs,
                     std::size_t outputs, bool rectified, double* check) {
-    constexpr std::size_t rows = Set::tile_vectors * lanes;
-    static_assert(pair_rows % rows == 0 && pair_outputs % Set::tile_outputs == 0);
-    for (std::size_t j = 0; j < outputs; j += Set::tile_outputs) {
+    constexpr std::size_t rows = tile_vectors * lanes;
+    static_assert(pair_rows % rows == 0 && pair_outputs % tile_outputs == 0);
+    for (std::size_t j = 0; j < outputs; j += tile_outputs) {
       const double* const tile = weights + j / pair_outputs * pair_outputs * inputs + j % pair_outputs;
       for (std::size_t row = 0; row < pair_rows; row += rows)
         dense_tile(tile, bias + j, x + row, y + 2 * j * pair_rows + row, inputs, rectified, check + row);
@@ -92,24 +95,24 @@ struct PairBlocks {
   template <class F>
   static void each(double* y, std::size_t features, double* check, const F& f) {
     for (std::size_t row = 0; row < pair_rows; row += lanes) {
-      D of_rows = A::load(check + row);
+      D of_rows = D::load(check + row);
       for (std::size_t feature = 0; feature < features; ++feature) {
         const Pair result = f(feature, 2 * feature * pair_rows + row);
         of_rows = of_rows + result.high * 0.0;
         store(result, y + 2 * feature * pair_rows + row);
       }
-      A::store(of_rows, check + row);
+      of_rows.store(check + row);
     }
   }
 
   static I is_in_range(D x) {
-    const D size = A::abs(x);
+    const D size = simd::magnitude(x);
     return (size >= 0x1p-900) & (size <= 0x1p900);
   }
   static Pair quotient(Pair x, Pair y) {
     const Pair q = A::quotient(x, y);
     const I is_covered = is_in_range(y.high) & ((is_in_range(x.high) & is_in_range(q.high)) | (x.high == 0.0));
-    return A::choose(is_covered, q, {A::all(__builtin_nan("")), D{}});
+    return A::choose(is_covered, q, {D(__builtin_nan("")), D{}});
   }
   static I is_below(Pair x, Pair y) {
     return (x.high < y.high) | ((x.high == y.high) & (x.low < y.low));
@@ -146,12 +149,12 @@ struct PairBlocks {
   }
   template <class Operation>
   static void with_constants(const double* a, const double* b, double* y, std::size_t features, double* check) {
-    each(y, features, check, [&](std::size_t f, std::size_t i) { return Operation::of(load(a + i), A::all(b[f])); });
+    each(y, features, check, [&](std::size_t f, std::size_t i) { return Operation::of(load(a + i), D(b[f])); });
   }
   static void join(const double* x, double alpha, double* y, std::size_t features, double* check) {
     each(y, features, check, [&](std::size_t, std::size_t i) {
       const Pair at = load(x + i);
-      return A::choose(at.high < 0.0, A::product(A::all(alpha), load(y + i)), at);
+      return A::choose(at.high < 0.0, A::product(D(alpha), load(y + i)), at);
     });
   }
   template <class F>
@@ -168,19 +171,21 @@ struct PairBlocks {
   static void negative_part(const double* x, double* y, std::size_t features) {
     each_part(x, y, features, [](Pair at) { return negative_of(at); });
   }
-
-  static constexpr PairBlockKernels kernels(const char* name) {
-    return {name,
-            &dense,
-            {&of_values<Add>, &of_values<Subtract>, &of_values<Multiply>, &of_values<Divide>, &of_values<Maximum>,
-             &of_values<Minimum>},
-            {&with_constants<Add>, &with_constants<Subtract>, &with_constants<Multiply>, &with_constants<Divide>,
-             &with_constants<Maximum>, &with_constants<Minimum>},
-            &join,
-            &rectify,
-            &negative_part};
-  }
 };
 
+using B = PairBlocks;
+
 }  // namespace
+
+const PairBlockKernels DRIFTBOUND_SIMD_NAME(pair_blocks) = {
+    DRIFTBOUND_SIMD_TARGET_NAME,
+    &B::dense,
+    {&B::of_values<B::Add>, &B::of_values<B::Subtract>, &B::of_values<B::Multiply>, &B::of_values<B::Divide>,
+     &B::of_values<B::Maximum>, &B::of_values<B::Minimum>},
+    {&B::with_constants<B::Add>, &B::with_constants<B::Subtract>, &B::with_constants<B::Multiply>,
+     &B::with_constants<B::Divide>, &B::with_constants<B::Maximum>, &B::with_constants<B::Minimum>},
+    &B::join,
+    &B::rectify,
+    &B::negative_part};
+
 }  // namespace driftbound::implicit

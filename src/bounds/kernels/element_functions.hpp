@@ -1,0 +1,195 @@
+#pragma once
+
+// Functions of vectors of doubles.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bounds/kernels/gelu_constants.hpp"
+#include "simd/vector.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+using D = simd::Native<double>;
+using I = D::Mask;
+using simd::bits_as, simd::magnitude, simd::with_sign_of;
+
+/// fuses: whether products are rounded together with the sums that they go into. Then the bits are others, and T-80 holds
+/// as well.
+template <bool fuses>
+struct ElementFunctions {
+  /// c + a b
+  static D add_product(D c, D a, D b) { return fuses ? simd::fma(a, b, c) : c + a * b; }
+
+  /// c0 + c1 x + c2 x^2 + ... by Horner's rule.
+  static D polynomial(D, double c0) { return c0; }
+  template <class... Rest>
+  static D polynomial(D x, double c0, Rest... rest) {
+    return add_product(c0, x, polynomial(x, rest...));
+  }
+
+  struct Exponential {
+    D scale, expm1;  ///< e^x = scale (1 + expm1)
+  };
+
+  static Exponential reduced_exp(D x) {
+    constexpr double log2_e = 0x1.71547652b82fep+0, to_integer = 0x1.8p52;
+    constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+    const D shifted = add_product(to_integer, x, log2_e);  // n in its last bits
+    const D n = shifted - to_integer;
+    const D r = add_product(add_product(x, n, -ln2_high), n, -ln2_low);
+    const D tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                              1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800);
+    return {bits_as<double>((bits_of(shifted) + 1023) << 52), add_product(r, r * r, tail)};
+  }
+
+  static D exp(D x) {
+    const Exponential e = reduced_exp(x);
+    return e.scale * (1.0 + e.expm1);
+  }
+
+  static D expm1(D x) {
+    const Exponential e = reduced_exp(x);
+    return add_product(e.scale - 1.0, e.scale, e.expm1);
+  }
+
+  static D log1p(D x) {
+    const D s = x / (2.0 + x), z = s * s, twice = 2.0 * s;
+    return add_product(twice, twice * z,
+                       polynomial(z, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17,
+                                  1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25, 1.0 / 27, 1.0 / 29, 1.0 / 31, 1.0 / 33));
+  }
+
+  static D tanh(D x) {
+    const D decrease = expm1(-2.0 * magnitude(x));
+    return with_sign_of(decrease / (2.0 + decrease), x);
+  }
+
+  static D sigmoid(D x) {
+    const D e = exp(-magnitude(x));
+    return where(x < 0.0, e, 1.0) / (1.0 + e);
+  }
+
+  static D softplus(D x) {
+    const D small = log1p(exp(-magnitude(x)));
+    return where(x < 0.0, small, x + small);
+  }
+
+  /// sin(x + more pi/2)
+  static D sine(D x, std::int64_t more) {
+    constexpr double two_over_pi = 0x1.45f306dc9c883p-1, to_integer = 0x1.8p52;
+    constexpr double high = 0x1.921fb544p+0, middle = 0x1.0b4611a6p-34, low = 0x1.3198a2e037073p-69;
+    const D shifted = add_product(to_integer, x, two_over_pi);  // quarter turns in its last bits
+    const D n = shifted - to_integer;
+    const D r = add_product(add_product(add_product(x, n, -high), n, -middle), n, -low);
+    const D z = r * r;
+    const D sin = add_product(r, r * z,
+                              polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800,
+                                         1.0 / 6227020800, -1.0 / 1307674368000, 1.0 / 355687428096000));
+    const D cos = add_product(1.0 - 0.5 * z, z * z,
+                              polynomial(z, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600,
+                                         -1.0 / 87178291200, 1.0 / 20922789888000));
+    const I turns = bits_of(shifted) + more;
+    const D value = where((turns & 1) != 0, cos, sin);
+    return bits_as<double>(bits_of(value) ^ ((turns & 2) << 62));
+  }
+
+  static D at_most(D x, double limit) { return smaller(x, D(limit)); }
+
+  /// A function with its first two derivatives.
+  struct Bend {
+    D value, slope, curvature;
+  };
+
+  /// x share of x, from the share of -|x|, whose derivative at |x| is -density, and f'' at `most` or |x|.
+  static Bend gated(D x, double most, D share_below, D moved, D curvature) {
+    const D share = where(x < 0.0, share_below, 1.0 - share_below);
+    const D within = where(x < 0.0, -at_most(-x, most), x);
+    return {within * share, where(x < 0.0, share - moved, share + moved), curvature};
+  }
+
+  /// Terms 1 to 10 of the density's integral from a - t to a, next to the density at a.
+  static D integral(D a, D t) {
+    const D step = t * a, square = t * t;
+    D before = t, term = (step * 0.5) * t, sum = before + term;
+    for (int n = 2; n < 10; ++n) {
+      const D next = (step * (1.0 / (n + 1))) * term - (square * ((n - 1.0) / ((n + 1.0) * n))) * before;
+      before = term;
+      term = next;
+      sum = sum + term;
+    }
+    return sum;
+  }
+
+  static Bend gelu(D x) {
+    constexpr double most = 9.0, to_integer = 0x1.8p52;
+    const D a = at_most(magnitude(x), most), shifted = a * 8.0 + to_integer, nearest = (shifted - to_integer) * 0.125;
+    const I place = bits_of(shifted) - __builtin_bit_cast(std::int64_t, to_integer);
+    const D tail = simd::gathered(normal_tails, place);
+    const D square = a * a, density = exp(square * -0.5) * normal_density;
+    return gated(x, most, tail - density * integral(a, a - nearest), a * density, density * (2.0 - square));
+  }
+
+  static Bend gelu_tanh(D x) {
+    constexpr double most = 12.0;
+    const D a = at_most(magnitude(x), most), square = a * a, line = a * (gelu_step + gelu_bend * square);
+    const D e = exp(-line), below = e / (1.0 + e), spread = below / (1.0 + e);
+    const D rate = gelu_step + (3.0 * gelu_bend) * square, curve = (6.0 * gelu_bend) * square;
+    const D bend = 2.0 * rate + (curve - (a * (rate * rate)) * (1.0 - 2.0 * below));
+    return gated(x, most, below, a * rate * spread, spread * bend);
+  }
+};
+
+/// The functions with the ranges that they cover.
+template <bool fuses>
+struct Exp {
+  static constexpr double lowest = -708.0, highest = 709.0;
+  static D of(D x) { return ElementFunctions<fuses>::exp(x); }
+};
+template <bool fuses>
+struct Expm1 {
+  static constexpr double lowest = -708.0, highest = 709.0;
+  static D of(D x) { return ElementFunctions<fuses>::expm1(x); }
+};
+template <bool fuses>
+struct Tanh {
+  static constexpr double lowest = -350.0, highest = 350.0;
+  static D of(D x) { return ElementFunctions<fuses>::tanh(x); }
+};
+template <bool fuses>
+struct Sigmoid {
+  static constexpr double lowest = -700.0, highest = 700.0;
+  static D of(D x) { return ElementFunctions<fuses>::sigmoid(x); }
+};
+template <bool fuses>
+struct Softplus {
+  static constexpr double lowest = -700.0, highest = 700.0;
+  static D of(D x) { return ElementFunctions<fuses>::softplus(x); }
+};
+template <bool fuses>
+struct Sin {
+  static constexpr double lowest = -0x1p20, highest = 0x1p20;
+  static D of(D x) { return ElementFunctions<fuses>::sine(x, 0); }
+};
+template <bool fuses>
+struct Cos {
+  static constexpr double lowest = -0x1p20, highest = 0x1p20;
+  static D of(D x) { return ElementFunctions<fuses>::sine(x, 1); }
+};
+
+/// y = F(x) for n numbers; false where one is not covered. Covered are 0, and magnitudes from 2^-500 on within F's range.
+template <class F>
+bool function(const double* x, double* y, std::size_t n) {
+  constexpr double least = 0x1p-500;
+  I covered = ~I{};
+  simd::in_vectors<D::lanes>(n, [&](std::size_t i, auto count) {
+    const D at = D::load(x + i, count);
+    covered &= (at >= F::lowest) & (at <= F::highest) & ((magnitude(at) >= least) | (at == 0.0));
+    F::of(at).store(y + i, count);
+  });
+  return simd::every(covered);
+}
+
+}  // namespace
+}  // namespace driftbound::bounds
