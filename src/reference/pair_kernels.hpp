@@ -3,13 +3,18 @@
 #include <vector>
 
 #include "reference/kernels/pairs.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound {
 
 /// The builds of the loops over balls that this processor can run, the slowest first; all give the same bits.
-std::vector<const PairKernels*> usable_pair_kernels();
+inline std::vector<const PairKernels*> usable_pair_kernels() {
+  return simd::usable<pairs_builds>();
+}
 
 /// The last of them.
-const PairKernels& fastest_pair_kernels();
+inline const PairKernels& fastest_pair_kernels() {
+  return simd::fastest<pairs_builds>();
+}
 
 }  // namespace driftbound

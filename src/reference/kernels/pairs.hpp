@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "simd/target.hpp"
+
 namespace driftbound {
 
 /// Balls of midpoints hi + lo, |lo| at most half a unit in the last place of hi, in three arrays; an infinite radius is
@@ -56,8 +58,6 @@ struct PairKernels {
                        unsigned char* precise);
 };
 
-extern const PairKernels pairs_baseline;
-extern const PairKernels pairs_avx2;    // x86-64 builds only
-extern const PairKernels pairs_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(PairKernels, pairs);
 
 }  // namespace driftbound
