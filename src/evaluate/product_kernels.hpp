@@ -3,13 +3,18 @@
 #include <vector>
 
 #include "evaluate/kernels/product.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound {
 
 /// The builds of the product that this processor can run, the slowest first.
-std::vector<const ProductKernels*> usable_product_kernels();
+inline std::vector<const ProductKernels*> usable_product_kernels() {
+  return simd::usable<product_builds>();
+}
 
 /// The last of them.
-const ProductKernels& fastest_product_kernels();
+inline const ProductKernels& fastest_product_kernels() {
+  return simd::fastest<product_builds>();
+}
 
 }  // namespace driftbound

@@ -3,13 +3,18 @@
 #include <vector>
 
 #include "num/kernels/exact_product.hpp"
+#include "simd/dispatch.hpp"
 
 namespace driftbound::num {
 
 /// The builds of the exact product that this processor can run, the slowest first.
-std::vector<const ExactKernels*> usable_exact_kernels();
+inline std::vector<const ExactKernels*> usable_exact_kernels() {
+  return simd::usable<exact_builds>();
+}
 
 /// The last of them.
-const ExactKernels& fastest_exact_kernels();
+inline const ExactKernels& fastest_exact_kernels() {
+  return simd::fastest<exact_builds>();
+}
 
 }  // namespace driftbound::num

@@ -58,17 +58,9 @@ bool is_usable(Target target) {
   }
   return false;
 }
-
-bool halves_wide_vectors() {
-  return __builtin_cpu_is("amdfam19h");  // Zen 4; earlier ones of this family have no such vectors
-}
 #else
 bool is_usable(Target target) {
   return target == Target::baseline;
-}
-
-bool halves_wide_vectors() {
-  return false;
 }
 #endif
 

@@ -20,9 +20,6 @@ enum class Target : std::uint8_t {
 /// Whether this processor and this operating system run code for a target.
 bool is_usable(Target target);
 
-/// Whether this processor does vectors of 64 bytes in two halves.
-bool halves_wide_vectors();
-
 /// One table of kernels, as it was compiled for a target.
 template <class Kernels>
 struct Build {
@@ -41,8 +38,6 @@ struct Build {
 #define DRIFTBOUND_SIMD_TARGET_NAME DRIFTBOUND_SIMD_STRING(DRIFTBOUND_SIMD_TARGET)
 
 /// Declares the tables of a kernel source, and lists them as <name>_builds, the slowest first.
-#define DRIFTBOUND_SIMD_BASELINE(Kernels, name) \
-  { ::driftbound::simd::Target::baseline, &name##_baseline }
 #ifdef __x86_64__
 #define DRIFTBOUND_SIMD_BUILDS(Kernels, name)                             \
   extern const Kernels name##_baseline, name##_avx2, name##_avx512;       \

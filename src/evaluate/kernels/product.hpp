@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simd/target.hpp"
+
 namespace driftbound {
 
 /// Columns of B that are packed together: one cache line.
@@ -58,8 +60,6 @@ struct ProductKernels {
   void multiply(const SparseProduct<double>& product) const { sparse_f64(product); }
 };
 
-extern const ProductKernels product_baseline;
-extern const ProductKernels product_avx2;    // x86-64 builds only
-extern const ProductKernels product_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(ProductKernels, product);
 
 }  // namespace driftbound

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simd/target.hpp"
+
 namespace driftbound::num {
 
 /// The exponent that stands for "every power of two divides 0"; sums of two of them fit 16 bits.
@@ -41,8 +43,6 @@ struct ExactKernels {
   void (*pack_columns)(const float* const* rows, const double* factors, std::size_t length, double* panel);
 };
 
-extern const ExactKernels exact_baseline;
-extern const ExactKernels exact_avx2;    // x86-64 builds only
-extern const ExactKernels exact_avx512;  // x86-64 builds only
+DRIFTBOUND_SIMD_BUILDS(ExactKernels, exact);
 
 }  // namespace driftbound::num

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simd/target.hpp"
+
 namespace driftbound::num {
 
 /// Pairwise coprime, the largest below 257 (T-100). Products use as many of the first as their operands need.

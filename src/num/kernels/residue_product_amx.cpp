@@ -64,6 +64,6 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, 
 
 }  // namespace
 
-const ResidueKernels residue_amx = vector_kernels("amx", &multiply);
+const ResidueKernels DRIFTBOUND_SIMD_NAME(residue) = vector_kernels(&multiply);
 
 }  // namespace driftbound::num

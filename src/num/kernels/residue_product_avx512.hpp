@@ -1,42 +1,27 @@
 #pragma once
 
-#include <immintrin.h>
-
 #include "num/kernels/residue_product_kernel.hpp"
 
 namespace driftbound::num {
 namespace {
 
-struct Doubles {
-  static constexpr std::size_t lanes = 8;
-  __m512d v;
+// Without masks GCC 12 warns of its own header.
 
-  static Doubles load(const double* p) { return {_mm512_loadu_pd(p)}; }
-  static Doubles all(double x) { return {_mm512_set1_pd(x)}; }
-  static Doubles gather(const double* p, const std::int32_t* places) {
-    const __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(places));
-    return {_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xff, index, p, sizeof *p)};
-  }
-  // Without masks GCC 12 warns of its own header.
-  static Doubles from_integers(const std::int16_t* p) {
-    const __m128i integers = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return {_mm512_maskz_cvtepi32_pd(0xff, _mm256_cvtepi16_epi32(integers))};
-  }
-  void store(double* p) const { _mm512_storeu_pd(p, v); }
-  /// Of sixteen neighbours the lower halves come first, then the upper ones.
-  void keep_digit(double* digits, std::size_t l) const {
-    const __m512i bits = _mm512_castpd_si512(_mm512_add_pd(v, _mm512_set1_pd(to_integer)));
-    auto* const target = reinterpret_cast<std::int32_t*>(digits + l / 16 * 16) + l % 16;
-    _mm512_mask_cvtepi64_storeu_epi32(target, 0xff, bits);
-    _mm512_mask_cvtepi64_storeu_epi32(target + 16, 0xff, _mm512_maskz_srli_epi64(0xff, bits, 32));
-  }
-  friend Doubles add(Doubles x, Doubles y) { return {_mm512_add_pd(x.v, y.v)}; }
-  friend Doubles sub(Doubles x, Doubles y) { return {_mm512_sub_pd(x.v, y.v)}; }
-  friend Doubles mul(Doubles x, Doubles y) { return {_mm512_mul_pd(x.v, y.v)}; }
-  friend Doubles fma(Doubles x, Doubles y, Doubles z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
-  friend Doubles fnma(Doubles x, Doubles y, Doubles z) { return {_mm512_fnmadd_pd(x.v, y.v, z.v)}; }
-  friend Doubles magnitude(Doubles x) { return {_mm512_abs_pd(x.v)}; }
-};
+/// Of sixteen neighbours the lower halves come first, then the upper ones.
+void keep_digits(Vector integers, double* digits, std::size_t l) {
+  const __m512i bits = reinterpret_cast<__m512i>((integers + to_integer).v);
+  auto* const target = reinterpret_cast<std::int32_t*>(digits + l / 16 * 16) + l % 16;
+  _mm512_mask_cvtepi64_storeu_epi32(target, 0xff, bits);
+  _mm512_mask_cvtepi64_storeu_epi32(target + 16, 0xff, _mm512_maskz_srli_epi64(0xff, bits, 32));
+}
+Vector widened(const std::int16_t* p) {
+  const __m128i integers = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return Vector::of(_mm512_maskz_cvtepi32_pd(0xff, _mm256_cvtepi16_epi32(integers)));
+}
+Vector gathered(const double* p, const std::int32_t* places) {
+  const __m256i index = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(places));
+  return Vector::of(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xff, index, p, sizeof *p));
+}
 
 constexpr __mmask16 all_lanes = 0xffff;
 
@@ -99,8 +84,8 @@ void residues(const double* digits, std::size_t count, std::size_t length, const
   }
 }
 
-constexpr ResidueKernels vector_kernels(const char* name, decltype(ResidueKernels::multiply) multiply) {
-  return residue_kernels<Doubles>(name, &residues<true>, &residues<false>, multiply);
+constexpr ResidueKernels vector_kernels(decltype(ResidueKernels::multiply) multiply) {
+  return residue_kernels(&residues<true>, &residues<false>, multiply);
 }
 
 void store_residues(std::int16_t* target, __m512i residues) {

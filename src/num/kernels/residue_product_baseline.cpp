@@ -3,24 +3,15 @@
 namespace driftbound::num {
 namespace {
 
-/// One double in plain C++.
-struct Plain {
-  static constexpr std::size_t lanes = 1;
-  double v;
-
-  static Plain load(const double* p) { return {*p}; }
-  static Plain all(double x) { return {x}; }
-  static Plain gather(const double* p, const std::int32_t* places) { return {p[*places]}; }
-  static Plain from_integers(const std::int16_t* p) { return {static_cast<double>(*p)}; }
-  void store(double* p) const { *p = v; }
-  void keep_digit(double* digits, std::size_t l) const { digits[l] = v; }
-  friend Plain add(Plain x, Plain y) { return {x.v + y.v}; }
-  friend Plain sub(Plain x, Plain y) { return {x.v - y.v}; }
-  friend Plain mul(Plain x, Plain y) { return {x.v * y.v}; }
-  friend Plain fma(Plain x, Plain y, Plain z) { return {__builtin_fma(x.v, y.v, z.v)}; }
-  friend Plain fnma(Plain x, Plain y, Plain z) { return {__builtin_fma(-x.v, y.v, z.v)}; }
-  friend Plain magnitude(Plain x) { return {x.v < 0.0 ? -x.v : x.v}; }
-};
+void keep_digits(Vector integers, double* digits, std::size_t l) {
+  integers.store(digits + l);
+}
+Vector widened(const std::int16_t* p) {
+  return simd::converted<double>(simd::Vector<std::int16_t, lanes>::load(p));
+}
+Vector gathered(const double* p, const std::int32_t* places) {
+  return simd::gathered(p, simd::converted<std::int64_t>(simd::Vector<std::int32_t, lanes>::load(places)));
+}
 
 /// x modulo p in [0, p).
 std::int32_t from_zero(std::int64_t x, std::int32_t p) {
@@ -79,7 +70,6 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, 
 
 }  // namespace
 
-const ResidueKernels residue_baseline =
-    residue_kernels<Plain>("baseline", &residues<true>, &residues<false>, &multiply);
+const ResidueKernels DRIFTBOUND_SIMD_NAME(residue) = residue_kernels(&residues<true>, &residues<false>, &multiply);
 
 }  // namespace driftbound::num

@@ -51,6 +51,6 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, std::size_t b_pair, 
 
 }  // namespace
 
-const ResidueKernels residue_vnni = vector_kernels("vnni", &multiply);
+const ResidueKernels DRIFTBOUND_SIMD_NAME(residue) = vector_kernels(&multiply);
 
 }  // namespace driftbound::num
