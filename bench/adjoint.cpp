@@ -7,7 +7,7 @@
 
 #include "bench/networks.hpp"
 #include "bench/timing.hpp"
-#include "bounds/adjoint/block_bounds.hpp"
+#include "bounds/blocks/block_bounds.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 
 namespace {
@@ -34,10 +34,10 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
   for (const Tensor<double>& layer : layers) block.layers.push_back(&layer);
   block.given = block.used = {inputs.tensors.front().second.to_double()};
   block.input_error = {{}};
-  const bounds::Network network(graph, {block.given.front().shape}, samples);
-  bounds::Weights weights;
+  const Program program(graph, {block.given.front().shape}, samples);
+  bounds::BoundCache cache;
   const auto run = [&](bounds::AdjointQuestion question, const std::vector<Target>& targets) {
-    (void)bounds::block_bounds(network, block, targets, question, setting, weights);
+    (void)bounds::block_bounds(program, block, targets, question, setting, cache);
   };
   const std::vector<Target> scalar = {{{0, 0}, std::nullopt}};
   bounds::AdjointQuestion this_run, any_order;

@@ -13,7 +13,7 @@
 
 #include "analysis/judge.hpp"
 #include "bench/timing.hpp"
-#include "bounds/adjoint/transpose.hpp"
+#include "bounds/nodes/transpose.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"

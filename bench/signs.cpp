@@ -83,9 +83,9 @@ std::unique_ptr<Plain> fastest_plain(const Graph& graph, const std::vector<doubl
   return best;
 }
 
-class Network {
+class Program {
 public:
-  Network(std::string label, const Graph& graph, const Target& target, const Sizes& sizes)
+  Program(std::string label, const Graph& graph, const Target& target, const Sizes& sizes)
       : label_(std::move(label)), sizes_(sizes), graph_(graph), field_(graph, target) {}
 
   void time() {
@@ -147,7 +147,7 @@ void time_network(const std::string& name, const Sizes& sizes) {
   const bool is_file = name.find('/') != std::string::npos || name.ends_with(".npz");
   const Graph graph = is_file ? load_model(name) : bench::bundled(name);
   const Target target = is_classifier ? Target{{0, 1}, OutputElement{0, 0}} : Target{};
-  Network(is_file ? std::filesystem::path(name).stem().string() : name, graph, target, sizes).time();
+  Program(is_file ? std::filesystem::path(name).stem().string() : name, graph, target, sizes).time();
 }
 
 }  // namespace

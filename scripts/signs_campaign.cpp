@@ -56,9 +56,9 @@ std::uint64_t seed_of(const std::string& unit) {
 }
 
 /// One network: its signs, and two other ways to them.
-class Network {
+class Program {
 public:
-  explicit Network(const std::string& file)
+  explicit Program(const std::string& file)
       : name_(std::filesystem::path(file).stem().string()),
         field_(load_model(file), implicit_networks::scalar_of(name_)),
         maker_(field_.graph()),
@@ -187,13 +187,13 @@ private:
   std::string name_;
   SignField field_;
   ReferenceMaker maker_;
-  mpfr_network::Network oracle_;
+  mpfr_network::Program oracle_;
   std::size_t rows_ = 0;
 };
 
 void run(const std::vector<std::string>& files, std::int64_t rounds, std::uint64_t seed, Results& results) {
   const Progress progress;
-  std::map<std::string, Network> networks;
+  std::map<std::string, Program> networks;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (const std::string& file : files) {
       for (const Kind& kind : kinds) {
@@ -202,9 +202,9 @@ void run(const std::vector<std::string>& files, std::int64_t rounds, std::uint64
         if (results.has(unit)) continue;
         progress.say(unit);
         const auto start = std::chrono::steady_clock::now();
-        Network& network = networks.try_emplace(file, file).first->second;
+        Program& program = networks.try_emplace(file, file).first->second;
         Json line = {{"unit", unit}, {"network", name}, {"kind", kind.name}};
-        for (const auto& [what, number] : network.check(network.points(kind, seed_of(unit)))) line[what] = number;
+        for (const auto& [what, number] : program.check(program.points(kind, seed_of(unit)))) line[what] = number;
         line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         results.add(line);
       }
@@ -212,8 +212,8 @@ void run(const std::vector<std::string>& files, std::int64_t rounds, std::uint64
   }
 }
 
-void print_row(const std::string& network, const std::string& kind, const Counts& counts) {
-  std::string row = fmt::format("| {} | {} |", network, kind);
+void print_row(const std::string& program, const std::string& kind, const Counts& counts) {
+  std::string row = fmt::format("| {} | {} |", program, kind);
   for (const std::string& name : counted) row += fmt::format(" {} |", counts.at(name));
   fmt::print("{}\n", row);
 }
@@ -222,9 +222,9 @@ void print_row(const std::string& network, const std::string& kind, const Counts
 bool print_table(const Results& results) {
   std::map<std::pair<std::string, std::string>, Counts> sums;
   for (const Json& line : results.lines()) {
-    const auto network = line.at("network").get<std::string>(), kind = line.at("kind").get<std::string>();
+    const auto program = line.at("network").get<std::string>(), kind = line.at("kind").get<std::string>();
     for (const auto& [n, k] :
-         {std::pair(network, kind), std::pair(network, std::string("all")), std::pair(std::string("~all"), kind),
+         {std::pair(program, kind), std::pair(program, std::string("all")), std::pair(std::string("~all"), kind),
           std::pair(std::string("~all"), std::string("all"))})
       for (const std::string& name : counted) sums[{n, k}][name] += line.at(name).get<std::int64_t>();
   }

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/end_to_end.hpp"
-#include "bounds/forward.hpp"
-#include "bounds/heuristics.hpp"
-#include "bounds/local.hpp"
-#include "bounds/operand.hpp"
-#include "bounds/own_run.hpp"
-#include "bounds/replay.hpp"
+#include "bounds/nodes/own_run.hpp"
+#include "bounds/blocks/end_to_end.hpp"
+#include "bounds/local/heuristics.hpp"
+#include "bounds/local/local.hpp"
+#include "bounds/local/replay.hpp"
+#include "bounds/nodes/forward.hpp"
+#include "bounds/rows/bound_cache.hpp"
+#include "bounds/sums/operand.hpp"
 #include "bounds/theorems/chance.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "bounds/theorems/roundings.hpp"
@@ -136,8 +137,8 @@ bool has_products(const Op& op) {
 class Walk {
 public:
   Walk(const Graph& graph, const Trace& trace, const std::vector<Tensor<Ball>>* exact, const BoundOptions& options,
-       Weights& weights)
-      : graph_(graph), trace_(trace), exact_(exact), options_(options), weights_(weights) {
+       BoundCache& cache)
+      : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic);
     setting_.threads = options.threads;
@@ -162,7 +163,7 @@ private:
                           "; read it with read_trace, which fits it to the graph");
     }
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      if (graph_.is_constant(id)) states_[id].kept = &weights_.constant(graph_.value(id).constant);
+      if (graph_.is_constant(id)) states_[id].kept = &cache_.constant(graph_.value(id).constant);
     }
     require_exact_layers_fit();
     const Inputs used = used_inputs(graph_, trace_);
@@ -262,7 +263,7 @@ private:
   /// What is packed once is kept for constants alone.
   Setting setting_of(const Node& node) const {
     Setting setting = setting_;
-    if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.weights = &weights_;
+    if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.operands = &cache_;
     return setting;
   }
 
@@ -282,7 +283,7 @@ private:
   void add_replay() {
     BoundOptions options = options_;
     options.names = {"shadow"};
-    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, weights_).run(); };
+    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, cache_).run(); };
     std::vector<const Tensor<double>*> layers;
     for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
     bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
@@ -323,7 +324,7 @@ private:
     }
     if (exact_ != nullptr)
       for (const Tensor<Ball>& layer : *exact_) evaluation.run.exact.push_back(&layer);
-    add_end_to_end(evaluation, options_, setting_, weights_, bounds_);
+    add_end_to_end(evaluation, options_, setting_, cache_, bounds_);
   }
 
   /// How far an input as the accumulator reads it can be from the one given.
@@ -362,7 +363,7 @@ private:
   const Trace& trace_;
   const std::vector<Tensor<Ball>>* exact_;
   const BoundOptions& options_;
-  Weights& weights_;
+  BoundCache& cache_;
   Setting setting_;
   double folklore_u_ = 0.0;
   std::vector<Shape> shapes_;
@@ -380,7 +381,7 @@ bool BoundOptions::wants(std::string_view name) const {
 struct Bounder::State {
   const Graph& graph;
   BoundOptions options;
-  bounds::Weights weights;
+  bounds::BoundCache cache;
 };
 
 Bounder::Bounder(const Graph& graph, BoundOptions options) : state_(new State{graph, std::move(options), {}}) {
@@ -394,7 +395,7 @@ Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 
 Bounds Bounder::operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact) const {
   require_sound_environment();
-  return bounds::Walk(state_->graph, trace, exact, state_->options, state_->weights).run();
+  return bounds::Walk(state_->graph, trace, exact, state_->options, state_->cache).run();
 }
 
 Magnitude Bounder::spectral_norm(ValueId constant) const {
@@ -403,7 +404,7 @@ Magnitude Bounder::spectral_norm(ValueId constant) const {
   if (constant >= graph.values.size() || !graph.is_constant(constant) ||
       graph.value(constant).constant.shape().size() != 2)
     throw InvalidArgument("spectral_norm: value " + std::to_string(constant) + " is no constant matrix of the graph");
-  return state_->weights.norm_of_constant(graph.value(constant).constant, state_->options.threads);
+  return state_->cache.norm_of_constant(graph.value(constant).constant, state_->options.threads);
 }
 
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options) {

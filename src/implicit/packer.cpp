@@ -8,10 +8,10 @@
 #include <utility>
 #include <variant>
 
-#include "bounds/adjoint/network.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/interval.hpp"
+#include "program/program.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -21,18 +21,18 @@ template <class Real>
 class Packer {
 public:
   Packer(const Graph& graph, const Shape& sample, const StepMaker<Real>& maker)
-      : network_(graph, {with_one_row(sample)}, 1),
-        graph_(network_.flat().graph),
+      : program_(graph, {with_one_row(sample)}, 1),
+        graph_(program_.flat().graph),
         maker_(maker),
-        places_(network_.size()),
-        uses_(network_.size(), 0) {
+        places_(program_.size()),
+        uses_(program_.size(), 0) {
     for (const Node& node : graph_.nodes)
       for (const ValueId id : node.inputs) ++uses_[id];
     ++uses_[graph_.outputs.front()];
   }
 
   std::optional<PackedSteps<Real>> pack() {
-    if (!network_.keeps_rows_apart()) return std::nullopt;
+    if (!program_.keeps_rows_apart()) return std::nullopt;
     PackedSteps<Real> packed;
     packed.dimension = size_of(graph_.inputs.front());
     places_[graph_.inputs.front()] = new_buffer(packed.dimension);
@@ -61,7 +61,7 @@ private:
     return shape;
   }
 
-  std::size_t size_of(ValueId id) const { return static_cast<std::size_t>(element_count(network_.shape(id))); }
+  std::size_t size_of(ValueId id) const { return static_cast<std::size_t>(element_count(program_.shape(id))); }
 
   Place new_buffer(std::size_t features) {
     buffers_.push_back(features);
@@ -96,7 +96,7 @@ private:
       operands.push_back(std::move(*operand));
     }
     if (operands.empty()) return false;
-    Tensor<double> result(network_.shape(node.output));
+    Tensor<double> result(program_.shape(node.output));
     const auto fold_into = [&]<class Op>(const Op& op) {
       constexpr bool is_exact = Selection<Op> || std::is_same_v<Op, op::Neg>;
       return (is_exact || maker_.rounds_constants()) && fold(op, operands, result);
@@ -182,7 +182,7 @@ private:
     const ValueId x = node.inputs[0], w = node.inputs[1];
     const std::optional<Tensor<double>> weights = constant(w);
     if (!weights || !are_numbers_of_format(weights->values) || !are_numbers_of_format(bias)) return false;
-    const ProductPlan plan = plan_product(product, network_.shape(x), network_.shape(w));
+    const ProductPlan plan = plan_product(product, program_.shape(x), program_.shape(w));
     const bool is_row = plan.batches == 1 && plan.m == 1 && plan.k > 0 && (plan.k == 1 || plan.a_col == 1);
     if (!is_row) return false;
     const auto inputs = static_cast<std::size_t>(plan.k), outputs = static_cast<std::size_t>(plan.n);
@@ -201,7 +201,7 @@ private:
   bool add(const Node& node, const op::Gemm& gemm) {
     std::vector<double> addend;
     if (node.inputs.size() > 2 && gemm.beta != 0.0) {
-      addend = constants(node.inputs[2], network_.shape(node.output));
+      addend = constants(node.inputs[2], program_.shape(node.output));
       if (addend.empty()) return false;
       if (gemm.beta != 1.0 && !maker_.rounds_constants()) return false;
       for (double& value : addend) value *= gemm.beta;
@@ -291,7 +291,7 @@ private:
     const std::size_t size = size_of(node.output);
     if (!places_[a] || size_of(a) != size) return false;
     if (places_[b]) return size_of(b) == size && append(node, maker_.of_values(operation, size), {a, b});
-    std::vector<double> values = constants(b, network_.shape(node.output));
+    std::vector<double> values = constants(b, program_.shape(node.output));
     if (values.empty() || !are_numbers_of_format(values)) return false;
     const bool is_difference = operation == PackedOperation::subtract;
     if (is_difference)
@@ -302,7 +302,7 @@ private:
   bool add(const Node& node, const op::Mul&) {
     if (!add_pair(node, PackedOperation::multiply, true)) return false;
     for (const ValueId id : node.inputs) {
-      const std::vector<double> factors = constants(id, network_.shape(node.output));
+      const std::vector<double> factors = constants(id, program_.shape(node.output));
       const bool is_one_number = !factors.empty() && std::all_of(factors.begin(), factors.end(), [&](double factor) {
         return factor == factors.front();
       });
@@ -317,7 +317,7 @@ private:
   bool add(const Node& node, const op::Sub&) {
     const ValueId a = node.inputs[0], x = node.inputs[1];
     if (places_[a]) return add_pair(node, PackedOperation::subtract, false);
-    const std::vector<double> values = constants(a, network_.shape(node.output));
+    const std::vector<double> values = constants(a, program_.shape(node.output));
     if (values.empty() || !places_[x] || size_of(x) != values.size()) return false;
     const std::vector<double> signs(values.size(), -1.0);
     places_[node.output] =
@@ -332,9 +332,9 @@ private:
     std::vector<Shape> shapes;
     for (const ValueId id : node.inputs) {
       if (!places_[id]) return false;
-      shapes.push_back(network_.shape(id));
+      shapes.push_back(program_.shape(id));
     }
-    const std::vector<ElementSource> sources = plan_selection(op, shapes, network_.shape(node.output));
+    const std::vector<ElementSource> sources = plan_selection(op, shapes, program_.shape(node.output));
     if (sources.empty()) return false;
     bool is_side_by_side = true;
     for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -402,7 +402,7 @@ private:
     for (std::unique_ptr<Step>& step : steps_) packed.steps.push_back(std::move(step));
   }
 
-  bounds::Network network_;
+  Program program_;
   const Graph& graph_;
   const StepMaker<Real>& maker_;
   std::vector<std::optional<Place>> places_;  ///< by value; empty: constants

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "bounds/pair_box.hpp"
+#include "bounds/boxes/pair_box.hpp"
 #include "driftbound/num/directed.hpp"
 #include "implicit/sign_of.hpp"
 

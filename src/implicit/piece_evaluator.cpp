@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "bounds/matrix.hpp"
+#include "bounds/matrices/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 #include "num/parallel.hpp"
 
@@ -38,17 +38,17 @@ PieceEvaluator::PieceEvaluator(const Graph& line) {
   setting_.arithmetic = &of_no_run();
   setting_.machine = bounds::machine_of(of_no_run());
   const bool batched = batch_layout(line).batched;
-  networks_.push_back(std::make_shared<const bounds::Network>(line, std::vector<Shape>{{1, 1}},
-                                                              batched ? std::optional<std::int64_t>(1) : std::nullopt));
+  programs_.push_back(std::make_shared<const Program>(line, std::vector<Shape>{{1, 1}},
+                                                      batched ? std::optional<std::int64_t>(1) : std::nullopt));
   for (std::int64_t rows = 2; batched && rows <= most_rows; rows *= 2) {
-    std::optional<bounds::Network> network = networks_.front()->with_rows(rows);
-    if (!network) break;
-    networks_.push_back(std::make_shared<const bounds::Network>(std::move(*network)));
+    std::optional<Program> program = programs_.front()->with_rows(rows);
+    if (!program) break;
+    programs_.push_back(std::make_shared<const Program>(std::move(*program)));
   }
-  const bounds::Network& one = *networks_.front();
+  const Program& one = *programs_.front();
   const bounds::Shadow shadow = bounds::shadow_of(one, {as_input({0.0})}, setting_);
   constants_ = pack_constants(one, shadow,
-                              bounds::deviation_of(bounds::Trajectory::exact, one, shadow, {{}}, setting_, weights_));
+                              bounds::deviation_of(bounds::Trajectory::exact, one, shadow, {{}}, setting_, operands_));
 }
 
 std::vector<PieceEnclosure> PieceEvaluator::operator()(std::span<const Piece> pieces, int threads) const {
@@ -68,7 +68,7 @@ std::vector<PieceEnclosure> PieceEvaluator::operator()(std::span<const Piece> pi
 
 /// The largest block that there is a network for.
 std::int64_t PieceEvaluator::rows_for(std::int64_t pieces) const {
-  std::int64_t rows = std::int64_t{1} << (networks_.size() - 1);
+  std::int64_t rows = std::int64_t{1} << (programs_.size() - 1);
   while (rows > pieces) rows /= 2;
   return rows;
 }
@@ -76,21 +76,21 @@ std::int64_t PieceEvaluator::rows_for(std::int64_t pieces) const {
 void PieceEvaluator::enclose(std::span<const Piece> pieces, std::span<PieceEnclosure> results) const {
   std::size_t power = 0;
   while (std::size_t{1} << power < pieces.size()) ++power;
-  const bounds::Network& network = *networks_[power];
+  const Program& program = *programs_[power];
   std::vector<double> middles, half_widths;
   for (const Piece& piece : pieces) {
     middles.push_back(middle_of(piece));
     half_widths.push_back(std::max(sub_up(piece.upper, middles.back()), sub_up(middles.back(), piece.lower)));
   }
-  const bounds::Shadow shadow = bounds::shadow_of(network, {as_input(middles)}, setting_, &weights_);
+  const bounds::Shadow shadow = bounds::shadow_of(program, {as_input(middles)}, setting_, &operands_);
   const bounds::Deviation deviation =
-      bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{}}, setting_, weights_);
-  const std::vector<Slopes> slopes = slopes_of(network, shadow, deviation, half_widths, constants_);
+      bounds::deviation_of(bounds::Trajectory::exact, program, shadow, {{}}, setting_, operands_);
+  const std::vector<Slopes> slopes = slopes_of(program, shadow, deviation, half_widths, constants_);
 
-  const ValueId output = network.flat().graph.outputs.front();
+  const ValueId output = program.flat().graph.outputs.front();
   const std::vector<double>& radii = deviation.radii[output].element;
   for (std::size_t row = 0; row < pieces.size(); ++row) {
-    const std::size_t at = network.varies(output) ? row : 0;
+    const std::size_t at = program.varies(output) ? row : 0;
     const double centre = shadow.value(output).values[at], error = radii.empty() ? 0.0 : radii[at];
     PieceEnclosure& result = results[row];
     result.middle = middles[row];

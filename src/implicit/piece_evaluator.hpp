@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "bounds/adjoint/weights.hpp"
+#include "bounds/nodes/operand_cache.hpp"
 #include "driftbound/model/graph.hpp"
 #include "implicit/slope_walk.hpp"
 
@@ -43,9 +43,9 @@ private:
   std::int64_t rows_for(std::int64_t pieces) const;
 
   bounds::Setting setting_;
-  std::vector<std::shared_ptr<const bounds::Network>> networks_;  ///< for 1, 2, 4 … rows
+  std::vector<std::shared_ptr<const Program>> programs_;  ///< for 1, 2, 4 … rows
   PackedConstants constants_;
-  mutable bounds::Weights weights_;
+  mutable bounds::OperandCache operands_;
 };
 
 }  // namespace driftbound::implicit

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "bounds/adjoint/double_run.hpp"
+#include "bounds/rows/double_run.hpp"
 
 namespace driftbound::implicit {
 namespace {

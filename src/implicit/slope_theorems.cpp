@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "bounds/matrix.hpp"
+#include "bounds/matrices/matrix.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/num/gamma.hpp"
 

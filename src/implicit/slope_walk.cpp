@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "bounds/matrix.hpp"
-#include "bounds/product_node.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/slope_ranges.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
@@ -19,7 +19,6 @@
 namespace driftbound::implicit {
 
 using bounds::Deviation;
-using bounds::Network;
 using bounds::NodeView;
 using bounds::Shadow;
 
@@ -325,9 +324,9 @@ private:
   Slopes result_;
 };
 
-bool is_constant_product(const Network& network, const Node& node) {
+bool is_constant_product(const Program& program, const Node& node) {
   const bool is_product = multiplies_matrices(node.op);
-  return is_product && network.varies(node.inputs[0]) && !network.varies(node.inputs[1]);
+  return is_product && program.varies(node.inputs[0]) && !program.varies(node.inputs[1]);
 }
 
 }  // namespace
@@ -336,11 +335,11 @@ Interval Slopes::at(std::size_t i) const {
   return around(middle[i], radius[i]);
 }
 
-PackedConstants pack_constants(const Network& network, const Shadow& shadow, const Deviation& deviation) {
+PackedConstants pack_constants(const Program& program, const Shadow& shadow, const Deviation& deviation) {
   PackedConstants packed;
-  for (std::size_t i = 0; i < network.nodes().size(); ++i) {
-    const Node& node = network.nodes()[i];
-    if (!is_constant_product(network, node) || !deviation.radii[node.inputs[1]].element.empty()) continue;
+  for (std::size_t i = 0; i < program.nodes().size(); ++i) {
+    const Node& node = program.nodes()[i];
+    if (!is_constant_product(program, node) || !deviation.radii[node.inputs[1]].element.empty()) continue;
     const ProductPlan plan = bounds::product_of(shadow.view_of(node)).value().plan;
     const std::vector<double>& matrix = shadow.value(node.inputs[1]).values;
     pack_missing<double>(plan, matrix, packed[i].middle);
@@ -349,14 +348,14 @@ PackedConstants pack_constants(const Network& network, const Shadow& shadow, con
   return packed;
 }
 
-std::vector<Slopes> slopes_of(const Network& network, const Shadow& shadow, const Deviation& deviation,
+std::vector<Slopes> slopes_of(const Program& program, const Shadow& shadow, const Deviation& deviation,
                               const std::vector<double>& half_widths, const PackedConstants& constants) {
-  std::vector<Slopes> slopes(network.size());
-  const ValueId t = network.flat().graph.inputs.front();
+  std::vector<Slopes> slopes(program.size());
+  const ValueId t = program.flat().graph.inputs.front();
   slopes[t] = {std::vector<double>(half_widths.size(), 1.0), std::vector<double>(half_widths.size(), 0.0)};
-  for (std::size_t i = 0; i < network.nodes().size(); ++i) {
-    const Node& node = network.nodes()[i];
-    if (!network.varies(node.output)) continue;
+  for (std::size_t i = 0; i < program.nodes().size(); ++i) {
+    const Node& node = program.nodes()[i];
+    if (!program.varies(node.output)) continue;
     const NodeView view = shadow.view_of(node);
     const auto constant = constants.find(i);
     NodeSlopes of_node(view, deviation, slopes, half_widths, constant == constants.end() ? nullptr : &constant->second);

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "bounds/symmetric_product.hpp"
+#include "bounds/matrices/symmetric_product.hpp"
 #include "driftbound/model/tensor.hpp"
 
 namespace driftbound {

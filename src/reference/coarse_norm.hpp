@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bounds/spectral_norm.hpp"
+#include "bounds/matrices/spectral_norm.hpp"
 
 namespace driftbound {
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "bounds/adjoint/double_run.hpp"
+#include "bounds/rows/double_run.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"

@@ -41,26 +41,26 @@ public:
         line_(implicit::line_graph(graph, {}, 0.0, a.values, b.values)),
         arithmetic_(checks::double_arithmetic()),
         setting_(checks::setting_of(arithmetic_)),
-        network_(line_, {{1, 1}}, std::nullopt),
+        program_(line_, {{1, 1}}, std::nullopt),
         original_values_(graph.values.size()) {}
 
   /// At the ends of the piece, its middle, and in between.
   SlopeTallies operator()(double lower, double upper, Generator& generator) {
     const double middle = lower + (upper - lower) / 2.0;
     const double half_width = std::max(sub_up(upper, middle), sub_up(middle, lower));
-    const bounds::Shadow shadow = bounds::shadow_of(network_, {Tensor<double>({1, 1}, {middle})}, setting_);
+    const bounds::Shadow shadow = bounds::shadow_of(program_, {Tensor<double>({1, 1}, {middle})}, setting_);
     const bounds::Deviation deviation =
-        bounds::deviation_of(bounds::Trajectory::exact, network_, shadow, {{}}, setting_, weights_);
+        bounds::deviation_of(bounds::Trajectory::exact, program_, shadow, {{}}, setting_, operands_);
     const std::vector<implicit::Slopes> slopes = implicit::slopes_of(
-        network_, shadow, deviation, {half_width}, implicit::pack_constants(network_, shadow, deviation));
+        program_, shadow, deviation, {half_width}, implicit::pack_constants(program_, shadow, deviation));
     std::vector<double> t = {lower, middle, upper};
     while (t.size() < 6) t.push_back(std::clamp(checks::uniform(generator, lower, upper), lower, upper));
     std::vector<std::vector<Tensor<Real>>> exact;
     for (const double at : t) exact.push_back(exact_(point(at)));
     SlopeTallies tallies;
     for (ValueId id = 0; id < original_values_; ++id) {
-      const ValueId flat = network_.flat().of_value[id];
-      if (!network_.varies(flat)) continue;
+      const ValueId flat = program_.flat().of_value[id];
+      if (!program_.varies(flat)) continue;
       const std::vector<double>& radii = deviation.radii[flat].element;
       for (std::size_t i = 0; i < shadow.values[flat].size(); ++i) {
         const double p = slopes[flat].middle[i], q = slopes[flat].radius[i];
@@ -103,8 +103,8 @@ private:
   Graph line_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
-  bounds::Weights weights_;
+  Program program_;
+  bounds::OperandCache operands_;
   std::size_t original_values_;
 };
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "bounds/pair_box.hpp"
+#include "bounds/boxes/pair_box.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/directed.hpp"
 #include "faults/theorems.hpp"
@@ -35,13 +35,13 @@ struct PairValues {
   std::vector<double> high, low;
 };
 
-PairValues values_of(const PairNetwork& network, const std::vector<double>& points) {
-  const std::size_t rows = points.size() / network.dimension();
+PairValues values_of(const PairNetwork& program, const std::vector<double>& points) {
+  const std::size_t rows = points.size() / program.dimension();
   PairValues values{std::vector<double>(rows), std::vector<double>(rows)};
-  const auto workspace = network.workspace();
+  const auto workspace = program.workspace();
   for (std::size_t first = 0; first < rows; first += pair_rows) {
     const std::size_t count = std::min(pair_rows, rows - first);
-    network.evaluate(std::span(points).subspan(first * network.dimension(), count * network.dimension()), *workspace,
+    program.evaluate(std::span(points).subspan(first * program.dimension(), count * program.dimension()), *workspace,
                      std::span(values.high).subspan(first, count), std::span(values.low).subspan(first, count));
   }
   return values;
@@ -53,13 +53,13 @@ Box unit_box(std::size_t dimension) {
 
 /// The largest error / bound at the points: of the box, or of the points as boxes.
 double approach(const Graph& graph, const std::vector<double>& points, const PairBlockKernels& kernels, bool in_box) {
-  const auto network = PairNetwork::of(graph, kernels);
-  REQUIRE(network != nullptr);
-  const std::size_t d = network->dimension();
+  const auto program = PairNetwork::of(graph, kernels);
+  REQUIRE(program != nullptr);
+  const std::size_t d = program->dimension();
   const double of_box = bounds::pair_error_bound(graph, unit_box(d)).value();
   REQUIRE(std::isfinite(of_box));
   CHECK(of_box < 1e-22);
-  const PairValues values = values_of(*network, points);
+  const PairValues values = values_of(*program, points);
   double largest = 0.0;
   for (std::size_t row = 0; row < values.high.size(); ++row) {
     const std::vector<double> point(points.begin() + static_cast<std::ptrdiff_t>(row * d),
@@ -382,10 +382,10 @@ TEST_CASE("signs in double-double by one bound are those of the oracle, inside t
     REQUIRE(stage != nullptr);
     std::vector<PointSign> signs(points.size() / d);
     stage->decide(points, signs);
-    mpfr_network::Network network(original, target);
+    mpfr_network::Program program(original, target);
     std::size_t decided = 0;
     for (std::size_t row = 0; row < signs.size(); ++row) {
-      const mpfr_network::Scalar exact = network.at(std::span(points).subspan(row * d, d));
+      const mpfr_network::Scalar exact = program.at(std::span(points).subspan(row * d, d));
       CHECK_FALSE(exact.is_beyond(signs[row].value, signs[row].bound));
       if (signs[row].sign == Sign::undecided) continue;
       ++decided;

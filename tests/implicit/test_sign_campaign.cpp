@@ -57,7 +57,7 @@ void check_against_reference(const SignField& field, const std::vector<double>& 
 /// over MPFR numbers: exact ones for networks of rectifiers.
 void check_against_oracle(const SignField& field, const std::vector<double>& points, Checked& checked) {
   const std::vector<PointSign> signs = sign_points::signs_of(field, points);
-  mpfr_network::Network oracle(field.graph(), field.target());
+  mpfr_network::Program oracle(field.graph(), field.target());
   std::int64_t wrong = 0, outside = 0, inexact = 0;
   for (std::size_t row = 0; row < signs.size(); ++row) {
     const bool is_hardest = signs[row].stage >= SignStage::double_double;
@@ -135,8 +135,8 @@ TEST_CASE("loops over MPFR numbers agree with exact dyadic numbers and with 400 
     CAPTURE(name);
     const Graph graph = bundled(name);
     const Target target = scalar_of(name);
-    mpfr_network::Network network(graph, target);
-    CHECK(network.is_piecewise_linear() == is_piecewise_linear(graph));
+    mpfr_network::Program program(graph, target);
+    CHECK(program.is_piecewise_linear() == is_piecewise_linear(graph));
     const SignField field(graph, target);
     const bool is_wide = name.find("w128") != std::string::npos || name.find("w256") != std::string::npos;
     const std::size_t d = field.dimension();
@@ -144,13 +144,13 @@ TEST_CASE("loops over MPFR numbers agree with exact dyadic numbers and with 400 
     REQUIRE(!points.empty());
     for (std::size_t first = 0; first < points.size(); first += d) {
       const std::span<const double> point = std::span(points).subspan(first, d);
-      const mpfr_network::Scalar scalar = network.at(point);
+      const mpfr_network::Scalar scalar = program.at(point);
       const auto check = [&](const auto& exact, double value) {
         CHECK(scalar.sign() == oracle::sign(exact));
         CHECK_FALSE(scalar.is_beyond(value, 0x1p-45 * std::abs(value)));
         CHECK(scalar.is_beyond(value * (1.0 + 0x1p-40), 0x1p-45 * std::abs(value)));
       };
-      if (network.is_piecewise_linear()) {
+      if (program.is_piecewise_linear()) {
         const auto exact = exact_scalar<oracle::Dyadic>(graph, target, 0.0, point);
         CHECK(scalar.is_exact());
         const int shift = std::max(0, static_cast<int>(msb(abs(exact.integer))) - 60);

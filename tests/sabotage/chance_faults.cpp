@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "bounds/row_kernels.hpp"
+#include "bounds/kernels/row_kernels.hpp"
 #include "faults/theorems.hpp"
 #include "sabotage/faults.hpp"
 #include "support/chance_checks.hpp"

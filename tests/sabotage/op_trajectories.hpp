@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/box_walk.hpp"
 #include "bounds/adjoint/sweep.hpp"
+#include "bounds/boxes/box_walk.hpp"
 #include "driftbound/num/ball.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "support/bound_checks.hpp"
@@ -45,12 +45,12 @@ public:
   /// Exact results that are certainly further apart than the bounds by these rules allow.
   std::int64_t violations() const {
     const bounds::Setting setting = setting_of(arithmetic_);
-    const bounds::Network network(graph_, shapes_, std::nullopt);
-    const bounds::Shadow shadow = bounds::shadow_of(network, centre_, setting);
-    bounds::Weights weights;
-    const std::vector<bounds::Deviation> deviations = {deviation(network, shadow, setting, weights)};
-    const ValueId output = network.flat().graph.outputs[0];
-    const std::vector<ValueId>& inputs = network.flat().graph.inputs;
+    const Program program(graph_, shapes_, std::nullopt);
+    const bounds::Shadow shadow = bounds::shadow_of(program, centre_, setting);
+    bounds::OperandCache operands;
+    const std::vector<bounds::Deviation> deviations = {deviation(program, shadow, setting, operands)};
+    const ValueId output = program.flat().graph.outputs[0];
+    const std::vector<ValueId>& inputs = program.flat().graph.inputs;
     std::int64_t violations = 0;
     for (std::size_t i = 0; i < size_; ++i) {
       for (const bool without_slopes : {false, true}) {
@@ -59,8 +59,8 @@ public:
           for (std::size_t k = 0; k < slopes_[i][slot].size(); ++k)
             seeds.push_back({inputs[slot], static_cast<std::int64_t>(k), -slopes_[i][slot].values[k]});
         }
-        const bounds::Direction c = bounds::direction_of(network, shadow, seeds);
-        const double certificate = bounds::sweep(network, shadow, deviations, c, setting).front().total[0];
+        const bounds::Direction c = bounds::direction_of(program, shadow, seeds);
+        const double certificate = bounds::sweep(program, shadow, deviations, c, setting).front().total[0];
         for (const Move& move : moves_) {
           Ball apart = move.to.values[i] -
                        (half_width_ == 0.0 ? exact_ball(shadow.values[output].values[i]) : move.from.values[i]);
@@ -83,8 +83,8 @@ private:
 
   static std::string name_of_slot(std::size_t slot) { return "x" + std::to_string(slot); }
 
-  bounds::Deviation deviation(const bounds::Network& network, const bounds::Shadow& shadow,
-                              const bounds::Setting& setting, bounds::Weights& weights) const {
+  bounds::Deviation deviation(const Program& program, const bounds::Shadow& shadow, const bounds::Setting& setting,
+                              bounds::OperandCache& operands) const {
     using bounds::Trajectory;
     const auto everywhere = [&](double size) {
       std::vector<std::vector<double>> off;
@@ -94,10 +94,10 @@ private:
     // Moves are rounded to doubles.
     const auto radii = everywhere(radius_ * (1.0 + 0x1p-20));
     if (half_width_ == 0.0)
-      return bounds::deviation_of(Trajectory::any_order, network, shadow, radii, setting, weights);
-    const bounds::Deviation ranges = bounds::deviation_of(Trajectory::exact, network, shadow,
-                                                          everywhere(half_width_ * (1.0 + 0x1p-20)), setting, weights);
-    return bounds::deviation_over_box(Trajectory::any_order, network, shadow, ranges, radii, setting, weights);
+      return bounds::deviation_of(Trajectory::any_order, program, shadow, radii, setting, operands);
+    const bounds::Deviation ranges = bounds::deviation_of(Trajectory::exact, program, shadow,
+                                                          everywhere(half_width_ * (1.0 + 0x1p-20)), setting, operands);
+    return bounds::deviation_over_box(Trajectory::any_order, program, shadow, ranges, radii, setting, operands);
   }
 
   Tensor<Ball> exact_at(const Operands& operands) const {
@@ -110,9 +110,9 @@ private:
   /// Difference quotients of an element over one input at a time.
   Operands quotients(std::size_t element, double step) const {
     const bounds::Setting setting = setting_of(arithmetic_);
-    const bounds::Network network(graph_, shapes_, std::nullopt);
+    const Program program(graph_, shapes_, std::nullopt);
     const auto value = [&](const Operands& operands) {
-      return bounds::shadow_of(network, operands, setting).values[network.flat().graph.outputs[0]].values[element];
+      return bounds::shadow_of(program, operands, setting).values[program.flat().graph.outputs[0]].values[element];
     };
     const double at_centre = value(centre_);
     Operands result = centre_, moved = centre_;

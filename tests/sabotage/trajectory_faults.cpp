@@ -68,14 +68,14 @@ std::int64_t check_long_sum_of_shares() {
 
   const ArithmeticModel arithmetic = double_arithmetic();
   const bounds::Setting setting = setting_of(arithmetic);
-  const bounds::Network network(graph, {{1}}, std::nullopt);
-  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {0.0})}, setting);
-  bounds::Weights weights;
+  const Program program(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(program, {Tensor<double>({1}, {0.0})}, setting);
+  bounds::OperandCache operands;
   const std::vector<bounds::Deviation> deviations = {
-      bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{1.0}}, setting, weights)};
-  const bounds::Direction c = bounds::direction_of(network, shadow, {{network.flat().graph.outputs[0], 0, 1.0}});
+      bounds::deviation_of(bounds::Trajectory::exact, program, shadow, {{1.0}}, setting, operands)};
+  const bounds::Direction c = bounds::direction_of(program, shadow, {{program.flat().graph.outputs[0], 0, 1.0}});
   Tally tally;
-  tally.add(0.0, slope, bounds::sweep(network, shadow, deviations, c, setting).front().total[0]);
+  tally.add(0.0, slope, bounds::sweep(program, shadow, deviations, c, setting).front().total[0]);
   return tally.violations;
 }
 
@@ -85,17 +85,17 @@ std::int64_t check_other_slopes() {
   graph.outputs = {graph.add_node("y", op::Tanh{}, {add_fixed_input(graph, "x", ElementType::f64, {1})})};
   const ArithmeticModel arithmetic = double_arithmetic();
   const bounds::Setting setting = setting_of(arithmetic);
-  const bounds::Network network(graph, {{1}}, std::nullopt);
-  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {0.0})}, setting);
-  bounds::Weights weights;
+  const Program program(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(program, {Tensor<double>({1}, {0.0})}, setting);
+  bounds::OperandCache operands;
   const bounds::Deviation own =
-      bounds::deviation_of(bounds::Trajectory::exact, network, shadow, {{1.0}}, setting, weights);
+      bounds::deviation_of(bounds::Trajectory::exact, program, shadow, {{1.0}}, setting, operands);
   bounds::Deviation other = own;
   other.slopes[0] = {{0.0}};
   const std::vector<bounds::Deviation> deviations = {other, own};
-  const bounds::Direction c = bounds::direction_of(network, shadow, {{network.flat().graph.outputs[0], 0, 1.0}});
+  const bounds::Direction c = bounds::direction_of(program, shadow, {{program.flat().graph.outputs[0], 0, 1.0}});
   Tally tally;
-  tally.add(0.0, Real(1.0).apply(mpfr_tanh), bounds::sweep(network, shadow, deviations, c, setting)[1].total[0]);
+  tally.add(0.0, Real(1.0).apply(mpfr_tanh), bounds::sweep(program, shadow, deviations, c, setting)[1].total[0]);
   return tally.violations;
 }
 
@@ -108,12 +108,12 @@ std::int64_t check_flushed_operand() {
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
   arithmetic.flushes_subnormals = true;
   const bounds::Setting setting = setting_of(arithmetic);
-  const bounds::Network network(graph, {{1}}, std::nullopt);
-  const bounds::Shadow shadow = bounds::shadow_of(network, {Tensor<double>({1}, {x})}, setting);
-  bounds::Weights weights;
+  const Program program(graph, {{1}}, std::nullopt);
+  const bounds::Shadow shadow = bounds::shadow_of(program, {Tensor<double>({1}, {x})}, setting);
+  bounds::OperandCache operands;
   const bounds::Deviation deviation =
-      bounds::deviation_of(bounds::Trajectory::any_order, network, shadow, {{}}, setting, weights);
-  const std::vector<double>& radius = deviation.radii[network.flat().graph.outputs[0]].element;
+      bounds::deviation_of(bounds::Trajectory::any_order, program, shadow, {{}}, setting, operands);
+  const std::vector<double>& radius = deviation.radii[program.flat().graph.outputs[0]].element;
   Tally tally;
   tally.add(0.0, Real(x), radius.empty() ? 0.0 : radius[0]);
   return tally.violations;

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up: a part may include itself and what stands before it.
-const std::vector<std::string> ladder = {"simd",   "num",       "model",    "trace",    "evaluate",
+const std::vector<std::string> ladder = {"simd",   "num",       "model",    "program",  "trace", "evaluate",
                                          "bounds", "reference", "implicit", "analysis", "cli"};
 
 std::ptrdiff_t rung(const std::string& part) {
@@ -76,12 +76,51 @@ TEST_CASE("no part includes a part above it") {
     for (const std::string& offence : upward_includes(source_root, part)) FAIL_CHECK(offence);
 }
 
-TEST_CASE("theorems include no other room of bounds: they are functions of numbers") {
-  static const std::regex allowed("bounds/(theorems/.*|kernels/.*|(elementary|machine|smooth|[a-z]+_kernels)[.]hpp)");
-  for (const fs::path& file : sources_below(source_root / "src/bounds/theorems"))
+namespace {
+
+// The rooms of bounds, from the ground up; what lies in no room stands above them all.
+const std::vector<std::string> rooms = {"kernels", "arithmetic", "theorems", "matrices", "sums",   "nodes",
+                                        "local",   "adjoint",    "chance",   "rows",     "blocks", "boxes"};
+
+std::ptrdiff_t room_of(const fs::path& below_bounds) {
+  return std::find(rooms.begin(), rooms.end(), below_bounds.begin()->string()) - rooms.begin();
+}
+
+std::vector<std::string> upward_between_rooms(const fs::path& bounds) {
+  std::vector<std::string> offences;
+  for (const fs::path& file : sources_below(bounds))
     for (const Include& include : includes_of(file))
-      if (part_of(include.target) == "bounds" && !include.angled && !std::regex_match(include.target, allowed))
-        FAIL_CHECK(file.string() << " includes " << include.target);
+      if (include.target.rfind("bounds/", 0) == 0 &&
+          room_of(include.target.substr(7)) > room_of(fs::relative(file, bounds)))
+        offences.push_back(file.string() + " includes " + include.target);
+  return offences;
+}
+
+}  // namespace
+
+TEST_CASE("no room of bounds includes a room above it") {
+  const fs::path bounds = source_root / "src/bounds";
+  for (const std::string& offence : upward_between_rooms(bounds)) FAIL_CHECK(offence);
+  for (const fs::directory_entry& entry : fs::directory_iterator(bounds)) {
+    INFO(entry.path().string());
+    CHECK((!entry.is_directory() || room_of(entry.path().filename()) < std::ssize(rooms)));
+  }
+}
+
+TEST_CASE("an include that goes up between rooms is found") {
+  const fs::path root = fs::temp_directory_path() / "driftbound-rooms-test";
+  fs::create_directories(root / "nodes");
+  std::ofstream(root / "nodes/bad.cpp") << "#include \"bounds/rows/run_step.hpp\"\n";
+  CHECK(upward_between_rooms(root).size() == 1);
+  fs::remove_all(root);
+}
+
+TEST_CASE("tests of bounds lie in the rooms of what they test") {
+  for (const fs::directory_entry& entry : fs::directory_iterator(source_root / "tests/bounds")) {
+    INFO(entry.path().string());
+    CHECK(entry.is_directory());
+    CHECK(room_of(entry.path().filename()) < std::ssize(rooms));
+  }
 }
 
 TEST_CASE("an include that goes up the ladder is found") {

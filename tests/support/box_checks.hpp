@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/box_walk.hpp"
 #include "bounds/adjoint/source_radii.hpp"
+#include "bounds/boxes/box_walk.hpp"
 #include "driftbound/bounds/box.hpp"
 #include "support/linear_checks.hpp"
 #include "support/trajectory_checks.hpp"
@@ -145,23 +145,23 @@ public:
       : graph_(graph),
         arithmetic_(double_arithmetic()),
         setting_(setting_of(arithmetic_)),
-        network_(graph, {middle.shape}, std::nullopt),
-        shadow_(bounds::shadow_of(network_, {middle}, setting_)),
+        program_(graph, {middle.shape}, std::nullopt),
+        shadow_(bounds::shadow_of(program_, {middle}, setting_)),
         middle_(middle),
         half_width_(half_width),
         error_(error) {
     const std::vector<std::vector<double>> widths = {std::vector<double>(middle.size(), half_width)};
     const std::vector<std::vector<double>> errors = {std::vector<double>(middle.size(), error)};
-    bounds::SourceRadii of_ranges(network_, shadow_, setting_), of_run(network_, shadow_, setting_);
-    ranges_ = bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, widths, setting_, weights_, nullptr,
+    bounds::SourceRadii of_ranges(program_, shadow_, setting_), of_run(program_, shadow_, setting_);
+    ranges_ = bounds::deviation_of(bounds::Trajectory::exact, program_, shadow_, widths, setting_, operands_, nullptr,
                                    nullptr, nullptr, &of_ranges);
-    run_ = bounds::deviation_over_box(bounds::Trajectory::any_order, network_, shadow_, ranges_, errors, setting_,
-                                      weights_, false, &of_run);
-    const ValueId output = network_.flat().graph.outputs[0];
+    run_ = bounds::deviation_over_box(bounds::Trajectory::any_order, program_, shadow_, ranges_, errors, setting_,
+                                      operands_, false, &of_run);
+    const ValueId output = program_.flat().graph.outputs[0];
     for (std::size_t i = 0; i < shadow_.values[output].size(); ++i) {
       const bounds::Direction c =
-          bounds::direction_of(network_, shadow_, {{output, static_cast<std::int64_t>(i), 1.0}});
-      certificates_.push_back(bounds::sweep(network_, shadow_, {&run_, 1}, c, setting_).front().total.front());
+          bounds::direction_of(program_, shadow_, {{output, static_cast<std::int64_t>(i), 1.0}});
+      certificates_.push_back(bounds::sweep(program_, shadow_, {&run_, 1}, c, setting_).front().total.front());
     }
   }
 
@@ -176,7 +176,7 @@ public:
     }
     const std::vector<Tensor<Real>> exact = exact_values(graph_, point), off = exact_values(graph_, moved);
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      const ValueId flat = network_.flat().of_value[id];
+      const ValueId flat = program_.flat().of_value[id];
       const std::vector<double>&radii = run_.radii[flat].element, &ranges = ranges_.radii[flat].element;
       const std::vector<double>& centre = shadow_.values[flat].values;
       for (std::size_t i = 0; i < exact[id].size(); ++i) {
@@ -204,11 +204,11 @@ private:
   const Graph& graph_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
+  Program program_;
   bounds::Shadow shadow_;
   Tensor<double> middle_;
   double half_width_, error_;
-  bounds::Weights weights_;
+  bounds::OperandCache operands_;
   bounds::Deviation ranges_, run_;
   std::vector<double> certificates_;
 };

@@ -75,16 +75,16 @@ public:
       : subject_(subject),
         arithmetic_(arithmetic),
         setting_(setting_of(arithmetic_)),
-        network_(subject_.graph, {subject_.x.shape}, std::nullopt),
-        shadow_(bounds::shadow_of(network_, {subject_.x}, setting_)) {}
+        program_(subject_.graph, {subject_.x.shape}, std::nullopt),
+        shadow_(bounds::shadow_of(program_, {subject_.x}, setting_)) {}
 
   bounds::Deviation within(bounds::Trajectory trajectory, double radius) {
     const std::vector<double> off(radius == 0.0 ? 0 : subject_.x.size(), radius);
-    return bounds::deviation_of(trajectory, network_, shadow_, {off}, setting_, weights_);
+    return bounds::deviation_of(trajectory, program_, shadow_, {off}, setting_, operands_);
   }
 
   double output_norm(const bounds::Deviation& deviation) const {
-    return deviation.radii[network_.flat().graph.outputs[0]].norm.at(0);
+    return deviation.radii[program_.flat().graph.outputs[0]].norm.at(0);
   }
 
   /// The exact network at inputs that are off by `signs` radii; `output`: of norms of the last value.
@@ -96,7 +96,7 @@ public:
 
   /// How near the last value's elements come to their radii there.
   double output_utilisation(const bounds::Deviation& deviation, double radius, const std::vector<double>& signs) const {
-    const ValueId id = network_.flat().graph.outputs[0];
+    const ValueId id = program_.flat().graph.outputs[0];
     const Tensor<Real> exact = exact_values_at(radius, signs)[id];
     Tally tally;
     for (std::size_t i = 0; i < exact.size(); ++i)
@@ -106,7 +106,7 @@ public:
 
   /// A run of the flat graph.
   void check_run(const bounds::Deviation& deviation, Tally& all, Tally& output) const {
-    const Graph& flat = network_.flat().graph;
+    const Graph& flat = program_.flat().graph;
     Inputs inputs;
     inputs.tensors.emplace_back("x", StoredTensor::from(subject_.x));
     const Trace trace = cpu_evaluator(arithmetic_).run(flat, inputs);
@@ -120,7 +120,7 @@ private:
   std::vector<Tensor<Real>> exact_values_at(double radius, const std::vector<double>& signs) const {
     Tensor<Real> moved = convert<Real>(subject_.x);
     for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
-    return evaluated(network_, moved);
+    return evaluated(program_, moved);
   }
 
   void check(const bounds::Deviation& deviation, ValueId id, const Tensor<Real>& values, Tally& all,
@@ -134,15 +134,15 @@ private:
     }
     const double norm = radii.norm.empty() ? 0.0 : radii.norm[0];
     all.add(0.0, norm_of(off), norm);
-    if (id == network_.flat().graph.outputs[0]) output.add(0.0, norm_of(off), norm);
+    if (id == program_.flat().graph.outputs[0]) output.add(0.0, norm_of(off), norm);
   }
 
   const CompositeCase& subject_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
+  Program program_;
   bounds::Shadow shadow_;
-  bounds::Weights weights_;
+  bounds::OperandCache operands_;
 };
 
 struct CompositeTally {

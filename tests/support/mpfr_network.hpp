@@ -85,9 +85,9 @@ private:
   mpfr_prec_t bits_;
 };
 
-class Network {
+class Program {
 public:
-  Network(const driftbound::Graph& graph, driftbound::Target target)
+  Program(const driftbound::Graph& graph, driftbound::Target target)
       : graph_(graph), target_(std::move(target)), constants_(graph.values.size()) {
     for (driftbound::ValueId id = 0; id < graph.values.size(); ++id)
       if (graph.is_constant(id)) constants_[id] = constant(graph.value(id).constant.to_double().values);

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "bounds/matrix.hpp"
-#include "bounds/one_sided.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/sums/one_sided.hpp"
 #include "support/bound_checks.hpp"
 
 namespace checks {

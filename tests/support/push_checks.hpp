@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "bounds/adjoint/push.hpp"
+#include "bounds/nodes/push.hpp"
 #include "support/transpose_checks.hpp"
 
 /// Directions pushed through single nodes, against Jacobians over the reals.

@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "bounds/adjoint/block_bounds.hpp"
-#include "bounds/adjoint/weights.hpp"
-#include "bounds/local.hpp"
+#include "bounds/blocks/block_bounds.hpp"
+#include "bounds/local/local.hpp"
+#include "bounds/nodes/operand_cache.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace checks {
@@ -18,8 +18,8 @@ class RecordedRunOf {
 public:
   /// `setting`: of the run; `weights`: those that the bounds will use.
   RecordedRunOf(const Graph& graph, const Trace& trace, const Tensor<double>& given, double radius,
-                bounds::Setting setting, bounds::Weights& weights) {
-    setting.weights = &weights;
+                bounds::Setting setting, bounds::OperandCache& operands) {
+    setting.operands = &operands;
     for (const LayerTrace& layer : trace.layers) layers_.push_back(layer.output.to_double());
     const Tensor<double> used = trace.inputs.tensors.front().second.to_double();
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -27,7 +27,7 @@ public:
       for (const ValueId id : graph.nodes[i].inputs) {
         const std::optional<std::size_t> node = graph.producer(id);
         view.inputs.push_back(node                    ? &layers_[*node]
-                              : graph.is_constant(id) ? &weights.constant(graph.value(id).constant)
+                              : graph.is_constant(id) ? &operands.constant(graph.value(id).constant)
                                                       : &used);
       }
       sums_.push_back(bounds::local_bound(view, setting).sums);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/adjoint/rounded_shadow.hpp"
+#include "bounds/blocks/rounded_shadow.hpp"
 #include "num/exact_rounding.hpp"
 #include "support/trajectory_checks.hpp"
 
@@ -248,9 +248,9 @@ public:
       : graph_(graph), x_(x), run_(run), arithmetic_(arithmetic_of(run)), exact_(exact_values(graph, x)) {
     bounds::Setting setting = setting_of(arithmetic_);
     setting.is_own_run = false;
-    const auto narrowed = bounds::Network(graph, {x.shape}, std::nullopt).narrowed(setting.machine);
-    bounds::Weights weights;
-    if (narrowed) rounded_.emplace(bounds::rounded_shadow_of(*narrowed, {x}, {{}}, setting, weights));
+    const auto narrowed = bounds::narrowed_program(Program(graph, {x.shape}, std::nullopt), setting.machine);
+    bounds::OperandCache operands;
+    if (narrowed) rounded_.emplace(bounds::rounded_shadow_of(*narrowed, {x}, {{}}, setting, operands));
     options_.names = {"rounded-shadow"};
     options_.most_output_elements = 64;
     options_.targets = {{{0, 1}, OutputElement{0, 0}}};
@@ -283,7 +283,7 @@ private:
   void hold(const std::vector<Tensor<float>>& values, const BoundResult& bound, const TargetBounds& target,
             NarrowTallies& tallies) const {
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
-      const ValueId flat = rounded_->network.flat().of_value[id];
+      const ValueId flat = rounded_->program.flat().of_value[id];
       const std::vector<double>& radius = rounded_->deviation.radii[flat].element;
       for (std::size_t i = 0; i < values[id].size(); ++i)
         tallies.values.add(static_cast<double>(values[id].values[i]), Real(rounded_->shadow.values[flat].values[i]),
@@ -339,14 +339,14 @@ inline NarrowTallies check_narrow_networks(const std::vector<std::string>& block
 
 /// One number that two columns of a product read, each for itself: x alone, or a sum of inputs.
 inline NarrowTallies check_readers(const NarrowRun& run, const std::vector<float>& inputs,
-                                   const std::vector<float>& weights, int runs) {
+                                   const std::vector<float>& operands, int runs) {
   Graph graph;
   const auto k = static_cast<std::int64_t>(inputs.size());
   ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, k});
   const auto multiply = [&](const std::string& name, const Tensor<float>& w) {
     x = graph.add_node(name, op::MatMul{}, {x, graph.add_constant(name + "/w", StoredTensor::from(w))});
   };
-  if (!weights.empty()) multiply("sum", Tensor<float>({k, 1}, weights));
+  if (!operands.empty()) multiply("sum", Tensor<float>({k, 1}, operands));
   multiply("read", Tensor<float>({1, 2}, {1, 1}));
   graph.outputs = {x};
   Generator generator(764);

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "bounds/smooth.hpp"
-#include "bounds/coarse_product.hpp"
-#include "bounds/element_kernels.hpp"
-#include "bounds/matrix.hpp"
-#include "bounds/row_kernels.hpp"
+#include "bounds/arithmetic/smooth.hpp"
+#include "bounds/kernels/element_kernels.hpp"
+#include "bounds/kernels/row_kernels.hpp"
+#include "bounds/matrices/coarse_product.hpp"
+#include "bounds/matrices/matrix.hpp"
 #include "bounds/theorems/defects.hpp"
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/sums.hpp"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "bounds/matrix.hpp"
+#include "bounds/matrices/matrix.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/layout.hpp"
 #include "support/bound_checks.hpp"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/row_bounds.hpp"
-#include "bounds/adjoint/run_walk.hpp"
-#include "bounds/adjoint/weights.hpp"
+#include "bounds/blocks/row_bounds.hpp"
+#include "bounds/rows/bound_cache.hpp"
+#include "bounds/rows/run_walk.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/recorded_block.hpp"
 #include "support/trajectory_checks.hpp"
@@ -71,23 +71,23 @@ public:
       : graph_(graph),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
         setting_(setting_of(arithmetic_)),
-        network_(graph, {x.shape}, x.shape.front()),
+        program_(graph, {x.shape}, x.shape.front()),
         x_(x),
         radius_(radius) {
-    const auto walk = bounds::RunWalk::of(network_, setting_, weights_);
+    const auto walk = bounds::RunWalk::of(program_, setting_, operands_);
     if (walk == nullptr) return;
-    const ValueId output = network_.flat().graph.outputs[0];
+    const ValueId output = program_.flat().graph.outputs[0];
     std::vector<std::vector<bounds::Seed>> seeds;
-    for (std::int64_t element = 0; element < network_.shape(output).back(); ++element)
+    for (std::int64_t element = 0; element < program_.shape(output).back(); ++element)
       seeds.push_back({{output, element, 1.0}});
     bounds::RunQuestion question;
     question.refined_radii = refined_radii;
     question.conditioned = seeds.size();
     std::optional<RecordedRunOf> run;
     if (recorded != nullptr)
-      run.emplace(graph, float_run(graph, *recorded, arithmetic_), x, radius, setting_, weights_);
+      run.emplace(graph, float_run(graph, *recorded, arithmetic_), x, radius, setting_, operands_);
     if (run) question.recorded = &run->block();
-    found_ = walk->run(network_, {x}, {std::vector<double>(x.size(), radius)}, seeds, question, setting_);
+    found_ = walk->run(program_, {x}, {std::vector<double>(x.size(), radius)}, seeds, question, setting_);
   }
 
   bool is_known() const { return found_.has_value(); }
@@ -119,8 +119,8 @@ private:
   const Graph& graph_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
-  bounds::Weights weights_;
+  Program program_;
+  bounds::BoundCache operands_;
   Tensor<double> x_;
   double radius_;
   std::optional<bounds::RunCertificates> found_;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bounds/adjoint/run_step.hpp"
-#include "bounds/adjoint/weights.hpp"
+#include "bounds/nodes/operand_cache.hpp"
+#include "bounds/rows/run_step.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "support/tally.hpp"
 #include "support/trajectory_checks.hpp"
@@ -19,47 +19,47 @@ namespace checks {
 class HeldProduct {
 public:
   /// x W, W held as it is or, for Gemm with transB, the other way round.
-  HeldProduct(const Tensor<float>& weights, std::int64_t rows, bool is_transposed = false)
+  HeldProduct(const Tensor<float>& operands, std::int64_t rows, bool is_transposed = false)
       : is_transposed_(is_transposed),
-        graph_(graph_of(weights, is_transposed)),
-        weights_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
+        graph_(graph_of(operands, is_transposed)),
+        operands_(graph_.value(graph_.nodes[0].inputs[1]).constant.to_double()),
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
         setting_(setting_of(arithmetic_)),
-        network_(graph_, {{rows, static_cast<std::int64_t>(k())}}, rows),
-        step_(bounds::run_step_of({network_, network_.nodes()[0], {nullptr, &weights_}}, setting_, packed_,
+        program_(graph_, {{rows, static_cast<std::int64_t>(k())}}, rows),
+        step_(bounds::run_step_of({program_, program_.nodes()[0], {nullptr, &operands_}}, setting_, packed_,
                                   conditions_)) {}
 
   const bounds::RunStep& step() const { return *step_; }
-  std::size_t k() const { return static_cast<std::size_t>(weights_.shape[is_transposed_ ? 1 : 0]); }
+  std::size_t k() const { return static_cast<std::size_t>(operands_.shape[is_transposed_ ? 1 : 0]); }
   double weight(std::size_t k, std::size_t j) const {
-    const auto width = static_cast<std::size_t>(weights_.shape[1]);
-    return weights_.values[is_transposed_ ? j * width + k : k * width + j];
+    const auto width = static_cast<std::size_t>(operands_.shape[1]);
+    return operands_.values[is_transposed_ ? j * width + k : k * width + j];
   }
 
 private:
-  static Graph graph_of(const Tensor<float>& weights, bool is_transposed) {
+  static Graph graph_of(const Tensor<float>& operands, bool is_transposed) {
     Graph graph;
-    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {weights.shape[0], ""}});
-    const ValueId w = graph.add_constant("w", StoredTensor::from(is_transposed ? transposed(weights) : weights));
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {operands.shape[0], ""}});
+    const ValueId w = graph.add_constant("w", StoredTensor::from(is_transposed ? transposed(operands) : operands));
     const Op product = is_transposed ? Op(op::Gemm{.transpose_b = true}) : Op(op::MatMul{});
     graph.outputs = {graph.add_node("y", product, {x, w})};
     return graph;
   }
-  static Tensor<float> transposed(const Tensor<float>& weights) {
-    Tensor<float> result({weights.shape[1], weights.shape[0]});
-    const auto k = static_cast<std::size_t>(weights.shape[0]), n = static_cast<std::size_t>(weights.shape[1]);
+  static Tensor<float> transposed(const Tensor<float>& operands) {
+    Tensor<float> result({operands.shape[1], operands.shape[0]});
+    const auto k = static_cast<std::size_t>(operands.shape[0]), n = static_cast<std::size_t>(operands.shape[1]);
     for (std::size_t i = 0; i < k; ++i)
-      for (std::size_t j = 0; j < n; ++j) result.values[j * k + i] = weights.values[i * n + j];
+      for (std::size_t j = 0; j < n; ++j) result.values[j * k + i] = operands.values[i * n + j];
     return result;
   }
 
   bool is_transposed_;
   Graph graph_;
-  Tensor<double> weights_;
+  Tensor<double> operands_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
-  bounds::Weights packed_;
+  Program program_;
+  bounds::OperandCache packed_;
   std::set<std::string> conditions_;
   std::unique_ptr<const bounds::RunStep> step_;
 };
@@ -90,12 +90,12 @@ struct ShareCase {
 inline Tally check_share_cases(const std::vector<ShareCase>& cases) {
   Tally tally;
   for (const ShareCase& one : cases) {
-    Tensor<float> weights({1, static_cast<std::int64_t>(one.n)});
-    weights.values.assign(one.n, one.other_w);
+    Tensor<float> operands({1, static_cast<std::int64_t>(one.n)});
+    operands.values.assign(one.n, one.other_w);
     bounds::SingleAdjoint d{std::vector<float>(one.n, one.other_d), {0.0}, {}};
-    weights.values[0] = one.w;
+    operands.values[0] = one.w;
     d.d[0] = one.d;
-    check_shares(HeldProduct(weights, 1), d, tally);
+    check_shares(HeldProduct(operands, 1), d, tally);
   }
   return tally;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/adjoint/sketch.hpp"
+#include "bounds/blocks/sketch.hpp"
 #include "support/trajectory_checks.hpp"
 #include "support/transformers.hpp"
 
@@ -117,15 +117,15 @@ inline Tensor<Real> reduced(const Node& node, const Tensor<Real>& x, const Shape
 }
 
 /// Every value of a flat graph over the reals; ReduceMin does not occur.
-inline std::vector<Tensor<Real>> evaluated(const bounds::Network& network, const Tensor<Real>& x) {
-  const Graph& graph = network.flat().graph;
+inline std::vector<Tensor<Real>> evaluated(const Program& program, const Tensor<Real>& x) {
+  const Graph& graph = program.flat().graph;
   std::vector<Tensor<Real>> values(graph.values.size());
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     if (graph.is_constant(id)) values[id] = convert<Real>(graph.value(id).constant.to_double());
   }
   values[graph.inputs[0]] = x;
   for (const Node& node : graph.nodes) {
-    const Shape& shape = network.shape(node.output);
+    const Shape& shape = program.shape(node.output);
     const bool reduces =
         std::holds_alternative<op::ReduceSum>(node.op) || std::holds_alternative<op::ReduceMax>(node.op);
     Operands<Real> operands;
@@ -142,25 +142,25 @@ public:
       : graph_(graph),
         arithmetic_(double_arithmetic()),
         setting_(setting_of(arithmetic_)),
-        network_(graph_, {x.shape}, std::nullopt),
+        program_(graph_, {x.shape}, std::nullopt),
         x_(std::move(x)) {
     setting_.threads = threads;
-    shadow_ = bounds::shadow_of(network_, {x_}, setting_);
+    shadow_ = bounds::shadow_of(program_, {x_}, setting_);
   }
 
   /// Of any run in double whose inputs are off by up to `radius`.
   std::optional<bounds::Deviation> draw(double radius, const bounds::SketchOptions& options = {}) {
-    return bounds::sketched(bounds::Trajectory::any_order, network_, shadow_, off_by(radius), setting_, weights_,
+    return bounds::sketched(bounds::Trajectory::any_order, program_, shadow_, off_by(radius), setting_, operands_,
                             options);
   }
   bounds::Deviation from_node_to_node(double radius) {
-    return bounds::deviation_of(bounds::Trajectory::any_order, network_, shadow_, off_by(radius), setting_, weights_);
+    return bounds::deviation_of(bounds::Trajectory::any_order, program_, shadow_, off_by(radius), setting_, operands_);
   }
   /// The adjoint's bound of an element of the output.
   double certificate(const bounds::Deviation& deviation, std::int64_t element) const {
     const std::vector<bounds::Deviation> deviations = {deviation};
-    return bounds::sweep(network_, shadow_, deviations,
-                         bounds::direction_of(network_, shadow_, {{output(), element, 1.0}}), setting_)
+    return bounds::sweep(program_, shadow_, deviations,
+                         bounds::direction_of(program_, shadow_, {{output(), element, 1.0}}), setting_)
         .front()
         .total[0];
   }
@@ -170,7 +170,7 @@ public:
                  bool output_only = false) const {
     Tensor<Real> moved = convert<Real>(x_);
     for (std::size_t i = 0; i < moved.size(); ++i) moved.values[i] += Real(signs[i] * radius);
-    const std::vector<Tensor<Real>> exact = evaluated(network_, moved);
+    const std::vector<Tensor<Real>> exact = evaluated(program_, moved);
     Tally tally;
     for (ValueId id = 0; id < exact.size(); ++id) {
       if (output_only && id != output()) continue;
@@ -181,9 +181,9 @@ public:
     return tally;
   }
 
-  ValueId output() const { return network_.flat().graph.outputs[0]; }
+  ValueId output() const { return program_.flat().graph.outputs[0]; }
   const bounds::Shadow& shadow() const { return shadow_; }
-  const bounds::Network& network() const { return network_; }
+  const Program& program() const { return program_; }
   std::size_t inputs() const { return x_.size(); }
 
 private:
@@ -194,10 +194,10 @@ private:
   Graph graph_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
+  Program program_;
   Tensor<double> x_;
   bounds::Shadow shadow_;
-  bounds::Weights weights_;
+  bounds::OperandCache operands_;
 };
 
 inline Sketched sketched_transformer(const TransformerSize& size, std::uint64_t seed, int threads = 1) {

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bounds/sum_kernels.hpp"
+#include "bounds/kernels/sum_kernels.hpp"
 #include "support/row_checks.hpp"
 
 /// Loops over sums of products against the same in 700 bits, one element after the other.

@@ -1,13 +1,13 @@
 #pragma once
 
 // All theorems.
-#include "bounds/matrix.hpp"
-#include "bounds/number_terms.hpp"
-#include "bounds/one_sided.hpp"
-#include "bounds/operand.hpp"
-#include "bounds/replayed.hpp"
-#include "bounds/running_sums.hpp"
-#include "bounds/spectral_norm.hpp"
+#include "bounds/local/replayed.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/matrices/spectral_norm.hpp"
+#include "bounds/sums/number_terms.hpp"
+#include "bounds/sums/one_sided.hpp"
+#include "bounds/sums/operand.hpp"
+#include "bounds/sums/running_sums.hpp"
 #include "bounds/theorems/bodies.hpp"
 #include "bounds/theorems/boxes.hpp"
 #include "bounds/theorems/chance.hpp"

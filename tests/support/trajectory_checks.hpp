@@ -68,14 +68,15 @@ public:
       : graph_(graph),
         arithmetic_(double_arithmetic()),
         setting_(setting_of(arithmetic_)),
-        network_(graph, {x.shape}, rows),
-        shadow_(bounds::shadow_of(network_, {x}, setting_)),
+        program_(graph, {x.shape}, rows),
+        shadow_(bounds::shadow_of(program_, {x}, setting_)),
         x_(x),
         radius_(radius) {
     const std::vector<std::vector<double>> off = {std::vector<double>(x.size(), radius)};
     deviations_.push_back(
-        bounds::deviation_of(bounds::Trajectory::any_order, network_, shadow_, off, setting_, weights_));
-    deviations_.push_back(bounds::deviation_of(bounds::Trajectory::exact, network_, shadow_, {{}}, setting_, weights_));
+        bounds::deviation_of(bounds::Trajectory::any_order, program_, shadow_, off, setting_, operands_));
+    deviations_.push_back(
+        bounds::deviation_of(bounds::Trajectory::exact, program_, shadow_, {{}}, setting_, operands_));
     certify();
   }
 
@@ -89,7 +90,7 @@ public:
     refinement.most_elements = 1'000'000;
     const std::vector<std::vector<double>> off = {std::vector<double>(x_.size(), radius_)};
     deviations_[0] =
-        bounds::deviation_of(bounds::Trajectory::any_order, network_, shadow_, off, setting_, weights_, &refinement);
+        bounds::deviation_of(bounds::Trajectory::any_order, program_, shadow_, off, setting_, operands_, &refinement);
     certify();
   }
 
@@ -100,8 +101,8 @@ public:
 
   /// Where slopes depend on the radii, remainders belong to an adjoint of the trajectory's own.
   bool stands_on_foreign_slopes() const {
-    const bounds::Direction c = bounds::direction_of(network_, shadow_, {{network_.flat().graph.outputs[0], 0, 1.0}});
-    const auto alone = bounds::sweep(network_, shadow_, {&deviations_[1], 1}, c, setting_);
+    const bounds::Direction c = bounds::direction_of(program_, shadow_, {{program_.flat().graph.outputs[0], 0, 1.0}});
+    const auto alone = bounds::sweep(program_, shadow_, {&deviations_[1], 1}, c, setting_);
     return alone[0].total != certificates_[0][1].total;
   }
 
@@ -126,10 +127,10 @@ public:
     const std::vector<Tensor<Real>> exact = evaluate(moved);
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       const bool is_given = graph_.is_constant(id) || id == graph_.inputs[0];
-      if (!is_given) check_radii(network_.flat().of_value[id], exact[id], tallies);
+      if (!is_given) check_radii(program_.flat().of_value[id], exact[id], tallies);
     }
     const Tensor<Real>& output = exact[graph_.outputs[0]];
-    const ValueId id = network_.flat().graph.outputs[0];
+    const ValueId id = program_.flat().graph.outputs[0];
     for (std::size_t i = 0; i < output.size(); ++i) {
       tallies.certificates.add(shadow_.values[id].values[i], output.values[i],
                                certificates_[i % elements()][0].total[i / elements()]);
@@ -139,17 +140,17 @@ public:
 private:
   void certify() {
     certificates_.clear();
-    const ValueId output = network_.flat().graph.outputs[0];
-    const std::int64_t per_row = static_cast<std::int64_t>(shadow_.values[output].size()) / network_.rows(output);
+    const ValueId output = program_.flat().graph.outputs[0];
+    const std::int64_t per_row = static_cast<std::int64_t>(shadow_.values[output].size()) / program_.rows(output);
     for (std::int64_t element = 0; element < per_row; ++element)
       certificates_.push_back(bounds::sweep(
-          network_, shadow_, deviations_, bounds::direction_of(network_, shadow_, {{output, element, 1.0}}), setting_));
+          program_, shadow_, deviations_, bounds::direction_of(program_, shadow_, {{output, element, 1.0}}), setting_));
   }
 
   void check_radii(ValueId id, const Tensor<Real>& exact, HeldTallies& tallies) const {
     const std::vector<double>& radius = deviations_[0].radii[id].element;
     const std::vector<double>& norm = deviations_[0].radii[id].norm;
-    const std::size_t size = exact.size() / static_cast<std::size_t>(network_.rows(id));
+    const std::size_t size = exact.size() / static_cast<std::size_t>(program_.rows(id));
     Real squares;
     for (std::size_t i = 0; i < exact.size(); ++i) {
       const double centre = shadow_.values[id].values[i];
@@ -167,9 +168,9 @@ private:
   const Graph& graph_;
   ArithmeticModel arithmetic_;
   bounds::Setting setting_;
-  bounds::Network network_;
+  Program program_;
   bounds::Shadow shadow_;
-  bounds::Weights weights_;
+  bounds::OperandCache operands_;
   Tensor<double> x_;
   double radius_;
   std::vector<bounds::Deviation> deviations_;                   ///< of any run, and of the exact network

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "bounds/adjoint/transpose.hpp"
+#include "bounds/nodes/transpose.hpp"
 #include "evaluate/every_op.hpp"
 #include "model/shapes.hpp"
 #include "support/small_networks.hpp"

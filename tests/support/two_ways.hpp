@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bounds/adjoint/block_bounds.hpp"
+#include "bounds/blocks/block_bounds.hpp"
 #include "support/run_checks.hpp"
 
 namespace checks {
@@ -30,17 +30,17 @@ private:
                                                            const std::vector<Target>& targets) {
     const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
     const bounds::Setting setting = setting_of(arithmetic);
-    const bounds::Network network(graph, {x.shape}, x.shape.front());
+    const Program program(graph, {x.shape}, x.shape.front());
     Inputs inputs;
     inputs.tensors.emplace_back("x", StoredTensor::from(x));
     const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
-    bounds::Weights weights;
-    const RecordedRunOf run(graph, trace, x, radius, setting, weights);
+    bounds::BoundCache operands;
+    const RecordedRunOf run(graph, trace, x, radius, setting, operands);
     bounds::AdjointQuestion question;
     question.refined_radii = refined_radii;
     question.attributed = question.conditioned = targets.size();
     question.chance = {4.0, 6.0};
-    return bounds_of(network, run.block(), targets, question, setting, weights).targets;
+    return bounds_of(program, run.block(), targets, question, setting, operands).targets;
   }
 };
 

@@ -3,19 +3,19 @@
 #include <vector>
 
 #include "bounds/adjoint/sweep.hpp"
-#include "bounds/adjoint/wide.hpp"
+#include "bounds/nodes/wide.hpp"
 #include "driftbound/bounds/bound.hpp"
 
 namespace driftbound::bounds {
 
-struct RecordedBlock;  // block_bounds.hpp
+struct RecordedBlock;  // nodes/recorded_block.hpp
 
 /// One recorded run next to the exact network, whose values are followed as differences from the run's (Wide). Values
 /// inside composites are those of their steps in that precision.
 class RecordedRun {
 public:
   /// The shadow gives slopes where run and exact network agree, and values where 2^-52 of them does not matter.
-  RecordedRun(const Network& network, const Shadow& shadow, const RecordedBlock& block, const Setting& setting);
+  RecordedRun(const Program& program, const Shadow& shadow, const RecordedBlock& block, const Setting& setting);
 
   /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included; lost is what Wide
   /// loses of a rounding. The split between operands of one node is a convention: the mean of both orders.
@@ -26,7 +26,7 @@ public:
 private:
   struct Step;
 
-  const Network& network_;
+  const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
   std::vector<WideValue> values_;                         ///< by value of the flat graph; nothing for constants

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bounds/matrix.hpp"
+#include "bounds/matrices/matrix.hpp"
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/model/layout.hpp"
@@ -54,15 +54,15 @@ GroupPlan groups_of(const ReductionPlan& plan) {
 class Patterns {
 public:
   explicit Patterns(const NormQuestion& question)
-      : network_(question.network), graph_(network_.flat().graph), known_(*question.known), shadow_(*question.shadow) {}
+      : program_(question.program), graph_(program_.flat().graph), known_(*question.known), shadow_(*question.shadow) {}
 
   std::optional<Means> means(ValueId id) const {
     const Node* over = made_by<op::Div>(id);
     const Node* sum = over == nullptr ? nullptr : made_by<op::ReduceSum>(over->inputs[0]);
     if (sum == nullptr || !std::get<op::ReduceSum>(sum->op).keep_axes) return std::nullopt;
-    Means means{sum->inputs[0], sum->output, id, plan_groups(sum->op, network_.shape(sum->inputs[0]))};
+    Means means{sum->inputs[0], sum->output, id, plan_groups(sum->op, program_.shape(sum->inputs[0]))};
     const bool is_mean = means.length() > 0 && is_exactly(over->inputs[1], static_cast<double>(means.length()));
-    return is_mean && network_.shape(id) == network_.shape(sum->output) ? std::optional(means) : std::nullopt;
+    return is_mean && program_.shape(id) == program_.shape(sum->output) ? std::optional(means) : std::nullopt;
   }
 
   std::optional<Root> root(ValueId id) const {
@@ -73,9 +73,9 @@ public:
     found.argument = root->inputs[0];
     ValueId mean = found.argument;
     if (const Node* sum = made_by<op::Add>(mean)) {
-      const std::size_t constant = network_.varies(sum->inputs[0]) ? 1 : 0;
+      const std::size_t constant = program_.varies(sum->inputs[0]) ? 1 : 0;
       const ValueId epsilon = sum->inputs[constant];
-      if (!is_number(epsilon) || network_.shape(id) != network_.shape(sum->inputs[1 - constant])) return std::nullopt;
+      if (!is_number(epsilon) || program_.shape(id) != program_.shape(sum->inputs[1 - constant])) return std::nullopt;
       found.epsilon = values(epsilon)[0];
       found.epsilon_radius = radius_at(known_.radii[epsilon].element, 0);
       mean = sum->inputs[1 - constant];
@@ -90,7 +90,7 @@ public:
 
   std::optional<Shares> shares(ValueId id) const {
     if (const Node* softmax = made_by<op::Softmax>(id)) {
-      const ReductionPlan plan = plan_reduction(std::get<op::Softmax>(softmax->op), network_.shape(id));
+      const ReductionPlan plan = plan_reduction(std::get<op::Softmax>(softmax->op), program_.shape(id));
       return Shares{id, softmax->inputs[0], groups_of(plan), true, 0, 0, 0, 0, std::nullopt};
     }
     const Node* quotient = made_by<op::Div>(id);
@@ -113,16 +113,16 @@ private:
     shares.s = difference->inputs[0];
     shares.exponents = difference->output;
     shares.sum = sum->output;
-    shares.plan = plan_groups(sum->op, network_.shape(shares.seen));
+    shares.plan = plan_groups(sum->op, program_.shape(shares.seen));
     for (const ValueId id : {shares.s, shares.powers, shares.exponents, quotient.output})
-      if (network_.shape(id) != network_.shape(shares.seen)) return std::nullopt;
+      if (program_.shape(id) != program_.shape(shares.seen)) return std::nullopt;
     const Node* largest = made_by<op::ReduceMax>(difference->inputs[1]);
     const bool hides = shares.seen != shares.powers;
     if (largest != nullptr && !hides && largest->inputs[0] == shares.s) {
-      const GroupPlan plan = plan_groups(largest->op, network_.shape(shares.s));
+      const GroupPlan plan = plan_groups(largest->op, program_.shape(shares.s));
       if (plan.groups == shares.plan.groups && plan.elements == shares.plan.elements) shares.largest = largest->output;
     }
-    const bool is_one_a_group = network_.shape(difference->inputs[1]) == network_.shape(shares.sum);
+    const bool is_one_a_group = program_.shape(difference->inputs[1]) == program_.shape(shares.sum);
     return is_one_a_group ? std::optional(shares) : std::nullopt;
   }
 
@@ -146,7 +146,7 @@ private:
                                                                             : std::nullopt;
   }
 
-  const Network& network_;
+  const Program& program_;
   const Graph& graph_;
   const Deviation& known_;
   const Shadow& shadow_;
@@ -155,7 +155,7 @@ private:
 class Norms67 {
 public:
   Norms67(const NormQuestion& question)
-      : network_(question.network),
+      : program_(question.program),
         view_(question.view),
         known_(*question.known),
         shadow_(*question.shadow),
@@ -166,7 +166,7 @@ public:
   Norms operator()(const op::Sub&) const {
     const ValueId x = view_.node->inputs[0];
     const std::optional<Means> means = patterns_.means(view_.node->inputs[1]);
-    if (!means || means->terms != x || network_.shape(x) != network_.shape(view_.node->output)) return std::nullopt;
+    if (!means || means->terms != x || program_.shape(x) != program_.shape(view_.node->output)) return std::nullopt;
     return each_row([&](std::size_t row) {
       return theorems::norm_of_centred(norm(x, row), means->length(), error_norm(means->sums, row),
                                        error_norm(means->means, row));
@@ -187,7 +187,7 @@ public:
 
   Norms operator()(const op::Div&) const {
     const std::optional<Root> root = patterns_.root(view_.node->inputs[1]);
-    if (root && root->c == view_.node->inputs[0] && network_.shape(root->c) == network_.shape(view_.node->output))
+    if (root && root->c == view_.node->inputs[0] && program_.shape(root->c) == program_.shape(view_.node->output))
       return normalised(*root);
     return shares();
   }
@@ -197,7 +197,7 @@ public:
   Norms operator()(const auto&) const { return std::nullopt; }
 
 private:
-  std::size_t rows() const { return static_cast<std::size_t>(network_.rows(view_.node->output)); }
+  std::size_t rows() const { return static_cast<std::size_t>(program_.rows(view_.node->output)); }
 
   template <class Rule>
   std::vector<double> each_row(const Rule& rule) const {
@@ -411,7 +411,7 @@ private:
     return true;
   }
 
-  const Network& network_;
+  const Program& program_;
   const NodeView& view_;
   const Deviation& known_;
   const Shadow& shadow_;

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "bounds/matrix.hpp"
-#include "bounds/product_node.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/product_node.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -36,11 +36,11 @@ std::vector<double> behind(const NodeView& view, const Setting& setting) {
 }
 
 /// |c.b| of every row.
-std::vector<double> target_of(const Network& network, const Shadow& shadow, const Direction& c) {
-  const auto rows = static_cast<std::size_t>(network.rows());
+std::vector<double> target_of(const Program& program, const Shadow& shadow, const Direction& c) {
+  const auto rows = static_cast<std::size_t>(program.rows());
   std::vector<double> target(rows, 0.0);
   for (const auto& [id, factors] : c) {
-    const bool is_fixed = network.rows(id) == 1;
+    const bool is_fixed = program.rows(id) == 1;
     const std::size_t size = is_fixed ? factors.size() : factors.size() / rows;
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = is_fixed ? 0 : row * size;
@@ -54,23 +54,23 @@ std::vector<double> target_of(const Network& network, const Shadow& shadow, cons
 
 }  // namespace
 
-std::vector<std::vector<double>> approx_magnitudes(const Network& network, const Shadow& shadow,
+std::vector<std::vector<double>> approx_magnitudes(const Program& program, const Shadow& shadow,
                                                    const Setting& setting) {
-  std::vector<std::vector<double>> sums(network.size());
-  for (const Node& node : network.nodes())
-    if (network.varies(node.output)) sums[node.output] = behind(shadow.view_of(node), setting);
+  std::vector<std::vector<double>> sums(program.size());
+  for (const Node& node : program.nodes())
+    if (program.varies(node.output)) sums[node.output] = behind(shadow.view_of(node), setting);
   return sums;
 }
 
-Condition approx_condition(const Network& network, const Shadow& shadow, const Direction& c,
+Condition approx_condition(const Program& program, const Shadow& shadow, const Direction& c,
                            const std::vector<std::vector<double>>& adjoints,
                            const std::vector<std::vector<double>>& magnitudes) {
-  const std::vector<std::size_t>& layer_of = network.flat().of_node;
+  const std::vector<std::size_t>& layer_of = program.flat().of_node;
   const std::size_t layers = layer_of.empty() ? 0 : layer_of.back() + 1;
-  const auto rows = static_cast<std::size_t>(network.rows());
-  Condition condition{std::vector(layers, std::vector<double>(rows, 0.0)), target_of(network, shadow, c)};
-  for (std::size_t node = 0; node < network.nodes().size(); ++node) {
-    const ValueId id = network.nodes()[node].output;
+  const auto rows = static_cast<std::size_t>(program.rows());
+  Condition condition{std::vector(layers, std::vector<double>(rows, 0.0)), target_of(program, shadow, c)};
+  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
+    const ValueId id = program.nodes()[node].output;
     if (adjoints[id].empty() || magnitudes[id].empty()) continue;
     const std::size_t size = magnitudes[id].size() / rows;
     for (std::size_t i = 0; i < magnitudes[id].size(); ++i)

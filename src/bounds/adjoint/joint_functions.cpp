@@ -34,23 +34,23 @@ double slope_at(const Op& op, const std::vector<std::vector<double>>& slopes, st
 
 }  // namespace
 
-JointFunctions::JointFunctions(const Network& network)
-    : network_(network), made_by_(network.size()), before_(network.size()), ways_(network.nodes().size()) {
-  for (std::size_t node = 0; node < network.nodes().size(); ++node) {
-    made_by_[network.nodes()[node].output] = node;
-    const Node& of = network.nodes()[node];
+JointFunctions::JointFunctions(const Program& program)
+    : program_(program), made_by_(program.size()), before_(program.size()), ways_(program.nodes().size()) {
+  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
+    made_by_[program.nodes()[node].output] = node;
+    const Node& of = program.nodes()[node];
     before_[of.output] = last_before(of);
-    const bool has_two = of.inputs.size() == 2 && network.varies(of.inputs[0]) && network.varies(of.inputs[1]);
+    const bool has_two = of.inputs.size() == 2 && program.varies(of.inputs[0]) && program.varies(of.inputs[1]);
     if (has_two && before_[of.output]) ways_[node] = ways_to(node);
   }
 }
 
 std::optional<ValueId> JointFunctions::last_before(const Node& node) const {
-  if (!network_.varies(node.output) || !is_elementwise(node.op)) return std::nullopt;
+  if (!program_.varies(node.output) || !is_elementwise(node.op)) return std::nullopt;
   std::optional<ValueId> last;
   for (const ValueId id : node.inputs) {
-    if (!network_.varies(id)) continue;
-    if (network_.shape(id) != network_.shape(node.output)) return std::nullopt;
+    if (!program_.varies(id)) continue;
+    if (program_.shape(id) != program_.shape(node.output)) return std::nullopt;
     last = last ? last_in_common(*last, id) : id;
     if (!last) return std::nullopt;
   }
@@ -68,7 +68,7 @@ std::optional<ValueId> JointFunctions::last_in_common(ValueId a, ValueId b) cons
 }
 
 std::vector<std::size_t> JointFunctions::ways_to(std::size_t node) const {
-  const std::vector<Node>& nodes = network_.nodes();
+  const std::vector<Node>& nodes = program_.nodes();
   const ValueId u = *before_[nodes[node].output];
   std::set<std::size_t> ways = {node};
   std::vector<std::size_t> open = {node};
@@ -76,7 +76,7 @@ std::vector<std::size_t> JointFunctions::ways_to(std::size_t node) const {
     const Node& of = nodes[open.back()];
     open.pop_back();
     for (const ValueId id : of.inputs) {
-      if (!network_.varies(id) || id == u) continue;
+      if (!program_.varies(id) || id == u) continue;
       const std::size_t before = *made_by_[id];
       if (ways.insert(before).second) open.push_back(before);
     }
@@ -87,16 +87,16 @@ std::vector<std::size_t> JointFunctions::ways_to(std::size_t node) const {
 
 JointFunctions::Followed JointFunctions::follow(std::size_t index, const std::map<ValueId, Followed>& before, ValueId u,
                                                 const Deviation& known) const {
-  const Node& node = network_.nodes()[index];
+  const Node& node = program_.nodes()[index];
   const Radii of_u = known.radii[u].element;
-  const auto size = static_cast<std::size_t>(element_count(network_.shape(node.output)));
+  const auto size = static_cast<std::size_t>(element_count(program_.shape(node.output)));
   Followed followed{std::vector<double>(size), std::vector<double>(size)};
   for (std::size_t i = 0; i < size; ++i) {
     double slope = 0.0;
     Magnitude rest = radius_at(known.remainder[node.output], i), rounding;
     for (std::size_t slot = 0; slot < node.inputs.size(); ++slot) {
       const ValueId operand = node.inputs[slot];
-      if (!network_.varies(operand)) continue;
+      if (!program_.varies(operand)) continue;
       const Followed* way = operand == u ? nullptr : &before.at(operand);
       const double d = slope_at(node.op, known.slopes[index], slot, i), part = way != nullptr ? d * way->slope[i] : d;
       slope += part;
@@ -112,7 +112,7 @@ JointFunctions::Followed JointFunctions::follow(std::size_t index, const std::ma
 }
 
 JointMove JointFunctions::moved(std::size_t node, const Deviation& known) const {
-  const std::vector<Node>& nodes = network_.nodes();
+  const std::vector<Node>& nodes = program_.nodes();
   const ValueId v = nodes[node].output, u = *before_[v];
   std::map<ValueId, Followed> followed;
   for (const std::size_t index : ways_[node]) {
@@ -126,7 +126,7 @@ JointMove JointFunctions::moved(std::size_t node, const Deviation& known) const 
 }
 
 JointMove JointFunctions::of_last(const Followed& last, ValueId v, const ValueRadii& of_u) const {
-  const auto rows = static_cast<std::size_t>(network_.rows(v));
+  const auto rows = static_cast<std::size_t>(program_.rows(v));
   const std::size_t size = last.slope.size() / rows;
   JointMove moved{std::vector<double>(last.slope.size()), std::vector<double>(rows)};
   for (std::size_t i = 0; i < last.slope.size(); ++i) {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "bounds/adjoint/network.hpp"
 #include "bounds/adjoint/radii.hpp"
+#include "program/program.hpp"
 
 namespace driftbound::bounds {
 
@@ -22,7 +22,7 @@ struct JointMove {
 /// Source:    docs/theory.md T-125
 class JointFunctions {
 public:
-  explicit JointFunctions(const Network& network);
+  explicit JointFunctions(const Program& program);
 
   /// Whether ways from one value meet in a node.
   bool meet_in(std::size_t node) const { return !ways_[node].empty(); }
@@ -41,7 +41,7 @@ private:
   Followed follow(std::size_t node, const std::map<ValueId, Followed>& before, ValueId u, const Deviation& known) const;
   JointMove of_last(const Followed& last, ValueId v, const ValueRadii& of_u) const;
 
-  const Network& network_;
+  const Program& program_;
   std::vector<std::optional<std::size_t>> made_by_;  ///< by value: the node; empty: none
   /// By value: the last one before it that all ways to it lead through; empty where there is none.
   std::vector<std::optional<ValueId>> before_;

@@ -174,4 +174,22 @@ NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, con
   return Inserting(flat, machine, readings).run();
 }
 
+NarrowedProgram::NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings)
+    : Program(program.graph(), program.input_shapes(),
+              program.counts_samples() ? std::optional(program.rows()) : std::nullopt,
+              [machine, readings](const FlatGraph& flat) { return with_narrow_steps(flat, machine, readings).flat; }),
+      steps_(with_narrow_steps(flatten(program.graph(), program.input_shapes()), machine, readings).steps),
+      readings_(readings) {}
+
+std::optional<NarrowedProgram> narrowed_program(const Program& program, const Machine& machine,
+                                                const Readings& readings) {
+  NarrowedProgram narrowed(program, machine, readings);
+  const NarrowSteps& steps = narrowed.steps();
+  for (std::size_t node = 0; node < narrowed.nodes().size(); ++node) {
+    const bool is_narrow = steps.rounding[node] || !is_rounded(steps.readings[node].operands);
+    if (is_narrow && narrowed.varies(narrowed.nodes()[node].output)) return narrowed;
+  }
+  return std::nullopt;
+}
+
 }  // namespace driftbound::bounds

@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "bounds/adjoint/reading.hpp"
-#include "bounds/machine.hpp"
+#include "bounds/arithmetic/machine.hpp"
+#include "bounds/nodes/product_reading.hpp"
 #include "bounds/theorems/rounded_shadow.hpp"
-#include "model/flatten.hpp"
+#include "program/program.hpp"
 
 namespace driftbound::bounds {
 
@@ -30,5 +30,22 @@ struct NarrowGraph {
 
 /// Source:    docs/theory.md T-76, T-130
 NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, const Readings& readings);
+
+/// A program whose roundings to narrow formats are nodes.
+class NarrowedProgram : public Program {
+public:
+  NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings);
+
+  const NarrowSteps& steps() const { return steps_; }
+  const Readings& readings() const { return readings_; }
+
+private:
+  NarrowSteps steps_;
+  Readings readings_;  ///< of its products
+};
+
+/// Empty where nothing that varies is rounded to a narrow format, or read otherwise.
+std::optional<NarrowedProgram> narrowed_program(const Program& program, const Machine& machine,
+                                                const Readings& readings = {});
 
 }  // namespace driftbound::bounds

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "bounds/adjoint/composite_norms.hpp"
-#include "bounds/product_node.hpp"
-#include "bounds/spectral_norm.hpp"
+#include "bounds/matrices/spectral_norm.hpp"
+#include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/norms.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/directed.hpp"
@@ -57,7 +57,7 @@ private:
   std::size_t result_size() const {
     return question_.view.output->size() / static_cast<std::size_t>(rows(question_.view.node->output));
   }
-  std::int64_t rows(ValueId id) const { return question_.network.rows(id); }
+  std::int64_t rows(ValueId id) const { return question_.program.rows(id); }
   std::span<const double> centre(std::size_t slot) const { return part(slot, question_.view.input(slot).values); }
   std::span<const double> part(std::size_t slot, const std::vector<double>& values) const {
     const std::int64_t parts = rows(question_.view.node->inputs[slot]);
@@ -80,8 +80,8 @@ std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
 
 class Norms62 {
 public:
-  Norms62(const NormQuestion& question, const Setting& setting, Weights& weights)
-      : question_(question), view_(question.view), setting_(setting), weights_(weights) {}
+  Norms62(const NormQuestion& question, const Setting& setting, OperandCache& operands)
+      : question_(question), view_(question.view), setting_(setting), operands_(operands) {}
 
   using Norms = std::optional<std::vector<double>>;
 
@@ -138,8 +138,8 @@ public:
       });
     }
     const std::size_t moving = left_varies ? 0 : 1, fixed = 1 - moving;
-    const Magnitude spectral = left_varies ? weights_.norm_of_right(product.plan, view_.input(1), setting_.threads)
-                                           : weights_.norm_of_left(product.plan, view_.input(0), setting_.threads);
+    const Magnitude spectral = left_varies ? operands_.norm_of_right(product.plan, view_.input(1), setting_.threads)
+                                           : operands_.norm_of_left(product.plan, view_.input(0), setting_.threads);
     const std::size_t uses = most_uses(left_varies ? product.plan.a_batch : product.plan.b_batch);
     return each_row([&](const Row& row) {
       return with_addend(row,
@@ -153,7 +153,7 @@ private:
   std::vector<double> moving_quotient() const {
     const Tensor<double>&a = view_.input(0), &b = view_.input(1);
     const BroadcastIndex of_a(a.shape, view_.output->shape), of_b(b.shape, view_.output->shape);
-    const auto rows = static_cast<std::size_t>(question_.network.rows(view_.node->output));
+    const auto rows = static_cast<std::size_t>(question_.program.rows(view_.node->output));
     const std::size_t size = view_.output->size() / rows;
     std::vector<double> norms;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -204,12 +204,12 @@ private:
     return most;
   }
 
-  bool varies(std::size_t slot) const { return question_.network.varies(view_.node->inputs[slot]); }
+  bool varies(std::size_t slot) const { return question_.program.varies(view_.node->inputs[slot]); }
 
   template <class Rule>
   std::vector<double> each_row(const Rule& rule) const {
     std::vector<double> norms;
-    const std::int64_t rows = question_.network.rows(view_.node->output);
+    const std::int64_t rows = question_.program.rows(view_.node->output);
     for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, row)).value());
     return norms;
   }
@@ -217,7 +217,7 @@ private:
   const NormQuestion& question_;
   const NodeView& view_;
   const Setting& setting_;
-  Weights& weights_;
+  OperandCache& operands_;
 };
 
 }  // namespace
@@ -230,8 +230,9 @@ std::vector<double> row_norms(std::span<const double> values, std::int64_t rows)
   return norms;
 }
 
-std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting, Weights& weights) {
-  auto norms = std::visit(Norms62(question, setting, weights), question.view.node->op);
+std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting,
+                                               OperandCache& operands) {
+  auto norms = std::visit(Norms62(question, setting, operands), question.view.node->op);
   return smaller_norms(std::move(norms), composite_norms(question));
 }
 

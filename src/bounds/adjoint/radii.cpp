@@ -7,13 +7,13 @@
 
 #include "bounds/adjoint/joint_functions.hpp"
 #include "bounds/adjoint/norms.hpp"
-#include "bounds/adjoint/plain_rows.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/source_radii.hpp"
-#include "bounds/body_rounding.hpp"
-#include "bounds/element_kernels.hpp"
-#include "bounds/forward.hpp"
-#include "bounds/operand.hpp"
+#include "bounds/kernels/element_kernels.hpp"
+#include "bounds/nodes/body_rounding.hpp"
+#include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/plain_rows.hpp"
+#include "bounds/sums/operand.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/trajectories.hpp"
 #include "driftbound/model/op_groups.hpp"
@@ -69,25 +69,25 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
 
 class Walk62 {
 public:
-  Walk62(Trajectory trajectory, const Network& network, const Shadow& shadow, const Setting& setting, Weights& weights,
-         const Refinement* refinement, CentreMaker* centres, const std::vector<std::vector<double>>* known,
-         SourceRadii* sources)
+  Walk62(Trajectory trajectory, const Program& program, const Shadow& shadow, const Setting& setting,
+         OperandCache& operands, const Refinement* refinement, CentreMaker* centres,
+         const std::vector<std::vector<double>>* known, SourceRadii* sources)
       : trajectory_(trajectory),
-        network_(network),
+        program_(program),
         shadow_(shadow),
         setting_(setting),
-        weights_(weights),
+        operands_(operands),
         refinement_(refinement),
         centres_(centres),
         known_(known),
         sources_(sources),
         takes_chords_(refinement != nullptr || sources != nullptr || (centres != nullptr && centres->takes_chords())),
-        radii_by_adjoints_(network, shadow, setting) {
-    result_.radii.resize(network.size());
-    result_.added.resize(network.size());
-    result_.remainder.resize(network.size());
-    result_.slopes.resize(network.nodes().size());
-    if (flushed() == Magnitude()) joint_.emplace(network);
+        radii_by_adjoints_(program, shadow, setting) {
+    result_.radii.resize(program.size());
+    result_.added.resize(program.size());
+    result_.remainder.resize(program.size());
+    result_.slopes.resize(program.nodes().size());
+    if (flushed() == Magnitude()) joint_.emplace(program);
   }
 
   void start(ValueId id, std::vector<double> error) {
@@ -106,7 +106,7 @@ public:
 
   void visit(std::size_t index) {
     if (centres_ != nullptr && centres_->make(index, result_)) return;
-    const Node& node = network_.nodes()[index];
+    const Node& node = program_.nodes()[index];
     const NodeView view = shadow_.view_of(node);
     refine_operand(view);
     const std::vector<std::vector<double>> read = operands_as_read(node);
@@ -154,13 +154,13 @@ private:
     const bool can_follow = !node.in_order || setting_.machine.order.gives_partial_sums();
     const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && can_follow);
     const Op& op = node.view.node->op;
-    if (!covers_trajectory || !network_.varies(node.view.node->output)) return false;
+    if (!covers_trajectory || !program_.varies(node.view.node->output)) return false;
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
     const bool multiplies = multiplies_matrices(op);
-    if (multiplies && !network_.varies(node.view.node->inputs[1]))
-      return visit_linear(index, node, plain_product(node, setting_, weights_));
+    if (multiplies && !program_.varies(node.view.node->inputs[1]))
+      return visit_linear(index, node, plain_product(node, setting_, operands_));
     const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);
-    if (!adds || !network_.varies(node.view.node->inputs[0]) || !network_.varies(node.view.node->inputs[1]))
+    if (!adds || !program_.varies(node.view.node->inputs[0]) || !program_.varies(node.view.node->inputs[1]))
       return false;
     return visit_linear(index, node, plain_sum(node, setting_));
   }
@@ -204,14 +204,14 @@ private:
   /// T-72 for the operands of a function of one element whose remainders weigh most.
   void refine_operand(const NodeView& view) {
     const Node& node = *view.node;
-    if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !may_be_refined(network_, node)) return;
+    if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !may_be_refined(program_, node)) return;
     const ValueId operand = node.inputs[0];
     ValueRadii& known = result_.radii[operand];
     if (known.element.empty()) return;
     const std::vector<Radii> radii = {known.element};
     const std::vector<double> remainder = linearise(view, radii, shadow_.error[node.output], setting_).remainder;
     if (remainder.empty()) return;
-    const std::int64_t rows = network_.rows(operand);
+    const std::int64_t rows = program_.rows(operand);
     const std::vector<RowElement> chosen =
         worth_refining(refinement_->weight[node.output], remainder, rows, *refinement_);
     if (chosen.empty()) return;
@@ -239,7 +239,7 @@ private:
                         std::vector<double>& moved) {
     if (sources_ == nullptr) return;
     const std::vector<double> radii =
-        sources_->step(index, slopes, added, result_.remainder[network_.nodes()[index].output]);
+        sources_->step(index, slopes, added, result_.remainder[program_.nodes()[index].output]);
     for (std::size_t i = 0; i < radii.size() && i < moved.size(); ++i) moved[i] = std::min(moved[i], radii[i]);
   }
 
@@ -276,7 +276,7 @@ private:
     std::vector<Radii> fixed(radii.begin(), radii.end());
     bool any = false;
     for (std::size_t slot = 0; slot < fixed.size(); ++slot) {
-      if (network_.varies(view.node->inputs[slot])) fixed[slot] = {};
+      if (program_.varies(view.node->inputs[slot])) fixed[slot] = {};
       any = any || !fixed[slot].empty();
     }
     if (!any) return remainder;
@@ -291,13 +291,13 @@ private:
                                               const std::vector<double>& added,
                                               const std::optional<std::vector<double>>& joint = std::nullopt) {
     const ValueId output = view.node->output;
-    if (!network_.varies(output) || flushed() != Magnitude()) return std::nullopt;
+    if (!program_.varies(output) || flushed() != Magnitude()) return std::nullopt;
     const bool knows_local_errors = centres_ == nullptr;
-    NormQuestion question{network_, view, {}, lipschitz};
+    NormQuestion question{program_, view, {}, lipschitz};
     if (knows_local_errors) question.shadow = &shadow_, question.known = &result_;
     for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
-    auto norms = smaller_norms(moved_norms(question, setting_, weights_), joint);
-    if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, network_.rows(output)));
+    auto norms = smaller_norms(moved_norms(question, setting_, operands_), joint);
+    if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, program_.rows(output)));
     return norms;
   }
 
@@ -307,7 +307,7 @@ private:
     if (known_ != nullptr && !(*known_)[id].empty()) {
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
     }
-    const std::int64_t rows = network_.rows(id);
+    const std::int64_t rows = program_.rows(id);
     const double largest =
         rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
@@ -316,7 +316,7 @@ private:
       row_kernels().limit(centre + row * size, norms ? (*norms)[row] : infinity, largest, element.data() + row * size,
                           size);
     }
-    if (sources_ != nullptr && network_.varies(id)) sources_->settle(id, element);
+    if (sources_ != nullptr && program_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
@@ -327,10 +327,10 @@ private:
   std::vector<double> norms_of_rows(Radii values, std::int64_t rows) const { return row_norms(values, rows); }
 
   const Trajectory trajectory_;
-  const Network& network_;
+  const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
-  Weights& weights_;
+  OperandCache& operands_;
   const Refinement* refinement_;
   CentreMaker* centres_;
   const std::vector<std::vector<double>>* known_;
@@ -361,17 +361,17 @@ bool are_numbers(const Tensor<double>& centre, Radii radii) {
          std::all_of(radii.begin(), radii.end(), is_finite);
 }
 
-Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
-                       const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement, CentreMaker* centres,
+Deviation deviation_of(Trajectory trajectory, const Program& program, const Shadow& shadow,
+                       const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                       OperandCache& operands, const Refinement* refinement, CentreMaker* centres,
                        const std::vector<std::vector<double>>* known, SourceRadii* sources) {
-  Walk62 walk(trajectory, network, shadow, setting, weights, refinement, centres, known, sources);
-  const Graph& graph = network.flat().graph;
+  Walk62 walk(trajectory, program, shadow, setting, operands, refinement, centres, known, sources);
+  const Graph& graph = program.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     if (graph.is_constant(id)) walk.start_constant(id);
   }
-  for (std::size_t node = 0; node < network.nodes().size(); ++node) walk.visit(node);
+  for (std::size_t node = 0; node < program.nodes().size(); ++node) walk.visit(node);
   return std::move(walk).result();
 }
 

@@ -6,16 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "bounds/adjoint/linear.hpp"
 #include "bounds/adjoint/shadow.hpp"
-#include "bounds/adjoint/weights.hpp"
+#include "bounds/nodes/linear.hpp"
+#include "bounds/nodes/operand_cache.hpp"
 
 namespace driftbound::bounds {
 
 /// How far a trajectory can be from the shadow at one value.
 struct ValueRadii {
   std::vector<double> element;  ///< empty: all 0
-  std::vector<double> norm;     ///< 2-norm of every row (Network::rows); empty: all 0
+  std::vector<double> norm;     ///< 2-norm of every row (Program::rows); empty: all 0
 };
 
 /// The trajectory that is held against the shadow: the exact network, the same where norms of rows say enough (next to
@@ -54,9 +54,9 @@ public:
 ///            followed too, which is worth it for one sample
 /// Guarantee: proven for the exact network; for runs as body_rounding()
 /// Source:    docs/theory.md T-61, T-62, T-72, T-117
-Deviation deviation_of(Trajectory trajectory, const Network& network, const Shadow& shadow,
-                       const std::vector<std::vector<double>>& input_error, const Setting& setting, Weights& weights,
-                       const Refinement* refinement = nullptr, CentreMaker* centres = nullptr,
+Deviation deviation_of(Trajectory trajectory, const Program& program, const Shadow& shadow,
+                       const std::vector<std::vector<double>>& input_error, const Setting& setting,
+                       OperandCache& operands, const Refinement* refinement = nullptr, CentreMaker* centres = nullptr,
                        const std::vector<std::vector<double>>* known = nullptr, SourceRadii* sources = nullptr);
 
 /// The smallest and the largest number that a function can be; none where one of them is infinite.

@@ -7,8 +7,8 @@
 #include <limits>
 #include <numeric>
 
-#include "bounds/adjoint/weights.hpp"
-#include "bounds/row_kernels.hpp"
+#include "bounds/kernels/row_kernels.hpp"
+#include "program/program_cache.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -19,30 +19,30 @@ constexpr std::size_t fewest_rows = 16;
 class Picked {
 public:
   /// Values after `last` are left out.
-  Picked(const Network& network, std::span<const RowElement> elements, ValueId last)
-      : network_(network), elements_(elements), last_(last) {}
+  Picked(const Program& program, std::span<const RowElement> elements, ValueId last)
+      : program_(program), elements_(elements), last_(last) {}
 
   void put(ValueId id, const std::vector<double>& values, std::vector<double>& picked) const {
     if (id > last_ || values.empty()) return picked.clear();
-    if (network_.varies(id)) return put_rows(values, picked);
+    if (program_.varies(id)) return put_rows(values, picked);
     picked = values;
   }
 
   /// What varies: constants are there already.
   void put(const Shadow& shadow, Shadow& picked) const {
-    for (ValueId id = 0; id < network_.size(); ++id) {
-      if (!network_.varies(id)) continue;
+    for (ValueId id = 0; id < program_.size(); ++id) {
+      if (!program_.varies(id)) continue;
       put(id, shadow.value(id).values, picked.values[id].values);
       put(id, shadow.error[id], picked.error[id]);
     }
   }
 
   void put(const Deviation& deviation, Deviation& picked) const {
-    picked.radii.resize(network_.size());
-    picked.added.resize(network_.size());
-    picked.remainder.resize(network_.size());
+    picked.radii.resize(program_.size());
+    picked.added.resize(program_.size());
+    picked.remainder.resize(program_.size());
     picked.slopes.resize(deviation.slopes.size());
-    for (ValueId id = 0; id < network_.size(); ++id) {
+    for (ValueId id = 0; id < program_.size(); ++id) {
       put(id, deviation.radii[id].element, picked.radii[id].element);
       put(id, deviation.added[id], picked.added[id]);
       put(id, deviation.remainder[id], picked.remainder[id]);
@@ -51,13 +51,13 @@ public:
       const std::vector<std::vector<double>>& slopes = deviation.slopes[node];
       picked.slopes[node].resize(slopes.size());
       for (std::size_t slot = 0; slot < slopes.size(); ++slot)
-        put(network_.nodes()[node].output, slopes[slot], picked.slopes[node][slot]);
+        put(program_.nodes()[node].output, slopes[slot], picked.slopes[node][slot]);
     }
   }
 
 private:
   void put_rows(const std::vector<double>& values, std::vector<double>& picked) const {
-    const std::size_t size = values.size() / static_cast<std::size_t>(network_.rows());
+    const std::size_t size = values.size() / static_cast<std::size_t>(program_.rows());
     picked.resize(size * elements_.size());
     auto next = picked.begin();
     for (const RowElement& element : elements_) {
@@ -66,7 +66,7 @@ private:
     }
   }
 
-  const Network& network_;
+  const Program& program_;
   std::span<const RowElement> elements_;
   ValueId last_;
 };
@@ -77,32 +77,32 @@ double cost_of(double weight, double remainder) {
   return ((weight == 0.0) | (remainder == 0.0)) ? 0.0 : cost;
 }
 
-/// Network::with_rows(), kept where something is.
-std::shared_ptr<const Network> network_with_rows(const Network& network, std::int64_t rows, const Setting& setting) {
-  if (setting.weights != nullptr) return setting.weights->with_rows(network, rows);
-  std::optional<Network> other = network.with_rows(rows);
-  return other ? std::make_shared<const Network>(std::move(*other)) : nullptr;
+/// Program::with_rows(), kept where something is.
+std::shared_ptr<const Program> program_with_rows(const Program& program, std::int64_t rows, const Setting& setting) {
+  if (setting.programs != nullptr) return setting.programs->with_rows(program, rows);
+  std::optional<Program> other = program.with_rows(rows);
+  return other ? std::make_shared<const Program>(std::move(*other)) : nullptr;
 }
 
 /// Rows that go back together: products gain by it, their numbers have to fit memory.
-std::size_t rows_at_once(const Network& network) {
+std::size_t rows_at_once(const Program& program) {
   constexpr std::size_t most_rows = 256, most_numbers = std::size_t{1} << 22;
   std::size_t numbers = 1;
-  for (ValueId id = 0; id < network.size(); ++id)
-    if (network.varies(id)) numbers += static_cast<std::size_t>(element_count(network.shape(id)) / network.rows(id));
+  for (ValueId id = 0; id < program.size(); ++id)
+    if (program.varies(id)) numbers += static_cast<std::size_t>(element_count(program.shape(id)) / program.rows(id));
   return std::clamp(std::bit_floor(most_numbers / numbers), fewest_rows, most_rows);
 }
 
 }  // namespace
 
-AdjointRadii::AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting)
-    : network_(network), shadow_(shadow), setting_(setting), rows_at_once_(rows_at_once(network)) {}
+AdjointRadii::AdjointRadii(const Program& program, const Shadow& shadow, const Setting& setting)
+    : program_(program), shadow_(shadow), setting_(setting), rows_at_once_(rows_at_once(program)) {}
 
-bool may_be_refined(const Network& network, const Node& node) {
+bool may_be_refined(const Program& program, const Node& node) {
   const bool is_function_of_one =
       std::visit([]<class T>(const T&) { return ElementwiseUnary<T> && !OneOf<T, op::Neg, op::Cast>; }, node.op) ||
       std::holds_alternative<op::Gelu>(node.op);
-  return is_function_of_one && network.varies(node.inputs[0]);
+  return is_function_of_one && program.varies(node.inputs[0]);
 }
 
 std::vector<RowElement> worth_refining(const std::vector<double>& weight, const std::vector<double>& remainder,
@@ -155,17 +155,17 @@ double least_worth_refining(const std::vector<std::vector<double>>& remainders, 
 AdjointRadii::OneRowEach* AdjointRadii::with_rows(std::size_t rows) {
   const auto [known, is_new] = by_rows_.try_emplace(rows);
   if (is_new) {
-    std::shared_ptr<const Network> network = network_with_rows(network_, static_cast<std::int64_t>(rows), setting_);
-    if (network) {
+    std::shared_ptr<const Program> program = program_with_rows(program_, static_cast<std::int64_t>(rows), setting_);
+    if (program) {
       Shadow shadow;
-      shadow.values.resize(network->size());
-      for (ValueId id = 0; id < network->size(); ++id) {
-        const bool varies = network->varies(id);
-        if (varies) shadow.values[id].shape = network->shape(id);
+      shadow.values.resize(program->size());
+      for (ValueId id = 0; id < program->size(); ++id) {
+        const bool varies = program->varies(id);
+        if (varies) shadow.values[id].shape = program->shape(id);
         shadow.kept_elsewhere.push_back(varies ? nullptr : &shadow_.value(id));
         shadow.error.push_back(varies ? std::vector<double>() : shadow_.error[id]);
       }
-      known->second.emplace(OneRowEach{std::move(network), std::move(shadow), std::vector<Deviation>(1)});
+      known->second.emplace(OneRowEach{std::move(program), std::move(shadow), std::vector<Deviation>(1)});
     }
   }
   return known->second ? &*known->second : nullptr;
@@ -173,13 +173,13 @@ AdjointRadii::OneRowEach* AdjointRadii::with_rows(std::size_t rows) {
 
 std::vector<double> AdjointRadii::of_part(OneRowEach& rows, const Deviation& deviation, ValueId value,
                                           std::span<const RowElement> part) const {
-  const Picked picked(network_, part, value);
+  const Picked picked(program_, part, value);
   picked.put(shadow_, rows.shadow);
   picked.put(deviation, rows.deviation.front());
   std::vector<double> c(rows.shadow.value(value).size(), 0.0);
   const std::size_t size = c.size() / part.size();
   for (std::size_t row = 0; row < part.size(); ++row) c[row * size + part[row].element] = 1.0;
-  return sweep(*rows.network, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;
+  return sweep(*rows.program, rows.shadow, rows.deviation, {{value, std::move(c)}}, setting_).front().total;
 }
 
 std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId value,

@@ -35,7 +35,7 @@ struct Refinement {
 };
 
 /// Whether a node is a function of one element, of an operand whose radii can be refined.
-bool may_be_refined(const Network& network, const Node& node);
+bool may_be_refined(const Program& program, const Node& node);
 
 /// The elements of a node's output whose operands' radii are to be refined: in every row those with the largest weight
 /// times remainder, until what is left adds up to no more than the allowance.
@@ -54,7 +54,7 @@ double least_worth_refining(const std::vector<std::vector<double>>& remainders, 
 /// Source:    docs/theory.md T-72
 class AdjointRadii {
 public:
-  AdjointRadii(const Network& network, const Shadow& shadow, const Setting& setting);
+  AdjointRadii(const Program& program, const Shadow& shadow, const Setting& setting);
 
   /// Shapes:    one result an element
   /// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
@@ -63,7 +63,7 @@ public:
 private:
   /// The network with as many rows as elements, and memory for what varies.
   struct OneRowEach {
-    std::shared_ptr<const Network> network;
+    std::shared_ptr<const Program> program;
     Shadow shadow;
     std::vector<Deviation> deviation;  ///< one
   };
@@ -71,7 +71,7 @@ private:
   std::vector<double> of_part(OneRowEach& rows, const Deviation& deviation, ValueId value,
                               std::span<const RowElement> part) const;
 
-  const Network& network_;
+  const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
   const std::size_t rows_at_once_;

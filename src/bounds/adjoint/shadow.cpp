@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "bounds/adjoint/plain_rows.hpp"
-#include "bounds/adjoint/weights.hpp"
-#include "bounds/centre.hpp"
+#include "bounds/nodes/centre.hpp"
+#include "bounds/nodes/operand_cache.hpp"
+#include "bounds/nodes/plain_rows.hpp"
 
 namespace driftbound::bounds {
 
@@ -18,16 +18,16 @@ NodeView Shadow::view_of(const Node& node) const {
   return view;
 }
 
-Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting,
-                 Weights* packed) {
-  const Graph& graph = network.flat().graph;
+Shadow shadow_of(const Program& program, const std::vector<Tensor<double>>& inputs, const Setting& setting,
+                 OperandCache* packed) {
+  const Graph& graph = program.flat().graph;
   Shadow shadow;
-  shadow.values.resize(network.size());
-  shadow.error.resize(network.size());
+  shadow.values.resize(program.size());
+  shadow.error.resize(program.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) shadow.values[graph.inputs[i]] = inputs[i];
-  const std::vector<bool> are_matrices = constant_matrices(network);
-  if (packed != nullptr) shadow.kept_elsewhere.assign(network.size(), nullptr);
-  for (ValueId id = 0; id < network.size(); ++id) {
+  const std::vector<bool> are_matrices = constant_matrices(program);
+  if (packed != nullptr) shadow.kept_elsewhere.assign(program.size(), nullptr);
+  for (ValueId id = 0; id < program.size(); ++id) {
     if (!graph.is_constant(id)) continue;
     const StoredTensor& constant = graph.value(id).constant;
     if (packed != nullptr && are_matrices[id]) {
@@ -39,10 +39,10 @@ Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inpu
   for (const Node& node : graph.nodes) {
     const NodeView view = shadow.view_of(node);
     const bool may_be_packed =
-        packed != nullptr && network.varies(node.output) && multiplies_by_constant(network, node);
+        packed != nullptr && program.varies(node.output) && multiplies_by_constant(program, node);
     std::optional<Centre> quick;
-    if (may_be_packed) quick = plain_centre(view, network.shape(node.output), setting, *packed);
-    Centre centre = quick ? std::move(*quick) : centre_of_node(view, network.shape(node.output), setting);
+    if (may_be_packed) quick = plain_centre(view, program.shape(node.output), setting, *packed);
+    Centre centre = quick ? std::move(*quick) : centre_of_node(view, program.shape(node.output), setting);
     const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
     shadow.values[node.output] = std::move(centre.value);
     if (!is_exact) shadow.error[node.output] = std::move(centre.error);

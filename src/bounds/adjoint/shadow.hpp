@@ -2,7 +2,8 @@
 
 #include <vector>
 
-#include "bounds/adjoint/network.hpp"
+#include "bounds/nodes/node_view.hpp"
+#include "program/program.hpp"
 
 namespace driftbound::bounds {
 
@@ -19,13 +20,13 @@ struct Shadow {
   NodeView view_of(const Node& node) const;
 };
 
-class Weights;
+class OperandCache;
 
 /// The network evaluated in double; with weights packed before, errors of products by norms where those say enough.
 /// Shapes:    `inputs` by position in the graph's inputs, with the samples of the network
 /// Guarantee: proven
 /// Source:    docs/theory.md T-61
-Shadow shadow_of(const Network& network, const std::vector<Tensor<double>>& inputs, const Setting& setting,
-                 Weights* packed = nullptr);
+Shadow shadow_of(const Program& program, const std::vector<Tensor<double>>& inputs, const Setting& setting,
+                 OperandCache* packed = nullptr);
 
 }  // namespace driftbound::bounds

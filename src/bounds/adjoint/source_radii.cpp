@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
-#include "bounds/adjoint/push.hpp"
-#include "bounds/matrix.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/push.hpp"
 #include "bounds/theorems/boxes.hpp"
 #include "bounds/theorems/outward.hpp"
 
@@ -32,16 +32,16 @@ bool is_of_one_element(const Op& op) {
 
 }  // namespace
 
-SourceRadii::SourceRadii(const Network& network, const Shadow& shadow, const Setting& setting, std::size_t most_numbers)
-    : network_(network),
+SourceRadii::SourceRadii(const Program& program, const Shadow& shadow, const Setting& setting, std::size_t most_numbers)
+    : program_(program),
       shadow_(shadow),
       setting_(setting),
       most_numbers_(most_numbers),
-      sources_(network.size()),
-      uses_(network.size(), 0),
-      last_use_(network.size(), 0) {
-  for (std::size_t node = 0; node < network.nodes().size(); ++node) {
-    for (const ValueId id : network.nodes()[node].inputs) {
+      sources_(program.size()),
+      uses_(program.size(), 0),
+      last_use_(program.size(), 0) {
+  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
+    for (const ValueId id : program.nodes()[node].inputs) {
       ++uses_[id];
       last_use_[id] = node;
     }
@@ -49,7 +49,7 @@ SourceRadii::SourceRadii(const Network& network, const Shadow& shadow, const Set
 }
 
 void SourceRadii::start(ValueId id, Radii amplitude) {
-  if (network_.varies(id)) sources_[id].own.assign(amplitude.begin(), amplitude.end());
+  if (program_.varies(id)) sources_[id].own.assign(amplitude.begin(), amplitude.end());
 }
 
 /// What a function of one element makes of sources of one element stays that, if nothing else reads the operand.
@@ -62,7 +62,7 @@ bool SourceRadii::may_follow(const Node& node) const {
   std::size_t largest = std::max<std::size_t>(shadow_.value(node.output).size(), 1), count = 0;
   std::set<ValueId> origins;
   for (const ValueId id : node.inputs) {
-    if (!network_.varies(id)) continue;
+    if (!program_.varies(id)) continue;
     const Sources& sources = sources_[id];
     largest = std::max(largest, shadow_.value(id).size());
     if (!passes_own(node))
@@ -133,7 +133,7 @@ SourceRadii::Aligned SourceRadii::align(const Node& node) const {
 /// Shares go on by the slopes; what rounding them loses is a source of the output.
 void SourceRadii::push_shares(std::size_t index, const std::vector<std::vector<double>>& slopes,
                               const Aligned& operands) {
-  const Node& node = network_.nodes()[index];
+  const Node& node = program_.nodes()[index];
   const NodeView view = shadow_.view_of(node);
   const std::vector<std::span<const double>> rows(operands.rows.begin(), operands.rows.end()),
       magnitudes(operands.magnitudes.begin(), operands.magnitudes.end());
@@ -150,7 +150,7 @@ void SourceRadii::push_shares(std::size_t index, const std::vector<std::vector<d
 }
 
 void SourceRadii::pass_own(std::size_t index, const std::vector<std::vector<double>>& slopes) {
-  const Node& node = network_.nodes()[index];
+  const Node& node = program_.nodes()[index];
   const std::vector<double>& own = sources_[node.inputs[0]].own;
   if (own.empty()) return;
   const std::vector<std::span<const double>> operands = {own};
@@ -164,8 +164,8 @@ void SourceRadii::pass_own(std::size_t index, const std::vector<std::vector<doub
 
 std::vector<double> SourceRadii::step(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii added,
                                       Radii remainder) {
-  const Node& node = network_.nodes()[index];
-  if (!network_.varies(node.output)) return {};
+  const Node& node = program_.nodes()[index];
+  if (!program_.varies(node.output)) return {};
   const std::size_t size = shadow_.value(node.output).size();
   if (!may_follow(node)) {
     forget_operands(index);
@@ -189,7 +189,7 @@ std::vector<double> SourceRadii::step(std::size_t index, const std::vector<std::
 
 /// What no later node reads.
 void SourceRadii::forget_operands(std::size_t index) {
-  for (const ValueId id : network_.nodes()[index].inputs)
+  for (const ValueId id : program_.nodes()[index].inputs)
     if (last_use_[id] == index) sources_[id] = {};
 }
 

@@ -16,7 +16,7 @@ class SourceRadii {
 public:
   /// `most_numbers`: of one value's shares; beyond that its sources become one for each element, and where sixteen times
   /// as many would be on the way to it nothing is said of it.
-  SourceRadii(const Network& network, const Shadow& shadow, const Setting& setting,
+  SourceRadii(const Program& program, const Shadow& shadow, const Setting& setting,
               std::size_t most_numbers = std::size_t{1} << 22);
 
   /// A value that is off by itself, by at most `amplitude`; those that are the same for all inputs are not followed.
@@ -59,7 +59,7 @@ private:
   bool may_follow(const Node& node) const;
   void forget_operands(std::size_t node);
 
-  const Network& network_;
+  const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
   const std::size_t most_numbers_;

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "bounds/adjoint/transpose.hpp"
+#include "bounds/nodes/transpose.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/trajectories.hpp"
@@ -34,21 +34,21 @@ struct Adjoint {
 class Sweep {
 public:
   /// Deviations of the same slopes.
-  Sweep(const Network& network, const Shadow& shadow, std::span<const Deviation* const> deviations,
+  Sweep(const Program& program, const Shadow& shadow, std::span<const Deviation* const> deviations,
         const Setting& setting, std::vector<std::vector<double>>* kept)
-      : network_(network),
+      : program_(program),
         shadow_(shadow),
         deviations_(deviations),
         setting_(setting),
-        adjoints_(network.size()),
+        adjoints_(program.size()),
         kept_(kept) {
-    if (kept_ != nullptr) kept_->assign(network.size(), {});
-    const auto rows = static_cast<std::size_t>(network.rows());
+    if (kept_ != nullptr) kept_->assign(program.size(), {});
+    const auto rows = static_cast<std::size_t>(program.rows());
     Certificate empty;
     empty.total.assign(rows, 0.0);
     empty.local.assign(rows, 0.0);
     empty.remainder.assign(rows, 0.0);
-    empty.layers.assign(network.flat().of_node.empty() ? 0 : network.flat().of_node.back() + 1,
+    empty.layers.assign(program.flat().of_node.empty() ? 0 : program.flat().of_node.back() + 1,
                         std::vector<double>(rows, 0.0));
     certificates_.assign(deviations.size(), empty);
   }
@@ -56,11 +56,11 @@ public:
   void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, row_kernels()); }
 
   void pull_back(std::size_t index) {
-    const Node& node = network_.nodes()[index];
+    const Node& node = program_.nodes()[index];
     if (!adjoints_[node.output].is_present()) return;
-    charge(node.output, network_.flat().of_node[index]);
+    charge(node.output, program_.flat().of_node[index]);
     std::vector<bool> wanted;
-    for (const ValueId id : node.inputs) wanted.push_back(network_.varies(id));
+    for (const ValueId id : node.inputs) wanted.push_back(program_.varies(id));
     const NodeView view = shadow_.view_of(node);
     std::vector<Transposed> shares =
         transposed(view, deviations_.front()->slopes[index], adjoints_[node.output].d, wanted, setting_);
@@ -106,14 +106,14 @@ private:
   }
 
   std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
-    if (network_.rows(id) == 1 || values.empty()) return values;
-    const std::size_t size = values.size() / static_cast<std::size_t>(network_.rows(id));
+    if (program_.rows(id) == 1 || values.empty()) return values;
+    const std::size_t size = values.size() / static_cast<std::size_t>(program_.rows(id));
     return std::span(values).subspan(row * size, size);
   }
 
   static void add(double& sum, Magnitude more) { sum = (Magnitude(sum) + more).value(); }
 
-  const Network& network_;
+  const Program& program_;
   const Shadow& shadow_;
   std::span<const Deviation* const> deviations_;
   const Setting& setting_;
@@ -146,11 +146,11 @@ std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> devia
 
 }  // namespace
 
-Direction direction_of(const Network& network, const Shadow& shadow, const std::vector<Seed>& seeds) {
+Direction direction_of(const Program& program, const Shadow& shadow, const std::vector<Seed>& seeds) {
   Direction direction;
   for (const Seed& seed : seeds) {
     std::vector<double> c(shadow.value(seed.value).size(), 0.0);
-    const std::size_t row_size = c.size() / static_cast<std::size_t>(network.rows(seed.value));
+    const std::size_t row_size = c.size() / static_cast<std::size_t>(program.rows(seed.value));
     for (std::size_t first = 0; first < c.size(); first += row_size)
       c[first + static_cast<std::size_t>(seed.element)] = seed.factor;
     direction.emplace_back(seed.value, std::move(c));
@@ -158,16 +158,16 @@ Direction direction_of(const Network& network, const Shadow& shadow, const std::
   return direction;
 }
 
-std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,
+std::vector<Certificate> sweep(const Program& program, const Shadow& shadow, std::span<const Deviation> deviations,
                                const Direction& c, const Setting& setting, std::vector<std::vector<double>>* adjoints) {
   std::vector<Certificate> certificates(deviations.size());
   for (std::vector<std::size_t>& alike : by_slopes(deviations)) {
     std::vector<const Deviation*> of_these;
     for (const std::size_t which : alike) of_these.push_back(&deviations[which]);
-    Sweep sweep(network, shadow, of_these, setting, alike.front() == 0 ? adjoints : nullptr);
+    Sweep sweep(program, shadow, of_these, setting, alike.front() == 0 ? adjoints : nullptr);
     for (const auto& [value, tensor] : c) sweep.start(value, tensor);
-    for (std::size_t node = network.nodes().size(); node-- > 0;) sweep.pull_back(node);
-    for (const ValueId input : network.flat().graph.inputs) sweep.charge_input(input);
+    for (std::size_t node = program.nodes().size(); node-- > 0;) sweep.pull_back(node);
+    for (const ValueId input : program.flat().graph.inputs) sweep.charge_input(input);
     std::vector<Certificate> of_alike = std::move(sweep).result();
     for (std::size_t i = 0; i < alike.size(); ++i) certificates[alike[i]] = std::move(of_alike[i]);
   }

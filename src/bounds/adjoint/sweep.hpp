@@ -18,7 +18,7 @@ struct Seed {
 
 /// The vectors c of T-60, by value.
 using Direction = std::vector<std::pair<ValueId, std::vector<double>>>;
-Direction direction_of(const Network& network, const Shadow& shadow, const std::vector<Seed>& seeds);
+Direction direction_of(const Program& program, const Shadow& shadow, const std::vector<Seed>& seeds);
 
 /// An upper bound of |c.Delta| for every row, and what it is made of.
 struct Certificate {
@@ -34,7 +34,7 @@ struct Certificate {
 ///            not depend on it
 /// Guarantee: as the deviations
 /// Source:    docs/theory.md T-60, T-64
-std::vector<Certificate> sweep(const Network& network, const Shadow& shadow, std::span<const Deviation> deviations,
+std::vector<Certificate> sweep(const Program& program, const Shadow& shadow, std::span<const Deviation> deviations,
                                const Direction& c, const Setting& setting,
                                std::vector<std::vector<double>>* adjoints = nullptr);
 

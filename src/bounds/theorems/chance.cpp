@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/num/directed.hpp"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/expansions.hpp"
 #include "bounds/theorems/tangent.hpp"
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <vector>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/expansions.hpp"
 #include "driftbound/num/directed.hpp"
 

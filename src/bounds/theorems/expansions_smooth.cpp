@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/expansions.hpp"
 #include "bounds/theorems/tangent.hpp"
 #include "num/enclosed.hpp"

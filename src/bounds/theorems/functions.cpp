@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "driftbound/num/directed.hpp"
 

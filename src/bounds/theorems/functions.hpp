@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bounds/machine.hpp"
+#include "bounds/arithmetic/machine.hpp"
 
 namespace driftbound::bounds {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "bounds/machine.hpp"
+#include "bounds/arithmetic/machine.hpp"
 
 namespace driftbound::bounds {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "bounds/row_kernels.hpp"
-#include "bounds/smooth.hpp"
+#include "bounds/arithmetic/smooth.hpp"
+#include "bounds/kernels/row_kernels.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"

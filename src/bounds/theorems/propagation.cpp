@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "bounds/element_kernels.hpp"
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
+#include "bounds/kernels/element_kernels.hpp"
 #include "driftbound/evaluate/scalar_functions.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/interval.hpp"

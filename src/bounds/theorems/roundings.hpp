@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bounds/machine.hpp"
+#include "bounds/arithmetic/machine.hpp"
 #include "driftbound/model/tensor.hpp"
 
 namespace driftbound::bounds {

@@ -1,6 +1,6 @@
 #include "bounds/theorems/rows.hpp"
 
-#include "bounds/row_kernels.hpp"
+#include "bounds/kernels/row_kernels.hpp"
 
 namespace driftbound::bounds::inline theorems {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "bounds/row_kernels.hpp"
-#include "bounds/sum_kernels.hpp"
+#include "bounds/kernels/row_kernels.hpp"
+#include "bounds/kernels/sum_kernels.hpp"
 
 namespace driftbound::bounds::inline theorems {
 

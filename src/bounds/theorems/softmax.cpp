@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "bounds/elementary.hpp"
+#include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "bounds/theorems/sums.hpp"
 #include "driftbound/num/directed.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "bounds/machine.hpp"
+#include "bounds/arithmetic/machine.hpp"
 
 namespace driftbound::bounds {
 

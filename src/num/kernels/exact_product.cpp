@@ -242,7 +242,6 @@ const ExactKernels DRIFTBOUND_SIMD_NAME(exact) = {DRIFTBOUND_SIMD_TARGET_NAME,
                                                   &lower_units,
                                                   &lowest_sum,
                                                   &pack<rows>,
-                                                  &pack<Tile::columns>,
-                                                  &dot_rows};
+                                                  &pack<Tile::columns>};
 
 }  // namespace driftbound::num

@@ -1,0 +1,522 @@
+#include "bounds/blocks/block_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "bounds/adjoint/condition.hpp"
+#include "bounds/adjoint/recursion.hpp"
+#include "bounds/blocks/reading.hpp"
+#include "bounds/blocks/rounded_shadow.hpp"
+#include "bounds/blocks/row_bounds.hpp"
+#include "bounds/blocks/sketch.hpp"
+#include "bounds/kernels/row_kernels.hpp"
+#include "bounds/nodes/plain_rows.hpp"
+#include "bounds/sums/known_products.hpp"
+#include "bounds/theorems/rounded_shadow.hpp"
+#include "bounds/theorems/trajectories.hpp"
+#include "driftbound/num/interval.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Weight of elements in a bound that is infinite: of what they leave out only the infinite counts.
+constexpr double only_infinite = 0x1p-1000;
+
+/// Where operands are rounded to a narrow format nearly every remainder is that of an open kink (T-72).
+constexpr std::int64_t more_radii_in_narrow_formats = 8;
+
+/// A shadow that may be off by more of the largest element is not known well.
+constexpr double small_share = 0x1p-30;
+
+class Block {
+public:
+  /// largest_values: those of the block, or of one that this is a part of.
+  Block(const Program& program, const RecordedBlock& block, std::vector<double> largest_values, const Setting& setting,
+        BoundCache& cache)
+      : program_(program),
+        recorded_(block.layers),
+        block_(block),
+        largest_values_(std::move(largest_values)),
+        setting_(setting) {
+    setting_.operands = &cache;
+    setting_.programs = &cache;
+  }
+
+  BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, BoundCache& cache) {
+    const bool is_coarse = setting_.machine.u >= 0x1p-40;  // next to it the shadow is as good as exact
+    const bool is_exact_near = is_coarse && !question.this_run && question.attributed == 0;
+    shadow_ = shadow_of(program_, block_.given, setting_, is_coarse ? &cache : nullptr);
+    const std::vector<std::vector<double>>& input_error = block_.input_error;
+    const std::vector<std::vector<double>> exact_inputs(input_error.size());
+    std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
+    if (question.follows_any_order()) trajectories.push_back(Trajectory::any_order);
+    if (question.declared_order) trajectories.push_back(Trajectory::declared_order);
+    for (const Trajectory trajectory : trajectories) {
+      const bool is_exact = trajectory == trajectories.front();
+      deviations_.push_back(
+          deviation_of(trajectory, program_, shadow_, is_exact ? exact_inputs : input_error, setting_, cache));
+    }
+    sweep_targets(targets);
+    refine(trajectories, question.refined_radii, cache);
+
+    BlockBounds bounds;
+    if (question.this_run) {
+      for (std::size_t node = 0; node < recorded_.size(); ++node) {
+        bounds.this_run.push_back(layer_this_run(node, deviations_.front()));
+      }
+      bounds.is_sketched.resize(recorded_.size());
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
+    bounds.is_shadow_known = !question.this_run || are_outputs_known();
+    if (!bounds.is_shadow_known && question.failure_probability > 0.0)
+      sketch(question.failure_probability, exact_inputs, cache, bounds);
+    if (question.rounded) hold_against_rounded_shadow(targets, cache, bounds);
+    if (question.attributed > 0) {
+      const RecordedRun run(program_, shadow_, block_, setting_);
+      for (std::size_t i = 0; i < question.attributed; ++i)
+        bounds.targets[i].attribution = run.attribute(direction_of(program_, shadow_, seeds_[i]));
+    }
+    if (question.conditioned > 0) add_conditions(question.conditioned, bounds);
+    if (question.chance.any()) add_chance(targets, question.chance, cache, bounds);
+    if (question.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
+    if (question.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
+    return bounds;
+  }
+
+private:
+  /// T-70 with the radii of T-62 or T-78.
+  std::vector<double> layer_this_run(std::size_t node, const Deviation& exact) const {
+    const ValueId id = value_of_node(node);
+    const std::vector<double>& computed = recorded_[node]->values;
+    const std::vector<double>& radius = exact.radii[id].element;
+    std::vector<double> bound;
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      const Interval deviation = deviation_at(computed[i], shadow_.value(id).values[i]);
+      bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
+    }
+    return bound;
+  }
+
+  double small_radius(ValueId id) const {
+    const std::size_t node = node_of(id);
+    return node < largest_values_.size() ? small_share * largest_values_[node] : 0.0;
+  }
+
+  bool are_small(ValueId id, const std::vector<double>& radii) const {
+    return std::all_of(radii.begin(), radii.end(), [small = small_radius(id)](double r) { return r <= small; });
+  }
+
+  /// By its radii, or element by element as a target.
+  bool is_known(ValueId id) const {
+    if (are_small(id, deviations_.front().radii[id].element)) return true;
+    std::set<std::int64_t> known;
+    for (std::size_t i = 0; i < seeds_.size(); ++i) {
+      const Seed& seed = seeds_[i].front();
+      if (seeds_[i].size() == 1 && seed.value == id && are_small(id, certificates_[i].front().total))
+        known.insert(seed.element);
+    }
+    return known.size() == shadow_.value(id).size() / static_cast<std::size_t>(program_.rows(id));
+  }
+
+  bool are_outputs_known() const {
+    const std::vector<ValueId>& outputs = program_.flat().graph.outputs;
+    return std::all_of(outputs.begin(), outputs.end(), [&](ValueId id) { return is_known(id); });
+  }
+
+  /// T-78 for layers and targets of which the shadow is not known well.
+  void sketch(double failure_probability, const std::vector<std::vector<double>>& exact_inputs, BoundCache& cache,
+              BlockBounds& bounds) const {
+    SketchOptions options;
+    options.failure_probability = failure_probability;
+    const std::optional<Deviation> sketch =
+        sketched(Trajectory::exact, program_, shadow_, exact_inputs, setting_, cache, options);
+    if (!sketch) return;
+    bounds.failure_probability = failure_probability;
+    for (std::size_t node = 0; node < recorded_.size(); ++node) {
+      if (is_known(value_of_node(node))) continue;
+      bounds.this_run[node] = layer_this_run(node, *sketch);
+      bounds.is_sketched[node] = true;
+    }
+    for (std::size_t i = 0; i < bounds.targets.size(); ++i) {
+      if (are_small(seeds_[i].front().value, certificates_[i].front().total)) continue;
+      const std::vector<Deviation> deviations = {*sketch};
+      const Direction c = direction_of(program_, shadow_, seeds_[i]);
+      bounds.targets[i].this_run =
+          target_this_run(seeds_[i], sweep(program_, shadow_, deviations, c, setting_).front().total);
+      bounds.targets[i].is_sketched = true;
+    }
+  }
+
+  void sweep_targets(const std::vector<Target>& targets) {
+    adjoints_.resize(targets.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      seeds_.push_back(seeds_of(program_, targets[i]));
+      certificates_.push_back(
+          sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
+    }
+  }
+
+  /// T-72, where remainders make up more of a bound than a few percent.
+  void refine(const std::vector<Trajectory>& trajectories, std::int64_t radii_a_row, BoundCache& cache) {
+    bool any = false;
+    if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
+    for (std::size_t which = 1; which < trajectories.size(); ++which) {
+      if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
+      if (!cache.with_rows(program_, 2)) return;
+      any = true;
+      const Refinement refinement = refinement_for(which, radii_a_row * program_.rows());
+      deviations_[which] =
+          deviation_of(trajectories[which], program_, shadow_, block_.input_error, setting_, cache, &refinement);
+    }
+    for (std::size_t i = 0; any && i < seeds_.size(); ++i)
+      certificates_[i] = sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_);
+  }
+
+  bool has_large_remainder(std::size_t which) const {
+    return std::any_of(certificates_.begin(), certificates_.end(), [&](const std::vector<Certificate>& of_target) {
+      const Certificate& certificate = of_target[which];
+      for (std::size_t row = 0; row < certificate.total.size(); ++row) {
+        const double total = certificate.total[row];
+        if (!(certificate.remainder[row] <= large_remainder * total) || !std::isfinite(total)) return true;
+      }
+      return false;
+    });
+  }
+
+  /// What is left over may add a few percent to what local errors make up.
+  Refinement refinement_for(std::size_t which, std::int64_t most) const {
+    Refinement refinement;
+    refinement.weight.resize(program_.size());
+    std::size_t nodes = 0;
+    for (const Node& node : program_.nodes()) {
+      if (!deviations_[which].remainder[node.output].empty() && program_.varies(node.output)) ++nodes;
+      for (std::size_t i = 0; i < seeds_.size(); ++i)
+        add_weight(node.output, adjoints_[i], certificates_[i][which], refinement);
+    }
+    refinement.allowance = remainder_left / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement.most_elements = most_refined_elements;
+    refinement.least = least_worth_refining(refinable_remainders(which), program_.rows(), refinement, most);
+    return refinement;
+  }
+
+  /// Of functions of one element, which radii by adjoints make smaller.
+  std::vector<std::vector<double>> refinable_remainders(std::size_t which) const {
+    std::vector<std::vector<double>> remainders(program_.size());
+    for (const Node& node : program_.nodes()) {
+      if (may_be_refined(program_, node)) remainders[node.output] = deviations_[which].remainder[node.output];
+    }
+    return remainders;
+  }
+
+  void add_weight(ValueId id, const std::vector<std::vector<double>>& adjoint, const Certificate& certificate,
+                  Refinement& refinement) const {
+    if (adjoint[id].empty() || !program_.varies(id)) return;
+    std::vector<double>& weight = refinement.weight[id];
+    weight.resize(adjoint[id].size(), 0.0);
+    const std::size_t size = weight.size() / certificate.local.size();
+    for (std::size_t k = 0; k < weight.size(); ++k) {
+      const double local = certificate.local[k / size];
+      const double d = std::abs(adjoint[id][k]);
+      if (std::isfinite(local) && local > 0.0) weight[k] = std::max(weight[k], d / local);
+      if (!std::isfinite(local) && d > 0.0) weight[k] = std::max(weight[k], only_infinite);
+    }
+  }
+
+  void add_conditions(std::size_t count, BlockBounds& bounds) const {
+    const std::vector<std::vector<double>> magnitudes = approx_magnitudes(program_, shadow_, setting_);
+    for (std::size_t i = 0; i < count; ++i)
+      bounds.targets[i].condition =
+          approx_condition(program_, shadow_, direction_of(program_, shadow_, seeds_[i]), adjoints_[i], magnitudes);
+  }
+
+  /// T-74, T-75; what holds in any case holds here.
+  void add_chance(const std::vector<Target>& targets, const ChanceFactors& factors, BoundCache& cache,
+                  BlockBounds& bounds) const {
+    std::vector<Direction> directions;
+    std::vector<std::vector<double>> local;
+    for (const std::vector<Seed>& seeds : seeds_) directions.push_back(direction_of(program_, shadow_, seeds));
+    for (const std::vector<Certificate>& certificates : certificates_) local.push_back(certificates[1].local);
+    std::vector<ChanceBounds> all =
+        chance_bounds(program_, shadow_, deviations_[1], directions, local, factors, setting_);
+    if (factors.random_order > 0.0)
+      bounds.estimate_conditions = estimate_narrow_roundings(targets, factors.random_order, cache, all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::vector<Certificate>& certificates = certificates_[i];
+      for (std::optional<ChanceBound>* bound : {&all[i].martingale, &all[i].random_order}) {
+        for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row) {
+          double& total = (*bound)->total[row];
+          if ((*bound)->patterns[row] == TermPattern::none) total = std::min(total, certificates[1].total[row]);
+          total = through_shadow(Magnitude(total), certificates.front().total[row]);
+        }
+      }
+      bounds.targets[i].chance = std::move(all[i]);
+    }
+  }
+
+  /// T-75, narrow formats: what rounding the weights changes is known, and the roundings of other numbers are spread
+  /// evenly. The smaller one is kept. Returns the conditions of that.
+  std::set<std::string> estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, BoundCache& cache,
+                                                  std::vector<ChanceBounds>& all) const {
+    const std::optional<NarrowedProgram> narrowed = narrowed_program(program_, setting_.machine);
+    if (!narrowed) return {};
+    const RoundedShadow rounded = rounded_constants_of(*narrowed, block_.given, block_.input_error, setting_, cache);
+    std::vector<std::vector<Seed>> seeds;
+    std::vector<Direction> directions;
+    std::vector<std::vector<double>> local;
+    for (const Target& target : targets) {
+      seeds.push_back(seeds_of(*narrowed, target));
+      directions.push_back(direction_of(*narrowed, rounded.shadow, seeds.back()));
+      local.push_back(
+          sweep(*narrowed, rounded.shadow, {&rounded.deviation, 1}, directions.back(), setting_).front().local);
+    }
+    std::vector<ChanceBounds> estimates = chance_bounds(*narrowed, rounded.shadow, rounded.deviation, directions, local,
+                                                        {0.0, sigmas}, setting_, &narrowed->steps());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const ChanceBound& estimate = *estimates[i].random_order;
+      for (std::size_t row = 0; row < estimate.total.size(); ++row) {
+        const Interval moved =
+            combined(*narrowed, rounded.shadow, seeds[i], row) - combined(program_, shadow_, seeds_[i], row);
+        const double total = (Magnitude(estimate.total[row]) + moved.magnitude()).value();
+        const bool is_certifiable = std::isfinite(certificates_[i][1].local[row]);
+        if (!is_certifiable || !(total < all[i].random_order->total[row])) continue;
+        all[i].random_order->total[row] = total;
+        all[i].random_order->remainder[row] = estimate.remainder[row];
+      }
+    }
+    return rounded.deviation.conditions;
+  }
+
+  TargetCertificate certified(std::size_t target, const AdjointQuestion& question) const {
+    std::vector<Certificate> certificates = certificates_[target];
+    const std::vector<Seed>& seeds = seeds_[target];
+    const std::vector<double>& exact = certificates.front().total;
+    TargetCertificate result;
+    if (question.this_run) result.this_run = target_this_run(seeds, exact);
+    const auto with_shadow = [&](Certificate certificate) {
+      for (std::size_t row = 0; row < exact.size(); ++row)
+        certificate.total[row] = through_shadow(Magnitude(certificate.total[row]), exact[row]);
+      return certificate;
+    };
+    if (question.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
+    if (question.any_order) result.any_order = with_shadow(std::move(certificates[1]));
+    return result;
+  }
+
+  /// T-70: |c.(computed - shadow)| and the shadow's own distance.
+  std::vector<double> target_this_run(const std::vector<Seed>& seeds, const std::vector<double>& shadow_error) const {
+    std::vector<Interval> deviation(shadow_error.size(), Interval(0.0));
+    for (const Seed& seed : seeds) {
+      const std::vector<double>& computed = recorded_.at(node_of(seed.value))->values;
+      for (std::size_t row = 0; row < deviation.size(); ++row) {
+        const std::size_t i = index_of(seed, program_, shadow_, row);
+        const Interval part = deviation_at(computed.at(i), shadow_.value(seed.value).values[i]);
+        deviation[row] += seed.factor > 0.0 ? part : -part;
+      }
+    }
+    std::vector<double> bound;
+    for (std::size_t row = 0; row < deviation.size(); ++row)
+      bound.push_back(through_shadow(deviation[row].magnitude(), shadow_error[row]));
+    return bound;
+  }
+
+  /// T-76
+  void hold_against_rounded_shadow(const std::vector<Target>& targets, BoundCache& cache, BlockBounds& bounds) const {
+    bounds.readings = readings_of(program_, block_, setting_, cache);
+    const std::optional<NarrowedProgram> narrowed = narrowed_program(program_, setting_.machine, bounds.readings);
+    if (!narrowed) return;
+    const RoundedShadow rounded = rounded_shadow_of(*narrowed, block_.given, block_.input_error, setting_, cache);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::vector<Seed> seeds = seeds_of(*narrowed, targets[i]);
+      TargetCertificate& target = bounds.targets[i];
+      target.rounded = distance_of_runs(rounded, seeds, setting_);
+      const std::vector<double>& shadow_error = certificates_[i].front().total;
+      for (std::size_t row = 0; row < shadow_error.size(); ++row) {
+        double& total = target.rounded.total[row];
+        const Interval centre = combined(*narrowed, rounded.shadow, seeds, row);
+        const Interval exact = combined(program_, shadow_, seeds_[i], row);
+        target.enclosures.runs.push_back(widened(centre, total));
+        target.enclosures.exact.push_back(widened(exact, shadow_error[row]));
+        const Magnitude between = (centre - exact).magnitude();
+        const Magnitude from_shadow = theorems::through_rounded_shadow(Magnitude(total), between);
+        total = through_shadow(from_shadow, shadow_error[row]);
+      }
+    }
+    bounds.rounded_conditions = rounded.deviation.conditions;
+    bounds.ambiguous = rounded.ambiguous;
+  }
+
+  /// Enclosure of c.shadow.
+  static Interval combined(const Program& program, const Shadow& shadow, const std::vector<Seed>& seeds,
+                           std::size_t row) {
+    Interval sum(0.0);
+    for (const Seed& seed : seeds) {
+      const Interval part(shadow.value(seed.value).values[index_of(seed, program, shadow, row)]);
+      sum += seed.factor > 0.0 ? part : -part;
+    }
+    return sum;
+  }
+
+  static Interval widened(const Interval& x, double radius) {
+    return std::isfinite(radius) ? x + Interval(-radius, radius) : Interval::whole();
+  }
+
+  double through_shadow(Magnitude from_shadow, double shadow_error) const {
+    return theorems::through_shadow(from_shadow, shadow_error).value();
+  }
+
+  static std::size_t index_of(const Seed& seed, const Program& program, const Shadow& shadow, std::size_t row) {
+    const auto rows = static_cast<std::size_t>(program.rows(seed.value));
+    const std::size_t size = shadow.value(seed.value).size() / rows;
+    return (rows == 1 ? 0 : row * size) + static_cast<std::size_t>(seed.element);
+  }
+
+  ValueId value_of_node(std::size_t node) const { return program_.value_of_node(node); }
+
+  /// The node of the original graph whose output a value is; the number of nodes where it is an input.
+  std::size_t node_of(ValueId id) const {
+    std::size_t node = 0;
+    while (node < recorded_.size() && value_of_node(node) != id) ++node;
+    return node;
+  }
+
+  const Program& program_;
+  const std::vector<const Tensor<double>*>& recorded_;
+  const RecordedBlock& block_;
+  const std::vector<double> largest_values_;  ///< by node
+  Setting setting_;
+  Shadow shadow_;
+  std::vector<Deviation> deviations_;
+  std::vector<std::vector<Seed>> seeds_;                    ///< by target
+  std::vector<std::vector<Certificate>> certificates_;      ///< by target and deviation
+  std::vector<std::vector<std::vector<double>>> adjoints_;  ///< by target and value
+};
+
+}  // namespace
+
+namespace {
+
+/// Whether something is rounded to a narrow format, for a rounded shadow.
+bool has_narrow_steps(const Program& program, const Machine& machine) {
+  const bool has_casts = std::any_of(program.nodes().begin(), program.nodes().end(),
+                                     [](const Node& node) { return std::holds_alternative<op::Cast>(node.op); });
+  if (is_plain(machine) && machine.accumulator->id == FormatId::fp32 && !has_casts) return false;
+  return narrowed_program(program, machine).has_value();
+}
+
+/// Bounds of one block by loops over rows, and in full for rows where those leave something open.
+class QuickBlock {
+public:
+  QuickBlock(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
+             const AdjointQuestion& question, const Setting& setting, BoundCache& cache)
+      : program_(program), block_(block), targets_(targets), question_(question), setting_(setting), cache_(cache) {}
+
+  /// Empty where something has no loops over rows.
+  std::optional<BlockBounds> run() {
+    if (question_.rounded && has_narrow_steps(program_, setting_.machine)) return std::nullopt;
+    BlockBounds bounds;
+    bounds.targets.resize(targets_.size());
+    const bool of_runs = question_.follows_any_order() || question_.declared_order || question_.conditioned > 0 ||
+                         question_.attributed > 0;
+    KnownProducts products;
+    if (question_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
+    if (of_runs && !add_runs(bounds, products)) return std::nullopt;
+    return bounds;
+  }
+
+private:
+  bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
+    std::optional<RowBounds> quick = row_bounds(program_, block_, targets_, setting_, cache_, products);
+    AdjointQuestion alone;
+    alone.any_order = alone.declared_order = alone.rounded = false;
+    if (!quick || !close(alone, *quick)) return false;
+    bounds.this_run = std::move(quick->bounds.this_run);
+    bounds.is_sketched = std::move(quick->bounds.is_sketched);
+    bounds.this_run_theorem = quick->bounds.this_run_theorem;
+    for (std::size_t i = 0; i < targets_.size(); ++i)
+      bounds.targets[i].this_run = std::move(quick->bounds.targets[i].this_run);
+    return true;
+  }
+
+  bool add_runs(BlockBounds& bounds, const KnownProducts& products) {
+    std::optional<RowBounds> quick = any_run_bounds(program_, block_, targets_, question_, setting_, cache_, &products);
+    AdjointQuestion of_runs = question_;
+    of_runs.this_run = of_runs.rounded = false;
+    of_runs.attributed = 0;
+    if (!quick || !close(of_runs, *quick)) return false;
+    if (question_.attributed > 0) attribute_again(*quick);
+    bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
+    bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      quick->bounds.targets[i].this_run = std::move(bounds.targets[i].this_run);
+      bounds.targets[i] = std::move(quick->bounds.targets[i]);
+    }
+    return true;
+  }
+
+  /// Rows that are open in full; false where that takes the whole block, or is not known well either.
+  bool close(AdjointQuestion question, RowBounds& quick) const {
+    if (quick.open.empty()) return true;
+    const auto rows = static_cast<std::int64_t>(quick.open.size());
+    const auto part = rows < program_.rows() ? cache_.with_rows(program_, rows) : nullptr;
+    if (part == nullptr) return false;
+    question.failure_probability = 0.0;
+    const PickedRows picked(program_, block_, quick.open);
+    const BlockBounds of_rows =
+        Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, question, cache_);
+    if (!of_rows.is_shadow_known) return false;
+    replace_rows(program_, quick.open, of_rows, quick.bounds);
+    return true;
+  }
+
+  /// T-73 in extended precision for rows whose parts cancel, or of which double does not know enough.
+  void attribute_again(RowBounds& quick) const {
+    std::vector<std::int64_t> rows;
+    std::set_union(quick.open.begin(), quick.open.end(), quick.cancelled.begin(), quick.cancelled.end(),
+                   std::back_inserter(rows));
+    if (rows.empty()) return;
+    const auto part = cache_.with_rows(program_, static_cast<std::int64_t>(rows.size()));
+    if (part == nullptr) return;
+    const PickedRows picked(program_, block_, rows);
+    Setting setting = setting_;
+    setting.operands = &cache_;
+    setting.programs = &cache_;
+    const Shadow shadow = shadow_of(*part, picked.block().given, setting, &cache_);
+    const RecordedRun run(*part, shadow, picked.block(), setting);
+    for (std::size_t i = 0; i < question_.attributed; ++i) {
+      const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
+      Attribution& all = *quick.bounds.targets[i].attribution;
+      for (std::size_t k = 0; k < rows.size(); ++k) {
+        const auto row = static_cast<std::size_t>(rows[k]);
+        all.inputs[row] = parts.inputs[k];
+        for (std::size_t layer = 0; layer < parts.layers.size(); ++layer)
+          all.layers[layer][row] = parts.layers[layer][k];
+      }
+    }
+  }
+
+  const Program& program_;
+  const RecordedBlock& block_;
+  const std::vector<Target>& targets_;
+  const AdjointQuestion& question_;
+  const Setting& setting_;
+  BoundCache& cache_;
+};
+
+}  // namespace
+
+BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
+                         const AdjointQuestion& question, const Setting& setting, BoundCache& cache) {
+  std::optional<BlockBounds> quick = QuickBlock(program, block, targets, question, setting, cache).run();
+  return quick ? std::move(*quick) : block_bounds_in_full(program, block, targets, question, setting, cache);
+}
+
+BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
+                                 const AdjointQuestion& question, const Setting& setting, BoundCache& cache) {
+  return Block(program, block, block.largest_values(), setting, cache).run(targets, question, cache);
+}
+
+}  // namespace driftbound::bounds

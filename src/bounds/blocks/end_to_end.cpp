@@ -1,0 +1,472 @@
+#include "bounds/blocks/end_to_end.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "bounds/nodes/own_run.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "driftbound/num/directed.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr const char* shadow_name = "shadow";
+constexpr const char* any_order_name = "adjoint/any-order";
+constexpr const char* attribution_name = "attribution";
+constexpr const char* declared_order_name = "adjoint/order-aware";
+constexpr const char* rounded_name = "rounded-shadow";
+constexpr const char* probabilistic_name = "adjoint/probabilistic";
+constexpr const char* statistical_name = "adjoint/statistical";
+constexpr const char* condition_name = "condition";
+constexpr double sigmas = 6.0;
+constexpr const char* random_order_condition =
+    "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void append(std::vector<double>& to, const std::vector<double>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void append(Certificate& to, const Certificate& more) {
+  append(to.total, more.total);
+  append(to.local, more.local);
+  append(to.remainder, more.remainder);
+  to.layers.resize(more.layers.size());
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+void append(RunEnclosures& to, const RunEnclosures& more) {
+  to.runs.insert(to.runs.end(), more.runs.begin(), more.runs.end());
+  to.exact.insert(to.exact.end(), more.exact.begin(), more.exact.end());
+}
+
+void append(std::optional<ChanceBound>& to, const std::optional<ChanceBound>& more) {
+  if (!more) return;
+  append(to->total, more->total);
+  append(to->remainder, more->remainder);
+  to->patterns.insert(to->patterns.end(), more->patterns.begin(), more->patterns.end());
+}
+
+void append(Condition& to, const Condition& more) {
+  append(to.target, more.target);
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+void append(Attribution& to, const Attribution& more) {
+  append(to.inputs, more.inputs);
+  for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
+}
+
+/// One row of every tensor, axis 0 kept; tensors that are the same for all rows as they are.
+Tensor<double> row_of(const Tensor<double>& tensor, bool varies, std::int64_t row, std::int64_t rows) {
+  if (!varies) return tensor;
+  Tensor<double> part;
+  part.shape = tensor.shape;
+  part.shape.front() = 1;
+  const auto size = static_cast<std::ptrdiff_t>(tensor.size()) / rows;
+  part.values.assign(tensor.values.begin() + row * size, tensor.values.begin() + (row + 1) * size);
+  return part;
+}
+
+std::vector<double> row_of(const std::vector<double>& values, std::int64_t row, std::int64_t rows) {
+  const auto size = static_cast<std::ptrdiff_t>(values.size()) / rows;
+  return {values.begin() + row * size, values.begin() + (row + 1) * size};
+}
+
+class EndToEnd {
+public:
+  EndToEnd(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting, BoundCache& cache)
+      : evaluation_(evaluation), options_(options), setting_(setting), cache_(cache) {
+    question_.this_run = options.wants(shadow_name);
+    question_.any_order = options.wants(any_order_name);
+    const bool order_is_known =
+        setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
+    question_.declared_order = order_is_known && options.wants(declared_order_name);
+    question_.rounded = options.wants(rounded_name);
+    question_.failure_probability = options.failure_probability;
+    question_.refined_radii = options.refined_radii;
+    is_batched_ = batch_layout(evaluation.graph).batched;
+    rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
+    varies_ = depends_on_input(evaluation.graph);
+    if (options.wants(attribution_name)) question_.attributed = options.targets.size();
+    if (options.wants(condition_name)) question_.conditioned = options.targets.size();
+    find_targets();
+    run_conditions_ = any_run_conditions(evaluation.graph);
+    ask_for_chance();
+  }
+
+  void add_to(Bounds& bounds) {
+    const bool asks = question_.this_run || question_.follows_any_order() || question_.declared_order ||
+                      question_.rounded || question_.attributed > 0 || question_.conditioned > 0;
+    if (rows_ == 0 || (!asks && refused_.empty())) return;
+    const auto start = std::chrono::steady_clock::now();
+    follow();
+    const double seconds = seconds_since(start);
+    for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
+      bounds.layers[node].accumulated.push_back(this_run(block_.is_sketched[node], block_.this_run_theorem,
+                                                         evaluation_.run.layers[node]->shape,
+                                                         std::move(block_.this_run[node]), seconds));
+    }
+    for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
+      bounds.layers[node].ambiguous = block_.ambiguous[node];
+    for (std::size_t node = 0; node < block_.readings.size(); ++node)
+      if (const auto reading = block_.readings[node]) bounds.layers[node].reading = reading->operands;
+    note_conditions(bounds);
+    for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
+    for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
+  }
+
+private:
+  /// An output with few elements: each of them is a target, by position in targets_.
+  struct Output {
+    std::size_t node = 0;
+    std::vector<std::size_t> targets;
+  };
+
+  void find_targets() {
+    if (rows_ == 0) return;
+    for (const Target& target : options_.targets) {
+      require_element(target.positive);
+      if (target.negative) require_element(*target.negative);
+    }
+    targets_ = options_.targets;
+    const Graph& graph = evaluation_.graph;
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+      const auto node = graph.producer(graph.outputs[i]);
+      const bool is_known =
+          std::any_of(outputs_.begin(), outputs_.end(), [&](const Output& output) { return output.node == node; });
+      if (!node || is_known) continue;
+      const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
+      const std::int64_t elements = varies_[graph.outputs[i]] ? size / std::max<std::int64_t>(rows_, 1) : size;
+      if (elements > options_.most_output_elements) continue;
+      Output output{*node, {}};
+      for (std::int64_t element = 0; element < elements; ++element) output.targets.push_back(target_of({i, element}));
+      outputs_.push_back(std::move(output));
+    }
+  }
+
+  /// The same factor for every target and sample, so that all bounds hold together.
+  void ask_for_chance() {
+    const bool wants_bound = wants(&ChanceBounds::martingale), wants_estimate = wants(&ChanceBounds::random_order);
+    if (rows_ == 0 || targets_.empty() || !(wants_bound || wants_estimate)) return;
+    refused_ = refused_by(setting_.machine);
+    if (!refused_.empty()) return;
+    const auto statements = static_cast<std::int64_t>(targets_.size()) * rows_;
+    if (wants_bound) question_.chance.martingale = theorems::tail_factor(options_.failure_probability, statements);
+    if (wants_estimate) question_.chance.random_order = sigmas;
+  }
+
+  void note_conditions(Bounds& bounds) const {
+    if (!question_.follows_any_order() && !question_.declared_order && block_.ambiguous.empty()) return;
+    std::set<std::string> conditions = run_conditions_;
+    if (!block_.ambiguous.empty())
+      conditions.insert(block_.rounded_conditions.begin(), block_.rounded_conditions.end());
+    for (const std::string& condition : conditions) {
+      const bool is_known = std::count(bounds.assumptions.begin(), bounds.assumptions.end(), condition) > 0;
+      if (!is_known) bounds.assumptions.push_back(condition);
+    }
+  }
+
+  /// The target that is this element: one that was asked for, or a new one.
+  std::size_t target_of(const OutputElement& element) {
+    for (std::size_t i = 0; i < options_.targets.size(); ++i) {
+      const Target& asked = options_.targets[i];
+      const bool same = asked.positive.output == element.output && asked.positive.element == element.element;
+      if (same && !asked.negative) return i;
+    }
+    targets_.push_back({element, std::nullopt});
+    return targets_.size() - 1;
+  }
+
+  void require_element(const OutputElement& element) const {
+    const Graph& graph = evaluation_.graph;
+    if (element.output >= graph.outputs.size())
+      throw InvalidArgument("bounds: there is no output " + std::to_string(element.output));
+    const auto node = graph.producer(graph.outputs[element.output]);
+    const std::string& name = graph.value(graph.outputs[element.output]).name;
+    if (!node) throw InvalidArgument("bounds: output '" + name + "' is an input of the model");
+    const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
+    const std::int64_t elements =
+        varies_[graph.outputs[element.output]] ? size / std::max<std::int64_t>(rows_, 1) : size;
+    if (element.element < 0 || element.element >= elements)
+      throw InvalidArgument("bounds: output '" + name + "' has " + std::to_string(elements) + " elements per sample");
+  }
+
+  std::vector<Shape> input_shapes(std::int64_t rows) const {
+    std::vector<Shape> shapes;
+    for (const Tensor<double>& input : evaluation_.run.given) {
+      shapes.push_back(input.shape);
+      if (rows != rows_) shapes.back().front() = rows;
+    }
+    return shapes;
+  }
+
+  /// All rows at once or, where the steps of some op mix them up, one after the other.
+  void follow() {
+    const auto program =
+        cache_.program(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
+    if (program->keeps_rows_apart() && !(question_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
+      block_ = block_bounds(*program, evaluation_.run, targets_, question_, setting_, cache_);
+      return;
+    }
+    const auto one = cache_.program(evaluation_.graph, input_shapes(1), std::nullopt);
+    question_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
+    for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
+  }
+
+  /// A layer that is the same for all samples rounds once, and every sample's error has a part of it.
+  bool any_layer_is_fixed() const {
+    const std::vector<Node>& nodes = evaluation_.graph.nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return !varies_[node.output]; });
+  }
+
+  BlockBounds follow_row(const Program& program, std::int64_t row) {
+    std::vector<Tensor<double>> recorded;
+    RecordedBlock part;
+    for (std::size_t node = 0; node < evaluation_.run.layers.size(); ++node) {
+      const bool varies = varies_[evaluation_.graph.nodes[node].output];
+      recorded.push_back(row_of(*evaluation_.run.layers[node], varies, row, rows_));
+    }
+    for (const Tensor<double>& tensor : recorded) part.layers.push_back(&tensor);
+    for (std::size_t i = 0; i < evaluation_.run.given.size(); ++i) {
+      part.given.push_back(row_of(evaluation_.run.given[i], true, row, rows_));
+      part.used.push_back(row_of(evaluation_.run.used[i], true, row, rows_));
+      part.input_error.push_back(row_of(evaluation_.run.input_error[i], row, rows_));
+    }
+    return block_bounds(program, part, targets_, question_, setting_, cache_);
+  }
+
+  void join(BlockBounds row) {
+    if (block_.targets.empty() && block_.this_run.empty()) {
+      block_ = std::move(row);
+      return;
+    }
+    block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
+    for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
+                                  &BlockBounds::rounded_conditions, &BlockBounds::estimate_conditions})
+      (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());
+    for (std::size_t node = 0; node < row.this_run.size(); ++node) {
+      block_.is_sketched[node] = block_.is_sketched[node] || row.is_sketched[node];
+      if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
+    }
+    for (std::size_t node = 0; node < row.ambiguous.size(); ++node) block_.ambiguous[node] += row.ambiguous[node];
+    for (std::size_t node = 0; node < row.readings.size(); ++node)
+      if (const auto& read = row.readings[node])
+        block_.readings[node] = {*joined(block_.readings[node]->operands, read->operands),
+                                 block_.readings[node]->may_flush || read->may_flush};
+    for (std::size_t i = 0; i < row.targets.size(); ++i) {
+      block_.targets[i].is_sketched = block_.targets[i].is_sketched || row.targets[i].is_sketched;
+      append(block_.targets[i].this_run, row.targets[i].this_run);
+      append(block_.targets[i].any_order, row.targets[i].any_order);
+      append(block_.targets[i].declared_order, row.targets[i].declared_order);
+      append(block_.targets[i].rounded, row.targets[i].rounded);
+      append(block_.targets[i].enclosures, row.targets[i].enclosures);
+      append(block_.targets[i].chance.martingale, row.targets[i].chance.martingale);
+      append(block_.targets[i].chance.random_order, row.targets[i].chance.random_order);
+      if (row.targets[i].condition) append(*block_.targets[i].condition, *row.targets[i].condition);
+      if (row.targets[i].attribution) append(*block_.targets[i].attribution, *row.targets[i].attribution);
+    }
+  }
+
+  BoundResult this_run(bool is_sketched, std::string theorem, Shape shape, std::vector<double> values,
+                       double seconds) const {
+    BoundResult result;
+    result.name = shadow_name;
+    result.theorem = is_sketched ? "T-78" : std::move(theorem);
+    if (is_sketched) {
+      result.guarantee = Guarantee::probabilistic;
+      result.failure_probability = block_.failure_probability;
+    }
+    result.values = Tensor<double>(std::move(shape), std::move(values));
+    result.seconds = seconds;
+    return result;
+  }
+
+  static BoundResult any_run(const char* name, const std::set<std::string>& conditions, Shape shape,
+                             std::vector<double> values, std::vector<double> remainder, double seconds) {
+    BoundResult result;
+    result.name = name;
+    result.question = Question::any_run;
+    result.theorem = std::string_view(name) == rounded_name ? "T-76" : "T-71";
+    result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
+    result.condition = joined(conditions);
+    result.values = Tensor<double>(std::move(shape), std::move(values));
+    result.remainder = std::move(remainder);
+    result.seconds = seconds;
+    return result;
+  }
+
+  std::set<std::string> conditions_of(std::size_t node, const std::set<std::string>& of_roundings) const {
+    std::set<std::string> conditions = evaluation_.conditions[node];
+    conditions.insert(run_conditions_.begin(), run_conditions_.end());
+    conditions.insert(of_roundings.begin(), of_roundings.end());
+    return conditions;
+  }
+
+  /// A bound or an estimate that leaves roundings to chance. `bounds`: one for every part of the result, which has
+  /// `size` elements.
+  BoundResult by_chance(const char* name, const std::vector<const ChanceBound*>& bounds, std::size_t size,
+                        std::set<std::string> conditions, Shape shape, double seconds) const {
+    const bool is_estimate = std::string_view(name) == statistical_name;
+    conditions.insert(is_estimate ? random_order_condition : chance_condition);
+    if (is_estimate) conditions.insert(block_.estimate_conditions.begin(), block_.estimate_conditions.end());
+    std::vector<double> values(size, std::numeric_limits<double>::infinity()), remainder;
+    if (!bounds.empty()) remainder.resize(size);
+    for (std::size_t i = 0; !bounds.empty() && i < size; ++i) {
+      const ChanceBound& bound = *bounds[i % bounds.size()];
+      values[i] = bound.total.at(i / bounds.size());
+      remainder[i] = bound.remainder.at(i / bounds.size());
+    }
+    BoundResult result = any_run(name, conditions, std::move(shape), std::move(values), std::move(remainder), seconds);
+    result.theorem = is_estimate ? "T-75" : "T-74";
+    result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
+    result.not_applicable = refused_.empty() ? pattern_in(bounds) : refused_;
+    if (!is_estimate && refused_.empty())
+      result.failure_probability = failure_probability_of(question_.chance.martingale, static_cast<std::int64_t>(size));
+    return result;
+  }
+
+  static std::string pattern_in(const std::vector<const ChanceBound*>& bounds) {
+    for (const ChanceBound* bound : bounds) {
+      for (const TermPattern pattern : bound->patterns)
+        if (pattern != TermPattern::none) return describe(pattern);
+    }
+    return "";
+  }
+
+  using Chance = std::optional<ChanceBound> ChanceBounds::*;
+
+  bool wants(Chance which) const {
+    if (which == &ChanceBounds::random_order) return options_.wants(statistical_name);
+    return options_.wants(probabilistic_name) && options_.failure_probability > 0.0;
+  }
+
+  /// Both of them for the targets of one output, or for one target.
+  void add_by_chance(const std::vector<std::size_t>& targets, std::size_t size, const std::set<std::string>& conditions,
+                     const Shape& shape, double seconds, std::vector<BoundResult>& results) const {
+    for (const Chance which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
+      if (!wants(which)) continue;
+      std::vector<const ChanceBound*> bounds;
+      for (const std::size_t target : targets)
+        if (refused_.empty()) bounds.push_back(&*(block_.targets[target].chance.*which));
+      const char* name = which == &ChanceBounds::martingale ? probabilistic_name : statistical_name;
+      results.push_back(by_chance(name, bounds, size, conditions, shape, seconds));
+    }
+  }
+
+  using Part = Certificate TargetCertificate::*;
+
+  /// Per element and row, as the output's tensor has them.
+  std::vector<double> gathered(const Output& output, const auto& row_values) const {
+    const std::size_t size = evaluation_.run.layers[output.node]->size(), elements = output.targets.size();
+    std::vector<double> values;
+    for (std::size_t i = 0; i < size; ++i)
+      values.push_back(row_values(block_.targets[output.targets[i % elements]]).at(i / elements));
+    return values;
+  }
+
+  void add_output(const Output& output, LayerBounds& layer, double seconds) const {
+    if (output.targets.empty()) return;
+    const Shape& shape = evaluation_.run.layers[output.node]->shape;
+    const auto add = [&](const char* name, Part part, const std::set<std::string>& of_roundings) {
+      layer.accumulated.push_back(any_run(
+          name, conditions_of(output.node, of_roundings), shape,
+          gathered(output, [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).total; }),
+          gathered(output,
+                   [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
+          seconds));
+    };
+    if (question_.this_run) sharpen(output, layer);
+    if (question_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
+    if (question_.declared_order)
+      add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
+    if (!block_.ambiguous.empty()) add(rounded_name, &TargetCertificate::rounded, block_.rounded_conditions);
+    add_by_chance(output.targets, evaluation_.run.layers[output.node]->size(),
+                  conditions_of(output.node, block_.any_order_conditions), shape, seconds, layer.accumulated);
+  }
+
+  /// The adjoint's bound of an output of this run, where it is below that of the radii.
+  void sharpen(const Output& output, LayerBounds& layer) const {
+    BoundResult& shadow = *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
+                                        [](const BoundResult& bound) { return bound.name == shadow_name; });
+    const std::vector<double> adjoint =
+        gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
+    const bool is_proven = shadow.guarantee == Guarantee::proven;
+    for (std::size_t i = 0; i < adjoint.size(); ++i) {
+      if (is_proven && block_.targets[output.targets[i % output.targets.size()]].is_sketched) continue;
+      shadow.values.values[i] = std::min(shadow.values.values[i], adjoint[i]);
+    }
+    if (shadow.guarantee == Guarantee::proven) shadow.theorem = "T-70";
+  }
+
+  TargetBounds target_bounds(std::size_t index, double seconds) const {
+    const TargetCertificate& certificate = block_.targets[index];
+    const Shape shape = {rows_};
+    TargetBounds result;
+    if (question_.this_run)
+      result.bounds.push_back(this_run(certificate.is_sketched, "T-70", shape, certificate.this_run, seconds));
+    const auto add = [&](const char* name, const Certificate& part, const std::set<std::string>& of_roundings) {
+      result.bounds.push_back(any_run(name, target_conditions(options_.targets[index], of_roundings), shape, part.total,
+                                      part.remainder, seconds));
+    };
+    if (question_.any_order) {
+      add(any_order_name, certificate.any_order, block_.any_order_conditions);
+      result.layer_shares = certificate.any_order.layers;
+    }
+    if (question_.declared_order)
+      add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
+    if (!block_.ambiguous.empty()) {
+      add(rounded_name, certificate.rounded, block_.rounded_conditions);
+      result.enclosures = certificate.enclosures;
+    }
+    add_by_chance({index}, static_cast<std::size_t>(rows_),
+                  target_conditions(options_.targets[index], block_.any_order_conditions), shape, seconds,
+                  result.bounds);
+    result.attribution = certificate.attribution;
+    result.condition = certificate.condition;
+    return result;
+  }
+
+  std::set<std::string> target_conditions(const Target& target, const std::set<std::string>& of_roundings) const {
+    std::set<std::string> conditions = of_roundings;
+    conditions.insert(run_conditions_.begin(), run_conditions_.end());
+    const Graph& graph = evaluation_.graph;
+    const auto add = [&](const OutputElement& element) {
+      const auto node = graph.producer(graph.outputs.at(element.output));
+      if (node) conditions.insert(evaluation_.conditions[*node].begin(), evaluation_.conditions[*node].end());
+    };
+    add(target.positive);
+    if (target.negative) add(*target.negative);
+    return conditions;
+  }
+
+  const Evaluation& evaluation_;
+  const BoundOptions& options_;
+  const Setting& setting_;
+  BoundCache& cache_;
+  AdjointQuestion question_;
+  bool is_batched_ = false;
+  std::int64_t rows_ = 1;
+  std::vector<bool> varies_;
+  std::vector<Target> targets_;
+  std::vector<Output> outputs_;
+  std::set<std::string> run_conditions_;
+  std::string refused_;  ///< why roundings are no matter of chance; empty: they are, or nobody asks
+  BlockBounds block_;
+};
+
+}  // namespace
+
+void add_end_to_end(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting,
+                    BoundCache& cache, Bounds& bounds) {
+  EndToEnd(evaluation, options, setting, cache).add_to(bounds);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,121 @@
+#include "bounds/local/determined.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <variant>
+
+#include "bounds/nodes/own_run.hpp"
+#include "driftbound/bounds/theorems.hpp"
+#include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/errors.hpp"
+#include "model/text.hpp"
+#include "model/variant.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+/// Why the evaluator does not execute it; empty: it does.
+std::string refused_by_evaluator(const ArithmeticModel& arithmetic) {
+  try {
+    cpu_evaluator(arithmetic);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// Whether docs/arithmetic.md and docs/ops.md say every step: evaluators of this library, on a CPU or a device.
+bool has_our_steps(ArithmeticModel arithmetic) {
+  if (!arithmetic.source.starts_with("driftbound ")) return false;
+  arithmetic.source = cpu_arithmetic("fp32", arithmetic.order).source;
+  return is_own_arithmetic(arithmetic);
+}
+
+bool same(const FunctionAccuracy& a, const FunctionAccuracy& b) {
+  return a.function == b.function && a.units == b.units && a.absolute_units == b.absolute_units &&
+         a.evidence == b.evidence && a.source == b.source;
+}
+
+/// Whether its results are those of the evaluator's own function.
+bool is_determined(const FunctionAccuracy& entry, const ArithmeticModel& arithmetic) {
+  const bool is_double = arithmetic.accumulator == FormatId::fp64;
+  const bool rounds_correctly = is_double || entry.function == "sqrt";
+  const ArithmeticModel own = cpu_arithmetic(is_double ? "fp64" : "fp32", arithmetic.order);
+  return (rounds_correctly && is_correctly_rounded(entry)) || same(entry, own.accuracy(entry.function));
+}
+
+/// Rounded to the accumulator before they are rounded to the format of operands, or not.
+std::string rounded_once_or_twice(const Graph& graph, const ArithmeticModel& arithmetic) {
+  if (arithmetic.input == arithmetic.accumulator) return "";
+  const int most = format(arithmetic.accumulator).precision;
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::computed) continue;
+    const auto stored = float_format(value.type);
+    if (!stored || format(*stored).precision <= most) continue;
+    return in_quotes(value.name) + " is stored in " + std::string(name_of(value.type)) +
+           ": it may be rounded once or twice";
+  }
+  return "";
+}
+
+bool scales(double factor) {
+  return std::abs(factor) != 1.0 && factor != 0.0;
+}
+
+constexpr const char* other_steps = " may be computed by other steps";
+
+/// Composites that have one result, whatever their steps.
+template <class T>
+constexpr bool picks_an_operand = OneOf<T, op::MinOf, op::MaxOf, op::MaxPool, op::GlobalMaxPool>;
+
+std::string open_steps(const Node& node) {
+  const std::string who = std::string(name_of(node.op)) + " " + in_quotes(node.name);
+  return std::visit(Overloaded{
+                        [&](const OneOf<op::Elu, op::Softmax> auto&) { return who + other_steps; },
+                        [&]<Composite T>(const T&) { return picks_an_operand<T> ? std::string() : who + other_steps; },
+                        [&](const op::Gemm& gemm) {
+                          if (scales(gemm.alpha)) return who + " scales its sums, before or after the addend";
+                          const bool scales_addend = node.inputs.size() > 2 && scales(gemm.beta);
+                          return scales_addend ? who + " scales its addend, with a rounding or fused" : std::string();
+                        },
+                        [&](const op::Cast&) { return who + " may be left out where ops are fused"; },
+                        [&](const OneOf<op::Mul, op::PRelu, op::LeakyRelu> auto&) {
+                          return who + " may be fused with an addition that follows";
+                        },
+                        [&](const op::ReduceSum& sum) {
+                          return sum.axes.size() == 1 ? std::string()
+                                                      : who + " adds up several axes, in an order that is not said";
+                        },
+                        [](const auto&) { return std::string(); },
+                    },
+                    node.op);
+}
+
+std::string open_function(const Node& node, const ArithmeticModel& arithmetic) {
+  for (const std::string_view function : theorems_of(node.op).functions) {
+    const auto entry = std::find_if(arithmetic.functions.begin(), arithmetic.functions.end(),
+                                    [&](const FunctionAccuracy& of) { return of.function == function; });
+    if (entry != arithmetic.functions.end() && is_determined(*entry, arithmetic)) continue;
+    return std::string(function) + " of " + in_quotes(node.name) +
+           " is known to some units, neither rounded correctly nor driftbound's own";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string undetermined_by(const Graph& graph, const ArithmeticModel& arithmetic) {
+  if (std::string refused = refused_by_evaluator(arithmetic); !refused.empty()) return refused;
+  if (has_our_steps(arithmetic)) return "";
+  if (std::string stored = rounded_once_or_twice(graph, arithmetic); !stored.empty()) return stored;
+  for (const Node& node : graph.nodes) {
+    if (std::string steps = open_steps(node); !steps.empty()) return steps;
+    if (std::string function = open_function(node, arithmetic); !function.empty()) return function;
+  }
+  return "";
+}
+
+}  // namespace driftbound::bounds

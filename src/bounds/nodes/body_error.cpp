@@ -1,0 +1,150 @@
+#include "bounds/nodes/body_error.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bounds/kernels/element_kernels.hpp"
+#include "bounds/nodes/body_rounding.hpp"
+#include "bounds/nodes/centre.hpp"
+#include "bounds/nodes/forward.hpp"
+#include "bounds/sums/operand.hpp"
+#include "bounds/theorems/bodies.hpp"
+#include "driftbound/model/composite.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// A value of the body: a number in double next to it, and how far the exact value and that of the run can be from it.
+struct Followed {
+  Tensor<double> centre;
+  std::vector<double> exact, run;
+};
+
+double largest_magnitude(std::span<const double> x) {
+  double largest = 0.0;
+  for (const double value : x) largest = std::max(largest, Magnitude(value).value());
+  return largest;
+}
+
+/// No radii, of which nothing follows, where all are 0.
+Radii unless_zero(const std::vector<double>& radii) {
+  const bool is_zero = std::all_of(radii.begin(), radii.end(), [](double r) { return r == 0.0; });
+  return is_zero ? Radii() : Radii(radii);
+}
+
+class Follower {
+public:
+  Follower(const Graph& body, const BodyQuestion& question, const Setting& setting, std::set<std::string>& conditions)
+      : body_(body), question_(question), setting_(setting), conditions_(conditions), values_(body.values.size()) {}
+
+  void start(ValueId id, const Tensor<double>& recorded, Radii radii) {
+    std::vector<double> run(radii.begin(), radii.end());
+    run.resize(recorded.size(), 0.0);
+    values_[id] = {recorded, std::vector<double>(recorded.size(), 0.0), std::move(run)};
+  }
+
+  /// A constant of the body, read as the accumulator holds it.
+  void start_constant(ValueId id) {
+    start(id, body_.value(id).constant.to_double(), {});
+    if (!question_.rounds) return;
+    Followed& value = values_[id];
+    const Operand used = round_operand(value.centre, *setting_.machine.accumulator, setting_.machine);
+    if (!used.is_exact()) value.run = used.error;
+  }
+
+  void follow(const Node& node, const Shape& shape) {
+    NodeView view;
+    view.node = &node;
+    std::vector<Radii> exact, run;
+    std::vector<std::vector<double>> flushed;
+    flushed.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs) {
+      view.inputs.push_back(&values_[id].centre);
+      flushed.push_back(as_read(values_[id].run));
+      exact.push_back(unless_zero(values_[id].exact));
+      run.push_back(unless_zero(flushed.back()));
+    }
+    Centre centre = centre_of_node(view, shape, setting_);
+    view.output = &centre.value;
+    std::vector<double> moved_run = propagate(view, run, centre.error, setting_);
+    std::vector<double> moved_exact = propagate(view, exact, centre.error, setting_);
+    add_magnitudes(moved_run, centre.error);
+    add_magnitudes(moved_exact, centre.error);
+    if (question_.rounds) {
+      add_magnitudes(moved_run, body_rounding({view, run, moved_run, question_.any_order}, setting_, conditions_));
+      lose_what_may_overflow(centre.value, moved_run);
+    }
+    values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};
+  }
+
+  std::vector<double> result(ValueId id) && {
+    add_magnitudes(values_[id].run, values_[id].exact);
+    return std::move(values_[id].run);
+  }
+
+private:
+  /// Operations that flush read subnormal operands as 0.
+  std::vector<double> as_read(std::vector<double> run) const {
+    if (!question_.rounds || !setting_.machine.flushes) return run;
+    const Magnitude omega(setting_.machine.accumulator->smallest_normal);
+    for (double& radius : run) radius = (Magnitude(radius) + omega).value();
+    return run;
+  }
+
+  /// An infinity inside a body need not show in its result.
+  void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& run) const {
+    const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
+    const Magnitude most = Magnitude(largest_magnitude(centre.values)) + Magnitude(largest_magnitude(run));
+    if (most.value() < largest) return;
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      if (!((Magnitude(centre.values[i]) + Magnitude(run[i])).value() < largest)) run[i] = infinity;
+    }
+  }
+
+  const Graph& body_;
+  const BodyQuestion& question_;
+  const Setting& setting_;
+  std::set<std::string>& conditions_;
+  std::vector<Followed> values_;
+};
+
+/// |y - f(x)| by the steps of one body.
+std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& shapes, const NodeView& view,
+                                  const BodyQuestion& question, const Setting& setting,
+                                  std::set<std::string>& conditions) {
+  const std::vector<Shape> inner = infer_shapes(body, shapes);
+  Follower follower(body, question, setting, conditions);
+  for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
+    follower.start(body.inputs[slot], view.input(slot), slot < question.radii.size() ? question.radii[slot] : Radii());
+  }
+  for (ValueId id = 0; id < body.values.size(); ++id) {
+    if (body.is_constant(id)) follower.start_constant(id);
+  }
+  for (const Node& node : body.nodes) follower.follow(node, inner[node.output]);
+  return std::move(follower).result(body.outputs.front());
+}
+
+}  // namespace
+
+std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
+                               std::set<std::string>& conditions) {
+  std::vector<Shape> shapes;
+  for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
+  const bool takes_any_steps = question.rounds && !setting.is_own_run;
+  const std::vector<Graph> bodies = takes_any_steps ? theorems::foreign_bodies(view.node->op, shapes)
+                                                    : std::vector<Graph>{composite_body(view.node->op, shapes)};
+  std::vector<double> result(view.output->size(), 0.0);
+  for (const Graph& body : bodies) {
+    const std::vector<double> error = error_of_body(body, shapes, view, question, setting, conditions);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], error[i]);
+  }
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!std::isfinite(view.y(i))) result[i] = infinity;
+  }
+  return result;
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,209 @@
+#include "bounds/nodes/forward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "bounds/nodes/body_error.hpp"
+#include "bounds/nodes/product_node.hpp"
+#include "bounds/theorems/propagation.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "driftbound/model/layout.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+std::vector<double> propagate_unary(UnaryPropagation rule, const NodeView& view, Radii e, Radii y_error, double alpha) {
+  const std::vector<double>& x = view.input(0).values;
+  std::vector<double> result(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    result[i] = rule(Point{x[i], radius_at(e, i), view.y(i), radius_at(y_error, i), alpha}).value();
+  return result;
+}
+
+/// propagate_sum() and propagate_relu() in loops over rows; empty where shapes differ, or a number is not finite.
+std::vector<double> sum_in_a_row(const NodeView& view, std::span<const Radii> radii) {
+  const bool is_plain = view.input(0).shape == view.output->shape && view.input(1).shape == view.output->shape &&
+                        !radii[0].empty() && !radii[1].empty();
+  if (!is_plain) return {};
+  std::vector<double> result(radii[0].begin(), radii[0].end());
+  row_kernels().add(result.data(), radii[1].data(), result.size());
+  return result;
+}
+
+std::vector<double> relu_in_a_row(const NodeView& view, Radii e) {
+  const std::vector<double>& x = view.input(0).values;
+  const auto is_finite = [&](const double* values) { return std::isfinite(row_kernels().largest(values, x.size())); };
+  if (e.empty() || !is_finite(x.data()) || !is_finite(e.data())) return {};
+  std::vector<double> slopes(x.size()), remainder(x.size()), moved(x.size());
+  row_kernels().relu(x.data(), e.data(), slopes.data(), remainder.data(), moved.data(), x.size());
+  return moved;
+}
+
+std::vector<double> propagate_binary(BinaryPropagation rule, const NodeView& view, std::span<const Radii> radii) {
+  const Tensor<double>& a = view.input(0);
+  const Tensor<double>& b = view.input(1);
+  const BroadcastIndex a_index(a.shape, view.output->shape);
+  const BroadcastIndex b_index(b.shape, view.output->shape);
+  std::vector<double> result(view.output->size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::size_t p = a_index(i), q = b_index(i);
+    result[i] = rule(a.values[p], radius_at(radii[0], p), b.values[q], radius_at(radii[1], q)).value();
+  }
+  return result;
+}
+
+std::vector<double> propagate_choice_node(const NodeView& view, std::span<const Radii> radii) {
+  std::vector<double> result(view.output->size());
+  const BroadcastIndex in_c(view.input(0).shape, view.output->shape), in_a(view.input(1).shape, view.output->shape);
+  const BroadcastIndex in_b(view.input(2).shape, view.output->shape);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double c = view.input(0).values[in_c(i)];
+    const std::array<std::size_t, 2> at = {in_a(i), in_b(i)};
+    const std::size_t taken = c > 0.5 ? 0 : 1, other = 1 - taken;
+    const auto value = [&](std::size_t which) { return view.input(1 + which).values[at[which]]; };
+    const auto radius = [&](std::size_t which) { return radius_at(radii[1 + which], at[which]); };
+    const bool decides = theorems::decides_choice(c, radius_at(radii[0], in_c(i)));
+    result[i] = theorems::propagate_choice(decides, value(taken), radius(taken), value(other), radius(other)).value();
+  }
+  return result;
+}
+
+std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error) {
+  const ReductionPlan plan = plan_reduction(softmax, view.output->shape);
+  const auto length = static_cast<std::size_t>(plan.length);
+  std::vector<double> result(view.output->size());
+  std::vector<double> p(length), error(length), e(length), moved(length);
+  for (std::int64_t o = 0; o < plan.outer; ++o) {
+    for (std::int64_t i = 0; i < plan.inner; ++i) {
+      for (std::size_t j = 0; j < length; ++j) {
+        const std::size_t at = plan.index(o, static_cast<std::int64_t>(j), i);
+        p[j] = view.y(at);
+        error[j] = radius_at(y_error, at).value();
+        e[j] = radius_at(radii, at).value();
+      }
+      theorems::propagate_softmax(p, error, e, moved);
+      for (std::size_t j = 0; j < length; ++j) result[plan.index(o, static_cast<std::int64_t>(j), i)] = moved[j];
+    }
+  }
+  return result;
+}
+
+std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii) {
+  if (keeps_order(view.node->op)) return propagate_unary(theorems::propagate_identity, view, radii[0], {}, 0.0);
+  std::vector<Shape> shapes;
+  for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
+  std::vector<double> result;
+  result.reserve(view.output->size());
+  for (const ElementSource& source : plan_selection(view.node->op, shapes, view.output->shape)) {
+    if (source.is_fill()) {
+      result.push_back(0.0);
+      continue;
+    }
+    const double x = view.input(source.input).values[source.index];
+    result.push_back(
+        theorems::propagate_identity(Point{x, radius_at(radii[source.input], source.index), x, Magnitude(), 0.0})
+            .value());
+  }
+  return result;
+}
+
+/// rule(x, e) of every group of a reduction.
+std::vector<double> propagate_groups(GroupPropagation rule, const NodeView& view, Radii radii) {
+  const GroupPlan plan = plan_groups(view.node->op, view.input(0).shape);
+  std::vector<double> x(plan.elements.size()), e(plan.elements.size()), result;
+  for (std::size_t g = 0; g < view.output->size(); ++g) {
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      const std::size_t at = plan.groups[g] + plan.elements[j];
+      x[j] = view.input(0).values[at];
+      e[j] = radius_at(radii, at).value();
+    }
+    result.push_back(rule(x, e).value());
+  }
+  return result;
+}
+
+/// The body on operands that are off by the radii, no node of it rounding.
+std::vector<double> propagate_body(const NodeView& view, std::span<const Radii> radii, const Setting& setting) {
+  BodyQuestion question;
+  question.rounds = false;
+  question.radii.assign(radii.begin(), radii.end());
+  std::set<std::string> none;
+  return body_error(view, question, setting, none);
+}
+
+}  // namespace
+
+std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii, Radii y_error,
+                              const Setting& setting) {
+  if (std::all_of(radii.begin(), radii.end(), [](Radii r) { return r.empty(); })) {
+    return std::vector<double>(view.output->size(), 0.0);
+  }
+  if (const std::optional<Product> product = product_of(view)) {
+    return propagate_product_node(*product, view, radii, setting);
+  }
+  if (is_selection(view.node->op)) return propagate_selection(view, radii);
+  const auto unary = [&](UnaryPropagation rule, double alpha = 0.0) {
+    return propagate_unary(rule, view, radii[0], y_error, alpha);
+  };
+  const auto binary = [&](BinaryPropagation rule) { return propagate_binary(rule, view, radii); };
+  const auto quick_sum = [&] {
+    std::vector<double> quick = sum_in_a_row(view, radii);
+    return quick.empty() ? binary(theorems::propagate_sum) : quick;
+  };
+  const auto quick_relu = [&] {
+    std::vector<double> quick = relu_in_a_row(view, radii[0]);
+    return quick.empty() ? unary(theorems::propagate_relu) : quick;
+  };
+  return std::visit(
+      Overloaded{
+          [&](const op::Add&) { return quick_sum(); },
+          [&](const op::Sub&) { return quick_sum(); },
+          [&](const op::Mul&) { return binary(theorems::propagate_product); },
+          [&](const op::Div&) { return binary(theorems::propagate_quotient); },
+          [&](const op::Neg&) { return unary(theorems::propagate_identity); },
+          [&](const op::Cast&) { return unary(theorems::propagate_identity); },
+          [&](const op::Relu&) { return quick_relu(); },
+          [&](const op::LeakyRelu& leaky) { return unary(theorems::propagate_leaky_relu, leaky.alpha); },
+          [&](const op::Elu& elu) { return unary(theorems::propagate_elu, elu.alpha); },
+          [&](const op::Tanh&) { return unary(theorems::propagate_tanh); },
+          [&](const op::Sigmoid&) { return unary(theorems::propagate_sigmoid); },
+          [&](const op::Softplus&) { return unary(theorems::propagate_softplus); },
+          [&](const op::Sin&) { return unary(theorems::propagate_sin_or_cos); },
+          [&](const op::Cos&) { return unary(theorems::propagate_sin_or_cos); },
+          [&](const op::Exp&) { return unary(theorems::propagate_exp); },
+          [&](const op::Erf&) { return unary(theorems::propagate_erf); },
+          [&](const op::Sqrt&) { return unary(theorems::propagate_sqrt); },
+          [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error); },
+          [&](const op::Abs&) { return unary(theorems::propagate_abs); },
+          [&](const op::Reciprocal&) { return unary(theorems::propagate_reciprocal); },
+          [&](const op::Log&) { return unary(theorems::propagate_log); },
+          [&](const op::Tan&) { return unary(theorems::propagate_tan); },
+          [&](const op::Atan&) { return unary(theorems::propagate_atan); },
+          [&](const op::Sinh&) { return unary(theorems::propagate_sinh); },
+          [&](const op::Cosh&) { return unary(theorems::propagate_cosh); },
+          [&](const op::Floor&) { return unary(theorems::propagate_floor); },
+          [&](const op::Ceil&) { return unary(theorems::propagate_ceil); },
+          [&](const op::Sign&) { return unary(theorems::propagate_sign); },
+          [&](const op::Pow& power) { return unary(theorems::propagate_power, power.exponent); },
+          [&](const op::Clip&) { return unary(theorems::propagate_identity); },
+          [&](const op::ThresholdedRelu& relu) { return unary(theorems::propagate_thresholded_relu, relu.alpha); },
+          [&](const op::Min&) { return binary(theorems::propagate_min); },
+          [&](const op::Max&) { return binary(theorems::propagate_max); },
+          [&](const op::PRelu&) { return binary(theorems::propagate_prelu); },
+          [&](const op::Greater&) { return binary(theorems::propagate_greater); },
+          [&](const op::GreaterOrEqual&) { return binary(theorems::propagate_greater_or_equal); },
+          [&](const op::Equal&) { return binary(theorems::propagate_equal); },
+          [&](const op::Choice&) { return propagate_choice_node(view, radii); },
+          [&](const op::ReduceSum&) { return propagate_groups(theorems::propagate_reduce_sum, view, radii[0]); },
+          [&](const op::ReduceMax&) { return propagate_groups(theorems::propagate_reduce_max, view, radii[0]); },
+          [&](const op::ReduceMin&) { return propagate_groups(theorems::propagate_reduce_min, view, radii[0]); },
+          [&](const Composite auto&) { return propagate_body(view, radii, setting); },
+          // answered above
+          [&](const OneOf<op::Gemm, op::MatMul> auto&) { return std::vector<double>(); },
+          [&](const Selection auto&) { return std::vector<double>(); },
+      },
+      view.node->op);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,212 @@
+#include "bounds/rows/radii_by_chance.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "bounds/theorems/rows.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t tosses = 8;
+constexpr double radius_in_deviations = 7.2;
+
+double squares_of(const double* x, std::size_t n) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] * x[i];
+  return sum;
+}
+
+/// Whether what is not left to chance is so little that chance rules.
+bool chance_rules(const double* rests, const double* deviations, std::size_t n) {
+  constexpr double little = 0.1;
+  const double by_chance = squares_of(deviations, n);
+  return squares_of(rests, n) <= little * little * by_chance && std::isfinite(by_chance);
+}
+
+std::vector<std::size_t> last_uses(const Program& program) {
+  std::vector<std::size_t> last(program.size(), 0);
+  for (std::size_t node = 0; node < program.fused().nodes.size(); ++node)
+    for (const ValueId id : program.fused().nodes[node].inputs) last[id] = node;
+  return last;
+}
+
+/// Behind the last node with a remainder.
+std::size_t end_of_kinks(const RunState& state) {
+  std::size_t end = state.program.fused().nodes.size();
+  while (end > 0 && (state.steps[end - 1] == nullptr || state.errors[end - 1].remainder.empty() ||
+                     !may_be_refined(state.program, state.program.fused().nodes[end - 1])))
+    --end;
+  return end;
+}
+
+/// Of elements that are moved in each toss, at most what they are.
+void limit(const float* moved, double factor, double* radii, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    double squares = 0.0;
+    for (std::size_t toss = 0; toss < tosses; ++toss) {
+      const double x = moved[toss * n + i];
+      squares += x * x;
+    }
+    const double by_chance = factor * std::sqrt(squares / static_cast<double>(tosses));
+    radii[i] = by_chance < radii[i] ? by_chance : radii[i];
+  }
+}
+
+/// Whether single precision has room for all of these numbers, and for what they become on their way.
+bool scaled(const double* x, double factor, float* result, std::size_t n) {
+  constexpr double least = 0x1p-100, most = 0x1p100;
+  bool all_fit = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double product = factor * x[i];
+    const bool fits = x[i] == 0.0 || (product >= least && product <= most);
+    result[i] = fits ? static_cast<float>(product) : 0.0F;
+    all_fit &= fits;
+  }
+  return all_fit;
+}
+
+}  // namespace
+
+RadiiByChance::RadiiByChance(const RunState& state, Memory& memory, std::span<const std::size_t> rows)
+    : state_(state),
+      memory_(memory),
+      rows_(rows),
+      in_order_(rows.size()),
+      rules_(rows.size(), 1),
+      scales_(rows.size(), 0.0),
+      last_use_(last_uses(state.program)) {
+  std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
+  memory.moved.resize(state.program.size());
+  memory.remainder.resize(state.program.fused().nodes.size());
+  for (std::vector<double>& remainder : memory.remainder) remainder.clear();
+  find_scales();
+  for (const ValueId id : state.program.flat().graph.inputs) start(id);
+  for (std::size_t node = 0; node < end_of_kinks(state); ++node)
+    if (state.steps[node] != nullptr) step(node);
+  for (ValueId id = 0; id < state.program.size(); ++id) give(id);
+}
+
+const double* RadiiByChance::remainder(std::size_t node, std::size_t i) const {
+  const std::vector<double>& remainder = memory_.remainder[node];
+  return remainder.empty() ? nullptr : remainder.data() + i * (remainder.size() / rows_.size());
+}
+
+/// The largest deviation of a row becomes a number from 2^60 to 2^61: single precision holds what is far smaller too.
+void RadiiByChance::find_scales() {
+  std::vector<double> largest(rows_.size(), 0.0);
+  for (std::size_t node = 0; node < state_.program.fused().nodes.size(); ++node) {
+    const std::vector<double>& added = state_.errors[node].added;
+    const std::size_t size = state_.sizes[state_.program.fused().nodes[node].output];
+    if (state_.steps[node] == nullptr || added.empty()) continue;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      largest[i] = std::max(largest[i], row_kernels().largest(added.data() + rows_[i] * size, size));
+  }
+  for (std::size_t i = 0; i < rows_.size(); ++i)
+    scales_[i] = largest[i] > 0.0 && std::isfinite(largest[i])
+                     ? std::ldexp(1.0, std::min(60 - std::ilogb(largest[i]), 1000))
+                     : 1.0;
+}
+
+/// What inputs are off.
+void RadiiByChance::start(ValueId id) {
+  std::vector<float>& moved = memory_.moved[id];
+  moved.assign(rows_.size() * tosses * state_.sizes[id], 0.0F);
+  toss(id, state_.rows[id].radius, 1.0, rows_);
+}
+
+void RadiiByChance::step(std::size_t node) {
+  const Node& of = state_.program.fused().nodes[node];
+  const RunErrors& errors = state_.errors[node];
+  std::vector<const float*> operands;
+  for (const ValueId id : of.inputs) operands.push_back(state_.program.varies(id) ? memory_.moved[id].data() : nullptr);
+  std::vector<float>& moved = memory_.moved[of.output];
+  if (moved.empty() && !memory_.free.empty()) {
+    moved.swap(memory_.free.back());
+    memory_.free.pop_back();
+  }
+  moved.resize(rows_.size() * tosses * state_.sizes[of.output]);
+  state_.steps[node]->push(operands, errors, rows_, tosses, moved);
+  add_roundings(node);
+  if (may_be_refined(state_.program, of) && !errors.remainder.empty()) bend(node);
+  release(node);
+}
+
+void RadiiByChance::add_roundings(std::size_t node) {
+  const ValueId id = state_.program.fused().nodes[node].output;
+  const RunErrors& errors = state_.errors[node];
+  if (errors.estimates.empty()) return toss(id, errors.added, 1.0 / std::numbers::sqrt3, rows_);
+  toss(id, errors.estimates, 1.0, rows_);
+  const std::size_t size = state_.sizes[id];
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::size_t first = rows_[i] * size;
+    if (!chance_rules(errors.rests.data() + first, errors.estimates.data() + first, size)) rules_[i] = 0;
+  }
+}
+
+/// The function once more, its operand as far off as chance has it.
+void RadiiByChance::bend(std::size_t node) {
+  const ValueId id = state_.program.fused().nodes[node].inputs[0], output = state_.program.fused().nodes[node].output;
+  const RunRows& all = state_.rows[id];
+  const std::size_t size = state_.sizes[id];
+  RunRows& operand = memory_.operand;
+  operand.resize(rows_.size(), size, false);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const std::size_t first = rows_[i] * size;
+    double* radius = operand.radius.data() + i * size;
+    std::copy_n(all.centre.data() + first, size, operand.centre.data() + i * size);
+    std::copy_n(all.radius.data() + first, size, radius);
+    limit(memory_.moved[id].data() + i * tosses * size, radius_in_deviations / scales_[i], radius, size);
+    operand.norm[i] = all.norm[rows_[i]];
+  }
+  memory_.result.resize(rows_.size(), size, false);
+  std::vector<char> open(rows_.size(), 0);
+  const RunRows* const operands[] = {&operand};
+  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, open, memory_.scratch);
+  memory_.remainder[node] = memory_.errors.remainder;
+  toss(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
+}
+
+/// `deviations`: of these rows of a value.
+void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, double factor,
+                         std::span<const std::size_t> rows) {
+  if (deviations.empty()) return;
+  const std::size_t size = state_.sizes[id];
+  toss_signs(tosses * size);
+  memory_.amplitudes.resize(size);
+  float* amplitudes = memory_.amplitudes.data();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double* of_row = deviations.data() + rows[i] * size;
+    if (!scaled(of_row, factor * scales_[i], amplitudes, size)) rules_[i] = 0;
+    float* moved = memory_.moved[id].data() + i * tosses * size;
+    const float* signs = memory_.signs.data();
+    for (std::size_t toss = 0; toss < tosses; ++toss, moved += size, signs += size)
+      for (std::size_t k = 0; k < size; ++k) moved[k] += signs[k] * amplitudes[k];
+  }
+}
+
+/// The same for all rows.
+void RadiiByChance::toss_signs(std::size_t count) {
+  constexpr std::size_t at_once = 64;
+  memory_.signs.resize((count + at_once - 1) / at_once * at_once);
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const std::uint64_t bits = coins_();
+    for (std::size_t i = 0; i < at_once; ++i) memory_.signs[first + i] = (bits >> i & 1) != 0 ? 1.0F : -1.0F;
+  }
+}
+
+void RadiiByChance::give(ValueId id) {
+  if (memory_.moved[id].empty()) return;
+  memory_.free.push_back(std::move(memory_.moved[id]));
+  memory_.moved[id].clear();
+}
+
+void RadiiByChance::release(std::size_t node) {
+  for (const ValueId id : state_.program.fused().nodes[node].inputs)
+    if (last_use_[id] == node) give(id);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,1319 @@
+#include "bounds/rows/run_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "bounds/arithmetic/smooth.hpp"
+#include "bounds/kernels/element_kernels.hpp"
+#include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/accuracy.hpp"
+#include "bounds/nodes/body_rounding.hpp"
+#include "bounds/nodes/centre.hpp"
+#include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/gelu_steps.hpp"
+#include "bounds/nodes/linear.hpp"
+#include "bounds/nodes/operand_cache.hpp"
+#include "bounds/nodes/plain_rows.hpp"
+#include "bounds/nodes/product_node.hpp"
+#include "bounds/nodes/transposed_product.hpp"
+#include "bounds/sums/row_groups.hpp"
+#include "bounds/sums/running_sums.hpp"
+#include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
+#include "driftbound/model/layout.hpp"
+#include "driftbound/model/op_groups.hpp"
+#include "evaluate/product_kernels.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr double unit = 0x1p-53;
+const Magnitude half_ulp(unit);
+const Magnitude smallest(0x1p-1074);
+
+Magnitude root_of(std::size_t count) {
+  return sqrt_up(Magnitude(static_cast<double>(count)));
+}
+
+/// What every step needs to know.
+class Step : public RunStep {
+public:
+  Step(const Setting& setting, std::int64_t most_leaves)
+      : rows_(row_kernels()), format_(row_format(setting, most_leaves)) {}
+
+protected:
+  /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
+  void finish(RunRows& result, std::size_t row, Magnitude norm) const {
+    finish(result.centre, row, norm, result.radius, result.norm);
+  }
+  void finish_in_order(RunRows& result, std::size_t row, Magnitude norm) const {
+    finish(result.centre, row, norm, result.in_order.radius, result.in_order.norm);
+  }
+  void finish(const std::vector<double>& centre, std::size_t row, Magnitude norm, std::vector<double>& radius,
+              std::vector<double>& norms) const {
+    const std::size_t n = centre.size() / norms.size(), first = row * n;
+    rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
+    norms[row] = theorems::norm_of_row(norm_of(radius, row, n).value(), norm.value());
+  }
+  Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
+    return theorems::norm_of_vector(std::span(values).subspan(row * n, n));
+  }
+  Magnitude largest_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
+    return Magnitude(rows_.largest(values.data() + row * n, n));
+  }
+
+  void multiply_by_slopes(const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                          RunAdjoint& share) const {
+    const std::size_t n = y.d.size() / rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      elements_.mul(y.d.data() + i * n, errors.slopes.data() + rows[i] * n, share.d.data() + i * n, n);
+  }
+
+  static void push_by_slopes(const float* x, const RunErrors& errors, std::span<const std::size_t> rows,
+                             std::size_t copies, std::vector<float>& result) {
+    const std::size_t n = result.size() / (rows.size() * copies);
+    std::vector<float> slopes(n);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::copy_n(errors.slopes.data() + rows[i] * n, n, slopes.data());
+      for (std::size_t first = i * copies * n; first < (i + 1) * copies * n; first += n)
+        for (std::size_t k = 0; k < n; ++k) result[first + k] = slopes[k] * x[first + k];
+    }
+  }
+
+  void multiply_by_slopes(std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                          SingleAdjoint& share) const {
+    const std::size_t n = y.d.size() / rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i) multiply_row(y, slopes.data() + rows[i] * n, share, i, n);
+  }
+  void multiply_row(const SingleAdjoint& y, const float* factors, SingleAdjoint& share, std::size_t row,
+                    std::size_t n) const {
+    const double largest = rows_.single_product(y.d.data() + row * n, factors, share.d.data() + row * n, n);
+    share.defect[row] = theorems::single_rounding(largest);
+  }
+
+  /// Where radii of a row of a function's results go; null: not asked for.
+  struct Moved {
+    double *any_order = nullptr, *in_order = nullptr;
+  };
+  static double* in_order_at(RunRows& result, std::size_t first, const RunQuestion& question) {
+    return question.in_order ? result.in_order.radius.data() + first : nullptr;
+  }
+  static Moved into(RunScratch& scratch, std::size_t n, const RunQuestion& question) {
+    for (std::vector<double>* row : {&scratch.own, &scratch.larger, &scratch.small}) row->resize(n);
+    return {scratch.larger.data(), question.in_order ? scratch.small.data() : nullptr};
+  }
+
+  void bend(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunQuestion&, RunErrors&,
+            RunScratch&) const override {
+    throw std::logic_error("RunStep::bend: only functions of one element bend");
+  }
+
+  /// What one rounding each takes from the elements of a row of shares.
+  void lose_rounding(RunAdjoint& share, std::size_t size) const {
+    for (std::size_t row = 0; row < share.defect.size(); ++row)
+      share.defect[row] = theorems::defect(largest_of(share.d, row, size).value(), 1, 1);
+  }
+
+  const RowKernels& rows_;
+  const ElementKernels& elements_ = fastest_element_kernels();
+  const RowFormat format_;
+};
+
+/// Rows times a constant matrix, and perhaps a constant row.
+class ProductStep : public Step {
+public:
+  ProductStep(const Product& product, const Tensor<double>& b, std::vector<double> addend, const CoarseWeights& coarse,
+              const Setting& setting, OperandCache& operands)
+      : Step(setting, product.plan.k + 1),
+        plan_(product.plan),
+        k_(static_cast<std::size_t>(product.plan.k)),
+        n_(static_cast<std::size_t>(product.plan.n)),
+        offset_(product.plan.b_batch[0]),
+        forward_(operands.forward_right(product.plan, b)),
+        transposed_(operands.transposed_right(product.plan, b)),
+        single_(operands.single_right(product.plan, b)),
+        coarse_(coarse),
+        b_(operands.elements_of_right(product.plan, b)),
+        columns_(&operands.columns_of_right(product.plan, b)),
+        order_(setting.machine.order),
+        has_addend_(product.has_addend && product.beta != 0.0),
+        addend_(std::move(addend)),
+        addend_sizes_(magnitudes(addend_)),
+        in_single_(operands.transposed_in_single(product.plan, b)),
+        spectral_(operands.norm_of_right(product.plan, b, setting.threads)) {}
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t rows = x.rows();
+    multiply(x, scratch.known, y, open);
+    errors.added.resize(rows * n_);
+    prepare(scratch, rows);
+    find_distances(x, scratch);
+    for (std::size_t row = 0; row < rows; ++row)
+      if (!read_row(x, row, scratch)) open[row] = 1;
+    const bool all_are_known = std::all_of(scratch.distances.begin(), scratch.distances.end(),
+                                           [](double distance) { return std::isfinite(distance); });
+    for (const std::size_t which : {moved, total, squares, sides})
+      if (which == moved || !all_are_known)
+        multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
+    if (question.of_terms()) prepare_terms(errors, rows);
+    for (std::size_t row = 0; row < rows; ++row) bound_row(x, question, y, errors, row, scratch);
+    if (question.chance.any()) errors.patterns = patterns(x.centre, rows);
+    if (question.in_order) follow_order(x, y, errors, open, scratch);
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    multiply(operands[0], forward_, rows, k_, n_, result);
+    for (std::size_t row = 0; row < rows; ++row)
+      elements_.add(result.data() + row * n_, addend_.data(), result.data() + row * n_, n_);
+  }
+
+  void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t> of, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    const std::size_t rows = y.defect.size();
+    const auto terms = static_cast<std::int64_t>(n_);
+    multiply_transposed(y.d, of, share.d);
+    for (std::size_t row = 0; row < rows; ++row)
+      share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
+  }
+
+  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t> of, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    const double largest = largest_norm(transposed_).value();
+    const auto terms = static_cast<std::int64_t>(n_);
+    multiply_transposed(y.d, of, share.d);
+    for (std::size_t row = 0; row < y.defect.size(); ++row) {
+      const double norm = y.norm.empty() ? norm_in_single({y.d.data() + row * n_, n_}).value() : y.norm[row];
+      share.defect[row] =
+          is_single_enough(norm, largest, terms) ? theorems::single_defect(norm, largest, terms) : HUGE_VAL;
+    }
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    std::vector<std::size_t> of;
+    for (const std::size_t row : rows) of.insert(of.end(), copies, row);
+    multiply({operands[0], of.size() * k_}, single_.matrices.at(offset_).data(), of, k_, n_, result);
+  }
+
+  bool is_product() const override { return true; }
+
+  void row_of_matrix(std::size_t element, float* share) const override {
+    constexpr std::size_t width = panel_width<float>;
+    const float* panel = in_single_.at(offset_).data() + element * width;
+    for (std::size_t k = 0; k < k_; k += width, panel += n_ * width)
+      std::copy_n(panel, std::min(width, k_ - k), share + k);
+  }
+
+private:
+  enum Which { moved, total, squares, sides, moved_in_order };
+  const CoarseMatrix& matrix(std::size_t which) const {
+    return which == squares ? coarse_.squares : which == sides ? coarse_.sides : coarse_.magnitudes;
+  }
+
+  void multiply(const double* a, const PackedFactor& factor, std::size_t m, std::size_t k, std::size_t n,
+                std::vector<double>& c) const {
+    const PackedProduct<double> product{a, factor.matrices.at(offset_).data(), c.data(), m, n, k, k, true};
+    fastest_product_kernels().multiply(product, 0, m);
+  }
+
+  /// Terms that are 0 are left out where that pays.
+  void multiply_transposed(const std::vector<double>& d, std::span<const std::size_t> rows,
+                           std::vector<double>& share) const {
+    const RowGroups groups(std::span<const double>(d), rows);
+    if (!groups.are_sparse()) return multiply(d.data(), transposed_, rows.size(), n_, k_, share);
+    const double* matrix = transposed_.matrices.at(offset_).data();
+    fastest_product_kernels().sparse_f64(
+        {d.data(), matrix, share.data(), k_, n_, groups.groups().data(), groups.groups().size()});
+  }
+
+  void multiply_transposed(const std::vector<float>& d, std::span<const std::size_t> rows,
+                           std::vector<float>& share) const {
+    multiply(d, in_single_.at(offset_).data(), rows, n_, k_, share);
+  }
+
+  /// Rows [., k] times a packed matrix [k, n]; `rows`: what each of them stands for.
+  static void multiply(std::span<const float> a, const float* matrix, std::span<const std::size_t> rows, std::size_t k,
+                       std::size_t n, std::vector<float>& result) {
+    const RowGroups groups(a, rows);
+    const ProductKernels& kernels = fastest_product_kernels();
+    if (groups.are_sparse())
+      kernels.sparse_f32({a.data(), matrix, result.data(), n, k, groups.groups().data(), groups.groups().size()});
+    else
+      kernels.f32({a.data(), matrix, result.data(), rows.size(), n, k, k, true}, 0, rows.size());
+  }
+
+  Magnitude largest_norm(const PackedFactor& factor) const {
+    const std::vector<double>& columns = factor.column_norms.at(offset_);
+    return Magnitude(*std::max_element(columns.begin(), columns.end()));
+  }
+
+  /// Of any element of a row of sums of `terms` products in double: T-64.
+  Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
+    return Magnitude(theorems::defect(norm.value(), terms, 0)) * largest_norm(factor) +
+           Magnitude(theorems::defect(0.0, terms, 2 * terms));
+  }
+
+  /// `known`: in another order of summation, for which the error holds as well.
+  void multiply(const RunRows& x, std::span<const double> known, RunRows& y, std::vector<char>& open) const {
+    if (!known.empty()) return void(std::copy(known.begin(), known.end(), y.centre.begin()));
+    multiply(x.centre.data(), forward_, x.rows(), k_, n_, y.centre);
+    for (std::size_t row = 0; row < x.rows(); ++row) {
+      double* sums = y.centre.data() + row * n_;
+      if (!elements_.add(sums, addend_.data(), sums, n_)) open[row] = 1;
+    }
+  }
+
+  void prepare(RunScratch& scratch, std::size_t rows) const {
+    for (const std::size_t which : {moved, total, squares, sides, moved_in_order}) {
+      scratch.coarse[which].resize(rows * k_);
+      scratch.sums[which].resize(rows * n_);
+      scratch.scales[which].assign(rows, 0.0);
+    }
+    scratch.operands.assign(rows, RowOperands());
+    scratch.larger.resize(k_);
+    scratch.own.resize(n_);
+  }
+
+  /// T-88: of rows that take their sums from a recorded operand, as it lies within what any run's may be off, and that
+  /// is little.
+  void find_distances(const RunRows& x, RunScratch& scratch) const {
+    constexpr double little = 0x1p-7;
+    scratch.distances.assign(x.rows(), HUGE_VAL);
+    if (scratch.known_sums.sums == nullptr || scratch.known_sums.sums->weights != &coarse_) return;
+    const double* recorded = scratch.known_sums.operand;
+    for (std::size_t row = 0; row < x.rows(); ++row, recorded += k_) {
+      if (!(x.norm[row] <= little * norm_of(x.centre, row, k_).value())) continue;
+      const double* centre = x.centre.data() + row * k_;
+      for (std::size_t i = 0; i < k_; ++i) scratch.larger[i] = std::abs(recorded[i] - centre[i]);
+      const Magnitude distance =
+          theorems::norm_of_vector(std::span(scratch.larger).first(k_)) * Magnitude(1.0 + 0x1p-50);
+      if (distance.value() <= x.norm[row]) scratch.distances[row] = distance.value();
+    }
+  }
+
+  /// Scales and rounds up E, and |x| + E and its squares where nobody did before.
+  bool read_row(const RunRows& x, std::size_t row, RunScratch& scratch) const {
+    const double *centre = x.centre.data() + row * k_, *radius = x.radius.data() + row * k_;
+    const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
+    rows_.larger_operand(centre, radius, scratch.larger.data(), k_);
+    const std::optional<double> of_radius = coarse_scale(rows_.largest(radius, k_));
+    const RowOperands known = row_operands(scratch.larger, radius, x.norm[row], format_, scratch.small);
+    const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
+    const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
+    if (!of_radius || !of_larger) {
+      for (const Which which : {moved, total, squares, sides}) std::fill_n(at(which), k_, 0.0F);
+      return false;
+    }
+    scratch.operands[row] = known;
+    rows_.coarse(radius, *of_radius, at(moved), k_);
+    scratch.scales[moved][row] = 1.0 / *of_radius;
+    if (std::isfinite(scratch.distances[row])) return true;
+    rows_.coarse(sizes, *of_larger, at(total), k_);
+    rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
+    rows_.coarse_sides(centre, *of_larger, at(sides), k_);
+    scratch.scales[total][row] = 1.0 / *of_larger;
+    scratch.scales[squares][row] = scratch.scales[total][row] * scratch.scales[total][row];
+    scratch.scales[sides][row] = scratch.scales[squares][row];
+    return true;
+  }
+
+  CoarseSums coarse_sums(Which which, std::size_t row, const RunScratch& scratch) const {
+    return {scratch.sums[which].data() + row * n_, scratch.scales[which][row], matrix(which).column_scales.data()};
+  }
+
+  /// How far every sum in double is from the exact one, as numbers of a row.
+  Magnitude own_of(const RunRows& x, const RunRows& y, std::size_t row) const {
+    const Magnitude of_sums = sum_error(norm_of(x.centre, row, k_), static_cast<std::int64_t>(k_), forward_);
+    return of_sums + half_ulp * largest_of(y.centre, row, n_);
+  }
+
+  SumRow sums_of_row(const RunRows& y, std::size_t row, Magnitude own, RunScratch& scratch) const {
+    std::fill(scratch.own.begin(), scratch.own.end(), own.value());
+    SumRow sums;
+    sums.y = y.centre.data() + row * n_;
+    sums.own = scratch.own.data();
+    sums.addend = addend_sizes_.data();
+    sums.constants = addend_.data();
+    sums.columns = coarse_.nonzero.data();
+    const RowOperands& known = scratch.operands[row];
+    sums.norms = coarse_.norms.data();
+    sums.largest = coarse_.largest.data();
+    sums.radius = sums.reach = known.radius;
+    sums.moves_by_norm = known.moves_by_norm;
+    sums.nonzero = known.nonzero;
+    sums.sets_apart = known.small_norm.has_value();
+    sums.not_small = known.not_small;
+    sums.small_norm = known.small_norm.value_or(0.0);
+    sums.is_moved = true;
+    sums.moved = coarse_sums(moved, row, scratch);
+    sums.knows_sides = true;
+    sums.sides_error = theorems::coarse_error(k_);
+    if (std::isfinite(scratch.distances[row])) {
+      take_known_sums(scratch, row, sums);
+    } else {
+      sums.total = coarse_sums(total, row, scratch);
+      sums.squares = coarse_sums(squares, row, scratch);
+      sums.sides = coarse_sums(sides, row, scratch);
+    }
+    return sums;
+  }
+
+  void take_known_sums(const RunScratch& scratch, std::size_t row, SumRow& sums) const {
+    const CoarseProducts& known = *scratch.known_sums.sums;
+    const std::size_t of_block = scratch.known_sums.first + row, first = of_block * n_;
+    const double scale = known.scales[of_block];
+    sums.moves_by_norm = true;
+    sums.reach = theorems::reach_of_sums(sums.radius, scratch.distances[row]);
+    sums.total = {known.total.data() + first, scale, coarse_.magnitudes.column_scales.data()};
+    sums.squares = {known.squares.data() + first, scale * scale, coarse_.squares.column_scales.data()};
+    sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
+  }
+
+  void bound_row(const RunRows& x, const RunQuestion& question, RunRows& y, RunErrors& errors, std::size_t row,
+                 RunScratch& scratch) const {
+    const std::size_t first = row * n_;
+    const Magnitude own = own_of(x, y, row);
+    const SumRow sums = sums_of_row(y, row, own, scratch);
+    rows_.any_order(sums, format_, {y.radius.data() + first, errors.added.data() + first}, n_);
+    if (question.of_terms())
+      rows_.chances(sums, format_, errors.added.data() + first,
+                    {errors.amplitudes.data() + first, errors.rests.data() + first, errors.estimates.data() + first,
+                     errors.sizes.data() + first},
+                    n_);
+    y.exact[row] = (handed_on(x.exact[row]) + root_of(n_) * own).value();
+    finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n_));
+  }
+
+  Magnitude handed_on(double norm) const {
+    return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
+  }
+
+  void prepare_terms(RunErrors& errors, std::size_t rows) const {
+    for (std::vector<double>* values : {&errors.amplitudes, &errors.rests, &errors.estimates, &errors.sizes})
+      values->resize(rows * n_);
+  }
+
+  ProductPlan plan_of(std::size_t rows) const {
+    ProductPlan plan = plan_;
+    plan.m = static_cast<std::int64_t>(rows);
+    return plan;
+  }
+
+  std::vector<TermPattern> patterns(const std::vector<double>& x, std::size_t rows) const {
+    std::vector<TermPattern> found = patterns_of(plan_of(rows), x, b_, columns_);
+    const bool any = std::any_of(found.begin(), found.end(), [](TermPattern p) { return p != TermPattern::none; });
+    return any ? found : std::vector<TermPattern>();
+  }
+
+  /// T-69 for rows that have their bounds in any order, which hold for a declared one too.
+  void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& open,
+                    RunScratch& scratch) const {
+    const std::size_t rows = x.rows();
+    errors.added_in_order.resize(rows * n_);
+    y.in_order.radius.resize(rows * n_);
+    scratch.all_larger.resize(rows * k_);
+    scratch.by_operands.resize(rows * n_);
+    scratch.slack.resize(rows * n_);
+    for (std::size_t row = 0; row < rows; ++row)
+      if (!read_row_in_order(x, row, scratch)) open[row] = 1;
+    multiply_coarse(scratch.coarse[moved_in_order], rows, coarse_, matrix(moved_in_order),
+                    scratch.sums[moved_in_order]);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const OrderedSums sums = ordered_row(x, y, row, scratch);
+      SumRow operands_alone = sums.sums;
+      operands_alone.moved = coarse_sums(moved_in_order, row, scratch);
+      operands_alone.radius = x.in_order.norm[row];
+      operands_alone.own = nullptr;
+      rows_.move(operands_alone, scratch.by_operands.data() + row * n_, n_);
+      sum_kernels().slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
+    }
+    const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
+    const std::vector<double> places = theorems::running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    std::vector<double> products;
+    if (!order_.fma) products = theorems::product_first_places(plan_of(rows), terms, 1);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n_;
+      OrderedSums sums = ordered_row(x, y, row, scratch);
+      if (!products.empty()) sums.products = products.data() + first;
+      std::copy_n(y.radius.data() + first, n_, y.in_order.radius.data() + first);
+      std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
+      sum_kernels().in_order(sums, format_, places.data() + first,
+                             {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
+      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
+    }
+  }
+
+  OrderedSums ordered_row(const RunRows& x, const RunRows& y, std::size_t row, RunScratch& scratch) const {
+    return {sums_of_row(y, row, own_of(x, y, row), scratch), scratch.by_operands.data() + row * n_,
+            theorems::running_slack(static_cast<std::int64_t>(k_), 0.0, 0.0, 1.0)};
+  }
+
+  bool read_row_in_order(const RunRows& x, std::size_t row, RunScratch& scratch) const {
+    const double* radius = x.in_order.radius.data() + row * k_;
+    float* coarse = scratch.coarse[moved_in_order].data() + row * k_;
+    rows_.larger_operand(x.centre.data() + row * k_, x.radius.data() + row * k_, scratch.all_larger.data() + row * k_,
+                         k_);
+    const std::optional<double> scale = coarse_scale(rows_.largest(radius, k_));
+    if (!scale) return std::fill_n(coarse, k_, 0.0F), false;
+    rows_.coarse(radius, *scale, coarse, k_);
+    scratch.scales[moved_in_order][row] = 1.0 / *scale;
+    return true;
+  }
+
+  const ProductPlan plan_;
+  const std::size_t k_, n_;
+  const std::int64_t offset_;
+  const PackedFactor &forward_, &transposed_;
+  const SingleColumns& single_;
+  const CoarseWeights& coarse_;
+  const std::span<const double> b_;
+  const RightColumns* columns_;
+  const SummationOrder order_;
+  const bool has_addend_;
+  const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
+  const PackedMatrices<float>& in_single_;           ///< what transposed_ holds: the same numbers, see the domain above
+  const Magnitude spectral_;
+};
+
+/// A sum or difference of two values, or of one and a constant row.
+class SumStep : public Step {
+public:
+  SumStep(const Setting& setting, ElementKernels::Pair f, bool subtracts, std::vector<double> constants)
+      : Step(setting, 2), f_(f), subtracts_(subtracts), constants_(std::move(constants)) {}
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    const std::size_t rows = y.rows(), n = y.size();
+    errors.rounds_once = true;
+    errors.added.resize(rows * n);
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.chance.any()) errors.rests.resize(rows * n);
+    scratch.own.resize(n);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n;
+      const auto centre = [&](std::size_t slot) {
+        return operands[slot] == nullptr ? constants_.data() : operands[slot]->centre.data() + first;
+      };
+      if (!f_(centre(0), centre(1), y.centre.data() + first, n)) open[row] = 1;
+      std::fill_n(y.radius.data() + first, n, 0.0);
+      Magnitude norm, exact;
+      for (const RunRows* operand : operands) {
+        if (operand == nullptr) continue;
+        rows_.add(y.radius.data() + first, operand->radius.data() + first, n);
+        norm = theorems::norm_of_sum(norm, Magnitude(operand->norm[row]));
+        exact = theorems::norm_of_sum(exact, Magnitude(operand->exact[row]));
+      }
+      for (std::size_t i = 0; i < n; ++i) scratch.own[i] = unit * std::abs(y.centre[first + i]);
+      const Magnitude own = half_ulp * largest_of(y.centre, row, n);
+      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_,
+                {y.radius.data() + first, errors.added.data() + first}, n);
+      y.exact[row] = (exact + root_of(n) * own).value();
+      finish(y, row, norm + norm_of(errors.added, row, n));
+      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
+      if (question.in_order) add_in_order(operands, y, errors, row, scratch);
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    const std::size_t n = result.size() / rows;
+    for (std::size_t first = 0; first < result.size(); first += n) {
+      const auto at = [&](std::size_t slot) {
+        return operands[slot] == nullptr ? constants_.data() : operands[slot] + first;
+      };
+      f_(at(0), at(1), result.data() + first, n);
+    }
+  }
+
+  void pull_back(std::size_t slot, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    std::copy(y.d.begin(), y.d.end(), share.d.begin());
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+    if (subtracts_ && slot == 1)
+      for (double& d : share.d) d = -d;
+  }
+  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    std::copy(y.d.begin(), y.d.end(), share.d.begin());
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+    if (subtracts_ && slot == 1)
+      for (float& d : share.d) d = -d;
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
+            std::vector<float>& result) const override {
+    const float *a = operands[0], *b = operands[1], sign = subtracts_ ? -1.0F : 1.0F;
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result[i] = (a == nullptr ? 0.0F : a[i]) + sign * (b == nullptr ? 0.0F : b[i]);
+  }
+
+private:
+  void add_in_order(std::span<const RunRows* const> operands, RunRows& y, RunErrors& errors, std::size_t row,
+                    const RunScratch& scratch) const {
+    const std::size_t n = y.size(), first = row * n;
+    double* radius = y.in_order.radius.data() + first;
+    std::fill_n(radius, n, 0.0);
+    Magnitude norm;
+    for (const RunRows* operand : operands) {
+      if (operand == nullptr) continue;
+      rows_.add(radius, operand->in_order.radius.data() + first, n);
+      norm = theorems::norm_of_sum(norm, Magnitude(operand->in_order.norm[row]));
+    }
+    rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first}, n);
+    finish_in_order(y, row, norm + norm_of(errors.added_in_order, row, n));
+  }
+
+  const ElementKernels::Pair f_;
+  const bool subtracts_;
+  const std::vector<double> constants_;  ///< the operand that does not vary, one row of it
+};
+
+/// A product of every element with a constant of its own.
+class ScaleStep : public Step {
+public:
+  ScaleStep(const Setting& setting, std::size_t varying, std::vector<double> constants)
+      : Step(setting, 2),
+        varying_(varying),
+        constants_(std::move(constants)),
+        in_single_(constants_.begin(), constants_.end()) {
+    for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    const RunRows& x = *operands[varying_];
+    const std::size_t rows = y.rows(), n = y.size();
+    errors.rounds_once = true;
+    errors.added.resize(rows * n);
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.chance.any()) errors.rests.resize(rows * n);
+    scratch.own.resize(n);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n;
+      if (!elements_.mul(x.centre.data() + first, constants_.data(), y.centre.data() + first, n)) open[row] = 1;
+      rows_.scale(x.radius.data() + first, constants_.data(), y.radius.data() + first, n);
+      for (std::size_t i = 0; i < n; ++i) {
+        const bool is_zero = x.centre[first + i] == 0.0 || constants_[i] == 0.0;
+        scratch.own[i] = is_zero ? 0.0 : unit * std::abs(y.centre[first + i]) + smallest.value();
+      }
+      const Magnitude own = half_ulp * largest_of(y.centre, row, n) + smallest;
+      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_,
+                {y.radius.data() + first, errors.added.data() + first}, n);
+      const auto handed_on = [&](double norm) {
+        const ElementwiseFactor moving{Magnitude(), Magnitude(), Magnitude(norm)};
+        return theorems::norm_of_elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
+      };
+      y.exact[row] = (handed_on(x.exact[row]) + root_of(n) * own).value();
+      finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n));
+      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
+      if (!question.in_order) continue;
+      double* radius = y.in_order.radius.data() + first;
+      rows_.scale(x.in_order.radius.data() + first, constants_.data(), radius, n);
+      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first},
+                n);
+      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    const std::size_t n = constants_.size();
+    for (std::size_t first = 0; first < result.size(); first += n)
+      elements_.mul(operands[varying_] + first, constants_.data(), result.data() + first, n);
+  }
+
+  void pull_back(std::size_t, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    const std::size_t n = constants_.size();
+    for (std::size_t row = 0; row < y.defect.size(); ++row)
+      elements_.mul(y.d.data() + row * n, constants_.data(), share.d.data() + row * n, n);
+    lose_rounding(share, n);
+  }
+  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    for (std::size_t row = 0; row < y.defect.size(); ++row)
+      multiply_row(y, in_single_.data(), share, row, in_single_.size());
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t>, std::size_t,
+            std::vector<float>& result) const override {
+    const std::size_t n = constants_.size();
+    for (std::size_t i = 0; i < result.size(); ++i)
+      result[i] = static_cast<float>(constants_[i % n]) * operands[varying_][i];
+  }
+
+private:
+  const std::size_t varying_;
+  const std::vector<double> constants_;  ///< one row
+  const std::vector<float> in_single_;
+  Magnitude largest_;
+};
+
+/// Where an element of a row of a node's output comes from.
+struct RowSource {
+  std::size_t slot = 0, index = 0;  ///< element of that operand's row …
+  double constant = 0.0;            ///< … or this number, where is_constant
+  bool is_constant = false;
+};
+
+/// Elements of a row that are moved, left out, repeated or negated, next to constants. No run rounds anything here.
+class MoveStep : public Step {
+public:
+  /// `sizes`: of a row, by operand; 0 for constants
+  MoveStep(const Setting& setting, std::vector<RowSource> sources, std::vector<std::size_t> sizes, double sign)
+      : Step(setting, 2), sources_(std::move(sources)), sizes_(std::move(sizes)), sign_(sign) {
+    std::vector<std::vector<std::size_t>> uses;
+    for (const std::size_t size : sizes_) uses.emplace_back(size, std::size_t{0});
+    for (const RowSource& source : sources_)
+      if (!source.is_constant) ++uses[source.slot][source.index];
+    for (const std::vector<std::size_t>& of : uses)
+      most_uses_.push_back(of.empty() ? 0 : *std::max_element(of.begin(), of.end()));
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors&,
+               std::vector<char>&, RunScratch&) const override {
+    const std::size_t rows = y.rows();
+    move(of(operands, &RunRows::centre), rows, y.centre, sign_, true);
+    move(of(operands, &RunRows::radius), rows, y.radius, 1.0, false);
+    if (question.in_order) {
+      std::vector<const double*> radii;
+      for (const RunRows* operand : operands)
+        radii.push_back(operand == nullptr ? nullptr : operand->in_order.radius.data());
+      move(radii, rows, y.in_order.radius, 1.0, false);
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto norm_by = [&](const auto& norm_of_operand) {
+        std::vector<SelectedPart> parts;
+        for (std::size_t slot = 0; slot < operands.size(); ++slot)
+          if (operands[slot] != nullptr)
+            parts.push_back({most_uses_[slot], Magnitude(norm_of_operand(*operands[slot]))});
+        return theorems::norm_of_selection(parts).value();
+      };
+      y.exact[row] = norm_by([&](const RunRows& x) { return x.exact[row]; });
+      y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, y.size()).value(),
+                                          norm_by([&](const RunRows& x) { return x.norm[row]; }));
+      if (question.in_order)
+        y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, y.size()).value(),
+                                                     norm_by([&](const RunRows& x) { return x.in_order.norm[row]; }));
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    move(operands, rows, result, sign_, true);
+  }
+
+  /// Sums of up to k shares in double err by what k - 1 additions lose.
+  void pull_back(std::size_t slot, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    const auto additions = static_cast<std::int64_t>(most_uses_[slot]) - 1;
+    move_back(slot, y.d, share.d);
+    for (std::size_t row = 0; row < share.defect.size(); ++row)
+      share.defect[row] = additions <= 0 ? 0.0 : theorems::defect(largest_sum(slot, y.d, row), additions, 0);
+  }
+  /// The same in single precision: each addition errs by single_rounding() of the largest sum at most.
+  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    const auto additions = static_cast<double>(most_uses_[slot]) - 1.0;
+    move_back(slot, y.d, share.d);
+    for (std::size_t row = 0; row < share.defect.size(); ++row) {
+      const Magnitude largest = Magnitude(1.0 + 0x1p-10) * Magnitude(largest_sum(slot, y.d, row));
+      const bool fits = additions <= 0.0 || (additions < 0x1p12 && largest.value() < 0x1p60);
+      const Magnitude lost = Magnitude(additions) * Magnitude(theorems::single_rounding(largest.value()));
+      share.defect[row] = additions <= 0.0 ? 0.0 : fits ? lost.value() : HUGE_VAL;
+    }
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors&, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    move(operands, rows.size() * copies, result, static_cast<float>(sign_), false);
+  }
+
+private:
+  static std::vector<const double*> of(std::span<const RunRows* const> operands, std::vector<double> RunRows::*values) {
+    std::vector<const double*> all;
+    for (const RunRows* operand : operands) all.push_back(operand == nullptr ? nullptr : (operand->*values).data());
+    return all;
+  }
+
+  /// Constants as they are, or 0 for what is said of differences.
+  template <class Real>
+  void move(std::span<const Real* const> operands, std::size_t rows, std::vector<Real>& result, Real sign,
+            bool with_constants) const {
+    const std::size_t n = sources_.size();
+    for (std::size_t row = 0; row < rows; ++row) {
+      Real* const to = result.data() + row * n;
+      for (std::size_t i = 0; i < n; ++i) {
+        const RowSource& source = sources_[i];
+        const Real constant = with_constants ? static_cast<Real>(source.constant) : Real(0);
+        to[i] = source.is_constant ? constant : sign * operands[source.slot][row * sizes_[source.slot] + source.index];
+      }
+    }
+  }
+  template <class Real>
+  void move(const std::vector<const Real*>& operands, std::size_t rows, std::vector<Real>& result, Real sign,
+            bool with_constants) const {
+    move(std::span<const Real* const>(operands), rows, result, sign, with_constants);
+  }
+
+  template <class Real>
+  void move_back(std::size_t slot, const std::vector<Real>& d, std::vector<Real>& share) const {
+    const std::size_t n = sources_.size(), rows = d.size() / n;
+    const auto sign = static_cast<Real>(sign_);
+    std::fill(share.begin(), share.end(), Real(0));
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t i = 0; i < n; ++i)
+        if (const RowSource& source = sources_[i]; !source.is_constant && source.slot == slot)
+          share[row * sizes_[slot] + source.index] += sign * d[row * n + i];
+  }
+
+  /// At least what the magnitudes of the shares of any element of an operand add up to.
+  template <class Real>
+  double largest_sum(std::size_t slot, const std::vector<Real>& d, std::size_t row) const {
+    const std::size_t n = sources_.size();
+    double largest = 0.0;
+    for (std::size_t i = row * n; i < (row + 1) * n; ++i)
+      if (!(std::abs(static_cast<double>(d[i])) <= largest)) largest = std::abs(static_cast<double>(d[i]));
+    return (Magnitude(static_cast<double>(most_uses_[slot])) * Magnitude(largest)).value();
+  }
+
+  const std::vector<RowSource> sources_;  ///< one row of the output
+  const std::vector<std::size_t> sizes_;
+  const double sign_;
+  std::vector<std::size_t> most_uses_;  ///< of an element, by operand
+};
+
+class ReluStep : public Step {
+public:
+  explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t rows = y.rows(), n = y.size();
+    errors.slopes.resize(rows * n);
+    errors.remainder.resize(rows * n);
+    errors.leaves_over.resize(rows);
+    scratch.own.resize(n);
+    if (question.in_order) errors.remainder_in_order.resize(rows * n);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n;
+      if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
+      bend_row(x, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors, scratch);
+      const Magnitude norm = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.norm[row]));
+      y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
+      y.exact[row] = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.exact[row])).value();
+      if (!question.in_order) continue;
+      const Magnitude in_order = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
+      y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
+    }
+  }
+
+  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), question);
+    for (const std::size_t row : rows) bend_row(x, row, moved, errors, scratch);
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    elements_.relu(operands[0], result.data(), result.size());
+  }
+
+  /// Nothing rounds where slopes are 0 and 1.
+  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    multiply_by_slopes(errors, rows, y, share);
+    if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+  }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
+    std::fill(share.defect.begin(), share.defect.end(), 0.0);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
+  }
+
+private:
+  void bend_row(const RunRows& x, std::size_t row, const Moved& moved, RunErrors& errors, RunScratch& scratch) const {
+    const std::size_t n = x.size(), first = row * n;
+    const ReluFlags flags = rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+                                       errors.remainder.data() + first, moved.any_order, n);
+    errors.leaves_over[row] = errors.takes_chords || flags.bends ? 1 : 0;
+    if (errors.takes_chords)
+      rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
+                        errors.remainder.data() + first, n);
+    if (moved.in_order == nullptr) return;
+    const ReluFlags in_order = rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
+                                          errors.remainder_in_order.data() + first, moved.in_order, n);
+    if (in_order.bends) errors.leaves_over[row] = 1;
+    if (errors.takes_chords) bend_in_order(x, errors, row);
+  }
+
+  /// Against slopes s from 0 to 1 that runs in any order ask for: max(t E, (1 - t) E - |x|), t = 1 - s for x > 0 and s
+  /// below (T-65).
+  static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
+    const std::size_t n = x.size();
+    for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
+      const Magnitude e(x.in_order.radius[i]), slope(errors.slopes[i]);
+      const Magnitude rest = subtract_up(Magnitude(1.0), errors.slopes[i]);
+      const bool is_active = x.centre[i] > 0.0;
+      const Magnitude near = (is_active ? rest : slope) * e, far = (is_active ? slope : rest) * e;
+      errors.remainder_in_order[i] = std::max(near, subtract_up(far, std::abs(x.centre[i]))).value();
+    }
+  }
+};
+
+/// At least e^z - 1 - z, as the loops over rows have it.
+double exponential_bend(double z) {
+  if (z <= 1.0) return 0.5 * z * z * (1.0 + 0.572762 * z);
+  return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
+}
+
+/// A function of one element, by its slopes.
+class SlopeStep : public Step {
+public:
+  using Step::Step;
+
+  void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    multiply_by_slopes(errors, rows, y, share);
+    lose_rounding(share, y.d.size() / y.defect.size());
+  }
+  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
+                 SingleAdjoint& share) const override {
+    multiply_by_slopes(slopes, rows, y, share);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    push_by_slopes(operands[0], errors, rows, copies, result);
+  }
+};
+
+class SmoothStep : public SlopeStep {
+public:
+  SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
+      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
+    numbers_.units = accuracy.units;
+    numbers_.absolute_units = accuracy.absolute_units;
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch&) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t rows = y.rows(), n = y.size();
+    errors.bends_like_squares = true;
+    if (question.in_order) errors.added_in_order.resize(rows * n);
+    if (question.in_order) errors.remainder_in_order.resize(rows * n);
+    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder, &errors.curvatures})
+      values->resize(rows * n);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t first = row * n;
+      if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
+                            errors.slopes.data() + first, errors.curvatures.data() + first, n))
+        open[row] = 1;
+      bend_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors);
+      const Magnitude own =
+          Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
+      y.exact[row] = (theorems::norm_of_function(steepest_, Magnitude(x.exact[row])) + own).value();
+      const Magnitude handed_on = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
+      finish(y, row, handed_on + norm_of(errors.added, row, n));
+      if (!question.in_order) continue;
+      const Magnitude in_order = theorems::norm_of_function(steepest_, Magnitude(x.in_order.norm[row]));
+      finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
+    }
+  }
+
+  void bend(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), question);
+    for (const std::size_t row : rows) bend_row(x, y, row, moved, errors);
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    std::vector<double> slopes(result.size()), curvatures(result.size());
+    bounds::evaluate(f_, elements_, operands[0], result.data(), slopes.data(), curvatures.data(), result.size());
+  }
+
+  /// By T-88, 3.
+  double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
+    constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
+    const double m = std::abs(errors.curvatures[at]), rate = numbers_.tail_rate;
+    const double at_x = numbers_.curvature_factor * m + curvature_error;
+    const double curvature = std::min(at_x + numbers_.third_derivative / 3 * distance, numbers_.most_curvature);
+    const double of_slope = slope_error * distance, of_curvature = 0.5 * distance * distance * curvature;
+    if (rate == 0.0) return of_slope + of_curvature;
+    const double there = numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m;
+    const double tail = numbers_.tail_factor * (there + curvature_error);
+    return of_slope + std::min(of_curvature, tail * exponential_bend(rate * distance) / (rate * rate));
+  }
+
+protected:
+  const Smooth& f_;
+  SmoothRow numbers_;
+
+private:
+  void bend_row(const RunRows& x, const RunRows& y, std::size_t row, const Moved& moved, RunErrors& errors) const {
+    const std::size_t n = x.size(), first = row * n;
+    SmoothRow numbers = numbers_;
+    if (numbers.steps > 0.0) numbers.x = x.centre.data() + first;
+    numbers.y = y.centre.data() + first;
+    numbers.e = x.radius.data() + first;
+    numbers.slopes = errors.slopes.data() + first;
+    numbers.curvatures = errors.curvatures.data() + first;
+    rows_.smooth(numbers, format_, {moved.any_order, errors.added.data() + first}, errors.remainder.data() + first, n);
+    if (moved.in_order == nullptr) return;
+    numbers.e = x.in_order.radius.data() + first;
+    rows_.smooth(numbers, format_, {moved.in_order, errors.added_in_order.data() + first},
+                 errors.remainder_in_order.data() + first, n);
+  }
+
+  const Magnitude steepest_;
+};
+
+/// Both forms of Gelu, computed by runs in the steps of their bodies.
+/// Source:    docs/theory.md T-124
+class GeluStep : public SmoothStep {
+public:
+  GeluStep(const Setting& setting, const op::Gelu& gelu, const GeluSteps& steps)
+      : SmoothStep(setting, gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu, FunctionError(steps.units.value())),
+        is_tanh_form_(gelu.tanh_form),
+        steps_(steps) {
+    numbers_.steps = steps.each.value();
+    numbers_.least_step = steps.least.value();
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch& scratch) const override {
+    SmoothStep::forward(operands, question, y, errors, open, scratch);
+    const RunRows& x = *operands[0];
+    const std::size_t n = y.size();
+    for (std::size_t row = 0; row < y.rows(); ++row) {
+      const Magnitude farthest = largest_of(x.centre, row, n) + largest_of(x.radius, row, n);
+      if (!steps_.stay_finite(farthest, format_.largest)) open[row] = 1;
+    }
+    errors.rounds_once = question.chance.any();
+    if (question.chance.any()) find_rests(x, y, errors);
+    if (question.conditioned > 0) find_sizes(x.centre, y.centre, errors.sizes);
+  }
+
+private:
+  void find_rests(const RunRows& x, const RunRows& y, RunErrors& errors) const {
+    errors.rests.resize(y.centre.size());
+    for (std::size_t i = 0; i < errors.rests.size(); ++i) {
+      const Magnitude own = Magnitude(numbers_.relative) * Magnitude(y.centre[i]) + Magnitude(numbers_.absolute);
+      const Magnitude farthest = Magnitude(x.centre[i]) + Magnitude(x.radius[i]);
+      errors.rests[i] = (own + steps_.each_by_no_chance * farthest + steps_.least).value();
+    }
+  }
+
+  /// Of all values in the body (T-79): derivatives by them, times them.
+  void find_sizes(const std::vector<double>& x, const std::vector<double>& y, std::vector<double>& sizes) const {
+    constexpr double root_half = 0.70710678118654752, step = 0.79788456080286536, cubic = 0.044715;
+    sizes.resize(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double half = 0.5 * std::abs(x[i]), cube = cubic * x[i] * x[i] * x[i], z = root_half * x[i];
+      const double of_tanh = std::tanh(step * (x[i] + cube));
+      const double share = is_tanh_form_ ? of_tanh : std::erf(z);
+      const double of_arguments = is_tanh_form_ ? step * (1.0 - of_tanh * of_tanh) * std::abs(2.0 * x[i] + 5.0 * cube)
+                                                : 2.0 * step * std::exp(-z * z) * root_half * std::abs(z);
+      sizes[i] = half * (of_arguments + std::abs(share)) + 3.0 * std::abs(y[i]);
+    }
+  }
+
+  const bool is_tanh_form_;
+  const GeluSteps steps_;
+};
+
+/// A function of one element without a loop over rows of its own, element by element.
+class FunctionStep : public SlopeStep {
+public:
+  FunctionStep(const Setting& setting, const Node& node, std::set<std::string>& conditions)
+      : SlopeStep(setting, 2), setting_(setting), node_(node), steepest_(theorems::steepest_slope(node.op)) {
+    setting_.threads = 1;
+    const Tensor<double> x({1, 1}, {0.5}), y({1, 1}, {0.5});
+    body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
+  }
+
+  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
+               std::vector<char>& open, RunScratch&) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t n = y.size();
+    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder})
+      values->resize(y.centre.size());
+    if (question.in_order) errors.added_in_order.resize(y.centre.size());
+    if (question.in_order) errors.remainder_in_order.resize(y.centre.size());
+    for (std::size_t row = 0; row < y.rows(); ++row) {
+      const std::size_t first = row * n;
+      const Centre centre = centre_of(x.centre.data() + first, n);
+      std::copy(centre.value.values.begin(), centre.value.values.end(),
+                y.centre.begin() + static_cast<std::ptrdiff_t>(first));
+      const Magnitude lipschitz = expand_row(x.centre, x.radius, row, n, centre, true, &errors.slopes,
+                                             {&errors.added, &errors.remainder}, &y.radius);
+      const Magnitude handed_on = theorems::norm_of_function(lipschitz, Magnitude(x.norm[row]));
+      const Magnitude own = theorems::norm_of_vector(centre.error);
+      const Magnitude steepest = steepest_.is_finite() ? steepest_ : lipschitz_within(x, row, n, centre);
+      y.exact[row] = (theorems::norm_of_function(steepest, Magnitude(x.exact[row])) + own).value();
+      finish(y, row, handed_on + norm_of(errors.added, row, n));
+      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) open[row] = 1;
+      if (!question.in_order) continue;
+      const Magnitude in_order = expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
+                                            {&errors.added_in_order, &errors.remainder_in_order}, &y.in_order.radius);
+      finish_in_order(y, row,
+                      theorems::norm_of_function(in_order, Magnitude(x.in_order.norm[row])) +
+                          norm_of(errors.added_in_order, row, n));
+    }
+  }
+
+  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
+            RunErrors& errors, RunScratch&) const override {
+    const std::size_t n = x.size();
+    for (const std::size_t row : rows) {
+      const Centre centre = centre_of(x.centre.data() + row * n, n);
+      expand_row(x.centre, x.radius, row, n, centre, true, nullptr, {&errors.added, &errors.remainder}, nullptr);
+      if (question.in_order)
+        expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
+                   {&errors.added_in_order, &errors.remainder_in_order}, nullptr);
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
+    result = centre_of(operands[0], result.size()).value.values;
+  }
+
+private:
+  /// Where what a row adds and leaves over goes.
+  struct Errors {
+    std::vector<double>*added, *remainder;
+  };
+
+  static Tensor<double> as_row(const double* values, std::size_t n) {
+    return Tensor<double>({1, static_cast<std::int64_t>(n)}, std::vector<double>(values, values + n));
+  }
+
+  Centre centre_of(const double* x, std::size_t n) const {
+    const Tensor<double> operand = as_row(x, n);
+    return centre_of_node({&node_, {&operand}, nullptr}, operand.shape, setting_);
+  }
+
+  /// sup |f'| within the radii of a row. `slopes`, `moved`: null where they are not asked for.
+  Magnitude expand_row(const std::vector<double>& centres, const std::vector<double>& radii, std::size_t row,
+                       std::size_t n, const Centre& y, bool any_order, std::vector<double>* slopes,
+                       const Errors& errors, std::vector<double>* moved_to) const {
+    const std::size_t first = row * n;
+    const Tensor<double> x = as_row(centres.data() + first, n);
+    const NodeView view{&node_, {&x}, &y.value};
+    const std::vector<Radii> of_operand = {Radii(radii).subspan(first, n)};
+    const Linearised linear = linearise(view, of_operand, y.error, setting_);
+    std::vector<double> moved = propagate(view, of_operand, y.error, setting_);
+    add_magnitudes(moved, y.error);
+    std::set<std::string> known_before;
+    const std::vector<double> rounding = body_rounding({view, of_operand, moved, any_order}, setting_, known_before);
+    const auto at = static_cast<std::ptrdiff_t>(first);
+    if (slopes != nullptr) std::copy(linear.slopes[0].begin(), linear.slopes[0].end(), slopes->begin() + at);
+    std::vector<double> added(y.error);
+    add_magnitudes(added, rounding);
+    std::copy(added.begin(), added.end(), errors.added->begin() + at);
+    if (linear.remainder.empty())
+      std::fill_n(errors.remainder->begin() + at, n, 0.0);
+    else
+      std::copy(linear.remainder.begin(), linear.remainder.end(), errors.remainder->begin() + at);
+    if (moved_to == nullptr) return linear.lipschitz;
+    add_magnitudes(moved, rounding);
+    std::copy(moved.begin(), moved.end(), moved_to->begin() + at);
+    return linear.lipschitz;
+  }
+
+  /// sup |f'| as far as the exact network may be from a row.
+  Magnitude lipschitz_within(const RunRows& x, std::size_t row, std::size_t n, const Centre& y) const {
+    const Tensor<double> operand = as_row(x.centre.data() + row * n, n);
+    const std::vector<double> reach(n, x.exact[row]);
+    const std::vector<Radii> radii = {reach};
+    return linearise({&node_, {&operand}, &y.value}, radii, y.error, setting_).lipschitz;
+  }
+
+  Setting setting_;
+  const Node node_;
+  const Magnitude steepest_;
+};
+
+using StepPointer = std::unique_ptr<const RunStep>;
+
+/// Chooses a step by op.
+class StepOf {
+public:
+  StepOf(const RowNode& node, const Setting& setting, OperandCache& operands, std::set<std::string>& conditions)
+      : node_(node), setting_(setting), operands_(operands), conditions_(conditions) {}
+
+  StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
+    if (!node_.varies(0) || node_.varies(1)) return nullptr;
+    const Product product = node_.product();
+    const ProductPlan& plan = product.plan;
+    const bool is_rows_times_matrix = plan.batches == 1 && plan.m == node_.rows() && plan.k > 0 && plan.a_col == 1 &&
+                                      plan.a_row == plan.k && plan.a_batch[0] == 0;
+    const bool adds = product.has_addend && product.beta != 0.0;
+    if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
+      return nullptr;
+    const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
+    const CoarseWeights* coarse = operands_.coarse_right(plan, *node_.constants[1]);
+    if (!addend || coarse == nullptr) return nullptr;
+    return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, operands_);
+  }
+
+  StepPointer operator()(const op::Relu&) const { return std::make_unique<ReluStep>(setting_); }
+  StepPointer operator()(const op::Tanh&) const { return smooth(smooth_tanh); }
+  StepPointer operator()(const op::Softplus&) const { return smooth(smooth_softplus); }
+  StepPointer operator()(const op::Sin&) const { return smooth(smooth_sin); }
+  StepPointer operator()(const op::Gelu& gelu) const {
+    const auto steps = gelu_steps(gelu, setting_, conditions_);
+    return steps ? std::make_unique<GeluStep>(setting_, gelu, *steps) : nullptr;
+  }
+  StepPointer operator()(const op::Add&) const { return sum(fastest_element_kernels().add, false); }
+  StepPointer operator()(const op::Sub&) const { return sum(fastest_element_kernels().sub, true); }
+  StepPointer operator()(const op::Mul&) const {
+    if (node_.varies(0) == node_.varies(1)) return nullptr;
+    const std::size_t varying = node_.varies(0) ? 0 : 1;
+    auto constants = node_.constant_row(1 - varying);
+    if (!constants || elements(varying) != elements()) return nullptr;
+    for (const double sign : {1.0, -1.0})  // no product with it rounds
+      if (std::all_of(constants->begin(), constants->end(), [&](double c) { return c == sign; }))
+        return row_by_row(varying, sign);
+    return std::make_unique<ScaleStep>(setting_, varying, std::move(*constants));
+  }
+  StepPointer operator()(const Selection auto& op) const {
+    std::vector<Shape> shapes;
+    for (std::size_t slot = 0; slot < node_.constants.size(); ++slot) shapes.push_back(node_.shape(slot));
+    return moves(plan_selection(op, shapes, node_.shape()), 1.0);
+  }
+  StepPointer operator()(const op::Neg&) const { return row_by_row(0, -1.0); }
+  /// To a format that has every number of the accumulator.
+  StepPointer operator()(const op::Cast& cast) const {
+    const std::optional<FormatId> to = float_format(cast.to);
+    const bool is_exact = to && (*to == setting_.machine.accumulator->id || *to == FormatId::fp64);
+    return is_exact ? row_by_row(0, 1.0) : nullptr;
+  }
+  StepPointer operator()(const ElementwiseUnary auto&) const {
+    return std::make_unique<FunctionStep>(setting_, node_.node, conditions_);
+  }
+  StepPointer operator()(const auto&) const { return nullptr; }
+
+private:
+  /// One row of an operand as it is, but for its sign.
+  StepPointer row_by_row(std::size_t slot, double sign) const {
+    std::vector<ElementSource> sources(elements());
+    for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {slot, i};
+    return moves(sources, sign);
+  }
+
+  /// Null where rows are not made alike of rows, or a constant is no number of the accumulator.
+  StepPointer moves(const std::vector<ElementSource>& all, double sign) const {
+    const auto rows = static_cast<std::size_t>(node_.rows());
+    const std::size_t n = elements() / std::max<std::size_t>(rows, 1);
+    std::vector<std::size_t> sizes;
+    for (std::size_t slot = 0; slot < node_.constants.size(); ++slot)
+      sizes.push_back(node_.varies(slot) ? elements(slot) / std::max<std::size_t>(rows, 1) : 0);
+    std::vector<RowSource> sources(n);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto source = source_in_row(all[i], i / n, sizes);
+      if (!source) return nullptr;
+      RowSource& known = sources[i % n];
+      if (i < n) known = *source;
+      if (known.is_constant != source->is_constant || known.slot != source->slot || known.index != source->index ||
+          known.constant != source->constant)
+        return nullptr;
+    }
+    return std::make_unique<MoveStep>(setting_, std::move(sources), std::move(sizes), sign);
+  }
+
+  std::optional<RowSource> source_in_row(const ElementSource& source, std::size_t row,
+                                         const std::vector<std::size_t>& sizes) const {
+    if (!source.is_fill() && node_.varies(source.input)) {
+      const std::size_t size = sizes[source.input], first = row * size;
+      if (source.index < first || source.index >= first + size) return std::nullopt;
+      return RowSource{source.input, source.index - first, 0.0, false};
+    }
+    const double constant =
+        source.is_fill() ? fill_value(node_.node.op) : node_.constants[source.input]->values[source.index];
+    const Machine& machine = setting_.machine;
+    if (!std::isfinite(constant) || !theorems::fits(constant, *machine.accumulator, machine)) return std::nullopt;
+    return RowSource{0, 0, constant, true};
+  }
+
+  std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
+  std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
+
+  StepPointer smooth(const Smooth& f) const {
+    return std::make_unique<SmoothStep>(setting_, f, error_of(f.name, setting_, conditions_));
+  }
+
+  StepPointer sum(ElementKernels::Pair f, bool subtracts) const {
+    std::vector<double> constants;
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      if (node_.varies(slot) && elements(slot) != elements()) return nullptr;
+      if (node_.varies(slot)) continue;
+      auto row = node_.constant_row(slot);
+      if (!row) return nullptr;
+      constants = std::move(*row);
+      const bool is_zero = std::all_of(constants.begin(), constants.end(), [](double c) { return c == 0.0; });
+      if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // no sum with it rounds
+    }
+    return std::make_unique<SumStep>(setting_, f, subtracts, std::move(constants));
+  }
+
+  const RowNode& node_;
+  const Setting& setting_;
+  OperandCache& operands_;
+  std::set<std::string>& conditions_;
+};
+
+}  // namespace
+
+double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double) const {
+  return errors.remainder[at];
+}
+
+void RunStep::row_of_matrix(std::size_t, float*) const {}
+
+Magnitude norm_in_single(std::span<const float> d) {
+  const auto size = static_cast<std::int64_t>(d.size());
+  return Magnitude(std::sqrt(theorems::outward(row_kernels().single_squares(d.data(), d.size()), size, 0)) *
+                   (1.0 + 0x1p-52));
+}
+
+void RunErrors::clear() {
+  for (std::vector<double>* values : {&slopes, &added, &remainder, &curvatures, &added_in_order, &remainder_in_order,
+                                      &rests, &amplitudes, &estimates, &sizes})
+    values->clear();
+  patterns.clear();
+  leaves_over.clear();
+  bends_like_squares = takes_chords = rounds_once = false;
+}
+
+void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {
+  centre.resize(rows * size);
+  radius.resize(rows * size);
+  norm.assign(rows, 0.0);
+  exact.assign(rows, 0.0);
+  if (!with_order) return;
+  in_order.radius.resize(rows * size);
+  in_order.norm.assign(rows, 0.0);
+}
+
+StepPointer run_step_of(const RowNode& node, const Setting& setting, OperandCache& operands,
+                        std::set<std::string>& conditions) {
+  const bool is_empty = element_count(node.shape()) == 0 || node.rows() == 0;
+  if (is_empty) return nullptr;
+  return std::visit(StepOf(node, setting, operands, conditions), node.node.op);
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,1058 @@
+#include "bounds/rows/run_walk.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "bounds/adjoint/recursion.hpp"
+#include "bounds/chance/statistical.hpp"
+#include "bounds/kernels/element_kernels.hpp"
+#include "bounds/nodes/operand_cache.hpp"
+#include "bounds/nodes/plain_rows.hpp"
+#include "bounds/nodes/recorded_block.hpp"
+#include "bounds/rows/radii_by_chance.hpp"
+#include "bounds/rows/refined_radii.hpp"
+#include "bounds/sums/known_products.hpp"
+#include "bounds/sums/operand.hpp"
+#include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/outward.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/trajectories.hpp"
+#include "num/parallel.hpp"
+
+namespace driftbound::bounds {
+namespace {
+
+constexpr std::size_t rows_at_once = 64;
+/// Where a remainder at radii that no run comes near makes up more of an estimate, these are left to chance too (T-75).
+constexpr double large_left = 0.1;
+
+/// Rows that stop on the way leave something too, so that less is left to what is not chosen (T-72).
+constexpr double left_unrefined = 0.01;
+
+/// A shadow's own error of this share of the bound does not show.
+constexpr double negligible = 0x1p-10;
+/// … nor this share of an estimate.
+constexpr double negligible_by_chance = 0x1p-6;
+
+/// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
+/// again in extended precision.
+constexpr double cancelling = 0x1p-6;
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+/// sum d rounding and its terms' squares, in lanes.
+struct TermsOfRow {
+  double sum = 0.0, squares = 0.0;
+};
+TermsOfRow terms_of(const double* d, const double* rounding, std::size_t n) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {}, squares[lanes] = {};
+  const auto add = [&](std::size_t lane, std::size_t i) {
+    const double term = d[i] * rounding[i];
+    sums[lane] += term;
+    squares[lane] += term * term;
+  };
+  const std::size_t whole = n / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) add(lane, i + lane);
+  for (std::size_t i = whole; i < n; ++i) add(0, i);
+  return {std::accumulate(sums, sums + lanes, 0.0), std::accumulate(squares, squares + lanes, 0.0)};
+}
+
+/// sum |d| remainder over elements whose slope times radius (null: 0) is less; in lanes, which a compiler keeps in
+/// registers.
+double unseen_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
+                        std::size_t n) {
+  constexpr std::size_t lanes = 8;
+  double sums[lanes] = {};
+  const auto term = [&](std::size_t i) {
+    const double seen = radius == nullptr || radius[i] == 0.0 ? 0.0 : std::abs(slopes[i]) * radius[i];
+    return remainder[i] <= seen ? 0.0 : std::abs(d[i]) * remainder[i];
+  };
+  const std::size_t whole = n / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += term(i + lane);
+  for (std::size_t i = whole; i < n; ++i) sums[0] += term(i);
+  return std::accumulate(sums, sums + lanes, 0.0);
+}
+
+}  // namespace
+
+struct RunWalk::Memory {
+  std::vector<RunRows> rows;              ///< by value
+  std::vector<RunErrors> errors;          ///< by node
+  std::vector<RecordedRows> recorded;     ///< by value
+  std::vector<double> images;             ///< of a recorded value's operands
+  std::vector<RunAdjoint> adjoints;       ///< by value, of targets …
+  std::vector<RunAdjoint> kept;           ///< … and of what radii by adjoints make smaller, of all targets
+  std::vector<std::vector<double>> free;  ///< of adjoints that have gone back further
+  RefinedRadii::Memory radii;
+  Refinement refinement;
+  std::vector<std::vector<double>> remainders;  ///< by value, of what may be refined
+  RadiiByChance::Memory by_chance;
+  RunAdjoint share;
+  RunScratch scratch;
+  std::vector<char> open;
+  std::uint64_t walk = 0;  ///< the identity of the last one that it was used for
+};
+
+/// Thread-safe.
+class RunMemories {
+public:
+  std::unique_ptr<RunWalk::Memory> take(const Program& program, std::uint64_t walk) {
+    std::unique_ptr<RunWalk::Memory> memory = kept();
+    if (memory->walk != walk) forget(*memory);
+    memory->walk = walk;
+    memory->rows.resize(program.size());
+    memory->adjoints.resize(program.size());
+    memory->kept.resize(program.size());
+    memory->errors.resize(program.fused().nodes.size());
+    memory->recorded.resize(program.size());
+    return memory;
+  }
+
+  void put_back(std::unique_ptr<RunWalk::Memory> memory) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
+private:
+  /// What the steps of another walk left; its room stays.
+  static void forget(RunWalk::Memory& memory) {
+    for (RunErrors& errors : memory.errors) errors.clear();
+    for (RecordedRows& rows : memory.recorded) rows.rounding.clear();
+  }
+
+  std::unique_ptr<RunWalk::Memory> kept() {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty()) return std::make_unique<RunWalk::Memory>();
+    std::unique_ptr<RunWalk::Memory> memory = std::move(kept_.back());
+    kept_.pop_back();
+    return memory;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<RunWalk::Memory>> kept_;
+};
+
+std::shared_ptr<RunMemories> run_memories() {
+  return std::make_shared<RunMemories>();
+}
+
+/// Some rows of a block, all the way.
+class RunPart {
+public:
+  RunPart(const RunWalk& walk, const Program& program, const RunQuestion& question, RunWalk::Memory& memory,
+          std::span<const std::size_t> rows)
+      : walk_(walk),
+        program_(program),
+        graph_(program.flat().graph),
+        nodes_(program.fused().nodes),
+        question_(question),
+        memory_(memory),
+        refinement_(memory.refinement),
+        of_block_(rows),
+        count_(rows.size()),
+        all_rows_(rows.size()),
+        needs_refining_(rows.size(), 0),
+        needs_coins_(rows.size(), 0),
+        is_estimated_(rows.size(), 0),
+        cancels_(rows.size(), 0),
+        state_{program, walk.sizes_, walk.steps_, question, memory.rows, memory.errors},
+        recorded_node_(program.size()) {
+    if (question.recorded != nullptr)
+      for (std::size_t node = 0; node < question.recorded->layers.size(); ++node)
+        recorded_node_[program.value_of_node(node)] = node;
+    std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
+    for (const Node& node : nodes_) is_refinable_.push_back(may_be_refined(program, node));
+    memory_.open.assign(count_, 0);
+    refinement_.weight.resize(program.size());
+    for (std::vector<double>& weight : refinement_.weight) weight.clear();
+  }
+
+  void start(const std::vector<Tensor<double>>& inputs, const std::vector<std::vector<double>>& input_error) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) start(graph_.inputs[i], inputs[i].values, input_error[i]);
+  }
+
+  void forward() {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (walk_.steps_[node] == nullptr) continue;
+      const ValueId output = nodes_[node].output;
+      memory_.rows[output].resize(count_, walk_.sizes_[output], question_.in_order);
+      memory_.errors[node].takes_chords = false;
+      step_forward(node);
+    }
+    find_alike();
+  }
+
+  void certify(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    for (Condition& condition : certificates.condition)
+      for (std::vector<double>& layer : condition.layers)
+        for (const std::size_t row : of_block_) layer[row] = 0.0;
+    Sweep sweep{memory_.kept, all_rows_, certificates, certificates.condition, certificates.attribution, true};
+    follow(targets, sweep);
+    keep(sweep);
+    note_cancelling(sweep);
+    conclude(targets, certificates.condition, certificates);
+    for (std::size_t target = 0; target < certificates.condition.size(); ++target)
+      for (std::size_t row = 0; row < count_; ++row) conclude(targets[target], row, certificates.condition[target]);
+    for (std::size_t target = 0; target < targets.size(); ++target) weigh(target, certificates.targets[target]);
+  }
+
+  /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
+  /// leave over is charged again. All other radii stay as they are.
+  void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    RefinedRadii radii(state_, memory_.radii, chosen_, refinement_.weight);
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (chosen_[node].empty()) continue;
+      radii.find(node);
+      limit_norms(memory_.rows[nodes_[node].inputs[0]]);
+      bend(node, rows_of(chosen_[node]));
+    }
+    std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
+    std::fill(needs_coins_.begin(), needs_coins_.end(), char{0});
+    conclude(targets, {}, certificates);
+  }
+
+  /// T-65 where remainders are large: another way back, with chords for the slopes of open kinks.
+  void take_chords(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < count_; ++row)
+      if (needs_refining_[row] != 0) rows.push_back(row);
+    bool any = false;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(nodes_[node].op)) continue;
+      memory_.errors[node].takes_chords = any = true;
+      bend(node, rows);
+    }
+    if (!any || rows.empty()) return;
+    takes_chords_ = true;
+    Sweep sweep{memory_.adjoints, rows, certificates, {}, {}};
+    follow(targets, sweep);
+    for (std::size_t target = 0; target < targets.size(); ++target)
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
+  }
+
+  /// T-75 on the way back that certify() took, with coins where much of the remainder is left. Rows in which chance does
+  /// not rule have no estimate yet.
+  void estimate(RunCertificates& certificates) {
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < count_; ++row) {
+      if (needs_coins_[row] == 0)
+        estimate(row, certificates);
+      else if (memory_.open[row] == 0)
+        rows.push_back(row);
+    }
+    if (rows.empty()) return;
+    const RadiiByChance radii(state_, memory_.by_chance, rows);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      needs_coins_[rows[i]] = 0;
+      if (!radii.rules(i)) continue;
+      estimate(rows[i], certificates);
+      for (std::size_t target = 0; target < certificates.chance.size(); ++target)
+        take_remainder_by_chance(remainder_by_chance(radii, target, i, rows[i]),
+                                 *certificates.chance[target].random_order, of_block_[rows[i]]);
+    }
+  }
+
+  /// All others, with the slopes that their bounds have taken. A row is open where the shadow's error shows.
+  void estimate_the_rest(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    for (std::size_t row = 0; row < count_; ++row) {
+      if (is_estimated_[row] == 0) estimate(row, certificates);
+      for (std::size_t target = 0; target < targets.size(); ++target) {
+        const double total = certificates.chance[target].random_order->total[of_block_[row]];
+        const double of_shadow = shadow_error(targets[target], row).value();
+        if (std::isfinite(total) && !(of_shadow <= negligible_by_chance * total)) memory_.open[row] = 1;
+      }
+    }
+  }
+
+  /// The recorded run, once forward() has gone through.
+  void record(const RecordedBlock& block) {
+    std::vector<RecordedLayer> known(program_.size());
+    for (std::size_t node = 0; node < block.layers.size(); ++node) {
+      RecordedLayer& layer = known[program_.value_of_node(node)];
+      layer.values = &block.layers[node]->values;
+      if (!block.exact.empty()) layer.exact = &block.exact[node]->values;
+    }
+    for (std::size_t i = 0; i < block.used.size(); ++i) {
+      const ValueId id = graph_.inputs[i];
+      put_recorded(id, block.used[i].values, memory_.rows[id].centre);
+    }
+    for (std::size_t node = 0; node < nodes_.size(); ++node)
+      if (walk_.steps_[node] != nullptr) record(node, known[nodes_[node].output]);
+  }
+
+  bool has_large_remainders() const {
+    return std::any_of(needs_refining_.begin(), needs_refining_.end(), [](char needs) { return needs != 0; });
+  }
+
+  /// Which radii refine() is to find by adjoints of their own, at most so many.
+  void choose_radii(std::int64_t most) {
+    std::vector<std::vector<double>>& remainders = memory_.remainders;
+    remainders.resize(program_.size());
+    for (std::vector<double>& remainder : remainders) remainder.clear();
+    std::size_t nodes = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
+      if (refinement_.weight[id].empty()) continue;
+      remainders[id] = memory_.errors[node].remainder;
+      ++nodes;
+    }
+    const auto rows = static_cast<std::int64_t>(count_);
+    refinement_.allowance = left_unrefined / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement_.most_elements = most_refined_elements;
+    refinement_.least = 0.0;
+    if (choose_elements() <= static_cast<std::size_t>(std::max<std::int64_t>(most, 0))) return;
+    refinement_.least = least_worth_refining(remainders, rows, refinement_, most);
+    choose_elements();
+  }
+
+  std::size_t size() const { return count_; }
+  bool cancels(std::size_t row) const { return cancels_[row] != 0; }
+  bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
+
+private:
+  struct Sums {
+    Magnitude total, local, remainder;
+    Magnitude total_in_order, local_in_order, remainder_in_order;
+    Magnitude rest, squares;                      ///< of T-74
+    Magnitude estimated_rest, estimated_squares;  ///< of T-75, where no order has a part in it
+    double unseen = 0.0;                          ///< of T-75
+    std::vector<SumsByChance> ordered;            ///< of T-75, by node
+    TermPattern pattern = TermPattern::none;
+  };
+  using AllSums = std::vector<std::vector<Sums>>;  ///< by target and row
+  /// What is known of one value of a run for all rows of the block: it, and f of its operands; null where it is not.
+  struct RecordedLayer {
+    const std::vector<double>* values = nullptr;
+    const std::vector<Ball>* exact = nullptr;
+  };
+  /// Adjoints of all targets on their way back, those of the first target first, one row each for some rows of the
+  /// values; and after them, with secants for slopes, those of the first targets again (T-73).
+  struct Sweep {
+    std::vector<RunAdjoint>& adjoints;
+    std::span<const std::size_t> rows;
+    RunCertificates& certificates;    ///< where parts of layers go
+    std::span<Condition> conditions;  ///< of the first targets
+    std::span<Attribution> attributions;
+    bool charges_later = false;  ///< what functions of one element leave over, whose adjoints are kept
+    AllSums sums = {};
+    std::vector<std::vector<double>> squares = {};  ///< of an attribution's terms, by target and row
+  };
+
+  /// What each row of adjoints stands for: a row of the values, and of slopes, which secants come after.
+  struct AdjointRows {
+    std::vector<std::size_t> of_values, of_slopes;
+  };
+
+  /// What all but refinable nodes add to targets.
+  struct Kept {
+    AllSums sums;
+    std::vector<double> layers;  ///< of the certificates, by target, layer and row
+  };
+
+  void step_forward(std::size_t node) {
+    const Node& of = nodes_[node];
+    std::vector<const RunRows*> operands;
+    for (const ValueId id : of.inputs) operands.push_back(program_.varies(id) ? &memory_.rows[id] : nullptr);
+    memory_.scratch.known = known_result(of);
+    memory_.scratch.known_sums = known_sums_of(of);
+    walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
+                                memory_.scratch);
+  }
+
+  std::span<const double> known_result(const Node& node) const {
+    if (question_.products == nullptr || !program_.varies(node.inputs[0])) return {};
+    return question_.products->find(node.output, of_block_.front(), count_, at(program_.rows()),
+                                    memory_.rows[node.inputs[0]].centre);
+  }
+
+  /// Of the recorded run, whose operand they belong to.
+  KnownSums known_sums_of(const Node& node) const {
+    const RecordedBlock* block = question_.recorded;
+    if (block == nullptr || block->sums.empty()) return {};
+    const std::optional<std::size_t> of = recorded_node_[node.output];
+    if (!of || block->sums[*of] == nullptr) return {};
+    const std::vector<double>* operand = recorded_values(node.inputs[0]);
+    const std::size_t rows = at(program_.rows());
+    if (operand == nullptr || block->sums[*of]->scales.size() != rows ||
+        operand->size() != rows * walk_.sizes_[node.inputs[0]])
+      return {};
+    const std::size_t first = of_block_.front();
+    return {block->sums[*of], first, operand->data() + first * walk_.sizes_[node.inputs[0]]};
+  }
+
+  /// Null where the run recorded none.
+  const std::vector<double>* recorded_values(ValueId id) const {
+    if (recorded_node_[id]) return &question_.recorded->layers[*recorded_node_[id]]->values;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
+      if (graph_.inputs[i] == id) return &question_.recorded->used[i].values;
+    return nullptr;
+  }
+
+  void bend(std::size_t node, std::span<const std::size_t> rows) {
+    const Node& of = nodes_[node];
+    walk_.steps_[node]->bend(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, question_, memory_.errors[node],
+                             memory_.scratch);
+  }
+
+  static std::vector<std::size_t> rows_of(const std::vector<RowElement>& elements) {
+    std::vector<std::size_t> rows;
+    for (const RowElement& one : elements)
+      if (rows.empty() || rows.back() != at(one.row)) rows.push_back(at(one.row));
+    return rows;
+  }
+
+  void keep(Sweep& sweep) {
+    kept_.sums = std::move(sweep.sums);
+    kept_.layers.clear();
+    for (const Certificate& certificate : sweep.certificates.targets)
+      for (const std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : of_block_) kept_.layers.push_back(layer[row]);
+  }
+
+  /// With what refinable nodes add to targets.
+  void conclude(const std::vector<std::vector<Seed>>& targets, std::span<Condition> conditions,
+                RunCertificates& certificates) {
+    auto kept = kept_.layers.begin();
+    for (Certificate& certificate : certificates.targets)
+      for (std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : of_block_) layer[row] = *kept++;
+    Sweep sweep{memory_.kept, all_rows_, certificates, conditions, {}, true, kept_.sums};
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      const ValueId output = nodes_[node].output;
+      if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
+        charge(output, memory_.errors[node], sweep, node);
+    }
+    for (std::size_t target = 0; target < targets.size(); ++target)
+      for (std::size_t row = 0; row < count_; ++row)
+        conclude(targets[target], target, row, sweep.sums[target][row], certificates);
+  }
+
+  /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
+  void weigh(std::size_t target, const Certificate& certificate) {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
+      const ValueId id = nodes_[node].output;
+      if (memory_.kept[id].defect.empty()) continue;
+      const std::size_t size = walk_.sizes_[id];
+      std::vector<double>& weight = refinement_.weight[id];
+      weight.resize(count_ * size, 0.0);
+      const double* adjoint = memory_.kept[id].d.data() + target * count_ * size;
+      for (std::size_t row = 0; row < count_; ++row) {
+        const double local = certificate.local[of_block_[row]];
+        if (needs_refining_[row] == 0 || !(local > 0.0)) continue;
+        for (std::size_t i = row * size; i < (row + 1) * size; ++i)
+          weight[i] = std::max(weight[i], std::abs(adjoint[i]) / local);
+      }
+    }
+  }
+
+  void conclude(const std::vector<Seed>& seeds, std::size_t target, std::size_t row, const Sums& sums,
+                RunCertificates& certificates) {
+    const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
+    if (question_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
+    const double local = certificates.targets[target].local[of_block_[row]];
+    conclude_by_chance(target, row, sums, of_shadow, local, certificates.chance[target]);
+  }
+
+  /// Adjoints of targets on their way back.
+  void follow(const std::vector<std::vector<Seed>>& targets, Sweep& sweep) {
+    sweep.sums.assign(targets.size(), std::vector<Sums>(sweep.rows.size()));
+    for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
+    for (Certificate& certificate : sweep.certificates.targets)
+      for (std::vector<double>& layer : certificate.layers)
+        for (const std::size_t row : sweep.rows) layer[of_block_[row]] = 0.0;
+    sweep.squares.assign(sweep.attributions.size(), std::vector<double>(sweep.rows.size(), 0.0));
+    const std::size_t all = targets.size() + sweep.attributions.size();
+    AdjointRows rows;
+    for (std::size_t i = 0; i < all; ++i) {
+      const bool takes_secants = i >= targets.size();
+      plant(targets[takes_secants ? i - targets.size() : i], sweep.adjoints, sweep.rows.size(), i, all);
+      for (const std::size_t row : sweep.rows) {
+        rows.of_values.push_back(row);
+        rows.of_slopes.push_back(takes_secants ? count_ + row : row);
+      }
+    }
+    for (std::size_t node = nodes_.size(); node-- > 0;) {
+      const ValueId output = nodes_[node].output;
+      if (sweep.adjoints[output].defect.empty()) continue;
+      const bool is_charged_later = sweep.charges_later && is_refinable_[node];
+      if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
+      attribute(output, node, sweep);
+      pull_back(node, rows, sweep.adjoints);
+      if (!is_charged_later) release(sweep.adjoints[output]);
+    }
+    for (const ValueId id : graph_.inputs) {
+      if (sweep.adjoints[id].defect.empty()) continue;
+      RunErrors of_input;
+      of_input.added = memory_.rows[id].radius;
+      if (question_.in_order) of_input.added_in_order = of_input.added;
+      charge(id, of_input, sweep, std::nullopt);
+      attribute(id, std::nullopt, sweep);
+    }
+  }
+
+  void start(ValueId id, const std::vector<double>& values, const std::vector<double>& error) {
+    const std::size_t size = walk_.sizes_[id];
+    RunRows& rows = memory_.rows[id];
+    rows.resize(count_, size, question_.in_order);
+    std::fill(rows.radius.begin(), rows.radius.end(), 0.0);
+    for (std::size_t row = 0; row < count_; ++row) {
+      const std::size_t from = of_block_[row] * size;
+      std::copy_n(values.data() + from, size, rows.centre.data() + row * size);
+      if (!error.empty()) std::copy_n(error.data() + from, size, rows.radius.data() + row * size);
+    }
+    for (std::size_t row = 0; row < count_; ++row) {
+      rows.norm[row] = norm_of_radii(rows, row);
+      if (!std::isfinite(row_kernels().largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
+    }
+    if (question_.in_order) rows.in_order = {rows.radius, rows.norm};
+  }
+
+  /// Rows with sums that may err alike.
+  void find_alike() {
+    if (!question_.chance.any()) return;
+    alike_.assign(nodes_.size(), {});
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (walk_.steps_[node] == nullptr || memory_.errors[node].added.empty()) continue;
+      const RunRows& rows = memory_.rows[nodes_[node].output];
+      const RunErrors& errors = memory_.errors[node];
+      alike_[node].resize(count_);
+      for (std::size_t row = 0; row < count_; ++row) {
+        const auto of_row = [&](const std::vector<double>& values) {
+          return std::span(values).subspan(row * rows.size(), rows.size());
+        };
+        const std::span<const double> values = of_row(rows.centre);
+        const bool is_sum = !errors.amplitudes.empty();
+        const std::span<const double> amplitudes = of_row(is_sum ? errors.amplitudes : errors.added);
+        if (!may_have_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
+        alike_[node][row] = {theorems::elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
+                             is_sum ? theorems::elements_alike(values, of_row(errors.estimates)) : Alike()};
+      }
+    }
+  }
+
+  void estimate(std::size_t row, RunCertificates& certificates) {
+    const std::size_t of_block = of_block_[row];
+    is_estimated_[row] = 1;
+    for (std::size_t target = 0; target < certificates.targets.size(); ++target)
+      estimate_remainder(certificates.targets[target].local[of_block], *certificates.chance[target].random_order,
+                         of_block);
+  }
+
+  double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
+    double sum = 0.0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
+      const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;
+      const RunAdjoint& adjoint = memory_.kept[id];
+      const std::size_t size = walk_.sizes_[id];
+      if (remainder != nullptr && !adjoint.defect.empty())
+        sum += row_kernels().weighted_sum(adjoint.d.data() + (target * count_ + row) * size, remainder, size);
+    }
+    return sum;
+  }
+
+  double norm_of_radii(const RunRows& rows, std::size_t row) const {
+    return theorems::norm_of_vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
+  }
+
+  /// The `target`th of so many targets, in so many rows each.
+  void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows, std::size_t target,
+             std::size_t targets) {
+    for (const Seed& seed : seeds) {
+      RunAdjoint& adjoint = adjoints[seed.value];
+      const std::size_t size = walk_.sizes_[seed.value];
+      if (adjoint.defect.empty()) {
+        take_memory(adjoint);
+        adjoint.d.assign(targets * rows * size, 0.0);
+      }
+      adjoint.defect.assign(targets * rows, 0.0);
+      for (std::size_t row = target * rows; row < (target + 1) * rows; ++row)
+        adjoint.d[row * size + at(seed.element)] += seed.factor;
+    }
+  }
+
+  void limit_norms(RunRows& rows) const {
+    for (std::size_t row = 0; row < count_; ++row)
+      rows.norm[row] = theorems::norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
+    if (!question_.in_order) return;
+    for (std::size_t row = 0; row < count_; ++row) {
+      const Magnitude norm =
+          theorems::norm_of_vector(std::span(rows.in_order.radius).subspan(row * rows.size(), rows.size()));
+      rows.in_order.norm[row] = theorems::norm_of_row(norm.value(), rows.in_order.norm[row]);
+    }
+  }
+
+  /// `node`: the one whose output it is; empty for an input.
+  void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
+    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // a row's errors stay near for all targets
+      for (std::size_t target = 0; target < sweep.sums.size(); ++target) charge(id, errors, sweep, node, target, i);
+  }
+
+  void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node, std::size_t target,
+              std::size_t i) const {
+    const std::size_t size = walk_.sizes_[id], row = sweep.rows[i], of_adjoint = target * sweep.rows.size() + i;
+    const RunAdjoint& adjoint = sweep.adjoints[id];
+    const RunRows* operand = node ? operand_of_function(state_, *node) : nullptr;
+    const double* d = adjoint.d.data() + of_adjoint * size;
+    Sums& sums = sweep.sums[target][i];
+    const ChargedRow charged_row{id, errors, operand, row, d, adjoint.defect[of_adjoint]};
+    const Charge any_order = charge_of(state_, charged_row, sums.total);
+    sums.total += any_order.total;
+    sums.local += any_order.local;
+    sums.remainder += any_order.remainder;
+    if (question_.in_order) {
+      const Charge in_order = charge_in_order(state_, charged_row, sums.total_in_order);
+      sums.total_in_order += in_order.total;
+      sums.local_in_order += in_order.local;
+      sums.remainder_in_order += in_order.remainder;
+    }
+    if (!node) return charge_input_by_chance(any_order.local, any_order.defect, sums);
+    const std::size_t layer = program_.fused().of_node[*node];
+    double& of_layer = sweep.certificates.targets[target].layers[layer][of_block_[row]];
+    of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
+    if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
+    if (question_.chance.random_order > 0.0 && !(any_order.remainder == Magnitude()))
+      sums.unseen += unseen(charged_row);
+    if (target >= sweep.conditions.size()) return;
+    const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
+    sweep.conditions[target].layers[layer][of_block_[row]] +=
+        row_kernels().weighted_sum(d, sizes.data() + row * size, size);
+  }
+
+  /// Remainders of elements that these may move by more than their slopes do.
+  double unseen(const ChargedRow& of) const {
+    if (of.errors.remainder.empty()) return 0.0;
+    const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
+    const double* const radius = of.operand == nullptr ? nullptr : of.operand->radius.data() + first;
+    return unseen_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius, size);
+  }
+
+  /// What inputs are off is not left to chance.
+  void charge_input_by_chance(Magnitude local, Magnitude defect, Sums& sums) const {
+    sums.rest += theorems::charge(local, Magnitude(), defect);
+    sums.estimated_rest += theorems::charge(local, Magnitude(), defect);
+  }
+
+  /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
+  void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
+                        std::size_t row, Sums& sums) const {
+    const std::size_t size = walk_.sizes_[nodes_[node].output];
+    const Magnitude rest = errors.rests.empty() ? parts.local : charged(d, errors.rests, row, size);
+    const bool is_sum = !errors.amplitudes.empty();
+    const Magnitude estimated_rest = is_sum ? rest : Magnitude();
+    sums.rest += theorems::charge(rest, parts.remainder, parts.defect);
+    sums.estimated_rest += theorems::charge(estimated_rest, parts.remainder, parts.defect);
+    if (errors.added.empty()) return;
+    const AlikeOfRow& alike = alike_[node][row];
+    const Magnitude by_added = is_sum ? Magnitude() : squares(d, errors.added, alike.by_amplitude, row, size);
+    if (is_sum) {
+      const Magnitude in_worst_order = squares(d, errors.amplitudes, alike.by_amplitude, row, size);
+      sums.squares += in_worst_order;
+      const double variance = squares(d, errors.estimates, alike.by_estimate, row, size).value();
+      const std::span<const double> of_row = std::span(errors.estimates).subspan(row * size, size);
+      const double largest = alike.by_estimate.empty() ? largest_square({d, size}, of_row) : variance;
+      sums.ordered.push_back({variance, largest, rounding_variance * in_worst_order.value()});
+    } else {
+      if (errors.rounds_once) sums.squares += by_added;
+      sums.estimated_squares += by_added * Magnitude(1.0 / 3.0);
+    }
+    if (errors.patterns.empty() || sums.pattern != TermPattern::none) return;
+    for (std::size_t i = 0; i < size && sums.pattern == TermPattern::none; ++i)
+      if (d[i] != 0.0) sums.pattern = errors.patterns[row * size + i];
+  }
+
+  Magnitude squares(const double* d, const std::vector<double>& amplitudes, const std::vector<std::uint32_t>& alike,
+                    std::size_t row, std::size_t size) const {
+    const std::span<const double> of_row = std::span(amplitudes).subspan(row * size, size);
+    if (!alike.empty()) return theorems::weighted_squares({d, size}, of_row, alike);
+    const double sum = row_kernels().weighted_squares(d, of_row.data(), size);
+    const auto terms = static_cast<std::int64_t>(size);
+    return Magnitude(theorems::outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
+  }
+
+  /// `of_block`: what the run recorded of a value for all rows; `images`: f of its operands, for these.
+  void put_recorded(ValueId id, const std::vector<double>& of_block, const std::vector<double>& images) {
+    const std::size_t size = walk_.sizes_[id];
+    RecordedRows& rows = memory_.recorded[id];
+    rows.values.resize(count_ * size);
+    rows.rounding.resize(count_ * size);
+    for (std::size_t row = 0; row < count_; ++row)
+      std::copy_n(of_block.data() + of_block_[row] * size, size, rows.values.data() + row * size);
+    for (std::size_t i = 0; i < rows.values.size(); ++i) rows.rounding[i] = rows.values[i] - images[i];
+  }
+
+  void record(std::size_t node, const RecordedLayer& recorded) {
+    if (recorded.exact != nullptr && record_known(node, recorded)) return;
+    const Node& of = nodes_[node];
+    std::vector<const double*> operands;
+    for (const ValueId id : of.inputs)
+      operands.push_back(program_.varies(id) ? memory_.recorded[id].values.data() : nullptr);
+    RecordedRows& rows = memory_.recorded[of.output];
+    std::vector<double>& images = recorded.values == nullptr ? rows.values : memory_.images;
+    images.resize(count_ * walk_.sizes_[of.output]);
+    walk_.steps_[node]->evaluate(operands, count_, images);
+    if (!memory_.errors[node].slopes.empty()) find_secants(of, images, memory_.errors[node].slopes);
+    if (recorded.values == nullptr) return rows.rounding.clear();
+    put_recorded(of.output, *recorded.values, images);
+  }
+
+  /// False where some of it is not known after all.
+  bool record_known(std::size_t node, const RecordedLayer& recorded) {
+    const Node& of = nodes_[node];
+    const std::size_t size = walk_.sizes_[of.output];
+    RecordedRows& rows = memory_.recorded[of.output];
+    rows.values.resize(count_ * size);
+    rows.rounding.resize(count_ * size);
+    memory_.images.resize(count_ * size);
+    bool is_known = true;
+    for (std::size_t row = 0; row < count_; ++row) {
+      const double* const run = recorded.values->data() + of_block_[row] * size;
+      const Ball* const exact = recorded.exact->data() + of_block_[row] * size;
+      double *const values = rows.values.data() + row * size, *const rounding = rows.rounding.data() + row * size,
+                    *const images = memory_.images.data() + row * size;
+      for (std::size_t i = 0; i < size; ++i) {
+        is_known &= std::isfinite(exact[i].radius.value());
+        values[i] = run[i];
+        images[i] = exact[i].hi;
+        rounding[i] = run[i] - exact[i].hi - exact[i].lo;
+      }
+    }
+    if (is_known && !memory_.errors[node].slopes.empty()) find_secants(of, memory_.images, memory_.errors[node].slopes);
+    return is_known;
+  }
+
+  /// Of a function of one element, after the slopes; the slope where run and shadow meet.
+  void find_secants(const Node& node, const std::vector<double>& values, std::vector<double>& slopes) const {
+    const RunRows &x = memory_.rows[node.inputs[0]], &y = memory_.rows[node.output];
+    const std::vector<double>& run = memory_.recorded[node.inputs[0]].values;
+    const std::size_t size = run.size();
+    slopes.resize(2 * size);
+    for (std::size_t i = 0; i < size; ++i) {
+      const double step = run[i] - x.centre[i];
+      slopes[size + i] = step == 0.0 ? slopes[i] : (values[i] - y.centre[i]) / step;
+    }
+  }
+
+  /// T-73: what a recorded run's own roundings of a value make of targets, d . rounding. `node`: whose output it is.
+  void attribute(ValueId id, std::optional<std::size_t> node, Sweep& sweep) const {
+    const std::size_t size = walk_.sizes_[id];
+    if (sweep.attributions.empty() || memory_.recorded[id].rounding.empty()) return;
+    for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
+      Attribution& parts = sweep.attributions[target];
+      std::vector<double>& sums = node ? parts.layers[program_.fused().of_node[*node]] : parts.inputs;
+      const double* d = sweep.adjoints[id].d.data() + (sweep.sums.size() + target) * count_ * size;
+      const double* rounding = memory_.recorded[id].rounding.data();
+      for (std::size_t row = 0; row < count_; ++row, d += size, rounding += size) {
+        const TermsOfRow terms = terms_of(d, rounding, size);
+        sums[of_block_[row]] += terms.sum;
+        sweep.squares[target][row] += terms.squares;
+      }
+    }
+  }
+
+  /// Rows in which what is attributed cancels.
+  void note_cancelling(const Sweep& sweep) {
+    for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
+      const Attribution& parts = sweep.attributions[target];
+      for (std::size_t row = 0; row < count_; ++row) {
+        double sum = parts.inputs[of_block_[row]];
+        for (const std::vector<double>& layer : parts.layers) sum += layer[of_block_[row]];
+        if (std::abs(sum) < cancelling * std::sqrt(sweep.squares[target][row])) cancels_[row] = 1;
+      }
+    }
+  }
+
+  void pull_back(std::size_t node, const AdjointRows& all_rows, std::vector<RunAdjoint>& adjoints) {
+    const Node& of = nodes_[node];
+    const bool has_slopes = !memory_.errors[node].slopes.empty();
+    const std::vector<std::size_t>& rows = has_slopes ? all_rows.of_slopes : all_rows.of_values;
+    for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
+      const ValueId id = of.inputs[slot];
+      if (!program_.varies(id)) continue;
+      RunAdjoint& operand = adjoints[id];
+      const bool is_first = operand.defect.empty();
+      RunAdjoint& share = is_first ? operand : memory_.share;
+      if (is_first) take_memory(share);
+      share.d.resize(rows.size() * walk_.sizes_[id]);
+      share.defect.assign(rows.size(), 0.0);
+      walk_.steps_[node]->pull_back(slot, memory_.errors[node], rows, adjoints[of.output], share);
+      if (!is_first) add_share(walk_.sizes_[id], share, operand);
+    }
+  }
+
+  void take_memory(RunAdjoint& adjoint) {
+    if (!adjoint.d.empty() || memory_.free.empty()) return;
+    std::swap(adjoint.d, memory_.free.back());
+    memory_.free.pop_back();
+  }
+
+  /// An adjoint that has gone back further.
+  void release(RunAdjoint& adjoint) {
+    adjoint.defect.clear();
+    memory_.free.emplace_back();
+    std::swap(adjoint.d, memory_.free.back());
+  }
+
+  /// How many they are.
+  std::size_t choose_elements() {
+    std::size_t count = 0;
+    chosen_.resize(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const ValueId id = nodes_[node].output;
+      const std::vector<double>& remainder = memory_.remainders[id];
+      if (remainder.empty()) continue;
+      chosen_[node] = worth_refining(refinement_.weight[id], remainder, static_cast<std::int64_t>(count_), refinement_);
+      count += chosen_[node].size();
+    }
+    return count;
+  }
+
+  /// What the shadow may be off.
+  Magnitude shadow_error(const std::vector<Seed>& seeds, std::size_t row) const {
+    Magnitude error;
+    for (const Seed& seed : seeds) error += Magnitude(memory_.rows[seed.value].exact[row]);
+    return error;
+  }
+
+  /// Returns that.
+  Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
+    const Magnitude of_shadow = shadow_error(seeds, row);
+    const double total = sums.total.value(), remainder = sums.remainder.value();
+    require_known(total, of_shadow, row);
+    if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
+    certificate.total[of_block_[row]] = theorems::through_shadow(sums.total, of_shadow.value()).value();
+    certificate.local[of_block_[row]] = sums.local.value();
+    certificate.remainder[of_block_[row]] = remainder;
+    return of_shadow;
+  }
+
+  /// Elsewhere the row is open.
+  void require_known(double total, Magnitude of_shadow, std::size_t row) {
+    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
+  }
+
+  /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
+  void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, Certificate& certificate) {
+    require_known(sums.total_in_order.value(), of_shadow, row);
+    const std::size_t of_block = of_block_[row];
+    const double total = theorems::through_shadow(sums.total_in_order, of_shadow.value()).value();
+    if (takes_chords_ && !(total < certificate.total[of_block])) return;
+    certificate.total[of_block] = total;
+    certificate.local[of_block] = sums.local_in_order.value();
+    certificate.remainder[of_block] = sums.remainder_in_order.value();
+  }
+
+  struct Spread {
+    Magnitude rest, squares;
+    double factor = 0.0;
+  };
+
+  /// `local`: of any order
+  void conclude_by_chance(std::size_t target, std::size_t row, const Sums& sums, Magnitude of_shadow, double local,
+                          ChanceBounds& chance) {
+    if (chance.martingale) {
+      const Spread spread{sums.rest, sums.squares, question_.chance.martingale};
+      require_known(conclude(row, sums, spread, of_shadow, *chance.martingale), of_shadow, row);
+    }
+    if (!chance.random_order || is_estimated_[row] != 0) return;
+    const Spread spread{sums.estimated_rest, Magnitude(variance_of(target, row, sums)), question_.chance.random_order};
+    const double total = conclude(row, sums, spread, of_shadow, *chance.random_order);
+    if (!std::isfinite(total)) memory_.open[row] = 1;
+    if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
+  }
+
+  /// Before chords it is that of the way back that certify() took, whatever radii become.
+  double variance_of(std::size_t target, std::size_t row, const Sums& sums) {
+    const double fixed = sums.estimated_squares.value(), sigmas = question_.chance.random_order;
+    if (takes_chords_) return variance_over_orders(fixed, sums.ordered, sigmas);
+    variances_.resize(std::max(variances_.size(), (target + 1) * count_));
+    KnownVariance& known = variances_[target * count_ + row];
+    if (known.fixed != fixed) known = {fixed, variance_over_orders(fixed, sums.ordered, sigmas)};
+    return known.variance;
+  }
+
+  /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
+  static bool is_coarse(double local, const ChanceBound& estimate, std::size_t row) {
+    const double left = remainder_at_smaller_radii(local, estimate, row);
+    return !(left <= large_left * (estimate.total[row] - estimate.remainder[row] + left));
+  }
+
+  /// Returns what is found against the shadow.
+  double conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
+    const std::size_t of_block = of_block_[row];
+    const Magnitude total = theorems::with_chance(spread.rest, spread.squares, spread.factor);
+    bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
+    bound.remainder[of_block] = sums.remainder.value();
+    bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
+    bound.patterns[of_block] = sums.pattern;
+    const bool applies = sums.pattern == TermPattern::none;
+    bound.total[of_block] =
+        applies ? theorems::through_shadow(total, of_shadow.value()).value() : Magnitude::infinite().value();
+    return total.value();
+  }
+
+  void conclude(const std::vector<Seed>& seeds, std::size_t row, Condition& condition) const {
+    double target = 0.0;
+    for (const Seed& seed : seeds) {
+      const std::size_t size = walk_.sizes_[seed.value];
+      target += seed.factor * memory_.rows[seed.value].centre[row * size + at(seed.element)];
+    }
+    const std::size_t of_block = of_block_[row];
+    condition.target[of_block] = std::abs(target);
+    for (std::vector<double>& layer : condition.layers)
+      if (layer[of_block] != 0.0) layer[of_block] /= std::abs(target);
+  }
+
+  const RunWalk& walk_;
+  const Program& program_;
+  const Graph& graph_;
+  const std::vector<Node>& nodes_;
+  const RunQuestion& question_;
+  RunWalk::Memory& memory_;
+  Refinement& refinement_;
+  const std::span<const std::size_t> of_block_;
+  const std::size_t count_;
+  std::vector<std::size_t> all_rows_;
+  std::vector<char> needs_refining_;
+  std::vector<char> needs_coins_;   ///< rows whose estimate takes radii by chance (T-75)
+  std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
+  std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
+  struct KnownVariance {
+    double fixed = -1.0, variance = 0.0;
+  };
+  std::vector<KnownVariance> variances_;  ///< over orders, by target and row
+  const RunState state_;
+  std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: the node of the original graph that it is of
+  std::vector<char> is_refinable_;                         ///< by node
+  Kept kept_;
+  std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
+  bool takes_chords_ = false;
+  using Alike = std::vector<std::uint32_t>;
+  /// Sets of elements of a row that may err alike; empty: each errs by itself.
+  struct AlikeOfRow {
+    Alike by_amplitude, by_estimate;
+  };
+  std::vector<std::vector<AlikeOfRow>> alike_;  ///< by node and row
+};
+
+RunWalk::~RunWalk() = default;
+
+std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting& setting, BoundCache& cache) {
+  constexpr double coarse = 0x1p-40;
+  const Graph& graph = program.flat().graph;
+  if (!program.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
+  auto walk = std::make_shared<RunWalk>();
+  walk->memories_ = cache.memories_of_runs();
+  std::deque<Tensor<double>> others;
+  const std::vector<const Tensor<double>*> constants = constants_of(program, cache, others);
+  for (ValueId id = 0; id < program.size(); ++id) walk->sizes_.push_back(program.row_size(id));
+  for (const Node& node : program.fused().nodes) {
+    walk->steps_.push_back(nullptr);
+    if (!program.varies(node.output)) continue;
+    RowNode step{program, node, {}};
+    for (const ValueId id : node.inputs) {
+      step.constants.push_back(program.varies(id) ? nullptr : constants[id]);
+      if (program.varies(id)) continue;
+      const bool is_exact = graph.is_constant(id) &&
+                            round_operand(*constants[id], *setting.machine.accumulator, setting.machine).is_exact();
+      if (!is_exact) return nullptr;
+    }
+    walk->steps_.back() = run_step_of(step, setting, cache, walk->conditions_);
+    if (walk->steps_.back() == nullptr) return nullptr;
+  }
+  return walk;
+}
+
+namespace {
+
+RunCertificates empty_certificates(const Program& program, std::size_t targets, const RunQuestion& question) {
+  const std::size_t rows = at(program.rows());
+  const std::vector<std::size_t>& of_node = program.flat().of_node;
+  const std::vector<double> zeros(rows, 0.0);
+  const std::vector<std::vector<double>> layers(of_node.empty() ? 0 : of_node.back() + 1, zeros);
+  RunCertificates empty;
+  empty.targets.assign(targets, {zeros, zeros, zeros, layers});
+  if (question.in_order) empty.in_order.assign(targets, {zeros, zeros, zeros, {}});
+  const ChanceBound bound{zeros, zeros, zeros, zeros, std::vector<TermPattern>(rows, TermPattern::none)};
+  ChanceBounds chance;
+  if (question.chance.martingale > 0.0) chance.martingale = bound;
+  if (question.chance.random_order > 0.0) chance.random_order = bound;
+  empty.chance.assign(targets, chance);
+  empty.condition.assign(question.conditioned, {layers, zeros});
+  empty.attribution.assign(question.attributed, {layers, zeros});
+  return empty;
+}
+
+/// What holds in any case holds here.
+void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
+  for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
+    for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)
+      if ((*bound)->patterns[row] == TermPattern::none)
+        (*bound)->total[row] = std::min((*bound)->total[row], any_order.total[row]);
+  }
+}
+
+}  // namespace
+
+RunCertificates RunWalk::run(const Program& program, const std::vector<Tensor<double>>& inputs,
+                             const std::vector<std::vector<double>>& input_error,
+                             const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
+                             const Setting& setting) const {
+  const std::size_t rows = at(program.rows());
+  const std::int64_t refined_radii = question.refined_radii;
+  RunCertificates result = empty_certificates(program, targets.size(), question);
+  result.conditions = conditions_;
+  std::vector<char> open(rows, 0), cancels(rows, 0);
+  const auto follow = [&](RunPart& part) {
+    part.forward();
+    if (question.attributed > 0) part.record(*question.recorded);
+    part.certify(targets, result);
+  };
+  const auto refine = [&](RunPart& part) {
+    part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
+    part.refine(targets, result);
+  };
+  const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
+  std::vector<std::size_t> all(rows);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  parallel_for(static_cast<std::int64_t>(parts), setting.threads, [&](std::int64_t from, std::int64_t to) {
+    std::unique_ptr<Memory> memory = memories_->take(program, identity_);
+    for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
+         first += rows_at_once) {
+      const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));
+      RunPart part(*this, program, question, *memory, some);
+      part.start(inputs, input_error);
+      follow(part);
+      if (refined_radii > 0 && part.has_large_remainders()) refine(part);
+      if (question.chance.random_order > 0.0) part.estimate(result);
+      if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
+      if (question.chance.random_order > 0.0) part.estimate_the_rest(targets, result);
+      for (std::size_t row = 0; row < some.size(); ++row) {
+        open[some[row]] = part.is_open(row) ? 1 : 0;
+        cancels[some[row]] = part.cancels(row) ? 1 : 0;
+      }
+    }
+    memories_->put_back(std::move(memory));
+  });
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
+    if (cancels[row] != 0) result.cancelled.push_back(static_cast<std::int64_t>(row));
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);
+  return result;
+}
+
+}  // namespace driftbound::bounds

@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "bounds/sums/running_sums.hpp"
+#include "support/approach.hpp"
+#include "support/few_bits.hpp"
+
+using namespace checks;
+using bounds::SumStep;
+
+namespace {
+
+/// "ab+cd++": a product pushed for its letter, "+" behind a letter that is added to the top, "|" for a join.
+std::string written(const SummationOrder& order, const std::string& nonzero) {
+  std::vector<char> pattern;
+  for (const char c : nonzero) pattern.push_back(c == '1' ? 1 : 0);
+  std::string text;
+  for (const SumStep& step : bounds::sum_steps(order, pattern)) {
+    if (step.kind == SumStep::Kind::join) {
+      text += '|';
+      continue;
+    }
+    text += static_cast<char>('a' + step.k);
+    if (step.kind == SumStep::Kind::add) text += '+';
+  }
+  return text;
+}
+
+using Kind = SummationOrder::Kind;
+
+long double first_place(long double x) {
+  return x == 0.0L ? 0.0L : std::exp2(std::floor(std::log2(std::abs(x))));
+}
+
+}  // namespace
+
+TEST_CASE("the operations of the declared orders, with and without factors that are 0 (T-69)") {
+  CHECK(written({Kind::sequential, 0, false}, "11111") == "ab+c+d+e+");
+  CHECK(written({Kind::sequential, 0, true}, "01011") == "bd+e+");
+  CHECK(written({Kind::pairwise, 0, false}, "11111") == "ab+cd+|e|");
+  CHECK(written({Kind::pairwise, 0, true}, "1111111") == "ab+cd+|ef+g||");
+  CHECK(written({Kind::pairwise, 0, false}, "0011001") == "cd+g|");
+  CHECK(written({Kind::blocked, 2, false}, "11111") == "ab+cd+|e|");
+  CHECK(written({Kind::blocked, 2, false}, "11001") == "ab+e|");
+  CHECK(written({Kind::split_k, 2, false}, "11111") == "ab+c+de+|");
+  CHECK(written({Kind::split_k, 2, false}, "0000").empty());
+}
+
+TEST_CASE("no sum in a declared order exceeds its running bound, and every order comes close (T-69)") {
+  for (const SummationOrder& order : declared_orders()) {
+    const Tally tally = check_running_sums(order, 4000 * test_multiplier(), 691);
+    CAPTURE(to_string(order));
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK_APPROACH("T-69", tally.utilisation, order.fma ? 1.0 : 0.941);
+  }
+}
+
+TEST_CASE("the running bound of many rows and columns is that of each alone") {
+  Generator generator(692);
+  const std::int64_t m = 5, k = 13, n = 21;
+  std::vector<double> a, b, slack;
+  for (std::int64_t i = 0; i < m * k; ++i) a.push_back(generator() % 4 == 0 ? 0.0 : uniform(generator, -1.0, 1.0));
+  for (std::int64_t i = 0; i < k * n; ++i) b.push_back(uniform(generator, -1.0, 1.0));
+  for (std::int64_t i = 0; i < m * n; ++i) slack.push_back(uniform(generator, 0.0, 0.1));
+  const ProductPlan whole = plan_product(op::Gemm{1.0, 1.0, false, true}, {m, k}, {n, k});
+  for (const SummationOrder& order : declared_orders()) {
+    for (const bool leave_out_last : {false, true}) {
+      const std::vector<double> all = bounds::running_first_places(whole, {a, b, a, slack}, order, leave_out_last, 2);
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          const auto from = [&](const std::vector<double>& values, std::int64_t first) {
+            return std::span<const double>(values).subspan(static_cast<std::size_t>(first),
+                                                           static_cast<std::size_t>(k));
+          };
+          const auto at = static_cast<std::size_t>(i * n + j);
+          const ProductPlan one = plan_product(op::MatMul{}, {1, k}, {k, 1});
+          const bounds::RunningTerms terms{from(a, i * k), from(b, j * k), from(a, i * k), {&slack[at], 1}};
+          CHECK(bounds::running_first_places(one, terms, order, leave_out_last, 1).front() == all[at]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("first places of sums in single precision are no less than the exact ones, and hardly more (T-69)") {
+  Generator generator(694);
+  const std::int64_t m = 6, k = 70, n = 37;
+  const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+  const ProductPlan plan = plan_product(op::Gemm{1.0, 1.0, false, true}, {m, k}, {n, k});
+  for (int repetition = 0; repetition < 20 * test_multiplier(); ++repetition) {
+    // 2^30 times as large: factors that are too large for single precision, so that sums go in double
+    const double size = repetition % 4 == 0 ? 0x1p30 : 0x1p-3;
+    std::vector<double> a, b, slack(at(m * n), 0.0);
+    for (std::int64_t i = 0; i < m * k; ++i)
+      a.push_back(generator() % 4 == 0 ? 0.0 : std::ldexp(std::round(uniform(generator, -0x1p30, 0x1p30)), -30) * size);
+    for (std::int64_t j = 0; j < n * k; ++j) b.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
+    // the last partial sum of the first column is a power of two and a little more
+    for (std::int64_t i = 0; i < m; ++i) {
+      long double sum = 0.0L;
+      for (std::int64_t l = 0; l + 1 < k; ++l) sum += static_cast<long double>(a[at(i * k + l)]) * b[at(l)];
+      a[at((i + 1) * k - 1)] = static_cast<double>(0x1.0000000001p3L * size - sum);
+    }
+    b[at(k - 1)] = 1.0;
+    const bounds::SingleColumns single = bounds::single_columns(plan, b);
+    for (const bool fma : {false, true}) {
+      const SummationOrder order{Kind::sequential, 0, fma};
+      const std::vector<double> places =
+          bounds::running_first_places(plan, {a, b, a, slack, nullptr, &single}, order, false, 1);
+      const std::vector<double> products = bounds::product_first_places(plan, {a, b, a, slack, nullptr, &single}, 1);
+      double excess = 0.0, excess_of_products = 0.0;  // a partial sum next to a power of two may count twice
+      for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          long double sum = 0.0L, expected = 0.0L, of_products = 0.0L;
+          bool is_first = true;
+          for (std::int64_t l = 0; l < k; ++l) {
+            if (a[at(i * k + l)] == 0.0) continue;
+            const long double product = static_cast<long double>(a[at(i * k + l)]) * b[at(j * k + l)];
+            sum += product;
+            of_products += first_place(product);
+            if (!is_first || fma) expected += first_place(sum);
+            is_first = false;
+          }
+          CHECK(places[at(i * n + j)] >= static_cast<double>(expected));
+          CHECK(products[at(i * n + j)] >= static_cast<double>(of_products));
+          excess += places[at(i * n + j)] / static_cast<double>(expected) - 1.0;
+          excess_of_products += products[at(i * n + j)] / static_cast<double>(of_products) - 1.0;
+        }
+      }
+      CHECK(excess < 4e-3 * static_cast<double>(m * n));
+      CHECK(excess_of_products < 4e-3 * static_cast<double>(m * n));
+    }
+  }
+}
