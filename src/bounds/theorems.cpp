@@ -1,18 +1,9 @@
 #include "driftbound/bounds/theorems.hpp"
 
+#include "bounds/theorems/op_traits.hpp"
 #include "model/variant.hpp"
 
 namespace driftbound {
-namespace {
-
-using Ids = std::vector<std::string_view>;
-
-/// One call of a function.
-OpTheorems call(std::string_view function, Ids propagation) {
-  return {{"T-16"}, std::move(propagation), {function}};
-}
-
-}  // namespace
 
 bool is_correctly_rounded(const FunctionAccuracy& accuracy) {
   const std::string_view source = accuracy.source;
@@ -24,41 +15,16 @@ bool is_correctly_rounded(const FunctionAccuracy& accuracy) {
 OpTheorems theorems_of(const Op& op) {
   using Is = OpTheorems;
   return std::visit(Overloaded{
-                        [](const OneOf<op::Neg, op::Relu, op::Clip> auto&) -> Is {
-                          return {{"T-15"}, {"T-41"}, {}};
+                        []<ElementwiseUnary F>(const F&) -> Is {
+                          using Traits = bounds::OpTraits<F>;
+                          Is ids{{Traits::local.begin(), Traits::local.end()}, {Traits::propagation}, {}};
+                          if (!Traits::accuracy.empty()) ids.functions = {Traits::accuracy};
+                          return ids;
                         },
-                        [](const op::Cast&) -> Is {
-                          return {{"T-14"}, {"T-41"}, {}};
-                        },
-                        [](const OneOf<op::Abs, op::Floor, op::Ceil, op::Sign> auto&) -> Is {
-                          return {{"T-15"}, {"T-50"}, {}};
-                        },
-                        [](const op::LeakyRelu&) -> Is {
-                          return {{"T-18"}, {"T-41"}, {}};
-                        },
-                        [](const op::Elu&) -> Is {
-                          return {{"T-18"}, {"T-43"}, {"expm1"}};
-                        },
-                        [](const OneOf<op::PRelu, op::ThresholdedRelu> auto&) -> Is {
+                        [](const op::PRelu&) -> Is {
                           return {{"T-15"}, {"T-52"}, {}};
                         },
-                        [](const op::Tanh&) { return call("tanh", {"T-42"}); },
-                        [](const op::Sigmoid&) { return call("sigmoid", {"T-42"}); },
-                        [](const op::Softplus&) { return call("softplus", {"T-42"}); },
-                        [](const op::Sin&) { return call("sin", {"T-42"}); },
-                        [](const op::Cos&) { return call("cos", {"T-42"}); },
-                        [](const op::Erf&) { return call("erf", {"T-42"}); },
-                        [](const op::Exp&) { return call("exp", {"T-43"}); },
-                        [](const op::Log&) { return call("log", {"T-46"}); },
-                        [](const op::Tan&) { return call("tan", {"T-47"}); },
-                        [](const op::Atan&) { return call("atan", {"T-47"}); },
-                        [](const op::Sinh&) { return call("sinh", {"T-48"}); },
-                        [](const op::Cosh&) { return call("cosh", {"T-48"}); },
-                        [](const op::Pow&) { return call("pow", {"T-49"}); },
-                        [](const op::Sqrt&) -> Is {
-                          return {{"T-15", "T-16"}, {"T-43"}, {"sqrt"}};
-                        },
-                        [](const OneOf<op::Reciprocal, op::Add, op::Sub, op::Mul, op::Div> auto&) -> Is {
+                        [](const OneOf<op::Add, op::Sub, op::Mul, op::Div> auto&) -> Is {
                           return {{"T-15"}, {"T-44"}, {}};
                         },
                         [](const OneOf<op::Min, op::Max> auto&) -> Is {

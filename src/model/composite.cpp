@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "driftbound/num/errors.hpp"
+#include "model/composites/activations.hpp"
 #include "model/composites/body.hpp"
 #include "model/variant.hpp"
 

@@ -51,9 +51,9 @@ Arity arity(const Op& op) {
           },
           [](const Reduction auto&) { return Arity{}; },
           [](const CompositeReduction auto&) { return Arity{}; },
-          [](const OneOf<op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign,
-                         op::Gelu, op::LogSoftmax, op::LpNormalization, op::MaxPool, op::AveragePool,
-                         op::GlobalAveragePool, op::GlobalMaxPool> auto&) { return Arity{}; },
+          [](const CompositeFunction auto&) { return Arity{}; },
+          [](const OneOf<op::LogSoftmax, op::LpNormalization, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
+                         op::GlobalMaxPool> auto&) { return Arity{}; },
           [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum> auto&) {
             return Arity{1, any_number};
           },

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bounds/arithmetic/smooth.hpp"
+#include "bounds/nodes/smooth.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/kernels/row_kernels.hpp"
 #include "bounds/matrices/coarse_product.hpp"

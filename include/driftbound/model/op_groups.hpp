@@ -13,31 +13,27 @@ concept OneOf = (std::same_as<T, Alternatives> || ...);
 
 /// y_i = f(x_i)
 template <class T>
-concept ElementwiseUnary =
-    OneOf<T, op::Neg, op::Relu, op::LeakyRelu, op::Elu, op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp,
-          op::Erf, op::Sqrt, op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh,
-          op::Floor, op::Ceil, op::Sign, op::Pow, op::Clip, op::ThresholdedRelu>;
+concept ElementwiseUnary = T::group == OpGroup::unary;
 
 /// A truth value of two numbers, 0 or 1
 template <class T>
-concept Comparison = OneOf<T, op::Greater, op::GreaterOrEqual, op::Equal>;
+concept Comparison = T::group == OpGroup::comparison;
 
 /// y_i = a_i op b_i with broadcasting
 template <class T>
-concept ElementwiseBinary = Comparison<T> || OneOf<T, op::Add, op::Sub, op::Mul, op::Div, op::Min, op::Max, op::PRelu>;
+concept ElementwiseBinary = Comparison<T> || T::group == OpGroup::binary;
 
 /// One output element for every group of input elements
 template <class T>
-concept Reduction = OneOf<T, op::ReduceSum, op::ReduceMax, op::ReduceMin>;
+concept Reduction = T::group == OpGroup::reduction;
 
 /// Selections of all elements in the order they have.
 template <class T>
-concept Reshaping = OneOf<T, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Identity>;
+concept Reshaping = T::group == OpGroup::reshaping;
 
 /// Every output element is an input element, or a constant of the op (fill_value).
 template <class T>
-concept Selection = Reshaping<T> ||
-    OneOf<T, op::Concat, op::Transpose, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows>;
+concept Selection = Reshaping<T> || T::group == OpGroup::selection;
 
 /// Every output element is an input element, perhaps negated, 0, or a constant of the op.
 template <class T>
@@ -47,17 +43,15 @@ concept Copying =
 
 /// A composite that reduces `axes`
 template <class T>
-concept CompositeReduction =
-    OneOf<T, op::ReduceMean, op::ReduceL1, op::ReduceL2, op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp>;
+concept CompositeReduction = T::group == OpGroup::composite_reduction;
+
+/// A composite with y_i = f(x_i)
+template <class T>
+concept CompositeFunction = T::group == OpGroup::composite_function;
 
 /// Means a graph of simpler ops (model/composite.hpp)
 template <class T>
-concept Composite = CompositeReduction<T> ||
-    OneOf<T, op::Selu, op::Celu, op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign, op::Gelu,
-          op::LogSoftmax, op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::BatchNormalization,
-          op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
-          op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
-          op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
+concept Composite = CompositeReduction<T> || CompositeFunction<T> || T::group == OpGroup::composite;
 
 inline bool multiplies_matrices(const Op& op) {
   return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op);

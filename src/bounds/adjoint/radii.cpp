@@ -14,10 +14,12 @@
 #include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/sums/operand.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/trajectories.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
+#include "model/variant.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -344,15 +346,14 @@ private:
 }  // namespace
 
 std::optional<std::pair<double, double>> ends_of(const Op& op) {
-  constexpr double above_half_pi = 0x1.921fb54442d19p0;
-  const auto is_one_of = [&]<class... Ops>() { return (std::holds_alternative<Ops>(op) || ...); };
-  if (is_one_of.template operator()<op::Sin, op::Cos, op::Tanh, op::Erf, op::Sign>()) return {{-1.0, 1.0}};
-  if (is_one_of.template operator()<op::Sigmoid, op::Softmax>()) return {{0.0, 1.0}};
-  if (std::holds_alternative<op::Atan>(op)) return {{-above_half_pi, above_half_pi}};
-  const auto* const clip = std::get_if<op::Clip>(&op);
-  if (clip != nullptr && std::isfinite(clip->least) && std::isfinite(clip->most) && clip->least <= clip->most)
-    return {{clip->least, clip->most}};
-  return std::nullopt;
+  using Ends = std::optional<std::pair<double, double>>;
+  return std::visit(
+      Overloaded{[](const ElementwiseUnary auto& f) -> Ends { return OpTraits<std::decay_t<decltype(f)>>::range(f); },
+                 [](const op::Softmax&) -> Ends {
+                   return {{0.0, 1.0}};
+                 },
+                 [](const auto&) -> Ends { return std::nullopt; }},
+      op);
 }
 
 bool are_numbers(const Tensor<double>& centre, Radii radii) {

@@ -7,15 +7,16 @@
 #include <span>
 #include <string_view>
 
-#include "bounds/nodes/own_run.hpp"
 #include "bounds/nodes/accuracy.hpp"
 #include "bounds/nodes/body_error.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/own_run.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/sums/number_terms.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/sums/running_sums.hpp"
 #include "bounds/theorems/functions.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "bounds/theorems/softmax.hpp"
 #include "bounds/theorems/sums.hpp"
@@ -76,8 +77,15 @@ public:
       return is_exact ? theorems::storing_error(y, machine_) : theorems::rounding_error(y, machine_);
     });
   }
-  void operator()(const op::Neg&) { copies(); }
-  void operator()(const op::Relu&) { copies(); }
+  template <ElementwiseUnary F>
+  void operator()(const F&) {
+    using Traits = OpTraits<F>;
+    static_assert(Traits::evaluation != Evaluation::special, "a rule of its own is missing below");
+    if constexpr (Traits::evaluation == Evaluation::copied) copies();
+    if constexpr (Traits::evaluation == Evaluation::rounded)
+      unary([&](double, double y) { return theorems::rounding_error(y, machine_); });
+    if constexpr (Traits::evaluation == Evaluation::called) function(Traits::accuracy);
+  }
   void operator()(const op::Cast& cast) {
     const Format& target = format_of(cast.to);
     result_.theorem = "T-14";
@@ -102,17 +110,12 @@ public:
     const FunctionError exp = error_of_exp_in_elu(setting_, result_.conditions);
     unary([&](double x, double y) { return theorems::foreign_elu_error(x, y, elu.alpha, accuracy, exp, machine_); });
   }
-  void operator()(const op::Tanh&) { function("tanh"); }
   void operator()(const op::Sigmoid&) {
     if (setting_.is_own_run) return function("sigmoid");
     result_.theorem = "T-16";
     const FunctionError accuracy = error_of("sigmoid", setting_, result_.conditions);
     unary([&](double x, double y) { return theorems::foreign_sigmoid_error(x, y, accuracy, machine_); });
   }
-  void operator()(const op::Softplus&) { function("softplus"); }
-  void operator()(const op::Sin&) { function("sin"); }
-  void operator()(const op::Cos&) { function("cos"); }
-  void operator()(const op::Erf&) { function("erf"); }
   void operator()(const op::Sqrt&) {
     error_of("sqrt", setting_, result_.conditions);
     if (!is_correctly_rounded(setting_.arithmetic->accuracy("sqrt"))) return function("sqrt");
@@ -121,9 +124,6 @@ public:
   void operator()(const op::Exp&) {
     function_where("exp", [this](double x) { return theorems::exp_is_covered(x, machine_); });
   }
-  void operator()(const op::Log&) { function("log"); }
-  void operator()(const op::Tan&) { function("tan"); }
-  void operator()(const op::Atan&) { function("atan"); }
   void operator()(const op::Sinh&) {
     function_where("sinh", [this](double x) { return theorems::exp_is_covered(std::abs(x), machine_); });
   }
@@ -133,10 +133,6 @@ public:
   void operator()(const op::Pow& pow) {
     function_where("pow", [&](double x) { return theorems::power_is_covered(x, pow.exponent, machine_); });
   }
-  void operator()(const op::Reciprocal&) {
-    unary([&](double, double y) { return theorems::rounding_error(y, machine_); });
-  }
-  void operator()(const OneOf<op::Abs, op::Floor, op::Ceil, op::Sign> auto&) { copies(); }
   void operator()(const op::Clip& clip) {
     const Magnitude constants = constant_error(clip.least) + constant_error(clip.most);
     unary([&](double, double y) { return theorems::storing_error(y, machine_) + constants; });

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "bounds/nodes/own_run.hpp"
 #include "bounds/kernels/row_kernels.hpp"
 #include "bounds/local/determined.hpp"
 #include "bounds/local/replayed.hpp"
+#include "bounds/nodes/own_run.hpp"
 
 namespace driftbound::bounds {
 namespace {

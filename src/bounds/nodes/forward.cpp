@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bounds/nodes/body_error.hpp"
+#include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "bounds/theorems/rows.hpp"
@@ -143,8 +144,9 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
     return propagate_product_node(*product, view, radii, setting);
   }
   if (is_selection(view.node->op)) return propagate_selection(view, radii);
-  const auto unary = [&](UnaryPropagation rule, double alpha = 0.0) {
-    return propagate_unary(rule, view, radii[0], y_error, alpha);
+  const auto unary = [&] {
+    const FunctionRules rules = function_rules(view.node->op);
+    return propagate_unary(rules.propagate, view, radii[0], y_error, rules.parameter);
   };
   const auto binary = [&](BinaryPropagation rule) { return propagate_binary(rule, view, radii); };
   const auto quick_sum = [&] {
@@ -153,7 +155,7 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
   };
   const auto quick_relu = [&] {
     std::vector<double> quick = relu_in_a_row(view, radii[0]);
-    return quick.empty() ? unary(theorems::propagate_relu) : quick;
+    return quick.empty() ? unary() : quick;
   };
   return std::visit(
       Overloaded{
@@ -161,33 +163,9 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
           [&](const op::Sub&) { return quick_sum(); },
           [&](const op::Mul&) { return binary(theorems::propagate_product); },
           [&](const op::Div&) { return binary(theorems::propagate_quotient); },
-          [&](const op::Neg&) { return unary(theorems::propagate_identity); },
-          [&](const op::Cast&) { return unary(theorems::propagate_identity); },
           [&](const op::Relu&) { return quick_relu(); },
-          [&](const op::LeakyRelu& leaky) { return unary(theorems::propagate_leaky_relu, leaky.alpha); },
-          [&](const op::Elu& elu) { return unary(theorems::propagate_elu, elu.alpha); },
-          [&](const op::Tanh&) { return unary(theorems::propagate_tanh); },
-          [&](const op::Sigmoid&) { return unary(theorems::propagate_sigmoid); },
-          [&](const op::Softplus&) { return unary(theorems::propagate_softplus); },
-          [&](const op::Sin&) { return unary(theorems::propagate_sin_or_cos); },
-          [&](const op::Cos&) { return unary(theorems::propagate_sin_or_cos); },
-          [&](const op::Exp&) { return unary(theorems::propagate_exp); },
-          [&](const op::Erf&) { return unary(theorems::propagate_erf); },
-          [&](const op::Sqrt&) { return unary(theorems::propagate_sqrt); },
+          [&](const ElementwiseUnary auto&) { return unary(); },
           [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error); },
-          [&](const op::Abs&) { return unary(theorems::propagate_abs); },
-          [&](const op::Reciprocal&) { return unary(theorems::propagate_reciprocal); },
-          [&](const op::Log&) { return unary(theorems::propagate_log); },
-          [&](const op::Tan&) { return unary(theorems::propagate_tan); },
-          [&](const op::Atan&) { return unary(theorems::propagate_atan); },
-          [&](const op::Sinh&) { return unary(theorems::propagate_sinh); },
-          [&](const op::Cosh&) { return unary(theorems::propagate_cosh); },
-          [&](const op::Floor&) { return unary(theorems::propagate_floor); },
-          [&](const op::Ceil&) { return unary(theorems::propagate_ceil); },
-          [&](const op::Sign&) { return unary(theorems::propagate_sign); },
-          [&](const op::Pow& power) { return unary(theorems::propagate_power, power.exponent); },
-          [&](const op::Clip&) { return unary(theorems::propagate_identity); },
-          [&](const op::ThresholdedRelu& relu) { return unary(theorems::propagate_thresholded_relu, relu.alpha); },
           [&](const op::Min&) { return binary(theorems::propagate_min); },
           [&](const op::Max&) { return binary(theorems::propagate_max); },
           [&](const op::PRelu&) { return binary(theorems::propagate_prelu); },

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/linear.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/boxes.hpp"
-#include "bounds/theorems/expansions.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
@@ -37,36 +37,12 @@ public:
 
   Linearised operator()(const OneOf<op::Add, op::Sub, op::ReduceSum> auto&) const { return own_jacobian(view_); }
   Linearised operator()(const Selection auto&) const { return own_jacobian(view_); }
-  Linearised operator()(const OneOf<op::Neg, op::Cast> auto&) const {
-    Linearised result = own_jacobian(view_);
-    result.lipschitz = Magnitude(1.0);
-    return result;
-  }
+  Linearised operator()(const op::Neg&) const { return isometry(); }
+  Linearised operator()(const op::Cast&) const { return isometry(); }
 
-  Linearised operator()(const op::Relu&) const { return unary(theorems::linear_relu); }
-  Linearised operator()(const op::LeakyRelu& leaky) const { return unary(theorems::linear_leaky_relu, leaky.alpha); }
-  Linearised operator()(const op::Elu& elu) const { return unary(theorems::linear_elu, elu.alpha); }
-  Linearised operator()(const op::Tanh&) const { return unary(theorems::linear_tanh); }
-  Linearised operator()(const op::Sigmoid&) const { return unary(theorems::linear_sigmoid); }
-  Linearised operator()(const op::Softplus&) const { return unary(theorems::linear_softplus); }
-  Linearised operator()(const op::Sin&) const { return unary(theorems::linear_sin); }
-  Linearised operator()(const op::Cos&) const { return unary(theorems::linear_cos); }
-  Linearised operator()(const op::Exp&) const { return unary(theorems::linear_exp); }
-  Linearised operator()(const op::Erf&) const { return unary(theorems::linear_erf); }
-  Linearised operator()(const op::Sqrt&) const { return unary(theorems::linear_sqrt); }
-  Linearised operator()(const op::Abs&) const { return unary(theorems::linear_abs); }
-  Linearised operator()(const op::Reciprocal&) const { return unary(theorems::linear_reciprocal); }
-  Linearised operator()(const op::Log&) const { return unary(theorems::linear_log); }
-  Linearised operator()(const op::Tan&) const { return unary(theorems::linear_tan); }
-  Linearised operator()(const op::Atan&) const { return unary(theorems::linear_atan); }
-  Linearised operator()(const op::Sinh&) const { return unary(theorems::linear_sinh); }
-  Linearised operator()(const op::Cosh&) const { return unary(theorems::linear_cosh); }
-  Linearised operator()(const op::Floor&) const { return unary(theorems::linear_floor); }
-  Linearised operator()(const op::Ceil&) const { return unary(theorems::linear_ceil); }
-  Linearised operator()(const op::Sign&) const { return unary(theorems::linear_sign); }
-  Linearised operator()(const op::Pow& power) const { return unary(theorems::linear_power, power.exponent); }
-  Linearised operator()(const op::ThresholdedRelu& relu) const {
-    return unary(theorems::linear_thresholded_relu, relu.alpha);
+  Linearised operator()(const ElementwiseUnary auto& f) const {
+    const FunctionRules rules = function_rules(f);
+    return elements(rules.expand, rules.parameter);
   }
   Linearised operator()(const op::Clip& clip) const {
     return elements([&](const Point& p) { return theorems::linear_clip(p, clip.least, clip.most); }, 0.0);
@@ -159,7 +135,12 @@ private:
     });
     return result;
   }
-  Linearised unary(UnaryExpansion rule, double alpha = 0.0) const { return elements(rule, alpha); }
+
+  Linearised isometry() const {
+    Linearised result = own_jacobian(view_);
+    result.lipschitz = Magnitude(1.0);
+    return result;
+  }
 
   /// A truth value stays or jumps.
   Linearised compared(BinaryPropagation propagated) const {

@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "bounds/nodes/operand_cache.hpp"
 #include "bounds/kernels/rows.hpp"
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/node_view.hpp"
+#include "bounds/nodes/operand_cache.hpp"
 
 namespace driftbound::bounds {
 

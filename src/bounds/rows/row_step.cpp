@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "bounds/arithmetic/smooth.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/centre.hpp"
+#include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/norms.hpp"
@@ -287,17 +287,13 @@ public:
   StepOf(const RowNode& node, const Setting& setting, OperandCache& operands)
       : node_(node), setting_(setting), operands_(operands) {}
 
-  StepPointer operator()(const op::Relu&) const { return function(kernels_.relu, 0.0); }
-  StepPointer operator()(const op::Tanh&) const { return function(kernels_.tanh, 6.0); }
-  StepPointer operator()(const op::Sigmoid&) const { return function(kernels_.sigmoid, 4.0); }
-  StepPointer operator()(const op::Softplus&) const { return function(kernels_.softplus, 9.0); }
-  StepPointer operator()(const op::Sin&) const { return function(kernels_.sin, 2.5, true); }
-  StepPointer operator()(const op::Cos&) const { return function(kernels_.cos, 2.5, true); }
   StepPointer operator()(const ElementwiseUnary auto& op) const {
+    const FunctionRules rules = function_rules(op);
+    if (rules.values != nullptr)
+      return std::make_unique<FunctionStep>(node_, kernels_.*rules.values, rules.units, rules.is_absolute);
     const Magnitude slope = theorems::steepest_slope(op);
     return slope.is_finite() ? any({theorems::norm_of_function(slope, one)}) : nullptr;
   }
-
   StepPointer operator()(const op::Gelu& gelu) const {
     const Smooth& f = gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu;
     return std::make_unique<GeluStep>(node_.node.op, node_.rows(), f);
@@ -342,9 +338,6 @@ public:
 private:
   using Gains = std::vector<Magnitude>;
 
-  StepPointer function(ElementKernels::Function f, double units, bool is_absolute = false) const {
-    return std::make_unique<FunctionStep>(node_, f, units, is_absolute);
-  }
   StepPointer any(Gains gains) const { return std::make_unique<AnyStep>(node_, std::move(gains)); }
 
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }

@@ -6,13 +6,13 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bounds/arithmetic/smooth.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/accuracy.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/gelu_steps.hpp"
 #include "bounds/nodes/linear.hpp"
 #include "bounds/nodes/operand_cache.hpp"
@@ -902,8 +902,8 @@ public:
 
 class SmoothStep : public SlopeStep {
 public:
-  SmoothStep(const Setting& setting, const Smooth& f, FunctionError accuracy)
-      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(f.steepest) {
+  SmoothStep(const Setting& setting, const Op& op, const Smooth& f, FunctionError accuracy)
+      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(theorems::steepest_slope(op)) {
     numbers_.units = accuracy.units;
     numbers_.absolute_units = accuracy.absolute_units;
   }
@@ -986,7 +986,7 @@ private:
 class GeluStep : public SmoothStep {
 public:
   GeluStep(const Setting& setting, const op::Gelu& gelu, const GeluSteps& steps)
-      : SmoothStep(setting, gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu, FunctionError(steps.units.value())),
+      : SmoothStep(setting, gelu, gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu, FunctionError(steps.units.value())),
         is_tanh_form_(gelu.tanh_form),
         steps_(steps) {
     numbers_.steps = steps.each.value();
@@ -1171,9 +1171,6 @@ public:
   }
 
   StepPointer operator()(const op::Relu&) const { return std::make_unique<ReluStep>(setting_); }
-  StepPointer operator()(const op::Tanh&) const { return smooth(smooth_tanh); }
-  StepPointer operator()(const op::Softplus&) const { return smooth(smooth_softplus); }
-  StepPointer operator()(const op::Sin&) const { return smooth(smooth_sin); }
   StepPointer operator()(const op::Gelu& gelu) const {
     const auto steps = gelu_steps(gelu, setting_, conditions_);
     return steps ? std::make_unique<GeluStep>(setting_, gelu, *steps) : nullptr;
@@ -1202,7 +1199,9 @@ public:
     const bool is_exact = to && (*to == setting_.machine.accumulator->id || *to == FormatId::fp64);
     return is_exact ? row_by_row(0, 1.0) : nullptr;
   }
-  StepPointer operator()(const ElementwiseUnary auto&) const {
+  StepPointer operator()(const ElementwiseUnary auto& op) const {
+    const Smooth* const f = function_rules(op).smooth;
+    if (f != nullptr) return std::make_unique<SmoothStep>(setting_, op, *f, error_of(f->name, setting_, conditions_));
     return std::make_unique<FunctionStep>(setting_, node_.node, conditions_);
   }
   StepPointer operator()(const auto&) const { return nullptr; }
@@ -1251,10 +1250,6 @@ private:
 
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
-
-  StepPointer smooth(const Smooth& f) const {
-    return std::make_unique<SmoothStep>(setting_, f, error_of(f.name, setting_, conditions_));
-  }
 
   StepPointer sum(ElementKernels::Pair f, bool subtracts) const {
     std::vector<double> constants;

@@ -4,6 +4,7 @@
 
 #include "bounds/arithmetic/elementary.hpp"
 #include "bounds/theorems/expansions.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "bounds/theorems/tangent.hpp"
 #include "num/enclosed.hpp"
 
@@ -13,12 +14,12 @@ namespace {
 // Rounded up unless the name says otherwise.
 constexpr double third = 0.33333333333333337;
 constexpr double two_thirds = 0.66666666666666674;
-constexpr double curvature_tanh = 0.769801;     // 4 / (3 sqrt 3)
-constexpr double curvature_sigmoid = 0.096226;  // 1 / (6 sqrt 3); the third derivative of softplus as well
-constexpr double curvature_erf = 0.967883;      // sqrt(8 / (pi e))
-constexpr double curvature_atan = 0.649520;     // 3 sqrt 3 / 8
-constexpr double two_over_root_pi = 0x1.20dd750429b6ep+0;
-constexpr double two_over_root_pi_down = 0x1.20dd750429b6dp+0;
+constexpr double curvature_tanh = OpTraits<op::Tanh>::curvature;
+constexpr double curvature_sigmoid = OpTraits<op::Sigmoid>::curvature;  // the third derivative of softplus as well
+constexpr double curvature_erf = OpTraits<op::Erf>::curvature;
+constexpr double curvature_atan = OpTraits<op::Atan>::curvature;
+constexpr double two_over_root_pi = OpTraits<op::Erf>::two_over_root_pi;
+constexpr double two_over_root_pi_down = OpTraits<op::Erf>::two_over_root_pi_down;
 
 /// Half e^2 M, M bounding the second derivative.
 Magnitude bend_of(Magnitude e, Magnitude curvature) {

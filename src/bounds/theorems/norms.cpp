@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "bounds/arithmetic/smooth.hpp"
 #include "bounds/kernels/row_kernels.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
@@ -176,15 +176,9 @@ Magnitude norm_of_rounding(double units, Magnitude norm) {
 namespace {
 
 struct SteepestSlope {
-  Magnitude operator()(const OneOf<op::Neg, op::Cast, op::Relu, op::Abs, op::Clip, op::Tanh, op::Softplus, op::Sin,
-                                   op::Cos, op::Atan> auto&) const {
-    return Magnitude(1.0);
-  }
-  Magnitude operator()(const op::Sigmoid&) const { return Magnitude(0.25); }
-  Magnitude operator()(const op::Gelu&) const { return Magnitude(smooth_gelu.steepest); }
-  Magnitude operator()(const op::Erf&) const { return Magnitude(0x1.20dd750429b6ep+0); }  // above 2 / sqrt(pi)
-  Magnitude operator()(const OneOf<op::LeakyRelu, op::Elu> auto& op) const {
-    return std::max(Magnitude(1.0), Magnitude(op.alpha));
+  template <class F>
+  requires ElementwiseUnary<F> || std::same_as<F, op::Gelu> Magnitude operator()(const F& f) const {
+    return OpTraits<F>::steepest(f);
   }
   Magnitude operator()(const auto&) const { return Magnitude::infinite(); }
 };

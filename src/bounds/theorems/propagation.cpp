@@ -7,6 +7,7 @@
 
 #include "bounds/arithmetic/elementary.hpp"
 #include "bounds/kernels/element_kernels.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "driftbound/evaluate/scalar_functions.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/interval.hpp"
@@ -15,12 +16,12 @@ namespace driftbound::bounds::inline theorems {
 namespace {
 
 // Half the largest second derivative, rounded up.
-constexpr double half_curvature_tanh = 0.38491;     // 2 / (3 sqrt 3)
-constexpr double half_curvature_sigmoid = 0.04812;  // 1 / (12 sqrt 3)
-constexpr double half_curvature_softplus = 0.125;
-constexpr double half_curvature_sine = 0.5;
-constexpr double half_curvature_erf = 0.48395;  // sqrt(2 / (pi e))
-constexpr double steepest_erf = 1.12838;        // 2 / sqrt pi
+constexpr double half_curvature_tanh = 0.5 * OpTraits<op::Tanh>::curvature;
+constexpr double half_curvature_sigmoid = 0.5 * OpTraits<op::Sigmoid>::curvature;
+constexpr double half_curvature_softplus = 0.5 * OpTraits<op::Softplus>::curvature;
+constexpr double half_curvature_sine = 0.5 * OpTraits<op::Sin>::curvature;
+constexpr double half_curvature_erf = 0.5 * OpTraits<op::Erf>::curvature;
+constexpr double steepest_erf = OpTraits<op::Erf>::two_over_root_pi;
 
 /// Taylor's bound with the slope at the centre.
 Magnitude second_order(Magnitude slope, Magnitude e, double half_curvature) {

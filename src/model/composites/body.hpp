@@ -45,14 +45,7 @@ private:
 /// first, first + 1 ... rank - 1
 std::vector<std::int64_t> axes_from(std::size_t first, std::size_t rank);
 
-ValueId write(Body& body, const op::Selu& selu);
-ValueId write(Body& body, const op::Celu& celu);
-ValueId write(Body& body, const op::HardSigmoid& sigmoid);
-ValueId write(Body& body, const op::HardSwish&);
-ValueId write(Body& body, const op::Swish& swish);
-ValueId write(Body& body, const op::Mish&);
-ValueId write(Body& body, const op::Softsign&);
-ValueId write(Body& body, const op::Gelu& gelu);
+// write() of functions of one element: activations.hpp
 
 ValueId write(Body& body, const op::SumOf&);
 ValueId write(Body& body, const op::MeanOf&);
@@ -88,9 +81,6 @@ ValueId write(Body& body, const op::Einsum& einsum);
 template <class T>
 using Steps = ValueId (*)(Body&, const T&);
 
-std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&);
-std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&);
-std::vector<Steps<op::Gelu>> other_steps(const op::Gelu& gelu);
 std::vector<Steps<op::BatchNormalization>> other_steps(const op::BatchNormalization&);
 template <class T>
 std::vector<Steps<T>> other_steps(const T&) {

@@ -27,9 +27,7 @@ op::WindowGeometry windows_of_two() {
 
 /// One function per composite: an op without one does not compile.
 struct ExamplesOf {
-  Examples operator()(const OneOf<op::Selu, op::HardSigmoid, op::HardSwish, op::Mish, op::Softsign> auto& op) const {
-    return {{op, vector_x}};
-  }
+  Examples operator()(const CompositeFunction auto& op) const { return {{op, vector_x}}; }
   Examples operator()(const op::Celu&) const { return {{op::Celu{0.5}, vector_x}}; }
   Examples operator()(const op::Swish&) const { return {{op::Swish{0.5}, vector_x}}; }
   Examples operator()(const op::Gelu&) const { return {{op::Gelu{false}, vector_x}, {op::Gelu{true}, vector_x}}; }

@@ -15,8 +15,7 @@ struct Smooth {
   ElementKernels::Function ElementKernels::*value;
   ElementKernels::Function ElementKernels::*slope;  ///< null: 1 - value²
   enum class Curvature { value, value_times_slope, slope_less_square, itself } curvature;
-  SmoothRow numbers;  ///< without rows, and what runs are off
-  double steepest = 1.0;
+  SmoothRow numbers;                                       ///< without rows, and what runs are off
   ElementKernels::Bends ElementKernels::*bends = nullptr;  ///< values, slopes and curvatures at once
 };
 

@@ -1,13 +1,18 @@
+#pragma once
+
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
 
+// Functions of one element that are graphs of simpler ops, and the other steps by which programs compute them. A new one
+// is an op in driftbound/model/ops.hpp, a write() here, and a rule of the ONNX loader. Included by composite.cpp alone.
+
 namespace driftbound::composites {
 
-ValueId write(Body& body, const op::Selu& selu) {
+inline ValueId write(Body& body, const op::Selu& selu) {
   return body.multiply(body.apply(op::Elu{selu.alpha}, {body.input(0)}), body.number(selu.gamma));
 }
 
-ValueId write(Body& body, const op::Celu& celu) {
+inline ValueId write(Body& body, const op::Celu& celu) {
   if (!(celu.alpha > 0.0)) throw InvalidArgument("Celu needs an alpha above 0");
   const ValueId x = body.input(0);
   const ValueId below = body.apply(op::Clip{-std::numeric_limits<double>::infinity(), 0.0}, {x});
@@ -15,18 +20,18 @@ ValueId write(Body& body, const op::Celu& celu) {
   return body.add(body.apply(op::Relu{}, {x}), body.apply(op::Elu{celu.alpha}, {scaled}));
 }
 
-ValueId write(Body& body, const op::HardSigmoid& sigmoid) {
+inline ValueId write(Body& body, const op::HardSigmoid& sigmoid) {
   const ValueId scaled = body.multiply(body.input(0), body.number(sigmoid.alpha));
   return body.apply(op::Clip{0.0, 1.0}, {body.add(scaled, body.number(sigmoid.beta))});
 }
 
-ValueId write(Body& body, const op::HardSwish&) {
+inline ValueId write(Body& body, const op::HardSwish&) {
   const ValueId x = body.input(0);
   const ValueId line = body.add(body.divide(x, body.number(6.0)), body.number(0.5));
   return body.multiply(x, body.apply(op::Clip{0.0, 1.0}, {line}));
 }
 
-std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&) {
+inline std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&) {
   const auto times_a_sixth = [](Body& body, const op::HardSwish&) {
     const ValueId x = body.input(0);
     const ValueId sixth = body.divide(body.number(1.0), body.number(6.0));
@@ -41,23 +46,23 @@ std::vector<Steps<op::HardSwish>> other_steps(const op::HardSwish&) {
   return {times_a_sixth, divided_last};
 }
 
-ValueId write(Body& body, const op::Swish& swish) {
+inline ValueId write(Body& body, const op::Swish& swish) {
   const ValueId x = body.input(0);
   const ValueId argument = swish.alpha == 1.0 ? x : body.multiply(x, body.number(swish.alpha));
   return body.multiply(x, body.apply(op::Sigmoid{}, {argument}));
 }
 
-ValueId write(Body& body, const op::Mish&) {
+inline ValueId write(Body& body, const op::Mish&) {
   const ValueId x = body.input(0);
   return body.multiply(x, body.apply(op::Tanh{}, {body.apply(op::Softplus{}, {x})}));
 }
 
-ValueId write(Body& body, const op::Softsign&) {
+inline ValueId write(Body& body, const op::Softsign&) {
   const ValueId x = body.input(0);
   return body.divide(x, body.add(body.number(1.0), body.apply(op::Abs{}, {x})));
 }
 
-std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&) {
+inline std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&) {
   const auto by_reciprocal = [](Body& body, const op::Softsign&) {
     const ValueId x = body.input(0);
     const ValueId divisor = body.add(body.number(1.0), body.apply(op::Abs{}, {x}));
@@ -66,22 +71,18 @@ std::vector<Steps<op::Softsign>> other_steps(const op::Softsign&) {
   return {by_reciprocal};
 }
 
-namespace {
-
 /// sqrt(2 / pi), pi = 4 atan 1: the exact number, not a rounded constant
-ValueId root_of_two_over_pi(Body& body) {
+inline ValueId root_of_two_over_pi(Body& body) {
   const ValueId pi = body.multiply(body.number(4.0), body.apply(op::Atan{}, {body.number(1.0)}));
   return body.apply(op::Sqrt{}, {body.divide(body.number(2.0), pi)});
 }
 
 /// x 0.5 (1 + share)
-ValueId half_of(Body& body, ValueId share) {
+inline ValueId half_of(Body& body, ValueId share) {
   return body.multiply(body.multiply(body.input(0), body.number(0.5)), body.add(body.number(1.0), share));
 }
 
-}  // namespace
-
-ValueId write(Body& body, const op::Gelu& gelu) {
+inline ValueId write(Body& body, const op::Gelu& gelu) {
   const ValueId x = body.input(0);
   ValueId share = 0;
   if (gelu.tanh_form) {
@@ -95,7 +96,7 @@ ValueId write(Body& body, const op::Gelu& gelu) {
   return half_of(body, share);
 }
 
-std::vector<Steps<op::Gelu>> other_steps(const op::Gelu& gelu) {
+inline std::vector<Steps<op::Gelu>> other_steps(const op::Gelu& gelu) {
   if (gelu.tanh_form) return {};
   const auto by_reciprocal = [](Body& body, const op::Gelu&) {
     const ValueId root = body.apply(op::Sqrt{}, {body.number(2.0)});

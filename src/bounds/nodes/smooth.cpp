@@ -1,18 +1,20 @@
-#include "bounds/arithmetic/smooth.hpp"
+#include "bounds/nodes/smooth.hpp"
 
 #include <algorithm>
 
+#include "bounds/theorems/op_traits.hpp"
+
 namespace driftbound::bounds {
 
-// In units of 2^-53: what T-80 says of values. Curvatures, rounded up: 4 / (3 sqrt 3), 1/4; 1 / (6 sqrt 3).
+// Errors of values in units of 2^-53: T-80.
 const Smooth smooth_tanh{"tanh",
                          &ElementKernels::tanh,
                          nullptr,
                          Smooth::Curvature::value_times_slope,
                          {.relative = 0x6p-53,
                           .curvature_factor = 2.0,
-                          .most_curvature = 0.769801,
-                          .third_derivative = 2.0,
+                          .most_curvature = OpTraits<op::Tanh>::curvature,
+                          .third_derivative = OpTraits<op::Tanh>::third_derivative,
                           .tail_factor = 2.0,
                           .tail_rate = 2.0,
                           .tail_follows_slope = true}};
@@ -22,15 +24,18 @@ const Smooth smooth_softplus{"softplus",
                              Smooth::Curvature::slope_less_square,
                              {.relative = 0x9p-53,
                               .curvature_factor = 1.0,
-                              .most_curvature = 0.25,
-                              .third_derivative = 0.096226,
+                              .most_curvature = OpTraits<op::Softplus>::curvature,
+                              .third_derivative = OpTraits<op::Softplus>::third_derivative,
                               .tail_factor = 1.0,
                               .tail_rate = 1.0}};
 const Smooth smooth_sin{"sin",
                         &ElementKernels::sin,
                         &ElementKernels::cos,
                         Smooth::Curvature::value,
-                        {.absolute = 0x3p-53, .curvature_factor = 1.0, .most_curvature = 1.0, .third_derivative = 1.0}};
+                        {.absolute = 0x3p-53,
+                         .curvature_factor = 1.0,
+                         .most_curvature = OpTraits<op::Sin>::curvature,
+                         .third_derivative = OpTraits<op::Sin>::third_derivative}};
 
 namespace {
 
@@ -42,9 +47,8 @@ constexpr Smooth gelu(std::string_view name, ElementKernels::Bends ElementKernel
           {.relative = 0x9p-53,
            .absolute = 0x28p-53,
            .curvature_factor = 1.0,
-           .most_curvature = 0.8,
-           .third_derivative = 0.78},
-          1.13,
+           .most_curvature = OpTraits<op::Gelu>::curvature,
+           .third_derivative = OpTraits<op::Gelu>::third_derivative},
           bends};
 }
 
