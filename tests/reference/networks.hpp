@@ -49,7 +49,7 @@ public:
     return t;
   }
   /// Weights of ordinary size: scales of data must not multiply at every layer.
-  driftbound::Tensor<double> operands(driftbound::Shape shape) {
+  driftbound::Tensor<double> weights(driftbound::Shape shape) {
     const Scale kept = scale_;
     if (scale_ == Scale::subnormal || scale_ == Scale::huge) scale_ = Scale::ordinary;
     driftbound::Tensor<double> t = tensor(std::move(shape));
@@ -62,7 +62,7 @@ private:
   Scale scale_;
 };
 
-struct Program {
+struct Network {
   driftbound::Graph graph;
   driftbound::Inputs inputs;
 };
@@ -82,16 +82,16 @@ public:
       : make_(seed, scale), samples_(samples), batched_(batched) {
     const std::int64_t width = 1 + static_cast<std::int64_t>(make_.below(5));
     pool_.push_back(
-        {program_.graph.add_input("x", driftbound::ElementType::f64, {extent(batched ? -1 : samples), extent(width)}),
+        {network_.graph.add_input("x", driftbound::ElementType::f64, {extent(batched ? -1 : samples), extent(width)}),
          width});
-    program_.inputs.tensors.emplace_back("x", driftbound::StoredTensor::from(make_.tensor({samples, width})));
+    network_.inputs.tensors.emplace_back("x", driftbound::StoredTensor::from(make_.tensor({samples, width})));
   }
 
-  Program polynomial(int steps) {
+  Network polynomial(int steps) {
     for (int i = 0; i < steps; ++i) linear_step();
     return finish();
   }
-  Program general(int steps) {
+  Network general(int steps) {
     for (int i = 0; i < steps; ++i) make_.chance(0.5) ? linear_step() : curved_step();
     return finish();
   }
@@ -102,18 +102,18 @@ private:
     std::int64_t width;
   };
 
-  Program finish() {
-    program_.graph.outputs = {pool_.back().id};
-    return std::move(program_);
+  Network finish() {
+    network_.graph.outputs = {pool_.back().id};
+    return std::move(network_);
   }
   Entry pick() { return pool_[make_.below(pool_.size())]; }
   Entry pick_recent() { return make_.chance(0.7) ? pool_.back() : pick(); }
   std::string name() { return "node" + std::to_string(counter_++); }
   void push(driftbound::Op op, std::vector<driftbound::ValueId> in, std::int64_t width) {
-    pool_.push_back({program_.graph.add_node(name(), std::move(op), std::move(in)), width});
+    pool_.push_back({network_.graph.add_node(name(), std::move(op), std::move(in)), width});
   }
   driftbound::ValueId constant(driftbound::Shape shape) {
-    return program_.graph.add_constant("c" + std::to_string(counter_++),
+    return network_.graph.add_constant("c" + std::to_string(counter_++),
                                        driftbound::StoredTensor::from(make_.weights(std::move(shape))));
   }
 
@@ -324,7 +324,7 @@ private:
   std::int64_t samples_;
   bool batched_;
   std::vector<Entry> pool_;
-  Program program_;
+  Network network_;
   int counter_ = 0;
 };
 

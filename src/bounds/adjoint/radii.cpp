@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "bounds/adjoint/joint_functions.hpp"
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/adjoint/source_radii.hpp"
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
@@ -23,8 +23,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// result += more; empty vectors are 0.
 void add_to(std::vector<double>& result, Radii more) {

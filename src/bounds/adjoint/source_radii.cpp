@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/push.hpp"
 #include "bounds/theorems/boxes.hpp"
@@ -14,8 +14,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Shares that cancel later on are worth more than a radius that is a little smaller.
 constexpr double worth_keeping = 2.0;

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double overflow_threshold = 709.78;    // e^709.78 < 2^1024
 constexpr double underflow_threshold = -745.13;  // e^-745.13 > 2^-1075
 constexpr double subnormal_threshold = -708.0;   // e^-708 > 2^-1022

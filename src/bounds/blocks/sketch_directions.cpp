@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/nodes/push.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "bounds/theorems/sketches.hpp"
@@ -16,10 +17,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t most_numbers_at_once = 1 << 25;
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// With 21 significant bits: products with coin flips are exact.
 double few_bits(double x) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/radii.hpp"
 #include "bounds/adjoint/source_radii.hpp"
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/boxes/box_node.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
@@ -19,8 +19,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Empty vectors are 0.
 std::vector<double> sum_of(Radii a, Radii b) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <limits>
 #include <span>
 #include <string_view>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/nodes/accuracy.hpp"
 #include "bounds/nodes/body_error.hpp"
 #include "bounds/nodes/forward.hpp"
@@ -26,8 +26,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A node whose operands are those that its operation used, with the errors of reading them.
 struct Reading {

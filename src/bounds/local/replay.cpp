@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/row_kernels.hpp"
 #include "bounds/local/determined.hpp"
 #include "bounds/local/replayed.hpp"
@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char* replay_name = "replay";
 constexpr const char* shadow_name = "shadow";
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 const BoundResult* find(const std::vector<BoundResult>& bounds, std::string_view name) {
   const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& b) { return b.name == name; });

@@ -4,16 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/num/directed.hpp"
 #include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// The smallest element that is not 0; infinite without one.
 double smallest_nonzero(std::span<const double> values) {

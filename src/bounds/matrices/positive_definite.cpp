@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/gamma.hpp"
@@ -16,10 +17,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr double unit = 0x1p-53, smallest = std::numeric_limits<double>::denorm_min();
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Rows [first, first + rows) of R, from column `first` on, less what the rows above them make: to be factorised.
 void take_rows_above(Tensor<double>& r, std::int64_t first, std::int64_t rows) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/matrices/positive_definite.hpp"
 #include "bounds/matrices/symmetric_product.hpp"
@@ -14,10 +15,6 @@ namespace driftbound::bounds::inline theorems {
 namespace {
 
 constexpr double unit = 0x1p-53, smallest = std::numeric_limits<double>::denorm_min();
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 Magnitude count(std::int64_t n) {
   return Magnitude(static_cast<double>(n));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
@@ -14,8 +14,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A value of the body: a number in double next to it, and how far the exact value and that of the run can be from it.
 struct Followed {

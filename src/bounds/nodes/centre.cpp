@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/outward.hpp"
@@ -17,7 +18,6 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
 constexpr double unit = 0x1p-53;
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/linear.hpp"
@@ -18,10 +19,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t work_worth_a_thread = 1 << 12;
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 Linearised own_jacobian(const NodeView& view) {
   Linearised result;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/product_node.hpp"
@@ -19,7 +19,6 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t rows_at_once = 32;
 constexpr std::size_t work_worth_a_thread = 1 << 16;
 

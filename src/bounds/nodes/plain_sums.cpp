@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/plain_rows.hpp"
@@ -17,8 +18,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Operands that are read as they are recorded, and nothing scaled.
 bool is_covered(const Product& product, const NodeView& view, const Setting& setting) {

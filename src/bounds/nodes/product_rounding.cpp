@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/sums/one_sided.hpp"
 #include "bounds/sums/running_sums.hpp"
@@ -19,12 +19,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// At least the true value of a nonnegative expression with fewer than 4 roundings; 0 stays 0.
 double up(double x) {

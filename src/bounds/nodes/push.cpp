@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/defects.hpp"
@@ -16,10 +17,6 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t work_worth_a_thread = 1 << 15;
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// `count` times the plan, the left operands one after the other.
 ProductPlan stacked(const ProductPlan& plan, std::size_t count, std::size_t left_size) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/matrices/spectral_norm.hpp"
 #include "bounds/nodes/shares.hpp"
@@ -12,10 +13,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 std::vector<std::int64_t> row_major_batches(const ProductPlan& forward) {
   std::vector<std::int64_t> offsets;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bounds/adjoint/recursion.hpp"
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/chance/statistical.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/operand_cache.hpp"
@@ -43,10 +44,6 @@ constexpr double negligible_by_chance = 0x1p-6;
 /// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
 /// again in extended precision.
 constexpr double cancelling = 0x1p-6;
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// sum d rounding and its terms' squares, in lanes.
 struct TermsOfRow {

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/sum_kernels.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/kernels/product.hpp"
@@ -16,10 +17,6 @@ namespace driftbound::bounds::inline theorems {
 namespace {
 
 constexpr std::int64_t work_worth_a_thread = 1 << 18;
-
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 /// Writes the operations of an order down. Each function says whether it leaves a sum on the stack.
 class Steps {

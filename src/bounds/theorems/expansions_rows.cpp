@@ -1,16 +1,14 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "bounds/arithmetic/elementary.hpp"
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/theorems/expansions.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds::inline theorems {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The largest of sign x_j, and how far the others may come to lie above it.
 LinearExtremum extremum(std::span<const double> x, std::span<const double> e, double sign) {

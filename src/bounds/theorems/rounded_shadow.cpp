@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds::inline theorems {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_to_nearest(Rounding rounding) {
   return rounding == Rounding::nearest_even || rounding == Rounding::nearest_away;
