@@ -235,7 +235,7 @@ void RefinedRadii::pull_back(std::size_t node) {
     SingleAdjoint& share = is_first ? operand : memory_.share;
     share.d.resize(count * state_.sizes[id]);
     share.defect.assign(count, 0.0);
-    state_.steps[node]->pull_back(slot, single_.slopes(node), std::span(rows_).first(count), result, share);
+    state_.steps[node]->pull_back(slot, single_.slopes(node, slot), std::span(rows_).first(count), result, share);
     if (!is_first) add_share(id, share, operand);
   }
 }

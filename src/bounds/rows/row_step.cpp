@@ -12,6 +12,8 @@
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/norms.hpp"
+#include "bounds/theorems/rows.hpp"
+#include "driftbound/num/directed.hpp"
 #include "evaluate/product.hpp"
 
 namespace driftbound::bounds {
@@ -172,6 +174,41 @@ private:
   bool may_underflow_;
 };
 
+/// Products and quotients of two values of one shape: what they move by depends on the values.
+class ValuesStep : public RowStep {
+public:
+  ValuesStep(const RowNode& node, std::unique_ptr<const RowStep> values)
+      : divides_(std::holds_alternative<op::Div>(node.node.op)), values_(std::move(values)) {}
+
+  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
+                                      const Setting& setting) const override {
+    return values_->evaluate(view, output, setting);
+  }
+  std::vector<Magnitude> gains() const override { return {}; }
+  bool moves_by_rows() const override { return true; }
+  Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const override {
+    const Magnitude norm_a(norms[0]), norm_b(norms[1]);
+    const RowKernels& kernels = row_kernels();
+    const auto largest = [&](std::size_t slot) {
+      return Magnitude(kernels.largest(rows[slot].data(), rows[slot].size()));
+    };
+    if (!divides_)
+      return theorems::norm_of_elementwise_product({largest(0), norm_a, norm_a}, {largest(1), norm_b, norm_b});
+    Magnitude largest_quotient;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < rows[1].size(); ++i) {
+      const double divisor = std::abs(rows[1][i]);
+      largest_quotient = std::max(largest_quotient, divide_up(Magnitude(rows[0][i]), divisor));
+      least = std::min(least, sub_down(divisor, norms[1]));
+    }
+    return theorems::norm_of_moving_quotient(norm_a, largest_quotient, norm_b, least);
+  }
+
+private:
+  const bool divides_;
+  const std::unique_ptr<const RowStep> values_;
+};
+
 /// Elements that are moved, left out or repeated.
 class SelectionStep : public RowStep {
 public:
@@ -302,17 +339,24 @@ public:
   StepPointer operator()(const op::Sub&) const { return sum(kernels_.sub); }
   StepPointer operator()(const OneOf<op::Min, op::Max> auto&) const { return any(gains_of_sum()); }
   StepPointer operator()(const op::Mul&) const {
-    if (node_.varies(0) && node_.varies(1)) return nullptr;
+    if (node_.varies(0) && node_.varies(1)) return of_values(pair(kernels_.mul, {}, true));
     const std::size_t fixed = node_.varies(0) ? 1 : 0;
     const ElementwiseFactor moving{Magnitude(), Magnitude(), theorems::norm_of_copies(one, copies(1 - fixed))};
     const Magnitude gain = theorems::norm_of_elementwise_product(moving, {largest(fixed), Magnitude(), Magnitude()});
     return pair(kernels_.mul, fixed == 1 ? Gains{gain, Magnitude()} : Gains{Magnitude(), gain}, true);
   }
   StepPointer operator()(const op::Div&) const {
-    if (node_.varies(1)) return nullptr;
+    if (node_.varies(1)) return node_.varies(0) ? of_values(any({})) : nullptr;
     double smallest = std::numeric_limits<double>::infinity();
     for (const double x : node_.constants[1]->values) smallest = std::min(smallest, std::abs(x));
     return any({theorems::norm_of_quotient(theorems::norm_of_copies(one, copies(0)), smallest), Magnitude()});
+  }
+
+  /// |f(x, s) - f(x', s)| <= max(1, |s|) |x - x'|
+  StepPointer operator()(const op::PRelu&) const {
+    if (node_.varies(1)) return nullptr;
+    const Magnitude slope = std::max(one, largest(1));
+    return any({theorems::norm_of_function(slope, theorems::norm_of_copies(one, copies(0))), Magnitude()});
   }
 
   StepPointer operator()(const op::ReduceSum& op) const {
@@ -353,6 +397,12 @@ private:
     return largest;
   }
 
+  /// Null where an operand is broadcast within a row.
+  StepPointer of_values(StepPointer values) const {
+    if (elements(0) != elements() || elements(1) != elements()) return nullptr;
+    return std::make_unique<ValuesStep>(node_, std::move(values));
+  }
+
   Gains gains_of_sum() const {
     return {theorems::norm_of_sum(theorems::norm_of_copies(one, copies(0)), Magnitude()),
             theorems::norm_of_sum(Magnitude(), theorems::norm_of_copies(one, copies(1)))};
@@ -391,6 +441,10 @@ private:
 };
 
 }  // namespace
+
+Magnitude RowStep::moved(std::span<const std::span<const double>>, std::span<const double>) const {
+  return Magnitude::infinite();
+}
 
 bool RowStep::is_constant_near(std::span<const double>, double) const {
   return false;

@@ -34,6 +34,12 @@ public:
                                               const Setting& setting) const = 0;
   /// By operand: how much further than N the function moves in the 2-norm when that operand moves by N.
   virtual std::vector<Magnitude> gains() const = 0;
+  /// How far the function moves in the 2-norm at one row of the operands when they move by these norms: where
+  /// moves_by_rows(), in place of gains(), which are empty then.
+  /// Shapes:    `rows`, `norms` by operand; norms 0 for what does not move
+  virtual Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const;
+  /// Whether what the function moves by depends on the values of its operands.
+  virtual bool moves_by_rows() const { return false; }
   /// Whether the function is the same everywhere within `radius` of a row of operand 0.
   virtual bool is_constant_near(std::span<const double> row, double radius) const;
 };

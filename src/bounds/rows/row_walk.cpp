@@ -43,7 +43,7 @@ public:
     output.centre = &output.own;
     const std::optional<RowRounding> rounding = step.evaluate(view_of(node), output.own, setting_);
     if (!rounding) return false;
-    hand_on(node, step.gains(), *rounding);
+    hand_on(node, step, *rounding);
     forget_what_is_constant(node, step);
     return true;
   }
@@ -80,7 +80,8 @@ private:
   }
 
   /// The sum of what operands hand on and what rounding adds.
-  void hand_on(const Node& node, const std::vector<Magnitude>& gains, const RowRounding& rounding) {
+  void hand_on(const Node& node, const RowStep& step, const RowRounding& rounding) {
+    const std::vector<Magnitude> gains = step.gains();
     const auto rows = static_cast<std::size_t>(program_.rows(node.output));
     std::vector<double> sums(rows, 0.0);
     std::int64_t terms = 2;
@@ -92,6 +93,11 @@ private:
       ++terms;
       for (std::size_t row = 0; row < rows; ++row) sums[row] += gains[slot].value() * radii[row];
     }
+    if (step.moves_by_rows()) {
+      is_zero = is_zero && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                       [&](ValueId id) { return states_[id].radii.empty(); });
+      for (std::size_t row = 0; row < rows; ++row) sums[row] += moved_at(node, step, row).value();
+    }
     if (is_zero) return;
     if (rounding.per_norm != Magnitude()) {
       const std::vector<double>& norms = norms_of(rounding.measures_output ? node.output : node.inputs[0]);
@@ -102,6 +108,18 @@ private:
       sums[row] = theorems::outward(sums[row] + own, 2 * terms, terms);
     }
     states_[node.output].radii = std::move(sums);
+  }
+
+  Magnitude moved_at(const Node& node, const RowStep& step, std::size_t row) const {
+    std::vector<std::span<const double>> operands;
+    std::vector<double> norms;
+    for (const ValueId id : node.inputs) {
+      const std::vector<double>& values = centre(id).values;
+      const std::size_t size = values.size() / static_cast<std::size_t>(program_.rows(id));
+      operands.push_back(std::span(values).subspan(row * size, size));
+      norms.push_back(states_[id].radii.empty() ? 0.0 : states_[id].radii[row]);
+    }
+    return step.moved(operands, norms);
   }
 
   void forget_what_is_constant(const Node& node, const RowStep& step) {

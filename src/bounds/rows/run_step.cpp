@@ -19,6 +19,8 @@
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/nodes/transposed_product.hpp"
+#include "bounds/rows/pair_step.hpp"
+#include "bounds/rows/step.hpp"
 #include "bounds/sums/row_groups.hpp"
 #include "bounds/sums/running_sums.hpp"
 #include "bounds/theorems/defects.hpp"
@@ -34,97 +36,7 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr double unit = 0x1p-53;
-const Magnitude half_ulp(unit);
-const Magnitude smallest(0x1p-1074);
-
-Magnitude root_of(std::size_t count) {
-  return sqrt_up(Magnitude(static_cast<double>(count)));
-}
-
-/// What every step needs to know.
-class Step : public RunStep {
-public:
-  Step(const Setting& setting, std::int64_t most_leaves)
-      : rows_(row_kernels()), format_(row_format(setting, most_leaves)) {}
-
-protected:
-  /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
-  void finish(RunRows& result, std::size_t row, Magnitude norm) const {
-    finish(result.centre, row, norm, result.radius, result.norm);
-  }
-  void finish_in_order(RunRows& result, std::size_t row, Magnitude norm) const {
-    finish(result.centre, row, norm, result.in_order.radius, result.in_order.norm);
-  }
-  void finish(const std::vector<double>& centre, std::size_t row, Magnitude norm, std::vector<double>& radius,
-              std::vector<double>& norms) const {
-    const std::size_t n = centre.size() / norms.size(), first = row * n;
-    rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
-    norms[row] = theorems::norm_of_row(norm_of(radius, row, n).value(), norm.value());
-  }
-  Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
-    return theorems::norm_of_vector(std::span(values).subspan(row * n, n));
-  }
-  Magnitude largest_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {
-    return Magnitude(rows_.largest(values.data() + row * n, n));
-  }
-
-  void multiply_by_slopes(const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
-                          RunAdjoint& share) const {
-    const std::size_t n = y.d.size() / rows.size();
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      elements_.mul(y.d.data() + i * n, errors.slopes.data() + rows[i] * n, share.d.data() + i * n, n);
-  }
-
-  static void push_by_slopes(const float* x, const RunErrors& errors, std::span<const std::size_t> rows,
-                             std::size_t copies, std::vector<float>& result) {
-    const std::size_t n = result.size() / (rows.size() * copies);
-    std::vector<float> slopes(n);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::copy_n(errors.slopes.data() + rows[i] * n, n, slopes.data());
-      for (std::size_t first = i * copies * n; first < (i + 1) * copies * n; first += n)
-        for (std::size_t k = 0; k < n; ++k) result[first + k] = slopes[k] * x[first + k];
-    }
-  }
-
-  void multiply_by_slopes(std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                          SingleAdjoint& share) const {
-    const std::size_t n = y.d.size() / rows.size();
-    for (std::size_t i = 0; i < rows.size(); ++i) multiply_row(y, slopes.data() + rows[i] * n, share, i, n);
-  }
-  void multiply_row(const SingleAdjoint& y, const float* factors, SingleAdjoint& share, std::size_t row,
-                    std::size_t n) const {
-    const double largest = rows_.single_product(y.d.data() + row * n, factors, share.d.data() + row * n, n);
-    share.defect[row] = theorems::single_rounding(largest);
-  }
-
-  /// Where radii of a row of a function's results go; null: not asked for.
-  struct Moved {
-    double *any_order = nullptr, *in_order = nullptr;
-  };
-  static double* in_order_at(RunRows& result, std::size_t first, const RunQuestion& question) {
-    return question.in_order ? result.in_order.radius.data() + first : nullptr;
-  }
-  static Moved into(RunScratch& scratch, std::size_t n, const RunQuestion& question) {
-    for (std::vector<double>* row : {&scratch.own, &scratch.larger, &scratch.small}) row->resize(n);
-    return {scratch.larger.data(), question.in_order ? scratch.small.data() : nullptr};
-  }
-
-  void bend(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunQuestion&, RunErrors&,
-            RunScratch&) const override {
-    throw std::logic_error("RunStep::bend: only functions of one element bend");
-  }
-
-  /// What one rounding each takes from the elements of a row of shares.
-  void lose_rounding(RunAdjoint& share, std::size_t size) const {
-    for (std::size_t row = 0; row < share.defect.size(); ++row)
-      share.defect[row] = theorems::defect(largest_of(share.d, row, size).value(), 1, 1);
-  }
-
-  const RowKernels& rows_;
-  const ElementKernels& elements_ = fastest_element_kernels();
-  const RowFormat format_;
-};
+using namespace steps;
 
 /// Rows times a constant matrix, and perhaps a constant row.
 class ProductStep : public Step {
@@ -1177,8 +1089,10 @@ public:
   }
   StepPointer operator()(const op::Add&) const { return sum(fastest_element_kernels().add, false); }
   StepPointer operator()(const op::Sub&) const { return sum(fastest_element_kernels().sub, true); }
+  StepPointer operator()(const OneOf<op::Div, op::Min, op::Max, op::PRelu> auto&) const { return pair(); }
+  StepPointer operator()(const Comparison auto&) const { return pair(); }
   StepPointer operator()(const op::Mul&) const {
-    if (node_.varies(0) == node_.varies(1)) return nullptr;
+    if (node_.varies(0) && node_.varies(1)) return pair();
     const std::size_t varying = node_.varies(0) ? 0 : 1;
     auto constants = node_.constant_row(1 - varying);
     if (!constants || elements(varying) != elements()) return nullptr;
@@ -1251,6 +1165,19 @@ private:
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
 
+  /// Null where an operand is broadcast within a row.
+  StepPointer pair() const {
+    std::vector<double> constants;
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      if (node_.varies(slot) && elements(slot) != elements()) return nullptr;
+      if (node_.varies(slot)) continue;
+      auto row = node_.constant_row(slot);
+      if (!row) return nullptr;
+      constants = std::move(*row);
+    }
+    return pair_step(setting_, node_.node, std::move(constants), conditions_);
+  }
+
   StepPointer sum(ElementKernels::Pair f, bool subtracts) const {
     std::vector<double> constants;
     for (std::size_t slot = 0; slot < 2; ++slot) {
@@ -1289,6 +1216,7 @@ void RunErrors::clear() {
   for (std::vector<double>* values : {&slopes, &added, &remainder, &curvatures, &added_in_order, &remainder_in_order,
                                       &rests, &amplitudes, &estimates, &sizes})
     values->clear();
+  for (std::vector<double>& slopes_of_operand : pair_slopes) slopes_of_operand.clear();
   patterns.clear();
   leaves_over.clear();
   bends_like_squares = takes_chords = rounds_once = false;

@@ -59,10 +59,11 @@ struct RunRows {
 /// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  std::vector<char> leaves_over;    ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
-  bool bends_like_squares = false;  ///< whether what is left over falls like the square of the distance (T-96)
-  std::vector<double> curvatures;   ///< of smooth functions, as SmoothRow has them
-  bool takes_chords = false;        ///< set before: kinks within reach take a chord for their slope (T-65)
+  std::vector<double> pair_slopes[2];  ///< of functions of two elements, by operand; empty for constants
+  std::vector<char> leaves_over;       ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
+  bool bends_like_squares = false;     ///< whether what is left over falls like the square of the distance (T-96)
+  std::vector<double> curvatures;      ///< of smooth functions, as SmoothRow has them
+  bool takes_chords = false;           ///< set before: kinks within reach take a chord for their slope (T-65)
   std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
   bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
   std::vector<double> rests;                               ///< what chance does not rule; empty where it rules nothing
@@ -131,8 +132,8 @@ public:
   /// for
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
-  /// The same in single precision, by slopes that are 0 and 1 or were rounded to it, none below 2^-126 but 0. Defects of
-  /// rows that it has no room for are infinite.
+  /// The same in single precision, by slopes that are 0 and 1 or were rounded to it, none below 2^-126 but 0; of functions
+  /// of two elements those of one operand. Defects of rows that it has no room for are infinite.
   /// Source:    docs/theory.md T-72
   virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
                          const SingleAdjoint& result, SingleAdjoint& share) const = 0;

@@ -701,7 +701,7 @@ private:
     std::vector<double>& images = recorded.values == nullptr ? rows.values : memory_.images;
     images.resize(count_ * walk_.sizes_[of.output]);
     walk_.steps_[node]->evaluate(operands, count_, images);
-    if (!memory_.errors[node].slopes.empty()) find_secants(of, images, memory_.errors[node].slopes);
+    find_secants(node, images);
     if (recorded.values == nullptr) return rows.rounding.clear();
     put_recorded(of.output, *recorded.values, images);
   }
@@ -727,8 +727,45 @@ private:
         rounding[i] = run[i] - exact[i].hi - exact[i].lo;
       }
     }
-    if (is_known && !memory_.errors[node].slopes.empty()) find_secants(of, memory_.images, memory_.errors[node].slopes);
+    if (is_known) find_secants(node, memory_.images);
     return is_known;
+  }
+
+  static bool is_function_of_two(const RunErrors& errors) {
+    return !errors.pair_slopes[0].empty() || !errors.pair_slopes[1].empty();
+  }
+
+  /// After the slopes of functions of one and two elements. `values`: of the function at recorded operands.
+  void find_secants(std::size_t node, const std::vector<double>& values) {
+    RunErrors& errors = memory_.errors[node];
+    if (!errors.slopes.empty()) find_secants(nodes_[node], values, errors.slopes);
+    if (is_function_of_two(errors)) find_pair_secants(node, values);
+  }
+
+  /// Means of both ways from the exact network to the run, one operand after the other.
+  void find_pair_secants(std::size_t node, const std::vector<double>& values) {
+    const Node& of = nodes_[node];
+    const RunRows& y = memory_.rows[of.output];
+    const auto centre = [&](std::size_t slot) {
+      return program_.varies(of.inputs[slot]) ? memory_.rows[of.inputs[slot]].centre.data() : nullptr;
+    };
+    const auto run = [&](std::size_t slot) {
+      return program_.varies(of.inputs[slot]) ? memory_.recorded[of.inputs[slot]].values.data() : nullptr;
+    };
+    std::vector<double> first(values.size()), second(values.size());  // one operand as in the run, the other exact
+    walk_.steps_[node]->evaluate(std::vector<const double*>{run(0), centre(1)}, count_, first);
+    walk_.steps_[node]->evaluate(std::vector<const double*>{centre(0), run(1)}, count_, second);
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      std::vector<double>& slopes = memory_.errors[node].pair_slopes[slot];
+      if (slopes.empty()) continue;
+      slopes.resize(2 * values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double step = run(slot)[i] - centre(slot)[i];
+        const double change = values[i] - y.centre[i], between = first[i] - second[i];
+        const double part = 0.5 * (slot == 0 ? change + between : change - between);
+        slopes[values.size() + i] = step == 0.0 ? slopes[i] : part / step;
+      }
+    }
   }
 
   /// Of a function of one element, after the slopes; the slope where run and shadow meet.
@@ -774,7 +811,8 @@ private:
 
   void pull_back(std::size_t node, const AdjointRows& all_rows, std::vector<RunAdjoint>& adjoints) {
     const Node& of = nodes_[node];
-    const bool has_slopes = !memory_.errors[node].slopes.empty();
+    const RunErrors& errors = memory_.errors[node];
+    const bool has_slopes = !errors.slopes.empty() || is_function_of_two(errors);
     const std::vector<std::size_t>& rows = has_slopes ? all_rows.of_slopes : all_rows.of_values;
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
       const ValueId id = of.inputs[slot];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -16,8 +17,8 @@ public:
   /// Of all nodes up to `last` and what goes into them, from memory that is taken again.
   void take(const RunState& state, std::size_t last);
 
-  /// By node; empty: it has none.
-  const std::vector<float>& slopes(std::size_t node) const { return slopes_[node]; }
+  /// By node, of an operand; empty: it has none.
+  const std::vector<float>& slopes(std::size_t node, std::size_t slot) const { return slopes_[node][slot]; }
   /// By value, [rows, size].
   const std::vector<float>& charges(ValueId id, bool in_order) const { return charges_[in_order ? 1 : 0][id]; }
   /// The same, found where they are asked for.
@@ -28,8 +29,11 @@ private:
   void take_slopes(const RunState& state, std::size_t node);
   void take_charges(const RunState& state, std::size_t node, bool in_order);
 
-  std::vector<std::vector<float>> slopes_;
-  ByValue charges_[2], radii_[2];  ///< in any order, and in the declared one
+  void take_pair_slopes(const RunState& state, std::size_t node);
+  void charge_lost_slopes(const RunState& state, std::size_t node, bool in_order);
+
+  std::vector<std::array<std::vector<float>, 2>> slopes_;  ///< by node and operand
+  ByValue charges_[2], radii_[2];                          ///< in any order, and in the declared one
 };
 
 }  // namespace driftbound::bounds
