@@ -473,6 +473,7 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(block, i);
   s.add_references(block);
   s.result.samples += block.samples;
+  for (const NotByRows& one : bounds.not_by_rows) add_to(s.result.not_by_rows, one);
   for (const std::string& assumption : bounds.assumptions)
     if (std::find(s.result.assumptions.begin(), s.result.assumptions.end(), assumption) == s.result.assumptions.end())
       s.result.assumptions.push_back(assumption);

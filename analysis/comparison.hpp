@@ -173,6 +173,7 @@ struct Comparison {
   bool box_without_number = false;       ///< a box was given, and there is nothing to bound over it
   int max_bits = 0;
   std::vector<std::string> assumptions;
+  std::vector<NotByRows> not_by_rows;  ///< of all blocks together
   Status verdict = Status::holds;
   std::optional<ClosestApproach> closest;
   double threshold = 0.5;

@@ -85,6 +85,14 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
                 "attribution"_key = attribution_json(layer.index, breakdown), "status"_key = name_of(layer.status));
 }
 
+Json to_json(const std::vector<NotByRows>& all) {
+  Json list = Json::array();
+  for (const NotByRows& one : all)
+    list.push_back(
+        object("question"_key = name_of(one.question), "obstacle"_key = one.obstacle, "seconds"_key = one.seconds));
+  return list;
+}
+
 Json to_json(const std::optional<BoxSummary>& box) {
   if (!box) return nullptr;
   Json ranges = Json::array();
@@ -146,6 +154,7 @@ Json run_json(const Report& report) {
                 "order"_key = to_string(c.arithmetic.order),
                 "batch"_key = c.provenance.batch > 0 ? Json(c.provenance.batch) : Json(nullptr),
                 "threshold"_key = report.comparison.threshold, "assumptions"_key = report.comparison.assumptions,
+                "not_by_rows"_key = to_json(report.comparison.not_by_rows),
                 "reference"_key = object("rungs"_key = rungs, "max_bits"_key = report.comparison.max_bits,
                                          "undecided"_key = report.comparison.reference_undecided),
                 "replay"_key = replay_json(report.comparison),

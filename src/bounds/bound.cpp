@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "bounds/nodes/own_run.hpp"
 #include "bounds/blocks/end_to_end.hpp"
 #include "bounds/local/heuristics.hpp"
 #include "bounds/local/local.hpp"
 #include "bounds/local/replay.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/own_run.hpp"
 #include "bounds/rows/bound_cache.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/chance.hpp"
@@ -373,6 +373,16 @@ private:
 
 }  // namespace
 }  // namespace bounds
+
+void add_to(std::vector<NotByRows>& all, const NotByRows& more) {
+  const auto known = std::find_if(all.begin(), all.end(), [&](const NotByRows& one) {
+    return one.question == more.question && one.obstacle == more.obstacle;
+  });
+  if (known == all.end())
+    all.push_back(more);
+  else
+    known->seconds += more.seconds;
+}
 
 bool BoundOptions::wants(std::string_view name) const {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();

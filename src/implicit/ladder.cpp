@@ -7,6 +7,7 @@
 
 #include "implicit/sample_points.hpp"
 #include "implicit/sign_of.hpp"
+#include "num/elapsed.hpp"
 
 namespace driftbound::implicit {
 namespace {
@@ -24,7 +25,7 @@ public:
   }
   void stop(std::int64_t decided) {
     counts_.decided += decided;
-    counts_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    counts_.seconds += seconds_since(start_);
   }
 
 private:

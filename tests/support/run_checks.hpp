@@ -24,6 +24,9 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     for (float& value : values.values) value = static_cast<float>(uniform(generator, -scale, scale));
     return graph.add_constant("c" + std::to_string(next++), StoredTensor::from(values));
   };
+  const auto constant_of = [&](float value) {
+    return graph.add_constant("c" + std::to_string(next++), StoredTensor::from(Tensor<float>({1}, {value})));
+  };
   const auto node = [&](Op op, std::vector<ValueId> inputs) {
     return graph.add_node("n" + std::to_string(next++), std::move(op), std::move(inputs));
   };
@@ -37,6 +40,14 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "cos") return node(op::Cos{}, {x});
     if (function == "exp") return node(op::Exp{}, {x});
     if (function == "erf") return node(op::Erf{}, {x});
+    if (function == "swish") return node(op::Mul{}, {x, node(op::Sigmoid{}, {x})});
+    if (function == "product") return node(op::Mul{}, {node(op::Tanh{}, {x}), node(op::Neg{}, {x})});
+    if (function == "softsign") return node(op::Div{}, {x, node(op::Add{}, {constant_of(1.0F), node(op::Abs{}, {x})})});
+    if (function == "max") return node(op::Max{}, {x, node(op::Neg{}, {node(op::Tanh{}, {x})})});
+    if (function == "min") return node(op::Min{}, {constant({9}, 0.5), x});
+    if (function == "prelu") return node(op::PRelu{}, {x, constant({9}, 1.5)});
+    if (function == "divided") return node(op::Div{}, {x, constant_of(3.0F)});
+    if (function == "gated") return node(op::Mul{}, {x, node(op::Greater{}, {x, constant({9}, 0.5)})});
     if (function == "moves") {  // one element three times, some negated, some left out, next to a constant
       const ValueId y = node(op::Relu{}, {x});
       const ValueId both = node(op::Concat{1}, {node(op::Neg{}, {y}), x});
@@ -74,7 +85,8 @@ public:
         program_(graph, {x.shape}, x.shape.front()),
         x_(x),
         radius_(radius) {
-    const auto walk = bounds::RunWalk::of(program_, setting_, operands_);
+    std::string obstacle;
+    const auto walk = bounds::RunWalk::of(program_, setting_, operands_, obstacle);
     if (walk == nullptr) return;
     const ValueId output = program_.flat().graph.outputs[0];
     std::vector<std::vector<bounds::Seed>> seeds;

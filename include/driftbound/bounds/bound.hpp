@@ -102,11 +102,23 @@ struct TargetBounds {
   std::optional<RunEnclosures> enclosures;  ///< by the rounded shadow, where there is one
 };
 
+/// Bounds from the inputs on that were not found by loops over rows of samples, which are the fast way and for some
+/// functions the tighter one, but element by element.
+struct NotByRows {
+  Question question = Question::any_run;
+  std::string obstacle;  ///< what has no such loop: a node, the arithmetic, or samples that loops left undecided
+  double seconds = 0.0;  ///< what finding these bounds element by element took
+};
+
 struct Bounds {
   std::vector<LayerBounds> layers;       ///< per node
   std::vector<TargetBounds> targets;     ///< as BoundOptions::targets
   std::vector<std::string> assumptions;  ///< what conditional bounds stand on, once each
+  std::vector<NotByRows> not_by_rows;    ///< one entry a question and obstacle; empty: all were found by rows
 };
+
+/// Adds seconds to the entry of the same question and obstacle, or appends one.
+void add_to(std::vector<NotByRows>& all, const NotByRows& more);
 
 struct BoundOptions {
   int threads = 1;

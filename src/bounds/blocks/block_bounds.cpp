@@ -1,6 +1,7 @@
 #include "bounds/blocks/block_bounds.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "bounds/theorems/rounded_shadow.hpp"
 #include "bounds/theorems/trajectories.hpp"
 #include "driftbound/num/interval.hpp"
+#include "num/elapsed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -414,9 +416,12 @@ public:
              const AdjointQuestion& question, const Setting& setting, BoundCache& cache)
       : program_(program), block_(block), targets_(targets), question_(question), setting_(setting), cache_(cache) {}
 
-  /// Empty where something has no loops over rows.
+  /// Empty where something has no loops over rows: obstacles() says what.
   std::optional<BlockBounds> run() {
-    if (question_.rounded && has_narrow_steps(program_, setting_.machine)) return std::nullopt;
+    if (question_.rounded && has_narrow_steps(program_, setting_.machine)) {
+      note(Question::any_run, "operands or results that are rounded to a narrow format");
+      return std::nullopt;
+    }
     BlockBounds bounds;
     bounds.targets.resize(targets_.size());
     const bool of_runs = question_.follows_any_order() || question_.declared_order || question_.conditioned > 0 ||
@@ -424,15 +429,24 @@ public:
     KnownProducts products;
     if (question_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
     if (of_runs && !add_runs(bounds, products)) return std::nullopt;
+    bounds.not_by_rows = obstacles_;
     return bounds;
   }
 
+  const std::vector<NotByRows>& obstacles() const { return obstacles_; }
+
 private:
+  void note(Question question, std::string obstacle, double seconds = 0.0) {
+    obstacles_.push_back({question, std::move(obstacle), seconds});
+  }
+
   bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
-    std::optional<RowBounds> quick = row_bounds(program_, block_, targets_, setting_, cache_, products);
+    std::string obstacle;
+    std::optional<RowBounds> quick = row_bounds(program_, block_, targets_, setting_, cache_, obstacle, products);
+    if (!quick) note(Question::this_run, obstacle);
     AdjointQuestion alone;
     alone.any_order = alone.declared_order = alone.rounded = false;
-    if (!quick || !close(alone, *quick)) return false;
+    if (!quick || !close(Question::this_run, alone, *quick)) return false;
     bounds.this_run = std::move(quick->bounds.this_run);
     bounds.is_sketched = std::move(quick->bounds.is_sketched);
     bounds.this_run_theorem = quick->bounds.this_run_theorem;
@@ -442,11 +456,14 @@ private:
   }
 
   bool add_runs(BlockBounds& bounds, const KnownProducts& products) {
-    std::optional<RowBounds> quick = any_run_bounds(program_, block_, targets_, question_, setting_, cache_, &products);
+    std::string obstacle;
+    std::optional<RowBounds> quick =
+        any_run_bounds(program_, block_, targets_, question_, setting_, cache_, obstacle, &products);
+    if (!quick) note(Question::any_run, obstacle);
     AdjointQuestion of_runs = question_;
     of_runs.this_run = of_runs.rounded = false;
     of_runs.attributed = 0;
-    if (!quick || !close(of_runs, *quick)) return false;
+    if (!quick || !close(Question::any_run, of_runs, *quick)) return false;
     if (question_.attributed > 0) attribute_again(*quick);
     bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
     bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
@@ -458,8 +475,10 @@ private:
   }
 
   /// Rows that are open in full; false where that takes the whole block, or is not known well either.
-  bool close(AdjointQuestion question, RowBounds& quick) const {
+  bool close(Question which, AdjointQuestion question, RowBounds& quick) {
     if (quick.open.empty()) return true;
+    const auto start = std::chrono::steady_clock::now();
+    note(which, "samples whose numbers are not finite, or not known well enough in double");
     const auto rows = static_cast<std::int64_t>(quick.open.size());
     const auto part = rows < program_.rows() ? cache_.with_rows(program_, rows) : nullptr;
     if (part == nullptr) return false;
@@ -469,6 +488,7 @@ private:
         Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, question, cache_);
     if (!of_rows.is_shadow_known) return false;
     replace_rows(program_, quick.open, of_rows, quick.bounds);
+    obstacles_.back().seconds = seconds_since(start);
     return true;
   }
 
@@ -504,14 +524,21 @@ private:
   const AdjointQuestion& question_;
   const Setting& setting_;
   BoundCache& cache_;
+  std::vector<NotByRows> obstacles_;
 };
 
 }  // namespace
 
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, BoundCache& cache) {
-  std::optional<BlockBounds> quick = QuickBlock(program, block, targets, question, setting, cache).run();
-  return quick ? std::move(*quick) : block_bounds_in_full(program, block, targets, question, setting, cache);
+  QuickBlock by_rows(program, block, targets, question, setting, cache);
+  std::optional<BlockBounds> quick = by_rows.run();
+  if (quick) return std::move(*quick);
+  const auto start = std::chrono::steady_clock::now();
+  BlockBounds in_full = block_bounds_in_full(program, block, targets, question, setting, cache);
+  in_full.not_by_rows = by_rows.obstacles();
+  if (!in_full.not_by_rows.empty()) in_full.not_by_rows.back().seconds = seconds_since(start);
+  return in_full;
 }
 
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,

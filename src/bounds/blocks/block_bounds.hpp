@@ -50,6 +50,7 @@ struct BlockBounds {
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
+  std::vector<NotByRows> not_by_rows;
   Readings readings;  ///< by node of the graph, as the run was seen to read (T-130); empty: not looked
 };
 

@@ -10,6 +10,7 @@
 #include "bounds/theorems/chance.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
+#include "num/elapsed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -25,10 +26,6 @@ constexpr const char* condition_name = "condition";
 constexpr double sigmas = 6.0;
 constexpr const char* random_order_condition =
     "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 void append(std::vector<double>& to, const std::vector<double>& more) {
   to.insert(to.end(), more.begin(), more.end());
@@ -119,6 +116,7 @@ public:
     for (std::size_t node = 0; node < block_.readings.size(); ++node)
       if (const auto reading = block_.readings[node]) bounds.layers[node].reading = reading->operands;
     note_conditions(bounds);
+    for (const NotByRows& one : block_.not_by_rows) driftbound::add_to(bounds.not_by_rows, one);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
     for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
   }
@@ -249,6 +247,7 @@ private:
       return;
     }
     block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
+    for (const NotByRows& one : row.not_by_rows) driftbound::add_to(block_.not_by_rows, one);
     for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
                                   &BlockBounds::rounded_conditions, &BlockBounds::estimate_conditions})
       (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());

@@ -186,25 +186,35 @@ std::vector<Seed> seeds_of(const Program& program, const Target& target) {
 
 std::optional<RowBounds> row_bounds(const Program& program, const RecordedBlock& block,
                                     const std::vector<Target>& targets, const Setting& setting, BoundCache& cache,
-                                    KnownProducts* products) {
+                                    std::string& obstacle, KnownProducts* products) {
   const Format* accumulator = setting.machine.accumulator;
-  if (accumulator != nullptr && accumulator->id == FormatId::fp64) return std::nullopt;
-  const auto walk = cache.row_walk(program, setting);
+  if (accumulator != nullptr && accumulator->id == FormatId::fp64) {
+    obstacle = "a run in double, next to which no radius of a row is negligible";
+    return std::nullopt;
+  }
+  const auto walk = cache.row_walk(program, setting, obstacle);
   return walk == nullptr ? std::nullopt : RowBlock(program, block, targets, setting).run(*walk, products);
 }
 
 std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
-                                        const Setting& setting, BoundCache& cache, const KnownProducts* products) {
+                                        const Setting& setting, BoundCache& cache, std::string& obstacle,
+                                        const KnownProducts* products) {
   // The walk follows declared orders by T-69, which needs their partial sums.
-  if (question.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
-  const auto walk = cache.run_walk(program, setting);
+  if (question.declared_order && !setting.machine.order.gives_partial_sums()) {
+    obstacle = "a declared order of summation without partial sums";
+    return std::nullopt;
+  }
+  const auto walk = cache.run_walk(program, setting, obstacle);
   if (walk == nullptr) return std::nullopt;
   std::vector<std::vector<Seed>> seeds;
   for (const Target& target : targets) {
     seeds.push_back(seeds_of(program, target));
     for (const Seed& seed : seeds.back())
-      if (!program.varies(seed.value)) return std::nullopt;
+      if (!program.varies(seed.value)) {
+        obstacle = "an output that does not depend on the inputs";
+        return std::nullopt;
+      }
   }
   const RunQuestion of_runs{question.declared_order, question.chance, question.conditioned, question.attributed, &block,
                             question.refined_radii,  products};

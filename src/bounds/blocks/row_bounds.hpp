@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bounds/blocks/block_bounds.hpp"
@@ -20,20 +21,20 @@ struct RowBounds {
   std::vector<std::int64_t> cancelled;  ///< rows whose attribution lost too much in double
 };
 
-/// Empty where nothing is known: an op without a line in the table, numbers that are not finite, or a run in double,
+/// Empty where nothing is known, `obstacle` says why: an op without a line in the table, numbers that are not finite, or a run in double,
 /// next to which no such number is negligible. `products`: where to keep those that the shadow has; may be null.
 /// Guarantee: proven, whatever made the run
 /// Source:    docs/theory.md T-70, T-82
 std::optional<RowBounds> row_bounds(const Program& program, const RecordedBlock& block,
                                     const std::vector<Target>& targets, const Setting& setting, BoundCache& cache,
-                                    KnownProducts* products = nullptr);
+                                    std::string& obstacle, KnownProducts* products = nullptr);
 
 /// Bounds of every run by loops over rows; this run's and the rounded shadow's are not among them.
 /// Guarantee: as body_rounding(); empty where RunWalk::of() is
 /// Source:    docs/theory.md T-71, T-74, T-75, T-79, T-88
 std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBlock& block,
                                         const std::vector<Target>& targets, const AdjointQuestion& question,
-                                        const Setting& setting, BoundCache& cache,
+                                        const Setting& setting, BoundCache& cache, std::string& obstacle,
                                         const KnownProducts* products = nullptr);
 
 /// Some rows of a block; what is the same for all rows stays as it is.

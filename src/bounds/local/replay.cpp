@@ -13,6 +13,7 @@
 #include "bounds/local/determined.hpp"
 #include "bounds/local/replayed.hpp"
 #include "bounds/nodes/own_run.hpp"
+#include "num/elapsed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -71,7 +72,7 @@ public:
     const Trace& run = replayed ? *replayed : trace_;
     for (std::size_t node = 0; node < layers_.size(); ++node)
       note_lost_rows(node, replayed ? of_replay[node] : *layers_[node]);
-    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_ = seconds_since(start);
     if (is_recorded_run_ && options_.wants(shadow_name)) return take(bounds, bounds);
     take(bounds_of_run(run), bounds);
   }

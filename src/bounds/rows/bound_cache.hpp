@@ -19,9 +19,9 @@ class RunWalk;
 class BoundCache : public OperandCache, public ProgramCache {
 public:
   /// RowWalk::of()
-  std::shared_ptr<const RowWalk> row_walk(const Program& program, const Setting& setting);
+  std::shared_ptr<const RowWalk> row_walk(const Program& program, const Setting& setting, std::string& obstacle);
   /// RunWalk::of() for the setting's arithmetic.
-  std::shared_ptr<const RunWalk> run_walk(const Program& program, const Setting& setting);
+  std::shared_ptr<const RunWalk> run_walk(const Program& program, const Setting& setting, std::string& obstacle);
   /// What all walks of runs share.
   std::shared_ptr<RunMemories> memories_of_runs();
 
@@ -31,10 +31,11 @@ private:
     std::uint64_t program = 0;  ///< its identity
     std::string run;            ///< what else the walk depends on
     std::shared_ptr<const Walk> walk;
+    std::string obstacle;  ///< where there is none
   };
   template <class Walk>
   std::shared_ptr<const Walk> walk_of(const Program& program, const std::string& run, const Setting& setting,
-                                      std::vector<OfProgram<Walk>>& known);
+                                      std::vector<OfProgram<Walk>>& known, std::string& obstacle);
 
   std::mutex mutex_;
   std::vector<OfProgram<RowWalk>> row_walks_;

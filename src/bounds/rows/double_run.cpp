@@ -38,11 +38,20 @@ std::int64_t numbers_of(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+std::shared_ptr<const RowWalk> walk_of(const Program& program, const Setting& setting, OperandCache& operands) {
+  std::string not_asked_for;
+  return RowWalk::of(program, setting, operands, not_asked_for);
+}
+
+}  // namespace
+
 DoubleRun::Walk::Walk(const Graph& graph, std::int64_t rows_at_a_time, const Setting& setting, OperandCache& operands)
     : rows(rows_at_a_time),
       shapes(input_shapes(graph, rows)),
       program(graph, shapes, rows),
-      walk(program.keeps_rows_apart() ? RowWalk::of(program, setting, operands) : nullptr) {}
+      walk(program.keeps_rows_apart() ? walk_of(program, setting, operands) : nullptr) {}
 
 DoubleRun::DoubleRun(const Graph& graph)
     : graph_(graph),

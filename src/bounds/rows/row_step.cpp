@@ -473,6 +473,10 @@ Product RowNode::product() const {
   return product_of(view).value();
 }
 
+std::string describe_obstacle(const Node& node) {
+  return "node '" + node.name + "' (" + std::string(name_of(node.op)) + ")";
+}
+
 StepPointer row_step_of(const RowNode& node, const Setting& setting, OperandCache& operands) {
   const bool is_empty = element_count(node.shape()) == 0 || node.rows() == 0;
   if (is_empty) return nullptr;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bounds/nodes/node_view.hpp"
@@ -59,6 +60,9 @@ struct RowNode {
   /// Of a node that is a product.
   Product product() const;
 };
+
+/// A node that has no step, as reports name it.
+std::string describe_obstacle(const Node& node);
 
 /// Null where the op has no line in the table.
 std::unique_ptr<const RowStep> row_step_of(const RowNode& node, const Setting& setting, OperandCache& operands);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bounds/nodes/node_view.hpp"
@@ -23,8 +24,9 @@ class OperandCache;
 class RowWalk {
 public:
   /// What does not depend on the samples, found once: constants in double, packed, and their norms. Null where an op
-  /// has no line in the table of T-82.
-  static std::shared_ptr<const RowWalk> of(const Program& program, const Setting& setting, OperandCache& operands);
+  /// has no line in the table of T-82: `obstacle` says which.
+  static std::shared_ptr<const RowWalk> of(const Program& program, const Setting& setting, OperandCache& operands,
+                                           std::string& obstacle);
 
   RowWalk() = default;
   ~RowWalk();

@@ -985,10 +985,15 @@ private:
 
 RunWalk::~RunWalk() = default;
 
-std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting& setting, BoundCache& cache) {
+std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting& setting, BoundCache& cache,
+                                           std::string& obstacle) {
   constexpr double coarse = 0x1p-40;
   const Graph& graph = program.flat().graph;
-  if (!program.keeps_rows_apart() || !is_plain(setting.machine) || !(setting.machine.u >= coarse)) return nullptr;
+  if (!program.keeps_rows_apart()) obstacle = "samples that are not apart in axis 0 of every value";
+  if (!is_plain(setting.machine))
+    obstacle = "an arithmetic that rounds otherwise than to nearest, flushes, or has narrow formats";
+  if (!(setting.machine.u >= coarse)) obstacle = "an arithmetic next to which double is not exact enough";
+  if (!obstacle.empty()) return nullptr;
   auto walk = std::make_shared<RunWalk>();
   walk->memories_ = cache.memories_of_runs();
   std::deque<Tensor<double>> others;
@@ -1003,10 +1008,16 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
       if (program.varies(id)) continue;
       const bool is_exact = graph.is_constant(id) &&
                             round_operand(*constants[id], *setting.machine.accumulator, setting.machine).is_exact();
-      if (!is_exact) return nullptr;
+      if (!is_exact) {
+        obstacle = describe_obstacle(node) + " with a constant that runs round";
+        return nullptr;
+      }
     }
     walk->steps_.back() = run_step_of(step, setting, cache, walk->conditions_);
-    if (walk->steps_.back() == nullptr) return nullptr;
+    if (walk->steps_.back() == nullptr) {
+      obstacle = describe_obstacle(node);
+      return nullptr;
+    }
   }
   return walk;
 }

@@ -38,8 +38,10 @@ std::shared_ptr<RunMemories> run_memories();
 /// Source:    docs/theory.md T-88
 class RunWalk {
 public:
-  /// What does not depend on the samples. Null where a node has no such loop, or the arithmetic is not plain.
-  static std::shared_ptr<const RunWalk> of(const Program& program, const Setting& setting, BoundCache& cache);
+  /// What does not depend on the samples. Null where a node has no such loop, or the arithmetic is not plain:
+  /// `obstacle` says what.
+  static std::shared_ptr<const RunWalk> of(const Program& program, const Setting& setting, BoundCache& cache,
+                                           std::string& obstacle);
 
   RunWalk() = default;
   ~RunWalk();

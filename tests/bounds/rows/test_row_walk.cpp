@@ -190,7 +190,8 @@ public:
         radius_(radius),
         shadow_(program_.size()),
         radii_(program_.size()) {
-    const auto walk = bounds::RowWalk::of(program_, setting_, operands_);
+    std::string obstacle;
+    const auto walk = bounds::RowWalk::of(program_, setting_, operands_, obstacle);
     if (walk == nullptr) return;
     const double norm =
         Magnitude(radius).value() *

@@ -54,9 +54,9 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 
 namespace {
 
-const std::vector<std::string> rows_functions = {"relu",      "tanh",  "softplus",   "sin",     "gelu",
-                                                 "gelu_tanh", "moves", "leaky_relu", "sigmoid", "elu",
-                                                 "cos",       "exp",   "erf"};
+const std::vector<std::string> rows_functions = {
+    "relu", "tanh", "softplus", "sin",   "gelu",    "gelu_tanh", "moves", "leaky_relu", "sigmoid", "elu",
+    "cos",  "exp",  "erf",      "swish", "product", "softsign",  "max",   "min",        "prelu",   "divided"};
 
 }  // namespace
 
@@ -216,7 +216,9 @@ std::map<std::string, std::vector<double>> output_bounds(const Graph& graph, con
   const bounds::Setting setting = setting_of(arithmetic);
   bounds::BoundCache operands;
   const Program program(graph, {x.shape}, x.shape[0]);
-  CHECK(bounds::RunWalk::of(program, setting, operands) != nullptr);
+  std::string obstacle;
+  CHECK(bounds::RunWalk::of(program, setting, operands, obstacle) != nullptr);
+  CHECK(obstacle == "");
   std::map<std::string, std::vector<double>> values;
   const Bounds bounds_of_all = bound(graph, float_run(graph, x, arithmetic));
   for (const BoundResult& result : bounds_of_all.layers.back().accumulated) values[result.name] = result.values.values;
@@ -688,6 +690,20 @@ TEST_CASE("an op without loops over rows, and constants that float32 does not ho
   const ValueId third = graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {1.0 / 3.0})));
   graph.outputs = {graph.add_node("y", op::Mul{}, {x, third})};
   CHECK_FALSE(HeldRun(graph, network_inputs(1.0, true, generator), 0.0).is_known());
+}
+
+TEST_CASE("bounds name what did not go by rows, and how long it took (T-88)") {
+  Generator generator(75);
+  const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
+  Graph graph = network_of_rows("swish", generator);
+  const Tensor<double> x = network_inputs(1.0, true, generator);
+  CHECK(bound(graph, float_run(graph, x, arithmetic)).not_by_rows.empty());
+  graph.outputs = {graph.add_node("all", op::Softmax{}, {graph.outputs[0]})};
+  const std::vector<NotByRows> found = bound(graph, float_run(graph, x, arithmetic)).not_by_rows;
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].question == Question::any_run);
+  CHECK(found[0].obstacle == "node 'all' (Softmax)");
+  CHECK(found[0].seconds > 0.0);
 }
 
 TEST_CASE("what is kept from trace to trace is that of the trace's own arithmetic (T-88)") {
