@@ -242,8 +242,8 @@ public:
         conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
   }
 
-  /// T-75 on the way back that certify() took, with coins where much of the remainder is left. Rows in which chance does
-  /// not rule have no estimate yet.
+  /// T-75 on the way back that certify() took, with coins where much of the remainder is left. Rows in which chance
+  /// does not rule have no estimate yet.
   void estimate(RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
