@@ -862,8 +862,8 @@ private:
     if (errors.takes_chords) bend_in_order(x, errors, row);
   }
 
-  /// Remainders of runs in the declared order for the slopes s in [0, 1] chosen for any order: max(t E, (1 - t) E -
-  /// |x|) with t = 1 - s for x > 0 and t = s elsewhere (T-65).
+  /// Remainders of runs in the declared order for the slopes s in [0, 1] that were chosen for any order:
+  /// max(t E, (1 - t) E - |x|) with t = 1 - s for x > 0 and t = s elsewhere (T-65).
   static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
     const std::size_t n = x.size();
     for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
