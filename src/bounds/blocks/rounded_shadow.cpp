@@ -20,10 +20,9 @@
 namespace driftbound::bounds {
 namespace {
 
-/// T-76, refinement: radii are recomputed for operands whose rounding boundary is at least this share of the radius
-/// away …
+/// T-76, refinement: a radius is recomputed if the rounding boundary is at least this share of the radius away …
 constexpr double least_part = 0.7;
-/// … and for at most this number of operands per row and node.
+/// … for at most this number of operands per row and node.
 constexpr std::size_t most_settled = 16;
 
 bool is_zero(const std::vector<double>& values) {

@@ -194,8 +194,7 @@ private:
   ByValue directions_;                 ///< by value: the directions of the current group, [directions, elements]
   ByValue norms_;                      ///< by value: 2-norms over the current group, upper bounds
   std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
-  std::vector<double>
-      lost_;  ///< by row: Theta^2 of T-78, the sum of (rounding error / a)^2 over directions and sources
+  std::vector<double> lost_;           ///< by row: Theta^2 of T-78
 };
 
 }  // namespace

@@ -349,8 +349,7 @@ private:
     std::span<Attribution> attributions;  ///< of the first targets
     bool charges_later = false;           ///< refinable nodes are charged after the sweep; their adjoints are kept
     AllSums sums = {};
-    std::vector<std::vector<double>> squares =
-        {};  ///< sums of squares of the terms of an attribution, by target and row
+    std::vector<std::vector<double>> squares = {};  ///< of an attribution's terms, by target and row
   };
 
   /// For each row of an adjoint: its row in the values, and its row in the slopes, where secants follow the slopes.
@@ -600,7 +599,7 @@ private:
 
   /// Charges a value to all targets. `node`: the node with this output; empty for an input.
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
-    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // the errors of a row stay in the processor's cache
+    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // rows outside: a row's errors stay in the processor's cache
       for (std::size_t target = 0; target < sweep.sums.size(); ++target) charge(id, errors, sweep, node, target, i);
   }
 
@@ -944,9 +943,8 @@ private:
   };
   std::vector<KnownVariance> variances_;  ///< variances over orders, by target and row
   const RunState state_;
-  std::vector<std::optional<std::size_t>>
-      recorded_node_;               ///< by value: the node of the original graph with this output
-  std::vector<char> is_refinable_;  ///< by node
+  std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: node of the original graph with it
+  std::vector<char> is_refinable_;                         ///< by node
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node: elements selected for refinement
   bool takes_chords_ = false;
