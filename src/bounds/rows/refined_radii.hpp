@@ -25,7 +25,7 @@ struct Charge {
 /// One row of a node's output or of an input, with its adjoint.
 struct ChargedRow {
   ValueId id;                        ///< the output, or an input
-  const RunErrors& errors;           ///< of the node
+  const RunErrors& errors;           ///< of the node; sigma and kappa
   const RunRows* operand = nullptr;  ///< operand of a function of one element; null: no bound by norms (T-96)
   std::size_t row = 0;
   const double* d = nullptr;

@@ -349,7 +349,7 @@ private:
     std::span<Attribution> attributions;  ///< of the first targets
     bool charges_later = false;           ///< refinable nodes are charged after the sweep; their adjoints are kept
     AllSums sums = {};
-    std::vector<std::vector<double>> squares = {};  ///< of an attribution's terms, by target and row
+    std::vector<std::vector<double>> squares = {};  ///< sums of squares of terms, by target and row
   };
 
   /// For each row of an adjoint: its row in the values, and its row in the slopes, where secants follow the slopes.

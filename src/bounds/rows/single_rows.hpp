@@ -9,7 +9,7 @@ namespace driftbound::bounds {
 
 /// Slopes, charges and radii in single precision for the adjoints of refined radii (RefinedRadii). Slopes of smooth
 /// functions that are nearly flat are set to 0, and the effect of the omitted slope is charged instead.
-/// Guarantee: charges and radii are rounded up; no slope is below 2^-126 but 0
+/// Guarantee: charges and radii are rounded up; slopes are 0 or at least 2^-126 in magnitude
 /// Source:    docs/theory.md T-72
 class SingleRows {
 public:
