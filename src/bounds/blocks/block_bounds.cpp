@@ -25,18 +25,20 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Weight of elements in a bound that is infinite: of what they leave out only the infinite counts.
+/// Weight of elements in an infinite bound: only infinite remainders are then worth a refinement.
 constexpr double only_infinite = 0x1p-1000;
 
-/// Where operands are rounded to a narrow format nearly every remainder is that of an open kink (T-72).
+/// Factor of the number of refined radii if operands are rounded to a narrow format: nearly every remainder is then
+/// that of an undecided kink (T-72).
 constexpr std::int64_t more_radii_in_narrow_formats = 8;
 
-/// A shadow that may be off by more of the largest element is not known well.
+/// A radius of the shadow is small if it is at most this share of the layer's largest recorded element.
 constexpr double small_share = 0x1p-30;
 
+/// The bounds of one block, evaluated element by element.
 class Block {
 public:
-  /// largest_values: those of the block, or of one that this is a part of.
+  /// `largest_values`: by node; of this block, or of the block that it is a part of.
   Block(const Program& program, const RecordedBlock& block, std::vector<double> largest_values, const Setting& setting,
         BoundCache& cache)
       : program_(program),
@@ -49,7 +51,7 @@ public:
   }
 
   BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, BoundCache& cache) {
-    const bool is_coarse = setting_.machine.u >= 0x1p-40;  // next to it the shadow is as good as exact
+    const bool is_coarse = setting_.machine.u >= 0x1p-40;  // the shadow's error is then negligible
     const bool is_exact_near = is_coarse && !question.this_run && question.attributed == 0;
     shadow_ = shadow_of(program_, block_.given, setting_, is_coarse ? &cache : nullptr);
     const std::vector<std::vector<double>>& input_error = block_.input_error;
@@ -90,7 +92,7 @@ public:
   }
 
 private:
-  /// T-70 with the radii of T-62 or T-78.
+  /// T-70 for every element of a layer, with the radii of T-62 or T-78.
   std::vector<double> layer_this_run(std::size_t node, const Deviation& exact) const {
     const ValueId id = value_of_node(node);
     const std::vector<double>& computed = recorded_[node]->values;
@@ -112,7 +114,7 @@ private:
     return std::all_of(radii.begin(), radii.end(), [small = small_radius(id)](double r) { return r <= small; });
   }
 
-  /// By its radii, or element by element as a target.
+  /// Whether the shadow's error of an output is small: by its radii or, if every element is a target, by their bounds.
   bool is_known(ValueId id) const {
     if (are_small(id, deviations_.front().radii[id].element)) return true;
     std::set<std::int64_t> known;
@@ -129,7 +131,7 @@ private:
     return std::all_of(outputs.begin(), outputs.end(), [&](ValueId id) { return is_known(id); });
   }
 
-  /// T-78 for layers and targets of which the shadow is not known well.
+  /// T-78 for layers and targets with a large error of the shadow.
   void sketch(double failure_probability, const std::vector<std::vector<double>>& exact_inputs, BoundCache& cache,
               BlockBounds& bounds) const {
     SketchOptions options;
@@ -162,7 +164,7 @@ private:
     }
   }
 
-  /// T-72, where remainders make up more of a bound than a few percent.
+  /// T-72, if remainders are more than 5 % of a bound or a bound is infinite.
   void refine(const std::vector<Trajectory>& trajectories, std::int64_t radii_a_row, BoundCache& cache) {
     bool any = false;
     if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
@@ -189,7 +191,8 @@ private:
     });
   }
 
-  /// What is left over may add a few percent to what local errors make up.
+  /// The criterion of T-72: elements are selected, at most `most`, until the remainders of the others add up to 3 % of
+  /// the contribution of local errors.
   Refinement refinement_for(std::size_t which, std::int64_t most) const {
     Refinement refinement;
     refinement.weight.resize(program_.size());
@@ -205,7 +208,7 @@ private:
     return refinement;
   }
 
-  /// Of functions of one element, which radii by adjoints make smaller.
+  /// Remainders of functions of one element, which refined radii reduce.
   std::vector<std::vector<double>> refinable_remainders(std::size_t which) const {
     std::vector<std::vector<double>> remainders(program_.size());
     for (const Node& node : program_.nodes()) {
@@ -235,7 +238,7 @@ private:
           approx_condition(program_, shadow_, direction_of(program_, shadow_, seeds_[i]), adjoints_[i], magnitudes);
   }
 
-  /// T-74, T-75; what holds in any case holds here.
+  /// T-74 and T-75, limited to the any-order bound.
   void add_chance(const std::vector<Target>& targets, const ChanceFactors& factors, BoundCache& cache,
                   BlockBounds& bounds) const {
     std::vector<Direction> directions;
@@ -259,8 +262,8 @@ private:
     }
   }
 
-  /// T-75, narrow formats: what rounding the weights changes is known, and the roundings of other numbers are spread
-  /// evenly. The smaller one is kept. Returns the conditions of that.
+  /// T-75, narrow formats: estimate with rounded weights in the shadow and random roundings of other numbers. Keeps the
+  /// smaller of this estimate and the one in `all`. Returns the conditions of this estimate.
   std::set<std::string> estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, BoundCache& cache,
                                                   std::vector<ChanceBounds>& all) const {
     const std::optional<NarrowedProgram> narrowed = narrowed_program(program_, setting_.machine);
@@ -308,7 +311,7 @@ private:
     return result;
   }
 
-  /// T-70: |c.(computed - shadow)| and the shadow's own distance.
+  /// T-70: |c.(computed - shadow)| plus the shadow's own error.
   std::vector<double> target_this_run(const std::vector<Seed>& seeds, const std::vector<double>& shadow_error) const {
     std::vector<Interval> deviation(shadow_error.size(), Interval(0.0));
     for (const Seed& seed : seeds) {
@@ -325,7 +328,7 @@ private:
     return bound;
   }
 
-  /// T-76
+  /// T-76: bounds and enclosures by the rounded shadow.
   void hold_against_rounded_shadow(const std::vector<Target>& targets, BoundCache& cache, BlockBounds& bounds) const {
     bounds.readings = readings_of(program_, block_, setting_, cache);
     const std::optional<NarrowedProgram> narrowed = narrowed_program(program_, setting_.machine, bounds.readings);
@@ -378,7 +381,7 @@ private:
 
   ValueId value_of_node(std::size_t node) const { return program_.value_of_node(node); }
 
-  /// The node of the original graph whose output a value is; the number of nodes where it is an input.
+  /// The node of the original graph with this output; the number of nodes for an input.
   std::size_t node_of(ValueId id) const {
     std::size_t node = 0;
     while (node < recorded_.size() && value_of_node(node) != id) ++node;
@@ -401,7 +404,7 @@ private:
 
 namespace {
 
-/// Whether something is rounded to a narrow format, for a rounded shadow.
+/// Whether the program has roundings to a narrow format, so that a rounded shadow is needed.
 bool has_narrow_steps(const Program& program, const Machine& machine) {
   const bool has_casts = std::any_of(program.nodes().begin(), program.nodes().end(),
                                      [](const Node& node) { return std::holds_alternative<op::Cast>(node.op); });
@@ -409,14 +412,15 @@ bool has_narrow_steps(const Program& program, const Machine& machine) {
   return narrowed_program(program, machine).has_value();
 }
 
-/// Bounds of one block by loops over rows, and in full for rows where those leave something open.
+/// Bounds of one block by row kernels, and element by element for the rows that these leave undecided.
 class QuickBlock {
 public:
   QuickBlock(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
              const AdjointQuestion& question, const Setting& setting, BoundCache& cache)
       : program_(program), block_(block), targets_(targets), question_(question), setting_(setting), cache_(cache) {}
 
-  /// Empty where something has no loops over rows: obstacles() says what.
+  /// Empty if an op or the arithmetic is not covered by the row kernels, or if the whole block has to be evaluated
+  /// element by element.
   std::optional<BlockBounds> run() {
     if (question_.rounded && has_narrow_steps(program_, setting_.machine)) {
       note(Question::any_run, "operands or results that are rounded to a narrow format");
@@ -474,7 +478,8 @@ private:
     return true;
   }
 
-  /// Rows that are open in full; false where that takes the whole block, or is not known well either.
+  /// Evaluates the undecided rows element by element. Returns false if these are all rows, if there is no program for
+  /// fewer rows, or if the shadow's error is large in them.
   bool close(Question which, AdjointQuestion question, RowBounds& quick) {
     if (quick.open.empty()) return true;
     const auto start = std::chrono::steady_clock::now();
@@ -492,7 +497,7 @@ private:
     return true;
   }
 
-  /// T-73 in extended precision for rows whose parts cancel, or of which double does not know enough.
+  /// T-73 in extended precision, for rows in which the attribution cancels and for undecided rows.
   void attribute_again(RowBounds& quick) const {
     std::vector<std::int64_t> rows;
     std::set_union(quick.open.begin(), quick.open.end(), quick.cancelled.begin(), quick.cancelled.end(),

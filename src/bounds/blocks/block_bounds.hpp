@@ -12,56 +12,57 @@
 
 namespace driftbound::bounds {
 
-/// Which of the bounds by two trajectories are asked for.
+/// The options of the bounds by two trajectories (docs/theory.md T-60).
 struct AdjointQuestion {
   bool this_run = true;
   bool any_order = true;
-  bool declared_order = true;        ///< false where the order is not known
-  bool rounded = true;               ///< the rounded shadow, where the arithmetic has a narrow format
-  std::size_t attributed = 0;        ///< targets whose error is split up, from the first on
-  std::size_t conditioned = 0;       ///< targets with condition numbers, from the first on
-  double failure_probability = 0.0;  ///< that random directions may have, where this run needs them; 0: none are drawn
+  bool declared_order = true;        ///< false if the order is unknown
+  bool rounded = true;               ///< the rounded shadow (T-76), if the arithmetic has a narrow format
+  std::size_t attributed = 0;        ///< number of targets with an attribution (T-73), from the first on
+  std::size_t conditioned = 0;       ///< number of targets with condition numbers (T-79), from the first on
+  double failure_probability = 0.0;  ///< of random directions (T-78) for this run; 0: none are drawn
   ChanceFactors chance;
-  std::int64_t refined_radii = 128;  ///< radii by adjoints of their own (T-72), a sample of the block on average
+  std::int64_t refined_radii = 128;  ///< radii by adjoints (T-72) per sample, on average over the block
 
-  /// Runs in any order are followed.
+  /// Returns whether the trajectory of runs in any order is needed.
   bool follows_any_order() const { return any_order || chance.any(); }
 };
 
-/// Bounds of one target, one entry a sample; empty: not asked for.
+/// Bounds of one target, one entry per sample; empty: not requested.
 struct TargetCertificate {
-  std::vector<double> this_run;           ///< of |computed - exact|
-  bool is_sketched = false;               ///< this_run fails with BlockBounds::failure_probability
-  Certificate any_order, declared_order;  ///< of |any run - exact|
-  Certificate rounded;                    ///< the same by the rounded shadow; empty where nothing is narrow
-  RunEnclosures enclosures;               ///< by the rounded shadow
-  ChanceBounds chance;                    ///< of |any run - exact|
+  std::vector<double> this_run;           ///< bounds of |computed - exact|
+  bool is_sketched = false;               ///< whether this_run holds with BlockBounds::failure_probability only
+  Certificate any_order, declared_order;  ///< bounds of |any run - exact|
+  Certificate rounded;                    ///< the same by the rounded shadow; empty without a narrow format
+  RunEnclosures enclosures;               ///< of any run and of the exact network, by the rounded shadow
+  ChanceBounds chance;                    ///< probabilistic bounds of |any run - exact|
   std::optional<Attribution> attribution;
   std::optional<Condition> condition;
 };
 
 /// All bounds by two trajectories for one block of samples.
 struct BlockBounds {
-  std::vector<std::vector<double>> this_run;  ///< by node of the graph, of every element; empty: not asked for
+  std::vector<std::vector<double>> this_run;  ///< by node of the graph, per element; empty: not requested
   const char* this_run_theorem = "T-62";
-  bool is_shadow_known = true;       ///< the outputs' radii are small, by proof, next to the outputs
-  std::vector<bool> is_sketched;     ///< by node of the graph, where this_run is: with failure_probability
-  double failure_probability = 0.0;  ///< that any of what is sketched fails
+  bool is_shadow_known = true;       ///< whether the outputs' radii are proven to be small against the outputs
+  std::vector<bool> is_sketched;     ///< by node of the graph: whether this_run is probabilistic (T-78)
+  double failure_probability = 0.0;  ///< that any of the probabilistic bounds fails
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
-  std::vector<std::int64_t> ambiguous;  ///< by node of the graph: roundings that runs may do differently (T-76)
-  std::vector<NotByRows> not_by_rows;
-  Readings readings;  ///< by node of the graph, as the run was seen to read (T-130); empty: not looked
+  std::vector<std::int64_t> ambiguous;  ///< by node of the graph: number of undecided roundings (T-76)
+  std::vector<NotByRows> not_by_rows;   ///< what QuickBlock left to the element-by-element way
+  Readings readings;                    ///< by node of the graph, as detected in the run (T-130); empty: not determined
 };
 
-/// Shadow, radii and one sweep a target; by loops over rows where there are such (T-82, T-88), and element by element
-/// for the rows that those leave open, or for all.
-/// Guarantee: this run: proven, whatever made the run, but for what is sketched; any run: as body_rounding()
+/// Computes the bounds of one block: shadow, radii, and one adjoint sweep per target. Uses the row kernels of T-82 and
+/// T-88 if they cover the network, and evaluates element by element the rows that these leave undecided, or all rows.
+/// Guarantee: this run: proven, for every program that made the run, except for bounds that are sketched (T-78); any
+///            run: as body_rounding()
 /// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82, T-88
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
 
-/// The same element by element for all rows.
+/// The same, evaluated element by element for all rows.
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
                                  const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
 

@@ -61,7 +61,7 @@ void append(Attribution& to, const Attribution& more) {
   for (std::size_t node = 0; node < more.layers.size(); ++node) append(to.layers[node], more.layers[node]);
 }
 
-/// One row of every tensor, axis 0 kept; tensors that are the same for all rows as they are.
+/// One row of a tensor, with axis 0 of extent 1; a tensor that is the same for all rows is returned unchanged.
 Tensor<double> row_of(const Tensor<double>& tensor, bool varies, std::int64_t row, std::int64_t rows) {
   if (!varies) return tensor;
   Tensor<double> part;
@@ -122,7 +122,7 @@ public:
   }
 
 private:
-  /// An output with few elements: each of them is a target, by position in targets_.
+  /// An output with few elements, each of which is a target; `targets` are positions in targets_.
   struct Output {
     std::size_t node = 0;
     std::vector<std::size_t> targets;
@@ -150,7 +150,7 @@ private:
     }
   }
 
-  /// The same factor for every target and sample, so that all bounds hold together.
+  /// Chooses one factor for every target and sample such that all bounds together fail with the probability requested.
   void ask_for_chance() {
     const bool wants_bound = wants(&ChanceBounds::martingale), wants_estimate = wants(&ChanceBounds::random_order);
     if (rows_ == 0 || targets_.empty() || !(wants_bound || wants_estimate)) return;
@@ -172,7 +172,7 @@ private:
     }
   }
 
-  /// The target that is this element: one that was asked for, or a new one.
+  /// The position of the target that is this element alone: one of the options, or a new one.
   std::size_t target_of(const OutputElement& element) {
     for (std::size_t i = 0; i < options_.targets.size(); ++i) {
       const Target& asked = options_.targets[i];
@@ -206,7 +206,8 @@ private:
     return shapes;
   }
 
-  /// All rows at once or, where the steps of some op mix them up, one after the other.
+  /// Computes the bounds of all rows at once. Rows are processed one after the other if an op combines elements of
+  /// several rows, or if a layer to be attributed is the same for all rows.
   void follow() {
     const auto program =
         cache_.program(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
@@ -219,7 +220,7 @@ private:
     for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
   }
 
-  /// A layer that is the same for all samples rounds once, and every sample's error has a part of it.
+  /// Whether a layer is the same for all samples. It rounds once, and its error contributes to that of every sample.
   bool any_layer_is_fixed() const {
     const std::vector<Node>& nodes = evaluation_.graph.nodes;
     return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) { return !varies_[node.output]; });
@@ -309,8 +310,7 @@ private:
     return conditions;
   }
 
-  /// A bound or an estimate that leaves roundings to chance. `bounds`: one for every part of the result, which has
-  /// `size` elements.
+  /// The bound of T-74 or the estimate of T-75. `bounds`: one per element of a sample; the result has `size` elements.
   BoundResult by_chance(const char* name, const std::vector<const ChanceBound*>& bounds, std::size_t size,
                         std::set<std::string> conditions, Shape shape, double seconds) const {
     const bool is_estimate = std::string_view(name) == statistical_name;
@@ -347,7 +347,7 @@ private:
     return options_.wants(probabilistic_name) && options_.failure_probability > 0.0;
   }
 
-  /// Both of them for the targets of one output, or for one target.
+  /// Adds the bound of T-74 and the estimate of T-75 for the targets of one output, or for one target.
   void add_by_chance(const std::vector<std::size_t>& targets, std::size_t size, const std::set<std::string>& conditions,
                      const Shape& shape, double seconds, std::vector<BoundResult>& results) const {
     for (const Chance which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
@@ -362,7 +362,7 @@ private:
 
   using Part = Certificate TargetCertificate::*;
 
-  /// Per element and row, as the output's tensor has them.
+  /// Values of all rows and elements in the layout of the output's tensor.
   std::vector<double> gathered(const Output& output, const auto& row_values) const {
     const std::size_t size = evaluation_.run.layers[output.node]->size(), elements = output.targets.size();
     std::vector<double> values;
@@ -391,7 +391,7 @@ private:
                   conditions_of(output.node, block_.any_order_conditions), shape, seconds, layer.accumulated);
   }
 
-  /// The adjoint's bound of an output of this run, where it is below that of the radii.
+  /// Replaces the bounds of an output of this run by those of the adjoints where these are smaller.
   void sharpen(const Output& output, LayerBounds& layer) const {
     BoundResult& shadow = *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
                                         [](const BoundResult& bound) { return bound.name == shadow_name; });
@@ -457,7 +457,7 @@ private:
   std::vector<Target> targets_;
   std::vector<Output> outputs_;
   std::set<std::string> run_conditions_;
-  std::string refused_;  ///< why roundings are no matter of chance; empty: they are, or nobody asks
+  std::string refused_;  ///< why T-74 and T-75 do not apply; empty: they apply or are not requested
   BlockBounds block_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_names = 4;
 
-/// By node of the original graph, whether products of what a run has recorded are among its steps.
+/// By node of the original graph: whether its steps include a matrix product.
 std::vector<bool> multiplying_nodes(const Program& program) {
   std::vector<bool> multiplies(program.graph().nodes.size(), false);
   for (std::size_t i = 0; i < program.nodes().size(); ++i)
@@ -29,7 +29,7 @@ bool moves_or_adds(const Op& op) {
          std::holds_alternative<op::Add>(op);
 }
 
-/// One node with operands that a run recorded.
+/// One node as a graph of its own, with its recorded operands as inputs.
 class RecordedNode {
 public:
   RecordedNode(const Graph& graph, const Node& node, const std::vector<const Tensor<double>*>& recorded) {
@@ -49,7 +49,7 @@ public:
     program_.emplace(alone_, shapes_, std::nullopt);
   }
 
-  /// Whether it is one product, with nothing but moved elements and additions around it.
+  /// Whether the node consists of one product and otherwise of data movement and additions.
   bool is_one_product() const {
     const std::vector<Node>& steps = program_->nodes();
     const auto multiplies = [](const Node& step) { return multiplies_matrices(step.op); };
@@ -58,7 +58,7 @@ public:
                        [&](const Node& step) { return multiplies(step) || moves_or_adds(step.op); });
   }
 
-  /// Whether every result can be that of a product that reads so.
+  /// Whether every recorded result is consistent with a product that reads its operands so.
   /// Domain:    is_one_product()
   bool may_read(ProductReading reading, const Setting& setting, OperandCache& operands) const {
     const std::optional<NarrowedProgram> narrowed = narrowed_program(*program_, setting.machine, {reading});
@@ -78,7 +78,8 @@ private:
     return alone_.add_input(value.name, value.type, std::move(declared));
   }
 
-  /// Of a product alone: within what it rounds, before it is stored.
+  /// For a product without other steps: whether every result lies within the rounding errors of the sum or, if the
+  /// result is stored in another format, is a possible rounding of such a number.
   bool are_results_of(const NarrowedProgram& narrowed, const RoundedShadow& run) const {
     const auto product = std::find_if(narrowed.nodes().begin(), narrowed.nodes().end(),
                                       [](const Node& step) { return multiplies_matrices(step.op); });
@@ -102,8 +103,8 @@ private:
     return true;
   }
 
-  /// Of a product and an addition behind it: within what both round, where nothing else is open. What double errs by is
-  /// less than a part of it.
+  /// For a product with other steps: whether every result lies within the rounding errors of the steps. False if a
+  /// rounding is undecided. Each radius is reduced by a bound of the share that rounding errors of double have in it.
   bool are_near(const NarrowedProgram& narrowed, const RoundedShadow& run, const Machine& machine) const {
     if (run.ambiguous.front() != 0) return false;
     const ValueId id = narrowed.value_of_node(0);
@@ -133,7 +134,7 @@ bool leaves_flushing_open(const Machine& machine) {
   return machine.products_may_flush && !machine.flushes;
 }
 
-/// In the order in which they are tried.
+/// The readings that the machine admits, in the order in which they are tried.
 std::vector<ProductReading> possible_readings(const Machine& machine) {
   const std::vector<Reading> operands =
       machine.tensor_core->cuts_operands ? std::vector{Reading::as_declared, Reading::as_given}

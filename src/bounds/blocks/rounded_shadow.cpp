@@ -20,16 +20,18 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Radii that may settle a rounding: how far its boundary is at least, in radii, and how many a row and node.
+/// T-76, refinement: a radius is recomputed if the rounding boundary is at least this share of the radius away …
 constexpr double least_part = 0.7;
+/// … for at most this number of operands per row and node.
 constexpr std::size_t most_settled = 16;
 
 bool is_zero(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
-/// Setting of nodes whose results are stored by a node of their own, if so, and whose products read in one way: as
-/// they are, they are added up by operations of the accumulator.
+/// The setting of a node. `keeps_result`: the node does not round its result to the output format. `reading`: how its
+/// products read their operands; operands that are read as given are summed by operations of the accumulator, without a
+/// matrix unit.
 Setting setting_for(Setting setting, bool keeps_result, ProductReading reading) {
   Machine& machine = setting.machine;
   if (keeps_result) machine.output = machine.accumulator;
@@ -40,14 +42,15 @@ Setting setting_for(Setting setting, bool keeps_result, ProductReading reading) 
   return setting;
 }
 
-/// Which roundings to a narrow format the centre makes: all, or those of values that do not depend on the inputs, where
-/// others are local errors of a run.
+/// Which roundings to a narrow format the centre executes: all, or only those of values that do not depend on the
+/// inputs. The others are local errors of a run.
 enum class Made { all, of_constants };
 
 bool is_made(Made made, const Program& program, const Node& node) {
   return made == Made::all || !program.varies(node.output);
 }
 
+/// Computes the centres of the rounded shadow in graph order, together with the radii.
 class RoundedCentres : public CentreMaker {
 public:
   RoundedCentres(Made made, const NarrowedProgram& program, const Setting& setting, Shadow& shadow)
@@ -89,8 +92,8 @@ public:
   std::vector<std::int64_t> ambiguous() && { return std::move(ambiguous_); }
 
 private:
-  /// Operands whose radius reaches one boundary, where a smaller radius may settle which side they are on: the farthest
-  /// from theirs first.
+  /// The operands with an undecided rounding whose boundary a smaller radius may exclude, those farthest from their
+  /// boundary first.
   std::vector<RowElement> worth_settling(ValueId operand, const std::vector<double>& radii,
                                          const NarrowRounding& rounding) const {
     const Tensor<double>& x = shadow_.values[operand];
@@ -112,7 +115,7 @@ private:
     return chosen;
   }
 
-  /// T-72 for roundings: what is not ambiguous is known exactly.
+  /// Refines radii of operands (T-72), so that fewer roundings are undecided.
   void settle(ValueId operand, const NarrowRounding& rounding, Deviation& known) {
     ValueRadii& radii = known.radii[operand];
     if (!program_.varies(operand) || radii.element.empty()) return;
@@ -160,7 +163,7 @@ private:
     known.slopes[index] = {std::move(slope)};
   }
 
-  /// The centre stays as it is, and the rounding is an error of the run.
+  /// Keeps the centre unrounded; the rounding is a local error of the run.
   void pass_on(std::size_t index, Deviation& known) {
     const Node& node = program_.nodes()[index];
     const NarrowRounding& rounding = *program_.steps().rounding[index];
@@ -197,13 +200,13 @@ private:
   const Made made_;
   const NarrowedProgram& program_;
   const Setting& setting_;
-  std::map<std::pair<bool, ProductReading>, Setting> settings_;  ///< by what the node keeps and reads
+  std::map<std::pair<bool, ProductReading>, Setting> settings_;  ///< by NarrowSteps::keeps and readings
   Shadow& shadow_;
   AdjointRadii radii_by_adjoints_;
   std::vector<std::int64_t> ambiguous_;
 };
 
-/// The elements' own radii, added up.
+/// |c|.E for the target c with these seeds.
 Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds, std::size_t row) {
   Magnitude sum;
   for (const Seed& seed : seeds) {
@@ -215,7 +218,8 @@ Magnitude radius_of(const RoundedShadow& rounded, const std::vector<Seed>& seeds
   return sum;
 }
 
-/// A run that leaves out a rounding that is made here is none of those that are held against it.
+/// Adds the conditions: the bounds do not hold for a run that reads operands differently or omits a
+/// rounding that the shadow executes.
 void note_conditions(Made made, const Machine& machine, RoundedShadow& rounded) {
   std::set<std::string>& conditions = rounded.deviation.conditions;
   if (leaves_readings_open(machine)) {

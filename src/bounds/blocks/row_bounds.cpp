@@ -15,7 +15,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Next to what may be a rounding error of the run this much of it does not show.
+/// The shadow's error is negligible if it is at most this share of the run's error.
 constexpr double negligible = 0x1p-7;
 
 class RowBlock {
@@ -34,7 +34,7 @@ public:
 
   std::optional<RowBounds> run(const RowWalk& walk, KnownProducts* products) {
     const std::vector<std::vector<double>> exact_inputs(block_.given.size());
-    std::vector<const Tensor<double>*> shadows(program_.size(), nullptr);  // there while something reads them
+    std::vector<const Tensor<double>*> shadows(program_.size(), nullptr);  // valid while a later node reads the value
     const std::vector<ValueId> operands = products != nullptr ? operands_of_products() : std::vector<ValueId>();
     const bool is_known = walk.run(program_, block_.given, exact_inputs, setting_,
                                    [&](ValueId id, const Tensor<double>& shadow, std::span<const double> radii) {
@@ -62,7 +62,7 @@ private:
     std::vector<TargetRow> rows;
   };
 
-  /// Of results of products with constants their varying operands, of other values themselves.
+  /// By value: the varying operand if the value is a product with a constant matrix, else the value itself.
   std::vector<ValueId> operands_of_products() const {
     std::vector<ValueId> operands(program_.size());
     std::iota(operands.begin(), operands.end(), ValueId{0});
@@ -77,7 +77,7 @@ private:
     return theorems::through_shadow(from_shadow, shadow_error).value();
   }
 
-  /// Next to `error`: what is wrong with the run, or half a unit in its last place.
+  /// Whether `radius` is negligible against `error`, the run's deviation or u times its value, whichever is larger.
   static bool is_negligible(double radius, double error) {
     return radius <= negligible * error && std::isfinite(error);
   }
@@ -125,7 +125,7 @@ private:
       target.rows[row].radius += weight * Magnitude(radii[program_.rows(id) == 1 ? 0 : row]);
   }
 
-  /// 2-norm of what a target weighs a value's elements with: radii are those of norms.
+  /// 2-norm of the factors of a target at one value; times a bound of the 2-norm it bounds the target's error.
   static Magnitude weight_of(const TargetRows& target, ValueId id) {
     std::map<std::int64_t, double> factors;
     for (const Seed& seed : target.seeds)
@@ -151,7 +151,7 @@ private:
   const RecordedBlock& block_;
   const Setting& setting_;
   const ElementKernels& kernels_ = fastest_element_kernels();
-  std::vector<std::vector<std::size_t>> nodes_;  ///< of the graph, by value
+  std::vector<std::vector<std::size_t>> nodes_;  ///< by value: nodes of the original graph with this output
   std::vector<bool> is_open_;
   std::vector<TargetRows> targets_;
   BlockBounds result_;

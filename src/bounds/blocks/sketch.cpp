@@ -12,7 +12,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// What a guess may be exceeded by; remainders grow with its square.
+/// Factor by which assumed radii exceed the estimated ones; remainders grow with its square.
 constexpr double margin = 8.0;
 
 class Sketch {
@@ -68,7 +68,7 @@ private:
     return deviation_of(trajectory_, program_, shadow_, input_error_, setting_, operands_, nullptr, nullptr, &radii);
   }
 
-  /// Upper bounds of everything that enters at a value.
+  /// The sources of a value: upper bounds of sigma + kappa for every element.
   std::vector<double> entered(const Deviation& deviation, ValueId id) const {
     const std::vector<double>&local = deviation.added[id], &remainder = deviation.remainder[id];
     if (!program_.varies(id) || local.empty()) return program_.varies(id) ? remainder : std::vector<double>();
@@ -77,7 +77,7 @@ private:
     return sum;
   }
 
-  /// For every element of every value at every attempt.
+  /// chi of T-78, with the failure probability divided by the number of attempts and of elements of all values.
   double chi() const {
     std::size_t elements = 1;
     for (ValueId id = 0; id < program_.size(); ++id) elements += program_.varies(id) ? shadow_.value(id).size() : 0;
@@ -102,7 +102,7 @@ private:
     return true;
   }
 
-  /// How much the outputs move with a value: the root mean square of an adjoint with random signs.
+  /// Sets the importance of every value: the root mean square of an adjoint of the outputs with random signs.
   void find_importance(const Deviation& at_rest) {
     std::mt19937_64 coins(options_.seed);
     Direction c;

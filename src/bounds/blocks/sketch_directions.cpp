@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_numbers_at_once = 1 << 25;
 
-/// With 21 significant bits: products with coin flips are exact.
+/// x cut to 21 significant bits, so that its products with the random numbers are exact.
 double few_bits(double x) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0xffffffff00000000u);
 }
@@ -63,7 +63,8 @@ public:
   }
 
 private:
-  /// About the root of amplitude over importance; some where only the directions' own roundings enter.
+  /// Chooses the noise a of T-78 for a value: about the root of amplitude over importance, and at least a small number,
+  /// as rounding errors of the directions are sources too.
   void plan_noise(ValueId id, double importance) {
     const std::vector<double>& amplitude = amplitude_[id];
     double least = std::max(0x1p-6 * mean_magnitude(amplitude), 0x1p-60 * mean_magnitude(shadow_.value(id).values));
@@ -116,7 +117,8 @@ private:
     }
   }
 
-  /// Adds noise, and takes down what directions have come to and what was lost on the way.
+  /// Adds noise to the directions of a value, and records their norms and their rounding errors. `lost`: per element, a
+  /// bound of the rounding errors before the noise is added; empty: 0.
   void finish(ValueId id, std::vector<double> lost, std::vector<std::mt19937_64>& coins) {
     const std::vector<double>& noise = noise_[id];
     const std::size_t size = shadow_.value(id).size();
@@ -146,7 +148,7 @@ private:
     if (has_noise(id)) charge_losses(id, std::move(lost));
   }
 
-  /// Adding the noise rounds once more.
+  /// Adds a value's rounding errors to Theta^2, with one more rounding for adding the noise.
   void charge_losses(ValueId id, std::vector<double> lost) {
     const std::vector<double>& noise = noise_[id];
     lost.resize(noise.size());
@@ -184,12 +186,12 @@ private:
   const Drawing& drawing_;
   const Setting& setting_;
   const std::size_t rows_;
-  ByValue noise_;       ///< a
-  ByValue squares_;     ///< of all directions, upper bounds
-  ByValue directions_;  ///< of those being followed
-  ByValue norms_;       ///< over those, upper bounds
-  std::vector<std::size_t> last_use_;
-  std::vector<double> lost_;  ///< sum of (rounding / a)^2 over directions and sources, by row
+  ByValue noise_;                      ///< a of T-78
+  ByValue squares_;                    ///< by value: sums of squares over all directions, upper bounds
+  ByValue directions_;                 ///< by value: the directions of the current group, [directions, elements]
+  ByValue norms_;                      ///< by value: 2-norms over the current group, upper bounds
+  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
+  std::vector<double> lost_;           ///< by row: Theta^2 of T-78
 };
 
 }  // namespace

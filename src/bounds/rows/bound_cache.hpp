@@ -15,21 +15,22 @@ class RowWalk;
 class RunMemories;
 class RunWalk;
 
-/// What the bounds of one graph keep from block to block: operands, programs, and walks over rows. Thread-safe.
+/// The cache of the bounds of one graph, kept from block to block: packed operands, compiled programs, and row and run
+/// walks. Thread-safe.
 class BoundCache : public OperandCache, public ProgramCache {
 public:
-  /// RowWalk::of()
+  /// Returns the result of RowWalk::of(), which may be null: `obstacle` says why.
   std::shared_ptr<const RowWalk> row_walk(const Program& program, const Setting& setting, std::string& obstacle);
-  /// RunWalk::of() for the setting's arithmetic.
+  /// Returns the result of RunWalk::of() for the setting's arithmetic, which may be null: `obstacle` says why.
   std::shared_ptr<const RunWalk> run_walk(const Program& program, const Setting& setting, std::string& obstacle);
-  /// What all walks of runs share.
+  /// Returns the buffers that all run walks of the graph share.
   std::shared_ptr<RunMemories> memories_of_runs();
 
 private:
   template <class Walk>
   struct OfProgram {
-    std::uint64_t program = 0;  ///< its identity
-    std::string run;            ///< what else the walk depends on
+    std::uint64_t program = 0;  ///< Program::identity()
+    std::string run;            ///< the other key: arithmetic of the run; "" for row walks
     std::shared_ptr<const Walk> walk;
     std::string obstacle;  ///< where there is none
   };

@@ -10,9 +10,10 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::int64_t most_rows_of_a_block = 64;
-/// Fewer go one by one.
+/// Fewer rows are processed one by one.
 constexpr std::size_t fewest_rows_of_a_block = 8;
-/// Numbers of all values of a block: what is known of each element of a selection takes memory too.
+/// Largest number of elements of all values of a block together; it limits memory, including the source index that is
+/// stored per element of a selection.
 constexpr std::int64_t most_numbers_of_a_block = std::int64_t{1} << 22;
 
 std::vector<Shape> input_shapes(const Graph& graph, std::int64_t rows) {

@@ -14,40 +14,42 @@
 
 namespace driftbound::bounds {
 
-/// Outputs of a network in double and, for every row, how far the exact ones can be from them in the 2-norm, for any
-/// number of rows: in blocks of one size, the last one filled up with its first row, or one by one. Thread-safe when
-/// const.
+/// Evaluates a network in double for any number of rows and, for every row of every output, bounds the 2-norm of the
+/// difference from the exact output. Rows are processed in blocks of one size, the last block padded with copies of its
+/// first row, or one by one. Thread-safe when const.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-82
 class DoubleRun {
 public:
-  /// Null where samples are not rows of a batch, an op has no line in the table of T-82, or an output does not depend on
-  /// the inputs. The graph must outlive it.
+  /// Returns:   null if the samples are not rows of a batch, if an op has no line in the table of T-82, or if an output
+  ///            does not depend on the inputs. The graph must outlive the result.
   static std::unique_ptr<const DoubleRun> of(const Graph& graph);
 
-  /// Called for every output, by position, and rows from `first` on, unless nothing is known of them. What is known of
-  /// a row depends on that row alone.
+  /// Called once per output and group of rows. `output` is the position of the output in the graph, `first` the first
+  /// row of the group, `radii` one bound per row. Not called for rows without a bound (a value that is not finite). The
+  /// result of a row does not depend on the other rows.
   using Visit = std::function<void(std::size_t output, std::size_t first, std::span<const double> values,
                                    std::span<const double> radii)>;
-  /// Shapes:    `inputs` by position in the graph's inputs, each `rows` samples one after the other
+  /// Shapes:    `inputs` by position in the graph's inputs, each [rows, elements per sample]
   void run(std::span<const std::span<const double>> inputs, std::size_t rows, const Visit& visit) const;
 
 private:
-  /// The network for a fixed number of rows.
+  /// The network compiled for a fixed number of rows.
   struct Walk {
     Walk(const Graph& graph, std::int64_t rows_at_a_time, const Setting& setting, OperandCache& operands);
 
     std::int64_t rows;
-    std::vector<Shape> shapes;  ///< of the inputs
+    std::vector<Shape> shapes;  ///< shapes of the inputs
     Program program;
     std::shared_ptr<const RowWalk> walk;
   };
 
   explicit DoubleRun(const Graph& graph);
-  /// The network for many rows, made when it is asked for first; null where a row has so many numbers that rows are
-  /// better taken one by one.
+  /// The network for a block of rows, compiled at the first call. Null if a row has so many values that rows are
+  /// processed one by one.
   const Walk* block() const;
-  /// False, without a call, where some number of some row is not finite, or rows differ in how they are evaluated.
+  /// Returns:   false, without calling `visit`, if a value of some row is not finite, or if the rows of a block would
+  ///            have to be evaluated in different ways
   bool run(const Walk& walk, std::span<const std::span<const double>> inputs, std::size_t first, std::size_t rows,
            const Visit& visit) const;
 

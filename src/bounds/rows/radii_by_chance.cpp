@@ -20,7 +20,8 @@ double squares_of(const double* x, std::size_t n) {
   return sum;
 }
 
-/// Whether what is not left to chance is so little that chance rules.
+/// Whether the 2-norm of the part that is not modelled as random is at most a tenth of that of the standard deviations,
+/// and the latter is finite.
 bool chance_rules(const double* rests, const double* deviations, std::size_t n) {
   constexpr double little = 0.1;
   const double by_chance = squares_of(deviations, n);
@@ -34,7 +35,7 @@ std::vector<std::size_t> last_uses(const Program& program) {
   return last;
 }
 
-/// Behind the last node with a remainder.
+/// One past the last node that can be refined and has a remainder.
 std::size_t end_of_kinks(const RunState& state) {
   std::size_t end = state.program.fused().nodes.size();
   while (end > 0 && (state.steps[end - 1] == nullptr || state.errors[end - 1].remainder.empty() ||
@@ -43,7 +44,7 @@ std::size_t end_of_kinks(const RunState& state) {
   return end;
 }
 
-/// Of elements that are moved in each toss, at most what they are.
+/// Replaces each radius by `factor` times the root mean square of the element's perturbations, where that is smaller.
 void limit(const float* moved, double factor, double* radii, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     double squares = 0.0;
@@ -56,7 +57,8 @@ void limit(const float* moved, double factor, double* radii, std::size_t n) {
   }
 }
 
-/// Whether single precision has room for all of these numbers, and for what they become on their way.
+/// Writes factor x_i in single precision. Returns false if a product other than 0 is outside [2^-100, 2^100], which
+/// leaves a margin for the propagation; such elements become 0.
 bool scaled(const double* x, double factor, float* result, std::size_t n) {
   constexpr double least = 0x1p-100, most = 0x1p100;
   bool all_fit = true;
@@ -95,7 +97,8 @@ const double* RadiiByChance::remainder(std::size_t node, std::size_t i) const {
   return remainder.empty() ? nullptr : remainder.data() + i * (remainder.size() / rows_.size());
 }
 
-/// The largest deviation of a row becomes a number from 2^60 to 2^61: single precision holds what is far smaller too.
+/// Chooses the scale of every row such that its largest local error is in [2^60, 2^61). Single precision then also
+/// holds much smaller errors of the row.
 void RadiiByChance::find_scales() {
   std::vector<double> largest(rows_.size(), 0.0);
   for (std::size_t node = 0; node < state_.program.fused().nodes.size(); ++node) {
@@ -111,7 +114,7 @@ void RadiiByChance::find_scales() {
                      : 1.0;
 }
 
-/// What inputs are off.
+/// Starts with the radii of an input, with random signs.
 void RadiiByChance::start(ValueId id) {
   std::vector<float>& moved = memory_.moved[id];
   moved.assign(rows_.size() * tosses * state_.sizes[id], 0.0F);
@@ -147,7 +150,8 @@ void RadiiByChance::add_roundings(std::size_t node) {
   }
 }
 
-/// The function once more, its operand as far off as chance has it.
+/// Evaluates a function of one element again with the random radii of its operand, keeps its remainders, and adds them
+/// to the perturbations with random signs.
 void RadiiByChance::bend(std::size_t node) {
   const ValueId id = state_.program.fused().nodes[node].inputs[0], output = state_.program.fused().nodes[node].output;
   const RunRows& all = state_.rows[id];
@@ -170,7 +174,7 @@ void RadiiByChance::bend(std::size_t node) {
   toss(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
 }
 
-/// `deviations`: of these rows of a value.
+/// Adds +-factor * deviations to the perturbations of a value. `rows`: the row of `deviations` for each selected row.
 void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, double factor,
                          std::span<const std::size_t> rows) {
   if (deviations.empty()) return;
@@ -188,7 +192,7 @@ void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, doub
   }
 }
 
-/// The same for all rows.
+/// Draws random signs; all rows use the same ones.
 void RadiiByChance::toss_signs(std::size_t count) {
   constexpr std::size_t at_once = 64;
   memory_.signs.resize((count + at_once - 1) / at_once * at_once);

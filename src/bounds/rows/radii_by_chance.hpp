@@ -9,17 +9,18 @@
 
 namespace driftbound::bounds {
 
-/// Remainders of functions of one element at radii that chance gives, of some rows that went forward: coins are tossed
-/// for every rounding and every remainder, and pushed through the slopes in single precision.
+/// Second-order remainders of functions of one element at radii estimated from random sign vectors, for some rows of a
+/// block after its forward pass. A random sign is drawn for every rounding and every remainder, and the resulting
+/// perturbations are propagated through the slopes in single precision.
 /// Guarantee: none, an estimate
 /// Source:    docs/theory.md T-75, T-88
 class RadiiByChance {
 public:
-  /// Kept from rows to rows.
+  /// Buffers that are reused for the next rows.
   struct Memory {
-    std::vector<std::vector<float>> moved;       ///< by value: [rows, tosses, size]
-    std::vector<std::vector<float>> free;        ///< of these
-    std::vector<std::vector<double>> remainder;  ///< by node
+    std::vector<std::vector<float>> moved;       ///< by value: perturbations, [rows, sign vectors, size]
+    std::vector<std::vector<float>> free;        ///< unused buffers of `moved`
+    std::vector<std::vector<double>> remainder;  ///< by node: [rows, size]
     std::vector<float> signs, amplitudes;
     RunRows operand, result;
     RunErrors errors;
@@ -28,9 +29,10 @@ public:
 
   RadiiByChance(const RunState& state, Memory& memory, std::span<const std::size_t> rows);
 
-  /// Whether chance rules the radii of the i-th row: elsewhere they are those of any run.
+  /// Returns whether the random radii are used for the i-th row. They are rejected if the part that is not modelled as
+  /// random is too large, or if single precision cannot hold the perturbations.
   bool rules(std::size_t i) const { return rules_[i] != 0; }
-  /// Of the i-th row; null where a node leaves nothing over.
+  /// Returns the remainders of the i-th row at a node; null if the node has no remainder.
   const double* remainder(std::size_t node, std::size_t i) const;
 
 private:
@@ -49,8 +51,8 @@ private:
   const std::span<const std::size_t> rows_;
   std::vector<std::size_t> in_order_;  ///< 0, 1, ...
   std::vector<char> rules_;
-  std::vector<double> scales_;         ///< by row: of its numbers in single precision
-  std::vector<std::size_t> last_use_;  ///< of a value, by node
+  std::vector<double> scales_;         ///< by row: power of two that scales its perturbations
+  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
   std::mt19937_64 coins_{1};
 };
 

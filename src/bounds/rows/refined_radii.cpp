@@ -12,21 +12,21 @@
 namespace driftbound::bounds {
 namespace {
 
-/// So many go together, all of one row in any case.
+/// Largest number of radii that one sweep processes, except that all radii of one row stay together.
 constexpr std::size_t most_together = 320;
 
-/// What more steps may leave on the targets of a sample, all of its radii together, next to what local errors make up:
-/// little comes of it where functions are smooth, as steps take more and more off.
+/// T-72, early termination: a sweep stops if it could reduce a target by no more than this share of the contribution of
+/// local errors, all radii of a sample together. The share is larger for smooth functions.
 constexpr double left_at_kinks = 0x1p-9, left_by_smooth_ones = 0x1p-4;
 
-/// Remainders of a smaller share of the bound so far are not looked at by norms.
+/// Remainders of at most this share of the bound so far are not bounded by norms (T-96).
 constexpr double not_worth_it = 0x1p-7;
 
-/// What runs of one kind, in any order or in the declared one, have.
+/// Errors and radii of runs of one kind: in any order, or in the declared order.
 struct OfKind {
   const std::vector<double>&added, &remainder;
-  const std::vector<double>* radius = nullptr;  ///< of a function's operand …
-  double norm_of_operand = 0.0, norm = 0.0;     ///< … and norms of that row and of the result's
+  const std::vector<double>* radius = nullptr;  ///< of the operand of a function of one element …
+  double norm_of_operand = 0.0, norm = 0.0;     ///< … and bounds of the 2-norm of its row and of the result's
 };
 
 Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kind, Magnitude before) {
@@ -204,7 +204,7 @@ void RefinedRadii::charge(ValueId id) {
   }
 }
 
-/// d where this node's own chosen elements are.
+/// Stores d at this node's selected elements.
 void RefinedRadii::keep_terms(std::size_t node) {
   const ValueId id = state_.program.fused().nodes[node].output;
   const SingleAdjoint& adjoint = memory_.adjoints[id];
@@ -240,7 +240,7 @@ void RefinedRadii::pull_back(std::size_t node) {
   }
 }
 
-/// The sum of two shares in `sum`; the rows of one are the first of the other.
+/// As add_share() above, in single precision.
 void RefinedRadii::add_share(ValueId id, SingleAdjoint& share, SingleAdjoint& sum) const {
   if (share.defect.size() > sum.defect.size()) std::swap(share, sum);
   const std::size_t size = state_.sizes[id];
@@ -251,7 +251,8 @@ void RefinedRadii::add_share(ValueId id, SingleAdjoint& share, SingleAdjoint& su
   }
 }
 
-/// Whether the operand of a function is what the node just before makes of a row and a constant matrix.
+/// Whether the operand of a function of one element is the result of a product with a constant matrix, computed by the
+/// node just before.
 bool RefinedRadii::begins_behind_product(std::size_t function) const {
   if (function == 0 || function >= state_.program.fused().nodes.size()) return false;
   const Node &of = state_.program.fused().nodes[function], &before = state_.program.fused().nodes[function - 1];
@@ -259,7 +260,7 @@ bool RefinedRadii::begins_behind_product(std::size_t function) const {
          state_.steps[function - 1]->is_product();
 }
 
-/// The rows of a function's own chosen elements.
+/// Starts the adjoints of a function's selected operands: unit vectors.
 void RefinedRadii::begin(std::size_t function) {
   const std::size_t first = begun_;
   while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
@@ -270,7 +271,7 @@ void RefinedRadii::begin(std::size_t function) {
   for (std::size_t i = first; i < begun_; ++i) d[i * state_.sizes[id] + radii_[order_[i]].element] = 1.0F;
 }
 
-/// The same where their first step gives rows of the matrix, as they are.
+/// Starts the same adjoints one step earlier, at the operand of the product: columns of the matrix, without rounding.
 void RefinedRadii::begin_behind_product(std::size_t function) {
   const std::size_t first = begun_, product = function - 1;
   while (begun_ < order_.size() && radii_[order_[begun_]].node == function) ++begun_;
@@ -287,7 +288,8 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
   }
 }
 
-/// Rows up to begun_, `from` and those after it yet to be written, in the adjoint of a value: 0 where there were none.
+/// Extends the adjoint of a value to begun_ rows. New rows before `from` are set to 0; the caller writes those from
+/// `from` on.
 float* RefinedRadii::add_rows(ValueId id, std::size_t from) {
   SingleAdjoint& adjoint = memory_.adjoints[id];
   const std::size_t size = state_.sizes[id], known = std::min(adjoint.defect.size(), from);
@@ -302,7 +304,8 @@ float* RefinedRadii::add_rows(ValueId id, std::size_t from) {
   return adjoint.d.data();
 }
 
-/// Radii that more steps could not make smaller by what matters take what is known of the values ahead of them.
+/// Stops the sweeps that could reduce a target only negligibly. They are charged with the known radii of the values
+/// that they have reached.
 void RefinedRadii::stop_early() {
   const std::vector<double> reach = ahead();
   std::vector<char> stays(begun_, 1);
@@ -314,7 +317,7 @@ void RefinedRadii::stop_early() {
   if (std::find(stays.begin(), stays.end(), char{0}) != stays.end()) keep(stays);
 }
 
-/// About what the values that adjoints have come to can add, by row.
+/// Estimate, per radius, of the charge if its sweep stopped now: sum of min(||d||_2 N, |d|.E) over the values reached.
 std::vector<double> RefinedRadii::ahead() {
   std::vector<double> reach(begun_, 0.0);
   for (ValueId id = 0; id < memory_.adjoints.size(); ++id) {
@@ -340,7 +343,7 @@ void RefinedRadii::find_norms(ValueId id) {
     adjoint.norm.push_back(norm_in_single({adjoint.d.data() + i * size, size}).value());
 }
 
-/// About what is left over of the targets with another radius: a kink's part grows like the distance beyond it.
+/// Estimate of weight times kappa with the radius `by_adjoint`. Beyond a kink kappa grows linearly with the radius.
 double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
   if (!(by_adjoint < radius.first)) return radius.cost;
   const RunErrors& errors = state_.errors[radius.node];
@@ -409,7 +412,7 @@ Magnitude RefinedRadii::of_chosen(const Radius& radius, const std::vector<double
   return Magnitude(theorems::outward(sum, static_cast<std::int64_t>(count) + 1, static_cast<std::int64_t>(count)));
 }
 
-/// What chosen elements of a function leave over, once their radii are found.
+/// Stores the final remainders of a function's selected elements.
 void RefinedRadii::take_what_is_left(std::size_t node) {
   const RunErrors& errors = state_.errors[node];
   for (const std::size_t i : of_node_[node]) {

@@ -11,40 +11,43 @@
 
 namespace driftbound::bounds {
 
-/// sum |d_i| x_i of one row, x empty: 0.
+/// sum |d_i| x_i over one row; 0 if x is empty.
 /// Guarantee: upper bound
 /// Source:    docs/theory.md T-08
 Magnitude charged(const double* d, const std::vector<double>& x, std::size_t row, std::size_t size);
 
-/// What a value adds to a bound: by d, the local errors and remainders of its node, and the defect of d.
+/// The contribution of one row of a value to a bound: local = |d|.sigma, remainder = |d|.kappa, defect = tau.E, and
+/// their total.
 /// Source:    docs/theory.md T-60, T-88, T-96
 struct Charge {
   Magnitude total, local, remainder, defect;
 };
-/// A row of a node's output, and of the bound so far.
+/// One row of a node's output or of an input, with its adjoint.
 struct ChargedRow {
   ValueId id;                        ///< the output, or an input
-  const RunErrors& errors;           ///< of the node
-  const RunRows* operand = nullptr;  ///< of a function of one element; null: remainders are charged element by element
+  const RunErrors& errors;           ///< of the node; sigma and kappa
+  const RunRows* operand = nullptr;  ///< operand of a function of one element; null: no bound by norms (T-96)
   std::size_t row = 0;
   const double* d = nullptr;
   double defect = 0.0;
 };
+/// The charge for runs in any order. `before`: the bound so far; a small remainder is not bounded by norms.
 Charge charge_of(const RunState& state, const ChargedRow& row, Magnitude before);
-/// The same for runs in the declared order.
+/// The charge for runs in the declared order.
 Charge charge_in_order(const RunState& state, const ChargedRow& row, Magnitude before);
-/// The sum of two shares of an adjoint, one more rounding of every element, in `sum`; the rows of one are the first of
-/// the other.
+/// Adds two shares of an adjoint and writes the result to `sum`; the defect grows by one rounding. If the shares have
+/// different numbers of rows, the shorter one is added to the first rows of the longer one. Overwrites `share`.
 /// Source:    docs/theory.md T-88
 void add_share(std::size_t size, RunAdjoint& share, RunAdjoint& sum);
 
-/// Radii of chosen elements, each by an adjoint of its own, of all functions on one way back: rows of earlier ones join
-/// those of later ones. What chosen elements leave over is charged afterwards, from the first function on.
+/// Refines the radii of selected operands of functions of one element, each by its own adjoint. One adjoint sweep
+/// propagates the adjoints of all selected elements together; those of earlier functions join at their value. The
+/// remainders of the selected elements are charged afterwards, from the first function to the last.
 /// Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-72, T-88
 class RefinedRadii {
 public:
-  /// Kept from rows to rows.
+  /// Buffers that are reused for the next rows.
   struct Memory {
     std::vector<SingleAdjoint> adjoints;  ///< by value
     SingleAdjoint share;
@@ -52,23 +55,25 @@ public:
     SingleRows single;
   };
 
-  /// Takes what chosen elements leave over out of `state` until found().
-  /// Shapes:    `chosen` by node: elements of the operands of functions of one element; `weight` by value, as in
-  ///            Refinement
+  /// Runs the sweep. Sets the remainders of the selected elements in `state` to 0; the caller recomputes them after
+  /// find().
+  /// Shapes:    `chosen` by node: selected elements of the operands of functions of one element; `weight` by value, as
+  ///            in Refinement
   RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
                std::span<const std::vector<double>> weight);
 
-  /// The radii of a node's operand, all functions before it being as they are to stay.
+  /// Writes the refined radii of a node's operand to `state`. Nodes are passed in graph order, and the remainders of
+  /// the nodes before this one are final.
   void find(std::size_t node);
 
 private:
   struct Radius {
     std::size_t node = 0, row = 0, element = 0;
-    std::size_t terms = 0;  ///< where |d| at the chosen elements after it begin …
-    std::size_t next = 0;   ///< … and the first of these that is not known yet
+    std::size_t terms = 0;  ///< first index in terms_ of d at the selected elements after it …
+    std::size_t next = 0;   ///< … and the first of these whose d is not stored yet
     Magnitude total, total_in_order;
-    double first = 0.0, weight = 0.0, cost = 0.0;  ///< the radius until now, and what it makes of the targets
-    double indifferent = 0.0;                      ///< so much of the targets is not worth another step
+    double first = 0.0, weight = 0.0, cost = 0.0;  ///< the radius before refinement; cost = weight kappa
+    double indifferent = 0.0;                      ///< the sweep stops if it can reduce the cost by no more
   };
 
   void take_remainders();
@@ -96,16 +101,16 @@ private:
   const RunState& state_;
   Memory& memory_;
   SingleRows& single_;
-  std::vector<Radius> radii_;     ///< by row, the last node first
-  std::vector<std::size_t> end_;  ///< of a radius' row among them
-  std::vector<std::vector<std::size_t>> of_node_;
-  std::size_t last_found_ = 0;      ///< node
-  std::vector<double> terms_;       ///< d of a radius at those after it in its row
-  std::vector<double> remainders_;  ///< of chosen elements, once they are known …
-  std::vector<double> in_order_;    ///< … and of runs in the declared order
-  std::vector<std::size_t> order_;  ///< radii on the way, the last node first
-  std::vector<std::size_t> rows_;   ///< of these
-  std::size_t begun_ = 0;           ///< how many of them have begun
+  std::vector<Radius> radii_;                      ///< by row, in a row from the last node to the first
+  std::vector<std::size_t> end_;                   ///< by radius: one past the last radius of its row
+  std::vector<std::vector<std::size_t>> of_node_;  ///< by node: its radii
+  std::size_t last_found_ = 0;                     ///< node of the previous find()
+  std::vector<double> terms_;                      ///< d of every radius at the radii after it in its row
+  std::vector<double> remainders_;                 ///< final kappa of the selected elements, any order …
+  std::vector<double> in_order_;                   ///< … and declared order
+  std::vector<std::size_t> order_;                 ///< radii of the current sweep, from the last node to the first
+  std::vector<std::size_t> rows_;                  ///< rows of these
+  std::size_t begun_ = 0;                          ///< number of them whose adjoint has started
 };
 
 }  // namespace driftbound::bounds

@@ -25,7 +25,7 @@ Magnitude count(std::size_t n) {
   return Magnitude(static_cast<double>(n));
 }
 
-/// What underflow takes from this many elements, each by at most so many of the smallest numbers.
+/// 2-norm of the underflow errors of `elements` elements, each at most `each` times 2^-1074.
 Magnitude underflow(std::size_t elements, Magnitude each) {
   return sqrt_up(count(elements)) * each * Magnitude(0x1p-1074);
 }
@@ -34,7 +34,7 @@ std::size_t row_size(const Tensor<double>& tensor, std::int64_t rows) {
   return tensor.size() / static_cast<std::size_t>(rows);
 }
 
-/// Any op, by centre_of_node(), for which somebody knows what it hands on.
+/// Any op with known Lipschitz constants, evaluated by centre_of_node().
 class AnyStep : public RowStep {
 public:
   AnyStep(const RowNode& node, std::vector<Magnitude> gains) : rows_(node.rows()), gains_(std::move(gains)) {}
@@ -60,7 +60,7 @@ private:
   std::vector<Magnitude> gains_;
 };
 
-/// A function of one element with a kernel.
+/// A function of one element with a vector kernel. Its error is at most `units` 2^-53, relative or absolute.
 class FunctionStep : public RowStep {
 public:
   FunctionStep(const RowNode& node, ElementKernels::Function f, double units, bool is_absolute)
@@ -120,7 +120,8 @@ private:
   const Smooth& f_;
 };
 
-/// As often one after the other as makes a loop worth its start, but at most so often.
+/// Returns copies of a row one after the other: about 256 elements, so that a vector loop is long enough, and at most
+/// `most` copies.
 std::vector<double> repeated(const std::vector<double>& row, std::size_t most) {
   constexpr std::size_t worth_it = 256;
   const std::size_t times = std::clamp<std::size_t>(worth_it / row.size(), 1, most);
@@ -129,9 +130,9 @@ std::vector<double> repeated(const std::vector<double>& row, std::size_t most) {
   return rows;
 }
 
-/// An operand of a sum, a difference or a product of two: all of it, or the same for all rows.
+/// An operand of an elementwise sum, difference or product of two: a value that varies, or a constant row.
 struct PairOperand {
-  std::vector<double> rows;  ///< some rows of it; empty: it varies
+  std::vector<double> rows;  ///< copies of the constant row; empty: the operand varies
 
   const double* at(const Tensor<double>& tensor, std::size_t first) const {
     return rows.empty() ? tensor.values.data() + first : rows.data();
@@ -174,7 +175,7 @@ private:
   bool may_underflow_;
 };
 
-/// Products and quotients of two values of one shape: what they move by depends on the values.
+/// Products and quotients of two values of one shape. Their Lipschitz constants depend on the values.
 class ValuesStep : public RowStep {
 public:
   ValuesStep(const RowNode& node, std::unique_ptr<const RowStep> values)
@@ -209,7 +210,7 @@ private:
   const std::unique_ptr<const RowStep> values_;
 };
 
-/// Elements that are moved, left out or repeated.
+/// Data movement: elements are moved, dropped or repeated.
 class SelectionStep : public RowStep {
 public:
   explicit SelectionStep(const RowNode& node) : op_(node.node.op) {
@@ -245,7 +246,8 @@ private:
   std::vector<std::size_t> most_uses_;
 };
 
-/// Chains of 16 products, their sums added one after the other: a product meets k/16 + 16 roundings in place of k.
+/// Sums of products are computed in chains of 16, and the chains are added one after the other: a product meets about
+/// k/16 + 16 roundings instead of k.
 constexpr std::int64_t chain = 16;
 constexpr SummationOrder short_chains{SummationOrder::Kind::blocked, chain, true};
 
@@ -253,7 +255,7 @@ std::int64_t most_roundings(std::int64_t k) {
   return std::min(k, chain) + (k + chain - 1) / chain - 1;
 }
 
-/// How often a plan reads its most used matrix.
+/// How often the most used matrix is read. `offsets`: the matrix that each batch reads.
 std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
   std::map<std::int64_t, std::size_t> uses;
   std::size_t most = 1;
@@ -261,7 +263,7 @@ std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
   return most;
 }
 
-/// A product with a constant right matrix, and a constant row or nothing added.
+/// A product with a constant right matrix, plus a constant row if there is an addend.
 class ProductStep : public RowStep {
 public:
   ProductStep(const RowNode& node, const Product& product, std::vector<double> addend, const Setting& setting,
@@ -310,7 +312,7 @@ public:
 private:
   ProductPlan plan_;
   double alpha_, beta_;
-  std::vector<double> addend_;  ///< beta c, some rows of it; zeros without
+  std::vector<double> addend_;  ///< copies of the row beta c; zeros without an addend
   const PackedMatrices<double>& packed_;
   std::size_t uses_;
   Magnitude spectral_, frobenius_, addend_norm_, underflow_;
@@ -387,7 +389,7 @@ private:
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
 
-  /// That broadcasting makes of an operand within a row.
+  /// Number of copies of an operand that broadcasting makes within a row.
   std::size_t copies(std::size_t slot) const {
     return std::max<std::size_t>(1, elements() / std::max<std::size_t>(elements(slot), 1));
   }
@@ -409,7 +411,7 @@ private:
   }
   StepPointer sum(ElementKernels::Pair f) const { return pair(f, gains_of_sum(), false); }
 
-  /// By a kernel where operands are as long as the result or one row for all.
+  /// Uses a kernel if each operand has the size of the result or is one constant row.
   StepPointer pair(ElementKernels::Pair f, Gains gains, bool may_underflow) const {
     auto a = operand(0), b = operand(1);
     if (!a || !b) return any(std::move(gains));
@@ -423,7 +425,7 @@ private:
     return PairOperand{repeated(*row, static_cast<std::size_t>(node_.rows()))};
   }
 
-  /// One row of the addend; zeros where there is none.
+  /// One row of the addend, zeros without one; empty if the addend varies or is not one row.
   std::optional<std::vector<double>> addend_of(const Product& product) const {
     const auto n = static_cast<std::size_t>(product.plan.n);
     if (!product.has_addend) return std::vector<double>(n, 0.0);

@@ -14,38 +14,41 @@ namespace driftbound::bounds {
 
 class OperandCache;
 
-/// What the computation of one node in double adds to a row: per_norm times the 2-norm of the row of `measured`, and
-/// `fixed`; or `by_row`, where that is not empty.
+/// Bound of the 2-norm of the rounding errors that one node makes in a row in double: per_norm times the 2-norm of the
+/// row, plus `fixed` or, if `by_row` is not empty, by_row[row].
 struct RowRounding {
-  bool measures_output = true;  ///< else operand 0
+  bool measures_output = true;  ///< per_norm refers to the output, else to operand 0
   Magnitude per_norm, fixed;
   std::vector<double> by_row;
 
   bool is_zero() const { return per_norm == Magnitude() && fixed == Magnitude() && by_row.empty(); }
 };
 
-/// One node of a RowWalk.
+/// One node of a RowWalk: evaluates it in double for all rows of a block and bounds its rounding errors per row.
 /// Source:    docs/theory.md T-82
 class RowStep {
 public:
   virtual ~RowStep() = default;
-  /// The node's value at the view's inputs, written to `output`, whose shape and size are right. Empty where some
-  /// number is not finite, or where rows that are apart (Setting) would be evaluated in different ways.
+  /// Writes the node's value at the view's inputs to `output`, which has the right shape and size.
+  /// Returns:   empty if a value is not finite or, with Setting::rows_are_apart, if the rows would have to be evaluated
+  ///            in different ways
   virtual std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
                                               const Setting& setting) const = 0;
-  /// By operand: how much further than N the function moves in the 2-norm when that operand moves by N.
+  /// Returns one Lipschitz constant in the 2-norm per operand: a change of that operand by N in the 2-norm changes the
+  /// result by at most the constant times N.
   virtual std::vector<Magnitude> gains() const = 0;
-  /// How far the function moves in the 2-norm at one row of the operands when they move by these norms: where
-  /// moves_by_rows(), in place of gains(), which are empty then.
-  /// Shapes:    `rows`, `norms` by operand; norms 0 for what does not move
+  /// Returns an upper bound of the 2-norm by which a row of the result moves when the rows of the operands move by
+  /// `norms`. It takes the place of gains() if moves_by_rows().
+  /// Shapes:    `rows`, `norms` by operand; a norm of 0 for an operand that is exact
   virtual Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const;
-  /// Whether what the function moves by depends on the values of its operands.
+  /// Returns whether the Lipschitz constants depend on the values of the operands; gains() is empty then.
   virtual bool moves_by_rows() const { return false; }
-  /// Whether the function is the same everywhere within `radius` of a row of operand 0.
+  /// Returns whether the function is known to be constant within `radius` (2-norm) of a row of operand 0.
   virtual bool is_constant_near(std::span<const double> row, double radius) const;
 };
 
-/// What a step is made of: the node, the shapes of its values, and its constants (null where an operand varies).
+/// A node from which a step is made: the shapes of its values and its constant operands (null for an operand that
+/// depends on the inputs).
 struct RowNode {
   const Program& program;
   const Node& node;
@@ -55,16 +58,16 @@ struct RowNode {
   const Shape& shape(std::size_t slot) const { return program.shape(node.inputs[slot]); }
   const Shape& shape() const { return program.shape(node.output); }
   std::int64_t rows() const { return program.rows(node.output); }
-  /// A constant operand as every row reads it; empty where rows do not read the same.
+  /// Returns a constant operand, broadcast to one row of the output; empty if the rows read different values.
   std::optional<std::vector<double>> constant_row(std::size_t slot) const;
-  /// Of a node that is a product.
+  /// Domain:    the node is a matrix product
   Product product() const;
 };
 
-/// A node that has no step, as reports name it.
+/// Returns a node that has no step, as reports name it.
 std::string describe_obstacle(const Node& node);
 
-/// Null where the op has no line in the table.
+/// Returns:   null if the op has no line in the table of T-82, or the output is empty
 std::unique_ptr<const RowStep> row_step_of(const RowNode& node, const Setting& setting, OperandCache& operands);
 
 }  // namespace driftbound::bounds

@@ -17,7 +17,7 @@ bool all_finite(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
 
-/// The values of one block while the walk goes through the network.
+/// The values, radii and norms of one block during the forward pass.
 class RowValues {
 public:
   RowValues(const Program& program, const std::vector<const Tensor<double>*>& constants, const Setting& setting,
@@ -58,8 +58,8 @@ private:
   struct State {
     const Tensor<double>* centre = nullptr;
     Tensor<double> own;
-    std::vector<double> radii;  ///< by row; empty: all 0
-    std::vector<double> norms;  ///< of the centre, by row; empty: not asked for yet
+    std::vector<double> radii;  ///< by row, 2-norm; empty: all 0
+    std::vector<double> norms;  ///< 2-norms of the centre, by row; empty: not computed yet
   };
 
   NodeView view_of(const Node& node) const {
@@ -79,7 +79,7 @@ private:
     return values;
   }
 
-  /// The sum of what operands hand on and what rounding adds.
+  /// N_v of T-82: the sum of Lipschitz constant times radius over the operands, plus the node's own rounding error.
   void hand_on(const Node& node, const RowStep& step, const RowRounding& rounding) {
     const std::vector<Magnitude> gains = step.gains();
     const auto rows = static_cast<std::size_t>(program_.rows(node.output));
@@ -147,7 +147,7 @@ private:
   const Setting& setting_;
   const std::vector<const Tensor<double>*>& constants_;
   std::vector<State> states_;
-  std::vector<std::vector<double>> spare_;  ///< memory of values that nothing reads any more
+  std::vector<std::vector<double>> spare_;  ///< buffers of values that no later node reads
 };
 
 }  // namespace

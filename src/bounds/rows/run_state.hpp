@@ -10,17 +10,17 @@
 
 namespace driftbound::bounds {
 
-/// Some rows of a network that went forward.
+/// The state of some rows of a block after the forward pass of a RunWalk: centres, radii and local errors.
 struct RunState {
   const Program& program;
-  std::span<const std::size_t> sizes;                     ///< elements a row, by value
+  std::span<const std::size_t> sizes;                     ///< elements per row, by value
   std::span<const std::unique_ptr<const RunStep>> steps;  ///< by node
   const RunQuestion& question;
   std::vector<RunRows>& rows;      ///< by value
   std::vector<RunErrors>& errors;  ///< by node
 };
 
-/// The operand of a function of one element.
+/// Returns the operand of a node that is a function of one element and can be refined; null for other nodes.
 const RunRows* operand_of_function(const RunState& state, std::size_t node);
 
 }  // namespace driftbound::bounds

@@ -38,7 +38,7 @@ namespace {
 
 using namespace steps;
 
-/// Rows times a constant matrix, and perhaps a constant row.
+/// Rows times a constant matrix, plus a constant row if there is an addend.
 class ProductStep : public Step {
 public:
   ProductStep(const Product& product, const Tensor<double>& b, std::vector<double> addend, const CoarseWeights& coarse,
@@ -137,7 +137,7 @@ private:
     fastest_product_kernels().multiply(product, 0, m);
   }
 
-  /// Terms that are 0 are left out where that pays.
+  /// Skips terms that are 0 if enough of them are.
   void multiply_transposed(const std::vector<double>& d, std::span<const std::size_t> rows,
                            std::vector<double>& share) const {
     const RowGroups groups(std::span<const double>(d), rows);
@@ -152,7 +152,7 @@ private:
     multiply(d, in_single_.at(offset_).data(), rows, n_, k_, share);
   }
 
-  /// Rows [., k] times a packed matrix [k, n]; `rows`: what each of them stands for.
+  /// Rows [., k] times a packed matrix [k, n]. `rows`: the row of the block that each belongs to.
   static void multiply(std::span<const float> a, const float* matrix, std::span<const std::size_t> rows, std::size_t k,
                        std::size_t n, std::vector<float>& result) {
     const RowGroups groups(a, rows);
@@ -168,13 +168,13 @@ private:
     return Magnitude(*std::max_element(columns.begin(), columns.end()));
   }
 
-  /// Of any element of a row of sums of `terms` products in double: T-64.
+  /// T-64: bound of the error of every element of a row of sums of `terms` products in double.
   Magnitude sum_error(Magnitude norm, std::int64_t terms, const PackedFactor& factor) const {
     return Magnitude(theorems::defect(norm.value(), terms, 0)) * largest_norm(factor) +
            Magnitude(theorems::defect(0.0, terms, 2 * terms));
   }
 
-  /// `known`: in another order of summation, for which the error holds as well.
+  /// Computes the centres, or copies them from `known`; the error bound holds for every order of summation.
   void multiply(const RunRows& x, std::span<const double> known, RunRows& y, std::vector<char>& open) const {
     if (!known.empty()) return void(std::copy(known.begin(), known.end(), y.centre.begin()));
     multiply(x.centre.data(), forward_, x.rows(), k_, n_, y.centre);
@@ -195,8 +195,8 @@ private:
     scratch.own.resize(n_);
   }
 
-  /// T-88: of rows that take their sums from a recorded operand, as it lies within what any run's may be off, and that
-  /// is little.
+  /// T-88, 7: distance of the recorded operand from the centre, for rows that reuse the sums of the recorded operand. A
+  /// row does if N <= 2^-7 ||x||_2 and the distance is at most N, N the bound for any run.
   void find_distances(const RunRows& x, RunScratch& scratch) const {
     constexpr double little = 0x1p-7;
     scratch.distances.assign(x.rows(), HUGE_VAL);
@@ -212,7 +212,8 @@ private:
     }
   }
 
-  /// Scales and rounds up E, and |x| + E and its squares where nobody did before.
+  /// Converts E to scaled single precision, rounded up, and |x| + E, its squares and x|x| if the row does not reuse
+  /// known sums. Returns false if coarse_scale() has no scale for the row.
   bool read_row(const RunRows& x, std::size_t row, RunScratch& scratch) const {
     const double *centre = x.centre.data() + row * k_, *radius = x.radius.data() + row * k_;
     const auto at = [&](Which which) { return scratch.coarse[which].data() + row * k_; };
@@ -242,7 +243,7 @@ private:
     return {scratch.sums[which].data() + row * n_, scratch.scales[which][row], matrix(which).column_scales.data()};
   }
 
-  /// How far every sum in double is from the exact one, as numbers of a row.
+  /// Bound of |shadow - f(shadow operands)| for every element of a row.
   Magnitude own_of(const RunRows& x, const RunRows& y, std::size_t row) const {
     const Magnitude of_sums = sum_error(norm_of(x.centre, row, k_), static_cast<std::int64_t>(k_), forward_);
     return of_sums + half_ulp * largest_of(y.centre, row, n_);
@@ -326,7 +327,7 @@ private:
     return any ? found : std::vector<TermPattern>();
   }
 
-  /// T-69 for rows that have their bounds in any order, which hold for a declared one too.
+  /// T-69: bounds for the declared order. Starts from the any-order bounds, which hold for it too.
   void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& open,
                     RunScratch& scratch) const {
     const std::size_t rows = x.rows();
@@ -391,12 +392,12 @@ private:
   const RightColumns* columns_;
   const SummationOrder order_;
   const bool has_addend_;
-  const std::vector<double> addend_, addend_sizes_;  ///< of one row; zeros without
-  const PackedMatrices<float>& in_single_;           ///< what transposed_ holds: the same numbers, see the domain above
+  const std::vector<double> addend_, addend_sizes_;  ///< one row, and its magnitudes; zeros without an addend
+  const PackedMatrices<float>& in_single_;           ///< the elements of transposed_, which single precision holds
   const Magnitude spectral_;
 };
 
-/// A sum or difference of two values, or of one and a constant row.
+/// A sum or difference of two values, or of a value and a constant row.
 class SumStep : public Step {
 public:
   SumStep(const Setting& setting, ElementKernels::Pair f, bool subtracts, std::vector<double> constants)
@@ -485,10 +486,10 @@ private:
 
   const ElementKernels::Pair f_;
   const bool subtracts_;
-  const std::vector<double> constants_;  ///< the operand that does not vary, one row of it
+  const std::vector<double> constants_;  ///< one row of the constant operand; empty: both vary
 };
 
-/// A product of every element with a constant of its own.
+/// An elementwise product with a constant row.
 class ScaleStep : public Step {
 public:
   ScaleStep(const Setting& setting, std::size_t varying, std::vector<double> constants)
@@ -563,22 +564,23 @@ public:
 
 private:
   const std::size_t varying_;
-  const std::vector<double> constants_;  ///< one row
+  const std::vector<double> constants_;  ///< the constant row
   const std::vector<float> in_single_;
   Magnitude largest_;
 };
 
-/// Where an element of a row of a node's output comes from.
+/// The source of one element of a row of a node's output.
 struct RowSource {
-  std::size_t slot = 0, index = 0;  ///< element of that operand's row …
-  double constant = 0.0;            ///< … or this number, where is_constant
+  std::size_t slot = 0, index = 0;  ///< operand, and element of its row …
+  double constant = 0.0;            ///< … or this constant if is_constant
   bool is_constant = false;
 };
 
-/// Elements of a row that are moved, left out, repeated or negated, next to constants. No run rounds anything here.
+/// Data movement within rows (T-88, 8): elements are moved, dropped, repeated or negated, next to constants. No run
+/// rounds here.
 class MoveStep : public Step {
 public:
-  /// `sizes`: of a row, by operand; 0 for constants
+  /// `sizes`: elements per row, by operand; 0 for constants. `sign`: 1 or -1, factor of all elements of operands.
   MoveStep(const Setting& setting, std::vector<RowSource> sources, std::vector<std::size_t> sizes, double sign)
       : Step(setting, 2), sources_(std::move(sources)), sizes_(std::move(sizes)), sign_(sign) {
     std::vector<std::vector<std::size_t>> uses;
@@ -621,7 +623,7 @@ public:
     move(operands, rows, result, sign_, true);
   }
 
-  /// Sums of up to k shares in double err by what k - 1 additions lose.
+  /// Adjoint of data movement: a sum of up to k shares has the rounding error of k - 1 additions in double.
   void pull_back(std::size_t slot, const RunErrors&, std::span<const std::size_t>, const RunAdjoint& y,
                  RunAdjoint& share) const override {
     const auto additions = static_cast<std::int64_t>(most_uses_[slot]) - 1;
@@ -629,7 +631,7 @@ public:
     for (std::size_t row = 0; row < share.defect.size(); ++row)
       share.defect[row] = additions <= 0 ? 0.0 : theorems::defect(largest_sum(slot, y.d, row), additions, 0);
   }
-  /// The same in single precision: each addition errs by single_rounding() of the largest sum at most.
+  /// The same in single precision: every addition has an error of at most single_rounding() of the largest sum.
   void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
                  SingleAdjoint& share) const override {
     const auto additions = static_cast<double>(most_uses_[slot]) - 1.0;
@@ -654,7 +656,7 @@ private:
     return all;
   }
 
-  /// Constants as they are, or 0 for what is said of differences.
+  /// Copies one row after the other. Constants become 0 unless with_constants, as for radii and perturbations.
   template <class Real>
   void move(std::span<const Real* const> operands, std::size_t rows, std::vector<Real>& result, Real sign,
             bool with_constants) const {
@@ -685,7 +687,7 @@ private:
           share[row * sizes_[slot] + source.index] += sign * d[row * n + i];
   }
 
-  /// At least what the magnitudes of the shares of any element of an operand add up to.
+  /// Upper bound of the sum of the magnitudes of the shares of any element of an operand.
   template <class Real>
   double largest_sum(std::size_t slot, const std::vector<Real>& d, std::size_t row) const {
     const std::size_t n = sources_.size();
@@ -698,7 +700,7 @@ private:
   const std::vector<RowSource> sources_;  ///< one row of the output
   const std::vector<std::size_t> sizes_;
   const double sign_;
-  std::vector<std::size_t> most_uses_;  ///< of an element, by operand
+  std::vector<std::size_t> most_uses_;  ///< by operand: how often its most used element is read
 };
 
 class ReluStep : public Step {
@@ -737,7 +739,7 @@ public:
     elements_.relu(operands[0], result.data(), result.size());
   }
 
-  /// Nothing rounds where slopes are 0 and 1.
+  /// Slopes 0 and 1 cause no rounding; chords do.
   void pull_back(std::size_t, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
                  RunAdjoint& share) const override {
     multiply_by_slopes(errors, rows, y, share);
@@ -771,8 +773,8 @@ private:
     if (errors.takes_chords) bend_in_order(x, errors, row);
   }
 
-  /// Against slopes s from 0 to 1 that runs in any order ask for: max(t E, (1 - t) E - |x|), t = 1 - s for x > 0 and s
-  /// below (T-65).
+  /// Remainders of runs in the declared order for the slopes s in [0, 1] that were chosen for any order:
+  /// max(t E, (1 - t) E - |x|) with t = 1 - s for x > 0 and t = s elsewhere (T-65).
   static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
     const std::size_t n = x.size();
     for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
@@ -785,13 +787,13 @@ private:
   }
 };
 
-/// At least e^z - 1 - z, as the loops over rows have it.
+/// An upper bound of e^z - 1 - z for z >= 0, the same as in the row kernels.
 double exponential_bend(double z) {
   if (z <= 1.0) return 0.5 * z * z * (1.0 + 0.572762 * z);
   return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
 }
 
-/// A function of one element, by its slopes.
+/// A function of one element, with stored slopes as Jacobian.
 class SlopeStep : public Step {
 public:
   using Step::Step;
@@ -857,7 +859,7 @@ public:
     bounds::evaluate(f_, elements_, operands[0], result.data(), slopes.data(), curvatures.data(), result.size());
   }
 
-  /// By T-88, 3.
+  /// kappa of T-88, 3, not rounded up.
   double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
     constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
     const double m = std::abs(errors.curvatures[at]), rate = numbers_.tail_rate;
@@ -893,7 +895,7 @@ private:
   const Magnitude steepest_;
 };
 
-/// Both forms of Gelu, computed by runs in the steps of their bodies.
+/// Gelu as one fused op, in both forms. Runs compute it in the steps of its body.
 /// Source:    docs/theory.md T-124
 class GeluStep : public SmoothStep {
 public:
@@ -929,7 +931,7 @@ private:
     }
   }
 
-  /// Of all values in the body (T-79): derivatives by them, times them.
+  /// T-79: sum over all values of the body of |value times the derivative of the result by it|.
   void find_sizes(const std::vector<double>& x, const std::vector<double>& y, std::vector<double>& sizes) const {
     constexpr double root_half = 0.70710678118654752, step = 0.79788456080286536, cubic = 0.044715;
     sizes.resize(x.size());
@@ -947,7 +949,7 @@ private:
   const GeluSteps steps_;
 };
 
-/// A function of one element without a loop over rows of its own, element by element.
+/// T-88, 9: any other function of one element, evaluated element by element without a row kernel.
 class FunctionStep : public SlopeStep {
 public:
   FunctionStep(const Setting& setting, const Node& node, std::set<std::string>& conditions)
@@ -1004,7 +1006,7 @@ public:
   }
 
 private:
-  /// Where what a row adds and leaves over goes.
+  /// Destinations of the local errors and remainders of a row.
   struct Errors {
     std::vector<double>*added, *remainder;
   };
@@ -1018,7 +1020,8 @@ private:
     return centre_of_node({&node_, {&operand}, nullptr}, operand.shape, setting_);
   }
 
-  /// sup |f'| within the radii of a row. `slopes`, `moved`: null where they are not asked for.
+  /// Computes slopes, local errors, remainders and radii of a row. Returns a Lipschitz constant of f within the radii
+  /// of the row. `slopes`, `moved_to`: null if they are not needed.
   Magnitude expand_row(const std::vector<double>& centres, const std::vector<double>& radii, std::size_t row,
                        std::size_t n, const Centre& y, bool any_order, std::vector<double>* slopes,
                        const Errors& errors, std::vector<double>* moved_to) const {
@@ -1046,7 +1049,7 @@ private:
     return linear.lipschitz;
   }
 
-  /// sup |f'| as far as the exact network may be from a row.
+  /// A Lipschitz constant of f within the distance ||exact - shadow||_2 of a row of the operand.
   Magnitude lipschitz_within(const RunRows& x, std::size_t row, std::size_t n, const Centre& y) const {
     const Tensor<double> operand = as_row(x.centre.data() + row * n, n);
     const std::vector<double> reach(n, x.exact[row]);
@@ -1096,7 +1099,7 @@ public:
     const std::size_t varying = node_.varies(0) ? 0 : 1;
     auto constants = node_.constant_row(1 - varying);
     if (!constants || elements(varying) != elements()) return nullptr;
-    for (const double sign : {1.0, -1.0})  // no product with it rounds
+    for (const double sign : {1.0, -1.0})  // products with 1 and -1 are exact
       if (std::all_of(constants->begin(), constants->end(), [&](double c) { return c == sign; }))
         return row_by_row(varying, sign);
     return std::make_unique<ScaleStep>(setting_, varying, std::move(*constants));
@@ -1107,7 +1110,7 @@ public:
     return moves(plan_selection(op, shapes, node_.shape()), 1.0);
   }
   StepPointer operator()(const op::Neg&) const { return row_by_row(0, -1.0); }
-  /// To a format that has every number of the accumulator.
+  /// A Cast to a format that holds every number of the accumulator is exact.
   StepPointer operator()(const op::Cast& cast) const {
     const std::optional<FormatId> to = float_format(cast.to);
     const bool is_exact = to && (*to == setting_.machine.accumulator->id || *to == FormatId::fp64);
@@ -1121,14 +1124,15 @@ public:
   StepPointer operator()(const auto&) const { return nullptr; }
 
 private:
-  /// One row of an operand as it is, but for its sign.
+  /// An operand that is copied or negated.
   StepPointer row_by_row(std::size_t slot, double sign) const {
     std::vector<ElementSource> sources(elements());
     for (std::size_t i = 0; i < sources.size(); ++i) sources[i] = {slot, i};
     return moves(sources, sign);
   }
 
-  /// Null where rows are not made alike of rows, or a constant is no number of the accumulator.
+  /// Null if the rows of the output are not made of the same elements of the operands' rows, or if a constant is not a
+  /// number of the accumulator.
   StepPointer moves(const std::vector<ElementSource>& all, double sign) const {
     const auto rows = static_cast<std::size_t>(node_.rows());
     const std::size_t n = elements() / std::max<std::size_t>(rows, 1);
@@ -1187,7 +1191,7 @@ private:
       if (!row) return nullptr;
       constants = std::move(*row);
       const bool is_zero = std::all_of(constants.begin(), constants.end(), [](double c) { return c == 0.0; });
-      if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // no sum with it rounds
+      if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // adding 0 is exact
     }
     return std::make_unique<SumStep>(setting_, f, subtracts, std::move(constants));
   }

@@ -18,141 +18,148 @@ namespace driftbound::bounds {
 class KnownProducts;   // known_products.hpp
 struct RecordedBlock;  // nodes/recorded_block.hpp
 
-/// What is asked of any run besides its errors in any order.
+/// Which bounds of any run are computed in addition to those for sums in any order.
 struct RunQuestion {
-  bool in_order = false;                    ///< errors of runs in the declared order
-  ChanceFactors chance;                     ///< roundings left to chance
-  std::size_t conditioned = 0;              ///< targets with condition numbers, from the first on
-  std::size_t attributed = 0;               ///< targets whose error is split up, from the first on …
-  const RecordedBlock* recorded = nullptr;  ///< … for this run
-  std::int64_t refined_radii = 0;           ///< as in BoundOptions, on average over the rows that go together
-  const KnownProducts* products = nullptr;  ///< of the network in double, as far as they are known
+  bool in_order = false;                    ///< bounds for runs in the declared order
+  ChanceFactors chance;                     ///< factors of the probabilistic bounds (T-74, T-75)
+  std::size_t conditioned = 0;              ///< number of targets with condition numbers, from the first on
+  std::size_t attributed = 0;               ///< number of targets with an attribution (T-73), from the first on …
+  const RecordedBlock* recorded = nullptr;  ///< … of this run's error
+  std::int64_t refined_radii = 0;           ///< as in BoundOptions, per row on average over the rows processed together
+  const KnownProducts* products = nullptr;  ///< products that the shadow has computed; may be null
 
-  /// What is known of the terms of sums beside what bounds in any order need.
+  /// Returns whether amplitudes and sums of magnitudes of the terms of sums are needed.
   bool of_terms() const { return chance.any() || conditioned > 0; }
 };
 
-/// Some rows of a recorded run next to the shadow.
+/// Some rows of one value of a recorded run.
 struct RecordedRows {
-  std::vector<double> values;    ///< of the run; where it recorded none, of its operands in double
+  std::vector<double> values;    ///< recorded, or f(operands) in double if the run did not record the value
   std::vector<double> rounding;  ///< recorded - f(recorded operands); empty: 0
 };
 
-/// How far runs can be from some rows of one value.
+/// Bounds of |run - shadow| for some rows of one value.
 struct RunRadii {
   std::vector<double> radius;  ///< [rows, size]
-  std::vector<double> norm;    ///< by row, of all of it
+  std::vector<double> norm;    ///< per row: bound of ||run - shadow||_2
 };
 
-/// Some rows of one value in double, and how far any run can be from them.
+/// Some rows of one value of the shadow, with bounds of the distance of any run.
 struct RunRows {
-  std::vector<double> centre, radius;  ///< [rows, size]
-  std::vector<double> norm;            ///< by row: of what any run is off …
-  std::vector<double> exact;           ///< … and of what the exact network is
-  RunRadii in_order;                   ///< runs in the declared order, where they are asked for
+  std::vector<double> centre, radius;  ///< [rows, size]: shadow, and bounds of |run - shadow|, any order
+  std::vector<double> norm;            ///< per row: bound of ||run - shadow||_2
+  std::vector<double> exact;           ///< per row: bound of ||exact - shadow||_2
+  RunRadii in_order;                   ///< of runs in the declared order; set with RunQuestion::in_order
 
   void resize(std::size_t rows, std::size_t size, bool with_order);
   std::size_t rows() const { return norm.size(); }
   std::size_t size() const { return centre.size() / rows(); }
 };
 
-/// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
+/// What the adjoint sweep needs of a node: slopes (empty: all 1, or the node is a product), `added` = sigma and
+/// `remainder` = kappa of T-60 (empty: 0). All are [rows, size]; secants of T-73 may follow the slopes.
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  std::vector<double> pair_slopes[2];  ///< of functions of two elements, by operand; empty for constants
-  std::vector<char> leaves_over;       ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
-  bool bends_like_squares = false;     ///< whether what is left over falls like the square of the distance (T-96)
-  std::vector<double> curvatures;      ///< of smooth functions, as SmoothRow has them
-  bool takes_chords = false;           ///< set before: kinks within reach take a chord for their slope (T-65)
-  std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
-  bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
-  std::vector<double> rests;                               ///< what chance does not rule; empty where it rules nothing
-  std::vector<double> amplitudes;                          ///< of sums: T-74 …
-  std::vector<double> estimates;                           ///< … and T-75
-  std::vector<double> sizes;                               ///< of sums: magnitudes of their terms added up
-  std::vector<TermPattern> patterns;                       ///< of sums; empty: none
+  std::vector<double> pair_slopes[2];  ///< of functions of two elements: slopes by operand; empty for constants
+  std::vector<char> leaves_over;       ///< per row: 0 if all remainders are 0, in either order; empty: unknown
+  bool bends_like_squares = false;     ///< whether the remainder falls like the square of the radius (T-96)
+  std::vector<double> curvatures;      ///< second derivatives of smooth functions, as in SmoothRow
+  bool takes_chords = false;           ///< set by the caller: chords are the slopes of undecided kinks (T-65)
+  std::vector<double> added_in_order, remainder_in_order;  ///< sigma and kappa of runs in the declared order
+  bool rounds_once = false;           ///< whether each error is one random rounding, at most `added` (T-74)
+  std::vector<double> rests;          ///< the part that is not modelled as random; empty: all of `added`
+  std::vector<double> amplitudes;     ///< of sums: amplitudes of T-74
+  std::vector<double> estimates;      ///< of sums: standard deviations of T-75
+  std::vector<double> sizes;          ///< sums of the magnitudes of the terms, for T-79
+  std::vector<TermPattern> patterns;  ///< patterns that the model excludes, of sums; empty: none
 
-  /// As new, but for memory.
+  /// Resets the object but keeps its allocated memory.
   void clear();
 };
 
-/// d of T-60 for some rows of a value, and for every row a bound of all of its defects.
+/// The adjoint d of T-60 for some rows of a value, and per row a bound of the defect of every element.
 struct RunAdjoint {
-  std::vector<double> d;  ///< empty: 0
+  std::vector<double> d;  ///< [rows, size]; empty: 0
   std::vector<double> defect;
 };
 
-/// What local bounds of a recorded run have found of a product's rows.
+/// Sums of magnitudes of a product that the local bounds of a recorded run have computed.
 struct KnownSums {
-  const CoarseProducts* sums = nullptr;  ///< null: nothing
-  std::size_t first = 0;                 ///< row of them
-  const double* operand = nullptr;       ///< as recorded, from that row on
+  const CoarseProducts* sums = nullptr;  ///< null: none are known
+  std::size_t first = 0;                 ///< index in `sums` of the first row
+  const double* operand = nullptr;       ///< the recorded operand, from that row on
 };
 
-/// Memory of one thread, kept from rows to rows.
+/// Buffers of one thread, reused for the next rows, and inputs of one forward().
 struct RunScratch {
   std::vector<float> coarse[5], sums[5];
   std::vector<double> own, larger, small;
   std::vector<double> scales[5];
   std::vector<RowOperands> operands;
-  std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
-  std::span<const double> known;                       ///< the node's result in double, where it is known before
+  std::vector<double> all_larger, by_operands, slack;  ///< all rows, for a declared order
+  std::span<const double> known;                       ///< the node's result in double, if already computed
   KnownSums known_sums;
-  std::vector<double> distances;  ///< by row, of the operand that these are of from the centre; infinite: not used
+  std::vector<double> distances;  ///< per row: ||recorded operand - centre||_2 for known_sums; infinite: not used
 };
 
-/// The same in single precision.
+/// A RunAdjoint in single precision.
 struct SingleAdjoint {
   std::vector<float> d;
   std::vector<double> defect;
-  std::vector<double> norm;  ///< upper bounds of |d|; empty: not known
+  std::vector<double> norm;  ///< per row: upper bound of ||d||_2; empty: unknown
 };
 
-/// 2-norm of numbers of single precision.
-/// Guarantee: upper bound; infinite where one is not finite
+/// 2-norm of a vector in single precision.
+/// Guarantee: upper bound; infinite if an element is not finite
 /// Source:    docs/theory.md T-08
 Magnitude norm_in_single(std::span<const float> d);
 
-/// One node of a RunWalk. Rows of which nothing is known become open.
+/// One node of a RunWalk: forward pass, adjoint and Jacobian-vector product for some rows of a block. A row without a
+/// finite bound is marked undecided (`open`).
 /// Source:    docs/theory.md T-88
 class RunStep {
 public:
   virtual ~RunStep() = default;
-  /// Everything of the node's output. Operands that are constants are null.
+  /// Computes centres, radii, norms, slopes, local errors and remainders of the node. Constant operands are null.
   virtual void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& result,
                        RunErrors& errors, std::vector<char>& open, RunScratch& scratch) const = 0;
-  /// Of a function of one element: what some rows add and leave over with other radii of the operand, or with chords.
+  /// Recomputes local errors and remainders of some rows of a function of one element after the radii of its operand,
+  /// or errors.takes_chords, have changed.
+  /// Throws:    std::logic_error for other nodes
   virtual void bend(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
                     const RunQuestion& question, RunErrors& errors, RunScratch& scratch) const = 0;
-  /// f of some rows in double. Operands that are constants are null.
+  /// Evaluates the node in double for some rows. Constant operands are null.
   virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
                         std::vector<double>& result) const = 0;
-  /// An operand's share of the adjoint, and what it is off.
-  /// Shapes:    share [rows of the adjoint, size of the operand]; `rows`: the row of `errors` that each of them stands
-  /// for
+  /// Computes an operand's share of the adjoint, and its defect.
+  /// Shapes:    share [rows of the adjoint, size of the operand]; `rows`: for each row of the adjoint, its row in
+  ///            `errors`
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
-  /// The same in single precision, by slopes that are 0 and 1 or were rounded to it, none below 2^-126 but 0; of functions
-  /// of two elements those of one operand. Defects of rows that it has no room for are infinite.
+  /// The same in single precision. Slopes are 0, 1, or rounded to single precision and at least 2^-126 in magnitude.
+  /// The defect of a row that leaves the range of single precision is infinite.
   /// Source:    docs/theory.md T-72
   virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
                          const SingleAdjoint& result, SingleAdjoint& share) const = 0;
-  /// About what a smooth function leaves over of an element that is so far off: to choose by, not to bound with.
+  /// Returns an estimate, not a bound, of the remainder of a smooth function at the radius `distance` of element `at`.
   virtual double about_left_over(const RunErrors& errors, std::size_t at, double distance) const;
-  /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
+  /// Returns whether the node is the product of its first operand with a constant matrix, plus a constant row or
+  /// nothing.
   virtual bool is_product() const { return false; }
-  /// … and then what an element's own adjoint makes of that operand, nothing rounded.
+  /// Writes column `element` of that matrix to `share`: the adjoint of one element, pulled back without rounding.
+  /// Domain:    is_product()
   virtual void row_of_matrix(std::size_t element, float* share) const;
-  /// Moves of the operands through the slopes, in single precision; nothing is said of what that rounds. Operands that
-  /// are constants are null.
-  /// Shapes:    `result` [rows, copies, size]; `rows`: of `errors`
+  /// Jacobian-vector product of perturbations of the operands, in single precision, without a bound of its rounding
+  /// errors. Constant operands are null.
+  /// Shapes:    operands and `result` [rows, copies, size]; `rows`: for each row, its row in `errors`
   virtual void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
                     std::size_t copies, std::vector<float>& result) const = 0;
 };
 
-/// Null for ops and shapes without loops over rows. `setting`: plain (plain_rows.hpp) and kept; `conditions`: what the
-/// errors of functions stand on.
-/// Domain:    u >= 2^-40, and constants are numbers of the accumulator: single precision holds them
+/// Creates the step of a node. `conditions` receives the conditions of the error bounds of functions.
+/// Domain:    is_plain(setting.machine) (plain_rows.hpp); u >= 2^-40; constants are numbers of the accumulator, so
+///            that single precision holds them; what `setting` points to outlives the step
+/// Returns:   null for ops and shapes without row kernels
 std::unique_ptr<const RunStep> run_step_of(const RowNode& node, const Setting& setting, OperandCache& operands,
                                            std::set<std::string>& conditions);
 

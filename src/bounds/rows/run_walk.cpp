@@ -30,22 +30,23 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr std::size_t rows_at_once = 64;
-/// Where a remainder at radii that no run comes near makes up more of an estimate, these are left to chance too (T-75).
+/// T-75: random radii are used if the remainder, after its reduction, is more than this share of the estimate.
 constexpr double large_left = 0.1;
 
-/// Rows that stop on the way leave something too, so that less is left to what is not chosen (T-72).
+/// T-72: the remainders of elements that are not refined may add up to this share of the local errors. It is below
+/// remainder_left because sweeps that stop early contribute too.
 constexpr double left_unrefined = 0.01;
 
-/// A shadow's own error of this share of the bound does not show.
+/// The shadow's own error may be at most this share of a bound …
 constexpr double negligible = 0x1p-10;
-/// … nor this share of an estimate.
+/// … and at most this share of an estimate.
 constexpr double negligible_by_chance = 0x1p-6;
 
-/// Double loses about 10^-8 of the root of the squares of an attribution's parts; a sum below this share of it is made
-/// again in extended precision.
+/// The sum of an attribution has an error of about 10^-8 of the root of the sum of the squares of its terms. If the sum
+/// is below this share of that root, it is recomputed in extended precision.
 constexpr double cancelling = 0x1p-6;
 
-/// sum d rounding and its terms' squares, in lanes.
+/// sum d_i rounding_i and the sum of the squares of its terms, in lanes.
 struct TermsOfRow {
   double sum = 0.0, squares = 0.0;
 };
@@ -64,8 +65,8 @@ TermsOfRow terms_of(const double* d, const double* rounding, std::size_t n) {
   return {std::accumulate(sums, sums + lanes, 0.0), std::accumulate(squares, squares + lanes, 0.0)};
 }
 
-/// sum |d| remainder over elements whose slope times radius (null: 0) is less; in lanes, which a compiler keeps in
-/// registers.
+/// T-75, K: sum |d_i| kappa_i over the elements with |slope_i| radius_i < kappa_i; without radii (null), over all. In
+/// lanes, which a compiler keeps in registers.
 double unseen_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
                         std::size_t n) {
   constexpr std::size_t lanes = 8;
@@ -87,21 +88,21 @@ struct RunWalk::Memory {
   std::vector<RunRows> rows;              ///< by value
   std::vector<RunErrors> errors;          ///< by node
   std::vector<RecordedRows> recorded;     ///< by value
-  std::vector<double> images;             ///< of a recorded value's operands
-  std::vector<RunAdjoint> adjoints;       ///< by value, of targets …
-  std::vector<RunAdjoint> kept;           ///< … and of what radii by adjoints make smaller, of all targets
-  std::vector<std::vector<double>> free;  ///< of adjoints that have gone back further
+  std::vector<double> images;             ///< f(recorded operands) of one node
+  std::vector<RunAdjoint> adjoints;       ///< by value: adjoints of a second sweep of the targets …
+  std::vector<RunAdjoint> kept;           ///< … and of the first one; those of refinable nodes are kept
+  std::vector<std::vector<double>> free;  ///< buffers of adjoints that are no longer needed
   RefinedRadii::Memory radii;
   Refinement refinement;
-  std::vector<std::vector<double>> remainders;  ///< by value, of what may be refined
+  std::vector<std::vector<double>> remainders;  ///< by value, of refinable nodes
   RadiiByChance::Memory by_chance;
   RunAdjoint share;
   RunScratch scratch;
   std::vector<char> open;
-  std::uint64_t walk = 0;  ///< the identity of the last one that it was used for
+  std::uint64_t walk = 0;  ///< identity of the walk that used it last
 };
 
-/// Thread-safe.
+/// A pool of buffers, one per thread. Thread-safe.
 class RunMemories {
 public:
   std::unique_ptr<RunWalk::Memory> take(const Program& program, std::uint64_t walk) {
@@ -122,7 +123,7 @@ public:
   }
 
 private:
-  /// What the steps of another walk left; its room stays.
+  /// Clears the results of another walk but keeps the allocated memory.
   static void forget(RunWalk::Memory& memory) {
     for (RunErrors& errors : memory.errors) errors.clear();
     for (RecordedRows& rows : memory.recorded) rows.rounding.clear();
@@ -144,7 +145,7 @@ std::shared_ptr<RunMemories> run_memories() {
   return std::make_shared<RunMemories>();
 }
 
-/// Some rows of a block, all the way.
+/// All computations for some rows of a block: forward pass, adjoint sweeps, refinement and estimates.
 class RunPart {
 public:
   RunPart(const RunWalk& walk, const Program& program, const RunQuestion& question, RunWalk::Memory& memory,
@@ -204,8 +205,8 @@ public:
     for (std::size_t target = 0; target < targets.size(); ++target) weigh(target, certificates.targets[target]);
   }
 
-  /// T-72 on the way back that certify() took: with radii of chosen elements by adjoints of their own, what functions
-  /// leave over is charged again. All other radii stay as they are.
+  /// T-72: refines the radii of the selected elements and charges the remainders of refinable nodes again, with the
+  /// adjoints of the sweep of certify(). All other radii are unchanged.
   void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
     RefinedRadii radii(state_, memory_.radii, chosen_, refinement_.weight);
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -219,7 +220,7 @@ public:
     conclude(targets, {}, certificates);
   }
 
-  /// T-65 where remainders are large: another way back, with chords for the slopes of open kinks.
+  /// T-65, for rows with large remainders: a second sweep with chords as the slopes of undecided kinks.
   void take_chords(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row)
@@ -239,8 +240,8 @@ public:
         conclude(targets[target], target, rows[i], sweep.sums[target][i], certificates);
   }
 
-  /// T-75 on the way back that certify() took, with coins where much of the remainder is left. Rows in which chance does
-  /// not rule have no estimate yet.
+  /// T-75 with the adjoints of the sweep of certify(), and with random radii in rows with a large remainder. Rows whose
+  /// random radii are rejected have no final estimate yet.
   void estimate(RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
@@ -261,7 +262,8 @@ public:
     }
   }
 
-  /// All others, with the slopes that their bounds have taken. A row is open where the shadow's error shows.
+  /// Estimates of the other rows, with the slopes that their bounds use. Marks a row undecided if the shadow's error is
+  /// more than 2^-6 of an estimate.
   void estimate_the_rest(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
     for (std::size_t row = 0; row < count_; ++row) {
       if (is_estimated_[row] == 0) estimate(row, certificates);
@@ -273,7 +275,7 @@ public:
     }
   }
 
-  /// The recorded run, once forward() has gone through.
+  /// Reads the recorded run and computes its local errors and secants (T-73). Called after forward().
   void record(const RecordedBlock& block) {
     std::vector<RecordedLayer> known(program_.size());
     for (std::size_t node = 0; node < block.layers.size(); ++node) {
@@ -293,7 +295,7 @@ public:
     return std::any_of(needs_refining_.begin(), needs_refining_.end(), [](char needs) { return needs != 0; });
   }
 
-  /// Which radii refine() is to find by adjoints of their own, at most so many.
+  /// Selects the radii that refine() recomputes by adjoints, at most `most`.
   void choose_radii(std::int64_t most) {
     std::vector<std::vector<double>>& remainders = memory_.remainders;
     remainders.resize(program_.size());
@@ -322,40 +324,40 @@ private:
   struct Sums {
     Magnitude total, local, remainder;
     Magnitude total_in_order, local_in_order, remainder_in_order;
-    Magnitude rest, squares;                      ///< of T-74
-    Magnitude estimated_rest, estimated_squares;  ///< of T-75, where no order has a part in it
-    double unseen = 0.0;                          ///< of T-75
-    std::vector<SumsByChance> ordered;            ///< of T-75, by node
+    Magnitude rest, squares;                      ///< T-74: part not modelled as random, and sum of squares
+    Magnitude estimated_rest, estimated_squares;  ///< the same of T-75, squares of errors that no order changes
+    double unseen = 0.0;                          ///< T-75: K
+    std::vector<SumsByChance> ordered;            ///< T-75: variances of the sums of each node
     TermPattern pattern = TermPattern::none;
   };
   using AllSums = std::vector<std::vector<Sums>>;  ///< by target and row
-  /// What is known of one value of a run for all rows of the block: it, and f of its operands; null where it is not.
+  /// One recorded value of a run for all rows of the block, and f(recorded operands); null if unknown.
   struct RecordedLayer {
     const std::vector<double>* values = nullptr;
     const std::vector<Ball>* exact = nullptr;
   };
-  /// Adjoints of all targets on their way back, those of the first target first, one row each for some rows of the
-  /// values; and after them, with secants for slopes, those of the first targets again (T-73).
+  /// One adjoint sweep of all targets. An adjoint has one row per target and selected row of the block, target by
+  /// target, followed by those of the first targets with secants as slopes (T-73).
   struct Sweep {
     std::vector<RunAdjoint>& adjoints;
     std::span<const std::size_t> rows;
-    RunCertificates& certificates;    ///< where parts of layers go
-    std::span<Condition> conditions;  ///< of the first targets
-    std::span<Attribution> attributions;
-    bool charges_later = false;  ///< what functions of one element leave over, whose adjoints are kept
+    RunCertificates& certificates;        ///< receives the contributions of the layers
+    std::span<Condition> conditions;      ///< of the first targets
+    std::span<Attribution> attributions;  ///< of the first targets
+    bool charges_later = false;           ///< refinable nodes are charged after the sweep; their adjoints are kept
     AllSums sums = {};
-    std::vector<std::vector<double>> squares = {};  ///< of an attribution's terms, by target and row
+    std::vector<std::vector<double>> squares = {};  ///< sums of squares of terms, by target and row
   };
 
-  /// What each row of adjoints stands for: a row of the values, and of slopes, which secants come after.
+  /// For each row of an adjoint: its row in the values, and its row in the slopes, where secants follow the slopes.
   struct AdjointRows {
     std::vector<std::size_t> of_values, of_slopes;
   };
 
-  /// What all but refinable nodes add to targets.
+  /// Contributions of nodes that cannot be refined.
   struct Kept {
     AllSums sums;
-    std::vector<double> layers;  ///< of the certificates, by target, layer and row
+    std::vector<double> layers;  ///< Certificate::layers, by target, layer and row
   };
 
   void step_forward(std::size_t node) {
@@ -374,7 +376,7 @@ private:
                                     memory_.rows[node.inputs[0]].centre);
   }
 
-  /// Of the recorded run, whose operand they belong to.
+  /// Sums that the local bounds of the recorded run have computed for this node, with their operand.
   KnownSums known_sums_of(const Node& node) const {
     const RecordedBlock* block = question_.recorded;
     if (block == nullptr || block->sums.empty()) return {};
@@ -389,7 +391,7 @@ private:
     return {block->sums[*of], first, operand->data() + first * walk_.sizes_[node.inputs[0]]};
   }
 
-  /// Null where the run recorded none.
+  /// Null if the run did not record the value.
   const std::vector<double>* recorded_values(ValueId id) const {
     if (recorded_node_[id]) return &question_.recorded->layers[*recorded_node_[id]]->values;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
@@ -418,7 +420,7 @@ private:
         for (const std::size_t row : of_block_) kept_.layers.push_back(layer[row]);
   }
 
-  /// With what refinable nodes add to targets.
+  /// Adds the contributions of refinable nodes to those kept, and computes the bounds of all targets.
   void conclude(const std::vector<std::vector<Seed>>& targets, std::span<Condition> conditions,
                 RunCertificates& certificates) {
     auto kept = kept_.layers.begin();
@@ -436,7 +438,7 @@ private:
         conclude(targets[target], target, row, sweep.sums[target][row], certificates);
   }
 
-  /// What each element's remainder weighs in a target that was certified, in rows where remainders are large.
+  /// Refinement::weight of one target: |d| over the contribution of local errors, in rows with large remainders.
   void weigh(std::size_t target, const Certificate& certificate) {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!is_refinable_[node] || memory_.errors[node].remainder.empty()) continue;
@@ -463,7 +465,7 @@ private:
     conclude_by_chance(target, row, sums, of_shadow, local, certificates.chance[target]);
   }
 
-  /// Adjoints of targets on their way back.
+  /// Runs the adjoint sweep of all targets and charges every node that it passes.
   void follow(const std::vector<std::vector<Seed>>& targets, Sweep& sweep) {
     sweep.sums.assign(targets.size(), std::vector<Sums>(sweep.rows.size()));
     for (RunAdjoint& adjoint : sweep.adjoints) adjoint.defect.clear();
@@ -517,7 +519,7 @@ private:
     if (question_.in_order) rows.in_order = {rows.radius, rows.norm};
   }
 
-  /// Rows with sums that may err alike.
+  /// Finds the sets of elements of a row whose errors may be correlated (T-74).
   void find_alike() {
     if (!question_.chance.any()) return;
     alike_.assign(nodes_.size(), {});
@@ -565,7 +567,7 @@ private:
     return theorems::norm_of_vector(std::span(rows.radius).subspan(row * rows.size(), rows.size())).value();
   }
 
-  /// The `target`th of so many targets, in so many rows each.
+  /// Adds the seeds of target number `target` of `targets` to the adjoints, for `rows` rows each.
   void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows, std::size_t target,
              std::size_t targets) {
     for (const Seed& seed : seeds) {
@@ -592,9 +594,9 @@ private:
     }
   }
 
-  /// `node`: the one whose output it is; empty for an input.
+  /// Charges a value to all targets. `node`: the node with this output; empty for an input.
   void charge(ValueId id, const RunErrors& errors, Sweep& sweep, std::optional<std::size_t> node) const {
-    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // a row's errors stay near for all targets
+    for (std::size_t i = 0; i < sweep.rows.size(); ++i)  // rows outside: a row's errors stay in the processor's cache
       for (std::size_t target = 0; target < sweep.sums.size(); ++target) charge(id, errors, sweep, node, target, i);
   }
 
@@ -629,7 +631,7 @@ private:
         row_kernels().weighted_sum(d, sizes.data() + row * size, size);
   }
 
-  /// Remainders of elements that these may move by more than their slopes do.
+  /// T-75: contribution of one value to K.
   double unseen(const ChargedRow& of) const {
     if (of.errors.remainder.empty()) return 0.0;
     const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
@@ -637,13 +639,14 @@ private:
     return unseen_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius, size);
   }
 
-  /// What inputs are off is not left to chance.
+  /// Errors of inputs are not modelled as random.
   void charge_input_by_chance(Magnitude local, Magnitude defect, Sums& sums) const {
     sums.rest += theorems::charge(local, Magnitude(), defect);
     sums.estimated_rest += theorems::charge(local, Magnitude(), defect);
   }
 
-  /// T-74 and T-75: roundings of sums by their squares; functions are taken as they are by the first.
+  /// T-74 adds the squares of the amplitudes of sums and of nodes that round once, and charges other local errors in
+  /// full. T-75 adds the variances of sums, and a third of the square of every other local error.
   void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
                         std::size_t row, Sums& sums) const {
     const std::size_t size = walk_.sizes_[nodes_[node].output];
@@ -680,7 +683,8 @@ private:
     return Magnitude(theorems::outward(sum, 4 * terms, terms)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
   }
 
-  /// `of_block`: what the run recorded of a value for all rows; `images`: f of its operands, for these.
+  /// Stores recorded values and local errors. `of_block`: the recorded value, all rows of the block; `images`:
+  /// f(recorded operands) for the rows of this part.
   void put_recorded(ValueId id, const std::vector<double>& of_block, const std::vector<double>& images) {
     const std::size_t size = walk_.sizes_[id];
     RecordedRows& rows = memory_.recorded[id];
@@ -706,7 +710,7 @@ private:
     put_recorded(of.output, *recorded.values, images);
   }
 
-  /// False where some of it is not known after all.
+  /// Uses enclosures of f(recorded operands). Returns false if one of them is not finite.
   bool record_known(std::size_t node, const RecordedLayer& recorded) {
     const Node& of = nodes_[node];
     const std::size_t size = walk_.sizes_[of.output];
@@ -735,14 +739,14 @@ private:
     return !errors.pair_slopes[0].empty() || !errors.pair_slopes[1].empty();
   }
 
-  /// After the slopes of functions of one and two elements. `values`: of the function at recorded operands.
+  /// Appends secants to the slopes of functions of one or two elements. `values`: the function at recorded operands.
   void find_secants(std::size_t node, const std::vector<double>& values) {
     RunErrors& errors = memory_.errors[node];
     if (!errors.slopes.empty()) find_secants(nodes_[node], values, errors.slopes);
     if (is_function_of_two(errors)) find_pair_secants(node, values);
   }
 
-  /// Means of both ways from the exact network to the run, one operand after the other.
+  /// The secants of a function of two elements are means over the two orders in which its operands may be replaced.
   void find_pair_secants(std::size_t node, const std::vector<double>& values) {
     const Node& of = nodes_[node];
     const RunRows& y = memory_.rows[of.output];
@@ -768,7 +772,8 @@ private:
     }
   }
 
-  /// Of a function of one element, after the slopes; the slope where run and shadow meet.
+  /// Appends the secants of a function of one element to its slopes. Where the run's operand equals the shadow's, the
+  /// secant is the slope.
   void find_secants(const Node& node, const std::vector<double>& values, std::vector<double>& slopes) const {
     const RunRows &x = memory_.rows[node.inputs[0]], &y = memory_.rows[node.output];
     const std::vector<double>& run = memory_.recorded[node.inputs[0]].values;
@@ -780,7 +785,8 @@ private:
     }
   }
 
-  /// T-73: what a recorded run's own roundings of a value make of targets, d . rounding. `node`: whose output it is.
+  /// T-73: adds d . rounding, the effect of the recorded run's local errors of a value on the targets. `node`: the node
+  /// with this output; empty for an input.
   void attribute(ValueId id, std::optional<std::size_t> node, Sweep& sweep) const {
     const std::size_t size = walk_.sizes_[id];
     if (sweep.attributions.empty() || memory_.recorded[id].rounding.empty()) return;
@@ -797,7 +803,7 @@ private:
     }
   }
 
-  /// Rows in which what is attributed cancels.
+  /// Marks the rows in which the sum of an attribution cancels.
   void note_cancelling(const Sweep& sweep) {
     for (std::size_t target = 0; target < sweep.attributions.size(); ++target) {
       const Attribution& parts = sweep.attributions[target];
@@ -834,14 +840,14 @@ private:
     memory_.free.pop_back();
   }
 
-  /// An adjoint that has gone back further.
+  /// Frees the buffer of an adjoint after its pull-back.
   void release(RunAdjoint& adjoint) {
     adjoint.defect.clear();
     memory_.free.emplace_back();
     std::swap(adjoint.d, memory_.free.back());
   }
 
-  /// How many they are.
+  /// Selects the elements to refine. Returns their number.
   std::size_t choose_elements() {
     std::size_t count = 0;
     chosen_.resize(nodes_.size());
@@ -855,14 +861,14 @@ private:
     return count;
   }
 
-  /// What the shadow may be off.
+  /// The shadow's own error: bound of |c.(exact - shadow)| for the target c with these seeds.
   Magnitude shadow_error(const std::vector<Seed>& seeds, std::size_t row) const {
     Magnitude error;
     for (const Seed& seed : seeds) error += Magnitude(memory_.rows[seed.value].exact[row]);
     return error;
   }
 
-  /// Returns that.
+  /// Writes the any-order bound of one target and row. Returns the shadow's own error.
   Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
     const Magnitude of_shadow = shadow_error(seeds, row);
     const double total = sums.total.value(), remainder = sums.remainder.value();
@@ -874,12 +880,13 @@ private:
     return of_shadow;
   }
 
-  /// Elsewhere the row is open.
+  /// Marks the row undecided if the bound is infinite or the shadow's error exceeds 2^-10 of it.
   void require_known(double total, Magnitude of_shadow, std::size_t row) {
     if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
   }
 
-  /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
+  /// Writes the bound for runs in the declared order. Chords are chosen for any order and may enlarge it; then the
+  /// previous bound is kept.
   void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, Certificate& certificate) {
     require_known(sums.total_in_order.value(), of_shadow, row);
     const std::size_t of_block = of_block_[row];
@@ -895,7 +902,7 @@ private:
     double factor = 0.0;
   };
 
-  /// `local`: of any order
+  /// Writes the bound of T-74 and the estimate of T-75. `local`: contribution of local errors to the any-order bound.
   void conclude_by_chance(std::size_t target, std::size_t row, const Sums& sums, Magnitude of_shadow, double local,
                           ChanceBounds& chance) {
     if (chance.martingale) {
@@ -909,7 +916,8 @@ private:
     if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
   }
 
-  /// Before chords it is that of the way back that certify() took, whatever radii become.
+  /// The variance over orders (T-75). Before take_chords() it is cached by the part that does not depend on the order,
+  /// as refined radii change that part alone.
   double variance_of(std::size_t target, std::size_t row, const Sums& sums) {
     const double fixed = sums.estimated_squares.value(), sigmas = question_.chance.random_order;
     if (takes_chords_) return variance_over_orders(fixed, sums.ordered, sigmas);
@@ -919,13 +927,13 @@ private:
     return known.variance;
   }
 
-  /// Whether an estimate is largely a remainder that slopes do not see, or that smaller radii leave.
+  /// Whether the remainder after the reduction of T-75, K included, is more than a tenth of the estimate.
   static bool is_coarse(double local, const ChanceBound& estimate, std::size_t row) {
     const double left = remainder_at_smaller_radii(local, estimate, row);
     return !(left <= large_left * (estimate.total[row] - estimate.remainder[row] + left));
   }
 
-  /// Returns what is found against the shadow.
+  /// Returns the bound of |c.(run - shadow)|, without the shadow's own error.
   double conclude(std::size_t row, const Sums& sums, const Spread& spread, Magnitude of_shadow, ChanceBound& bound) {
     const std::size_t of_block = of_block_[row];
     const Magnitude total = theorems::with_chance(spread.rest, spread.squares, spread.factor);
@@ -962,21 +970,21 @@ private:
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
-  std::vector<char> needs_coins_;   ///< rows whose estimate takes radii by chance (T-75)
-  std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
-  std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
+  std::vector<char> needs_coins_;   ///< rows whose estimate uses random radii (T-75)
+  std::vector<char> is_estimated_;  ///< rows whose estimate is final, even if chords follow
+  std::vector<char> cancels_;       ///< rows whose attribution cancels too much in double
   struct KnownVariance {
     double fixed = -1.0, variance = 0.0;
   };
-  std::vector<KnownVariance> variances_;  ///< over orders, by target and row
+  std::vector<KnownVariance> variances_;  ///< variances over orders, by target and row
   const RunState state_;
-  std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: the node of the original graph that it is of
+  std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: node of the original graph with it
   std::vector<char> is_refinable_;                         ///< by node
   Kept kept_;
-  std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
+  std::vector<std::vector<RowElement>> chosen_;  ///< by node: elements selected for refinement
   bool takes_chords_ = false;
   using Alike = std::vector<std::uint32_t>;
-  /// Sets of elements of a row that may err alike; empty: each errs by itself.
+  /// Sets of elements of a row with possibly correlated errors; empty: all errors are independent.
   struct AlikeOfRow {
     Alike by_amplitude, by_estimate;
   };
@@ -1042,7 +1050,7 @@ RunCertificates empty_certificates(const Program& program, std::size_t targets, 
   return empty;
 }
 
-/// What holds in any case holds here.
+/// Limits the bounds of T-74 and T-75 to the any-order bound.
 void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
   for (std::optional<ChanceBound>* bound : {&chance.martingale, &chance.random_order}) {
     for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row)

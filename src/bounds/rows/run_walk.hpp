@@ -15,31 +15,34 @@
 
 namespace driftbound::bounds {
 
-/// Targets of one block, for runs in any order.
+/// Bounds of the targets of one block of rows.
 struct RunCertificates {
-  std::vector<Certificate> targets;   ///< of |any run - exact|
-  std::vector<Certificate> in_order;  ///< the same of runs in the declared order; without layers
+  std::vector<Certificate> targets;   ///< bounds of |any run - exact|, any order
+  std::vector<Certificate> in_order;  ///< the same for runs in the declared order; without layers
   std::vector<ChanceBounds> chance;
-  std::vector<Condition> condition;      ///< of the first so many targets
-  std::vector<Attribution> attribution;  ///< the same
-  std::vector<std::int64_t> cancelled;   ///< rows whose attribution lost too much in double
-  std::vector<std::int64_t> open;        ///< rows whose numbers are not to be used
-  std::set<std::string> conditions;      ///< what the local errors stand on
+  std::vector<Condition> condition;      ///< of the first RunQuestion::conditioned targets
+  std::vector<Attribution> attribution;  ///< of the first RunQuestion::attributed targets
+  std::vector<std::int64_t> cancelled;   ///< rows whose attribution cancels too much in double
+  std::vector<std::int64_t> open;        ///< undecided rows: their bounds must not be used
+  std::set<std::string> conditions;      ///< conditions of the local error bounds
 };
 
-/// What threads write to, kept from block to block for all walks of a graph.
+/// Buffers that threads write to, shared by all run walks of a graph and reused from block to block.
 class RunMemories;
 std::shared_ptr<RunMemories> run_memories();
 
-/// T-71, T-73 to T-75 and T-79 for networks of products with constants, sums and functions with loops of their own,
-/// next to a run that is coarse: some rows at a time, forward and back, in memory that is kept. Open are rows where
-/// something is not finite or the shadow's own error shows. Thread-safe when const.
+/// The bounds of T-71, T-73 to T-75 and T-79 for networks of products with constants, sums, data movement and functions
+/// of one element, and runs with u >= 2^-40. Processes some rows of a block at a time, forward and backward, in buffers
+/// that are reused. A row is undecided if a bound is infinite or the shadow's own error is not negligible against it.
+/// Thread-safe when const.
 /// Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-88
 class RunWalk {
 public:
-  /// What does not depend on the samples. Null where a node has no such loop, or the arithmetic is not plain:
-  /// `obstacle` says what.
+  /// Prepares what does not depend on the samples.
+  /// Returns:   null if a node has no RunStep, rows are not independent, a constant operand is computed or not exact in
+  ///            the accumulator's format, the arithmetic is not plain (plain_rows.hpp), or u < 2^-40; `obstacle` says
+  ///            which
   static std::shared_ptr<const RunWalk> of(const Program& program, const Setting& setting, BoundCache& cache,
                                            std::string& obstacle);
 
@@ -48,8 +51,8 @@ public:
   RunWalk(const RunWalk&) = delete;
   RunWalk& operator=(const RunWalk&) = delete;
 
-  /// Shapes:    `network` the one of of(); `inputs` and `input_error` by position in the graph's inputs, errors empty
-  ///            where there are none; `targets`: the seeds of each
+  /// Shapes:    `program` as passed to of(); `inputs` and `input_error` by position in the graph's inputs, an empty
+  ///            error is 0; `targets`: the seeds of each target
   RunCertificates run(const Program& program, const std::vector<Tensor<double>>& inputs,
                       const std::vector<std::vector<double>>& input_error,
                       const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
@@ -60,7 +63,7 @@ private:
   friend class RunMemories;
   struct Memory;
 
-  std::vector<std::size_t> sizes_;                     ///< elements a row, by value
+  std::vector<std::size_t> sizes_;                     ///< elements per row, by value
   std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
   std::set<std::string> conditions_;
   std::shared_ptr<RunMemories> memories_;

@@ -9,7 +9,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Slopes that hand on less than this share of what a row's elements err by on average are left out.
+/// A slope s is omitted if |s| E is less than this share of the mean local error sigma of its row (T-72).
 constexpr double flat_below = 0x1p-4;
 
 const std::vector<double>& radii_of(const RunRows& rows, bool in_order) {
@@ -47,7 +47,7 @@ void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   take_pair_slopes(state, node);
   if (errors.slopes.empty()) return;
   const RunRows& operand = *operand_of_function(state, node);
-  slopes.resize(operand.radius.size());  // secants come after slopes there
+  slopes.resize(operand.radius.size());  // errors.slopes may have secants after the slopes
   const std::size_t size = operand.size();
   for (std::size_t first = 0; first < slopes.size(); first += size) {
     double below = -1.0;

@@ -8,20 +8,21 @@
 
 namespace driftbound::bounds {
 
-/// What rows of radii are multiplied by and charged with, in single precision. Where smooth functions are nearly flat,
-/// rows end: their slopes are 0, and what they could hand on is charged.
-/// Guarantee: charges and radii are rounded up; no slope is below 2^-126 but 0
+/// Slopes, charges and radii in single precision for the adjoints of refined radii (RefinedRadii). Slopes of smooth
+/// functions that are nearly flat are set to 0, and the effect of the omitted slope is charged instead.
+/// Guarantee: charges and radii are rounded up; slopes are 0 or at least 2^-126 in magnitude
 /// Source:    docs/theory.md T-72
 class SingleRows {
 public:
-  /// Of all nodes up to `last` and what goes into them, from memory that is taken again.
+  /// Computes slopes and charges of all nodes up to `last` and of the inputs. Buffers are reused.
   void take(const RunState& state, std::size_t last);
 
-  /// By node, of an operand; empty: it has none.
+  /// Returns the slopes of a node for an operand, [rows, size]; empty if it has none.
   const std::vector<float>& slopes(std::size_t node, std::size_t slot) const { return slopes_[node][slot]; }
-  /// By value, [rows, size].
+  /// Returns sigma + kappa + |s| E of omitted slopes s, [rows, size]; of an input, its radii. `in_order`: of runs in
+  /// the declared order.
   const std::vector<float>& charges(ValueId id, bool in_order) const { return charges_[in_order ? 1 : 0][id]; }
-  /// The same, found where they are asked for.
+  /// Returns the radii of a value, [rows, size]; computed at the first call.
   const std::vector<float>& radii(const RunState& state, ValueId id, bool in_order);
 
 private:
@@ -33,7 +34,7 @@ private:
   void charge_lost_slopes(const RunState& state, std::size_t node, bool in_order);
 
   std::vector<std::array<std::vector<float>, 2>> slopes_;  ///< by node and operand
-  ByValue charges_[2], radii_[2];                          ///< in any order, and in the declared one
+  ByValue charges_[2], radii_[2];                          ///< [0]: runs in any order; [1]: in the declared order
 };
 
 }  // namespace driftbound::bounds

@@ -25,14 +25,15 @@ inline Magnitude root_of(std::size_t count) {
   return sqrt_up(Magnitude(static_cast<double>(count)));
 }
 
-/// What every step needs to know.
+/// Kernels, the format of the run, and helper functions that all steps share.
 class Step : public RunStep {
 public:
   Step(const Setting& setting, std::int64_t most_leaves)
       : rows_(row_kernels()), format_(row_format(setting, most_leaves)) {}
 
 protected:
-  /// The row's radii are what element by element gives; limits them to the norm, and to what cannot overflow.
+  /// Limits the elementwise radii of a row to `norm`, makes radii infinite where a run may overflow, and stores the
+  /// smaller bound of the row's 2-norm.
   void finish(RunRows& result, std::size_t row, Magnitude norm) const {
     finish(result.centre, row, norm, result.radius, result.norm);
   }
@@ -81,7 +82,7 @@ protected:
     share.defect[row] = theorems::single_rounding(largest);
   }
 
-  /// Where radii of a row of a function's results go; null: not asked for.
+  /// Destinations of the radii of a row of a function's result; null: not needed.
   struct Moved {
     double *any_order = nullptr, *in_order = nullptr;
   };
@@ -98,7 +99,7 @@ protected:
     throw std::logic_error("RunStep::bend: only functions of one element bend");
   }
 
-  /// What one rounding each takes from the elements of a row of shares.
+  /// Sets the defect of every row to that of one rounded multiplication per element.
   void lose_rounding(RunAdjoint& share, std::size_t size) const {
     for (std::size_t row = 0; row < share.defect.size(); ++row)
       share.defect[row] = theorems::defect(largest_of(share.d, row, size).value(), 1, 1);
