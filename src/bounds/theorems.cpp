@@ -7,7 +7,7 @@ namespace {
 
 using Ids = std::vector<std::string_view>;
 
-/// One call of a function.
+/// Theorems of an op that is one call of a function: its local bound is T-16.
 OpTheorems call(std::string_view function, Ids propagation) {
   return {{"T-16"}, std::move(propagation), {function}};
 }
