@@ -158,7 +158,7 @@ private:
   }
 
   /// The slope is 1 at the element that is extreme at the centre. If another element may be extreme within the box, the
-  /// remainder is that element's error plus the largest error of the group.
+  /// remainder is the error of the first one plus the largest error of the group.
   BoxNode extremum(double sign) {
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
     result_.slopes[0].assign(view_.input(0).size(), 0.0);
