@@ -118,8 +118,8 @@ struct Bounds {
 struct BoundOptions {
   int threads = 1;
   std::vector<Target> targets;
-  /// Names of the requested bounds; empty: all. If no end-to-end bound is requested, its computation is skipped; if
-  /// only `shadow` and `replay` are requested, local and forward bounds are skipped.
+  /// Names of the requested bounds; empty: all. If none of them compares with a shadow, the shadow and the adjoints are
+  /// not computed. If only `shadow` and `replay` are requested, local and forward bounds are not computed.
   std::vector<std::string> names;
   /// Adjoint bounds are computed for every element of an output with at most this many elements per sample.
   std::int64_t most_output_elements = 16;
@@ -146,7 +146,7 @@ struct BoundOptions {
 ///                probabilistic   the same, rounding errors modelled as random (T-74)
 ///                running         sums rounded to nearest, in the declared order, by their partial sums (T-69)
 ///                order-aware     products and softmax in a known order (that of a matrix unit is unknown)
-///                seed-gamma, seed-gamma/note           products whose gamma_n is finite
+///                seed-gamma, seed-gamma/note           products whose gamma_n is finite; a heuristic (T-19)
 ///   accumulated  forward         every node; sums in the declared order where it is known
 ///                shadow          every node; |computed - shadow| plus the bound of |shadow - exact| (T-70). If the
 ///                                latter exceeds 2^-30 of an output's largest element, layers with such a large
@@ -160,7 +160,7 @@ struct BoundOptions {
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
 ///                rounded-shadow          small outputs of arithmetics that round to a narrow format; every run, any
 ///                                        order (T-76)
-///                seed-sum-gamma, seed-sum-gamma/note   graph outputs that depend on a product
+///                seed-sum-gamma, seed-sum-gamma/note   graph outputs that depend on a product; a heuristic (T-19)
 ///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition if requested by name
 /// Guarantee: see BoundResult::guarantee. `shadow` is proven (or probabilistic, over random bits of this library) for
 ///            runs of any program. The others are proven for runs of this library's CPU evaluator that use only

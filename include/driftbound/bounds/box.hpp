@@ -30,8 +30,8 @@ struct BoxBound {
   std::string condition;  ///< the assumptions of a conditional bound; empty if proven
 };
 
-/// Computes one bound for all points of a box. The adjoint uses the middle of the slope intervals over the box; the
-/// widths of these intervals are part of the second-order remainders. Sums are taken in the declared order if it is
+/// Computes one bound for all points of a box. The adjoint uses the midpoints of the slope intervals over the box; the
+/// second-order remainders account for the widths of these intervals. Sums are taken in the declared order if it is
 /// known, else in any order.
 /// Guarantee: proven if BoxBound::condition is empty, which is possible for the arithmetics of this library's CPU
 ///            evaluators; else conditional on it

@@ -48,8 +48,8 @@ private:
   /// By value: the last earlier value that all paths to it pass through, if all nodes on these paths are elementwise
   /// (its immediate dominator); else empty.
   std::vector<std::optional<ValueId>> before_;
-  std::vector<std::vector<std::size_t>>
-      ways_;  ///< by node in which paths meet: all nodes on them in order, itself last
+  /// By node in which paths meet: all nodes on these paths in order, the node itself last; empty for other nodes.
+  std::vector<std::vector<std::size_t>> ways_;
 };
 
 }  // namespace driftbound::bounds

@@ -191,8 +191,8 @@ std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId
     const std::size_t count = std::min(rows_at_once_, elements.size() - first);
     std::vector<RowElement> part(elements.begin() + static_cast<std::ptrdiff_t>(first),
                                  elements.begin() + static_cast<std::ptrdiff_t>(first + count));
-    part.resize(std::max(fewest_rows, std::bit_ceil(count)),
-                part.back());  // few sizes, so that few programs are needed
+    // Powers of two: few sizes occur, so that few programs are needed.
+    part.resize(std::max(fewest_rows, std::bit_ceil(count)), part.back());
     OneRowEach* rows = with_rows(part.size());
     std::vector<double> of_these = rows != nullptr
                                        ? of_part(*rows, deviation, value, part)
