@@ -124,8 +124,8 @@ struct BoundOptions {
   /// Adjoint bounds are computed for every element of an output with at most this many elements per sample.
   std::int64_t most_output_elements = 16;
   /// Number of radii per sample, on average over a block, that any-run bounds recompute by an adjoint of their own if
-  /// second-order remainders are large (T-72); eight times as many in arithmetics with narrow formats. The radii with
-  /// the largest effect on the targets are chosen. 0: no radius is recomputed.
+  /// second-order remainders are large (T-72). Eight times as many are recomputed in arithmetics with narrow formats, a
+  /// matrix unit, directed rounding or flushing. The radii with the largest effect on the targets are chosen. 0: none.
   std::int64_t refined_radii = 128;
   /// Failure probability of one call. It applies separately to all local probabilistic bounds together, to all
   /// end-to-end probabilistic bounds together, and to the random directions that `shadow` uses where its bound is not
