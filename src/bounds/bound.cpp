@@ -83,15 +83,14 @@ private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-/// What is known of one value: what the run used, how far that may be from the exact network, on which
-/// conditions, and the fan-ins of the products behind it.
+/// State of one value of the graph during the walk.
 struct ValueState {
-  Tensor<double> used;
-  const Tensor<double>* kept = nullptr;  ///< a constant: in place of the above
-  std::vector<double> error;             ///< empty: all 0
-  std::set<std::string> conditions;
-  std::set<std::size_t> products;      ///< nodes
-  std::optional<CoarseProducts> sums;  ///< of the product that it is
+  Tensor<double> used;                   ///< the values that the run used
+  const Tensor<double>* kept = nullptr;  ///< of a constant: its cached values, used in place of `used`
+  std::vector<double> error;             ///< bounds of |used - exact network|; empty: all 0
+  std::set<std::string> conditions;      ///< the conditions of `error`
+  std::set<std::size_t> products;        ///< the nodes with products that the value depends on
+  std::optional<CoarseProducts> sums;    ///< if a product computes the value: its sums of magnitudes
 };
 
 BoundResult result_of(std::string name, std::string theorem, const std::set<std::string>& conditions,
@@ -106,7 +105,7 @@ BoundResult result_of(std::string name, std::string theorem, const std::set<std:
   return result;
 }
 
-/// The same of every sum whose roundings are left to chance.
+/// Returns the result "probabilistic": the local bound with rounding errors of sums modelled as random (T-74).
 BoundResult probabilistic_of(const LocalBound& local, const Shape& shape, double tail_factor, double seconds) {
   std::set<std::string> conditions = local.conditions;
   conditions.insert(chance_condition);
@@ -128,7 +127,7 @@ BoundResult heuristic_of(std::string name, Tensor<double> values) {
   return result;
 }
 
-/// Composites whose body multiplies matrices.
+/// Whether an op is a composite whose body multiplies matrices.
 bool has_products(const Op& op) {
   return std::visit([]<class T>(const T&) { return OneOf<T, op::Conv, op::ConvTranspose, op::Einsum, op::Attention>; },
                     op);
@@ -189,7 +188,7 @@ private:
     if (!fits) throw ShapeMismatch("bounds: exact layers are not those of the trace; give its own local_reference");
   }
 
-  /// For every sum of the graph at once.
+  /// Returns lambda of T-74, chosen so that the statements for all sums of the graph hold together.
   double local_tail_factor() const {
     std::int64_t sums = 0;
     for (const Node& node : graph_.nodes) {
@@ -199,7 +198,7 @@ private:
     return sums > 0 ? theorems::tail_factor(options_.failure_probability, sums) : 0.0;
   }
 
-  /// |used - given|, empty where nothing was lost.
+  /// Returns upper bounds of |used - given|; empty if the tensors are equal.
   std::vector<double> difference(const Tensor<double>& used, const Tensor<double>& given) const {
     if (used.values == given.values) return {};
     std::vector<double> error(used.size());
@@ -260,26 +259,26 @@ private:
     bounds_.layers.push_back(std::move(layer));
   }
 
-  /// What is packed once is kept for constants alone.
+  /// The cache of packed operands is used only if the node's second operand is a constant.
   Setting setting_of(const Node& node) const {
     Setting setting = setting_;
     if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.operands = &cache_;
     return setting;
   }
 
-  /// Every other bound needs what local bounds are conditional on.
+  /// Whether "shadow" and "replay" are the only requested bounds. All others need the conditions of the local bounds.
   bool wants_shadow_alone() const {
     return !options_.names.empty() &&
            std::all_of(options_.names.begin(), options_.names.end(),
                        [](const std::string& name) { return name == "shadow" || name == "replay"; });
   }
 
-  /// Where no order is declared only those who ask are told that there is none.
+  /// If the arithmetic declares no order, "replay" (then not applicable) is reported only if requested by name.
   bool wants_replay() const {
     return options_.wants("replay") && (!options_.names.empty() || trace_.arithmetic.order.gives_partial_sums());
   }
 
-  /// T-97
+  /// Adds the bound "replay" (T-97).
   void add_replay() {
     BoundOptions options = options_;
     options.names = {"shadow"};
@@ -289,7 +288,7 @@ private:
     bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
   }
 
-  /// T-40: what the inputs hand on and what the node adds.
+  /// Computes the `forward` bound of a node (T-40): the propagated errors of its inputs plus its local bound.
   void follow(std::size_t index, const NodeView& view, const LocalBound& local) {
     const Node& node = graph_.nodes[index];
     ValueState& state = states_[node.output];
@@ -308,7 +307,7 @@ private:
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
   }
 
-  /// What is known of the whole way from the inputs, beside `forward`.
+  /// Adds all end-to-end bounds except `forward`.
   void add_two_trajectories() {
     Evaluation evaluation{graph_, {}, {}};
     for (const Node& node : graph_.nodes) {
@@ -327,7 +326,7 @@ private:
     add_end_to_end(evaluation, options_, setting_, cache_, bounds_);
   }
 
-  /// How far an input as the accumulator reads it can be from the one given.
+  /// Returns bounds of the distance of an input, rounded to the accumulator, from the input as given.
   std::vector<double> read_error(const ValueState& input) const {
     const Operand read = round_operand(input.used, *setting_.machine.accumulator, setting_.machine);
     if (read.is_exact()) return input.error;

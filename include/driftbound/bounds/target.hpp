@@ -6,13 +6,15 @@
 
 namespace driftbound {
 
-/// One element of a graph output, by row-major index within one sample.
+// Targets: the scalars for which end-to-end bounds are computed.
+
+/// One element of a graph output.
 struct OutputElement {
-  std::size_t output = 0;  ///< position in Graph::outputs
-  std::int64_t element = 0;
+  std::size_t output = 0;    ///< position in Graph::outputs
+  std::int64_t element = 0;  ///< row-major index within one sample
 };
 
-/// A number of interest: an output element, or the difference of two.
+/// The scalar whose error is bounded: an output element, or the difference positive - negative of two.
 struct Target {
   OutputElement positive;
   std::optional<OutputElement> negative;

@@ -8,19 +8,23 @@
 
 namespace driftbound {
 
-/// What the bounds of an op rest on: ids in docs/theory.md, and the functions whose accuracy (T-20) they use. A
-/// composite's rest on those of its body's nodes too.
+// Names the theorems of docs/theory.md that the bounds of each op use.
+
+/// The theorems that the bounds of an op use, by their ids in docs/theory.md, and the functions whose accuracy entries
+/// (T-20) they use. The bounds of a composite also use the theorems of the nodes of its body.
 struct OpTheorems {
   std::vector<std::string_view> local;        ///< the rounding of one application
-  std::vector<std::string_view> propagation;  ///< how far the exact function moves with its operands
+  std::vector<std::string_view> propagation;  ///< the change of the exact function when its operands change
   std::vector<std::string_view> functions;
 };
 
-/// Whether a source ends in a clause "correctly rounded" of its own, after a comma or semicolon (T-20): bounds with any other are conditional.
+/// Whether an accuracy entry documents a correctly rounded function: its source ends in ", correctly rounded" or
+/// "; correctly rounded", and its errors are 1 unit and 0 absolute units (T-20). Bounds that use any other entry are
+/// conditional.
 bool is_correctly_rounded(const FunctionAccuracy& accuracy);
 
-/// Results that are stored in a narrower format than they are computed in add T-14, operands read in a narrower one
-/// their propagation; both are left out where the op has no other reason for them.
+/// Returns the theorems of an op. T-14, for results stored in a narrower format than the accumulator, and the theorems
+/// for operands rounded to a narrower format are listed only if the op itself uses them.
 OpTheorems theorems_of(const Op& op);
 
 }  // namespace driftbound

@@ -10,7 +10,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Takes a recorded value for the one at recorded operands; what lies between is the rounding.
+/// Replaces f(recorded operands) in `value` by the recorded tensor. Returns the difference, which is the node's
+/// rounding error, and adds it to value.step.
 std::vector<double> put_in(const Tensor<double>& recorded, WideValue& value) {
   std::vector<double> rounding;
   value.step.resize(recorded.size());
@@ -50,7 +51,8 @@ RecordedRun::RecordedRun(const Program& program, const Shadow& shadow, const Rec
   }
 }
 
-/// A node between its operands on both trajectories: products are linear in each operand at the mean of the other.
+/// A view of a node for the reverse sweep. In a matrix product, operands that are not constant are replaced by the mean
+/// of run and exact network, since the secant with respect to one operand is the mean of the other.
 struct RecordedRun::Step {
   NodeView view;
   std::vector<Tensor<double>> means;

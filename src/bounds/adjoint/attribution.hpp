@@ -10,16 +10,19 @@ namespace driftbound::bounds {
 
 struct RecordedBlock;  // nodes/recorded_block.hpp
 
-/// One recorded run next to the exact network, whose values are followed as differences from the run's (Wide). Values
-/// inside composites are those of their steps in that precision.
+/// Attributes the error of a recorded run to nodes and inputs, by secants between the run and the exact network. The
+/// difference run - exact of every value is computed in Wide. Values inside composites, which are not recorded, are
+/// computed in Wide from the recorded operands.
 class RecordedRun {
 public:
-  /// The shadow gives slopes where run and exact network agree, and values where 2^-52 of them does not matter.
+  /// The shadow provides the slopes of elements at which run and exact network agree, and values that are needed only
+  /// to double precision.
   RecordedRun(const Program& program, const Shadow& shadow, const RecordedBlock& block, const Setting& setting);
 
-  /// Over the reals the parts add up to c.(recorded - exact) exactly, kinks and curvature included; lost is what Wide
-  /// loses of a rounding. The split between operands of one node is a convention: the mean of both orders.
-  /// Guarantee: none; the sum is its own check
+  /// Returns the contributions of nodes and inputs to c.(recorded - exact). In exact arithmetic they add up to it
+  /// exactly, including the effects of kinks and curvature; the rounding errors of Wide are not accounted for. The
+  /// split between the operands of one node is a convention: the mean over both orders.
+  /// Guarantee: none; the sum can be compared with the error
   /// Source:    docs/theory.md T-73
   Attribution attribute(const Direction& c) const;
 
@@ -29,9 +32,9 @@ private:
   const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
-  std::vector<WideValue> values_;                         ///< by value of the flat graph; nothing for constants
-  std::vector<std::vector<double>> rounding_;             ///< recorded - f(recorded operands); empty: 0
-  std::vector<std::vector<std::vector<double>>> slopes_;  ///< secants, by node
+  std::vector<WideValue> values_;                         ///< by value of the flat graph; empty for constants
+  std::vector<std::vector<double>> rounding_;             ///< by value: recorded - f(recorded operands); empty: 0
+  std::vector<std::vector<std::vector<double>>> slopes_;  ///< by node: secants, as approx_secants() returns them
 };
 
 }  // namespace driftbound::bounds

@@ -13,34 +13,37 @@
 namespace driftbound::bounds {
 namespace {
 
-/// A lower bound of a sum of squares of so many numbers in double; 0 where underflow may have raised it.
+/// Returns a lower bound of the exact sum of `terms` squares whose sum in double is `squares`. Returns 0 if `squares`
+/// is not finite or below 2^-900, where underflow may have increased it.
 double squares_down(double squares, std::size_t terms) {
   const double kept = 1.0 - 0x1p-52 * static_cast<double>(terms + 8);
   return squares >= 0x1p-900 && std::isfinite(squares) ? mul_down(squares, kept) : 0.0;
 }
 
-/// Sums in groups, each divided by the number of its terms.
+/// The pattern of means: sums over groups, each divided by the number of its terms.
 struct Means {
-  ValueId terms = 0, sums = 0, means = 0;
+  ValueId terms = 0, sums = 0, means = 0;  ///< the operand of the sum, its result, and the quotient
   GroupPlan plan;
   std::size_t length() const { return plan.elements.size(); }
 };
 
-/// The root of means of squares of c, and epsilon.
+/// The pattern sqrt(mean(c^2) + epsilon).
 struct Root {
   Means squares;
-  ValueId c = 0, argument = 0, root = 0;
+  ValueId c = 0, argument = 0, root = 0;  ///< `argument`: the operand of the root
   double epsilon = 0.0;
   Magnitude epsilon_radius;
 };
 
-/// Exponentials of s less one number a group, over their sum; some may be hidden by zeros. Or one Softmax.
+/// The pattern of shares: exp(s - mu), with one number mu per group, over the sum of the group; some exponentials may
+/// be replaced by 0. Or one Softmax node.
 struct Shares {
   ValueId shares = 0, s = 0;
   GroupPlan plan;
-  bool is_one_node = false;
-  ValueId exponents = 0, powers = 0, seen = 0, sum = 0;  ///< else
-  std::optional<ValueId> largest;                        ///< what is taken off before, if it is the largest of s
+  bool is_one_node = false;  ///< a Softmax; the ids below are then unused
+  /// s - mu; its exponentials; the same with some replaced by 0 (equal to `powers` if none is); their sum.
+  ValueId exponents = 0, powers = 0, seen = 0, sum = 0;
+  std::optional<ValueId> largest;  ///< mu, if it is the maximum of s in the group and no exponential is replaced
 };
 
 GroupPlan groups_of(const ReductionPlan& plan) {
@@ -51,6 +54,8 @@ GroupPlan groups_of(const ReductionPlan& plan) {
   return groups;
 }
 
+/// Recognises the maps of T-67 by their patterns of nodes in the flat graph. Each member returns nothing if the value
+/// is not the result of such a map.
 class Patterns {
 public:
   explicit Patterns(const NormQuestion& question)
@@ -137,7 +142,7 @@ private:
   bool is_exactly(ValueId id, double number) const {
     return is_number(id) && values(id)[0] == number && known_.radii[id].element.empty();
   }
-  /// c of c c or c².
+  /// Returns c if the value is c * c or c^2.
   std::optional<ValueId> squared(ValueId id) const {
     if (const Node* product = made_by<op::Mul>(id))
       return product->inputs[0] == product->inputs[1] ? std::optional(product->inputs[0]) : std::nullopt;
@@ -152,6 +157,7 @@ private:
   const Shadow& shadow_;
 };
 
+/// The bounds (b) to (e) and (g) of T-67, one number per row.
 class Norms67 {
 public:
   Norms67(const NormQuestion& question)
@@ -230,7 +236,7 @@ private:
     for (const std::size_t offset : plan.elements) element(plan.groups[g] + offset);
   }
 
-  /// How far a group moves in the 2-norm.
+  /// Returns N_g of T-67: a bound of the 2-norm of the difference of both trajectories in one group.
   Magnitude group_norm(ValueId id, const GroupPlan& plan, std::size_t g, std::size_t row) const {
     const std::vector<double>& radii = known_.radii[id].element;
     if (radii.empty()) return {};
@@ -239,7 +245,7 @@ private:
     return std::min(norm(id, row), theorems::norm_of_vector(group));
   }
 
-  /// At most the root at the centre, without errors.
+  /// Returns a lower bound of s*_g of T-67: the exact root at the shadow's c.
   double centre_root(const Root& root, std::size_t g) const {
     double squares = 0.0;
     in_group(root.squares.plan, g, [&](std::size_t i) { squares += values(root.c)[i] * values(root.c)[i]; });
@@ -247,13 +253,14 @@ private:
         div_down(squares_down(squares, root.squares.length()), static_cast<double>(root.squares.length()));
     return sqrt_down(add_down(mean, root.epsilon));
   }
-  /// The same wherever c may be.
+  /// Returns r_g of T-67: a lower bound of the exact root at every c within its radius.
   double least_root(const Root& root, std::size_t g, std::size_t row) const {
     const Magnitude norm = group_norm(root.c, root.squares.plan, g, row);
     const Magnitude moved = divide_up(norm, sqrt_down(static_cast<double>(root.squares.length())));
     return std::max(sub_down(centre_root(root, g), moved.value()), sqrt_down(root.epsilon));
   }
-  /// What local errors of both trajectories together make of the root; `own`: of the root's own node.
+  /// Returns a bound of the error of the root due to the local errors of both trajectories: H_g of T-67 plus `own`, the
+  /// local error of the root's own node.
   Magnitude root_error(const Root& root, std::size_t g, std::size_t row, Magnitude own) const {
     Magnitude sum = local(root.squares.sums, g);
     in_group(root.squares.plan, g, [&](std::size_t i) { sum += local(root.squares.terms, i); });
@@ -282,7 +289,8 @@ private:
     });
   }
 
-  /// What local errors before the last node of a group of shares move it by.
+  /// Returns l_g of T-67: a bound, in the 2-norm of one group, of the effect of the local errors of all nodes before
+  /// the final quotient. It is 0 for a Softmax node.
   Magnitude share_error(const Shares& shares, std::size_t g) const {
     if (shares.is_one_node) return {};
     ShareErrors errors;
@@ -306,7 +314,7 @@ private:
     for (const std::size_t g : of_row(row, shares.plan)) errors.push_back(share_error(shares, g).value());
     return theorems::norm_of_vector(errors);
   }
-  /// How far a share at the centre is from what is stored.
+  /// Returns a bound of the distance of a stored share of the shadow from the exact share at the shadow's s.
   Magnitude off_centre(const Shares& shares, Magnitude share_error, std::size_t i) const {
     return share_error + radius_at(shadow_.error[shares.shares], i);
   }
@@ -342,7 +350,8 @@ private:
     return std::min(steepest * norm(shares.s, row), theorems::norm_of_vector(moved));
   }
 
-  /// 2-norm of p_j ‖v_j - o‖ in one row of shares, o the row's result, with what o is not exactly.
+  /// Returns ‖(p_j ‖v_j - o‖)_j‖ + ‖p‖ ‖sum p_j v_j - o‖ of T-67 (g) for one row of shares, rounded up, where o is the
+  /// stored result of that row.
   Magnitude spread_of(const Shares& shares, const ProductPlan& plan, std::size_t g) const {
     const auto n = static_cast<std::size_t>(plan.n), k = static_cast<std::size_t>(plan.k);
     const std::size_t m = static_cast<std::size_t>(plan.m), batch = g / m;
@@ -395,7 +404,7 @@ public:
   }
 
 private:
-  /// Whether groups of shares are the rows of the left matrices, one after the other.
+  /// Whether the groups of shares are the rows of the product's left matrices, stored contiguously.
   static bool are_rows(const Shares& shares, const ProductPlan& plan) {
     const auto k = static_cast<std::size_t>(plan.k);
     const auto lines = static_cast<std::size_t>(plan.batches * plan.m);

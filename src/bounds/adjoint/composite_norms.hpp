@@ -7,21 +7,22 @@
 
 namespace driftbound::bounds {
 
-/// moved_norms() where the node ends a map of several that is bounded as a whole: what is left of x when its mean is
-/// taken off, the root of a mean of squares, a vector over that, exponentials over their sum; and Softmax near its
-/// centre. With the local errors of all nodes of the map but the last. Empty for other nodes.
-/// Guarantee: proven, if the question says what is known
+/// Computes moved_norms() for the last node of a map of several nodes that is bounded as a whole: x minus its mean, the
+/// root of a mean of squares, c over that root, exponentials over their sum; also for Softmax near its centre. The
+/// local errors of all nodes of the map except the last are included. Returns nothing for other nodes, and if
+/// `question.known` or `question.shadow` is null.
+/// Guarantee: proven
 /// Source:    docs/theory.md T-67
 std::optional<std::vector<double>> composite_norms(const NormQuestion& question);
 
-/// The largest 2-norms of matrices of a product, and how often one of the right ones is used.
+/// Norms of the centres of both factors in a product weights * values.
 struct AttentionFactors {
-  Magnitude weights, values;
-  std::size_t uses_of_values = 1;
+  Magnitude weights, values;       ///< largest spectral norm among the matrices of the factor
+  std::size_t uses_of_values = 1;  ///< number of products that use the most used right matrix
 };
 
-/// moved_norms() where the node multiplies rows of a softmax, or of exponentials over their sum, by values; empty for
-/// others.
+/// Computes the 2-norm bound of attention: a product whose left factor has rows of shares, that is of Softmax or of
+/// exponentials over their sum. Returns nothing for other nodes, and if `question.known` or `question.shadow` is null.
 /// Guarantee: as composite_norms()
 /// Source:    docs/theory.md T-67
 std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors);

@@ -35,7 +35,7 @@ std::vector<double> behind(const NodeView& view, const Setting& setting) {
   return magnitudes(view.output->values);
 }
 
-/// |c.b| of every row.
+/// Returns |c.b| for every row, b the shadow.
 std::vector<double> target_of(const Program& program, const Shadow& shadow, const Direction& c) {
   const auto rows = static_cast<std::size_t>(program.rows());
   std::vector<double> target(rows, 0.0);

@@ -7,14 +7,17 @@
 
 namespace driftbound::bounds {
 
-/// For every value of the flat graph the sum of magnitudes behind each element: sum |a b| + |beta c| of a product, sum
-/// |x| of a sum, |y| elsewhere. Approximate.
+// The condition numbers of layers (docs/theory.md T-79), a diagnostic.
+
+/// Returns S of T-79 for every element of every value that varies: |alpha| sum |a b| + |beta c| for a product, sum |x|
+/// for a ReduceSum, |y| elsewhere. Approximate.
+/// Shapes:    by value of the flat graph; empty for graph inputs and for values that do not vary
 /// Source:    docs/theory.md T-79
 std::vector<std::vector<double>> approx_magnitudes(const Program& program, const Shadow& shadow,
                                                    const Setting& setting);
 
-/// K of every layer for the target c, from the adjoint d that belongs to it. Approximate.
-/// Shapes:    `adjoints` and `magnitudes` by value
+/// Returns K of every layer for the target with direction c. Approximate.
+/// Shapes:    by value: `adjoints`, as sweep() returns them for c; `magnitudes`, as approx_magnitudes() returns them
 /// Source:    docs/theory.md T-79
 Condition approx_condition(const Program& program, const Shadow& shadow, const Direction& c,
                            const std::vector<std::vector<double>>& adjoints,

@@ -13,16 +13,16 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Ways with more nodes are not followed.
+/// Sets of paths with more nodes in total are ignored.
 constexpr std::size_t most_nodes = 64;
 
-/// A sum, difference, product or the like of two numbers, or a function of one.
+/// Whether an op is a function of one element, or of two elements except for comparisons.
 bool is_elementwise(const Op& op) {
   return std::visit([]<class T>(const T&) { return ElementwiseUnary<T> || (ElementwiseBinary<T> && !Comparison<T>); },
                     op);
 }
 
-/// What a sum or product that was rounded to t is off by, at most.
+/// Returns a bound of the error of a sum or product in double whose rounded result is t.
 Magnitude rounding_of(double t) {
   return Magnitude(t) * Magnitude(0x1p-53) + Magnitude(0x1p-1074);
 }
@@ -57,7 +57,8 @@ std::optional<ValueId> JointFunctions::last_before(const Node& node) const {
   return last;
 }
 
-/// Nodes come in order: of two values the one that is made later is not before the other one.
+/// Steps back along before_ from the value that is computed later until both values are the same. This is correct since
+/// nodes are in topological order.
 std::optional<ValueId> JointFunctions::last_in_common(ValueId a, ValueId b) const {
   while (a != b) {
     ValueId& later = made_by_[a] > made_by_[b] ? a : b;

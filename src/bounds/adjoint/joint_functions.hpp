@@ -9,28 +9,30 @@
 
 namespace driftbound::bounds {
 
-/// How far a node's result moves, before it rounds.
+/// Bounds of the difference of two trajectories at a node's result, before the node's own local error.
 struct JointMove {
   std::vector<double> element;
   std::vector<double> norm;  ///< 2-norm of every row
 };
 
-/// Nodes that make a value of another one, u, element by element, on more than one way: Gelu, Swish and the like, whoever
-/// wrote them. |Δ - S Δ_u| <= R is followed from u on, as bounds of node after node lose that what comes along two ways
-/// may cancel.
+/// Bounds for a function of one value u that is computed element by element along several paths, as in Gelu or Swish
+/// written out in primitive ops. The relation |Delta_v - S_v Delta_u| <= R_v is propagated from u to the node v where
+/// the paths meet, so that correlated contributions of several paths can cancel; bounds from node to node would add
+/// them up.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-125
 class JointFunctions {
 public:
   explicit JointFunctions(const Program& program);
 
-  /// Whether ways from one value meet in a node.
+  /// Whether several paths from one value meet in this node.
   bool meet_in(std::size_t node) const { return !ways_[node].empty(); }
-  /// `known`: slopes and remainders up to that node, everything else before it.
+  /// Returns the bounds at a node in which paths meet. `known` must hold the slopes and remainders of all nodes up to
+  /// this one, and all other data of the nodes before it.
   JointMove moved(std::size_t node, const Deviation& known) const;
 
 private:
-  /// By slopes from u on, and by what they do not explain.
+  /// The slope S and the residual R of a value with respect to u, per element.
   struct Followed {
     std::vector<double> slope, rest;
   };
@@ -42,10 +44,12 @@ private:
   JointMove of_last(const Followed& last, ValueId v, const ValueRadii& of_u) const;
 
   const Program& program_;
-  std::vector<std::optional<std::size_t>> made_by_;  ///< by value: the node; empty: none
-  /// By value: the last one before it that all ways to it lead through; empty where there is none.
+  std::vector<std::optional<std::size_t>> made_by_;  ///< by value: the node that computes it; empty: none
+  /// By value: the last earlier value that all paths to it pass through, if all nodes on these paths are elementwise
+  /// (its immediate dominator); else empty.
   std::vector<std::optional<ValueId>> before_;
-  std::vector<std::vector<std::size_t>> ways_;  ///< by node in which ways meet: all nodes on them, itself the last
+  /// By node in which paths meet: all nodes on these paths in order, the node itself last; empty for other nodes.
+  std::vector<std::vector<std::size_t>> ways_;
 };
 
 }  // namespace driftbound::bounds

@@ -13,7 +13,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Whether every result is one of the operands, perhaps negated, or 0.
+/// Whether every element of the result is an element of an operand, possibly negated, or 0.
 bool copies(const Op& op) {
   return std::visit(
       [&](const auto& which) {
@@ -64,7 +64,7 @@ private:
     to_.steps.keeps.push_back(keeps);
   }
 
-  /// A value of its own for the rounding of another one.
+  /// Adds a node that rounds the value `id`, and returns its output.
   ValueId add_rounding(ValueId id, const std::string& name, std::size_t owner, const NarrowRounding& rounding,
                        bool may_be_left_out) {
     Value value = to_.flat.graph.value(id);
@@ -78,7 +78,7 @@ private:
     return rounded;
   }
 
-  /// Values that are results of nodes of the model itself are stored.
+  /// Marks the results of nodes of the model itself: only these are stored.
   void find_layers() {
     is_layer_.resize(from_.graph.values.size(), false);
     for (const ValueId id : from_.of_value) is_layer_[id] = true;
@@ -116,7 +116,8 @@ private:
     return {inside.input, inside.operand_rounding, ties_are_open, may_flush};
   }
 
-  /// Where flushing is possible numbers of a format are not left as they are.
+  /// Whether a rounding changes no number that the value may have: its format holds all numbers of the value's known
+  /// format, and nothing is flushed.
   bool leaves_as_it_is(const NarrowRounding& rounding, ValueId id) const {
     return !rounding.may_flush && format_[id] != nullptr && holds_all_of(*rounding.format, *format_[id]);
   }
@@ -146,7 +147,8 @@ private:
     return NarrowRounding{&format(*target), machine_.rounding, false, machine_.flushes};
   }
 
-  /// The narrow format that all operands of a copying node are in.
+  /// Returns the narrow format that the node's result is known to have because the node copies operands of that format;
+  /// null if there is none, or if the arithmetic flushes.
   const Format* copied_format(const Node& node) const {
     if (machine_.flushes || !copies(node.op)) return nullptr;
     const std::size_t first = std::holds_alternative<op::Choice>(node.op) ? 1 : 0;
@@ -165,7 +167,7 @@ private:
   std::vector<ValueId> new_id_;        ///< by value of `from`
   std::vector<bool> is_layer_;         ///< by value of `from`
   std::vector<const Format*> format_;  ///< by value of `to`: the narrow format it is known to be in
-  std::map<std::pair<ValueId, ProductReading>, ValueId> read_;  ///< by value of `to`: its rounding as an operand
+  std::map<std::pair<ValueId, ProductReading>, ValueId> read_;  ///< the rounded operand, by value of `to` and reading
 };
 
 }  // namespace

@@ -16,17 +16,17 @@
 namespace driftbound::bounds {
 namespace {
 
-/// One row of a node, operand by operand.
+/// Norms and radii of the operands of a node in one row.
 class Row {
 public:
   Row(const NormQuestion& question, std::int64_t row) : question_(question), row_(row) {}
 
-  /// Norm of how far an operand is from its centre.
+  /// Returns the bound of the 2-norm of an operand's distance from its centre.
   Magnitude radius(std::size_t slot) const {
     const std::vector<double>& norm = question_.operands[slot]->norm;
     return norm.empty() ? Magnitude() : Magnitude(norm[norm.size() == 1 ? 0 : index()]);
   }
-  /// Largest radius of one element.
+  /// Returns the largest radius of an element of an operand.
   Magnitude largest_radius(std::size_t slot) const {
     const std::span<const double> element = part(slot, question_.operands[slot]->element);
     return std::min(element.empty() ? Magnitude() : Magnitude(*std::max_element(element.begin(), element.end())),
@@ -42,7 +42,7 @@ public:
     for (const double x : centre(slot)) smallest = std::min(smallest, std::abs(x));
     return smallest;
   }
-  /// radius() of all the copies that broadcasting makes of an operand within the row.
+  /// Returns the 2-norm bound for all copies that broadcasting makes of an operand within the row.
   Magnitude spread_radius(std::size_t slot) const {
     const std::size_t copies = result_size() / std::max<std::size_t>(centre(slot).size(), 1);
     return theorems::norm_of_copies(radius(slot), std::max<std::size_t>(copies, 1));
@@ -70,7 +70,7 @@ private:
   std::int64_t row_;
 };
 
-/// How often a plan reads its most used matrix.
+/// Returns how often a product uses its most used matrix, given the offset of the matrix of every batch.
 std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
   std::map<std::int64_t, std::size_t> uses;
   std::size_t most = 1;
@@ -149,7 +149,7 @@ public:
   Norms operator()(const auto&) const { return std::nullopt; }
 
 private:
-  /// T-67: where the divisor moves too.
+  /// Bounds a quotient whose divisor differs between the trajectories: T-67 (a).
   std::vector<double> moving_quotient() const {
     const Tensor<double>&a = view_.input(0), &b = view_.input(1);
     const BroadcastIndex of_a(a.shape, view_.output->shape), of_b(b.shape, view_.output->shape);
@@ -176,8 +176,8 @@ private:
   }
 
   struct BatchNorms {
-    Magnitude largest;     ///< spectral norm of a matrix of the factor
-    std::size_t uses = 1;  ///< of its most used one
+    Magnitude largest;     ///< largest spectral norm of a matrix of the factor
+    std::size_t uses = 1;  ///< how often its most used matrix is used
   };
   BatchNorms batch_norms(const ProductPlan& plan, bool is_left) const {
     const double* data = view_.input(is_left ? 0 : 1).values.data();
@@ -191,7 +191,7 @@ private:
     return norms;
   }
 
-  /// How often a selection takes one element of an operand at most, by operand.
+  /// Returns for every operand how often a selection copies its most used element.
   std::vector<std::size_t> most_uses_of_elements() const {
     if (keeps_order(view_.node->op)) return {view_.input(0).size() == 0 ? std::size_t{0} : 1};
     std::vector<Shape> shapes;

@@ -24,7 +24,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// result += more; empty vectors are 0.
+/// result += more, rounded up; empty vectors are 0.
 void add_to(std::vector<double>& result, Radii more) {
   if (more.empty()) return;
   if (result.empty()) result.assign(more.size(), 0.0);
@@ -35,7 +35,7 @@ bool is_zero(Radii values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
-/// Upper bounds of sum |J_e| E_e with the slopes that the adjoint uses.
+/// Returns upper bounds of sum |J_e| E_e, with the slopes that the adjoint uses for J_e.
 std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std::vector<double>>& slopes,
                                     std::span<const Radii> radii, const Setting& setting) {
   const Op& op = view.node->op;
@@ -48,7 +48,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
   const bool has_slopes = std::any_of(slopes.begin(), slopes.end(), [](const auto& s) { return !s.empty(); });
   if (!is_elementwise || !has_slopes) {
     std::vector<double> moved = propagate(view, radii, {}, setting);
-    // A row of a softmax moves by at most p_i (E_i + p.E) to first order; T-45 may lie below that.
+    // |J| E of a softmax is at most p_i (E_i + p.E); propagate(), which uses T-45, may return less than |J| E.
     if (std::holds_alternative<op::Softmax>(op) && !radii[0].empty()) {
       const double largest = *std::max_element(radii[0].begin(), radii[0].end());
       for (std::size_t i = 0; i < moved.size(); ++i)
@@ -67,6 +67,7 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
   return moved;
 }
 
+/// Computes a Deviation node by node: the recursion of T-62.
 class Walk62 {
 public:
   Walk62(Trajectory trajectory, const Program& program, const Shadow& shadow, const Setting& setting,
@@ -97,7 +98,7 @@ public:
     set_radii(id, std::move(error), std::nullopt);
   }
 
-  /// T-13: a constant as the accumulator holds it.
+  /// Sets the radii of a constant: the error of rounding it to the accumulator (T-13).
   void start_constant(ValueId id) {
     if (!rounds()) return;
     Operand used = round_operand(shadow_.value(id), *setting_.machine.accumulator, setting_.machine);
@@ -127,7 +128,7 @@ public:
     std::optional<JointMove> joint;
     if (is_joint) joint = joint_->moved(index, result_);
     for (std::size_t i = 0; joint && i < moved.size(); ++i) moved[i] = std::min(moved[i], joint->element[i]);
-    add_to(moved, own);  // of every run before it rounds
+    add_to(moved, own);  // now bounds |f(operands of the trajectory) - shadow|, without the run's own rounding
     limit_by_ends(view, radii, moved);
     std::vector<double> added = own;
     std::vector<double> rounding;
@@ -149,7 +150,7 @@ public:
   Deviation result() && { return std::move(result_); }
 
 private:
-  /// What a node is where nothing stands in the way of loops over rows; false where something does.
+  /// Visits a node with the row kernels. Returns false if they do not cover the node, its operands or the arithmetic.
   bool visit_plain(std::size_t index, const PlainNode& node) {
     const bool can_follow = !node.in_order || setting_.machine.order.gives_partial_sums();
     const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && can_follow);
@@ -165,7 +166,7 @@ private:
     return visit_linear(index, node, plain_sum(node, setting_));
   }
 
-  /// Nodes that are their own Jacobian.
+  /// Visits an affine node, which is its own Jacobian, with the radii that a row kernel returned.
   bool visit_linear(std::size_t index, const PlainNode& node, std::optional<PlainRadii> radii) {
     if (!radii) return false;
     const ValueId output = node.view.node->output;
@@ -193,7 +194,8 @@ private:
     return true;
   }
 
-  /// Relu bends less against a chord (T-65), which costs a sweep of its own: only where remainders weigh much.
+  /// Replaces the slopes of undecided Relus by chords, which halves their remainders (T-65). The deviation then needs
+  /// an adjoint sweep of its own; so this is done only with a refinement, with sources, or if the centres ask for it.
   void take_chords(const NodeView& view, Radii radii, std::vector<double>& slopes,
                    std::vector<double>& remainder) const {
     if (!takes_chords_) return;
@@ -201,7 +203,8 @@ private:
                               remainder.size());
   }
 
-  /// T-72 for the operands of a function of one element whose remainders weigh most.
+  /// If the node is a function of one element, recomputes the radii of the operands with the largest weighted
+  /// remainders by adjoints of their own (T-72).
   void refine_operand(const NodeView& view) {
     const Node& node = *view.node;
     if (refinement_ == nullptr || refinement_->weight[node.output].empty() || !may_be_refined(program_, node)) return;
@@ -226,7 +229,8 @@ private:
       known.norm[row] = theorems::norm_of_row(norms[row], known.norm[row]);
   }
 
-  /// Values of a function that has a smallest and a largest one, of operands that are known to be numbers.
+  /// Limits the radii at the result of a bounded function with finite operands: the function's values lie in a known
+  /// interval.
   void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved) const {
     const auto ends = ends_of(view.node->op);
     if (!ends || !are_numbers(view.input(0), radii[0])) return;
@@ -234,7 +238,7 @@ private:
       moved[i] = std::min(moved[i], theorems::reach_within(view.y(i), ends->first, ends->second));
   }
 
-  /// T-117; the node's remainder is known.
+  /// Limits `moved` by the radii of T-117. The node's remainder must have been stored in result_.
   void limit_by_sources(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii added,
                         std::vector<double>& moved) {
     if (sources_ == nullptr) return;
@@ -245,7 +249,7 @@ private:
 
   bool rounds() const { return trajectory_ == Trajectory::any_order || trajectory_ == Trajectory::declared_order; }
 
-  /// Operations that flush read subnormal operands as 0.
+  /// Returns omega, a bound of the error of reading a subnormal operand as 0; 0 if the trajectory does not flush.
   Magnitude flushed() const {
     return rounds() && setting_.machine.flushes ? Magnitude(setting_.machine.accumulator->smallest_normal)
                                                 : Magnitude();
@@ -269,8 +273,8 @@ private:
     return moved_by_slopes(view, slopes, std::vector<Radii>(omegas.begin(), omegas.end()), setting_);
   }
 
-  /// The node's remainder; operands that do not depend on the inputs are not followed back, so that what they move
-  /// counts here.
+  /// Returns the node's remainder, including the effect of the errors of operands that do not depend on the inputs. The
+  /// adjoint does not propagate to these operands (T-60, cut edges).
   std::vector<double> remainder_of(const NodeView& view, const Linearised& linear, std::span<const Radii> radii) const {
     std::vector<double> remainder = linear.remainder;
     std::vector<Radii> fixed(radii.begin(), radii.end());
@@ -301,8 +305,9 @@ private:
     return norms;
   }
 
-  /// The smaller of both, element by element and in the norm. An infinity inside a network need not show in its
-  /// outputs: what may overflow is lost.
+  /// Stores the radii of a value: for every element the smallest of the given radius, the known one and the row's norm.
+  /// A radius is infinite if the run's value may exceed the largest finite number, since an infinity inside a network
+  /// need not be visible in its outputs.
   void set_radii(ValueId id, std::vector<double> element, std::optional<std::vector<double>> norms) {
     if (known_ != nullptr && !(*known_)[id].empty()) {
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);

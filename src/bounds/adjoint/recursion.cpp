@@ -15,10 +15,11 @@ namespace {
 
 constexpr std::size_t fewest_rows = 16;
 
-/// Puts rows of tensors one after the other into memory that is kept; what is the same for all rows stays as it is.
+/// Copies the row of every chosen element into tensors with one row per element, whose memory is reused. Tensors that
+/// are the same for all rows are copied unchanged.
 class Picked {
 public:
-  /// Values after `last` are left out.
+  /// Values with an id above `last` are left empty.
   Picked(const Program& program, std::span<const RowElement> elements, ValueId last)
       : program_(program), elements_(elements), last_(last) {}
 
@@ -28,7 +29,7 @@ public:
     picked = values;
   }
 
-  /// What varies: constants are there already.
+  /// Copies the values that vary; `picked` already has all others.
   void put(const Shadow& shadow, Shadow& picked) const {
     for (ValueId id = 0; id < program_.size(); ++id) {
       if (!program_.varies(id)) continue;
@@ -71,20 +72,21 @@ private:
   ValueId last_;
 };
 
-/// What an element's remainder adds to the targets.
+/// Returns weight times remainder; 0 if either is 0, even if the other is infinite.
 double cost_of(double weight, double remainder) {
   const double cost = weight * remainder;
   return ((weight == 0.0) | (remainder == 0.0)) ? 0.0 : cost;
 }
 
-/// Program::with_rows(), kept where something is.
+/// Returns Program::with_rows(), from the cache of programs if the setting has one; null if it does not exist.
 std::shared_ptr<const Program> program_with_rows(const Program& program, std::int64_t rows, const Setting& setting) {
   if (setting.programs != nullptr) return setting.programs->with_rows(program, rows);
   std::optional<Program> other = program.with_rows(rows);
   return other ? std::make_shared<const Program>(std::move(*other)) : nullptr;
 }
 
-/// Rows that go back together: products gain by it, their numbers have to fit memory.
+/// Returns how many rows one sweep propagates together: a power of two between 16 and 256, such that about 2^22 numbers
+/// or fewer are stored unless 16 rows have more.
 std::size_t rows_at_once(const Program& program) {
   constexpr std::size_t most_rows = 256, most_numbers = std::size_t{1} << 22;
   std::size_t numbers = 1;
@@ -120,7 +122,7 @@ std::vector<RowElement> worth_refining(const std::vector<double>& weight, const 
     for (std::size_t i = 0; i < size; ++i) of_elements[i] = cost_of(weight[first + i], remainder[first + i]);
     if (!std::isfinite(rest)) rest = std::accumulate(of_elements.begin(), of_elements.end(), 0.0);
     costs.clear();
-    for (std::size_t i = 0; i < size; ++i)  // those below the mean of what may be left are never asked for
+    for (std::size_t i = 0; i < size; ++i)  // costs below allowance / size need not be refined
       if (of_elements[i] != 0.0 && !(of_elements[i] < least)) costs.emplace_back(of_elements[i], i);
     std::make_heap(costs.begin(), costs.end());
     for (std::int64_t k = 0; k < refinement.most_elements && !costs.empty() && !(rest <= refinement.allowance); ++k) {
@@ -189,7 +191,8 @@ std::vector<double> AdjointRadii::operator()(const Deviation& deviation, ValueId
     const std::size_t count = std::min(rows_at_once_, elements.size() - first);
     std::vector<RowElement> part(elements.begin() + static_cast<std::ptrdiff_t>(first),
                                  elements.begin() + static_cast<std::ptrdiff_t>(first + count));
-    part.resize(std::max(fewest_rows, std::bit_ceil(count)), part.back());  // few networks serve all
+    // Powers of two: few sizes occur, so that few programs are needed.
+    part.resize(std::max(fewest_rows, std::bit_ceil(count)), part.back());
     OneRowEach* rows = with_rows(part.size());
     std::vector<double> of_these = rows != nullptr
                                        ? of_part(*rows, deviation, value, part)

@@ -12,11 +12,14 @@
 
 namespace driftbound::bounds {
 
-/// T-72: remainders of a larger share of a bound call for radii by adjoints of their own …
+// Selective refinement (docs/theory.md T-72): chooses the radii that are worth an adjoint of their own, and computes
+// them.
+
+/// Radii are refined if the remainders exceed this share of a bound.
 inline constexpr double large_remainder = 0.05;
-/// … until no more than this is left of them at all nodes together, next to what local errors make up …
+/// Refinement at all nodes together aims at remainders of at most this multiple of the contribution of local errors.
 inline constexpr double remainder_left = 0.03;
-/// … and of no more elements of one row at one node.
+/// Largest number of elements that are refined in one row at one node.
 inline constexpr std::int64_t most_refined_elements = 256;
 
 /// One element of one row of a value.
@@ -25,47 +28,50 @@ struct RowElement {
   std::size_t element = 0;  ///< within the row
 };
 
-/// Which radii are worth an adjoint of their own: how much every element's remainder weighs in the targets.
+/// The criteria by which radii are chosen for refinement. The cost of an element is its weight times its remainder: its
+/// contribution to a target, relative to the target's local part.
 struct Refinement {
-  /// By value, of every element: the largest |d| over the targets, divided by what they amount to without remainders.
+  /// By value, for every element: the largest |d| / (contribution of local errors to the bound) over the targets.
   std::vector<std::vector<double>> weight;
-  double allowance = 0.0;          ///< of weight times remainder that a row may keep at one node
-  std::int64_t most_elements = 0;  ///< of one row at one node
-  double least = 0.0;              ///< weight times remainder of an element that is worth it
+  double allowance = 0.0;          ///< sum of the costs that may remain in one row at one node
+  std::int64_t most_elements = 0;  ///< largest number of elements refined in one row at one node
+  double least = 0.0;              ///< elements with a smaller cost are not refined
 };
 
-/// Whether a node is a function of one element, of an operand whose radii can be refined.
+/// Whether a node is a function of one element (or a Gelu) whose operand depends on the inputs, so that the operand's
+/// radii can be refined.
 bool may_be_refined(const Program& program, const Node& node);
 
-/// The elements of a node's output whose operands' radii are to be refined: in every row those with the largest weight
-/// times remainder, until what is left adds up to no more than the allowance.
+/// Returns the elements of a node's output whose operands' radii are to be refined: in every row those with the largest
+/// costs, until the costs of all others add up to at most the allowance.
 /// Shapes:    `weight` and `remainder` [rows * elements]
 std::vector<RowElement> worth_refining(const std::vector<double>& weight, const std::vector<double>& remainder,
                                        std::int64_t rows, const Refinement& refinement);
 
-/// Refinement::least with which nodes whose remainders are these, or less, have no more than `most` elements refined:
-/// those that matter most, whatever their row or node. 0 where all may be.
-/// Shapes:    `remainders` by value; empty: nothing is refined there
+/// Returns a value for Refinement::least with which at most `most` elements are refined, over all rows and nodes, if
+/// the nodes have these remainders or smaller ones. The elements with the largest costs remain. Returns 0 if at most
+/// `most` elements would be refined anyway.
+/// Shapes:    `remainders` by value; empty: nothing is refined at this value
 double least_worth_refining(const std::vector<std::vector<double>>& remainders, std::int64_t rows,
                             const Refinement& refinement, std::int64_t most);
 
-/// Radii of chosen elements of values, each by an adjoint of its own on the nodes before it. What is the same for all
-/// elements is set up once.
+/// Computes radii of chosen elements, each by an adjoint of its own over the nodes before the element. Programs and
+/// memory are set up once and reused.
 /// Source:    docs/theory.md T-72
 class AdjointRadii {
 public:
   AdjointRadii(const Program& program, const Shadow& shadow, const Setting& setting);
 
-  /// Shapes:    one result an element
-  /// Domain:    infinite for a network that has no with_rows(); `deviation` complete up to the value
+  /// Returns one radius per element; infinite if the program has no with_rows().
+  /// Domain:    `deviation` must be complete up to `value`
   std::vector<double> operator()(const Deviation& deviation, ValueId value, const std::vector<RowElement>& elements);
 
 private:
-  /// The network with as many rows as elements, and memory for what varies.
+  /// The program with one row per element, and the shadow and the deviation of these rows.
   struct OneRowEach {
     std::shared_ptr<const Program> program;
     Shadow shadow;
-    std::vector<Deviation> deviation;  ///< one
+    std::vector<Deviation> deviation;  ///< exactly one entry
   };
   OneRowEach* with_rows(std::size_t rows);
   std::vector<double> of_part(OneRowEach& rows, const Deviation& deviation, ValueId value,

@@ -7,11 +7,13 @@
 
 namespace driftbound::bounds {
 
-/// A trajectory of numbers in double, known exactly, close to the exact network.
+// The shadow: the network evaluated in double, the centre of most bounds (docs/theory.md T-61).
+
+/// A trajectory of numbers in double close to the exact network, with bounds of its local errors.
 struct Shadow {
-  std::vector<Tensor<double>> values;      ///< of every value of the flat graph: see value()
+  std::vector<Tensor<double>> values;      ///< by value of the flat graph; read them by value()
   std::vector<std::vector<double>> error;  ///< upper bounds of |value - f(values of the operands)|; empty: all 0
-  /// Values in place of those above, which are empty then; empty, or null: none.
+  /// By value: a tensor that replaces the entry of `values`, which is then empty; null: none. Empty: all null.
   std::vector<const Tensor<double>*> kept_elsewhere;
 
   const Tensor<double>& value(ValueId id) const {
@@ -22,8 +24,9 @@ struct Shadow {
 
 class OperandCache;
 
-/// The network evaluated in double; with weights packed before, errors of products by norms where those say enough.
-/// Shapes:    `inputs` by position in the graph's inputs, with the samples of the network
+/// Evaluates the network in double. With `packed`, constant right matrices are taken from that cache, and the errors of
+/// products with them are bounded by norms of rows and columns where plain_centre() applies.
+/// Shapes:    `inputs` by position in the graph's inputs, with program.rows() samples
 /// Guarantee: proven
 /// Source:    docs/theory.md T-61
 Shadow shadow_of(const Program& program, const std::vector<Tensor<double>>& inputs, const Setting& setting,

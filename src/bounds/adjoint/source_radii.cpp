@@ -15,9 +15,9 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Shares that cancel later on are worth more than a radius that is a little smaller.
+/// Shares are kept if they add up to at most this multiple of the radius: they may cancel at later nodes.
 constexpr double worth_keeping = 2.0;
-/// Numbers on the way to a value, for each that it may keep.
+/// A computation may need this many times the numbers that a value may keep.
 constexpr std::size_t most_on_the_way = 16;
 
 double at_or_zero(Radii values, std::size_t i) {
@@ -50,12 +50,13 @@ void SourceRadii::start(ValueId id, Radii amplitude) {
   if (program_.varies(id)) sources_[id].own.assign(amplitude.begin(), amplitude.end());
 }
 
-/// What a function of one element makes of sources of one element stays that, if nothing else reads the operand.
+/// Whether the node maps sources of one element to sources of one element without spreading: it is a function of one
+/// element and the only reader of its operand.
 bool SourceRadii::passes_own(const Node& node) const {
   return is_of_one_element(node.op) && uses_[node.inputs[0]] == 1;
 }
 
-/// Whether the operands' sources, and what they make of the output, are few enough to be written out.
+/// Whether the shares of the operands, and those of the output, are few enough to be computed.
 bool SourceRadii::may_follow(const Node& node) const {
   std::size_t largest = std::max<std::size_t>(shadow_.value(node.output).size(), 1), count = 0;
   std::set<ValueId> origins;
@@ -72,7 +73,7 @@ bool SourceRadii::may_follow(const Node& node) const {
   return count <= most_on_the_way * most_numbers_ / largest;
 }
 
-/// Own sources become shares, one for each element that has one.
+/// Turns the sources that affect one element only into shares, one row for each such source that is not 0.
 void SourceRadii::spread(ValueId id) {
   Sources& sources = sources_[id];
   const std::size_t size = sources.own.size();
@@ -128,7 +129,8 @@ SourceRadii::Aligned SourceRadii::align(const Node& node) const {
   return operands;
 }
 
-/// Shares go on by the slopes; what rounding them loses is a source of the output.
+/// Propagates the shares of the operands by the node's Jacobian. The rounding errors of this computation become a
+/// source of the output.
 void SourceRadii::push_shares(std::size_t index, const std::vector<std::vector<double>>& slopes,
                               const Aligned& operands) {
   const Node& node = program_.nodes()[index];
@@ -185,7 +187,7 @@ std::vector<double> SourceRadii::step(std::size_t index, const std::vector<std::
   return total(result, size);
 }
 
-/// What no later node reads.
+/// Releases the sources of operands that no later node reads.
 void SourceRadii::forget_operands(std::size_t index) {
   for (const ValueId id : program_.nodes()[index].inputs)
     if (last_use_[id] == index) sources_[id] = {};

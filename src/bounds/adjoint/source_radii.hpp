@@ -8,45 +8,50 @@
 
 namespace driftbound::bounds {
 
-/// How far a trajectory is from another at every value, as a sum of what all sources before it can move: inputs that
-/// are off, local errors, remainders. Radii grow with products of Jacobians, not of their magnitudes or norms.
-/// Guarantee: as that of the sources given
+/// Bounds the difference of two trajectories at every value by the sum of the contributions of all error sources before
+/// it: errors of the inputs, local errors and remainders. Signs are kept, so that the radii grow with products of
+/// Jacobians, not with products of their magnitudes or norms.
+/// Guarantee: that of the bounds of the sources
 /// Source:    docs/theory.md T-117
 class SourceRadii {
 public:
-  /// `most_numbers`: of one value's shares; beyond that its sources become one for each element, and where sixteen times
-  /// as many would be on the way to it nothing is said of it.
+  /// `most_numbers`: the largest number of doubles that the shares of one value may occupy. Beyond that, its sources
+  /// are merged into one per element. If the computation of a value needs more than 16 times as many, its radii are
+  /// infinite.
   SourceRadii(const Program& program, const Shadow& shadow, const Setting& setting,
               std::size_t most_numbers = std::size_t{1} << 22);
 
-  /// A value that is off by itself, by at most `amplitude`; those that are the same for all inputs are not followed.
+  /// Sets the error of an input: at most `amplitude` for every element. Values that do not depend on the inputs are
+  /// ignored.
   void start(ValueId id, Radii amplitude);
 
-  /// Upper bounds of |difference| at the output of a node whose operands are settled; empty where the output does not
-  /// depend on the inputs, infinite where its sources are too many.
-  /// Shapes:    slopes as Linearised; added, remainder [output size], empty: 0
+  /// Returns upper bounds of |difference| at the output of a node after settle() of its operands. Returns nothing if
+  /// the output does not depend on the inputs; the bounds are infinite if there are too many sources.
+  /// Shapes:    slopes as in Linearised; added, remainder [output size], empty: 0
   std::vector<double> step(std::size_t node, const std::vector<std::vector<double>>& slopes, Radii added,
                            Radii remainder);
 
-  /// What is known of a value in the end: elements whose shares add up to much more start anew.
+  /// Takes the final radii of a value. An element whose sources add up to more than twice its radius loses them and
+  /// gets one source of its own, of the size of that radius.
   /// Shapes:    radii [size], empty: 0
   void settle(ValueId id, Radii radii);
 
 private:
-  /// How far each of `count` sources of one value moves another value, signs included.
+  /// The signed contributions of the `count` sources of one value to another value.
   struct Shares {
     std::size_t count = 0;
     std::vector<double> rows;  ///< [count * size]
   };
   struct Sources {
-    std::map<ValueId, Shares> shares;  ///< by the value whose sources they are
-    std::vector<double> own;           ///< of every element alone; empty: 0
+    std::map<ValueId, Shares> shares;  ///< by the value that has these sources
+    std::vector<double> own;           ///< size of the source that affects this element only; empty: 0
   };
-  /// The shares of a node's operands, side by side for the same sources.
+  /// The shares of all operands of a node, with the sources in the same order for every operand.
   struct Aligned {
-    std::map<ValueId, std::size_t> counts;
-    std::size_t count = 0;
-    std::vector<std::vector<double>> rows, magnitudes;  ///< by operand
+    std::map<ValueId, std::size_t> counts;  ///< number of sources, by the value that has them
+    std::size_t count = 0;                  ///< of all together
+    /// By operand, empty: 0. rows: [count * size]; magnitudes: [size], the sums of the magnitudes over all sources.
+    std::vector<std::vector<double>> rows, magnitudes;
   };
 
   void spread(ValueId id);
@@ -64,8 +69,8 @@ private:
   const Setting& setting_;
   const std::size_t most_numbers_;
   std::vector<Sources> sources_;       ///< by value
-  std::vector<std::size_t> uses_;      ///< of a value, by operands of nodes
-  std::vector<std::size_t> last_use_;  ///< of a value, by node
+  std::vector<std::size_t> uses_;      ///< by value: how many operand slots read it
+  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
 };
 
 }  // namespace driftbound::bounds

@@ -12,7 +12,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// d of one value as stored, and how far it is from what T-60 asks for.
+/// The stored adjoint d of one value, and a bound of its defect in T-60.
 struct Adjoint {
   std::vector<double> d;
   std::vector<double> defect;  ///< tau; empty: all 0
@@ -33,7 +33,7 @@ struct Adjoint {
 
 class Sweep {
 public:
-  /// Deviations of the same slopes.
+  /// All deviations must have the same slopes.
   Sweep(const Program& program, const Shadow& shadow, std::span<const Deviation* const> deviations,
         const Setting& setting, std::vector<std::vector<double>>* kept)
       : program_(program),
@@ -78,7 +78,7 @@ public:
   std::vector<Certificate> result() && { return std::move(certificates_); }
 
 private:
-  /// |d|.(sigma + kappa) + tau.E of one value.
+  /// Adds |d|.(sigma + kappa) + tau.E of one value to the certificates.
   void charge(ValueId id, std::optional<std::size_t> layer) {
     const Adjoint& adjoint = adjoints_[id];
     for (std::size_t which = 0; which < deviations_.size(); ++which) {
@@ -97,7 +97,7 @@ private:
     }
   }
 
-  /// sum |d_i| x_i by T-08; an infinite x counts where d is 0 too.
+  /// Returns an upper bound of sum |d_i| x_i by T-08. If some x_i is infinite the sum is infinite, even where d_i = 0.
   Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
     if (x.empty() || d.empty()) return Magnitude();
     const double sum = row_kernels().weighted_sum(d.data(), row_of(id, x, row).data(), d.size());
@@ -128,7 +128,8 @@ bool have_same_slopes(const Deviation& a, const Deviation& b) {
   return true;
 }
 
-/// A remainder is that of its own slopes: positions of deviations, together where one adjoint serves them.
+/// Groups the positions of deviations with the same slopes. One adjoint serves each group, since a remainder is valid
+/// only with the slopes that it was computed for.
 std::vector<std::vector<std::size_t>> by_slopes(std::span<const Deviation> deviations) {
   std::vector<std::vector<std::size_t>> groups;
   for (std::size_t which = 0; which < deviations.size(); ++which) {

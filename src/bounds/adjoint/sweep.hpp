@@ -9,30 +9,34 @@
 
 namespace driftbound::bounds {
 
-/// An element of every row of a value, and its factor.
+// The adjoint sweep in double, with a bound of its own rounding errors, and the error bound of a target that it gives
+// (docs/theory.md T-60, T-64).
+
+/// A term of a target: a factor times one element of a value, the same element in every row.
 struct Seed {
   ValueId value = 0;
   std::int64_t element = 0;  ///< within a row
   double factor = 1.0;
 };
 
-/// The vectors c of T-60, by value.
+/// The vectors c of T-60, for the values at which c is not 0.
 using Direction = std::vector<std::pair<ValueId, std::vector<double>>>;
+/// Returns the direction of the target that is the sum of the seeds.
 Direction direction_of(const Program& program, const Shadow& shadow, const std::vector<Seed>& seeds);
 
-/// An upper bound of |c.Delta| for every row, and what it is made of.
+/// An upper bound of |c.Delta| for every row, and its parts.
 struct Certificate {
   std::vector<double> total;                ///< per row; infinite: not certifiable
-  std::vector<double> local;                ///< the part of it that local errors make up …
-  std::vector<double> remainder;            ///< … and curvature, kinks and fixed operands
+  std::vector<double> local;                ///< per row: sum |d|.sigma, the contribution of local errors
+  std::vector<double> remainder;            ///< per row: sum |d|.kappa, the contribution of remainders
   std::vector<std::vector<double>> layers;  ///< [node of the original graph][row]: |d|.(sigma + kappa)
 };
 
-/// One adjoint for all trajectories of the same slopes.
-/// Shapes:    one certificate a deviation; `adjoints` (where asked for) those of the first, by value, empty where c
-/// does
-///            not depend on it
-/// Guarantee: as the deviations
+/// Computes the adjoint of c and charges it with the local errors and remainders of every deviation. Deviations with
+/// the same slopes share one adjoint.
+/// Shapes:    returns one certificate per deviation; `adjoints`, if not null, receives the adjoint for the first
+///            deviation: by value, empty for values that c does not depend on and for graph inputs
+/// Guarantee: that of the deviations
 /// Source:    docs/theory.md T-60, T-64
 std::vector<Certificate> sweep(const Program& program, const Shadow& shadow, std::span<const Deviation> deviations,
                                const Direction& c, const Setting& setting,

@@ -22,7 +22,7 @@ namespace {
 
 using InputErrors = std::vector<std::vector<double>>;
 
-/// One sample of an input; an open first axis counts samples.
+/// Returns the shape of one sample of an input. A first axis without a fixed extent counts samples.
 Shape sample_shape(const Value& input) {
   const auto fail = [&] {
     throw ShapeMismatch("bounds over a box: the model leaves the shape of input '" + input.name +
@@ -38,7 +38,8 @@ Shape sample_shape(const Value& input) {
   return shape;
 }
 
-/// The middle of the box, how far its points are from it, and what a run loses when it reads one.
+/// Per input, for every element: the middle of the box, its half width rounded up, and a bound of the error that a run
+/// makes when it reads a point of the box.
 class BoxInputs {
 public:
   BoxInputs(const Graph& graph, const Box& box, const Setting& setting) : box_(box), setting_(setting) {
@@ -73,7 +74,8 @@ private:
     return first + middles.back().size();
   }
 
-  /// Rounded to the type of the input, to nearest, and then as the accumulator holds it.
+  /// Bounds the error of rounding any number in [low, high] to the type of the input, to nearest, and then to the
+  /// accumulator.
   Magnitude lost_at(double low, double high, ElementType type) const {
     const Machine& machine = setting_.machine;
     if (low == high) {
@@ -126,19 +128,20 @@ std::size_t index_of(const Seed& seed) {
   return static_cast<std::size_t>(seed.element);
 }
 
-/// What is in both intervals, which hold one number.
+/// Returns the intersection of two intervals that contain a common number.
 Interval both(const Interval& a, const Interval& b) {
   return Interval(std::max(a.lower(), b.lower()), std::min(a.upper(), b.upper()));
 }
 
-/// How far the target may be from that of the centre by the radii at the outputs.
+/// Bounds the deviation of the target by the sum of the radii at its output elements.
 Magnitude reach_by_radii(const Deviation& deviation, const std::vector<Seed>& seeds) {
   Magnitude reach;
   for (const Seed& seed : seeds) reach += radius_at(deviation.radii[seed.value].element, index_of(seed));
   return reach;
 }
 
-/// Values of an output within its radius, and within the ends of the function that it is.
+/// Encloses an output element by its radius around the shadow and, if a bounded function computes it, by the range of
+/// that function.
 Interval values_of(const Program& program, const Shadow& shadow, const Deviation& ranges, const Seed& seed) {
   const double centre = shadow.value(seed.value).values[index_of(seed)];
   const double radius = radius_at(ranges.radii[seed.value].element, index_of(seed)).value();
@@ -149,7 +152,8 @@ Interval values_of(const Program& program, const Shadow& shadow, const Deviation
   return ends ? both(values, Interval(ends->first, ends->second)) : values;
 }
 
-/// Where the adjoint's range and those of the outputs meet; the whole line where there is neither.
+/// Encloses the target over the box: the intersection of the range from the adjoint and the range from the radii at the
+/// outputs; the whole line if both are infinite.
 Interval range_of(const Program& program, const Shadow& shadow, const Deviation& ranges, const std::vector<Seed>& seeds,
                   const Certificate& by_adjoint) {
   const double reach = by_adjoint.total.front();

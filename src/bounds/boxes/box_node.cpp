@@ -26,7 +26,7 @@ public:
     result_.moved.assign(view.output->size(), 0.0);
   }
 
-  /// Linear: their own Jacobian, wherever they are.
+  /// Linear ops have the same Jacobian at every point and no remainder.
   BoxNode operator()(const OneOf<op::Add, op::Sub, op::ReduceSum, op::Neg, op::Cast> auto&) { return linear(); }
   BoxNode operator()(const Selection auto&) { return linear(); }
 
@@ -55,7 +55,7 @@ public:
     return std::move(result_);
   }
 
-  /// Undecided, but the same in both trajectories: either operand.
+  /// If the condition is undecided but has no error, both trajectories take the same operand: the slopes are in [0, 1].
   BoxNode operator()(const op::Choice&) {
     const std::array<BroadcastIndex, 3> index = {BroadcastIndex(view_.input(0).shape, view_.output->shape),
                                                  BroadcastIndex(view_.input(1).shape, view_.output->shape),
@@ -83,7 +83,8 @@ public:
     return std::move(result_);
   }
 
-  /// da c_B + c_A db is the Jacobian at the centre; what the exact network is off the centre multiplies the errors too.
+  /// The Jacobian at the centre maps (E_A, E_B) to E_A c_B + c_A E_B. The remainder is E_A B_B + B_A E_B + E_A E_B,
+  /// with B the ranges.
   BoxNode operator()(const OneOf<op::Gemm, op::MatMul> auto&) {
     const Product product = product_of(view_).value();
     result_.moved = propagate_product_node(product, view_, errors(), setting_);
@@ -128,7 +129,7 @@ private:
   }
 
   Magnitude error_at(std::size_t slot, std::size_t i) const { return radius_at(operands_[slot].error, i); }
-  /// Where both trajectories are.
+  /// Returns a bound of the distance of both trajectories from the centre.
   Magnitude reach_at(std::size_t slot, std::size_t i) const {
     return theorems::box_reach(radius_at(operands_[slot].range, i), error_at(slot, i));
   }
@@ -156,7 +157,8 @@ private:
     return std::move(result_);
   }
 
-  /// The element that is extreme at the centre, if it is so everywhere; else the extrema differ by the largest error.
+  /// The slope is 1 at the element that is extreme at the centre. If another element may be extreme within the box, the
+  /// remainder is the error of the first one plus the largest error of the group.
   BoxNode extremum(double sign) {
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
     result_.slopes[0].assign(view_.input(0).size(), 0.0);
@@ -181,7 +183,8 @@ private:
     return std::move(result_);
   }
 
-  /// p_i (delta_i - p.delta) at the centre, and the same anywhere within the range of p.
+  /// The Jacobian at the centre maps delta to p_i (delta_i - p.delta). The remainder bounds the change of this
+  /// expression for all p within their range.
   void softmax_row(const ReductionPlan& plan, std::int64_t outer, std::int64_t inner) {
     Magnitude mean, mean_of_ranges;  // (p + r).E, r.E
     const auto place = [&](std::int64_t j) { return plan.index(outer, j, inner); };

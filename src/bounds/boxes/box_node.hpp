@@ -6,23 +6,26 @@
 
 namespace driftbound::bounds {
 
-/// One operand of a node for all points of a box: within `range` of its centre the exact network at every point, and
-/// within `error` of that the other trajectory at the same point.
+// One node of a network over a box of inputs (docs/theory.md T-77): slopes, remainders and the propagated errors.
+
+/// One operand of a node, for all points of a box.
 struct BoxOperand {
-  Radii range;
-  Radii error;
-  bool is_followed = true;  ///< by the adjoint; else what it moves counts as left over
+  Radii range;              ///< distance of the exact network from the centre, at every point of the box
+  Radii error;              ///< distance of the other trajectory from the exact network, at the same point
+  bool is_followed = true;  ///< whether the adjoint propagates to this operand; else its effect is in the remainder
 };
 
-/// A node for all points of a box: slopes as Linearised has them, and what they leave over.
+/// Bounds of one node that hold at all points of a box.
 struct BoxNode {
-  std::vector<std::vector<double>> slopes;
-  std::vector<double> remainder;                ///< kappa per output element
-  std::vector<double> moved;                    ///< how far the node's function moves with the operands' errors
-  Magnitude lipschitz = Magnitude::infinite();  ///< functions of one element: the largest over the box
+  std::vector<std::vector<double>> slopes;      ///< J, in the format of Linearised::slopes
+  std::vector<double> remainder;                ///< kappa, per output element
+  std::vector<double> moved;                    ///< bound of the change of the node's function due to `error`
+  Magnitude lipschitz = Magnitude::infinite();  ///< Lipschitz constant over the box, for functions of one element
 };
 
-/// Shapes:    operands one entry an input; remainder, moved one entry an output element
+/// Computes slopes and bounds of one node. `y_range`: distance of the node's function from view.output, for all
+/// operands within range + error; used for Softmax only.
+/// Shapes:    operands: one entry per input of the node; remainder, moved: one entry per output element
 /// Guarantee: proven
 /// Throws:    InvalidArgument for a composite
 /// Source:    docs/theory.md T-77

@@ -20,7 +20,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Empty vectors are 0.
+/// Returns a + b, rounded up; empty vectors are 0.
 std::vector<double> sum_of(Radii a, Radii b) {
   std::vector<double> sum(a.begin(), a.end());
   if (sum.empty()) sum.assign(b.begin(), b.end());
@@ -33,6 +33,7 @@ bool is_zero(Radii values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
+/// Computes a Deviation over a box node by node: the recursion of T-77.
 class BoxWalk {
 public:
   BoxWalk(Trajectory trajectory, const Program& program, const Shadow& shadow, const Deviation& ranges,
@@ -99,7 +100,7 @@ public:
 private:
   Radii range(ValueId id) const { return ranges_.radii[id].element; }
 
-  /// Two values of a function are no further apart than its ends, of operands that are numbers.
+  /// Limits the errors at the result of a bounded function with finite operands by the width of the function's range.
   void limit_by_ends(const NodeView& view, const std::vector<std::vector<double>>& reaches,
                      std::vector<double>& moved) const {
     const auto ends = ends_of(view.node->op);
@@ -108,7 +109,7 @@ private:
     for (double& radius : moved) radius = std::min(radius, apart);
   }
 
-  /// What the network at the centre has no number for has none that a run could be held against.
+  /// Sets the error to infinity where the shadow's value or its error bound is not finite.
   void lose_what_is_no_number(ValueId id, std::vector<double>& moved) const {
     const std::vector<double>& values = shadow_.value(id).values;
     const Radii error = shadow_.error[id];
@@ -116,7 +117,8 @@ private:
       if (!std::isfinite(values[i]) || !radius_at(error, i).is_finite()) moved[i] = infinity;
   }
 
-  /// How far the function at any operands within reach is from the centre: softmax needs it, and no other op.
+  /// Bounds the distance of the node's function from the centre for all operands within reach. Returns nothing except
+  /// for Softmax, the only op for which over_box() uses it.
   std::vector<double> output_range(const NodeView& view, const std::vector<std::vector<double>>& reaches) const {
     if (!std::holds_alternative<op::Softmax>(view.node->op)) return {};
     const std::vector<Radii> radii(reaches.begin(), reaches.end());
@@ -147,7 +149,8 @@ private:
     return read;
   }
 
-  /// Subnormal operands read as 0: an error of its own at every operand.
+  /// Bounds the change of the node's function when every operand has an additional error of omega, the largest error of
+  /// reading a subnormal operand as 0.
   std::vector<double> moved_by_flushing(const NodeView& view, std::vector<BoxOperand> operands) const {
     std::vector<std::vector<double>> omegas;
     for (const Tensor<double>* input : view.inputs) omegas.emplace_back(input->size(), flushed().value());
@@ -157,7 +160,7 @@ private:
     return over_box(view, operands, output_range(view, ranges), setting_).moved;
   }
 
-  /// T-62 where it does not look at the centre.
+  /// Computes the 2-norm bounds of T-62 for nodes where these do not depend on the centre.
   std::optional<std::vector<double>> norms_of(const NodeView& view, Magnitude lipschitz,
                                               const std::vector<double>& added) {
     const Node& node = *view.node;

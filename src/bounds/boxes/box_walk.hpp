@@ -5,11 +5,11 @@
 
 namespace driftbound::bounds {
 
-/// Every run against the exact network, both at the same point of a box around the shadow's inputs, whatever the point.
-/// `ranges`: deviation_of() the exact network from the shadow with inputs anywhere in the box.
-/// Shapes:    `input_error` by position in the graph's inputs: what a run does to a point first
-/// Domain:    `in_double_double`: the run is one in double-double (T-114), not one of the arithmetic;
-///            `sources`: to be followed too
+/// Computes the deviation of every run from the exact network, both at the same point, for all points of a box around
+/// the shadow's inputs. `ranges`: the deviation of the exact network in the box from the shadow. `in_double_double`:
+/// the runs are those in double-double arithmetic (T-114), not those of the setting's arithmetic. `sources`: if not
+/// null, the radii of T-117 are computed too.
+/// Shapes:    `input_error` by position in the graph's inputs: bound of the error of reading a point
 /// Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-77, T-117
 Deviation deviation_over_box(Trajectory trajectory, const Program& program, const Shadow& shadow,

@@ -18,7 +18,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// What is neither left to chance nor a remainder.
+/// Returns the part of a row's total that is neither modelled as random nor a remainder.
 double rest_of(const ChanceBound& bound, std::size_t row) {
   return std::max(0.0, bound.total[row] - bound.remainder[row] - bound.spread[row]);
 }
@@ -28,13 +28,15 @@ bool has_large_remainder(const ChanceBound& bound, std::size_t row) {
   return applies && !(bound.remainder[row] <= large_remainder * bound.total[row]);
 }
 
+/// Reduces a row's remainder to `left` and the total by the difference, if `left` is smaller.
 void leave_of_remainder(double left, ChanceBound& estimate, std::size_t row) {
   if (!(left < estimate.remainder[row])) return;  // both may be infinite
   estimate.total[row] -= estimate.remainder[row] - left;
   estimate.remainder[row] = left;
 }
 
-/// Whether what is not left to chance in a row of a node is so little that chance rules the radii behind it.
+/// Whether the errors of a row that are not modelled as random are at most a tenth of the random ones, in the root mean
+/// square, and the latter are finite. Only then may radii from random sign vectors be used.
 bool chance_rules(std::span<const double> rests, std::span<const double> amplitudes) {
   constexpr double little = 0.1;
   double rest = 0.0, by_chance = 0.0;
@@ -43,13 +45,13 @@ bool chance_rules(std::span<const double> rests, std::span<const double> amplitu
   return rest <= little * little * by_chance && std::isfinite(by_chance);
 }
 
-/// One model of all roundings of a network.
+/// One of the two models of rounding errors, T-74 or T-75, evaluated for all nodes.
 struct Model {
   NodeChance (*roundings)(const RoundingNode&, const Setting&) = nullptr;
   double factor = 0.0;
-  std::vector<std::vector<double>> amplitudes;                 ///< by value; empty: none
-  std::vector<std::vector<double>> most;                       ///< in the worst order; empty: there is none
-  std::vector<std::vector<std::vector<std::uint32_t>>> alike;  ///< by value and row
+  std::vector<std::vector<double>> amplitudes;                 ///< by value: NodeChance::amplitudes
+  std::vector<std::vector<double>> most;                       ///< by value: NodeChance::most
+  std::vector<std::vector<std::vector<std::uint32_t>>> alike;  ///< by value and row: sets of correlated elements
 };
 
 class ChanceSweep {
@@ -75,7 +77,8 @@ public:
       fixed_are_exact_ = fixed_are_exact_ && (program.varies(id) || any_order.radii[id].element.empty());
   }
 
-  /// One bound a model, in the order of ChanceFactors. `local`: the worst case of local errors.
+  /// Returns one bound per model, in the order of ChanceFactors. `local`: the contribution of local errors to the
+  /// any-order bound, per row.
   std::vector<ChanceBound> bounds_of(const Direction& direction, const std::vector<double>& local) {
     std::vector<std::vector<double>> adjoints;
     const std::vector<Certificate> certificates = sweep(program_, shadow_, rests_, direction, setting_, &adjoints);
@@ -104,7 +107,8 @@ private:
     rests_.push_back(any_order_);
   }
 
-  /// Of a node that rounds to a narrow format: at its values, as no run comes near all that its radii allow. Else empty.
+  /// Returns the largest rounding errors of a node that rounds to a narrow format, for numbers up to the shadow's
+  /// values: radii of any run may be far above the deviations of actual runs. Empty for other nodes.
   std::vector<double> narrow_roundings(std::size_t index) const {
     if (narrow_ == nullptr || !narrow_->rounding[index]) return {};
     std::vector<double> roundings;
@@ -147,7 +151,8 @@ private:
     }
   }
 
-  /// Elements that a remainder may move by more than their slopes do: a unit that is off, a factor that is 0.
+  /// Finds the elements whose remainder exceeds |J| E, such as an inactive unit whose kink is within its radius, or a
+  /// product at a factor of 0.
   void find_unseen() {
     for (std::size_t index = 0; index < program_.nodes().size(); ++index) {
       const Node& node = program_.nodes()[index];
@@ -173,7 +178,8 @@ private:
     return unseen;
   }
 
-  /// Narrow roundings that are nodes of their own are made there.
+  /// Returns the setting for a node's own roundings. In a narrowed program it excludes the narrow roundings that are
+  /// separate nodes.
   Setting setting_at(std::size_t node) const {
     Setting setting = setting_;
     if (narrow_ == nullptr) return setting;
@@ -182,7 +188,8 @@ private:
     return setting;
   }
 
-  /// Of a product with a constant matrix, packed before; null: there is none.
+  /// Returns the column sizes of the constant right matrix of a product, from the cache; null if the node is no such
+  /// product or there is no cache.
   const RightColumns* columns_behind(const Node& node) const {
     const NodeView view = shadow_.view_of(node);
     const std::optional<Product> product = product_of(view);
@@ -190,7 +197,7 @@ private:
     return &setting_.operands->columns_of_right(product->plan, view.input(1));
   }
 
-  /// The run's value lies within its radius of the shadow's, and f(its operands) within a local error of that.
+  /// Bounds |f(the run's operands) - shadow| by the radius of the run's value plus its local error.
   std::vector<double> moved(ValueId id) const {
     const std::vector<double>& radius = any_order_.radii[id].element;
     std::vector<double> moved = any_order_.added[id];
@@ -205,7 +212,8 @@ private:
     return alike;
   }
 
-  /// By the share that chance has of the worst case and, where that leaves much, at radii by random directions.
+  /// Reduces the remainders of an estimate: by remainder_at_smaller_radii() and, where they are still large, by the
+  /// remainders at radii from random sign vectors.
   void estimate_remainder_of(const Model& model, const Direction& direction, const std::vector<double>& local,
                              ChanceBound& estimate) {
     std::vector<std::size_t> rows;
@@ -219,8 +227,9 @@ private:
     for (const std::size_t row : rows) take_remainder_by_chance(known.remainder[row], estimate, row);
   }
 
-  /// Radii are six root mean squares of what coin flips of these amplitudes move values, over 16 tosses; remainders at
-  /// these radii, and the slopes that they belong to, are moved along. What constants are off stays.
+  /// Computes the deviation at radii from 16 random sign vectors: six times the root mean square of the change of each
+  /// value in the linearised network. Remainders at these radii are random errors too, with a sixth of their size. At
+  /// nodes that read constants with errors, slopes and remainders stay as they are.
   Deviation at_radii_by_chance(const Model& model) const {
     constexpr std::size_t tosses = 16;
     constexpr double radius = 6.0;
@@ -259,7 +268,8 @@ private:
     shrunk.slopes[index] = std::move(linear.slopes);
   }
 
-  /// Shapes:    `moved` one tensor a toss
+  /// Adds factor * amplitude with a random sign to every element of `moved`.
+  /// Shapes:    `moved`: one tensor per sign vector; empty: 0
   static void toss_coins(const std::vector<double>& amplitudes, double factor, std::size_t tosses,
                          std::mt19937_64& coins, std::vector<double>& moved) {
     if (amplitudes.empty()) return;
@@ -270,7 +280,7 @@ private:
     }
   }
 
-  /// Radii are at most so many root mean squares of what values are moved by.
+  /// Limits the radii to `factor` times the root mean square of `moved` over all sign vectors.
   static void limit(const std::vector<double>& moved, std::size_t tosses, double factor, std::vector<double>& radii) {
     const std::size_t size = radii.size();
     for (std::size_t i = 0; i < size; ++i) {
@@ -305,7 +315,7 @@ private:
     return ordered.empty() ? squares : Magnitude(variance_over_orders(squares.value(), ordered, model.factor));
   }
 
-  /// The first pattern among sums that a target depends on, for every row.
+  /// Returns for every row the first pattern other than `none` among the sums that the target depends on.
   std::vector<TermPattern> patterns_behind(const std::vector<std::vector<double>>& adjoints) const {
     std::vector<TermPattern> behind(static_cast<std::size_t>(program_.rows()), TermPattern::none);
     for (ValueId id = 0; id < program_.size(); ++id) {
@@ -329,14 +339,14 @@ private:
   const Shadow& shadow_;
   const Deviation& any_order_;
   const Setting& setting_;
-  bool fixed_are_exact_ = true;        ///< values that are the same for all samples
-  std::vector<char> radii_by_chance_;  ///< by row: radii of runs are what the estimate leaves to chance
+  bool fixed_are_exact_ = true;        ///< no value that is the same for all samples has an error
+  std::vector<char> radii_by_chance_;  ///< by row: whether radii from random sign vectors may be used
   std::vector<Model> models_;
-  std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
+  std::vector<Deviation> rests_;                    ///< by model: local errors are those not modelled as random
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
-  std::vector<std::vector<double>> unseen_;  ///< by value: the remainder where slopes are not what moves it, else 0
-  std::vector<std::size_t> last_use_;        ///< of a value, by node
-  std::optional<Deviation> shrunk_;          ///< at radii that chance gives, once it is needed
+  std::vector<std::vector<double>> unseen_;         ///< by value: the remainder of uncovered elements, 0 for others
+  std::vector<std::size_t> last_use_;               ///< by value: the last node that reads it
+  std::optional<Deviation> shrunk_;                 ///< at radii from random sign vectors; computed at first use
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Ops that round once, to nearest, what they compute of their operands.
+/// Whether an op makes one rounding, of the exact result of its operands.
 bool rounds_once(const Op& op) {
   return std::visit(
       [](const auto& which) {
@@ -15,7 +15,7 @@ bool rounds_once(const Op& op) {
       op);
 }
 
-/// Of a sum's last rounding, and of storing it.
+/// Bounds the last rounding of a sum together with the rounding of storing it.
 Magnitude last_rounding(const UnrecordedSum& sum, const Setting& setting) {
   const bool nothing_rounded = sum.terms.leaves < 2 && sum.terms.rounded == Magnitude();
   return nothing_rounded ? theorems::unrecorded_storing(sum.terms.sum, setting.machine)

@@ -4,9 +4,9 @@
 
 namespace driftbound::bounds {
 
-/// A node's roundings as martingale differences: those of sums, differences, products and quotients to nearest, each at
-/// its largest.
-/// Guarantee: proven, as to the sizes; that they have mean 0 is the model
+/// Splits a node's local errors by T-74: the roundings to nearest of sums, differences, products and quotients are
+/// martingale differences, bounded by their largest magnitudes; all other errors are in `rest`.
+/// Guarantee: proven for the magnitudes; that the roundings have mean 0 is the model
 /// Source:    docs/theory.md T-74
 NodeChance martingale_roundings(const RoundingNode& node, const Setting& setting);
 

@@ -11,7 +11,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// beta c of every element of a product's result.
+/// Returns the addend beta c of every element of a product's result, at the shadow; 0 if there is none.
 class AddendsOfRun {
 public:
   explicit AddendsOfRun(const NodeView& view) : view_(view) {
@@ -28,11 +28,12 @@ private:
   std::optional<BroadcastIndex> index_;
 };
 
-/// Elements of a node whose terms are correlated have paths in common: this share of its variance, at least, is that of
-/// one path.
+/// At least this share of a node's variance is attributed to one path of partial sums, since elements with correlated
+/// terms share paths.
 constexpr double least_in_common = 0.25;
 
-/// ln E exp(t X) of a node's errors X, normal given the paths of their partial sums.
+/// Returns an upper bound of ln E exp(t X), X the sum of a node's weighted errors, which is modelled as normal given
+/// the paths of the partial sums.
 double log_moment(double t, const SumsByChance& sums) {
   const double worst = 0.5 * t * t * std::max(sums.variance, sums.most);
   const double largest = std::clamp(sums.largest, least_in_common * sums.variance, sums.variance);
@@ -61,7 +62,7 @@ double variance_over_orders(double fixed, std::span<const SumsByChance> nodes, d
 double estimate_sum_variance(const RandomOrderSum& sum) {
   if (sum.count <= 0.0) return 0.0;
   const double n = sum.count, s = sum.sum, c = sum.addend, from_zero = s - c;
-  // A bridge from 0 to s - c before the addend, or from c to s after it.
+  // The partial sums form a bridge from 0 to s - c if the addend comes last, from c to s if it comes first.
   const double drift = std::max(from_zero * from_zero, c == 0.0 ? 0.0 : c * c + c * s + s * s);
   const double bridge = drift * (n + 1.0) * (2.0 * n + 1.0) / (6.0 * n);
   const double spread = (n + 1.0) / 6.0 * std::max(0.0, sum.squares - s * s / n);
