@@ -22,12 +22,12 @@ constexpr double half_curvature_sine = 0.5;
 constexpr double half_curvature_erf = 0.48395;  // sqrt(2 / (pi e))
 constexpr double steepest_erf = 1.12838;        // 2 / sqrt pi
 
-/// Taylor's bound with the slope at the centre.
+/// |f'(x)| e + half_curvature e^2, half_curvature = sup |f''| / 2.
 Magnitude second_order(Magnitude slope, Magnitude e, double half_curvature) {
   return slope * e + Magnitude(half_curvature) * e * e;
 }
 
-/// A function cannot move further than its range is wide; an infinite radius stays undefined.
+/// min(bound, width of the function's range); infinite if e is.
 Magnitude within_range(Magnitude bound, Magnitude e, Magnitude width) {
   return e.is_finite() ? std::min(bound, width) : Magnitude::infinite();
 }
@@ -133,7 +133,7 @@ Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb) {
   if (ex.value() <= x) return ex;
   const Magnitude steepest = Magnitude(slope) + eb;
   if (ex.value() <= -x) return propagate_product(x, ex, slope, eb);
-  const Magnitude below = Magnitude(x < 0.0 ? x : 0.0);  // slope x and slope s differ by |slope| ex and eb |s| there
+  const Magnitude below = Magnitude(x < 0.0 ? x : 0.0);  // the term |t - slope| |s| occurs for s < 0 only
   return std::max(Magnitude(1.0), steepest) * ex + eb * (below + ex);
 }
 
@@ -154,7 +154,7 @@ Magnitude propagate_reduce_sum(std::span<const double> x, std::span<const double
 
 namespace {
 
-/// The largest of sign x_j +- e_j against the largest of sign x_j.
+/// The largest change of max_j sign x_j when x_j changes by at most e_j.
 Magnitude extremum_moves(std::span<const double> x, std::span<const double> e, double sign) {
   double highest = -std::numeric_limits<double>::infinity();
   double middle = highest, lowest = highest;

@@ -18,14 +18,14 @@ Interval square(const Interval& x) {
   return magnitude * magnitude;
 }
 
-/// `below` left of the kink, `above` right of it and at it.
+/// Slopes of a function with one kink: `below` to the left of it, `above` to the right.
 Interval kinked(const Interval& x, double kink, double below, double above) {
   if (x.lower() >= kink) return above;
   if (x.upper() <= kink) return below;
   return hull(below, above);
 }
 
-/// Constant, or a jump.
+/// Slopes of a function with jumps: 0 if it is constant, else the whole line.
 Interval jumping(bool is_constant) {
   return is_constant ? Interval(0.0) : Interval::whole();
 }
@@ -37,7 +37,7 @@ Interval negative_part(const Interval& x) {
   return min(x, Interval(0.0));
 }
 
-/// x^p / x in place of x^(p-1) where p - 1 is no double, or where that is defined for fewer x.
+/// p x^(p-1); computed as p x^p / x if p - 1 is not exact in double or |p| >= 2^52.
 Interval power_slope(const Interval& x, double p) {
   if (p == 0.0) return 0.0;
   if (p == 1.0) return 1.0;
@@ -52,7 +52,7 @@ Interval elu_slope(const Interval& x, double alpha) {
   return x.upper() <= 0.0 ? left : hull(left, 1.0);
 }
 
-/// The whole line where x may be 0 or less.
+/// `slope` if x > 0 certainly, else the whole line.
 Interval where_positive(const Interval& x, const Interval& slope) {
   return x.lower() > 0.0 ? slope : Interval::whole();
 }
@@ -107,8 +107,8 @@ struct OfOne {
 
 using Pair = std::array<Interval, 2>;
 
-/// The first operand where it is the larger one, a mean of both where either may be. The weights of both in the smaller
-/// one are these of the reversed operands: what the larger one takes of b, the smaller one takes of a.
+/// Slopes of max(a, b): (1, 0) or (0, 1) where the ranges decide, else both [0, 1]. Those of min(a, b) are larger(b,
+/// a).
 Pair larger(const Interval& a, const Interval& b) {
   if (a.lower() >= b.upper()) return {1.0, 0.0};
   if (a.upper() <= b.lower()) return {0.0, 1.0};
