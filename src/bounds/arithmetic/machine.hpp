@@ -31,6 +31,7 @@ struct Machine {
   bool stores_narrower() const;
 };
 
+/// The constants of a declared arithmetic.
 /// Throws:    Unsupported for a matrix unit that docs/theory.md T-21 does not cover: one that does not accumulate in
 ///            float32 to nearest, or whose fraction bits, block, sum bits, promotion or cutting of operands are others
 Machine machine_of(const ArithmeticModel& arithmetic);

@@ -320,9 +320,10 @@ void scale_row(const double* e, const double* constants, double* result, std::si
 /// Upper bound of (e^x - 1 - x) / rate^2 for x = rate e, up to roundings; infinite for x > 64.
 inline Doubles exp_bend(const Doubles& e, double rate) {
   const Doubles x = rate * e;
-  const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x/3 with e^x <= 1 + (e - 1) x up to 1
+  const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x / 3, with e^x <= 1 + (e - 1) x for x <= 1
   constexpr double integers_only = 0x1.8p52, bias = 1023.0;
-  const Doubles power = (smaller(x, 64.0) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
+  // The last bits of `power` hold the biased exponent of a power of two that is at least e^x.
+  const Doubles power = (smaller(x, 64.0) * 1.4426951 + 0.5) + (integers_only + bias);
   const Doubles far = simd::bits_as<double>(bits_of(power) << 52) / (rate * rate);
   return where(x <= 1.0, near, where(x <= 64.0, far, infinity));
 }

@@ -6,6 +6,8 @@
 
 namespace driftbound::bounds {
 
+// Kernels for rows of error bounds: their operands and results, and the table of kernels of one build.
+
 /// One row of scaled sums of nonnegative products in single precision (T-81): the true sum j is at most
 /// sums[j] scale column_scales[j].
 struct CoarseSums {
@@ -87,8 +89,8 @@ struct ReluFlags {
   bool active = false;  ///< whether an element is above 0
 };
 
-/// The errors of a node that enter adjoint radii (T-72): local errors `added`, remainders, and |slopes| e for elements
-/// whose slope was replaced by 0 in `left`, e the operand's radii. A null pointer stands for zeros.
+/// The errors of a node that radii by adjoints are charged with (T-72): local errors `added`, remainders, and |slopes| e
+/// for elements whose slope is replaced by 0 in `left`, e the operand's radii. A null pointer stands for zeros.
 struct RowCharges {
   const double *added = nullptr, *remainder = nullptr;
   const double *slopes = nullptr, *e = nullptr;
@@ -126,8 +128,8 @@ struct RowKernels {
   /// Slopes 1 for x > 0, else 0; remainder max(e - |x|, 0); moved = max |relu(x + t) - relu(x)| over |t| <= e. If e is
   /// null, all radii are 0, and only the slopes are written.
   ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);
-  /// Replaces slope and remainder of the elements with e > |x| and 2^-900 <= e <= 2^900 by those of the chord over [x -
-  /// e, x + e] (T-65). Returns whether there is such an element.
+  /// Replaces slope and remainder by those of the chord over [x - e, x + e] (T-65), for elements with e > |x| and
+  /// 2^-900 <= e <= 2^900. Returns whether there is such an element.
   bool (*relu_chords)(const double* x, const double* e, double* slopes, double* remainder, std::size_t n);
   /// A sum y of two operands. On entry result.moved holds the sum of their radii; own (0 if null) and the rounding of a
   /// run are added. If `format` is null nothing is rounded, and result.added is not written.

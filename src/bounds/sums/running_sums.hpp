@@ -38,7 +38,8 @@ inline namespace theorems {
 /// Source:    docs/theory.md T-69
 std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char> nonzero);
 
-/// The right matrices of a plan for sums in single precision. Shapes: b as the right operand of the plan
+/// The right matrices of a plan for sums in single precision.
+/// Shapes:    b as the right operand of the plan
 SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b);
 
 /// Upper bounds of the sum of ufp(|t| + slack) over all additions and fused steps, t the partial sums of A B in double.

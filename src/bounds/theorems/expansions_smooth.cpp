@@ -224,7 +224,7 @@ Linear linear_cosh(const Point& p) {
 
 namespace {
 
-/// base^n for any n.
+/// Upper bound of base^n for base >= 0 and any n.
 Magnitude any_power_up(double base, double n) {
   if (n == 0.0) return Magnitude(1.0);
   if (n > 0.0) return Magnitude(power_up(base, n));

@@ -36,15 +36,16 @@ Magnitude function_error(double y, FunctionError accuracy, const Machine& machin
 /// Source:    docs/theory.md T-16
 Magnitude foreign_sigmoid_error(double x, double y, FunctionError accuracy, const Machine& machine);
 
-/// y = fl(fl(alpha) x) for x < 0, x itself otherwise.
+/// Upper bound of |y - f(x)| for the LeakyRelu f computed as y = fl(fl(alpha) x) for x < 0, y = x otherwise.
 /// Source:    docs/theory.md T-18
 Magnitude leaky_relu_error(double x, double y, double alpha, const Machine& machine);
 
-/// y = fl(fl(alpha) expm1(x)) for x < 0, x itself otherwise; `accuracy` is that of expm1.
+/// Upper bound of |y - f(x)| for the Elu f computed as y = fl(fl(alpha) expm1(x)) for x < 0, y = x otherwise;
+/// `accuracy` is that of expm1.
 /// Source:    docs/theory.md T-18
 Magnitude elu_error(double x, double y, double alpha, FunctionError accuracy, const Machine& machine);
 
-/// |fl(fl(e^x) - 1) - (e^x - 1)| for x < 0 and |e^x - 1| <= `largest`; `accuracy` is that of exp.
+/// Upper bound of |fl(fl(e^x) - 1) - (e^x - 1)| for x < 0 and |e^x - 1| <= `largest`; `accuracy` is that of exp.
 /// Source:    docs/theory.md T-18
 Magnitude exp_less_one_error(Magnitude largest, FunctionError accuracy, const Machine& machine);
 

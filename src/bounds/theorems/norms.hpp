@@ -74,8 +74,8 @@ Magnitude norm_of_constant_product(const MatrixFactor& moving, Magnitude spectra
                                    std::size_t uses);
 /// A product of two values: ‖b_B‖_F N_A + (‖b_A‖_F + N_A) N_B.
 Magnitude norm_of_matrix_product(const MatrixFactor& a, const MatrixFactor& b);
-/// The same by spectral norms, `centre` being the largest one of a factor's matrices: √t_A ‖b_B‖₂ N_A + √t_B (‖b_A‖₂ +
-/// N_A) N_B, t the number of times that the most used matrix of a factor occurs.
+/// The same by spectral norms, `centre` being the largest one of a factor's matrices:
+/// √t_A ‖b_B‖₂ N_A + √t_B (‖b_A‖₂ + N_A) N_B, t the number of times that the most used matrix of a factor occurs.
 Magnitude norm_of_spectral_product(const MatrixFactor& a, std::size_t uses_of_a, const MatrixFactor& b,
                                    std::size_t uses_of_b);
 /// |α| product + |β| addend.
@@ -102,8 +102,8 @@ double least_sum_of_powers(double least_computed, const ShareErrors& errors);
 /// ℓ = (α + β) / (1 - β), the 2-norm of the effect of local errors on a row of shares; least_sum is T.
 Magnitude norm_of_share_errors(const ShareErrors& errors, double least_sum);
 
-/// A row of shares p times values v_j, whose scores change by at most N in the 2-norm and by at most E each: e^(2E) S
-/// N, S = spread = ‖(p_j ‖v_j - o‖₂)_j‖₂ + ‖p‖₂ ‖Σ p_j v_j - o‖₂. Infinite for 2E > 1.
+/// A row of shares p times values v_j, whose scores change by at most N in the 2-norm and by at most E each:
+/// e^(2E) S N, S = spread = ‖(p_j ‖v_j - o‖₂)_j‖₂ + ‖p‖₂ ‖Σ p_j v_j - o‖₂. Infinite for 2E > 1.
 Magnitude norm_of_attended(Magnitude spread, Magnitude norm, Magnitude radius);
 
 /// Upper bound of the 2-norm of a vector; infinite if an element is not finite.

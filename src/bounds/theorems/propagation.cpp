@@ -36,7 +36,7 @@ double lower_magnitude(const Point& p) {
   return std::max(0.0, sub_down(std::abs(p.y), p.y_error.value()));
 }
 
-/// 1 - f(x)^2 where |f(x)| <= 1, from the stored value.
+/// Upper bound of 1 - f(x)^2 for |f(x)| <= 1, from the stored value.
 Magnitude one_minus_square(const Point& p) {
   const double low = lower_magnitude(p);
   return subtract_up(Magnitude(1.0), mul_down(low, low));

@@ -27,7 +27,7 @@ Magnitude cast_error(double y, const Format& format, const Machine& machine);
 /// Source:    docs/theory.md T-15
 Magnitude rounding_error(double y, const Machine& machine);
 
-/// The same for a sum or difference of two numbers of the accumulator, which never underflows inexactly.
+/// rounding_error() for a sum or difference of two numbers of the accumulator, which is exact if it underflows.
 /// Source:    docs/theory.md T-15
 Magnitude addition_error(double y, const Machine& machine);
 

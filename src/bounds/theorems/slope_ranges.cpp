@@ -107,8 +107,7 @@ struct OfOne {
 
 using Pair = std::array<Interval, 2>;
 
-/// Slopes of max(a, b): (1, 0) or (0, 1) where the ranges decide, else both [0, 1]. Those of min(a, b) are larger(b,
-/// a).
+/// Slopes of max(a, b): (1, 0) or (0, 1) if the ranges decide, else both [0, 1]. larger(b, a) gives those of min(a, b).
 Pair larger(const Interval& a, const Interval& b) {
   if (a.lower() >= b.upper()) return {1.0, 0.0};
   if (a.upper() <= b.lower()) return {0.0, 1.0};

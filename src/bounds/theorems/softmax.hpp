@@ -23,8 +23,9 @@ inline namespace theorems {
 /// Source:    docs/theory.md T-17
 std::int64_t sum_height(const SummationOrder& order, std::int64_t n);
 
-/// One row p = e^(x_i - m) / sum_j e^(x_j - m) as evaluated: exact maximum, rounded differences, exp within
-/// `accuracy`, a sum whose relative error is at most `sum_factor`, one division.
+/// Bounds of the rounding errors of one row p_i = e^(x_i - m) / sum_j e^(x_j - m), evaluated with an exact maximum m,
+/// rounded differences, exp with the error `accuracy`, a sum with a relative error of at most `sum_factor`, and one
+/// division.
 /// Shapes:    x, p, result [n]
 /// Domain:    finite x; infinite if the errors of the exponentials may exceed their sum
 /// Source:    docs/theory.md T-17

@@ -45,7 +45,7 @@ Magnitude part_underflow(Magnitude factor, const Machine& machine) {
 }
 
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
-  constexpr int most_digits_in_8_bits = 4;  // whose largest number may stand for larger ones (T-14)
+  constexpr int most_digits_in_8_bits = 4;  // results in formats of 8 bits may be saturated (T-14)
   const bool is_wide = machine.accumulator->precision > most_digits_in_8_bits &&
                        (!machine.reduced || format(machine.reduced->format).precision > most_digits_in_8_bits);
   const bool shows = machine.to_nearest() && !machine.tensor_core && is_wide;
