@@ -89,8 +89,8 @@ struct ReluFlags {
   bool active = false;  ///< whether an element is above 0
 };
 
-/// The errors of a node that radii by adjoints are charged with (T-72): local errors `added`, remainders, and |slopes| e
-/// for elements whose slope is replaced by 0 in `left`, e the operand's radii. A null pointer stands for zeros.
+/// The errors of a node that radii by adjoints are charged with (T-72): local errors `added`, remainders, and |slopes|
+/// e for elements whose slope is replaced by 0 in `left`, e the operand's radii. A null pointer stands for zeros.
 struct RowCharges {
   const double *added = nullptr, *remainder = nullptr;
   const double *slopes = nullptr, *e = nullptr;
