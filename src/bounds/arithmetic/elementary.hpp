@@ -2,6 +2,8 @@
 
 namespace driftbound::bounds {
 
+// Directed-rounding bounds of elementary functions in double.
+
 /// Enclosure of e^x in double by argument reduction and a Taylor polynomial.
 /// Guarantee: exp_down(x) <= e^x <= exp_up(x); NaN gives +infinity from exp_up and 0 from exp_down
 /// Tightness: relative width at most 2^-45 where e^x is normal

@@ -8,34 +8,36 @@
 
 namespace driftbound::bounds {
 
-/// The numbers of one arithmetic that the theorems of docs/theory.md, chapters 3 to 5, use.
+/// The formats, roundings and constants of a declared arithmetic, as the theorems of docs/theory.md, chapters 3 to 5,
+/// use them.
 struct Machine {
-  const Format* input = nullptr;        ///< operands of matrix products
-  const Format* accumulator = nullptr;  ///< every operation
-  const Format* output = nullptr;       ///< stored results
+  const Format* input = nullptr;        ///< format of the operands of matrix products
+  const Format* accumulator = nullptr;  ///< format of all operations
+  const Format* output = nullptr;       ///< format of stored results
   Rounding rounding = Rounding::nearest_even;
-  Rounding operand_rounding = Rounding::nearest_even;  ///< of operands; where ties are open, away from zero
+  Rounding operand_rounding = Rounding::nearest_even;  ///< of operands; nearest_away if the tie rule is undetermined
   bool flushes = false;                                ///< subnormal operands and results become 0
-  bool flushing_is_certain = true;                     ///< where `flushes`: else some may be kept
-  bool products_may_flush = false;                     ///< becomes `flushes` in product_machine()
+  bool flushing_is_certain = true;                     ///< if not set, `flushes` may leave some of them unchanged
+  bool products_may_flush = false;                     ///< product_machine() sets `flushes` if this is set
   SummationOrder order;
-  std::optional<TensorCore> tensor_core;            ///< what adds up matrix products
-  std::optional<ReducedReduction> products_reduce;  ///< becomes `reduced` in product_machine()
-  std::optional<ReducedReduction> reduced;          ///< how parts of a sum are rounded once more
+  std::optional<TensorCore> tensor_core;            ///< the matrix unit that sums up matrix products
+  std::optional<ReducedReduction> products_reduce;  ///< product_machine() copies this to `reduced`
+  std::optional<ReducedReduction> reduced;          ///< the additional rounding of parts of a sum (T-23)
   double u = 0.0;                                   ///< unit roundoff of the accumulator
-  double eta = 0.0;                                 ///< absolute error of one underflowing rounding in the accumulator
+  double eta = 0.0;  ///< bound of the absolute error of one underflowing rounding in the accumulator
 
   bool to_nearest() const { return rounding == Rounding::nearest_even || rounding == Rounding::nearest_away; }
-  /// Storing a result can round it once more.
+  /// Whether storing a result may round it once more.
   bool stores_narrower() const;
 };
 
-/// Throws:    Unsupported for a matrix unit whose sums are not added to float32, or that keeps, adds or promotes what
-///            docs/theory.md T-21 does not cover, or an arithmetic around it that does not round to nearest
+/// The constants of a declared arithmetic.
+/// Throws:    Unsupported for a matrix unit that docs/theory.md T-21 does not cover: one that does not accumulate in
+///            float32 to nearest, or whose fraction bits, block, sum bits, promotion or cutting of operands are others
 Machine machine_of(const ArithmeticModel& arithmetic);
 
-/// The same inside matrix products: what may be flushed there counts as flushed, and what conversion to the operands'
-/// format does with ties is left open where a matrix unit reads them.
+/// The machine inside matrix products: it flushes if products may flush, and rounds the operands of a matrix unit with
+/// an undetermined tie rule, or toward zero if the unit cuts them.
 /// Source:    docs/theory.md T-13
 Machine product_machine(Machine machine);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions of vectors of doubles.
+// Elementary functions of vectors of doubles, and Gelu with its first two derivatives. Error bounds: T-80 and T-124.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ using D = simd::Native<double>;
 using I = D::Mask;
 using simd::bits_as, simd::magnitude, simd::with_sign_of;
 
-/// fuses: whether products are rounded together with the sums that they go into. Then the bits are others, and T-80 holds
-/// as well.
+/// If `fuses` is set, c + a b is rounded once. The bits then differ from those of the unfused build; T-80 holds for
+/// both.
 template <bool fuses>
 struct ElementFunctions {
   /// c + a b
@@ -36,7 +36,7 @@ struct ElementFunctions {
   static Exponential reduced_exp(D x) {
     constexpr double log2_e = 0x1.71547652b82fep+0, to_integer = 0x1.8p52;
     constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-    const D shifted = add_product(to_integer, x, log2_e);  // n in its last bits
+    const D shifted = add_product(to_integer, x, log2_e);  // its last bits hold the integer n
     const D n = shifted - to_integer;
     const D r = add_product(add_product(x, n, -ln2_high), n, -ln2_low);
     const D tail = polynomial(r, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
@@ -76,11 +76,11 @@ struct ElementFunctions {
     return where(x < 0.0, small, x + small);
   }
 
-  /// sin(x + more pi/2)
+  /// sin(x + more pi/2).
   static D sine(D x, std::int64_t more) {
     constexpr double two_over_pi = 0x1.45f306dc9c883p-1, to_integer = 0x1.8p52;
     constexpr double high = 0x1.921fb544p+0, middle = 0x1.0b4611a6p-34, low = 0x1.3198a2e037073p-69;
-    const D shifted = add_product(to_integer, x, two_over_pi);  // quarter turns in its last bits
+    const D shifted = add_product(to_integer, x, two_over_pi);  // its last bits hold the number of quarter turns
     const D n = shifted - to_integer;
     const D r = add_product(add_product(add_product(x, n, -high), n, -middle), n, -low);
     const D z = r * r;
@@ -102,14 +102,15 @@ struct ElementFunctions {
     D value, slope, curvature;
   };
 
-  /// x share of x, from the share of -|x|, whose derivative at |x| is -density, and f'' at `most` or |x|.
+  /// f(x) = x s(x) with s(-x) = 1 - s(x): share_below = s(-|x|), moved = |x| s'(x), curvature = f''(x). The value for
+  /// x < -most is that with x = -most as the first factor.
   static Bend gated(D x, double most, D share_below, D moved, D curvature) {
     const D share = where(x < 0.0, share_below, 1.0 - share_below);
     const D within = where(x < 0.0, -at_most(-x, most), x);
     return {within * share, where(x < 0.0, share - moved, share + moved), curvature};
   }
 
-  /// Terms 1 to 10 of the density's integral from a - t to a, next to the density at a.
+  /// The first 10 terms of the power series in t of (integral of the normal density from a - t to a) / (density at a).
   static D integral(D a, D t) {
     const D step = t * a, square = t * t;
     D before = t, term = (step * 0.5) * t, sum = before + term;
@@ -141,7 +142,7 @@ struct ElementFunctions {
   }
 };
 
-/// The functions with the ranges that they cover.
+/// Each struct holds a function and the range [lowest, highest] of its arguments.
 template <bool fuses>
 struct Exp {
   static constexpr double lowest = -708.0, highest = 709.0;
@@ -178,7 +179,8 @@ struct Cos {
   static D of(D x) { return ElementFunctions<fuses>::sine(x, 1); }
 };
 
-/// y = F(x) for n numbers; false where one is not covered. Covered are 0, and magnitudes from 2^-500 on within F's range.
+/// y = F(x) for n numbers. Returns false if one of them is not covered: an x is covered if it is 0, or if |x| >= 2^-500
+/// and x lies within F's range.
 template <class F>
 bool function(const double* x, double* y, std::size_t n) {
   constexpr double least = 0x1p-500;

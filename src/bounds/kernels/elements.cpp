@@ -1,4 +1,4 @@
-// Loops over elements. No operation is fused or reordered.
+// The kernels of `ElementKernels`. No operation is fused or reordered.
 
 #include "bounds/kernels/elements.hpp"
 
@@ -35,7 +35,7 @@ bool relu(const double* x, double* y, std::size_t n) {
   return simd::every(finite);
 }
 
-/// y = operation(a, b); false where a result is not finite.
+/// y = operation(a, b). Returns false if a result is not finite.
 template <class Operation>
 bool of_pairs(const double* a, const double* b, double* y, std::size_t n, const Operation& operation) {
   I finite = ~I{};
@@ -56,18 +56,19 @@ bool multiply(const double* a, const double* b, double* y, std::size_t n) {
   return of_pairs(a, b, y, n, [](D one, D other) { return one * other; });
 }
 
-/// What 2Sum finds lost is not a number where the sum is infinite, and then nothing is added. For a, b >= 0.
+/// Rounds a + b up by TwoSum, for a, b >= 0. The rounding error `lost` is NaN if the sum is infinite, which then stays
+/// as it is.
 void add_up(const double* a, const double* b, double* y, std::size_t n) {
   simd::in_vectors<D::lanes>(n, [&](std::size_t i, auto count) {
     const D x = D::load(a + i, count), z = D::load(b + i, count);
     const D sum = x + z, of_z = sum - x, lost = (x - (sum - of_z)) + (z - of_z);
-    const D up = bits_as<double>(bits_of(sum) - (lost > 0.0));  // true is -1: the next number
+    const D up = bits_as<double>(bits_of(sum) - (lost > 0.0));  // a true mask is -1, which gives the next double
     where(sum == sum, up, infinity).store(y + i, count);
   });
 }
 
 double deviation(const double* computed, const double* shadow, double radius, double u, double* bound, std::size_t n) {
-  // Three roundings; 2^-50 makes good for them, and sums of numbers so small that it does not are exact.
+  // The factor covers three roundings. It may leave subnormal numbers unchanged, but sums of those are exact.
   constexpr double outward_factor = 1.0 + 0x1p-50;
   D largest{};
   simd::in_vectors<D::lanes>(n, [&](std::size_t i, auto count) {

@@ -2,7 +2,9 @@
 
 namespace driftbound::bounds {
 
-/// erfc(c / sqrt 2) / 2, c = 0, 1/8, 2/8 … 9, to nearest.
+// Constants of the kernels of Gelu (T-124).
+
+/// erfc(c / sqrt 2) / 2 for c = 0, 1/8, 2/8, ..., 9, rounded to nearest.
 constexpr double normal_tails[73] = {
     0x1.0000000000000p-1,  0x1.cd116c3bf96a6p-2,  0x1.9aecba9d22528p-2,  0x1.6a527901e8243p-2,  0x1.3bf143b9aa712p-2,
     0x1.105e82b1e4ca0p-2,  0x1.d0220056b3a4ep-3,  0x1.86bb4f580a4bap-3,  0x1.44ed0bb7cb20bp-3,  0x1.0ad7da0f9b0b9p-3,
@@ -20,7 +22,7 @@ constexpr double normal_tails[73] = {
     0x1.01e30a1d54c78p-52, 0x1.6d3ba010ac799p-54, 0x1.fd59ae3f7142ep-56, 0x1.5dbbaccf1a4e0p-57, 0x1.d8eb99f7f7726p-59,
     0x1.3ada639cabc7ap-60, 0x1.9cd063226c868p-62, 0x1.0a7afbb1ee67cp-63};
 
-/// 1 / sqrt(2 pi), 2 sqrt(2 / pi) and 0.044715 times that, to nearest.
+/// 1 / sqrt(2 pi), 2 sqrt(2 / pi), and 0.044715 times the second one; each rounded to nearest.
 constexpr double normal_density = 0x1.9884533d43651p-2, gelu_step = 0x1.9884533d43651p+0,
                  gelu_bend = 0x1.2444f2a4d8b4bp-4;
 

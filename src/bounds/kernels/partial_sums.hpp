@@ -1,6 +1,6 @@
 #pragma once
 
-// T-68 for rows of sums.
+// The bound of T-68 (sums in any order) for vectors of sums, evaluated by binades as in T-81.
 
 #include "bounds/kernels/doubles.hpp"
 #include "bounds/kernels/rows.hpp"
@@ -8,38 +8,40 @@
 namespace driftbound::bounds {
 namespace {
 
-/// u ufp(t) or eta.
+/// max(u ufp(t), eta): the error of one rounding to nearest of a number of magnitude at most t.
 inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
   return larger(format.u * first_place(t), format.eta);
 }
 
+/// Upper bounds of the true sums: the scaled sums in single precision times the scale factors of row and columns.
 template <class Count>
 inline Doubles sums_at(const CoarseSums& row, std::size_t i, Count count) {
   const Doubles sums = doubles_of(load(row.sums + i, count));
-  return sums * (row.scale * load(row.column_scales + i, count));  // column scales make up for the rounding
+  return sums * (row.scale * load(row.column_scales + i, count));  // the column scales cover these roundings
 }
 
-/// Half the binary digits of the number of terms, and two: after as many binades next to nothing is left.
+/// 2 + ceil(log2(leaves) / 2), the number of binades that T-81 evaluates; the terms below them are negligible.
 inline std::size_t binades_of(double leaves) {
   std::size_t binades = 2;
   for (double n = 1.0; n < leaves; n *= 4.0) ++binades;
   return binades;
 }
 
-/// Squares of the terms of one sign, at most: `difference` is that of both signs, off by so much of all squares.
+/// Upper bound of the sum of squares of the terms of one sign: (Q + |D|) / 2, Q = squares; D = difference is the sum of
+/// squares with the signs of the terms, with an error of at most `error` Q.
 inline Doubles squares_of_one_sign(const Doubles& squares, const Doubles& difference, double error) {
   const Doubles half = 0.5 * (squares + (magnitude(difference) + error * squares));
-  return smaller(half, squares);  // in this order: half may be no number
+  return smaller(half, squares);  // smaller() returns its second argument if `half` is NaN
 }
 
-/// Numbers below which partial sums of n terms stay: k terms below `most` and sqrt(k) times the root of `reach`, all
-/// but k below that and `offset`.
+/// Bounds of the computed partial sums of n terms: |sum of k terms| <= min(most, sqrt(k reach)), and
+/// |sum of n - k terms| <= offset + sqrt(k reach). In T-81: t, R and o.
 struct PartialSums {
   Doubles most, reach, offset;
 };
 
-/// Partial sums of terms that add up to `exact`, with magnitudes that add up to `total`, where every partial sum is off
-/// by less than (growth - 1) times the magnitudes, and underflow by less than h. `squares` are those of one sign.
+/// The bounds of T-81 for |s| = exact, S = total, c = growth, Q = squares (of the terms of one sign) and the underflow
+/// term h.
 inline PartialSums partial_sums_of(const Doubles& exact, const Doubles& total, const Doubles& squares,
                                    const Doubles& growth, const Doubles& h) {
   const Doubles half = 0.5 * (total + exact);
@@ -48,18 +50,18 @@ inline PartialSums partial_sums_of(const Doubles& exact, const Doubles& total, c
           (exact + (growth - 1.0) * half + h) * many_up + lost};
 }
 
-/// First places of what nodes round, and their squares, added up.
+/// Sums of ufp(g) and of ufp(g)^2 over the nodes of a sum, g the bound of the number that a node rounds.
 struct FirstPlaces {
   Doubles sum, squares;
 };
 
-/// One node of a sum of three terms or more rounds a number of any size below `most`, but for its root.
+/// The number of nodes whose bound is sums.most (T-68): 1 for three terms or more, 0 for fewer.
 inline Doubles one_at_most(const Doubles& leaves) {
   return where(leaves < 3.0, Doubles(0.0), 1.0);
 }
 
-/// The nodes with k = 2 ... n - 2 of n terms, and `at_most` whose numbers are below `most`: what lies below a binade is
-/// at most half of it.
+/// Upper bounds for the nodes with k = 2 ... n - 2 of n terms, and for `at_most` nodes with the bound sums.most. Counts
+/// the nodes in each binade from above (T-81); the ufp of a number below a binade is at most half of it.
 inline FirstPlaces first_places_of(const PartialSums& sums, const Doubles& n, const Doubles& at_most,
                                    std::size_t binades) {
   Doubles binade = first_place(sums.most), last = larger(n - 3.0, 0.0);

@@ -7,12 +7,14 @@
 
 namespace driftbound::bounds {
 
-/// The builds of the loops over rows that this processor can run, the slowest first.
+// Selects the build of `RowKernels` that the processor can run.
+
+/// The builds that this processor can run, the slowest first.
 inline std::vector<const RowKernels*> usable_row_kernels() {
   return simd::usable<rows_builds>();
 }
 
-/// The last of them.
+/// The fastest build that this processor can run.
 inline const RowKernels& fastest_row_kernels() {
   return simd::fastest<rows_builds>();
 }

@@ -1,4 +1,4 @@
-// Loops over rows of bounds. Lanes are elements.
+// The kernels of `RowKernels`. Each vector lane holds one element of the row.
 
 #include "bounds/kernels/rows.hpp"
 
@@ -8,7 +8,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// The largest magnitude of numbers; infinite where one is not finite.
+/// The largest magnitude of the numbers passed to see(); infinite if one of them is not finite.
 template <class Vector>
 class Largest {
 public:
@@ -66,7 +66,7 @@ void larger_operand_row(const double* x, const double* e, double* result, std::s
   });
 }
 
-/// x where 0 <= x <= limit, 0 elsewhere.
+/// result = x where x <= limit, else 0, for x >= 0.
 void up_to_row(const double* x, double limit, double* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(x + i, count);
@@ -77,7 +77,7 @@ void up_to_row(const double* x, double limit, double* result, std::size_t n) {
 inline Floats floats_up(const Doubles& x) {
   return floats_of(x * (1.0 + 0x1p-22));
 }
-/// |x| scale, at least `least` where x is not 0.
+/// max(|x| scale, least); 0 if x is 0.
 inline Doubles raised(const Doubles& x, double scale, double least) {
   return where(x == 0.0, 0.0, larger(magnitude(x) * scale, least));
 }
@@ -95,7 +95,7 @@ void coarse_squares_row(const double* x, double scale, float* result, std::size_
   });
 }
 
-/// x |x| with nothing raised.
+/// result = (scale x) |scale x|, rounded to nearest; unlike in coarse_row(), small numbers are not raised.
 void coarse_sides_row(const double* x, double scale, float* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles scaled = load(x + i, count) * scale;
@@ -103,7 +103,7 @@ void coarse_sides_row(const double* x, double scale, float* result, std::size_t 
   });
 }
 
-/// An upper bound of |sum w delta| where delta lies within E and within `radius`.
+/// Upper bound of |sum_k w_k delta_k| for |delta_k| <= E_k and ||delta||_2 <= row.radius.
 template <class Count>
 inline Doubles moved_by_operands(const SumRow& row, std::size_t i, Count count) {
   if (!row.is_moved) return Doubles{};
@@ -117,12 +117,13 @@ void move_row(const SumRow& row, double* moved, std::size_t n) {
   });
 }
 
-/// u ufp(t) or eta; 0 for 0, infinite where t may overflow.
+/// max(u ufp(t), eta); 0 for t = 0, infinite if t is above the largest number of the format.
 inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
   return where(t == 0.0, t, where(t <= format.largest, rounding_at(t, format), infinity));
 }
 
-/// Magnitudes of products summed, and squares of those of one sign and of the addend c, at their largest.
+/// Upper bounds over all runs: `total` of the sum of the products' magnitudes; `squares` of c^2, c the addend, plus the
+/// sum of squares of the products of one sign (of all products if row.knows_sides is not set).
 struct ProductSizes {
   Doubles total, squares;
 };
@@ -142,7 +143,7 @@ inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size
   return {total, row.moves_by_norm ? moved : smaller(moved, all_squares + c * c)};
 }
 
-/// Squares of all terms at their largest, the addend's with them.
+/// Upper bound over all runs of the sum of squares of all products and of the addend c.
 template <class Count>
 inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i, Count count) {
   const Doubles squares = sums_at(row.squares, i, count) + c * c;
@@ -151,7 +152,7 @@ inline Doubles all_squares_of(const SumRow& row, const Doubles& c, std::size_t i
   return squares + (2.0 * further) * root_up(squares) + further * further;
 }
 
-/// Mean square of a rounding error (T-75), in units of u^2 t^2.
+/// Mean square of the error of rounding t to nearest (T-75), divided by u^2 t^2.
 constexpr double rounding_variance = 0.18;
 
 void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n) {
@@ -195,7 +196,8 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
   });
 }
 
-/// The same numbers as above, of all roundings but the last by their squares.
+/// Computes root sums of squares of the bounds of the roundings (T-74) where any_order_row() adds up the bounds, and
+/// the estimate of T-75.
 void chances_row(const SumRow& row, const RowFormat& format, const double* added, const RowChances& result,
                  std::size_t n) {
   const std::size_t binades = binades_of(row.nonzero + 1.0);
@@ -257,7 +259,7 @@ ReluFlags relu_row(const double* x, const double* e, double* slopes, double* rem
   return {simd::any(bends), simd::any(active)};
 }
 
-/// Sizes at which (1 - s) e does not underflow.
+/// Radii e for which (1 - s) e, s the slope of the chord, does not underflow.
 constexpr double least_for_chord = 0x1p-900, most_for_chord = 0x1p900;
 
 bool relu_chords_row(const double* x, const double* e, double* slopes, double* remainder, std::size_t n) {
@@ -315,12 +317,13 @@ void scale_row(const double* e, const double* constants, double* result, std::si
   });
 }
 
-/// e^x - 1 - x, divided by x^2, times x^2 / rate^2 for x = rate e: not above 2^63 that of e^x.
+/// Upper bound of (e^x - 1 - x) / rate^2 for x = rate e, up to roundings; infinite for x > 64.
 inline Doubles exp_bend(const Doubles& e, double rate) {
   const Doubles x = rate * e;
-  const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x/3 with e^x <= 1 + (e - 1) x up to 1
+  const Doubles near = 0.5 * e * e * (1.0 + 0.572762 * x);  // 2/3 + e^x / 3, with e^x <= 1 + (e - 1) x for x <= 1
   constexpr double integers_only = 0x1.8p52, bias = 1023.0;
-  const Doubles power = (smaller(x, 64.0) * 1.4426951 + 0.5) + (integers_only + bias);  // above log2 of e^x
+  // The last bits of `power` hold the biased exponent of a power of two that is at least e^x.
+  const Doubles power = (smaller(x, 64.0) * 1.4426951 + 0.5) + (integers_only + bias);
   const Doubles far = simd::bits_as<double>(bits_of(power) << 52) / (rate * rate);
   return where(x <= 1.0, near, where(x <= 64.0, far, infinity));
 }
@@ -363,7 +366,7 @@ void add_shares_row(double* d, double* defect, const double* share, const double
   });
 }
 
-/// sum |d| x, all in single precision.
+/// sum |d x| for x >= 0: the products and four partial sums per lane are in single precision, the last sum in double.
 double single_weighted_sum_row(const float* d, const float* x, std::size_t n) {
   constexpr std::size_t chains = 4;
   constexpr simd::Whole<lanes> whole;
@@ -382,7 +385,7 @@ double single_weighted_sum_row(const float* d, const float* x, std::size_t n) {
   return sum_of(sum);
 }
 
-/// Squares in double.
+/// sum d^2, in double.
 double single_squares_row(const float* d, std::size_t n) {
   Doubles sums = {};
   each(n, [&](std::size_t i, auto count) {
@@ -392,7 +395,7 @@ double single_squares_row(const float* d, std::size_t n) {
   return sum_of(sums);
 }
 
-/// d f. Returns the largest; infinite where one is not finite.
+/// result = d factors. Returns the largest magnitude; infinite if a product is not finite.
 double single_product_row(const float* d, const float* factors, float* result, std::size_t n) {
   Largest<Floats> largest;
   each(n, [&](std::size_t i, auto count) {
@@ -413,7 +416,7 @@ double single_sum_row(const float* more, float* sum, std::size_t n) {
   return largest.value();
 }
 
-/// Slopes s, 0 where |s| e is at most the limit or |s| below what single precision rounds well.
+/// left = s rounded to single precision, or 0 if |s| e <= limit or |s| is below the smallest normal number of float32.
 void leave_flat_row(const double* slopes, const double* e, double limit, float* left, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles values = load(slopes + i, count);
@@ -423,7 +426,7 @@ void leave_flat_row(const double* slopes, const double* e, double limit, float* 
   });
 }
 
-/// Rounded up, what is not 0 to 2^-126 at least; what is no number stays so.
+/// x >= 0 rounded up to single precision, to at least 2^-126 if x is not 0. NaN stays NaN.
 inline Floats charge_of(const Doubles& x) {
   const Doubles raised = where(x < 0x1p-126, 0x1p-126, x);
   return floats_up(where(x == 0.0, 0.0, raised));

@@ -6,59 +6,62 @@
 
 namespace driftbound::bounds {
 
-/// One row of sums of nonnegative products in single precision, scaled: the true sum is at most
-/// sum scale scales_of_columns[j].
+// Kernels for rows of error bounds: their operands and results, and the table of kernels of one build.
+
+/// One row of scaled sums of nonnegative products in single precision (T-81): the true sum j is at most
+/// sums[j] scale column_scales[j].
 struct CoarseSums {
   const float* sums = nullptr;
   double scale = 0.0;
   const double* column_scales = nullptr;
 };
 
-/// A format to nearest without flushing, as rows need it.
+/// The constants of a format with rounding to nearest and without flushing.
 struct RowFormat {
   double u = 0.0;          ///< unit roundoff
-  double eta = 0.0;        ///< error of one underflowing rounding …
-  double underflow = 0.0;  ///< … and what it makes of a sum (T-12)
-  double largest = 0.0;    ///< number of the format
+  double eta = 0.0;        ///< absolute error of one underflowing rounding
+  double underflow = 0.0;  ///< underflow term of a sum, per product (T-12)
+  double largest = 0.0;    ///< largest number of the format
 };
 
-/// What is known of one row of sums of products in any run.
+/// One row of sums of products in any run: sum_k a_k w_kj + c_j, where the operands a of a run lie within radii E of
+/// their centres x.
 struct SumRow {
-  const double* y = nullptr;          ///< the result at the centres
-  const double* own = nullptr;        ///< how far y is from the exact result there
-  const double* addend = nullptr;     ///< magnitudes; null: none
-  const double* constants = nullptr;  ///< the addend with its signs, where chance is asked for
-  const double* columns = nullptr;    ///< nonzero weights of every column
-  double nonzero = 0.0;               ///< operands of the row that may be other than 0
-  bool is_moved = false;              ///< whether `moved` is given
+  const double* y = nullptr;          ///< the result computed at the centres x
+  const double* own = nullptr;        ///< bound of |y - exact result at x|; null: 0
+  const double* addend = nullptr;     ///< |c|; null: no addend
+  const double* constants = nullptr;  ///< c, read by chances() only; null: no addend
+  const double* columns = nullptr;    ///< number of nonzero weights of each column
+  double nonzero = 0.0;               ///< number of operands of the row that may be nonzero
+  bool is_moved = false;              ///< whether `moved` is set; otherwise all radii are 0
   CoarseSums moved;                   ///< sum |w| E
-  const double* norms = nullptr;      ///< 2-norms of columns of w …
-  const double* largest = nullptr;    ///< … and their largest elements
-  double radius = 0.0;                ///< 2-norm of what the operands move by; infinite: unknown
-  bool moves_by_norm = false;         ///< whether the sums below leave out E, as `reach` takes its place
-  double reach = 0.0;                 ///< 2-norm of how far operands may be from those that `sides` is of
+  const double* norms = nullptr;      ///< 2-norms of the columns of w
+  const double* largest = nullptr;    ///< largest magnitudes of the columns of w
+  double radius = 0.0;                ///< bound of ||a - x||_2; infinite if unknown
+  bool moves_by_norm = false;         ///< whether `total` and `squares` are those of the row of `sides`, without E
+  double reach = 0.0;                 ///< bound of the 2-norm distance of a from the row of which `sides` is
   CoarseSums total;                   ///< sum |w| (|x| + E)
   CoarseSums squares;                 ///< sum w^2 (|x| + E)^2
-  bool knows_sides = false;           ///< whether `sides` is given, and `reach` with it
-  CoarseSums sides;                   ///< sum w |w| x |x|, which may be off by …
-  double sides_error = 0.0;           ///< … so much of `squares`
-  bool sets_apart = false;            ///< whether small operands are set apart
-  double not_small = 0.0;             ///< operands of `nonzero` that are not
-  double small_norm = 0.0;            ///< 2-norm of |x| + E of those that are
+  bool knows_sides = false;           ///< whether `sides` and `reach` are set
+  CoarseSums sides;                   ///< sum w |w| x |x|, with an error of at most sides_error times `squares`
+  double sides_error = 0.0;           ///< relative to `squares`
+  bool sets_apart = false;            ///< whether small operands are treated separately (T-68, small terms)
+  double not_small = 0.0;             ///< number of the `nonzero` operands that are not small
+  double small_norm = 0.0;            ///< 2-norm of |x| + E over the small operands
 };
 
-/// A row of a smooth function f at x, known as y with |y - f| <= relative |y| + absolute, and its slopes to 2^-49.
-/// curvature_factor |curvatures| is the second derivative's magnitude to 2^-47; the largest there is anywhere, and that
-/// of the third derivative, follow. Where x is given a run's own steps make it off by steps (|x| + e) + least_step more
-/// than `units` say. At a distance s it is also at most the tail's factor times e^(rate s) times the
-/// slope or the number in `curvatures`.
+/// A row of a smooth function f at the points x, within radii e (T-88, 3): |y - f(x)| <= relative |y| + absolute,
+/// |slopes - f'(x)| <= 2^-49, and |curvature_factor |curvatures| - |f''(x)|| <= 2^-47. most_curvature and
+/// third_derivative bound |f''| and |f'''| everywhere. Tail: |f''| at a distance s from x is at most tail_factor
+/// e^(tail_rate s) (|m| + 2^-47), m = slopes or curvatures as tail_follows_slope says. A run's error is that of T-16,
+/// plus steps (|x| + e) + least_step (T-124) if x is set.
 struct SmoothRow {
   double relative = 0.0, absolute = 0.0;
   double curvature_factor = 0.0, most_curvature = 0.0, third_derivative = 0.0;
-  double tail_factor = 0.0, tail_rate = 0.0;  ///< rate 0: there is no tail
+  double tail_factor = 0.0, tail_rate = 0.0;  ///< tail_rate = 0: no tail
   bool tail_follows_slope = false;
-  double units = 0.0, absolute_units = 0.0;  ///< of a run: T-16
-  double steps = 0.0, least_step = 0.0;      ///< of a run: T-124
+  double units = 0.0, absolute_units = 0.0;  ///< accuracy of a run (T-16)
+  double steps = 0.0, least_step = 0.0;      ///< further errors of a run (T-124)
   const double* x = nullptr;
   const double* y = nullptr;
   const double* e = nullptr;
@@ -66,66 +69,97 @@ struct SmoothRow {
   const double* curvatures = nullptr;
 };
 
-/// Radii of a row and what local errors add to them.
+/// Errors of a row in any run.
 struct RowErrors {
-  double* moved = nullptr;
-  double* added = nullptr;
+  double* moved = nullptr;  ///< radii: propagated errors of the operands plus local errors
+  double* added = nullptr;  ///< bounds of the local errors
 };
 
-/// A row of sums whose roundings are left to chance, and the largest there is of all terms (T-74, T-75).
+/// Results for a row of sums whose roundings are modelled as random (T-74, T-75).
 struct RowChances {
-  double* amplitudes = nullptr;  ///< root of the squares of what roundings can be, underflow apart …
-  double* rests = nullptr;       ///< … and what is not left to chance
-  double* estimates = nullptr;   ///< of the standard deviation in random order
-  double* sizes = nullptr;       ///< magnitudes of all terms summed
+  double* amplitudes = nullptr;  ///< root of the sum of squares of the roundings' bounds, underflow excluded
+  double* rests = nullptr;       ///< bound of the local error that is not modelled as random
+  double* estimates = nullptr;   ///< estimated standard deviation of the error over random orders
+  double* sizes = nullptr;       ///< upper bounds of the sum of the terms' magnitudes
 };
 
-/// What a row of a Relu has.
+/// Properties of a row of a Relu.
 struct ReluFlags {
-  bool bends = false;   ///< an element whose radius reaches beyond the kink
-  bool active = false;  ///< an element above 0
+  bool bends = false;   ///< whether an element's radius is larger than its distance from the kink
+  bool active = false;  ///< whether an element is above 0
 };
 
-/// What a node charges rows of radii with: local errors, remainders, and radii of the operand through slopes that are
-/// left out, 0 in `left` (T-72). Null: none.
+/// The errors of a node that radii by adjoints are charged with (T-72): local errors `added`, remainders, and |slopes|
+/// e for elements whose slope is replaced by 0 in `left`, e the operand's radii. A null pointer stands for zeros.
 struct RowCharges {
   const double *added = nullptr, *remainder = nullptr;
   const double *slopes = nullptr, *e = nullptr;
   const float* left = nullptr;
 };
 
-/// Loops over one row of n numbers, written once and compiled once per instruction set: every build does the same
-/// operations in the same order. Nothing is read beyond n. Each is described where it is used (row_rules.hpp).
+/// Kernels for one row of n numbers, compiled once per instruction set. Every build does the same operations in the
+/// same order. Nothing is read beyond n. Upper bounds are rounded up as T-81 says.
 struct RowKernels {
+  /// max |x|; infinite if an x is not finite.
   double (*largest)(const double* x, std::size_t n);
+  /// sum |d x|, computed in double to nearest.
   double (*weighted_sum)(const double* d, const double* x, std::size_t n);
+  /// sum (d x)^2, computed in double to nearest.
   double (*weighted_squares)(const double* d, const double* x, std::size_t n);
   double (*count_nonzero)(const double* x, std::size_t n);
+  /// result = |x| + e, rounded up; e = 0 if null.
   void (*larger_operand)(const double* x, const double* e, double* result, std::size_t n);
+  /// result = x where x <= limit, else 0, for x >= 0.
   void (*up_to)(const double* x, double limit, double* result, std::size_t n);
+  /// |scale x|, (scale x)^2 and scale x |scale x| in single precision, as the products of T-81 take them: the first two
+  /// rounded up and raised to a least value where x is not 0, the third rounded to nearest.
   void (*coarse)(const double* x, double scale, float* result, std::size_t n);
   void (*coarse_squares)(const double* x, double scale, float* result, std::size_t n);
   void (*coarse_sides)(const double* x, double scale, float* result, std::size_t n);
+  /// moved = bound of |sum w (a - x)|, plus row.own.
   void (*move)(const SumRow& row, double* moved, std::size_t n);
+  /// The errors of sums in any order (T-10, T-68); infinite where a sum may overflow.
   void (*any_order)(const SumRow& row, const RowFormat& format, const RowErrors& result, std::size_t n);
+  /// T-74 and T-75; `added` as any_order() gives it. Amplitudes, rests and estimates are infinite where `added` is.
   void (*chances)(const SumRow& row, const RowFormat& format, const double* added, const RowChances& result,
                   std::size_t n);
+  /// radius = min(radius, norm); infinite where |centre| + radius is not below `largest`.
   void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);
+  /// Slopes 1 for x > 0, else 0; remainder max(e - |x|, 0); moved = max |relu(x + t) - relu(x)| over |t| <= e. If e is
+  /// null, all radii are 0, and only the slopes are written.
   ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);
+  /// Replaces slope and remainder by those of the chord over [x - e, x + e] (T-65), for elements with e > |x| and
+  /// 2^-900 <= e <= 2^900. Returns whether there is such an element.
   bool (*relu_chords)(const double* x, const double* e, double* slopes, double* remainder, std::size_t n);
+  /// A sum y of two operands. On entry result.moved holds the sum of their radii; own (0 if null) and the rounding of a
+  /// run are added. If `format` is null nothing is rounded, and result.added is not written.
   void (*sum)(const double* y, const double* own, const RowFormat* format, const RowErrors& result, std::size_t n);
+  /// sum += more, rounded up.
   void (*add)(double* sum, const double* more, std::size_t n);
+  /// y += constants; error += 2^-53 |y|, rounded up; infinite where y is not finite. Nothing is added if `constants` is
+  /// null.
   void (*add_constants)(double* y, double* error, const double* constants, std::size_t n);
+  /// result = scale columns + underflow, 0 where a column is 0; to nearest.
   void (*outer)(double scale, double underflow, const double* columns, double* result, std::size_t n);
+  /// result = e |constants|, rounded up; 0 where a factor is 0.
   void (*scale)(const double* e, const double* constants, double* result, std::size_t n);
+  /// Errors and remainders of a smooth function (T-88, 3); errors are infinite where the result may overflow.
   void (*smooth)(const SmoothRow& row, const RowFormat& format, const RowErrors& result, double* remainder,
                  std::size_t n);
+  /// d += share; defect += share_defect + 2^-53 |d|, rounded up; infinite where d is not finite. share_defect = 0 if
+  /// null.
   void (*add_shares)(double* d, double* defect, const double* share, const double* share_defect, std::size_t n);
+  /// sum |d x| in single precision, for x >= 0.
   double (*single_weighted_sum)(const float* d, const float* x, std::size_t n);
+  /// sum d^2 in double.
   double (*single_squares)(const float* d, std::size_t n);
+  /// result = d factors. Returns the largest magnitude; infinite if a product is not finite.
   double (*single_product)(const float* d, const float* factors, float* result, std::size_t n);
+  /// sum += more. Returns the largest magnitude; infinite if a sum is not finite.
   double (*single_sum)(const float* more, float* sum, std::size_t n);
+  /// left = slopes in single precision, 0 where |slopes| e <= limit or |slopes| < 2^-126.
   void (*leave_flat)(const double* slopes, const double* e, double limit, float* left, std::size_t n);
+  /// charged = the sum of a node's errors, rounded up to single precision.
   void (*single_charges)(const RowCharges& row, float* charged, std::size_t n);
 };
 

@@ -7,12 +7,14 @@
 
 namespace driftbound::bounds {
 
-/// The builds of the loops over sums that this processor can run, the slowest first.
+// Selects the build of `SumKernels` that the processor can run.
+
+/// The builds that this processor can run, the slowest first.
 inline std::vector<const SumKernels*> usable_sum_kernels() {
   return simd::usable<sums_builds>();
 }
 
-/// The last of them.
+/// The fastest build that this processor can run.
 inline const SumKernels& fastest_sum_kernels() {
   return simd::fastest<sums_builds>();
 }

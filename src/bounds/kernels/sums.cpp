@@ -1,4 +1,4 @@
-// Loops over sums of products.
+// The kernels of `SumKernels`.
 
 #include "bounds/kernels/sums.hpp"
 
@@ -8,7 +8,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Half the gap above a recorded result; no product, no rounding.
+/// Bound of the last rounding of a sum recorded with magnitude `size`: max(u ufp(size), eta), 0 if it has no product.
 inline Doubles recorded_rounding(const Doubles& size, const Doubles& products, const RowFormat& format) {
   return where(products == 0.0, 0.0, rounding_at(size, format));
 }
@@ -70,7 +70,7 @@ void running_row(const RecordedSums& row, const RowFormat& format, double* place
   });
 }
 
-/// Magnitudes of the products summed, at their largest.
+/// Upper bound over all runs of the sum of the products' magnitudes.
 template <class Count>
 inline Doubles largest_total(const SumRow& row, std::size_t i, Count count) {
   const Doubles total = sums_at(row.total, i, count);
@@ -153,7 +153,7 @@ void first_places_of_panels(const StepsOfRow<Number>& row, const Number* b, std:
 template <class Number>
 void first_places_row(const StepsOfRow<Number>& row, const Number* b, std::size_t k, std::size_t panels,
                       Number* places) {
-  if constexpr (simd::register_bytes == 64) {  // and there are 32 registers
+  if constexpr (simd::register_bytes == 64) {  // such processors have 32 registers
     if (panels == panels_at_once) return first_places_of_panels<Number, panels_at_once>(row, b, k, places);
   }
   constexpr std::size_t width = columns_of_panel<Number>;

@@ -11,10 +11,10 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Columns that lie in one line of memory.
+/// Number of doubles in a cache line.
 constexpr std::size_t columns_of_a_line = 8;
 
-/// Columns from `first` on, as many as there are, one after the other.
+/// Copies up to columns_of_a_line columns of a matrix [k, n], from `first` on, one after the other.
 void gather_columns(std::span<const double> row_major, std::size_t k, std::size_t n, std::size_t first,
                     std::vector<double>& columns) {
   const std::size_t count = std::min(columns_of_a_line, n - first);
@@ -22,7 +22,7 @@ void gather_columns(std::span<const double> row_major, std::size_t k, std::size_
     for (std::size_t c = 0; c < count; ++c) columns[c * k + i] = row_major[i * n + first + c];
 }
 
-/// One column of scaled numbers into its place among the packed panels.
+/// Copies column j to its place in the packed panels.
 void pack_column(const std::vector<float>& column, std::size_t j, std::vector<float>& packed) {
   constexpr std::size_t width = panel_width<float>;
   float* first = packed.data() + j / width * column.size() * width + j % width;

@@ -12,14 +12,14 @@
 namespace driftbound::bounds {
 namespace {
 
-/// The smallest element that is not 0; infinite without one.
+/// The smallest nonzero element of values >= 0; infinite if there is none.
 double smallest_nonzero(std::span<const double> values) {
   double smallest = std::numeric_limits<double>::infinity();
   for (const double x : values) smallest = x != 0.0 && x < smallest ? x : smallest;
   return smallest;
 }
 
-/// Whether a product of two elements that are not 0 may be subnormal.
+/// Whether a product of a nonzero element of a and one of b may be subnormal.
 bool may_underflow(std::span<const double> a, std::span<const double> b) {
   return !(smallest_nonzero(a) * smallest_nonzero(b) >= 0x1p-1021);
 }

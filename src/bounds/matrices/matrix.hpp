@@ -10,7 +10,9 @@
 
 namespace driftbound::bounds {
 
-/// The order in which our own products in double are summed up: the fastest.
+// Products of nonnegative matrices rounded up, and properties of the rows and columns of a product's operands.
+
+/// The summation order of the library's own products in double: the fastest one.
 inline constexpr SummationOrder fused_chain{SummationOrder::Kind::sequential, 0, true};
 
 /// Upper bounds of sum_k a_ik b_kj for nonnegative a and b, laid out as the operands of the plan.
@@ -20,14 +22,14 @@ inline constexpr SummationOrder fused_chain{SummationOrder::Kind::sequential, 0,
 std::vector<double> product_up(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                                int threads);
 
-/// Nonzero factors of every row of A and every column of B.
+/// Number of nonzero elements of every row of A and every column of B.
 struct NonzeroCounts {
   std::vector<std::int64_t> rows;     ///< [batches * m]
   std::vector<std::int64_t> columns;  ///< [batches * n]
 };
 NonzeroCounts count_nonzero(const ProductPlan& plan, std::span<const double> a, std::span<const double> b);
 
-/// The range of every row of A and every column of B.
+/// The LineRange of every row of A and every column of B.
 struct LineRanges {
   std::vector<LineRange> rows;     ///< [batches * m]
   std::vector<LineRange> columns;  ///< [batches * n]

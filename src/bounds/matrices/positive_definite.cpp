@@ -18,7 +18,8 @@ namespace {
 
 constexpr double unit = 0x1p-53, smallest = std::numeric_limits<double>::denorm_min();
 
-/// Rows [first, first + rows) of R, from column `first` on, less what the rows above them make: to be factorised.
+/// Subtracts sum_{k < first} R_ki R_kj from A_ij for i in [first, first + rows) and j >= i. R and A share the storage
+/// r.
 void take_rows_above(Tensor<double>& r, std::int64_t first, std::int64_t rows) {
   const std::int64_t n = r.shape[0], columns = n - first;
   if (first == 0) return;
@@ -43,7 +44,7 @@ void take_rows_above(Tensor<double>& r, std::int64_t first, std::int64_t rows) {
   }
 }
 
-/// Whether rows [first, last) have positive pivots; they become rows of R.
+/// Factorises rows [first, last), which become rows of R. Returns false if a pivot is not positive and finite.
 bool factorise_rows(Tensor<double>& r, std::int64_t first, std::int64_t last) {
   const std::int64_t n = r.shape[0];
   for (std::int64_t k = first; k < last; ++k) {
@@ -61,7 +62,7 @@ bool factorise_rows(Tensor<double>& r, std::int64_t first, std::int64_t last) {
   return true;
 }
 
-/// Whether x is above all eigenvalues of the tridiagonal matrix T: no pivot of x I - T is negative.
+/// Whether x is above all eigenvalues of the tridiagonal matrix T: all pivots of x I - T are positive.
 bool approx_is_above(double x, const std::vector<double>& diagonal, const std::vector<double>& beside) {
   double pivot = 1.0;
   for (std::size_t i = 0; i < diagonal.size(); ++i) {
@@ -71,7 +72,7 @@ bool approx_is_above(double x, const std::vector<double>& diagonal, const std::v
   return true;
 }
 
-/// The largest eigenvalue of that matrix, `low` at least, by bisection.
+/// The largest eigenvalue of T, assumed to be at least `low`, by bisection.
 double approx_largest_eigenvalue(const std::vector<double>& diagonal, const std::vector<double>& beside, double low) {
   constexpr double near_enough = 0x1p-44;
   double high = low;
@@ -97,18 +98,19 @@ double dot(const std::vector<double>& x, const double* y) {
   return sum;
 }
 
-/// Where Lanczos' method has come to, and by how much more than that the largest eigenvalue may be.
+/// The estimate of the largest eigenvalue by Lanczos' method, and an estimate of how far it may be too small.
 struct Estimate {
   double value = 0.0, margin = 0.0;
 };
 
-/// The largest eigenvalue of G on a space that grows, every vector made orthogonal to all before it. Where nothing new
-/// follows from these, another direction is drawn.
+/// Lanczos' method for the largest eigenvalue of G, with full reorthogonalisation. If the Krylov space is invariant, a
+/// new random direction is drawn.
 class Lanczos {
 public:
   explicit Lanczos(const Tensor<double>& g) : g_(g), next_(g.values.size() / at(g.shape[0])) { draw(); }
 
-  /// At least so many steps, until four of them add next to nothing.
+  /// Performs at least `steps` further steps, and continues until the last four (16 if n <= 16) raise the estimate by
+  /// at most 2^-12 of it.
   Estimate go_on(std::size_t steps) {
     constexpr double near_enough = 0x1p-12, least_margin = 0x1p-40;
     const std::size_t at_once = next_.size() <= 16 ? 16 : 4, first = basis_.size();
@@ -165,7 +167,7 @@ private:
   std::uint32_t state_ = 1;
 };
 
-/// x I - G, its diagonal rounded down.
+/// x I - G, with its diagonal rounded down.
 Tensor<double> below_multiple_of_identity(double x, const Tensor<double>& g) {
   const std::int64_t n = g.shape[0];
   Tensor<double> a({n, n});

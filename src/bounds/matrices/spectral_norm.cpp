@@ -20,13 +20,13 @@ Magnitude count(std::int64_t n) {
   return Magnitude(static_cast<double>(n));
 }
 
-/// x 2^exponent, in two steps as 2^exponent need not be a double.
+/// x 2^exponent, multiplied in two steps because 2^exponent need not be a double.
 Magnitude scaled_up(Magnitude x, int exponent) {
   const int half = exponent / 2;
   return x * Magnitude(std::ldexp(1.0, half)) * Magnitude(std::ldexp(1.0, exponent - half));
 }
 
-/// The sums run in eight lanes, which a compiler keeps in one register or two.
+/// The sum of term(x_i), accumulated in eight lanes, which a compiler keeps in registers.
 template <class Term>
 double sum_of(std::span<const double> x, Term term) {
   constexpr std::size_t lanes = 8;
@@ -46,7 +46,7 @@ Magnitude frobenius_up(std::span<const double> x) {
   return sqrt_up(Magnitude(outward(sum_of(x, [](double t) { return t * t; }), n + 1, n)));
 }
 
-/// The largest sum of magnitudes in a row.
+/// Upper bound of the largest sum of magnitudes in a row.
 Magnitude row_sum_up(const Tensor<double>& x) {
   const std::int64_t n = x.shape[1];
   Magnitude largest;
@@ -64,7 +64,8 @@ int exponent_of(double x) {
   return exponent;
 }
 
-/// Upper bound of ‖W Wᵀ‖₂, whose Gram matrix in double is within an error of the true one in the Frobenius norm.
+/// Upper bound of ‖W Wᵀ‖₂: the smaller bound for the Gram matrix computed in double, by its eigenvalues or its row
+/// sums, plus a bound of the effect of that matrix's error.
 Magnitude gram_norm(const Tensor<double>& w, Magnitude frobenius, int threads) {
   const std::int64_t n = w.shape[0], m = w.shape[1];
   const Tensor<double> gram({n, n}, symmetric_product(w, 1, m, threads));
@@ -74,7 +75,7 @@ Magnitude gram_norm(const Tensor<double>& w, Magnitude frobenius, int threads) {
   return std::min(largest_eigenvalue(gram) + error, by_rows);
 }
 
-/// 2^-exponent w in rows as long as the longer side of w.
+/// 2^-exponent w, transposed if w has more rows than columns.
 Tensor<double> wide_copy(MatrixView w, int exponent) {
   if (w.rows > w.columns) {
     std::swap(w.rows, w.columns);
@@ -89,7 +90,7 @@ Tensor<double> wide_copy(MatrixView w, int exponent) {
   return copy;
 }
 
-/// The largest magnitude, infinite where one is not finite.
+/// The largest magnitude; infinite if an element is not finite.
 double largest_of(const MatrixView& w) {
   double largest = 0.0;
   for (std::int64_t i = 0; i < w.rows; ++i) {
@@ -114,7 +115,8 @@ Magnitude spectral_norm(const MatrixView& w, int threads) {
 
 namespace {
 
-/// Where the square of the norm is no number in the middle of the range, the norm of a multiple by a power of two.
+/// Upper bound of the 2-norm of x, computed after scaling by a power of two: for norms whose square may overflow or
+/// underflow.
 double norm_of_scaled(std::vector<double> x) {
   const double largest = largest_of({x.data(), static_cast<std::int64_t>(x.size()), 1, 1, 0});
   if (largest == 0.0 || !std::isfinite(largest)) return largest;

@@ -7,7 +7,9 @@
 
 namespace driftbound::bounds {
 
-/// Element (i, j) of a matrix lies at data[i * row_stride + j * column_stride].
+// Upper bounds of the spectral norm of a matrix and of the norms of its columns.
+
+/// A matrix in memory: element (i, j) is data[i * row_stride + j * column_stride].
 struct MatrixView {
   const double* data = nullptr;
   std::int64_t rows = 0, columns = 0;
@@ -16,16 +18,15 @@ struct MatrixView {
 
 inline namespace theorems {
 
-/// Upper bound of the largest singular value of W: the root of the largest eigenvalue of W Wᵀ or Wᵀ W, by a Cholesky
-/// factorisation in double, or the Frobenius norm where that is smaller. 0 for an empty matrix, infinite where an
-/// element is not finite.
+/// Upper bound of the largest singular value of W: the smaller of the Frobenius norm and the root of a bound of the
+/// largest eigenvalue of W Wᵀ or Wᵀ W. 0 for an empty matrix, infinite if an element is not finite.
 /// Guarantee: proven
-/// Tightness: relative excess mostly below 2^-11 where singular values crowd at the largest, 2^-41 + n² 2^-52 where it
-///            stands apart, n the smaller of rows and columns
+/// Tightness: relative excess mostly below 2^-11 if singular values cluster at the largest one, 2^-41 + n² 2^-52 if
+///            that one is well separated; n is the smaller of rows and columns
 /// Source:    docs/theory.md T-63, T-129
 Magnitude spectral_norm(const MatrixView& w, int threads);
 
-/// Upper bounds of the 2-norms of the columns; 0 for zeros, infinite where an element is not finite.
+/// Upper bounds of the 2-norms of the columns; 0 for a column of zeros, infinite if an element is not finite.
 /// Shapes:    [columns]
 /// Guarantee: proven
 /// Tightness: relative excess at most (rows + 4) 2^-52

@@ -11,10 +11,10 @@
 
 namespace driftbound::bounds {
 
-/// A B where that is known to be symmetric to the bit, as A Aᵀ and squares of such matrices are: what lies on and above
-/// the diagonal is multiplied, some rows at a time, and the rest copied.
-/// Shapes:    A [n, k] row-major; element (k, j) of B lies at k b_row + j b_col in A; the result [n, n]
-/// Guarantee: the bits of the whole product, each sum one fused chain
+/// The product A B for operands whose computed product is symmetric bit for bit, such as A Aᵀ and squares of symmetric
+/// matrices. Computes the elements on and above the diagonal, a block of rows at a time, and copies the others.
+/// Shapes:    A [n, k] row-major; element (k, j) of B is at index k b_row + j b_col of A's values; result [n, n]
+/// Guarantee: the same bits as the full product, each sum computed as one chain of fma
 template <class Number>
 std::vector<Number> symmetric_product(const Tensor<Number>& a, std::int64_t b_row, std::int64_t b_col, int threads) {
   constexpr std::size_t step = 8 * panel_width<Number>;

@@ -12,16 +12,16 @@
 
 namespace driftbound::bounds {
 
-/// Products of a block's rows with constant matrices, constant rows added, as double has them in some order of
-/// summation, to be taken again where the very same operands come.
+/// Cache of products of a block's rows with constant matrices, plus constant rows, computed in double in some order of
+/// summation. A product is reused only for operands that are equal bit for bit.
 class KnownProducts {
 public:
   void keep(ValueId result, const Tensor<double>& operand, const Tensor<double>& product) {
     products_[result] = {operand.values, product.values};
   }
 
-  /// Those of some rows, the first of them `first`, or nothing.
-  /// Shapes:    `operand` [rows, k] of `rows`; result [rows, n]
+  /// The cached product of rows [first, first + rows) of the block; empty if there is none for this operand.
+  /// Shapes:    operand [rows, k]; result [rows, n]
   std::span<const double> find(ValueId result, std::size_t first, std::size_t rows, std::size_t rows_of_block,
                                std::span<const double> operand) const {
     const auto known = products_.find(result);

@@ -12,10 +12,10 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// Squares of all factors.
+/// Squares of all factors, whether their signs are known or not.
 std::vector<double> all_squares(const SignedSquares& factors) {
   std::vector<double> squares = magnitudes(factors.known);
-  for (std::size_t i = 0; i < factors.open.size(); ++i) squares[i] += factors.open[i];  // one of them is 0
+  for (std::size_t i = 0; i < factors.open.size(); ++i) squares[i] += factors.open[i];  // exact: one of the two is 0
   return squares;
 }
 

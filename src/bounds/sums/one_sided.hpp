@@ -10,8 +10,8 @@
 
 namespace driftbound::bounds::inline theorems {
 
-/// Upper bounds of the squares of the terms of each sum that may be positive, added up, and of those that may be
-/// negative, whichever is larger. `squares`: of all of its terms, by product_up().
+/// Per sum: upper bound of the larger of two sums of squares, that of the terms that may be positive and that of those
+/// that may be negative. `squares` are the sums of squares of all terms, by product_up().
 /// Shapes:    a, b as the operands of the plan; squares and result [batches * m * n]
 /// Source:    docs/theory.md T-68
 std::vector<double> one_sided_squares(const ProductPlan& plan, const SignedSquares& a, const SignedSquares& b,

@@ -7,21 +7,24 @@
 
 namespace driftbound::bounds {
 
-/// A tensor as an operation reads it: rounded to the format of its operands. Where that is
-/// not certain, `used` is the largest magnitude that may be read.
+/// A tensor as an operation reads it: rounded to the format of its operands. Where the number read is undetermined,
+/// `used` is the one of largest magnitude.
 struct Operand {
   std::vector<double> used;
-  std::vector<double> error;         ///< upper bounds of |read - recorded|; empty where all are 0
-  std::vector<double> used_or_zero;  ///< |used| where 0 may have been read in its place, else 0; empty: nowhere
+  std::vector<double> error;         ///< upper bounds of |read - recorded|; empty if all are 0
+  std::vector<double> used_or_zero;  ///< |used| where 0 may be read instead, else 0; empty if that is nowhere
   bool is_exact() const { return error.empty(); }
 };
 
-/// Throws:    Unsupported where an element type is no format of floating-point numbers
+/// The floating-point format of an element type.
+/// Throws:    Unsupported for element types that are not floating-point
 const Format& format_of(ElementType type);
 
-/// Whether these are numbers of float32, or none at all, and nothing is flushed: then all are read as they are.
+/// Whether `format` is float32, nothing is flushed, and all values are NaN or numbers of float32: they are then read
+/// without change. False does not exclude that.
 bool are_read_as_they_are(const std::vector<double>& values, const Format& format, const Machine& machine);
 
+/// Rounds a recorded tensor to the format of the operands; numbers that are not finite stay as they are.
 /// Source:    docs/theory.md T-13
 Operand round_operand(const Tensor<double>& recorded, const Format& format, const Machine& machine);
 

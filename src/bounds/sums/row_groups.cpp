@@ -8,14 +8,14 @@
 namespace driftbound::bounds {
 namespace {
 
-/// What a row that goes alone, and one of two, costs next to one of many.
+/// Cost per row and column of groups of one and of two rows, relative to that of large groups.
 constexpr double alone = 2.0, of_two = 1.2;
-/// Leaving out zeros is worth it below so much of all.
+/// Sparse products are used if their cost is below this fraction of the cost of the full product.
 constexpr double worth_it = 0.9;
 
 }  // namespace
 
-/// Whether the first row of each group is enough to know that there is little to leave out.
+/// Whether at least `worth_it` of all elements are nonzero, estimated from the first row of each group.
 template <class Real>
 bool RowGroups::are_dense(std::span<const Real> d, std::span<const std::size_t> rows, std::size_t n) const {
   std::size_t used = 0, of_row = 0;
@@ -37,9 +37,9 @@ RowGroups::RowGroups(std::span<const Real> d, std::span<const std::size_t> rows)
   std::iota(rows_.begin(), rows_.end(), std::uint32_t{0});
   std::stable_sort(rows_.begin(), rows_.end(), [&](std::uint32_t a, std::uint32_t b) { return rows[a] < rows[b]; });
   if (are_dense(d, rows, n)) return;
-  // one more: every column is written before it is kept
+  // one element more: each column index is written before it is decided whether it is kept
   columns_ = std::make_unique_for_overwrite<std::uint32_t[]>(count * n + 1);
-  std::vector<Digits> used(n);  // all but the signs
+  std::vector<Digits> used(n);  // bitwise or of the rows' elements without their sign bits
   std::uint32_t* columns = columns_.get();
   double work = 0.0;
   for (std::size_t first = 0, last = 0; first < count; first = last) {

@@ -10,15 +10,15 @@
 
 namespace driftbound::bounds {
 
-/// Rows of adjoints that stand for the same row of the values, and the columns in which any of them is other than 0:
-/// where a function is flat, all of them are 0.
+/// Groups of adjoint rows that belong to the same row of values, each with the columns in which at least one of its
+/// rows is nonzero. Where a function is flat, all adjoints of the group are 0.
 class RowGroups {
 public:
-  /// Shapes:    d [rows, n] of float or double; `rows`: the row of the values that each of them stands for
+  /// Shapes:    d [rows.size(), n] of float or double; rows[i] is the row of values to which row i of d belongs
   template <class Real>
   RowGroups(std::span<const Real> d, std::span<const std::size_t> rows);
 
-  /// Whether leaving out zeros is worth what smaller products cost.
+  /// Whether products that omit the zero columns are cheaper than the full product.
   bool are_sparse() const { return is_worth_it_; }
   const std::vector<SparseRows>& groups() const { return groups_; }
 
@@ -27,7 +27,7 @@ private:
   bool are_dense(std::span<const Real> d, std::span<const std::size_t> rows, std::size_t n) const;
 
   std::vector<std::uint32_t> rows_;
-  std::unique_ptr<std::uint32_t[]> columns_;  ///< of all groups
+  std::unique_ptr<std::uint32_t[]> columns_;  ///< column indices of all groups, one after the other
   std::vector<SparseRows> groups_;
   bool is_worth_it_ = false;
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t work_worth_a_thread = 1 << 18;
 
-/// Writes the operations of an order down. Each function says whether it leaves a sum on the stack.
+/// Lists the operations of a summation order. Each private function returns whether it leaves a sum on the stack.
 class Steps {
 public:
   Steps(const SummationOrder& order, std::span<const char> nonzero) : order_(order), nonzero_(nonzero) {}
@@ -57,7 +57,7 @@ private:
     return left || right;
   }
 
-  /// The left half is the largest power of two below n.
+  /// The number of terms in the left half is the largest power of two below n.
   bool halves(std::int64_t first, std::int64_t last) {
     const std::int64_t n = last - first;
     if (n <= 2) return chain(first, last);
@@ -72,9 +72,11 @@ private:
   std::vector<SumStep> steps_;
 };
 
-/// Sums of more products are followed in double.
+/// Sums of more products are evaluated in double.
 constexpr std::int64_t most_single_products = 1 << 12;
-/// Factors whose largest lie between these neither overflow nor underflow in sums in single precision.
+/// Single precision is used if the largest factor of every row and column lies in [least_single, most_single] or is 0,
+/// and the slack is at most most_single_slack: the sums then do not overflow, and underflow is covered by 2^-110
+/// (T-69).
 constexpr double least_single = 0x1p-24, most_single = 0x1p24, most_single_slack = 0x1p100;
 
 double norm_up(std::span<const double> x) {
@@ -99,13 +101,13 @@ double largest_of(std::span<const double> x) {
   return largest;
 }
 
-/// What is rounded, by which products are not 0 for certain.
+/// Which numbers an order rounds: steps(nonzero), where nonzero[k] is 0 if product k is certainly 0.
 struct Roundings {
   std::function<std::vector<SumStep>(std::span<const char>)> steps;
-  bool of_starts = false;  ///< also the products that chains start with
+  bool of_starts = false;  ///< whether the product that a chain starts with is rounded too
 };
 
-/// One row of A, and how much further than the slack sums in these numbers may be off, next to a column's norm.
+/// One row of A with its summation steps and, for single precision only, an upper bound of its 2-norm.
 template <class Number>
 struct FollowedRow {
   std::vector<Number> a;
@@ -120,7 +122,8 @@ void first_places(const StepsOfRow<float>& row, const float* b, std::size_t k, s
   fastest_sum_kernels().first_places_single(row, b, k, panels, places);
 }
 
-/// Rows of one batch under packed columns, as many columns at a time as stay near the processor.
+/// Computes the sums of ufp(|t| + slack) for rows of one batch and packed columns, as many columns at a time as stay in
+/// the processor's cache.
 template <class Number>
 class RunningProduct {
 public:
@@ -128,7 +131,7 @@ public:
                  std::span<double> result)
       : plan_(plan), terms_(terms), roundings_(roundings), result_(result) {}
 
-  /// `norms`: of columns; for sums in double null.
+  /// Rows [first, last) of a batch. `norms` are the 2-norms of the columns; null for sums in double.
   void rows(std::int64_t batch, std::int64_t first, std::int64_t last, const Number* b, const double* norms) const {
     std::vector<FollowedRow<Number>> rows;
     for (std::int64_t i = first; i < last; ++i) {
@@ -153,7 +156,7 @@ private:
     return row;
   }
 
-  /// The rows before `end`.
+  /// Computes the results of `rows`, the last of which is row end - 1 of all batches, and clears them.
   void add_up(std::int64_t end, std::vector<FollowedRow<Number>>& rows, const Number* b, const double* norms) const {
     const std::size_t n = at(plan_.n), k = at(plan_.k), first = at(end) - rows.size();
     std::array<Number, columns_at_once> slack, places;
@@ -175,7 +178,7 @@ private:
     rows.clear();
   }
 
-  /// Sums in single precision are off by K + 2 roundings at most, and by what underflows.
+  /// The slack of sums in Number: single precision adds the error of K + 2 roundings, and 2^-110 for underflow (T-69).
   Number slack_of(double slack, double row_norm, double column_norm) const {
     if constexpr (!in_single) {
       return slack;
@@ -191,7 +194,7 @@ private:
   std::span<double> result_;
 };
 
-/// Whether sums in single precision neither overflow nor lose what underflows.
+/// Whether the conditions for sums in single precision hold (see least_single).
 bool may_use_single(const ProductPlan& plan, const RunningTerms& terms) {
   if (terms.single == nullptr || !terms.single->fits || plan.k > most_single_products) return false;
   if (!(largest_of(terms.slack) <= most_single_slack)) return false;

@@ -5,16 +5,16 @@
 
 namespace driftbound::bounds {
 
-/// Squares of the magnitudes of a product's factors, by what is known of their signs.
+/// Squares of the factors of a product, with their signs where those are known.
 struct SignedSquares {
-  std::vector<double> known;  ///< with the factor's sign, where every run has that one; 0 elsewhere
-  std::vector<double> open;   ///< without one, where the sign is not known; empty: nowhere
+  std::vector<double> known;  ///< the square with the factor's sign if that is the same in every run, else 0
+  std::vector<double> open;   ///< the square if the sign may differ between runs, else 0; empty if all are known
 };
 
-/// Of factors as they are.
+/// The signs are those of `factors`.
 SignedSquares signed_squares(std::span<const double> factors, std::vector<double> squares);
 
-/// Of factors within radii (empty: 0) of these.
+/// Each factor lies within its radius of factors[i]; the sign is known if |factors[i]| >= radii[i]. Empty radii are 0.
 SignedSquares signed_squares(std::span<const double> factors, std::span<const double> radii,
                              std::vector<double> squares);
 

@@ -20,7 +20,7 @@ bool is_constant(const std::vector<double>& terms) {
   return terms.size() >= fewest_constant && *most <= constant_spread * *least;
 }
 
-/// The terms without the largest have their upper median at (n - 1) / 2.
+/// The upper median of the terms without the largest one is element (n - 1) / 2 in increasing order.
 bool is_stagnant(std::vector<double>& terms) {
   if (terms.size() < fewest_stagnant) return false;
   const double most = *std::max_element(terms.begin(), terms.end());
@@ -29,7 +29,7 @@ bool is_stagnant(std::vector<double>& terms) {
   return most > stagnant_ratio * *middle;
 }
 
-/// Counted in lanes, which a compiler keeps in registers.
+/// Number of magnitudes below `limit`, counted in lanes, which a compiler keeps in registers.
 std::int64_t count_below(std::span<const double> magnitudes, double limit) {
   constexpr std::size_t lanes = 8;
   double counts[lanes] = {};
@@ -51,7 +51,7 @@ FactorSizes sizes_of(std::span<const double> magnitudes, const double (&shares)[
   return sizes;
 }
 
-/// The sums of a product, row by row, and which of them have a pattern.
+/// Finds the patterns of the sums of a product, row by row.
 class Patterns {
 public:
   Patterns(const ProductPlan& plan, std::span<const double> a, std::span<const double> b)
@@ -84,8 +84,9 @@ public:
 private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  /// Counts as bad as any column's, with the least and the largest of their largest: where neither sum can stagnate no
-  /// column's does. Empty where some column has too few terms to be counted.
+  /// Two worst cases of all columns: the fewest nonzero and the most small factors of any column, combined with the
+  /// smallest and with the largest of the columns' largest factors. If neither can stagnate, no column can. Empty if a
+  /// column has fewer than fewest_stagnant nonzero factors.
   void find_worst() {
     worst_.clear();
     for (const FactorSizes& column : columns_) {
@@ -102,7 +103,7 @@ private:
 
   double factor(std::int64_t k, std::int64_t j) const { return std::abs(b_[plan_.b_index(batch_, k, j)]); }
 
-  /// Of a row that has as many factors other than 0.
+  /// Finds the first nonzero factors of the row, which has at least first_terms_.size() of them.
   void find_first_terms() {
     std::int64_t k = 0;
     for (std::int64_t& first : first_terms_) {
@@ -111,7 +112,7 @@ private:
     }
   }
 
-  /// varies() by the first terms alone: what nearly all sums of numbers at random need.
+  /// varies() restricted to the first terms; this suffices for nearly all sums of random numbers.
   bool first_terms_vary(std::int64_t j) const {
     double least = std::numeric_limits<double>::infinity(), most = 0.0;
     for (const std::int64_t k : first_terms_) {
@@ -122,7 +123,7 @@ private:
     return least > 0.0 && most > constant_spread * least;
   }
 
-  /// Whether two of the terms that are not 0 are too far apart for a constant sum.
+  /// Whether two nonzero terms differ by more than a constant sum allows.
   bool varies(std::int64_t j) const {
     double least = 0.0, most = 0.0;
     for (std::int64_t k = 0; k < plan_.k; ++k) {

@@ -7,16 +7,16 @@
 
 namespace driftbound::bounds {
 
-/// A sum of products that a matrix unit may add up, or float32 additions in any order.
+/// A sum of products that is computed either by a matrix unit or by float32 additions in any order.
 struct UnitSum {
-  std::int64_t products = 0;  ///< that are not 0
-  std::int64_t steps = 0;     ///< of the unit, that add one of them
-  Magnitude total;            ///< their magnitudes summed
-  Magnitude largest;          ///< M: no sum of some of them is larger
-  Magnitude absolute;         ///< errors that do not grow with them
+  std::int64_t products = 0;  ///< number of nonzero products
+  std::int64_t steps = 0;     ///< number of the unit's steps that add a nonzero product
+  Magnitude total;            ///< sum of the products' magnitudes
+  Magnitude largest;          ///< M, the largest possible partial sum in magnitude
+  Magnitude absolute;         ///< the part of the error that does not depend on the products' sizes
 };
 
-/// |computed - exact|, by what partial sums can be at most; infinite for sums so long that it says nothing.
+/// Upper bound of |computed - exact| by the largest possible partial sum; infinite if the error factor is 1/2 or more.
 /// Source:    docs/theory.md T-21 (c)
 Magnitude unit_sum_error(const UnitSum& sum, const Machine& machine);
 

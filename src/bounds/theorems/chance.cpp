@@ -13,13 +13,14 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// The same for 0 and -0.
+/// A hash with the same value for 0 and -0.
 std::size_t hash_of(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x + 0.0);
   return static_cast<std::size_t>((bits * 0x9e3779b97f4a7c15u) >> 20);
 }
 
-/// Whether more numbers share a bit of their own, by some of their bits mixed up, than a few that are compared with all.
+/// Whether two of the numbers may be equal, or one is NaN. Every number sets a bit of a table, at its hash; a number
+/// whose bit is set already is compared with all others. If more than `few` numbers collide, the result is true.
 bool may_be_equal(std::span<const double> numbers) {
   constexpr std::size_t bits_a_number = 64, few = 16;
   thread_local std::vector<std::uint64_t> words;
@@ -70,7 +71,7 @@ Magnitude weighted_squares(std::span<const double> d, std::span<const double> am
   }
   const auto size = static_cast<std::int64_t>(d.size());
   if (!any) return Magnitude();
-  // (x + e)^2 summed for products x that underflow by e <= 2^-1075
+  // The second term covers products that underflow by at most 2^-1075 before they are squared.
   return Magnitude(outward(sum, 4 * size, size)) + Magnitude(static_cast<double>(size) * 0x1p-1060);
 }
 
@@ -102,10 +103,10 @@ std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::s
 bool may_have_equals(std::span<const double> values, std::span<const double> amplitudes,
                      std::span<const double> estimates) {
   thread_local std::vector<double> erring;
-  erring.resize(values.size() + 1);  // one more: every element is written before it is kept
+  erring.resize(values.size() + 1);  // one element more: each value is written before it is decided whether it is kept
   std::size_t count = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    erring[count] = values[i] + 0.0;  // one zero
+    erring[count] = values[i] + 0.0;  // -0 becomes 0
     count += amplitudes[i] != 0.0 || estimates[i] != 0.0 ? 1u : 0u;
   }
   return may_be_equal(std::span(erring).first(count));

@@ -9,25 +9,26 @@
 
 namespace driftbound::bounds {
 
-/// What T-74 takes for granted of rounding errors.
+// Bounds with rounding errors modelled as random: the parts that T-74 and T-75 share.
+
+/// The assumption of T-74 about rounding errors.
 inline constexpr const char* chance_condition =
     "the error of every rounding to nearest has mean 0 whatever the errors before it were, and orders of summation are "
     "fixed beforehand (T-74)";
 
-/// Coarser accumulators stagnate in sums that do not look like it.
+/// The largest unit roundoff for which T-74 is used. Sums in coarser accumulators may stagnate without a pattern that
+/// shows it.
 inline constexpr double coarsest_by_chance = 0x1p-24;
 
 inline namespace theorems {
 
-// Rounding errors left to chance: what T-74 and T-75 have in common.
-
-/// lambda with 2 n e^(-lambda^2 / 2) <= p: sums of n sets of martingale differences stay within lambda roots of their
-/// squares together with probability at least 1 - p.
+/// lambda with 2 n e^(-lambda^2 / 2) <= p: n sums of martingale differences with bounds c_i all have magnitudes of at
+/// most lambda sqrt(sum c_i^2) with probability at least 1 - p.
 /// Domain:    0 < p <= 1, n >= 1
 /// Source:    docs/theory.md T-74
 double tail_factor(double failure_probability, std::int64_t statements);
 
-/// 2 n e^(-lambda^2 / 2), rounded up; at most 1.
+/// min(1, 2 n e^(-lambda^2 / 2)), rounded up.
 /// Source:    docs/theory.md T-74
 double failure_probability_of(double tail_factor, std::int64_t statements);
 
@@ -35,26 +36,28 @@ double failure_probability_of(double tail_factor, std::int64_t statements);
 /// Source:    docs/theory.md T-74
 Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor);
 
-/// sum over sets of elements that err alike of (sum |d_i|)^2 (max c_i)^2. `alike` names a member of each element's set;
-/// empty: every element errs by itself. An infinite amplitude counts where d is 0 too.
-/// Shapes:    one entry an element
+/// The sum over sets of correlated elements of (sum |d_i|)^2 (max c_i)^2, c = amplitudes. alike[i] is the member that
+/// represents element i's set; if `alike` is empty, no elements are correlated. Infinite if an amplitude is not finite,
+/// even where d is 0.
+/// Shapes:    all [n], or `alike` empty
 /// Source:    docs/theory.md T-74
 Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
                            std::span<const std::uint32_t> alike);
 
-/// The largest (d_i c_i)^2.
+/// max (d_i c_i)^2, c = amplitudes.
 double largest_square(std::span<const double> d, std::span<const double> amplitudes);
 
-/// Sets of elements with the same value and the same amplitude: they may be the same computation. Empty where no two
-/// are.
+/// Per element, the first element with the same value and the same amplitude: these are treated as correlated, since
+/// they may be the same computation. Empty if no element with a nonzero amplitude has such a partner.
 /// Source:    docs/theory.md T-74
 std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
 
-/// Whether two of these numbers may be the same, or one is no number, among those that may err. True by chance is rare.
+/// Whether two values may be equal, or one is NaN, among the elements with a nonzero amplitude or estimate. Rarely true
+/// for values that all differ.
 bool may_have_equals(std::span<const double> values, std::span<const double> amplitudes,
                      std::span<const double> estimates);
 
-/// Why rounding errors of this arithmetic are no matter of chance; empty where they may be taken for one.
+/// The reason why rounding errors of this arithmetic must not be modelled as random; empty if they may.
 /// Source:    docs/theory.md T-74
 std::string refused_by(const Machine& machine);
 

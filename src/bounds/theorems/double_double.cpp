@@ -3,9 +3,9 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// u^2, terms of higher order included.
+/// u^2, u = 2^-53, enlarged to cover terms of higher order.
 constexpr double u2 = 0x1p-106 * (1.0 + 0x1p-20);
-/// More than what the roundings of one op lose below the range of normal numbers.
+/// Upper bound of the error of one op's roundings below the range of normal numbers.
 constexpr double underflow = 0x1p-1070;
 
 Magnitude error_of(double units, Magnitude size) {

@@ -7,6 +7,8 @@
 
 namespace driftbound::bounds {
 
+// First-order expansions of functions with bounds of their second-order remainders (T-65, T-66).
+
 /// f near a point: |f(x + t) - f(x) - slope t| <= remainder and |f(x + t) - f(x)| <= lipschitz |t| for |t| <= e.
 struct Linear {
   double slope = 0.0;
@@ -21,7 +23,7 @@ struct LinearPair {
   Magnitude remainder;
 };
 
-/// A maximum or minimum near x: it moves as its element `chosen`, but for the remainder.
+/// A maximum or minimum f near x: |f(x + t) - f(x) - t_chosen| <= remainder for |t_j| <= e_j.
 struct LinearExtremum {
   std::size_t chosen = 0;
   Magnitude remainder;
@@ -33,8 +35,8 @@ using GroupExpansion = LinearExtremum (*)(std::span<const double>, std::span<con
 
 inline namespace theorems {
 
-// Each expands f at the point. The slope is finite and does not depend on e; where f may be undefined within e of x,
-// remainder and Lipschitz number are infinite; where e = 0, the remainder is 0.
+// Expansions of functions of one element. The slope is finite and does not depend on e. If f may be undefined within e
+// of x, remainder and Lipschitz constant are infinite; if e = 0, the remainder is 0.
 // Guarantee: proven
 // Source:    docs/theory.md T-65
 Linear linear_relu(const Point& p);
@@ -62,14 +64,15 @@ Linear linear_power(const Point& p);
 Linear linear_thresholded_relu(const Point& p);
 Linear linear_clip(const Point& p, double least, double most);
 
-// Slopes are finite and do not depend on the radii; the remainder is infinite where f may be undefined within reach.
+// Expansions of functions of two elements. Slopes are finite and do not depend on the radii. The remainder is infinite
+// if f may be undefined within the radii.
 // Guarantee: proven
 // Source:    docs/theory.md T-66
 LinearPair linear_product(double a, Magnitude ea, double b, Magnitude eb);
 LinearPair linear_quotient(double a, Magnitude ea, double b, Magnitude eb);
 LinearPair linear_max(double a, Magnitude ea, double b, Magnitude eb);
 LinearPair linear_min(double a, Magnitude ea, double b, Magnitude eb);
-/// x for x >= 0, slope x below.
+/// f(x, slope) = x for x >= 0, slope x below.
 LinearPair linear_prelu(double x, Magnitude ex, double slope, Magnitude eb);
 
 // Shapes:    both [n], n >= 1
@@ -78,7 +81,8 @@ LinearPair linear_prelu(double x, Magnitude ex, double slope, Magnitude eb);
 LinearExtremum linear_reduce_max(std::span<const double> x, std::span<const double> e);
 LinearExtremum linear_reduce_min(std::span<const double> x, std::span<const double> e);
 
-/// Row of a softmax against diag(p) - p p^T at the stored p: p with its errors, e radii of its arguments.
+/// Remainders of a row of a softmax with the Jacobian diag(p) - p p^T at the stored p. The exact softmax is within
+/// p_error of p; e are the radii of the arguments.
 /// Shapes:    all [n]
 /// Guarantee: proven
 /// Source:    docs/theory.md T-66

@@ -15,7 +15,7 @@ bool are_finite(double a, double b) {
   return std::isfinite(a) && std::isfinite(b);
 }
 
-/// A number of the enclosure, and how far the others are at most.
+/// A number of an enclosure, and the largest distance of the other numbers from it.
 struct Chosen {
   double value;
   Magnitude error;
@@ -25,7 +25,7 @@ Chosen middle_of(const Enclosure& e) {
   return {value, std::max(distance_up(e.upper, value), distance_up(value, e.lower))};
 }
 
-/// What moves an extremum when the value that is not chosen overtakes the other.
+/// max(0, ea + eb - |a - b|), the remainder of a maximum or minimum of two.
 Magnitude overtaking(double a, Magnitude ea, double b, Magnitude eb) {
   return subtract_up(ea + eb, distance_down(a, b));
 }

@@ -8,7 +8,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// A function with slopes of at most `steepest` that is straight up to where the bend begins.
+/// A piecewise linear function with slopes of at most `steepest`; `bend` is its remainder.
 Linear straight(const Point& p, double slope, Magnitude bend, Magnitude steepest) {
   if (!std::isfinite(p.x)) return nowhere();
   const Magnitude steepness(slope);
@@ -16,18 +16,18 @@ Linear straight(const Point& p, double slope, Magnitude bend, Magnitude steepest
   return {slope, bend, std::min(steepest, steepness + divide_up(bend, p.e.value()))};
 }
 
-/// How far beyond a kink at distance `d` the radius reaches.
+/// max(0, e - d): how far the radius e exceeds the distance d of a kink.
 Magnitude beyond(Magnitude e, double d) {
   return subtract_up(e, d);
 }
 
-/// Functions with jumps: constant, or without a bound.
+/// A function with jumps: slope 0, and the remainder is the whole change.
 Linear flat(const Point& p, Magnitude moved) {
   if (!std::isfinite(p.x)) return nowhere();
   return {0.0, moved, moved};
 }
 
-/// e^t - 1 below 0 and t above against its tangent.
+/// Remainder of the function e^t - 1 for t <= 0, t for t > 0, whose derivative is continuous.
 Magnitude bend_of_exponential_side(const Point& p) {
   if (p.x > 0.0) return Magnitude(0.5) * square(beyond(p.e, p.x));
   const Magnitude rising = Magnitude(exp_up(p.x)) * Magnitude(exp_remainder_up(p.e.value()));

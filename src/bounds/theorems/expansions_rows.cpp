@@ -10,7 +10,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// The largest of sign x_j, and how far the others may come to lie above it.
+/// The index of the largest sign x_j, and by how much another element may exceed it within the radii.
 LinearExtremum extremum(std::span<const double> x, std::span<const double> e, double sign) {
   LinearExtremum result;
   for (std::size_t j = 0; j < x.size(); ++j) {
@@ -26,12 +26,12 @@ LinearExtremum extremum(std::span<const double> x, std::span<const double> e, do
   return result;
 }
 
-/// One row of a softmax: sums over its elements.
+/// Bounds for one row of a softmax whose arguments change by d, |d_i| <= e_i.
 struct Row {
   std::vector<Magnitude> p;      ///< upper bounds of p
-  std::vector<Magnitude> moved;  ///< of |d_i - p.d|, d the moves of the arguments
-  Magnitude normalisation;       ///< of log sum p_j e^(d_j - p.d)
-  Magnitude misweighed;          ///< of |(stored p - p).d|
+  std::vector<Magnitude> moved;  ///< upper bounds y_i of |d_i - p.d|
+  Magnitude normalisation;       ///< upper bound r of log sum p_j e^(d_j - p.d)
+  Magnitude misweighed;          ///< upper bound of |(stored p - p).d|
 };
 
 Row row_of(std::span<const double> p, std::span<const double> p_error, std::span<const double> e) {
@@ -54,11 +54,12 @@ Row row_of(std::span<const double> p, std::span<const double> p_error, std::span
   return row;
 }
 
+/// Effect of the errors of the stored p on the linear part: eta_i y_i + p_i sum_j eta_j e_j, eta = p_error.
 Magnitude defect_of(const Row& row, double p, double p_error, std::size_t i) {
   return Magnitude(p_error) * row.moved[i] + Magnitude(p) * row.misweighed;
 }
 
-/// The change and the linear part apart.
+/// Limits remainders by the triangle inequality: the change of p plus the linear part.
 void cap_by_change(const Row& row, std::span<const double> p, std::span<const double> p_error,
                    std::span<const double> e, std::span<double> remainder) {
   std::vector<double> change(p.size());
@@ -82,7 +83,7 @@ LinearExtremum linear_reduce_min(std::span<const double> x, std::span<const doub
 void linear_softmax(std::span<const double> p, std::span<const double> p_error, std::span<const double> e,
                     std::span<double> remainder) {
   const Row row = row_of(p, p_error, e);
-  bool is_wide = false;  // some element may move by less than its remainder says
+  bool is_wide = false;  // whether the bound of cap_by_change() may be smaller for some element
   for (std::size_t i = 0; i < p.size(); ++i) {
     const Magnitude bend = std::max(Magnitude(exp_remainder_up(row.moved[i].value())), row.normalisation);
     remainder[i] = (defect_of(row, p[i], p_error[i], i) + row.p[i] * bend).value();

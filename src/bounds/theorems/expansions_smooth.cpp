@@ -11,7 +11,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-// Rounded up unless the name says otherwise.
+// Constants, rounded up unless the name ends in _down.
 constexpr double third = 0.33333333333333337;
 constexpr double two_thirds = 0.66666666666666674;
 constexpr double curvature_tanh = OpTraits<op::Tanh>::curvature;
@@ -21,28 +21,28 @@ constexpr double curvature_atan = OpTraits<op::Atan>::curvature;
 constexpr double two_over_root_pi = OpTraits<op::Erf>::two_over_root_pi;
 constexpr double two_over_root_pi_down = OpTraits<op::Erf>::two_over_root_pi_down;
 
-/// Half e^2 M, M bounding the second derivative.
+/// e^2 M / 2, M = curvature a bound of |f''|.
 Magnitude bend_of(Magnitude e, Magnitude curvature) {
   return Magnitude(0.5) * e * e * curvature;
 }
 
-/// |f''(x)| + sup |f'''| e / 3.
+/// |f''(x)| + sup |f'''| e / 3: the bound M(e/3) for a concave M (T-65).
 Magnitude average_curvature(Magnitude at_x, double third_derivative, Magnitude e) {
   return at_x + Magnitude(third_derivative) * Magnitude(third) * e;
 }
 
-/// For a curvature that is a convex function of the distance from x.
+/// 2/3 M(0) + 1/3 M(e): for a bound M of |f''| that is a convex function of the distance from x (T-65).
 Magnitude convex_curvature(Magnitude at_x, Magnitude at_e) {
   return Magnitude(two_thirds) * at_x + Magnitude(third) * at_e;
 }
 
-/// For a change that is largest where the tangent lies furthest below it.
+/// change - |f'(x)| e: the remainder if it is largest where |f(x + t) - f(x)| is (T-65).
 Magnitude change_less_tangent(Magnitude change, const Enclosure& slope, Magnitude e) {
   const double least = std::max({0.0, slope.lower, -slope.upper});
   return subtract_up(change, mul_down(least, e.value()));
 }
 
-/// The slope stays that of smaller radii.
+/// The expansion if f may be undefined within e of x: it keeps the slope of smaller radii.
 Linear undefined_within_reach(const Point& p, const Enclosure& slope) {
   const double middle = 0.5 * slope.lower + 0.5 * slope.upper;
   return {std::isfinite(p.x) && std::isfinite(p.y) && std::isfinite(middle) ? middle : 0.0, Magnitude::infinite(),
@@ -54,13 +54,13 @@ Enclosure times(double factor, const Enclosure& e) {
   return {mul_down(factor, e.lower), mul_up(factor, e.upper)};
 }
 
-/// 1 - s^2 for 0 <= s <= 1 in the enclosure.
+/// Encloses 1 - s^2 for all 0 <= s <= 1 in the enclosure.
 Enclosure one_minus_square(const Enclosure& s) {
   const double high = std::min(1.0, s.upper);
   return {sub_down(1.0, mul_up(high, high)), sub_up(1.0, mul_down(s.lower, s.lower))};
 }
 
-/// s (1 - s) for 0 <= s <= 1 in the enclosure.
+/// Encloses s (1 - s) for all 0 <= s <= 1 in the enclosure.
 Enclosure logistic_slope(const Enclosure& s) {
   const double high = std::min(1.0, s.upper);
   const double low_end = mul_down(s.lower, sub_down(1.0, s.lower)), high_end = mul_down(high, sub_down(1.0, high));
@@ -70,12 +70,12 @@ Enclosure logistic_slope(const Enclosure& s) {
   return {std::min(low_end, high_end), top};
 }
 
-/// e^x. Source: docs/theory.md T-09
+/// Encloses e^x. Source: docs/theory.md T-09
 Enclosure exponential(double x) {
   return {exp_down(x), exp_up(x)};
 }
 
-/// 1 + x^2 for x in the enclosure, which holds magnitudes.
+/// Encloses 1 + x^2 for all x in an enclosure of magnitudes.
 Enclosure one_plus_square(const Enclosure& x) {
   return {add_down(1.0, mul_down(x.lower, x.lower)), add_up(1.0, mul_up(x.upper, x.upper))};
 }
@@ -84,7 +84,7 @@ Enclosure enclosure_of(const Enclosed& number) {
   return {sub_down(number.value, number.error), add_up(number.value, number.error)};
 }
 
-/// sin and cos: where one is stored, the other is the slope and the first the curvature.
+/// sin and cos: p.y is the stored value, whose magnitude is also that of the second derivative.
 Linear oscillation(const Point& p, const Enclosure& slope) {
   const Magnitude curvature = average_curvature(Magnitude(p.y) + p.y_error, 1.0, p.e);
   return along(p, {slope, bend_of(p.e, std::min(Magnitude(1.0), curvature)), Magnitude(1.0)}, propagate_sin_or_cos);
@@ -181,7 +181,7 @@ Linear linear_log(const Point& p) {
 
 namespace {
 
-/// Functions whose curvature grows with |x| and is convex: `change` away from 0 is the largest.
+/// Functions whose |f''| is an increasing and convex function of |x|.
 Linear growing(const Point& p, const Enclosure& slope, Magnitude curvature_at_x, Magnitude curvature_at_e,
                Magnitude (*moved)(const Point&)) {
   const Magnitude bend = bend_of(p.e, convex_curvature(curvature_at_x, curvature_at_e));
@@ -225,7 +225,7 @@ Linear linear_cosh(const Point& p) {
 
 namespace {
 
-/// base^n for any n.
+/// Upper bound of base^n for base >= 0 and any n.
 Magnitude any_power_up(double base, double n) {
   if (n == 0.0) return Magnitude(1.0);
   if (n > 0.0) return Magnitude(power_up(base, n));
@@ -236,7 +236,7 @@ bool is_integer(double p) {
   return std::trunc(p) == p;
 }
 
-/// |t|^(p - 2) averaged over the distance from x.
+/// The weighted mean of |t|^(p - 2) within e of x, bounded as T-65 says for convex or concave M; p = alpha.
 Magnitude average_power(const Point& p) {
   const double size = std::abs(p.x), n = p.alpha - 2.0;
   const bool takes_zero = n >= 0.0 && is_integer(p.alpha);
@@ -248,7 +248,7 @@ Magnitude average_power(const Point& p) {
   return any_power_up((Magnitude(size) + Magnitude(third) * p.e).value(), n);
 }
 
-/// p x^(p - 1) from the stored x^p.
+/// Encloses p x^(p - 1), computed from the stored x^p; p = alpha.
 Enclosure power_slope(const Point& p) {
   if (p.alpha == 2.0) return times(2.0, {p.x, p.x});
   if (p.x == 0.0) return {0.0, 0.0};

@@ -15,12 +15,12 @@ double constant_as_used(double alpha, const Machine& machine) {
   return round_to(alpha, *machine.accumulator, machine.rounding);
 }
 
-/// |e^x - 1| of an x < 0
+/// Upper bound of |e^x - 1| for x < 0.
 Magnitude less_one(double x) {
   return Magnitude(std::min(std::abs(x), 1.0));
 }
 
-/// T-18 with `inner` for the error of e^x - 1.
+/// The bound of T-18, where `inner` bounds the error of e^x - 1.
 Magnitude elu_error_with(Magnitude inner, double x, double y, double alpha, const Machine& machine) {
   if (x >= 0.0) return storing_error(y, machine);
   const double used = constant_as_used(alpha, machine);
@@ -40,7 +40,7 @@ Magnitude allowed_error(Magnitude largest, FunctionError accuracy, const Machine
 Magnitude function_error(double y, FunctionError accuracy, const Machine& machine) {
   const Magnitude stored = storing_error(y, machine), before_storing = Magnitude(y) + stored;
   if (!std::isfinite(cast_error(before_storing.value(), *machine.accumulator, machine).value()))
-    return Magnitude::infinite();  // it may stand for more
+    return Magnitude::infinite();  // y may be a saturated result
   const double shrunk = sub_down(1.0, mul_up(accuracy.units, machine.u));
   return divide_up(allowed_error(Magnitude(y) + stored, accuracy, machine), shrunk) + stored;
 }

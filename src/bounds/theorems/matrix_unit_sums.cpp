@@ -10,7 +10,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// Of the accumulator, a float32.
+/// Constants of the accumulator, a float32.
 constexpr int accumulator_fraction_bits = 23;
 constexpr double smallest_normal = 0x1p-126;
 
@@ -30,7 +30,7 @@ Magnitude cutting_unit(const TensorCore& unit) {
   return Magnitude(std::ldexp(1.0, -kept_bits(unit)));
 }
 
-/// Exact products have no bit that is cut off where they are the largest addend.
+/// Whether an exact product loses no bits when it is the largest addend of a step.
 bool keeps_products(const Machine& machine) {
   return machine.tensor_core->fraction_bits >= 2 * (machine.input->precision - 1);
 }

@@ -104,7 +104,7 @@ Magnitude norm_of_wrong_root(double terms, double least_root, Magnitude error) {
 
 namespace {
 
-/// e^x, x <= 1.
+/// Upper bound 1 + x + x^2 of e^x for x <= 1.
 Magnitude exp_above(Magnitude x) {
   return Magnitude(1.0) + x + x * x;
 }
@@ -121,7 +121,7 @@ Magnitude norm_of_softmax_near(Magnitude norm, Magnitude largest_share, Magnitud
 
 namespace {
 
-/// e^x - 1 for the largest error before exponentials.
+/// Upper bound of ω = e^x - 1, x the largest local error of an exponent; infinite for x > 1.
 Magnitude relative_error_of_powers(const ShareErrors& errors) {
   if (!(errors.exponents <= Magnitude(1.0))) return Magnitude::infinite();
   return errors.exponents * (Magnitude(1.0) + errors.exponents);

@@ -8,7 +8,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// From here on what M <= 2^50 products lost by underflow is less than two units of the sum.
+/// For sums of at least this size, the underflow of up to 2^50 products is below 2^-52 of the sum.
 constexpr double underflow_does_not_show = 0x1p-900;
 
 }  // namespace

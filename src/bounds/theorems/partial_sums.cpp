@@ -9,19 +9,20 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// The true value of a nonnegative expression with fewer than 2^12 roundings to nearest, some of which may underflow.
+/// Upper bound of the true value of a nonnegative expression with fewer than 2^12 roundings to nearest, some of which
+/// may underflow.
 double outward(double x) {
   return x * (1.0 + 0x1p-40) + 0x1p-1000;
 }
 
-/// What is known of the partial sums of terms, every number enlarged by c and h.
+/// Bounds of the partial sums of T-68, with the factor c and the underflow term h included.
 struct PartialSums {
-  double most = 0.0;    ///< of any
-  double reach = 0.0;   ///< sqrt(k) times this is the most that k terms add up to …
-  double offset = 0.0;  ///< … and all but k: with this
+  double most = 0.0;    ///< bound of every partial sum
+  double reach = 0.0;   ///< |sum of k terms| <= sqrt(k) reach
+  double offset = 0.0;  ///< |sum of n - k terms| <= offset + sqrt(k) reach
 };
 
-/// K with sqrt(k) reach + offset < binade for all k <= K.
+/// Lower bound, between 1 and `most`, of the number K with sqrt(k) reach + offset < binade for all k <= K.
 double terms_below(double binade, double reach, double offset, double most) {
   const double ratio = std::max(binade - offset, 0.0) / reach;
   const double terms = std::min(ratio * ratio, 0x1p200) * (1.0 - 0x1p-40);
@@ -47,8 +48,8 @@ double growth_of(const TermSizes& terms, const Machine& machine) {
   return 1.0 + 2.0 * static_cast<double>(terms.leaves) * machine.u;
 }
 
-/// What nodes with terms other than the small ones add up, n terms in all: the root's is left out where there are no
-/// small ones.
+/// Sum of ufp(g)^power over the nodes both of whose children hold terms that are not small, n such terms in all.
+/// Without small terms the root is omitted.
 double sum_over_additions(const TermSizes& terms, double small, const Machine& machine, int power) {
   const std::int64_t n = terms.leaves - terms.small;
   const auto nodes = static_cast<double>(std::max<std::int64_t>(terms.small == 0 ? n - 2 : n - 1, 0));

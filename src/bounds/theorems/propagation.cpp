@@ -23,12 +23,12 @@ constexpr double half_curvature_sine = 0.5 * OpTraits<op::Sin>::curvature;
 constexpr double half_curvature_erf = 0.5 * OpTraits<op::Erf>::curvature;
 constexpr double steepest_erf = OpTraits<op::Erf>::two_over_root_pi;
 
-/// Taylor's bound with the slope at the centre.
+/// |f'(x)| e + half_curvature e^2, half_curvature = sup |f''| / 2.
 Magnitude second_order(Magnitude slope, Magnitude e, double half_curvature) {
   return slope * e + Magnitude(half_curvature) * e * e;
 }
 
-/// A function cannot move further than its range is wide; an infinite radius stays undefined.
+/// min(bound, width of the function's range); infinite if e is.
 Magnitude within_range(Magnitude bound, Magnitude e, Magnitude width) {
   return e.is_finite() ? std::min(bound, width) : Magnitude::infinite();
 }
@@ -37,7 +37,7 @@ double lower_magnitude(const Point& p) {
   return std::max(0.0, sub_down(std::abs(p.y), p.y_error.value()));
 }
 
-/// 1 - f(x)^2 where |f(x)| <= 1, from the stored value.
+/// Upper bound of 1 - f(x)^2 for |f(x)| <= 1, from the stored value.
 Magnitude one_minus_square(const Point& p) {
   const double low = lower_magnitude(p);
   return subtract_up(Magnitude(1.0), mul_down(low, low));
@@ -134,7 +134,7 @@ Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb) {
   if (ex.value() <= x) return ex;
   const Magnitude steepest = Magnitude(slope) + eb;
   if (ex.value() <= -x) return propagate_product(x, ex, slope, eb);
-  const Magnitude below = Magnitude(x < 0.0 ? x : 0.0);  // slope x and slope s differ by |slope| ex and eb |s| there
+  const Magnitude below = Magnitude(x < 0.0 ? x : 0.0);  // the term |t - slope| |s| occurs for s < 0 only
   return std::max(Magnitude(1.0), steepest) * ex + eb * (below + ex);
 }
 
@@ -155,7 +155,7 @@ Magnitude propagate_reduce_sum(std::span<const double> x, std::span<const double
 
 namespace {
 
-/// The largest of sign x_j +- e_j against the largest of sign x_j.
+/// The largest change of max_j sign x_j when x_j changes by at most e_j.
 Magnitude extremum_moves(std::span<const double> x, std::span<const double> e, double sign) {
   double highest = -std::numeric_limits<double>::infinity();
   double middle = highest, lowest = highest;

@@ -12,13 +12,13 @@ Magnitude upper_value(const Point& p) {
   return Magnitude(p.y) + p.y_error;
 }
 
-/// log(z + e) - log(z) for every z >= `lowest`.
+/// Upper bound of log(z + e) - log(z) for every z >= `lowest`; infinite for lowest <= 0.
 Magnitude logarithmic_change(Magnitude e, double lowest) {
   if (!(lowest > 0.0)) return Magnitude::infinite();
   return Magnitude(log1p_up(divide_up(e, lowest).value()));
 }
 
-/// sinh(e) and cosh(e) - 1, from e^e - 1.
+/// Upper bounds of sinh(e) and cosh(e) - 1, computed from exp(e) - 1.
 struct Hyperbolic {
   Magnitude sinh;
   Magnitude cosh_minus_one;
@@ -30,12 +30,12 @@ Hyperbolic hyperbolic_of(Magnitude e) {
   return {Magnitude(0.5) * (q + share), Magnitude(0.5) * q * share};
 }
 
-/// base^p for p > 0.
+/// Upper bound of base^p for p > 0.
 Magnitude power_up(Magnitude base, double p) {
   return Magnitude(bounds::power_up(base.value(), p));
 }
 
-/// e^(p l) - 1 for p > 0.
+/// Upper bound of e^(p l) - 1 for p > 0.
 Magnitude relative_change(double p, Magnitude l) {
   return Magnitude(expm1_up((Magnitude(p) * l).value()));
 }
@@ -57,7 +57,7 @@ Magnitude propagate_falling_power(const Point& p, double lowest) {
   return std::min(from_centre, power_up(divide_up(Magnitude(1.0), lowest), -p.alpha));
 }
 
-/// 0 if a function with jumps has the same value at both ends.
+/// 0 if a function with jumps is certainly constant within the radius, else infinite.
 Magnitude unless_it_jumps(bool same) {
   return same ? Magnitude() : Magnitude::infinite();
 }

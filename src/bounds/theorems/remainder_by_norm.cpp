@@ -11,7 +11,7 @@ namespace driftbound::bounds::inline theorems {
 
 namespace {
 
-/// The largest |d| r / e^2, about: any number serves.
+/// Approximation of the largest |d| r / e^2. The bound holds for any number.
 double steepest_of(std::span<const double> d, const double* r, const double* e) {
   double largest = 0.0;
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -21,8 +21,8 @@ double steepest_of(std::span<const double> d, const double* r, const double* e) 
   return largest;
 }
 
-/// sum max(0, |d| r - steepness e^2), each with 2^-1000 for what underflows and no less before it is added: three
-/// roundings take off at most (1 + 2^-50) below.
+/// sum max(0, |d| r - steepness e^2). Every term is at least the exact one before it is added: `above` and `below`
+/// cover the roundings, `lost` the underflow.
 double beyond(std::span<const double> d, const double* r, const double* e, double steepness) {
   constexpr double above = 1.0 + 0x1p-50, below = 1.0 - 0x1p-50, lost = 0x1p-1000;
   double sum = 0.0;

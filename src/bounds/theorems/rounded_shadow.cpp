@@ -14,7 +14,7 @@ bool is_to_nearest(Rounding rounding) {
   return rounding == Rounding::nearest_even || rounding == Rounding::nearest_away;
 }
 
-/// All that one number may be rounded to.
+/// The smallest and the largest number to which t may be rounded.
 Hull roundings_of(double t, const NarrowRounding& how) {
   const Format& format = *how.format;
   const double rounded = round_to(t, format, how.rounding);

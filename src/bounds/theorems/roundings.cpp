@@ -20,7 +20,8 @@ bool fits(double x, const Format& format, const Machine& machine) {
 
 namespace {
 
-/// Formats of 8 bits are often stored so, whichever way else is rounded.
+/// Whether a result may saturate at the largest number: in directed roundings, and in formats of 8 bits, where
+/// conversions often saturate in any rounding.
 bool may_stop_at_largest(const Format& format, const Machine& machine) {
   constexpr int most_digits_in_8_bits = 4;
   return !machine.to_nearest() || format.precision <= most_digits_in_8_bits;
@@ -64,7 +65,7 @@ double first_place(double x) {
 
 namespace {
 
-/// One rounding to nearest without flushing; 0 is in every format.
+/// Bound of the error of one rounding to nearest without flushing; 0 for 0.
 double nearest_error(double largest, const Format& format) {
   if (largest == 0.0) return 0.0;
   const double u = std::bit_cast<double>(static_cast<std::uint64_t>(1023 - format.precision) << 52);  // 2^-precision
@@ -97,7 +98,7 @@ double operand_error(double recorded, double used) {
 
 bool may_read_zero(double x, const Format& format, const Machine& machine) {
   if (!machine.flushes || x == 0.0 || !(std::abs(x) < format.smallest_normal)) return false;
-  // Before or after it is rounded.
+  // The number may be flushed before or after it is rounded.
   return !machine.flushing_is_certain ||
          !(std::abs(round_to(x, format, machine.operand_rounding)) < format.smallest_normal);
 }

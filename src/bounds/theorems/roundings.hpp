@@ -9,47 +9,51 @@ namespace driftbound::bounds {
 
 inline namespace theorems {
 
-/// Whether rounding x to a format leaves it as it is: it is in the format, and no subnormal number of a format
-/// whose subnormal numbers are flushed.
+// Bounds of the errors of single roundings: recorded results, results that are not recorded, and operands.
+
+/// Whether rounding x to a format leaves it unchanged: x is a number of the format, and not a subnormal one that is
+/// flushed.
 /// Source:    docs/theory.md T-14
 bool fits(double x, const Format& format, const Machine& machine);
 
-/// |y - t| for a result y stored as the rounding of t to a format: half the gap above |y| to nearest, the
-/// gap otherwise, omega where a flushed result is 0.
-/// Domain:    finite y; the largest number may stand for a larger one in directed roundings, and in formats of 8 bits,
-///            which are often stored so: infinite
+/// Upper bound of |y - t| for a result y that is the rounding of t to a format: half the gap above |y| to nearest, the
+/// gap in directed roundings, omega if y is 0 and results are flushed.
+/// Domain:    finite y; infinite if |y| is the largest number and the result may be saturated, which is possible in
+///            directed roundings and in formats of 8 bits
 /// Source:    docs/theory.md T-14
 Magnitude cast_error(double y, const Format& format, const Machine& machine);
 
-/// |y - t| for one operation with exact result t, rounded in the accumulator and stored as y.
+/// Upper bound of |y - t| for one operation with exact result t, rounded in the accumulator and stored as y.
 /// Source:    docs/theory.md T-15
 Magnitude rounding_error(double y, const Machine& machine);
 
-/// The same for a sum or difference of two numbers of the accumulator, which never underflows inexactly.
+/// rounding_error() for a sum or difference of two numbers of the accumulator, which is exact if it underflows.
 /// Source:    docs/theory.md T-15
 Magnitude addition_error(double y, const Machine& machine);
 
-/// The same for an operation whose result is not stored, exact results being at most this large.
+/// u largest + eta: the error of one operation whose exact result is at most `largest` in magnitude, and whose result
+/// is not stored.
 /// Source:    docs/theory.md T-01
 Magnitude inner_rounding(Magnitude largest, const Machine& machine);
 
-/// What storing an exact result of the accumulator as y adds: 0 unless the output format is narrower.
+/// Upper bound of |y - t| if a number t of the accumulator is stored as y: 0 unless the output format is narrower.
 /// Source:    docs/theory.md T-14
 Magnitude storing_error(double y, const Machine& machine);
 
-/// The largest power of two that is not above x >= 0; 0 for 0, and for a subnormal number the smallest normal one.
+/// ufp(x) for x >= 0, but 2^-1022 for subnormal x.
 double first_place(double x);
 
-/// |fl(t) - t| for every |t| <= largest: u ufp(largest) or eta to nearest; infinite where fl may overflow.
+/// Upper bound of |fl(t) - t| for every |t| <= largest: max(u ufp(largest), eta) to nearest; infinite if fl may
+/// overflow.
 /// Source:    docs/theory.md T-22
 Magnitude unrecorded_cast(Magnitude largest, const Format& format, const Machine& machine);
 
-/// |y - t| for one operation whose exact result is not recorded, |t| <= largest, rounded in the accumulator and stored
-/// as y.
+/// Upper bound of |y - t| for one operation with an exact result |t| <= largest, rounded in the accumulator and stored
+/// as y, where y is not recorded.
 /// Source:    docs/theory.md T-22
 Magnitude unrecorded_rounding(Magnitude largest, const Machine& machine);
 
-/// The same for an exact result of the accumulator: what storing it adds.
+/// Upper bound of |y - t| if a number t of the accumulator, |t| <= largest, is stored as y, where y is not recorded.
 /// Source:    docs/theory.md T-22
 Magnitude unrecorded_storing(Magnitude largest, const Machine& machine);
 
@@ -57,8 +61,8 @@ Magnitude unrecorded_storing(Magnitude largest, const Machine& machine);
 /// Source:    docs/theory.md T-13
 bool may_read_zero(double x, const Format& format, const Machine& machine);
 
-/// Upper bound of |used - constant| for a constant of an op, read as the accumulator holds it or, where subnormal
-/// numbers are flushed, perhaps as 0. Infinite constants are no numbers: 0.
+/// Upper bound of |used - constant| for a constant of an op that is rounded to the accumulator or, if subnormal numbers
+/// are flushed, perhaps read as 0. 0 for infinite constants.
 /// Source:    docs/theory.md T-13
 Magnitude constant_error(double constant, const Machine& machine);
 

@@ -5,7 +5,8 @@
 
 namespace driftbound::bounds::inline theorems {
 
-// The theorems for rows of numbers, in the fastest kernels of this processor. Source: docs/theory.md T-81
+// The kernels that evaluate theorems for rows of numbers: the fastest builds for this processor.
+// Source: docs/theory.md T-81
 
 const RowKernels& row_kernels();
 const SumKernels& sum_kernels();

@@ -10,7 +10,7 @@
 namespace driftbound::bounds::inline theorems {
 namespace {
 
-/// (r L(lambda) + log failure) / lambda, rounded down.
+/// (r L(lambda) + log failure) / lambda, r = directions, rounded down (T-78).
 double quantile_by(double lambda, double directions, double failure) {
   const Interval gaussian = Interval(1.0) / sqrt(Interval(1.0) + Interval(2.0) * Interval(lambda));
   const Interval rest = exp(Interval(-39.47) / Interval(lambda));

@@ -23,8 +23,7 @@ struct OfOne {
 
 using Pair = std::array<Interval, 2>;
 
-/// The first operand where it is the larger one, a mean of both where either may be. The weights of both in the smaller
-/// one are these of the reversed operands: what the larger one takes of b, the smaller one takes of a.
+/// Slopes of max(a, b): (1, 0) or (0, 1) if the ranges decide, else both [0, 1]. larger(b, a) gives those of min(a, b).
 Pair larger(const Interval& a, const Interval& b) {
   if (a.lower() >= b.upper()) return {1.0, 0.0};
   if (a.upper() <= b.lower()) return {0.0, 1.0};

@@ -10,8 +10,10 @@ namespace driftbound::bounds {
 
 inline namespace theorems {
 
-/// Encloses (f(s) - f(t)) / (s - t) for all s, t in x, f a function of one element; the whole line where f may jump or
-/// be undefined there.
+// Enclosures of the difference quotients of functions over intervals, for bounds over boxes (T-77).
+
+/// Encloses (f(s) - f(t)) / (s - t) for all s, t in x, f a function of one element; the whole line if f may jump or be
+/// undefined there.
 /// Throws:    InvalidArgument for another op
 /// Source:    docs/theory.md T-77
 Interval slope_range(const Op& op, const Interval& x);

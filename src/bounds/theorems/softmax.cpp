@@ -19,12 +19,12 @@ std::int64_t sum_height(const SummationOrder& order, std::int64_t n) {
   const std::vector<char> all(static_cast<std::size_t>(n), 1);
   std::vector<std::int64_t> roundings(static_cast<std::size_t>(n));
   path_lengths(additions, all, roundings);
-  return *std::max_element(roundings.begin(), roundings.end()) - 1;  // its own rounding as a product left out
+  return *std::max_element(roundings.begin(), roundings.end()) - 1;  // without the rounding of the term as a product
 }
 
 namespace {
 
-/// t = e^(x - m) between bounds, and how far the computed exponential may lie from it.
+/// Bounds of t = e^(x - m), and of the error of the computed exponential.
 struct Exponential {
   double low = 0.0;
   Magnitude high;
@@ -38,7 +38,8 @@ Exponential exponential(double x, double m, FunctionError accuracy, const Machin
   const Magnitude relative = Magnitude(accuracy.units) * Magnitude(machine.u);
   const Magnitude absolute = accuracy.absolute(machine) + flushed;
   Exponential t{exp_down(sub_down(x, m)), Magnitude(exp_up(sub_up(x, m))), Magnitude()};
-  // (1 + eps) e^argument - 1, against everything there is where the argument is far off
+  // growth: relative error (1 + eps) e^argument - 1. whole: bound of the computed exponential; the error is also at
+  // most the larger of that and t.
   const Magnitude growth = relative + (Magnitude(1.0) + relative) * Magnitude(expm1_up(argument.value()));
   const Magnitude whole = Magnitude(exp_up(add_up(sub_up(x, m), argument.value()))) * (Magnitude(1.0) + relative);
   t.error = (x == m ? Magnitude() : std::min(t.high * growth, std::max(t.high, whole))) + absolute;
@@ -46,7 +47,8 @@ Exponential exponential(double x, double m, FunctionError accuracy, const Machin
   return t;
 }
 
-/// Terms are at most 1 and what they are off; a sum that overflows would show as 0.
+/// Whether the sum of exponentials cannot overflow: terms are at most 1 plus their errors. An overflow would not show
+/// in the results, which would be 0.
 bool stays_finite(std::size_t terms, const Machine& machine) {
   return 4.0 * static_cast<double>(terms) < machine.accumulator->largest;
 }
@@ -79,16 +81,16 @@ void softmax_error(std::span<const double> x, std::span<const double> p, Functio
 
 namespace {
 
-/// Error of an exponent from which on all of an exponential may be less than what its error is.
+/// For errors of an exponent above this, the bound by the computed exponential may be smaller than that by its error.
 constexpr double far_argument = 0x1p-8;
 
-/// The largest and the least difference from the maximum that x can have.
+/// Bounds of max x - x_i over all x within the radii.
 struct Differences {
   double least = 0.0, most = 0.0;
 };
 
 std::vector<Differences> differences_of(const UnrecordedRow& row) {
-  double highest = -std::numeric_limits<double>::infinity(), lowest = highest;  // the maximum lies between
+  double highest = -std::numeric_limits<double>::infinity(), lowest = highest;  // bounds of max x
   for (std::size_t i = 0; i < row.centres.size(); ++i) {
     highest = std::max(highest, add_up(row.centres[i], row.radii[i]));
     lowest = std::max(lowest, sub_down(row.centres[i], row.radii[i]));

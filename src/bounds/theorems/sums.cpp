@@ -45,7 +45,7 @@ Magnitude part_underflow(Magnitude factor, const Machine& machine) {
 }
 
 bool cannot_overflow(Magnitude sum, Magnitude error, const Machine& machine) {
-  constexpr int most_digits_in_8_bits = 4;  // whose largest number may stand for larger ones (T-14)
+  constexpr int most_digits_in_8_bits = 4;  // results in formats of 8 bits may be saturated (T-14)
   const bool is_wide = machine.accumulator->precision > most_digits_in_8_bits &&
                        (!machine.reduced || format(machine.reduced->format).precision > most_digits_in_8_bits);
   const bool shows = machine.to_nearest() && !machine.tensor_core && is_wide;
@@ -73,8 +73,8 @@ void add_to_nonzero(Pattern nonzero, Lengths roundings, std::int64_t more) {
   }
 }
 
-/// The j-th of the m nonzero products of a chain is rounded itself and with every later addition; without
-/// fused multiply-add also once more with its own, the first one excepted.
+/// The j-th of the m nonzero products of a chain is rounded once as a product and by every later addition; without
+/// fused multiply-add also by its own addition, except for the first one.
 void chain_lengths_of(Pattern nonzero, std::int64_t m, bool fma, Lengths roundings) {
   std::int64_t j = 0;
   for (std::size_t k = 0; k < nonzero.size(); ++k) {
@@ -84,7 +84,7 @@ void chain_lengths_of(Pattern nonzero, std::int64_t m, bool fma, Lengths roundin
   }
 }
 
-/// Chains whose sums are added one after the other.
+/// Consecutive chains, whose sums are added from first to last.
 void lengths_of_chains(const std::vector<std::int64_t>& lengths, bool fma, Pattern nonzero, Lengths roundings) {
   std::vector<std::size_t> used;  // first index of every chain that is not all zero
   std::vector<std::size_t> extents;
@@ -107,7 +107,7 @@ void lengths_of_chains(const std::vector<std::int64_t>& lengths, bool fma, Patte
   }
 }
 
-/// The left half is the largest power of two below n.
+/// The number of terms in the left half is the largest power of two below n.
 void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   const std::size_t n = nonzero.size();
   if (n == 0) return;
@@ -120,7 +120,8 @@ void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   if (both) add_to_nonzero(nonzero, roundings, 1);
 }
 
-/// A tree of that height holds 2^height leaves; of a declaration that cannot be true nothing is used.
+/// Number of additions on a path of a tree of the declared height. A declaration that is impossible, since such a tree
+/// has at most 2^height leaves, is ignored.
 std::int64_t additions_within(std::int64_t height, std::int64_t leaves) {
   const bool is_possible = height >= 62 || (height >= 0 && leaves <= std::int64_t{1} << height);
   return is_possible ? std::min(height, leaves - 1) : leaves - 1;

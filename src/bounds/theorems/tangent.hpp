@@ -7,25 +7,27 @@
 
 namespace driftbound::bounds {
 
-/// Numbers between which a derivative lies.
+// First-order expansion of a smooth function from an enclosure of its derivative (T-65).
+
+/// An enclosure of a number.
 struct Enclosure {
   double lower = 0.0;
   double upper = 0.0;
 };
 
-/// A smooth function at a point.
+/// A smooth function near a point x, within the radius e.
 struct Tangent {
   Enclosure derivative;
-  Magnitude bend;      ///< |f(x + t) - f(x) - f'(x) t|, |t| <= e; what it is for smaller e grows at least as fast as e
-  Magnitude steepest;  ///< sup of |f'| within e of x; infinite: unknown
+  Magnitude bend;      ///< bound of |f(x + t) - f(x) - f'(x) t| for |t| <= e; bend / e does not decrease with e
+  Magnitude steepest;  ///< bound of |f'| within e of x; infinite if unknown
 };
 
-/// Where nothing is known.
+/// The expansion with infinite remainder and Lipschitz constant.
 inline Linear nowhere() {
   return {0.0, Magnitude::infinite(), Magnitude::infinite()};
 }
 
-/// |a - b|, rounded up or down.
+/// |a - b|, rounded up and rounded down.
 inline Magnitude distance_up(double a, double b) {
   return Magnitude(a < b ? sub_up(b, a) : sub_up(a, b));
 }
@@ -33,7 +35,7 @@ inline double distance_down(double a, double b) {
   return a < b ? sub_down(b, a) : sub_down(a, b);
 }
 
-/// |value| and its error as an interval of magnitudes.
+/// Encloses |t| for |t - value| <= error.
 inline Enclosure magnitude_of(double value, Magnitude error) {
   return {std::fmax(0.0, sub_down(std::abs(value), error.value())), (Magnitude(value) + error).value()};
 }
@@ -44,7 +46,7 @@ inline Magnitude square(Magnitude x) {
 
 inline namespace theorems {
 
-/// The expansion whose slope is in the middle of the derivative; `moved` bounds |f(x + t) - f(x)|.
+/// The expansion whose slope is the midpoint of the derivative's enclosure; `moved` bounds |f(x + t) - f(x)|.
 /// Source:    docs/theory.md T-65
 Linear along(const Point& p, const Tangent& tangent, Magnitude (*moved)(const Point&));
 

@@ -9,64 +9,66 @@ namespace driftbound::bounds {
 
 inline namespace theorems {
 
-// What bounds by two trajectories do with radii, local errors, remainders and defects. Guarantee: proven, rounded up.
+// Arithmetic of bounds by two trajectories: radii, local errors, remainders and defects. Guarantee: proven, rounded up.
 
-/// |d|.sigma + |d|.kappa + tau.E of one value.
+/// local + remainder + defect: |d|.sigma + |d|.kappa + tau.E of one value.
 /// Source:    docs/theory.md T-60
 Magnitude charge(Magnitude local, Magnitude remainder, Magnitude defect);
 
-/// Whether a remainder is that of the slopes which the adjoint was made with, by operand.
+/// Whether the slopes that a remainder belongs to are those of the adjoint. Shapes: one vector per operand.
 /// Source:    docs/theory.md T-60
 bool same_slopes(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b);
 
-/// |s| E: what an operand of slope s moves.
+/// |s| E: the change by an operand with slope s and radius E.
 /// Source:    docs/theory.md T-60, T-62
 Magnitude moved_by_slope(double slope, double radius);
 
-/// What any operand of a softmax off by at most E moves an element p of it, by the Jacobian at the centre: 2 p E, p < 1
-/// + 10^-3 stored.
+/// 2 p E: bound of the change of an element p of a softmax, by the Jacobian at the centre, if its operands change by at
+/// most E. The stored p must be below 1 + 10^-3; the factor is rounded up to 2.001.
 /// Source:    docs/theory.md T-62
 Magnitude moved_by_softmax_slopes(double p, double largest_radius);
 
-/// kappa of a node whose operands that do not depend on the inputs are not followed back.
+/// kappa of a node with cut edges: the remainder plus the change by the operands that do not depend on the inputs and
+/// are not propagated back.
 /// Source:    docs/theory.md T-60, cutting an edge
 Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operands);
 
-/// The smaller of the norm of a row's radii and the norm handed on; the first where it is infinite.
+/// The smaller of the 2-norm of a row's radii and the propagated norm; infinite if the first one is not finite.
 /// Source:    docs/theory.md T-62
 double norm_of_row(double by_elements, double handed_on);
 
-/// How far any run's row of operands may be from another that lies within `distance` of the centre, by 2-norms.
+/// Bound of the 2-norm distance of any run's row of operands from a row that lies within `distance` of the centre.
 /// Source:    docs/theory.md T-88
 double reach_of_sums(double radius, double distance);
 
-/// How far a number between `least` and `most` is from the centre.
+/// Bound of the distance of a number in [least, most] from the centre.
 /// Source:    docs/theory.md T-62
 double reach_within(double centre, double least, double most);
 
-/// What an operand that may be read as 0 is off by: E + omega.
+/// Radius of an operand that may be read as 0: E + omega, omega = flushed.
 /// Source:    docs/theory.md T-61
 Magnitude radius_as_read(double radius, Magnitude flushed);
 
-/// R of a node: that of its operands behind its slopes and its own remainder, and what S lost when it was rounded.
+/// rests + rounding_of_slope radius_of_root: R of a node before its own rounding. `rests` is the sum of |J_k| R_k plus
+/// the node's remainder, rounding_of_slope bounds |S_v - Σ J_k S_k|, radius_of_root is E_u.
 /// Source:    docs/theory.md T-125
 Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root);
 
-/// The smaller of a radius and the one that an adjoint of its own gives.
+/// The smaller of a radius and the one computed by an adjoint of this element.
 /// Source:    docs/theory.md T-72
 double refined_radius(double radius, double by_adjoint);
 
-/// What values can add that an adjoint stops at: the smaller of ‖d‖₂ N and sum |d| E, and defects.
+/// Bound of the contribution of a value at which an adjoint sweep stops: min(‖d‖₂ N, sum |d| E) plus defects.
 /// Source:    docs/theory.md T-72
 Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect);
 
-/// sum |d_i q_i| of a row of functions whose q_i, at a distance of e_i at most r_i, falls like its square but for
-/// 2^-49 of the distance, where all distances have the 2-norm `norm`. Infinite where that is not known.
+/// Upper bound of sum |d_i q_i| for |q_i| <= 2^-49 |Delta_i| + r_i (Delta_i / e_i)^2, |Delta_i| <= e_i and
+/// ||Delta||_2 <= norm. Infinite if the largest |d_i| r_i / e_i^2 is 0 or not finite.
 /// Guarantee: upper bound
 /// Source:    docs/theory.md T-96
 Magnitude remainder_by_norm(std::span<const double> d, const double* r, const double* e, double norm);
 
-/// Distance from the exact network: that from the shadow and the shadow's own.
+/// Bound of the distance from the exact network: the distance from the shadow plus the shadow's own error.
 /// Source:    docs/theory.md T-70, T-71
 Magnitude through_shadow(Magnitude from_shadow, double shadow_error);
 
