@@ -32,7 +32,7 @@ private:
   const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
-  std::vector<WideValue> values_;                         ///< by value of the flat graph; empty for constants
+  std::vector<ExtendedValue> values_;                     ///< by value of the flat graph; empty for constants
   std::vector<std::vector<double>> rounding_;             ///< by value: recorded - f(recorded operands); empty: 0
   std::vector<std::vector<std::vector<double>>> slopes_;  ///< by node: secants, as approx_secants() returns them
 };

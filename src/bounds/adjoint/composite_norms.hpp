@@ -13,7 +13,7 @@ namespace driftbound::bounds {
 /// `question.known` or `question.shadow` is null.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-67
-std::optional<std::vector<double>> composite_norms(const NormQuestion& question);
+std::optional<std::vector<double>> composite_norms(const NormRequest& request);
 
 /// Norms of the centres of both factors in a product weights * values.
 struct AttentionFactors {
@@ -25,6 +25,6 @@ struct AttentionFactors {
 /// exponentials over their sum. Returns nothing for other nodes, and if `question.known` or `question.shadow` is null.
 /// Guarantee: as composite_norms()
 /// Source:    docs/theory.md T-67
-std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors);
+std::optional<std::vector<double>> attended_norms(const NormRequest& request, const AttentionFactors& factors);
 
 }  // namespace driftbound::bounds

@@ -15,7 +15,7 @@ namespace driftbound::bounds {
 std::vector<double> row_norms(std::span<const double> values, std::int64_t rows);
 
 /// A node through which the norms of its operands are propagated.
-struct NormQuestion {
+struct NormRequest {
   const Program& program;
   NodeView view;
   std::vector<const ValueRadii*> operands;
@@ -29,7 +29,7 @@ struct NormQuestion {
 /// Returns upper bounds of the change of the node's exact function in the 2-norm, one for every row of its output.
 /// Returns nothing if no theorem gives more than the radii of the elements do.
 /// Source:    docs/theory.md T-62, T-67
-std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting,
+std::optional<std::vector<double>> moved_norms(const NormRequest& request, const Setting& setting,
                                                OperandCache& operands);
 
 /// Returns the smaller of two bounds for every row; an empty argument means that no bound is known.

@@ -13,7 +13,7 @@
 namespace driftbound::bounds {
 
 /// The options of the bounds by two trajectories (docs/theory.md T-60).
-struct AdjointQuestion {
+struct AdjointRequest {
   bool this_run = true;
   bool any_order = true;
   bool declared_order = true;        ///< false if the order is unknown
@@ -60,10 +60,10 @@ struct BlockBounds {
 ///            run: as body_rounding()
 /// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82, T-88
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                         const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
+                         const AdjointRequest& request, const Setting& setting, BoundCache& cache);
 
 /// The same, evaluated element by element for all rows.
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                                 const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
+                                 const AdjointRequest& request, const Setting& setting, BoundCache& cache);
 
 }  // namespace driftbound::bounds

@@ -17,7 +17,8 @@ std::vector<Seed> seeds_of(const Program& program, const Target& target);
 /// Bounds by row kernels, with the rows for which they are not good enough.
 struct RowBounds {
   BlockBounds bounds;
-  std::vector<std::int64_t> open;  ///< undecided rows: the shadow's error is not negligible, or a bound is infinite
+  std::vector<std::int64_t>
+      undecided;  ///< undecided rows: the shadow's error is not negligible, or a bound is infinite
   std::vector<std::int64_t> cancelled;  ///< rows whose attribution cancels too much in double
 };
 
@@ -38,7 +39,7 @@ std::optional<RowBounds> row_bounds(const Program& program, const RecordedBlock&
 /// Guarantee: as body_rounding()
 /// Source:    docs/theory.md T-71, T-74, T-75, T-79, T-88
 std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBlock& block,
-                                        const std::vector<Target>& targets, const AdjointQuestion& question,
+                                        const std::vector<Target>& targets, const AdjointRequest& request,
                                         const Setting& setting, BoundCache& cache, std::string& obstacle,
                                         const KnownProducts* products = nullptr);
 

@@ -28,7 +28,7 @@ struct ChanceBound {
   std::vector<double> total;      ///< infinite where a pattern of terms contradicts the model
   std::vector<double> remainder;  ///< part of `total`: second-order remainders, including errors of constants
   /// Part of `remainder` from uncovered elements, whose remainder exceeds |J| E (K of T-75).
-  std::vector<double> unseen;
+  std::vector<double> unattributed;
   /// Part of `total` from the errors modelled as random. Empty if constants have errors, which are in `remainder`.
   std::vector<double> spread;
   std::vector<TermPattern> patterns;  ///< the first pattern other than `none` among the sums that the target depends on

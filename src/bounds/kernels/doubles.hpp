@@ -57,7 +57,7 @@ inline Doubles doubles_of(const Floats& x) {
   return simd::converted<double>(x);
 }
 /// max(ufp(x), 2^-1022) for x >= 0.
-inline Doubles first_place(const Doubles& x) {
+inline Doubles ufp(const Doubles& x) {
   return larger(simd::bits_as<double>(bits_of(x) & 0x7ff0000000000000LL), smallest_normal);
 }
 inline Doubles up(const Doubles& x) {

@@ -10,7 +10,7 @@ namespace {
 
 /// max(u ufp(t), eta): the error of one rounding to nearest of a number of magnitude at most t.
 inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
-  return larger(format.u * first_place(t), format.eta);
+  return larger(format.u * ufp(t), format.eta);
 }
 
 /// Upper bounds of the true sums: the scaled sums in single precision times the scale factors of row and columns.
@@ -62,9 +62,8 @@ inline Doubles one_at_most(const Doubles& leaves) {
 
 /// Upper bounds for the nodes with k = 2 ... n - 2 of n terms, and for `at_most` nodes with the bound sums.most. Counts
 /// the nodes in each binade from above (T-81); the ufp of a number below a binade is at most half of it.
-inline FirstPlaces first_places_of(const PartialSums& sums, const Doubles& n, const Doubles& at_most,
-                                   std::size_t binades) {
-  Doubles binade = first_place(sums.most), last = larger(n - 3.0, 0.0);
+inline FirstPlaces ufps_of(const PartialSums& sums, const Doubles& n, const Doubles& at_most, std::size_t binades) {
+  Doubles binade = ufp(sums.most), last = larger(n - 3.0, 0.0);
   const Doubles inverse = (1.0 - 0x1p-40) / sums.reach;
   Doubles from_left = smaller(binade * inverse * binade, 0x1p50);
   FirstPlaces places = {at_most * binade, at_most * (binade * binade)};

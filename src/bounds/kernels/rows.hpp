@@ -78,7 +78,7 @@ struct RowErrors {
 /// Results for a row of sums whose roundings are modelled as random (T-74, T-75).
 struct RowChances {
   double* amplitudes = nullptr;  ///< root of the sum of squares of the roundings' bounds, underflow excluded
-  double* rests = nullptr;       ///< bound of the local error that is not modelled as random
+  double* residuals = nullptr;   ///< bound of the local error that is not modelled as random
   double* estimates = nullptr;   ///< estimated standard deviation of the error over random orders
   double* sizes = nullptr;       ///< upper bounds of the sum of the terms' magnitudes
 };

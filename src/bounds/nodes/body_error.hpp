@@ -9,7 +9,7 @@
 namespace driftbound::bounds {
 
 /// What a composite's body is followed with.
-struct BodyQuestion {
+struct BodyRequest {
   bool rounds = true;        ///< every node of the body rounds as the arithmetic does; else the body is exact
   bool any_order = true;     ///< sums in any order; else in the declared one
   std::vector<Radii> radii;  ///< distances of the operands from the recorded ones
@@ -22,7 +22,7 @@ struct BodyQuestion {
 /// Guarantee: proven for runs that evaluate the body (of other programs, one of the bodies) node by node
 /// Tightness: that of componentwise propagation through the body
 /// Source:    docs/theory.md T-22
-std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
+std::vector<double> body_error(const NodeView& view, const BodyRequest& request, const Setting& setting,
                                std::set<std::string>& conditions);
 
 }  // namespace driftbound::bounds

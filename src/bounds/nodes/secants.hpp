@@ -11,11 +11,11 @@ namespace driftbound::bounds {
 /// operands, and for Softmax.
 /// Guarantee: none (diagnostics); over the reals the identity is exact
 /// Source:    docs/theory.md T-73
-std::vector<std::vector<double>> approx_secants(const WideView& view, const WideImage& image, const NodeView& shadow,
-                                                const Setting& setting);
+std::vector<std::vector<double>> approx_secants(const ExtendedView& view, const ExtendedImage& image,
+                                                const NodeView& shadow, const Setting& setting);
 
 /// J^T d of a softmax between the two; all tensors are laid out as its output.
-std::vector<double> approx_softmax_secant(const WideValue& operand, const NodeView& shadow,
+std::vector<double> approx_softmax_secant(const ExtendedValue& operand, const NodeView& shadow,
                                           const std::vector<double>& d);
 
 }  // namespace driftbound::bounds

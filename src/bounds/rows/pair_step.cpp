@@ -37,13 +37,13 @@ public:
     body_rounding({{&node_, {&half, &half}, &half}, {{}, {}}, {}, true}, setting_, conditions);
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch&) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch&) const override {
     const std::size_t n = y.size(), all = y.centre.size();
-    errors.rounds_once = question.chance.any();
+    errors.rounds_once = request.chance.any();
     for (std::vector<double>* values : {&errors.added, &errors.remainder}) values->resize(all);
-    if (question.chance.any()) errors.rests.resize(all);
-    if (question.in_order) errors.added_in_order.resize(all), errors.remainder_in_order.resize(all);
+    if (request.chance.any()) errors.residuals.resize(all);
+    if (request.in_order) errors.added_in_order.resize(all), errors.remainder_in_order.resize(all);
     for (std::size_t slot = 0; slot < 2; ++slot) errors.pair_slopes[slot].resize(operands[slot] == nullptr ? 0 : all);
     for (std::size_t row = 0; row < y.rows(); ++row) {
       const auto first = static_cast<std::ptrdiff_t>(row * n);
@@ -53,7 +53,7 @@ public:
       PairRow pair{tensor_of(operands, 0, row, n), tensor_of(operands, 1, row, n), radii_of(0), radii_of(1)};
       const Centre centre = centre_of_node({&node_, pair.operands(), nullptr}, pair.a.shape, setting_);
       std::copy(centre.value.values.begin(), centre.value.values.end(), y.centre.begin() + first);
-      if (question.chance.any()) std::copy(centre.error.begin(), centre.error.end(), errors.rests.begin() + first);
+      if (request.chance.any()) std::copy(centre.error.begin(), centre.error.end(), errors.residuals.begin() + first);
       expand(pair, centre, row, true, &errors, errors.added, errors.remainder, y.radius);
       const Magnitude own = theorems::norm_of_vector(centre.error);
       const auto norm_of_operand = [&](std::size_t slot, const auto& norm_in) {
@@ -66,8 +66,8 @@ public:
       finish(y, row, moved_norm(pair, norm_a, norm_b) + norm_of(errors.added, row, n));
       const auto [exact_a, exact_b] = norms_in([&](const RunRows& x) { return x.exact[row]; });
       y.exact[row] = (exact_norm(pair, centre, exact_a, exact_b) + own).value();
-      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) open[row] = 1;
-      if (!question.in_order) continue;
+      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) undecided[row] = 1;
+      if (!request.in_order) continue;
       const auto ordered_radii_of = [&](std::size_t slot) {
         return operands[slot] == nullptr ? Radii() : Radii(operands[slot]->in_order.radius).subspan(row * n, n);
       };

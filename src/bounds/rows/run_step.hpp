@@ -19,7 +19,7 @@ class KnownProducts;   // known_products.hpp
 struct RecordedBlock;  // nodes/recorded_block.hpp
 
 /// Which bounds of any run are computed in addition to those for sums in any order.
-struct RunQuestion {
+struct RunRequest {
   bool in_order = false;                    ///< bounds for runs in the declared order
   ChanceFactors chance;                     ///< factors of the probabilistic bounds (T-74, T-75)
   std::size_t conditioned = 0;              ///< number of targets with condition numbers, from the first on
@@ -49,7 +49,7 @@ struct RunRows {
   std::vector<double> centre, radius;  ///< [rows, size]: shadow, and bounds of |run - shadow|, any order
   std::vector<double> norm;            ///< per row: bound of ||run - shadow||_2
   std::vector<double> exact;           ///< per row: bound of ||exact - shadow||_2
-  RunRadii in_order;                   ///< of runs in the declared order; set with RunQuestion::in_order
+  RunRadii in_order;                   ///< of runs in the declared order; set with RunRequest::in_order
 
   void resize(std::size_t rows, std::size_t size, bool with_order);
   std::size_t rows() const { return norm.size(); }
@@ -60,14 +60,14 @@ struct RunRows {
 /// `remainder` = kappa of T-60 (empty: 0). All are [rows, size]; secants of T-73 may follow the slopes.
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  std::vector<double> pair_slopes[2];  ///< of functions of two elements: slopes by operand; empty for constants
-  std::vector<char> leaves_over;       ///< per row: 0 if all remainders are 0, in either order; empty: unknown
-  bool bends_like_squares = false;     ///< whether the remainder falls like the square of the radius (T-96)
-  std::vector<double> curvatures;      ///< second derivatives of smooth functions, as in SmoothRow
-  bool takes_chords = false;           ///< set by the caller: chords are the slopes of undecided kinks (T-65)
+  std::vector<double> pair_slopes[2];   ///< of functions of two elements: slopes by operand; empty for constants
+  std::vector<char> has_remainder;      ///< per row: 0 if all remainders are 0, in either order; empty: unknown
+  bool remainder_is_quadratic = false;  ///< whether the remainder falls like the square of the radius (T-96)
+  std::vector<double> curvatures;       ///< second derivatives of smooth functions, as in SmoothRow
+  bool takes_chords = false;            ///< set by the caller: chords are the slopes of undecided kinks (T-65)
   std::vector<double> added_in_order, remainder_in_order;  ///< sigma and kappa of runs in the declared order
   bool rounds_once = false;           ///< whether each error is one random rounding, at most `added` (T-74)
-  std::vector<double> rests;          ///< the part that is not modelled as random; empty: all of `added`
+  std::vector<double> residuals;      ///< the part that is not modelled as random; empty: all of `added`
   std::vector<double> amplitudes;     ///< of sums: amplitudes of T-74
   std::vector<double> estimates;      ///< of sums: standard deviations of T-75
   std::vector<double> sizes;          ///< sums of the magnitudes of the terms, for T-79
@@ -121,13 +121,13 @@ class RunStep {
 public:
   virtual ~RunStep() = default;
   /// Computes centres, radii, norms, slopes, local errors and remainders of the node. Constant operands are null.
-  virtual void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& result,
-                       RunErrors& errors, std::vector<char>& open, RunScratch& scratch) const = 0;
+  virtual void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& result,
+                       RunErrors& errors, std::vector<char>& undecided, RunScratch& scratch) const = 0;
   /// Recomputes local errors and remainders of some rows of a function of one element after the radii of its operand,
   /// or errors.takes_chords, have changed.
   /// Throws:    std::logic_error for other nodes
-  virtual void bend(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
-                    const RunQuestion& question, RunErrors& errors, RunScratch& scratch) const = 0;
+  virtual void update_remainder(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
+                                const RunRequest& request, RunErrors& errors, RunScratch& scratch) const = 0;
   /// Evaluates the node in double for some rows. Constant operands are null.
   virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
                         std::vector<double>& result) const = 0;
@@ -142,7 +142,7 @@ public:
   virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
                          const SingleAdjoint& result, SingleAdjoint& share) const = 0;
   /// Returns an estimate, not a bound, of the remainder of a smooth function at the radius `distance` of element `at`.
-  virtual double about_left_over(const RunErrors& errors, std::size_t at, double distance) const;
+  virtual double approx_remainder(const RunErrors& errors, std::size_t at, double distance) const;
   /// Returns whether the node is the product of its first operand with a constant matrix, plus a constant row or
   /// nothing.
   virtual bool is_product() const { return false; }

@@ -20,10 +20,10 @@ struct RunCertificates {
   std::vector<Certificate> targets;   ///< bounds of |any run - exact|, any order
   std::vector<Certificate> in_order;  ///< the same for runs in the declared order; without layers
   std::vector<ChanceBounds> chance;
-  std::vector<Condition> condition;      ///< of the first RunQuestion::conditioned targets
-  std::vector<Attribution> attribution;  ///< of the first RunQuestion::attributed targets
+  std::vector<Condition> condition;      ///< of the first RunRequest::conditioned targets
+  std::vector<Attribution> attribution;  ///< of the first RunRequest::attributed targets
   std::vector<std::int64_t> cancelled;   ///< rows whose attribution cancels too much in double
-  std::vector<std::int64_t> open;        ///< undecided rows: their bounds must not be used
+  std::vector<std::int64_t> undecided;   ///< undecided rows: their bounds must not be used
   std::set<std::string> conditions;      ///< conditions of the local error bounds
 };
 
@@ -55,7 +55,7 @@ public:
   ///            error is 0; `targets`: the seeds of each target
   RunCertificates run(const Program& program, const std::vector<Tensor<double>>& inputs,
                       const std::vector<std::vector<double>>& input_error,
-                      const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
+                      const std::vector<std::vector<Seed>>& targets, const RunRequest& request,
                       const Setting& setting) const;
 
 private:

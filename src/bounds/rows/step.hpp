@@ -86,16 +86,16 @@ protected:
   struct Moved {
     double *any_order = nullptr, *in_order = nullptr;
   };
-  static double* in_order_at(RunRows& result, std::size_t first, const RunQuestion& question) {
-    return question.in_order ? result.in_order.radius.data() + first : nullptr;
+  static double* in_order_at(RunRows& result, std::size_t first, const RunRequest& request) {
+    return request.in_order ? result.in_order.radius.data() + first : nullptr;
   }
-  static Moved into(RunScratch& scratch, std::size_t n, const RunQuestion& question) {
+  static Moved into(RunScratch& scratch, std::size_t n, const RunRequest& request) {
     for (std::vector<double>* row : {&scratch.own, &scratch.larger, &scratch.small}) row->resize(n);
-    return {scratch.larger.data(), question.in_order ? scratch.small.data() : nullptr};
+    return {scratch.larger.data(), request.in_order ? scratch.small.data() : nullptr};
   }
 
-  void bend(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunQuestion&, RunErrors&,
-            RunScratch&) const override {
+  void update_remainder(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunRequest&, RunErrors&,
+                        RunScratch&) const override {
     throw std::logic_error("RunStep::bend: only functions of one element bend");
   }
 

@@ -47,14 +47,14 @@ SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b)
 /// Shapes:    [batches * m * n]
 /// Domain:    a known order
 /// Source:    docs/theory.md T-69
-std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
-                                         const SummationOrder& order, bool leave_out_last, int threads);
+std::vector<double> running_ufps(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order,
+                                 bool leave_out_last, int threads);
 
 /// Upper bounds of the sum of ufp(|a_k b_k| + slack) over the products that are not certainly 0, for orders that round
 /// products separately.
 /// Shapes:    [batches * m * n]
 /// Source:    docs/theory.md T-69
-std::vector<double> product_first_places(const ProductPlan& plan, const RunningTerms& terms, int threads);
+std::vector<double> product_ufps(const ProductPlan& plan, const RunningTerms& terms, int threads);
 
 /// The slack g = e + w + 2 k 2^-53 S' + 2^-1000: bound of the difference between a partial sum of k products of a run
 /// and that computed in double. before = w bounds all earlier roundings, spread = e the effect of the factors' radii,

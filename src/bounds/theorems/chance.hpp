@@ -50,7 +50,7 @@ double largest_square(std::span<const double> d, std::span<const double> amplitu
 /// Per element, the first element with the same value and the same amplitude: these are treated as correlated, since
 /// they may be the same computation. Empty if no element with a nonzero amplitude has such a partner.
 /// Source:    docs/theory.md T-74
-std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
+std::vector<std::uint32_t> correlated_elements(std::span<const double> values, std::span<const double> amplitudes);
 
 /// Whether two values may be equal, or one is NaN, among the elements with a nonzero amplitude or estimate. Rarely true
 /// for values that all differ.

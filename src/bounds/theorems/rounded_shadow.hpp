@@ -59,7 +59,7 @@ Magnitude read_otherwise(double x, double radius, Magnitude largest, const Forma
 /// Bound of the 2-norm distance of a rounded tensor from its centre: the smaller of the norm of its radii and of the
 /// norm of its operand plus that of the roundings.
 /// Source:    docs/theory.md T-76
-Magnitude rounded_norm(Magnitude by_elements, Magnitude handed_on, Magnitude roundings);
+Magnitude rounded_norm(Magnitude by_elements, Magnitude propagated, Magnitude roundings);
 
 /// Bound of the distance of every run from the shadow: its distance from the rounded shadow, plus the distance of the
 /// rounded shadow from the shadow.

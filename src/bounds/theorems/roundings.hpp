@@ -41,7 +41,7 @@ Magnitude inner_rounding(Magnitude largest, const Machine& machine);
 Magnitude storing_error(double y, const Machine& machine);
 
 /// ufp(x) for x >= 0, but 2^-1022 for subnormal x.
-double first_place(double x);
+double ufp(double x);
 
 /// Upper bound of |fl(t) - t| for every |t| <= largest: max(u ufp(largest), eta) to nearest; infinite if fl may
 /// overflow.

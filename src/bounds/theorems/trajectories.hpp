@@ -35,7 +35,7 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
 
 /// The smaller of the 2-norm of a row's radii and the propagated norm; infinite if the first one is not finite.
 /// Source:    docs/theory.md T-62
-double norm_of_row(double by_elements, double handed_on);
+double norm_of_row(double by_elements, double propagated);
 
 /// Bound of the 2-norm distance of any run's row of operands from a row that lies within `distance` of the centre.
 /// Source:    docs/theory.md T-88
@@ -52,7 +52,7 @@ Magnitude radius_as_read(double radius, Magnitude flushed);
 /// rests + rounding_of_slope radius_of_root: R of a node before its own rounding. `rests` is the sum of |J_k| R_k plus
 /// the node's remainder, rounding_of_slope bounds |S_v - Σ J_k S_k|, radius_of_root is E_u.
 /// Source:    docs/theory.md T-125
-Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root);
+Magnitude joint_rest(Magnitude residuals, Magnitude rounding_of_slope, Magnitude radius_of_root);
 
 /// The smaller of a radius and the one computed by an adjoint of this element.
 /// Source:    docs/theory.md T-72
