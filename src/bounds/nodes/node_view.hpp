@@ -22,7 +22,7 @@ struct Setting {
   const ArithmeticModel* arithmetic = nullptr;
   Machine machine;
   int threads = 1;
-  bool is_own_run = false;           ///< the run is by a CPU evaluator of this library (own_run.hpp)
+  bool is_own_run = false;           ///< the arithmetic is that of a CPU evaluator of this library (own_run.hpp)
   OperandCache* operands = nullptr;  ///< cache of packed matrices; may be null
   ProgramCache* programs = nullptr;  ///< cache of compiled programs; may be null
   bool rows_are_apart = false;  ///< row kernels process a whole block or reject it: rows do not depend on other rows

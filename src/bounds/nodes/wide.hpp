@@ -7,10 +7,11 @@
 
 namespace driftbound::bounds {
 
-/// What two trajectories are compared in where their difference is smaller than what double keeps of it.
+/// The number type for differences of two trajectories: such a difference may be smaller than the rounding errors of
+/// double.
 using Wide = long double;
 
-/// A value of a recorded run, and how far it is from the exact network's.
+/// A value of a recorded run, and its difference from the exact network.
 struct WideValue {
   Tensor<Wide> run;
   std::vector<Wide> step;  ///< run - exact; empty: 0
@@ -19,27 +20,30 @@ struct WideValue {
   Tensor<Wide> exact() const;
 };
 
+/// Converts the elements to Wide.
 Tensor<Wide> widened(const Tensor<double>& values);
 
-/// A node's operands on both trajectories; null: constants, which products need in double alone.
+/// A node with its operands in the run and in the exact network; null for constants.
 struct WideView {
   const Node* node = nullptr;
   std::vector<const WideValue*> inputs;
 };
 
-/// f at the run's operands, and f there less f at the exact network's.
+/// The values of the function f of a node.
 struct WideImage {
-  Tensor<Wide> run;
-  std::vector<Wide> change;  ///< empty: 0
+  Tensor<Wide> run;          ///< f(operands in the run)
+  std::vector<Wide> change;  ///< f(operands in the run) - f(operands in the exact network); empty: 0
 };
 
-/// f at any operands.
+/// Evaluates the function of a node in Wide.
 Tensor<Wide> wide_value(const Node& node, std::vector<const Tensor<Wide>*> operands, const Shape& shape);
 
-/// `shadow`: the node at operands in double, of which constants are taken. `known`: f at the run's operands, or
-/// null; products take it from there.
-/// Shapes:    `shape`, that of the output
-/// Guarantee: none; as accurate as Wide is precise
+/// Evaluates the function f of a node for the operands in the run and in the exact network. `shadow`: the node with
+/// operands in double, which provides the constants. `known`: an enclosure of f(operands in the run), or null; a
+/// product with one varying factor uses its midpoints instead of computing WideImage::run.
+/// Shapes:    `shape` is the shape of the output
+/// Guarantee: none; the accuracy is that of Wide, and that of double for the change of a product with one varying
+///            factor
 /// Throws:    as evaluate_as()
 WideImage approx_image(const WideView& view, const NodeView& shadow, const Shape& shape,
                        const Tensor<Ball>* known = nullptr);
