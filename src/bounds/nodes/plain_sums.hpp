@@ -14,7 +14,8 @@ namespace driftbound::bounds {
 bool are_floats(std::span<const double> values);
 
 /// Computes product_bounds() by row kernels for float32 arithmetic to nearest: rows of recorded float32 numbers times
-/// one matrix of float32 numbers, plus an optional row. Empty for other products, or if setting.operands is null.
+/// one matrix of float32 numbers, plus an optional row. Empty for other products, if setting.operands is null, or if
+/// a row or the matrix cannot be scaled to single precision.
 /// Source:    docs/theory.md T-10, T-11, T-19, T-68, T-69, T-74 by T-81
 std::optional<ProductBounds> plain_product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 

@@ -25,13 +25,12 @@ std::optional<Product> product_of(const NodeView& view);
 /// Local bounds of a product, one entry per output element.
 struct ProductBounds {
   std::vector<double> any_order;
-  std::vector<double> partial_sums;  ///< any order, by T-68; empty if T-68 does not apply
-  std::vector<double> running;       ///< the declared order, by T-69; empty if T-69 does not apply or is not requested
-  std::vector<double> order_aware;   ///< the declared order; empty for an unknown order or a matrix unit
-  std::vector<double>
-      probabilistic;  ///< any order, by T-74; infinite if `patterns` is not none; empty if not requested
-  std::vector<TermPattern> patterns;   ///< of the terms of each sum; only with `probabilistic`
-  std::vector<double> kappa;           ///< condition numbers (T-19); without a guarantee
+  std::vector<double> partial_sums;   ///< any order, by T-68; empty if T-68 does not apply
+  std::vector<double> running;        ///< the declared order, by T-69; empty if T-69 does not apply or is not requested
+  std::vector<double> order_aware;    ///< the declared order; empty for an unknown order or a matrix unit
+  std::vector<double> probabilistic;  ///< any order, T-74; infinite if `patterns` is not none; empty if not requested
+  std::vector<TermPattern> patterns;  ///< of the terms of each sum; only with `probabilistic`
+  std::vector<double> kappa;          ///< condition numbers (T-19); without a guarantee
   std::optional<CoarseProducts> sums;  ///< sums of magnitudes of the recorded rows; only if row kernels were used
 };
 
