@@ -9,6 +9,8 @@
 
 namespace driftbound::bounds {
 
+// Common error estimates that are not bounds, for comparison with bounds.
+
 /// Returns the unit roundoff, to nearest, of the arithmetic's input format: the one commonly used in gamma_n.
 double folklore_unit_roundoff(const ArithmeticModel& arithmetic);
 

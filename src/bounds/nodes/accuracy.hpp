@@ -9,6 +9,8 @@
 
 namespace driftbound::bounds {
 
+// The declared accuracy of functions (T-16), with the conditions that it implies.
+
 /// Returns the declared accuracy of a function. Unless the function is correctly rounded, a condition that states the
 /// accuracy is added to `conditions`.
 /// Throws:    Unsupported where the arithmetic has no entry for it

@@ -8,6 +8,8 @@
 
 namespace driftbound::bounds {
 
+// Error bounds of composite ops, by propagation through their bodies node by node.
+
 /// The options of body_error().
 struct BodyQuestion {
   bool rounds = true;        ///< every node of the body rounds as the arithmetic does; else the body is exact

@@ -9,6 +9,8 @@
 
 namespace driftbound::bounds {
 
+// Local rounding errors of a node in runs that are not recorded: sup of rho of T-61 over all operands within radii.
+
 /// Sums of magnitudes of a matrix product A B that the caller has already computed.
 struct ProductSizes {
   Radii total;   ///< sum_k |a_ik b_kj| of the centres

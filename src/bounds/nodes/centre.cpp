@@ -208,7 +208,7 @@ public:
   }
 
 private:
-  /// Sets the error to infinity where the argument of sin or cos is infinite: the interval [-1, 1] would hold for a
+  /// Sets the error to infinity where the argument of sin or cos is not finite: the interval [-1, 1] would hold for a
   /// finite unknown argument only.
   void lose_where_infinite(Centre& centre) const {
     for (std::size_t i = 0; i < centre.error.size(); ++i)

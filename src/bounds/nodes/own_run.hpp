@@ -8,6 +8,8 @@
 
 namespace driftbound::bounds {
 
+// Whether a run is by this library's own evaluators, and the conditions under which bounds hold for other runs.
+
 /// Whether a trace was recorded by a CPU evaluator of this library: its provenance says so, and is_own_arithmetic()
 /// holds. For any other trace, the declared arithmetic is a condition of the bounds.
 bool is_own_run(const Trace& trace);

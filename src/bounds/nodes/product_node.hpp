@@ -10,6 +10,8 @@
 
 namespace driftbound::bounds {
 
+// Local bounds and propagation of matrix products (Gemm, MatMul) with recorded operands.
+
 /// The product y = alpha sum_k a_ik b_kj + beta c that a Gemm or MatMul computes.
 struct Product {
   ProductPlan plan;

@@ -28,7 +28,7 @@ inline bool is_rounded(Reading reading) {
 }
 
 /// Whether the arithmetic leaves it undetermined if products round their operands, so that the recorded run decides.
-/// This is so for a matrix unit whose input format differs from the accumulator, as a program may not use it.
+/// This is so for a matrix unit whose input format differs from the accumulator, as a program may bypass it.
 inline bool leaves_readings_open(const Machine& machine) {
   return machine.tensor_core.has_value() && machine.input != machine.accumulator;
 }

@@ -8,6 +8,8 @@
 
 namespace driftbound::bounds {
 
+// Local rounding errors of matrix products in runs that are not recorded.
+
 /// Returns bounds of the local rounding error of a matrix product in any run, for all operands within their radii. The
 /// error of reading the operands (T-13) is included.
 /// Shapes:    one entry per output element

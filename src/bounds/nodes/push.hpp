@@ -8,6 +8,8 @@
 
 namespace driftbound::bounds {
 
+// Forward mode: Jacobian-vector products of single nodes in double, with bounds of their rounding errors.
+
 /// The Jacobian-vector products of a node for several directions, one after the other, and the numbers that bound their
 /// rounding errors.
 struct Pushed {

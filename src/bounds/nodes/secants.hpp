@@ -6,6 +6,8 @@
 
 namespace driftbound::bounds {
 
+// Secants between the recorded run and the exact network, for the attribution of an error to nodes (T-73).
+
 /// Returns secants J with f(a) - f(b) = J (a - b), where a are the operands of a node in the run and b those in the
 /// exact network. The layout is that of Linearised::slopes. If a and b are equal or too close, the slopes at the shadow
 /// are used. Empty for ops that are linear in their operands, and for Softmax.

@@ -7,6 +7,8 @@
 
 namespace driftbound::bounds {
 
+// Reverse mode: products of transposed Jacobians of single nodes with adjoints in double, with their defects (T-64).
+
 /// The share of one operand in an adjoint: J^T d, where J is the Jacobian of a node with respect to this operand.
 struct Transposed {
   std::vector<double> values;  ///< J^T d, computed in double; empty if it is not requested

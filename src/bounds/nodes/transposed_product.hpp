@@ -11,6 +11,8 @@
 
 namespace driftbound::bounds {
 
+// The adjoints of the operands of a matrix product, with their defects (T-64).
+
 /// The share of one operand of C = A B in the adjoint, as a matrix product: share[b, l, k] = sum_j D[b, l, j] M[b, j,
 /// k]. D is d, possibly transposed, and M is the other operand, possibly transposed. Element (l, k) of batch b is added
 /// to the element at target_batch[b] + l target_row + k target_column of the operand's share.

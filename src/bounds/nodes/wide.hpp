@@ -7,6 +7,8 @@
 
 namespace driftbound::bounds {
 
+// Approximate differences between the recorded run and the exact network in extended precision, for diagnostics.
+
 /// The number type for differences of two trajectories: such a difference may be smaller than the rounding errors of
 /// double.
 using Wide = long double;
