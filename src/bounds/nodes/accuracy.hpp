@@ -13,7 +13,7 @@ namespace driftbound::bounds {
 
 /// Returns the declared accuracy of a function. Unless the function is correctly rounded, a condition that states the
 /// accuracy is added to `conditions`.
-/// Throws:    Unsupported where the arithmetic has no entry for it
+/// Throws:    Unsupported if the arithmetic has no entry for the function
 FunctionError error_of(std::string_view function, const Setting& setting, std::set<std::string>& conditions);
 
 /// Returns the accuracy of the exp in an Elu that another program computes as exp(x) - 1: the declared accuracy of exp,

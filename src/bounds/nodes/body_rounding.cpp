@@ -139,7 +139,7 @@ public:
     return errors;
   }
 
-  /// T-14
+  /// T-14, for all operands within their radii.
   Errors operator()(const op::Cast& cast) const {
     const Format& target = format_of(cast.to);
     const bool holds_every_number = machine_.accumulator->precision <= target.precision &&

@@ -262,7 +262,7 @@ private:
     return centre;
   }
 
-  /// Compensated: what every addition loses is known, and added at the end.
+  /// Compensated summation: the rounding errors of the additions (two_sum) are added to the sum at the end.
   Enclosed sum_of(const double* x, const std::vector<std::size_t>& elements) const {
     const auto terms = static_cast<std::int64_t>(elements.size());
     double sum = 0.0, lost = 0.0, lost_magnitude = 0.0;
@@ -283,7 +283,8 @@ private:
     centre.error[i] = y.error;
   }
 
-  /// T-10 and T-12 for k fused steps; four more units and one more quantum for the roundings of the bound itself.
+  /// Computes A B with T-10 and T-12 for k fused steps: |error| <= k w |A||B| + k 2^-1074. The factor 1 + 4w and one
+  /// more 2^-1074 cover the roundings of the bound itself.
   Centre sums_of_products(const ProductPlan& plan) const {
     const std::vector<double>&a = view_.input(0).values, &b = view_.input(1).values;
     PackedMatrices<double> packed;

@@ -35,8 +35,8 @@ Magnitude of_nearest_root_of_two(const Machine& machine) {
   return logarithm(divide_up(Magnitude(std::abs(nearest - root)) + Magnitude(0x1p-52), 1.4142));
 }
 
-/// The constants C and V of T-124: error bounds of the share per unit of |x|, caused by errors of its argument from
-/// constants (C) and from roundings (V).
+/// The constants C and V of T-124: error bounds of the share (erf or tanh) that are caused by errors of constants (C)
+/// and by roundings (V) in its argument.
 struct Moves {
   Magnitude by_constants, by_roundings;
 };

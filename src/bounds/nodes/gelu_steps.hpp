@@ -24,7 +24,7 @@ struct GeluSteps {
 /// Returns the error bound of a Gelu; empty if the assumptions of T-124, 2 do not hold (the format is too coarse or
 /// does not hold the constants of the body, or the root in the tanh form is too inaccurate).
 /// Guarantee: proven
-/// Throws:    Unsupported where the arithmetic has no entry for a function of the body
+/// Throws:    Unsupported if the arithmetic has no entry for a function of the body
 /// Source:    docs/theory.md T-124
 std::optional<GeluSteps> gelu_steps(const op::Gelu& gelu, const Setting& setting, std::set<std::string>& conditions);
 

@@ -17,6 +17,8 @@ namespace driftbound::bounds {
 
 class OperandCache;  // operand_cache.hpp
 
+// The types that all bounds of single nodes use: settings, a node with its values, and radii.
+
 /// The settings that all bounds of one evaluation share.
 struct Setting {
   const ArithmeticModel* arithmetic = nullptr;

@@ -51,8 +51,7 @@ public:
   /// Returns an upper bound of the matrix 2-norm of a constant of two axes.
   Magnitude norm_of_constant(const StoredTensor& stored, int threads);
 
-  /// Returns the magnitudes of the right matrix that all batches of a product share, in single precision rounded up;
-  /// null if coarse_weights() is empty.
+  /// Returns coarse_weights() of the right matrix that all batches of a product share; null if it is empty.
   /// Source:    docs/theory.md T-81
   const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b);
   /// Returns right_columns() of the right matrices, by their offset in b.
@@ -90,10 +89,11 @@ private:
     std::optional<SingleColumns> single;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);
+  /// A matrix whose 2-norm has been bounded.
   struct Known {
     std::vector<double> elements;
     std::int64_t rows = 0, columns = 0;
-    Magnitude norm;
+    Magnitude norm;  ///< bound of the 2-norm
   };
   /// Returns a bound of the 2-norm of a constant that is one row-major matrix.
   Magnitude norm_of_whole(const Tensor<double>& constant, std::int64_t rows, std::int64_t columns, int threads);
@@ -106,7 +106,7 @@ private:
     Tensor<double> values;
   };
   std::map<std::tuple<const std::byte*, ElementType, Shape>, KnownConstant> constants_;
-  std::set<const double*> addresses_;               ///< of constants
+  std::set<const double*> addresses_;               ///< addresses of the elements of constants
   std::map<const double*, Magnitude> whole_norms_;  ///< by address: 2-norms of constants that are one matrix
   std::vector<Known> known_;
   std::list<Right> rights_;

@@ -241,8 +241,7 @@ bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
 RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
                          std::vector<double>& small) {
   constexpr double norm_not_elements = 0.5;  // largest ratio to the norm of the radii at which `radius` replaces them
-  constexpr double worth_setting_apart =
-      1.0 / 16.0;  // smallest share of small operands for which they are treated apart
+  constexpr double worth_setting_apart = 1.0 / 16.0;  // small operands are treated apart above this fraction of a row
   const std::size_t k = larger.size();
   RowOperands known;
   known.radius = radius;

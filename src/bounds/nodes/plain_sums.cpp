@@ -134,8 +134,8 @@ private:
 
   /// Converts sums in single precision to double by T-81. A sum that is so small that elements raised to the least
   /// magnitude may dominate it is computed again in double.
-  /// Shapes:    `of_rows`: [rows, n]; `scales`: [rows]; `rows`: [rows, k]; `sums`: [all rows, n], set from row `first`
-  ///            on
+  /// Shapes:    `of_rows`: [rows, n]; `scales`: [rows]; `rows`: [rows, k]; `sums`: [all rows, n]; row `first` is the
+  ///            first one that is set
   void take_sums(std::span<const float> of_rows, std::span<const double> scales, std::span<const double> rows,
                  std::size_t first, std::vector<double>& sums) const {
     const double* column_scales = coarse_.magnitudes.column_scales.data();

@@ -26,8 +26,7 @@ std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Returns an upper bound of a nonnegative expression that is computed with fewer than 4 roundings to nearest. up(0) =
-/// 0.
+/// Returns an upper bound of a nonnegative expression that is computed with fewer than 4 roundings to nearest; 0 for 0.
 double up(double x) {
   return x == 0.0 ? 0.0 : x * (1.0 + 0x1p-50) + 0x1p-1070;
 }
@@ -391,7 +390,7 @@ TermSizes ProductRounding::terms_of(const LargestSum& sum) const {
   return terms;
 }
 
-/// T-10 or T-68
+/// Bounds all roundings except the last in any order by T-10 or T-68, whichever is smaller.
 double ProductRounding::any_order_error(const LargestSum& sum) const {
   TermSizes terms = terms_of(sum);
   const CountedTerms& counted = counts_(sum.products, sum.addend.magnitude != 0.0);
