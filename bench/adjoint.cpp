@@ -36,11 +36,11 @@ void bench_graph(const std::string& name, const Graph& graph, std::int64_t sampl
   block.input_error = {{}};
   const Program program(graph, {block.given.front().shape}, samples);
   bounds::BoundCache cache;
-  const auto run = [&](bounds::AdjointQuestion question, const std::vector<Target>& targets) {
-    (void)bounds::block_bounds(program, block, targets, question, setting, cache);
+  const auto run = [&](bounds::AdjointRequest request, const std::vector<Target>& targets) {
+    (void)bounds::block_bounds(program, block, targets, request, setting, cache);
   };
   const std::vector<Target> scalar = {{{0, 0}, std::nullopt}};
-  bounds::AdjointQuestion this_run, any_order;
+  bounds::AdjointRequest this_run, any_order;
   this_run.any_order = this_run.declared_order = this_run.rounded = false;
   any_order.this_run = any_order.declared_order = any_order.rounded = false;
   if (any_order_runs > 0) run(any_order, scalar);  // norms of weights are found once, as are plans

@@ -40,8 +40,8 @@ std::string_view name_of(Guarantee guarantee) {
   return "heuristic";
 }
 
-std::string_view name_of(Question question) {
-  return question == Question::this_run ? "this-run" : "any-run";
+std::string_view name_of(Question request) {
+  return request == Question::this_run ? "this-run" : "any-run";
 }
 
 std::string_view name_of(Reading reading) {

@@ -90,7 +90,7 @@ std::vector<BoundFault> chance_faults() {
        check_weights},
       {"elements that err alike are taken for independent",
        [](Theorems& r) {
-         r.elements_alike = [](std::span<const double>, std::span<const double>) {
+         r.correlated_elements = [](std::span<const double>, std::span<const double>) {
            return std::vector<std::uint32_t>();
          };
        },

@@ -493,9 +493,9 @@ std::vector<BoundFault> checks::bound_faults() {
        []() { return check_one_sided(100, 45).violations; }},
       {"half the running sums of a declared order",
        [](auto& r) {
-         r.running_first_places = [](const ProductPlan& plan, const bounds::RunningTerms& terms,
-                                     const SummationOrder& order, bool leave_out_last, int threads) {
-           std::vector<double> places = proven::running_first_places(plan, terms, order, leave_out_last, threads);
+         r.running_ufps = [](const ProductPlan& plan, const bounds::RunningTerms& terms, const SummationOrder& order,
+                             bool leave_out_last, int threads) {
+           std::vector<double> places = proven::running_ufps(plan, terms, order, leave_out_last, threads);
            for (double& place : places) place /= 2.0;
            return places;
          };
@@ -503,8 +503,8 @@ std::vector<BoundFault> checks::bound_faults() {
        check_running},
       {"half of what products are rounded to",
        [](auto& r) {
-         r.product_first_places = [](const ProductPlan& plan, const bounds::RunningTerms& terms, int threads) {
-           std::vector<double> places = proven::product_first_places(plan, terms, threads);
+         r.product_ufps = [](const ProductPlan& plan, const bounds::RunningTerms& terms, int threads) {
+           std::vector<double> places = proven::product_ufps(plan, terms, threads);
            for (double& place : places) place /= 2.0;
            return places;
          };

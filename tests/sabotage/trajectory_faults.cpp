@@ -570,7 +570,7 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
         },
         violations_of_joint_functions},
        {"functions of one value forget that their slopes are rounded",
-        [](Theorems& r) { r.joint_rest = [](Magnitude rests, Magnitude, Magnitude) { return rests; }; },
+        [](Theorems& r) { r.joint_rest = [](Magnitude residuals, Magnitude, Magnitude) { return residuals; }; },
         []() { return check_rounded_slopes().violations; }},
        {"the shadow is taken for the exact network",
         [](Theorems& r) { r.through_shadow = [](Magnitude from_shadow, double) { return from_shadow; }; },
@@ -654,11 +654,11 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
                                 sum_rule("in order")},
                                {"the last operation of a row is not counted",
                                 [](Theorems& r) {
-                                  r.sums.first_places = [](const bounds::StepsOfRow<double>& row, const double* b,
-                                                           std::size_t k, std::size_t panels, double* places) {
+                                  r.sums.ufps = [](const bounds::StepsOfRow<double>& row, const double* b,
+                                                   std::size_t k, std::size_t panels, double* places) {
                                     bounds::StepsOfRow<double> other = row;
                                     --other.count;
-                                    sound_sums().first_places(other, b, k, panels, places);
+                                    sound_sums().ufps(other, b, k, panels, places);
                                   };
                                 },
                                 sum_rule("first places")},

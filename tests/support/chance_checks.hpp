@@ -45,7 +45,7 @@ inline std::int64_t check_weights() {
   std::vector<double> values;
   for (int i = 0; i < sets * members; ++i) values.push_back(static_cast<double>(i % sets));
   const std::vector<double> weights(values.size(), -d), amplitudes(values.size(), 1.0);
-  const std::vector<std::uint32_t> alike = bounds::elements_alike(values, amplitudes);
+  const std::vector<std::uint32_t> alike = bounds::correlated_elements(values, amplitudes);
   const Magnitude squares = bounds::weighted_squares(weights, amplitudes, alike);
   std::int64_t violations = 0;
   for (const double p : {0.5, 0.1, 0.01}) {

@@ -108,8 +108,8 @@ inline Tally check_running_sums(const SummationOrder& order, int repetitions, st
     const ProductPlan plan = plan_product(op::MatMul{}, {1, count}, {count, 1});
     const double classical = (static_cast<double>(n) - 1.0) * u * total;
     const std::vector<double> slack{bounds::running_slack(count, classical, spread, total)};
-    const std::vector<double> places = bounds::running_first_places(plan, {centre, b, largest, slack}, order, true, 1);
-    const std::vector<double> products = bounds::product_first_places(plan, {centre, b, largest, slack}, 1);
+    const std::vector<double> places = bounds::running_ufps(plan, {centre, b, largest, slack}, order, true, 1);
+    const std::vector<double> products = bounds::product_ufps(plan, {centre, b, largest, slack}, 1);
     const double bound = u * ((order.fma ? 0.0 : products.front()) + places.front());
     tally.add(FewBitSum(order, a, b).before_last(), Real(exact), bound);
   }

@@ -110,7 +110,7 @@ inline Tally check_rounded_norms(int repetitions, std::uint64_t seed) {
   for (int repetition = 0; repetition < repetitions; ++repetition) {
     const bounds::NarrowRounding how{&format(narrow_formats()[generator() % 3]), Rounding::nearest_even, false, false};
     const double quanta = generator() % 2 == 0 ? 8.0 : 0.6;
-    Real squares, handed_on, by_elements, roundings;
+    Real squares, propagated, by_elements, roundings;
     bool passes_on = false;
     for (int i = 0; i < 8; ++i) {
       const double x = uniform(generator, 1.0, 1.9),
@@ -122,13 +122,13 @@ inline Tally check_rounded_norms(int repetitions, std::uint64_t seed) {
       const bounds::RoundedElement element = bounds::rounded_element(x, off, hull, largest);
       const Real moved = Real(round_to(t, *how.format, how.rounding)) - Real(element.centre);
       squares += moved * moved;
-      handed_on += Real(off) * Real(off);
+      propagated += Real(off) * Real(off);
       by_elements += Real(element.radius) * Real(element.radius);
       roundings += Real(element.remainder) * Real(element.remainder);
       passes_on = passes_on || element.slope != 0.0;
     }
     const auto norm = [](const Real& sum) { return Magnitude(sum.apply(mpfr_sqrt).to_double() * (1.0 + 0x1p-40)); };
-    const Magnitude passed = passes_on ? norm(handed_on) : Magnitude();
+    const Magnitude passed = passes_on ? norm(propagated) : Magnitude();
     tally.add(0.0, squares.apply(mpfr_sqrt), bounds::rounded_norm(norm(by_elements), passed, norm(roundings)).value());
   }
   return tally;

@@ -286,11 +286,11 @@ inline void check_single_charges(const bounds::RowKernels& rows, Generator& g, R
   const bounds::RowCharges row{added.data(), remainder.data(), slopes.data(), e.data(), left.data()};
   rows.single_charges(row, charged.data(), n);
   for (std::size_t i = 0; i < n; ++i) {
-    const Real handed_on = abs(Real(slopes[i])) * Real(e[i]), rest = Real(added[i]) + Real(remainder[i]);
+    const Real propagated = abs(Real(slopes[i])) * Real(e[i]), rest = Real(added[i]) + Real(remainder[i]);
     const bool is_left = left[i] != 0.0F;
-    if (is_left && (left[i] != static_cast<float>(slopes[i]) || handed_on * Real(1.0 + 0x1p-50) < Real(limit)))
+    if (is_left && (left[i] != static_cast<float>(slopes[i]) || propagated * Real(1.0 + 0x1p-50) < Real(limit)))
       ++tally.violations;
-    tally.add(static_cast<double>(charged[i]), is_left ? rest : rest + handed_on);
+    tally.add(static_cast<double>(charged[i]), is_left ? rest : rest + propagated);
   }
   const std::size_t at = g() % n;
   (g() % 2 == 0 ? added : remainder)[at] = g() % 2 == 0 ? std::nan("") : INFINITY;

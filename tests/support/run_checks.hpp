@@ -80,14 +80,14 @@ public:
     std::vector<std::vector<bounds::Seed>> seeds;
     for (std::int64_t element = 0; element < program_.shape(output).back(); ++element)
       seeds.push_back({{output, element, 1.0}});
-    bounds::RunQuestion question;
-    question.refined_radii = refined_radii;
-    question.conditioned = seeds.size();
+    bounds::RunRequest request;
+    request.refined_radii = refined_radii;
+    request.conditioned = seeds.size();
     std::optional<RecordedRunOf> run;
     if (recorded != nullptr)
       run.emplace(graph, float_run(graph, *recorded, arithmetic_), x, radius, setting_, operands_);
-    if (run) question.recorded = &run->block();
-    found_ = walk->run(program_, {x}, {std::vector<double>(x.size(), radius)}, seeds, question, setting_);
+    if (run) request.recorded = &run->block();
+    found_ = walk->run(program_, {x}, {std::vector<double>(x.size(), radius)}, seeds, request, setting_);
   }
 
   bool is_known() const { return found_.has_value(); }

@@ -27,7 +27,7 @@ struct TermsOfSum {
     return Real(leaves() > 1 ? leaves() - 1 : 0) * Real(format.u) * total() + underflow(format);
   }
   /// sum_{k=2..N-2} g(k)^power and that of the largest
-  Real first_places(const bounds::RowFormat& format, int power) const {
+  Real ufps(const bounds::RowFormat& format, int power) const {
     const Real growth = Real(1.0) + Real(2.0 * leaves()) * Real(format.u), h = underflow(format);
     const Real result = exact < total() ? exact : total(), middle = Real(0.5) * (total() + result);
     const Real most = growth * middle, offset = result + (growth - Real(1.0)) * middle;
@@ -40,7 +40,7 @@ struct TermsOfSum {
     return sum;
   }
   Real by_sizes(const bounds::RowFormat& format) const {
-    const Real here = Real(format.u) * (of_products + first_places(format, 1)) + underflow(format);
+    const Real here = Real(format.u) * (of_products + ufps(format, 1)) + underflow(format);
     return here < in_any_order(format) ? here : in_any_order(format);
   }
   Real rounding_of(const Real& t, const bounds::RowFormat& format) const {
@@ -131,7 +131,7 @@ inline void check_local_sums(const bounds::SumKernels& sums, Generator& g, RowTa
     const Real before = of.by_sizes(format), classical = of.in_any_order(format) + last, h = of.underflow(format);
     const Real known = Real(data.paths[i]) + h + last, u = Real(format.u);
     const Real unrecorded = of.rounding_of((of.exact < of.total() ? of.exact : of.total()) + before, format);
-    const Real inner = of.leaves() < 2 ? Real() : of.squares + of.addend * of.addend + of.first_places(format, 2);
+    const Real inner = of.leaves() < 2 ? Real() : of.squares + of.addend * of.addend + of.ufps(format, 2);
     const Real chance = Real(6.0) * (u * u * inner + unrecorded * unrecorded).apply(mpfr_sqrt) + h;
     tally.add(any_order[i], classical);
     tally.add(partial_sums[i], before + last);
@@ -229,8 +229,8 @@ inline std::vector<float> single_row(std::size_t n, Generator& g, bool is_positi
 
 /// Chains of three products and their sums, in these numbers as T-69 evaluates them.
 template <class Number>
-void check_first_places_in(void (*first_places)(const bounds::StepsOfRow<Number>&, const Number*, std::size_t,
-                                                std::size_t, Number*),
+void check_first_places_in(void (*ufps)(const bounds::StepsOfRow<Number>&, const Number*, std::size_t, std::size_t,
+                                        Number*),
                            Generator& g, RowTally& tally) {
   using bounds::SumStep;
   const std::size_t k = 1 + g() % 20, panels = 1 + g() % bounds::panels_at_once,
@@ -248,7 +248,7 @@ void check_first_places_in(void (*first_places)(const bounds::StepsOfRow<Number>
   }
   const bool rounds_starts = g() % 2 == 0;
   std::vector<Number> places(panels * width);
-  first_places({steps.data(), steps.size(), a.data(), slack.data(), rounds_starts}, b.data(), k, panels, places.data());
+  ufps({steps.data(), steps.size(), a.data(), slack.data(), rounds_starts}, b.data(), k, panels, places.data());
   for (std::size_t j = 0; j < places.size(); ++j) {
     std::vector<Number> stack;
     Real expected;
@@ -273,7 +273,7 @@ void check_first_places_in(void (*first_places)(const bounds::StepsOfRow<Number>
 }
 
 inline void check_first_places(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
-  check_first_places_in<double>(sums.first_places, g, tally);
+  check_first_places_in<double>(sums.ufps, g, tally);
 }
 inline void check_first_places_single(const bounds::SumKernels& sums, Generator& g, RowTally& tally) {
   check_first_places_in<float>(sums.first_places_single, g, tally);

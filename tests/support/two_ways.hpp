@@ -36,11 +36,11 @@ private:
     const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
     bounds::BoundCache operands;
     const RecordedRunOf run(graph, trace, x, radius, setting, operands);
-    bounds::AdjointQuestion question;
-    question.refined_radii = refined_radii;
-    question.attributed = question.conditioned = targets.size();
-    question.chance = {4.0, 6.0};
-    return bounds_of(program, run.block(), targets, question, setting, operands).targets;
+    bounds::AdjointRequest request;
+    request.refined_radii = refined_radii;
+    request.attributed = request.conditioned = targets.size();
+    request.chance = {4.0, 6.0};
+    return bounds_of(program, run.block(), targets, request, setting, operands).targets;
   }
 };
 

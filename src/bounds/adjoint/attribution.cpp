@@ -11,16 +11,16 @@ namespace driftbound::bounds {
 namespace {
 
 /// Takes a recorded value for the one at recorded operands; what lies between is the rounding.
-std::vector<double> put_in(const Tensor<double>& recorded, WideValue& value) {
+std::vector<double> put_in(const Tensor<double>& recorded, ExtendedValue& value) {
   std::vector<double> rounding;
   value.step.resize(recorded.size());
   for (std::size_t i = 0; i < recorded.size(); ++i) {
-    const Wide difference = static_cast<Wide>(recorded.values[i]) - value.run.values[i];
+    const Extended difference = static_cast<Extended>(recorded.values[i]) - value.run.values[i];
     value.step[i] += difference;
     rounding.push_back(static_cast<double>(difference));
   }
   value.run = widened(recorded);
-  if (std::all_of(value.step.begin(), value.step.end(), [](Wide x) { return x == 0; })) value.step.clear();
+  if (std::all_of(value.step.begin(), value.step.end(), [](Extended x) { return x == 0; })) value.step.clear();
   return rounding;
 }
 
@@ -41,9 +41,9 @@ RecordedRun::RecordedRun(const Program& program, const Shadow& shadow, const Rec
     if (!block.exact.empty()) exact[program.value_of_node(node)] = block.exact[node];
   }
   for (const Node& node : program.nodes()) {
-    WideView view{&node, {}};
+    ExtendedView view{&node, {}};
     for (const ValueId id : node.inputs) view.inputs.push_back(graph.is_constant(id) ? nullptr : &values_[id]);
-    WideImage image = approx_image(view, shadow.view_of(node), program.shape(node.output), exact[node.output]);
+    ExtendedImage image = approx_image(view, shadow.view_of(node), program.shape(node.output), exact[node.output]);
     slopes_.push_back(approx_secants(view, image, shadow.view_of(node), setting));
     values_[node.output] = {std::move(image.run), std::move(image.change)};
     if (const Tensor<double>* run = recorded[node.output]) rounding_[node.output] = put_in(*run, values_[node.output]);
@@ -55,12 +55,12 @@ struct RecordedRun::Step {
   NodeView view;
   std::vector<Tensor<double>> means;
 
-  Step(const NodeView& shadow, const Graph& graph, const std::vector<WideValue>& values) : view(shadow) {
+  Step(const NodeView& shadow, const Graph& graph, const std::vector<ExtendedValue>& values) : view(shadow) {
     if (!std::holds_alternative<op::Gemm>(view.node->op) && !std::holds_alternative<op::MatMul>(view.node->op)) return;
     means.reserve(view.inputs.size());
     for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
       if (graph.is_constant(view.node->inputs[slot])) continue;
-      const WideValue& value = values[view.node->inputs[slot]];
+      const ExtendedValue& value = values[view.node->inputs[slot]];
       Tensor<double>& mean = means.emplace_back(value.run.shape);
       for (std::size_t i = 0; i < mean.size(); ++i)
         mean.values[i] = static_cast<double>(value.run.values[i] - value.step_at(i) / 2);

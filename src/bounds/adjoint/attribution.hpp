@@ -29,7 +29,7 @@ private:
   const Program& program_;
   const Shadow& shadow_;
   const Setting& setting_;
-  std::vector<WideValue> values_;                         ///< by value of the flat graph; nothing for constants
+  std::vector<ExtendedValue> values_;                     ///< by value of the flat graph; nothing for constants
   std::vector<std::vector<double>> rounding_;             ///< recorded - f(recorded operands); empty: 0
   std::vector<std::vector<std::vector<double>>> slopes_;  ///< secants, by node
 };

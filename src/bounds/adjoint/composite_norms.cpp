@@ -53,8 +53,8 @@ GroupPlan groups_of(const ReductionPlan& plan) {
 
 class Patterns {
 public:
-  explicit Patterns(const NormQuestion& question)
-      : program_(question.program), graph_(program_.flat().graph), known_(*question.known), shadow_(*question.shadow) {}
+  explicit Patterns(const NormRequest& request)
+      : program_(request.program), graph_(program_.flat().graph), known_(*request.known), shadow_(*request.shadow) {}
 
   std::optional<Means> means(ValueId id) const {
     const Node* over = made_by<op::Div>(id);
@@ -154,12 +154,12 @@ private:
 
 class Norms67 {
 public:
-  Norms67(const NormQuestion& question)
-      : program_(question.program),
-        view_(question.view),
-        known_(*question.known),
-        shadow_(*question.shadow),
-        patterns_(question) {}
+  Norms67(const NormRequest& request)
+      : program_(request.program),
+        view_(request.view),
+        known_(*request.known),
+        shadow_(*request.shadow),
+        patterns_(request) {}
 
   using Norms = std::optional<std::vector<double>>;
 
@@ -420,14 +420,14 @@ private:
 
 }  // namespace
 
-std::optional<std::vector<double>> composite_norms(const NormQuestion& question) {
-  if (question.known == nullptr || question.shadow == nullptr) return std::nullopt;
-  return std::visit(Norms67(question), question.view.node->op);
+std::optional<std::vector<double>> composite_norms(const NormRequest& request) {
+  if (request.known == nullptr || request.shadow == nullptr) return std::nullopt;
+  return std::visit(Norms67(request), request.view.node->op);
 }
 
-std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors) {
-  if (question.known == nullptr || question.shadow == nullptr) return std::nullopt;
-  return Norms67(question).attended(factors);
+std::optional<std::vector<double>> attended_norms(const NormRequest& request, const AttentionFactors& factors) {
+  if (request.known == nullptr || request.shadow == nullptr) return std::nullopt;
+  return Norms67(request).attended(factors);
 }
 
 }  // namespace driftbound::bounds

@@ -12,7 +12,7 @@ namespace driftbound::bounds {
 /// centre. With the local errors of all nodes of the map but the last. Empty for other nodes.
 /// Guarantee: proven, if the question says what is known
 /// Source:    docs/theory.md T-67
-std::optional<std::vector<double>> composite_norms(const NormQuestion& question);
+std::optional<std::vector<double>> composite_norms(const NormRequest& request);
 
 /// The largest 2-norms of matrices of a product, and how often one of the right ones is used.
 struct AttentionFactors {
@@ -24,6 +24,6 @@ struct AttentionFactors {
 /// others.
 /// Guarantee: as composite_norms()
 /// Source:    docs/theory.md T-67
-std::optional<std::vector<double>> attended_norms(const NormQuestion& question, const AttentionFactors& factors);
+std::optional<std::vector<double>> attended_norms(const NormRequest& request, const AttentionFactors& factors);
 
 }  // namespace driftbound::bounds

@@ -19,16 +19,16 @@ namespace {
 /// One row of a node, operand by operand.
 class Row {
 public:
-  Row(const NormQuestion& question, std::int64_t row) : question_(question), row_(row) {}
+  Row(const NormRequest& request, std::int64_t row) : request_(request), row_(row) {}
 
   /// Norm of how far an operand is from its centre.
   Magnitude radius(std::size_t slot) const {
-    const std::vector<double>& norm = question_.operands[slot]->norm;
+    const std::vector<double>& norm = request_.operands[slot]->norm;
     return norm.empty() ? Magnitude() : Magnitude(norm[norm.size() == 1 ? 0 : index()]);
   }
   /// Largest radius of one element.
   Magnitude largest_radius(std::size_t slot) const {
-    const std::span<const double> element = part(slot, question_.operands[slot]->element);
+    const std::span<const double> element = part(slot, request_.operands[slot]->element);
     return std::min(element.empty() ? Magnitude() : Magnitude(*std::max_element(element.begin(), element.end())),
                     radius(slot));
   }
@@ -55,18 +55,18 @@ public:
 
 private:
   std::size_t result_size() const {
-    return question_.view.output->size() / static_cast<std::size_t>(rows(question_.view.node->output));
+    return request_.view.output->size() / static_cast<std::size_t>(rows(request_.view.node->output));
   }
-  std::int64_t rows(ValueId id) const { return question_.program.rows(id); }
-  std::span<const double> centre(std::size_t slot) const { return part(slot, question_.view.input(slot).values); }
+  std::int64_t rows(ValueId id) const { return request_.program.rows(id); }
+  std::span<const double> centre(std::size_t slot) const { return part(slot, request_.view.input(slot).values); }
   std::span<const double> part(std::size_t slot, const std::vector<double>& values) const {
-    const std::int64_t parts = rows(question_.view.node->inputs[slot]);
+    const std::int64_t parts = rows(request_.view.node->inputs[slot]);
     if (parts == 1) return values;
     const std::size_t size = values.size() / static_cast<std::size_t>(parts);
     return std::span(values).subspan(index() * size, size);
   }
 
-  const NormQuestion& question_;
+  const NormRequest& request_;
   std::int64_t row_;
 };
 
@@ -78,16 +78,16 @@ std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
   return most;
 }
 
-class Norms62 {
+class NodeNorms {
 public:
-  Norms62(const NormQuestion& question, const Setting& setting, OperandCache& operands)
-      : question_(question), view_(question.view), setting_(setting), operands_(operands) {}
+  NodeNorms(const NormRequest& request, const Setting& setting, OperandCache& operands)
+      : request_(request), view_(request.view), setting_(setting), operands_(operands) {}
 
   using Norms = std::optional<std::vector<double>>;
 
   Norms operator()(const ElementwiseUnary auto&) const {
-    if (!question_.lipschitz.is_finite()) return std::nullopt;
-    return each_row([&](const Row& row) { return theorems::norm_of_function(question_.lipschitz, row.radius(0)); });
+    if (!request_.lipschitz.is_finite()) return std::nullopt;
+    return each_row([&](const Row& row) { return theorems::norm_of_function(request_.lipschitz, row.radius(0)); });
   }
   Norms operator()(const OneOf<op::Add, op::Sub, op::Min, op::Max> auto&) const {
     return each_row([&](const Row& row) { return theorems::norm_of_sum(row.spread_radius(0), row.spread_radius(1)); });
@@ -97,7 +97,7 @@ public:
         [&](const Row& row) { return theorems::norm_of_elementwise_product(row.factor(0), row.factor(1)); });
   }
   Norms operator()(const op::Div&) const {
-    if (!question_.operands[1]->element.empty()) return moving_quotient();
+    if (!request_.operands[1]->element.empty()) return moving_quotient();
     return each_row([&](const Row& row) { return theorems::norm_of_quotient(row.spread_radius(0), row.smallest(1)); });
   }
   Norms operator()(const op::ReduceSum&) const {
@@ -128,7 +128,7 @@ public:
     };
     if (left_varies && right_varies) {
       const BatchNorms left = batch_norms(product.plan, true), right = batch_norms(product.plan, false);
-      const Norms attended = attended_norms(question_, {left.largest, right.largest, right.uses});
+      const Norms attended = attended_norms(request_, {left.largest, right.largest, right.uses});
       return each_row([&](const Row& row) {
         const MatrixFactor a{left.largest, row.radius(0)}, b{right.largest, row.radius(1)};
         Magnitude moved = std::min(theorems::norm_of_matrix_product(row.matrix(0), row.matrix(1)),
@@ -153,7 +153,7 @@ private:
   std::vector<double> moving_quotient() const {
     const Tensor<double>&a = view_.input(0), &b = view_.input(1);
     const BroadcastIndex of_a(a.shape, view_.output->shape), of_b(b.shape, view_.output->shape);
-    const auto rows = static_cast<std::size_t>(question_.program.rows(view_.node->output));
+    const auto rows = static_cast<std::size_t>(request_.program.rows(view_.node->output));
     const std::size_t size = view_.output->size() / rows;
     std::vector<double> norms;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -163,11 +163,11 @@ private:
         const double divisor = std::abs(b.values[of_b(i)]);
         const Magnitude quotient = divide_up(Magnitude(a.values[of_a(i)]), divisor);
         squares[of_b(i)] += quotient * quotient;
-        least = std::min(least, sub_down(divisor, radius_at(question_.operands[1]->element, of_b(i)).value()));
+        least = std::min(least, sub_down(divisor, radius_at(request_.operands[1]->element, of_b(i)).value()));
       }
       Magnitude largest;
       for (const auto& [divisor, sum] : squares) largest = std::max(largest, sum);
-      const Row of_row(question_, static_cast<std::int64_t>(row));
+      const Row of_row(request_, static_cast<std::int64_t>(row));
       norms.push_back(
           theorems::norm_of_moving_quotient(of_row.spread_radius(0), sqrt_up(largest), of_row.radius(1), least)
               .value());
@@ -204,17 +204,17 @@ private:
     return most;
   }
 
-  bool varies(std::size_t slot) const { return question_.program.varies(view_.node->inputs[slot]); }
+  bool varies(std::size_t slot) const { return request_.program.varies(view_.node->inputs[slot]); }
 
   template <class Rule>
   std::vector<double> each_row(const Rule& rule) const {
     std::vector<double> norms;
-    const std::int64_t rows = question_.program.rows(view_.node->output);
-    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(question_, row)).value());
+    const std::int64_t rows = request_.program.rows(view_.node->output);
+    for (std::int64_t row = 0; row < rows; ++row) norms.push_back(rule(Row(request_, row)).value());
     return norms;
   }
 
-  const NormQuestion& question_;
+  const NormRequest& request_;
   const NodeView& view_;
   const Setting& setting_;
   OperandCache& operands_;
@@ -230,10 +230,10 @@ std::vector<double> row_norms(std::span<const double> values, std::int64_t rows)
   return norms;
 }
 
-std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting,
+std::optional<std::vector<double>> moved_norms(const NormRequest& request, const Setting& setting,
                                                OperandCache& operands) {
-  auto norms = std::visit(Norms62(question, setting, operands), question.view.node->op);
-  return smaller_norms(std::move(norms), composite_norms(question));
+  auto norms = std::visit(NodeNorms(request, setting, operands), request.view.node->op);
+  return smaller_norms(std::move(norms), composite_norms(request));
 }
 
 std::optional<std::vector<double>> smaller_norms(std::optional<std::vector<double>> norms,

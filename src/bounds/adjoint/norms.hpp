@@ -13,7 +13,7 @@ namespace driftbound::bounds {
 std::vector<double> row_norms(std::span<const double> values, std::int64_t rows);
 
 /// A node whose operands have norms to hand on.
-struct NormQuestion {
+struct NormRequest {
   const Program& program;
   NodeView view;
   std::vector<const ValueRadii*> operands;
@@ -25,7 +25,7 @@ struct NormQuestion {
 /// Upper bounds of how far the exact function of the node moves, in the 2-norm, one for every row of its output; empty
 /// where nothing better than the elements' radii is known.
 /// Source:    docs/theory.md T-62, T-67
-std::optional<std::vector<double>> moved_norms(const NormQuestion& question, const Setting& setting,
+std::optional<std::vector<double>> moved_norms(const NormRequest& request, const Setting& setting,
                                                OperandCache& operands);
 
 /// Row by row; what is empty is not known.

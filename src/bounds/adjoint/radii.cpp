@@ -67,11 +67,11 @@ std::vector<double> moved_by_slopes(const NodeView& view, const std::vector<std:
   return moved;
 }
 
-class Walk62 {
+class RadiiWalk {
 public:
-  Walk62(Trajectory trajectory, const Program& program, const Shadow& shadow, const Setting& setting,
-         OperandCache& operands, const Refinement* refinement, CentreMaker* centres,
-         const std::vector<std::vector<double>>* known, SourceRadii* sources)
+  RadiiWalk(Trajectory trajectory, const Program& program, const Shadow& shadow, const Setting& setting,
+            OperandCache& operands, const Refinement* refinement, CentreMaker* centres,
+            const std::vector<std::vector<double>>* known, SourceRadii* sources)
       : trajectory_(trajectory),
         program_(program),
         shadow_(shadow),
@@ -293,10 +293,10 @@ private:
     const ValueId output = view.node->output;
     if (!program_.varies(output) || flushed() != Magnitude()) return std::nullopt;
     const bool knows_local_errors = centres_ == nullptr;
-    NormQuestion question{program_, view, {}, lipschitz};
-    if (knows_local_errors) question.shadow = &shadow_, question.known = &result_;
-    for (const ValueId id : view.node->inputs) question.operands.push_back(&result_.radii[id]);
-    auto norms = smaller_norms(moved_norms(question, setting_, operands_), joint);
+    NormRequest request{program_, view, {}, lipschitz};
+    if (knows_local_errors) request.shadow = &shadow_, request.known = &result_;
+    for (const ValueId id : view.node->inputs) request.operands.push_back(&result_.radii[id]);
+    auto norms = smaller_norms(moved_norms(request, setting_, operands_), joint);
     if (norms && !added.empty()) add_to(*norms, norms_of_rows(added, program_.rows(output)));
     return norms;
   }
@@ -365,7 +365,7 @@ Deviation deviation_of(Trajectory trajectory, const Program& program, const Shad
                        const std::vector<std::vector<double>>& input_error, const Setting& setting,
                        OperandCache& operands, const Refinement* refinement, CentreMaker* centres,
                        const std::vector<std::vector<double>>* known, SourceRadii* sources) {
-  Walk62 walk(trajectory, program, shadow, setting, operands, refinement, centres, known, sources);
+  RadiiWalk walk(trajectory, program, shadow, setting, operands, refinement, centres, known, sources);
   const Graph& graph = program.flat().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) walk.start(graph.inputs[i], input_error[i]);
   for (ValueId id = 0; id < graph.values.size(); ++id) {

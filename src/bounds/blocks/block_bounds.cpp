@@ -46,44 +46,44 @@ public:
     setting_.programs = &cache;
   }
 
-  BlockBounds run(const std::vector<Target>& targets, const AdjointQuestion& question, BoundCache& cache) {
+  BlockBounds run(const std::vector<Target>& targets, const AdjointRequest& request, BoundCache& cache) {
     const bool is_coarse = setting_.machine.u >= 0x1p-40;  // next to it the shadow is as good as exact
-    const bool is_exact_near = is_coarse && !question.this_run && question.attributed == 0;
+    const bool is_exact_near = is_coarse && !request.this_run && request.attributed == 0;
     shadow_ = shadow_of(program_, block_.given, setting_, is_coarse ? &cache : nullptr);
     const std::vector<std::vector<double>>& input_error = block_.input_error;
     const std::vector<std::vector<double>> exact_inputs(input_error.size());
     std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
-    if (question.follows_any_order()) trajectories.push_back(Trajectory::any_order);
-    if (question.declared_order) trajectories.push_back(Trajectory::declared_order);
+    if (request.follows_any_order()) trajectories.push_back(Trajectory::any_order);
+    if (request.declared_order) trajectories.push_back(Trajectory::declared_order);
     for (const Trajectory trajectory : trajectories) {
       const bool is_exact = trajectory == trajectories.front();
       deviations_.push_back(
           deviation_of(trajectory, program_, shadow_, is_exact ? exact_inputs : input_error, setting_, cache));
     }
     sweep_targets(targets);
-    refine(trajectories, question.refined_radii, cache);
+    refine(trajectories, request.refined_radii, cache);
 
     BlockBounds bounds;
-    if (question.this_run) {
+    if (request.this_run) {
       for (std::size_t node = 0; node < recorded_.size(); ++node) {
         bounds.this_run.push_back(layer_this_run(node, deviations_.front()));
       }
       bounds.is_sketched.resize(recorded_.size());
     }
-    for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, question));
-    bounds.is_shadow_known = !question.this_run || are_outputs_known();
-    if (!bounds.is_shadow_known && question.failure_probability > 0.0)
-      sketch(question.failure_probability, exact_inputs, cache, bounds);
-    if (question.rounded) hold_against_rounded_shadow(targets, cache, bounds);
-    if (question.attributed > 0) {
+    for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, request));
+    bounds.is_shadow_known = !request.this_run || are_outputs_known();
+    if (!bounds.is_shadow_known && request.failure_probability > 0.0)
+      sketch(request.failure_probability, exact_inputs, cache, bounds);
+    if (request.rounded) hold_against_rounded_shadow(targets, cache, bounds);
+    if (request.attributed > 0) {
       const RecordedRun run(program_, shadow_, block_, setting_);
-      for (std::size_t i = 0; i < question.attributed; ++i)
+      for (std::size_t i = 0; i < request.attributed; ++i)
         bounds.targets[i].attribution = run.attribute(direction_of(program_, shadow_, seeds_[i]));
     }
-    if (question.conditioned > 0) add_conditions(question.conditioned, bounds);
-    if (question.chance.any()) add_chance(targets, question.chance, cache, bounds);
-    if (question.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
-    if (question.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
+    if (request.conditioned > 0) add_conditions(request.conditioned, bounds);
+    if (request.chance.any()) add_chance(targets, request.chance, cache, bounds);
+    if (request.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
+    if (request.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
     return bounds;
   }
 
@@ -290,19 +290,19 @@ private:
     return rounded.deviation.conditions;
   }
 
-  TargetCertificate certified(std::size_t target, const AdjointQuestion& question) const {
+  TargetCertificate certified(std::size_t target, const AdjointRequest& request) const {
     std::vector<Certificate> certificates = certificates_[target];
     const std::vector<Seed>& seeds = seeds_[target];
     const std::vector<double>& exact = certificates.front().total;
     TargetCertificate result;
-    if (question.this_run) result.this_run = target_this_run(seeds, exact);
+    if (request.this_run) result.this_run = target_this_run(seeds, exact);
     const auto with_shadow = [&](Certificate certificate) {
       for (std::size_t row = 0; row < exact.size(); ++row)
         certificate.total[row] = through_shadow(Magnitude(certificate.total[row]), exact[row]);
       return certificate;
     };
-    if (question.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
-    if (question.any_order) result.any_order = with_shadow(std::move(certificates[1]));
+    if (request.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
+    if (request.any_order) result.any_order = with_shadow(std::move(certificates[1]));
     return result;
   }
 
@@ -411,18 +411,18 @@ bool has_narrow_steps(const Program& program, const Machine& machine) {
 class QuickBlock {
 public:
   QuickBlock(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-             const AdjointQuestion& question, const Setting& setting, BoundCache& cache)
-      : program_(program), block_(block), targets_(targets), question_(question), setting_(setting), cache_(cache) {}
+             const AdjointRequest& request, const Setting& setting, BoundCache& cache)
+      : program_(program), block_(block), targets_(targets), request_(request), setting_(setting), cache_(cache) {}
 
   /// Empty where something has no loops over rows.
   std::optional<BlockBounds> run() {
-    if (question_.rounded && has_narrow_steps(program_, setting_.machine)) return std::nullopt;
+    if (request_.rounded && has_narrow_steps(program_, setting_.machine)) return std::nullopt;
     BlockBounds bounds;
     bounds.targets.resize(targets_.size());
-    const bool of_runs = question_.follows_any_order() || question_.declared_order || question_.conditioned > 0 ||
-                         question_.attributed > 0;
+    const bool of_runs =
+        request_.follows_any_order() || request_.declared_order || request_.conditioned > 0 || request_.attributed > 0;
     KnownProducts products;
-    if (question_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
+    if (request_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
     if (of_runs && !add_runs(bounds, products)) return std::nullopt;
     return bounds;
   }
@@ -430,9 +430,9 @@ public:
 private:
   bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
     std::optional<RowBounds> quick = row_bounds(program_, block_, targets_, setting_, cache_, products);
-    AdjointQuestion alone;
+    AdjointRequest alone;
     alone.any_order = alone.declared_order = alone.rounded = false;
-    if (!quick || !close(alone, *quick)) return false;
+    if (!quick || !evaluate_undecided(alone, *quick)) return false;
     bounds.this_run = std::move(quick->bounds.this_run);
     bounds.is_sketched = std::move(quick->bounds.is_sketched);
     bounds.this_run_theorem = quick->bounds.this_run_theorem;
@@ -442,12 +442,12 @@ private:
   }
 
   bool add_runs(BlockBounds& bounds, const KnownProducts& products) {
-    std::optional<RowBounds> quick = any_run_bounds(program_, block_, targets_, question_, setting_, cache_, &products);
-    AdjointQuestion of_runs = question_;
+    std::optional<RowBounds> quick = any_run_bounds(program_, block_, targets_, request_, setting_, cache_, &products);
+    AdjointRequest of_runs = request_;
     of_runs.this_run = of_runs.rounded = false;
     of_runs.attributed = 0;
-    if (!quick || !close(of_runs, *quick)) return false;
-    if (question_.attributed > 0) attribute_again(*quick);
+    if (!quick || !evaluate_undecided(of_runs, *quick)) return false;
+    if (request_.attributed > 0) attribute_again(*quick);
     bounds.any_order_conditions = std::move(quick->bounds.any_order_conditions);
     bounds.declared_order_conditions = std::move(quick->bounds.declared_order_conditions);
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -458,24 +458,24 @@ private:
   }
 
   /// Rows that are open in full; false where that takes the whole block, or is not known well either.
-  bool close(AdjointQuestion question, RowBounds& quick) const {
-    if (quick.open.empty()) return true;
-    const auto rows = static_cast<std::int64_t>(quick.open.size());
+  bool evaluate_undecided(AdjointRequest request, RowBounds& quick) const {
+    if (quick.undecided.empty()) return true;
+    const auto rows = static_cast<std::int64_t>(quick.undecided.size());
     const auto part = rows < program_.rows() ? cache_.with_rows(program_, rows) : nullptr;
     if (part == nullptr) return false;
-    question.failure_probability = 0.0;
-    const PickedRows picked(program_, block_, quick.open);
+    request.failure_probability = 0.0;
+    const PickedRows picked(program_, block_, quick.undecided);
     const BlockBounds of_rows =
-        Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, question, cache_);
+        Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, request, cache_);
     if (!of_rows.is_shadow_known) return false;
-    replace_rows(program_, quick.open, of_rows, quick.bounds);
+    replace_rows(program_, quick.undecided, of_rows, quick.bounds);
     return true;
   }
 
   /// T-73 in extended precision for rows whose parts cancel, or of which double does not know enough.
   void attribute_again(RowBounds& quick) const {
     std::vector<std::int64_t> rows;
-    std::set_union(quick.open.begin(), quick.open.end(), quick.cancelled.begin(), quick.cancelled.end(),
+    std::set_union(quick.undecided.begin(), quick.undecided.end(), quick.cancelled.begin(), quick.cancelled.end(),
                    std::back_inserter(rows));
     if (rows.empty()) return;
     const auto part = cache_.with_rows(program_, static_cast<std::int64_t>(rows.size()));
@@ -486,7 +486,7 @@ private:
     setting.programs = &cache_;
     const Shadow shadow = shadow_of(*part, picked.block().given, setting, &cache_);
     const RecordedRun run(*part, shadow, picked.block(), setting);
-    for (std::size_t i = 0; i < question_.attributed; ++i) {
+    for (std::size_t i = 0; i < request_.attributed; ++i) {
       const Attribution parts = run.attribute(direction_of(*part, shadow, seeds_of(*part, targets_[i])));
       Attribution& all = *quick.bounds.targets[i].attribution;
       for (std::size_t k = 0; k < rows.size(); ++k) {
@@ -501,7 +501,7 @@ private:
   const Program& program_;
   const RecordedBlock& block_;
   const std::vector<Target>& targets_;
-  const AdjointQuestion& question_;
+  const AdjointRequest& request_;
   const Setting& setting_;
   BoundCache& cache_;
 };
@@ -509,14 +509,14 @@ private:
 }  // namespace
 
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                         const AdjointQuestion& question, const Setting& setting, BoundCache& cache) {
-  std::optional<BlockBounds> quick = QuickBlock(program, block, targets, question, setting, cache).run();
-  return quick ? std::move(*quick) : block_bounds_in_full(program, block, targets, question, setting, cache);
+                         const AdjointRequest& request, const Setting& setting, BoundCache& cache) {
+  std::optional<BlockBounds> quick = QuickBlock(program, block, targets, request, setting, cache).run();
+  return quick ? std::move(*quick) : block_bounds_in_full(program, block, targets, request, setting, cache);
 }
 
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                                 const AdjointQuestion& question, const Setting& setting, BoundCache& cache) {
-  return Block(program, block, block.largest_values(), setting, cache).run(targets, question, cache);
+                                 const AdjointRequest& request, const Setting& setting, BoundCache& cache) {
+  return Block(program, block, block.largest_values(), setting, cache).run(targets, request, cache);
 }
 
 }  // namespace driftbound::bounds

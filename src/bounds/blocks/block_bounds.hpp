@@ -13,7 +13,7 @@
 namespace driftbound::bounds {
 
 /// Which of the bounds by two trajectories are asked for.
-struct AdjointQuestion {
+struct AdjointRequest {
   bool this_run = true;
   bool any_order = true;
   bool declared_order = true;        ///< false where the order is not known
@@ -58,10 +58,10 @@ struct BlockBounds {
 /// Guarantee: this run: proven, whatever made the run, but for what is sketched; any run: as body_rounding()
 /// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82, T-88
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                         const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
+                         const AdjointRequest& request, const Setting& setting, BoundCache& cache);
 
 /// The same element by element for all rows.
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
-                                 const AdjointQuestion& question, const Setting& setting, BoundCache& cache);
+                                 const AdjointRequest& request, const Setting& setting, BoundCache& cache);
 
 }  // namespace driftbound::bounds

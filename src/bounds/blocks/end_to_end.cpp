@@ -84,27 +84,27 @@ class EndToEnd {
 public:
   EndToEnd(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting, BoundCache& cache)
       : evaluation_(evaluation), options_(options), setting_(setting), cache_(cache) {
-    question_.this_run = options.wants(shadow_name);
-    question_.any_order = options.wants(any_order_name);
+    request_.this_run = options.wants(shadow_name);
+    request_.any_order = options.wants(any_order_name);
     const bool order_is_known =
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
-    question_.declared_order = order_is_known && options.wants(declared_order_name);
-    question_.rounded = options.wants(rounded_name);
-    question_.failure_probability = options.failure_probability;
-    question_.refined_radii = options.refined_radii;
+    request_.declared_order = order_is_known && options.wants(declared_order_name);
+    request_.rounded = options.wants(rounded_name);
+    request_.failure_probability = options.failure_probability;
+    request_.refined_radii = options.refined_radii;
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);
-    if (options.wants(attribution_name)) question_.attributed = options.targets.size();
-    if (options.wants(condition_name)) question_.conditioned = options.targets.size();
+    if (options.wants(attribution_name)) request_.attributed = options.targets.size();
+    if (options.wants(condition_name)) request_.conditioned = options.targets.size();
     find_targets();
     run_conditions_ = any_run_conditions(evaluation.graph);
     ask_for_chance();
   }
 
   void add_to(Bounds& bounds) {
-    const bool asks = question_.this_run || question_.follows_any_order() || question_.declared_order ||
-                      question_.rounded || question_.attributed > 0 || question_.conditioned > 0;
+    const bool asks = request_.this_run || request_.follows_any_order() || request_.declared_order ||
+                      request_.rounded || request_.attributed > 0 || request_.conditioned > 0;
     if (rows_ == 0 || (!asks && refused_.empty())) return;
     const auto start = std::chrono::steady_clock::now();
     follow();
@@ -159,12 +159,12 @@ private:
     refused_ = refused_by(setting_.machine);
     if (!refused_.empty()) return;
     const auto statements = static_cast<std::int64_t>(targets_.size()) * rows_;
-    if (wants_bound) question_.chance.martingale = theorems::tail_factor(options_.failure_probability, statements);
-    if (wants_estimate) question_.chance.random_order = sigmas;
+    if (wants_bound) request_.chance.martingale = theorems::tail_factor(options_.failure_probability, statements);
+    if (wants_estimate) request_.chance.random_order = sigmas;
   }
 
   void note_conditions(Bounds& bounds) const {
-    if (!question_.follows_any_order() && !question_.declared_order && block_.ambiguous.empty()) return;
+    if (!request_.follows_any_order() && !request_.declared_order && block_.ambiguous.empty()) return;
     std::set<std::string> conditions = run_conditions_;
     if (!block_.ambiguous.empty())
       conditions.insert(block_.rounded_conditions.begin(), block_.rounded_conditions.end());
@@ -212,12 +212,12 @@ private:
   void follow() {
     const auto program =
         cache_.program(evaluation_.graph, input_shapes(rows_), is_batched_ ? std::optional(rows_) : std::nullopt);
-    if (program->keeps_rows_apart() && !(question_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
-      block_ = block_bounds(*program, evaluation_.run, targets_, question_, setting_, cache_);
+    if (program->keeps_rows_apart() && !(request_.attributed > 0 && rows_ > 1 && any_layer_is_fixed())) {
+      block_ = block_bounds(*program, evaluation_.run, targets_, request_, setting_, cache_);
       return;
     }
     const auto one = cache_.program(evaluation_.graph, input_shapes(1), std::nullopt);
-    question_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
+    request_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
     for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
   }
 
@@ -240,7 +240,7 @@ private:
       part.used.push_back(row_of(evaluation_.run.used[i], true, row, rows_));
       part.input_error.push_back(row_of(evaluation_.run.input_error[i], row, rows_));
     }
-    return block_bounds(program, part, targets_, question_, setting_, cache_);
+    return block_bounds(program, part, targets_, request_, setting_, cache_);
   }
 
   void join(BlockBounds row) {
@@ -329,7 +329,7 @@ private:
     result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
     result.not_applicable = refused_.empty() ? pattern_in(bounds) : refused_;
     if (!is_estimate && refused_.empty())
-      result.failure_probability = failure_probability_of(question_.chance.martingale, static_cast<std::int64_t>(size));
+      result.failure_probability = failure_probability_of(request_.chance.martingale, static_cast<std::int64_t>(size));
     return result;
   }
 
@@ -383,9 +383,9 @@ private:
                    [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
           seconds));
     };
-    if (question_.this_run) sharpen(output, layer);
-    if (question_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
-    if (question_.declared_order)
+    if (request_.this_run) sharpen(output, layer);
+    if (request_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
+    if (request_.declared_order)
       add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
     if (!block_.ambiguous.empty()) add(rounded_name, &TargetCertificate::rounded, block_.rounded_conditions);
     add_by_chance(output.targets, evaluation_.run.layers[output.node]->size(),
@@ -410,18 +410,17 @@ private:
     const TargetCertificate& certificate = block_.targets[index];
     const Shape shape = {rows_};
     TargetBounds result;
-    if (question_.this_run)
+    if (request_.this_run)
       result.bounds.push_back(this_run(certificate.is_sketched, "T-70", shape, certificate.this_run, seconds));
     const auto add = [&](const char* name, const Certificate& part, const std::set<std::string>& of_roundings) {
       result.bounds.push_back(any_run(name, target_conditions(options_.targets[index], of_roundings), shape, part.total,
                                       part.remainder, seconds));
     };
-    if (question_.any_order) {
+    if (request_.any_order) {
       add(any_order_name, certificate.any_order, block_.any_order_conditions);
       result.layer_shares = certificate.any_order.layers;
     }
-    if (question_.declared_order)
-      add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
+    if (request_.declared_order) add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
     if (!block_.ambiguous.empty()) {
       add(rounded_name, certificate.rounded, block_.rounded_conditions);
       result.enclosures = certificate.enclosures;
@@ -451,7 +450,7 @@ private:
   const BoundOptions& options_;
   const Setting& setting_;
   BoundCache& cache_;
-  AdjointQuestion question_;
+  AdjointRequest request_;
   bool is_batched_ = false;
   std::int64_t rows_ = 1;
   std::vector<bool> varies_;

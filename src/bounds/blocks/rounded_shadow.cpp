@@ -97,17 +97,17 @@ private:
     const std::size_t rows = static_cast<std::size_t>(program_.rows(operand)), size = x.size() / rows;
     std::vector<RowElement> chosen;
     for (std::size_t row = 0; row < rows; ++row) {
-      std::vector<std::pair<double, std::size_t>> open;
+      std::vector<std::pair<double, std::size_t>> undecided;
       for (std::size_t i = 0; i < size; ++i) {
         const double value = x.values[row * size + i], radius = radii[row * size + i];
         const Hull hull = theorems::hull_rounded(value, radius, rounding);
         if (hull.lower == hull.upper || !std::isfinite(hull.lower) || !std::isfinite(hull.upper)) continue;
         const double part = std::abs(value - (0.5 * hull.lower + 0.5 * hull.upper)) / radius;
-        if (part >= least_part) open.emplace_back(part, i);
+        if (part >= least_part) undecided.emplace_back(part, i);
       }
-      std::sort(open.begin(), open.end(), std::greater<>());
-      for (std::size_t k = 0; k < std::min(open.size(), most_settled); ++k)
-        chosen.push_back({static_cast<std::int64_t>(row), open[k].second});
+      std::sort(undecided.begin(), undecided.end(), std::greater<>());
+      for (std::size_t k = 0; k < std::min(undecided.size(), most_settled); ++k)
+        chosen.push_back({static_cast<std::int64_t>(row), undecided[k].second});
     }
     return chosen;
   }
@@ -181,14 +181,14 @@ private:
     known.added[node.output] = std::move(added);
   }
 
-  std::vector<double> norms_of(ValueId operand, const ValueRadii& handed_on, const std::vector<double>& radius,
+  std::vector<double> norms_of(ValueId operand, const ValueRadii& propagated, const std::vector<double>& radius,
                                const std::vector<double>& slope, const std::vector<double>& remainder) const {
     const std::int64_t rows = program_.rows(operand);
     std::vector<double> norms = row_norms(radius, rows);
     const std::vector<double> roundings = row_norms(remainder, rows);
     const bool passes_on = !is_zero(slope);
     for (std::size_t row = 0; row < norms.size(); ++row) {
-      const Magnitude passed = passes_on && !handed_on.norm.empty() ? Magnitude(handed_on.norm[row]) : Magnitude();
+      const Magnitude passed = passes_on && !propagated.norm.empty() ? Magnitude(propagated.norm[row]) : Magnitude();
       norms[row] = theorems::rounded_norm(Magnitude(norms[row]), passed, Magnitude(roundings[row])).value();
     }
     return norms;
@@ -286,7 +286,7 @@ std::string_view name_of(SignVerdict verdict) {
       return "right";
     case SignVerdict::wrong:
       return "wrong";
-    case SignVerdict::open:
+    case SignVerdict::undecided:
       break;
   }
   return "open";
@@ -297,7 +297,7 @@ SignVerdict sign_of_runs(const Interval& runs, const Interval& exact) {
   const auto is_negative = [](const Interval& x) { return x.upper() < 0.0; };
   if ((is_positive(runs) && is_positive(exact)) || (is_negative(runs) && is_negative(exact))) return SignVerdict::right;
   if ((is_positive(runs) && is_negative(exact)) || (is_negative(runs) && is_positive(exact))) return SignVerdict::wrong;
-  return SignVerdict::open;
+  return SignVerdict::undecided;
 }
 
 }  // namespace driftbound

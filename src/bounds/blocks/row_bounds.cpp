@@ -48,7 +48,7 @@ public:
     for (const TargetRows& target : targets_) bound_target(target);
     RowBounds bounds{std::move(result_), {}, {}};
     for (std::size_t row = 0; row < is_open_.size(); ++row)
-      if (is_open_[row]) bounds.open.push_back(static_cast<std::int64_t>(row));
+      if (is_open_[row]) bounds.undecided.push_back(static_cast<std::int64_t>(row));
     return bounds;
   }
 
@@ -194,10 +194,10 @@ std::optional<RowBounds> row_bounds(const Program& program, const RecordedBlock&
 }
 
 std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBlock& block,
-                                        const std::vector<Target>& targets, const AdjointQuestion& question,
+                                        const std::vector<Target>& targets, const AdjointRequest& request,
                                         const Setting& setting, BoundCache& cache, const KnownProducts* products) {
   // The walk follows declared orders by T-69, which needs their partial sums.
-  if (question.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
+  if (request.declared_order && !setting.machine.order.gives_partial_sums()) return std::nullopt;
   const auto walk = cache.run_walk(program, setting);
   if (walk == nullptr) return std::nullopt;
   std::vector<std::vector<Seed>> seeds;
@@ -206,21 +206,21 @@ std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBl
     for (const Seed& seed : seeds.back())
       if (!program.varies(seed.value)) return std::nullopt;
   }
-  const RunQuestion of_runs{question.declared_order, question.chance, question.conditioned, question.attributed, &block,
-                            question.refined_radii,  products};
+  const RunRequest of_runs{request.declared_order, request.chance, request.conditioned, request.attributed, &block,
+                           request.refined_radii,  products};
   RunCertificates found = walk->run(program, block.given, block.input_error, seeds, of_runs, setting);
   RowBounds result;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     TargetCertificate& target = result.bounds.targets.emplace_back();
-    if (question.any_order) target.any_order = std::move(found.targets[i]);
-    if (question.declared_order) target.declared_order = std::move(found.in_order[i]);
+    if (request.any_order) target.any_order = std::move(found.targets[i]);
+    if (request.declared_order) target.declared_order = std::move(found.in_order[i]);
     target.chance = std::move(found.chance[i]);
     if (i < found.condition.size()) target.condition = std::move(found.condition[i]);
     if (i < found.attribution.size()) target.attribution = std::move(found.attribution[i]);
   }
-  if (question.declared_order) result.bounds.declared_order_conditions = found.conditions;
+  if (request.declared_order) result.bounds.declared_order_conditions = found.conditions;
   result.bounds.any_order_conditions = std::move(found.conditions);
-  result.open = std::move(found.open);
+  result.undecided = std::move(found.undecided);
   result.cancelled = std::move(found.cancelled);
   return result;
 }

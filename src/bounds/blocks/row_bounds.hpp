@@ -16,7 +16,7 @@ std::vector<Seed> seeds_of(const Program& program, const Target& target);
 /// Bounds of this run by one number a row.
 struct RowBounds {
   BlockBounds bounds;
-  std::vector<std::int64_t> open;       ///< rows in which some number is not negligible next to the error
+  std::vector<std::int64_t> undecided;  ///< rows in which some number is not negligible next to the error
   std::vector<std::int64_t> cancelled;  ///< rows whose attribution lost too much in double
 };
 
@@ -32,7 +32,7 @@ std::optional<RowBounds> row_bounds(const Program& program, const RecordedBlock&
 /// Guarantee: as body_rounding(); empty where RunWalk::of() is
 /// Source:    docs/theory.md T-71, T-74, T-75, T-79, T-88
 std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBlock& block,
-                                        const std::vector<Target>& targets, const AdjointQuestion& question,
+                                        const std::vector<Target>& targets, const AdjointRequest& request,
                                         const Setting& setting, BoundCache& cache,
                                         const KnownProducts* products = nullptr);
 

@@ -164,9 +164,9 @@ private:
                                               const std::vector<double>& added) {
     const Node& node = *view.node;
     if (!program_.varies(node.output) || flushed() != Magnitude() || looks_at_centre(node)) return std::nullopt;
-    NormQuestion question{program_, view, {}, lipschitz};
-    for (const ValueId id : node.inputs) question.operands.push_back(&result_.radii[id]);
-    auto norms = moved_norms(question, setting_, operands_);
+    NormRequest request{program_, view, {}, lipschitz};
+    for (const ValueId id : node.inputs) request.operands.push_back(&result_.radii[id]);
+    auto norms = moved_norms(request, setting_, operands_);
     if (!norms) return std::nullopt;
     const std::vector<double> own = norms_of_rows(added, program_.rows(node.output));
     for (std::size_t row = 0; row < norms->size(); ++row)

@@ -35,10 +35,10 @@ void leave_of_remainder(double left, ChanceBound& estimate, std::size_t row) {
 }
 
 /// Whether what is not left to chance in a row of a node is so little that chance rules the radii behind it.
-bool chance_rules(std::span<const double> rests, std::span<const double> amplitudes) {
+bool chance_rules(std::span<const double> residuals, std::span<const double> amplitudes) {
   constexpr double little = 0.1;
   double rest = 0.0, by_chance = 0.0;
-  for (const double x : rests) rest += x * x;
+  for (const double x : residuals) rest += x * x;
   for (const double x : amplitudes) by_chance += x * x;
   return rest <= little * little * by_chance && std::isfinite(by_chance);
 }
@@ -63,14 +63,14 @@ public:
         setting_(setting),
         radii_by_chance_(static_cast<std::size_t>(program.rows()), char{1}),
         patterns_(program.size()),
-        unseen_(program.size()),
+        unattributed_(program.size()),
         last_use_(program.size(), 0) {
     for (std::size_t node = 0; node < program.nodes().size(); ++node)
       for (const ValueId id : program.nodes()[node].inputs) last_use_[id] = node;
     if (factors.martingale > 0.0) add_model(martingale_roundings, factors.martingale);
     if (factors.random_order > 0.0) add_model(estimate_roundings, factors.random_order);
     for (const Node& node : program.nodes()) visit(node);
-    if (factors.random_order > 0.0) find_unseen();
+    if (factors.random_order > 0.0) find_unattributed();
     for (ValueId id = 0; id < program.size(); ++id)
       fixed_are_exact_ = fixed_are_exact_ && (program.varies(id) || any_order.radii[id].element.empty());
   }
@@ -78,11 +78,11 @@ public:
   /// One bound a model, in the order of ChanceFactors. `local`: the worst case of local errors.
   std::vector<ChanceBound> bounds_of(const Direction& direction, const std::vector<double>& local) {
     std::vector<std::vector<double>> adjoints;
-    const std::vector<Certificate> certificates = sweep(program_, shadow_, rests_, direction, setting_, &adjoints);
+    const std::vector<Certificate> certificates = sweep(program_, shadow_, residuals_, direction, setting_, &adjoints);
     const std::vector<TermPattern> patterns = patterns_behind(adjoints);
     std::vector<ChanceBound> bounds;
     for (std::size_t m = 0; m < models_.size(); ++m) {
-      ChanceBound bound{certificates[m].total, certificates[m].remainder, unseen_by(adjoints), {}, patterns};
+      ChanceBound bound{certificates[m].total, certificates[m].remainder, unattributed_by(adjoints), {}, patterns};
       for (std::size_t row = 0; row < bound.total.size(); ++row) {
         const Magnitude squares = squares_of(models_[m], adjoints, row);
         const Magnitude total = theorems::with_chance(Magnitude(bound.total[row]), squares, models_[m].factor);
@@ -101,7 +101,7 @@ private:
     models_.push_back({roundings, factor, std::vector<std::vector<double>>(program_.size()),
                        std::vector<std::vector<double>>(program_.size()),
                        std::vector<std::vector<std::vector<std::uint32_t>>>(program_.size())});
-    rests_.push_back(any_order_);
+    residuals_.push_back(any_order_);
   }
 
   /// Of a node that rounds to a narrow format: at its values, as no run comes near all that its radii allow. Else empty.
@@ -132,8 +132,8 @@ private:
       rounding.added = is_estimate && !narrow.empty() ? Radii(narrow) : Radii(any_order_.added[id]);
       NodeChance chance = model.roundings(rounding, setting);
       if (is_estimate) find_ruled_by_chance(id, chance);
-      rests_[m].added[id] = std::move(chance.rest);
-      if (!chance.amplitudes.empty()) model.alike[id] = alike_by_row(id, chance.amplitudes);
+      residuals_[m].added[id] = std::move(chance.rest);
+      if (!chance.amplitudes.empty()) model.alike[id] = correlated_by_row(id, chance.amplitudes);
       model.amplitudes[id] = std::move(chance.amplitudes);
       model.most[id] = std::move(chance.most);
     }
@@ -148,7 +148,7 @@ private:
   }
 
   /// Elements that a remainder may move by more than their slopes do: a unit that is off, a factor that is 0.
-  void find_unseen() {
+  void find_unattributed() {
     for (std::size_t index = 0; index < program_.nodes().size(); ++index) {
       const Node& node = program_.nodes()[index];
       const std::vector<double>& remainder = any_order_.remainder[node.output];
@@ -157,20 +157,21 @@ private:
       for (const ValueId id : node.inputs) radii.emplace_back(any_order_.radii[id].element);
       const std::vector<double> seen =
           pushed(shadow_.view_of(node), any_order_.slopes[index], radii, 1, Jacobian::magnitudes, setting_).values;
-      std::vector<double>& unseen = unseen_[node.output];
-      for (std::size_t i = 0; i < remainder.size(); ++i) unseen.push_back(remainder[i] <= seen[i] ? 0.0 : remainder[i]);
+      std::vector<double>& unattributed = unattributed_[node.output];
+      for (std::size_t i = 0; i < remainder.size(); ++i)
+        unattributed.push_back(remainder[i] <= seen[i] ? 0.0 : remainder[i]);
     }
   }
 
-  std::vector<double> unseen_by(const std::vector<std::vector<double>>& adjoints) const {
-    std::vector<double> unseen(radii_by_chance_.size(), 0.0);
+  std::vector<double> unattributed_by(const std::vector<std::vector<double>>& adjoints) const {
+    std::vector<double> unattributed(radii_by_chance_.size(), 0.0);
     for (ValueId id = 0; id < program_.size(); ++id) {
-      if (unseen_[id].empty() || adjoints[id].empty()) continue;
-      const std::size_t size = adjoints[id].size() / unseen.size();
+      if (unattributed_[id].empty() || adjoints[id].empty()) continue;
+      const std::size_t size = adjoints[id].size() / unattributed.size();
       for (std::size_t i = 0; i < adjoints[id].size(); ++i)
-        if (unseen_[id][i] > 0.0) unseen[i / size] += std::abs(adjoints[id][i]) * unseen_[id][i];
+        if (unattributed_[id][i] > 0.0) unattributed[i / size] += std::abs(adjoints[id][i]) * unattributed_[id][i];
     }
-    return unseen;
+    return unattributed;
   }
 
   /// Narrow roundings that are nodes of their own are made there.
@@ -198,10 +199,11 @@ private:
     return moved;
   }
 
-  std::vector<std::vector<std::uint32_t>> alike_by_row(ValueId id, const std::vector<double>& amplitudes) const {
+  std::vector<std::vector<std::uint32_t>> correlated_by_row(ValueId id, const std::vector<double>& amplitudes) const {
     std::vector<std::vector<std::uint32_t>> alike;
     for (std::size_t row = 0; row < static_cast<std::size_t>(program_.rows(id)); ++row)
-      alike.push_back(theorems::elements_alike(row_of(id, shadow_.value(id).values, row), row_of(id, amplitudes, row)));
+      alike.push_back(
+          theorems::correlated_elements(row_of(id, shadow_.value(id).values, row), row_of(id, amplitudes, row)));
     return alike;
   }
 
@@ -222,14 +224,14 @@ private:
   /// Radii are six root mean squares of what coin flips of these amplitudes move values, over 16 tosses; remainders at
   /// these radii, and the slopes that they belong to, are moved along. What constants are off stays.
   Deviation at_radii_by_chance(const Model& model) const {
-    constexpr std::size_t tosses = 16;
+    constexpr std::size_t sign_vectors = 16;
     constexpr double radius = 6.0;
     Deviation shrunk = any_order_;
     std::vector<std::vector<double>> moved(program_.size());
     std::mt19937_64 coins(1);
     for (const ValueId id : program_.flat().graph.inputs) {
-      toss_coins(any_order_.added[id], 1.0, tosses, coins, moved[id]);
-      limit(moved[id], tosses, radius, shrunk.radii[id].element);
+      draw_random_signs(any_order_.added[id], 1.0, sign_vectors, coins, moved[id]);
+      limit(moved[id], sign_vectors, radius, shrunk.radii[id].element);
     }
     for (std::size_t index = 0; index < program_.nodes().size(); ++index) {
       const Node& node = program_.nodes()[index];
@@ -240,10 +242,11 @@ private:
       const bool bends = !shrunk.remainder[node.output].empty() && !reads_inexact_constants(node);
       if (bends) linearise_again(index, shrunk);
       values =
-          pushed(shadow_.view_of(node), shrunk.slopes[index], operands, tosses, Jacobian::as_stored, setting_).values;
-      toss_coins(model.amplitudes[node.output], 1.0, tosses, coins, values);
-      if (bends) toss_coins(shrunk.remainder[node.output], 1.0 / radius, tosses, coins, values);
-      limit(values, tosses, radius, shrunk.radii[node.output].element);
+          pushed(shadow_.view_of(node), shrunk.slopes[index], operands, sign_vectors, Jacobian::as_stored, setting_)
+              .values;
+      draw_random_signs(model.amplitudes[node.output], 1.0, sign_vectors, coins, values);
+      if (bends) draw_random_signs(shrunk.remainder[node.output], 1.0 / radius, sign_vectors, coins, values);
+      limit(values, sign_vectors, radius, shrunk.radii[node.output].element);
       for (const ValueId id : node.inputs)
         if (last_use_[id] == index) moved[id] = {};
     }
@@ -260,10 +263,10 @@ private:
   }
 
   /// Shapes:    `moved` one tensor a toss
-  static void toss_coins(const std::vector<double>& amplitudes, double factor, std::size_t tosses,
-                         std::mt19937_64& coins, std::vector<double>& moved) {
+  static void draw_random_signs(const std::vector<double>& amplitudes, double factor, std::size_t sign_vectors,
+                                std::mt19937_64& coins, std::vector<double>& moved) {
     if (amplitudes.empty()) return;
-    moved.resize(tosses * amplitudes.size(), 0.0);
+    moved.resize(sign_vectors * amplitudes.size(), 0.0);
     for (std::size_t i = 0; i < moved.size(); ++i) {
       const double amplitude = factor * amplitudes[i % amplitudes.size()];
       moved[i] += coins() % 2 == 0 ? amplitude : -amplitude;
@@ -271,13 +274,14 @@ private:
   }
 
   /// Radii are at most so many root mean squares of what values are moved by.
-  static void limit(const std::vector<double>& moved, std::size_t tosses, double factor, std::vector<double>& radii) {
+  static void limit(const std::vector<double>& moved, std::size_t sign_vectors, double factor,
+                    std::vector<double>& radii) {
     const std::size_t size = radii.size();
     for (std::size_t i = 0; i < size; ++i) {
       double squares = 0.0;
-      for (std::size_t toss = 0; toss < tosses && !moved.empty(); ++toss)
-        squares += moved[toss * size + i] * moved[toss * size + i];
-      radii[i] = std::min(radii[i], factor * std::sqrt(squares / static_cast<double>(tosses)));
+      for (std::size_t draw = 0; draw < sign_vectors && !moved.empty(); ++draw)
+        squares += moved[draw * size + i] * moved[draw * size + i];
+      radii[i] = std::min(radii[i], factor * std::sqrt(squares / static_cast<double>(sign_vectors)));
     }
   }
 
@@ -332,11 +336,12 @@ private:
   bool fixed_are_exact_ = true;        ///< values that are the same for all samples
   std::vector<char> radii_by_chance_;  ///< by row: radii of runs are what the estimate leaves to chance
   std::vector<Model> models_;
-  std::vector<Deviation> rests_;                    ///< by model: with what is not left to chance as local errors
+  std::vector<Deviation> residuals_;                ///< by model: with what is not left to chance as local errors
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
-  std::vector<std::vector<double>> unseen_;  ///< by value: the remainder where slopes are not what moves it, else 0
-  std::vector<std::size_t> last_use_;        ///< of a value, by node
-  std::optional<Deviation> shrunk_;          ///< at radii that chance gives, once it is needed
+  std::vector<std::vector<double>>
+      unattributed_;                   ///< by value: the remainder where slopes are not what moves it, else 0
+  std::vector<std::size_t> last_use_;  ///< of a value, by node
+  std::optional<Deviation> shrunk_;    ///< at radii that chance gives, once it is needed
 };
 
 }  // namespace
@@ -344,10 +349,10 @@ private:
 double remainder_at_smaller_radii(double local, const ChanceBound& estimate, std::size_t row) {
   constexpr double slack = 3.0;
   if (estimate.spread.empty() || !std::isfinite(estimate.total[row])) return estimate.remainder[row];
-  const double by_chance = slack * estimate.spread[row] + estimate.unseen[row];
+  const double by_chance = slack * estimate.spread[row] + estimate.unattributed[row];
   const double share = (by_chance + rest_of(estimate, row)) / local;
   if (!(share < 1.0)) return estimate.remainder[row];
-  return estimate.remainder[row] - (1.0 - share) * std::max(0.0, estimate.remainder[row] - estimate.unseen[row]);
+  return estimate.remainder[row] - (1.0 - share) * std::max(0.0, estimate.remainder[row] - estimate.unattributed[row]);
 }
 
 void estimate_remainder(double local, ChanceBound& estimate, std::size_t row) {

@@ -22,7 +22,7 @@ struct ChanceFactors {
 struct ChanceBound {
   std::vector<double> total;          ///< infinite where a pattern says that chance does not rule
   std::vector<double> remainder;      ///< curvature, kinks and fixed operands in it
-  std::vector<double> unseen;         ///< of the remainder: of elements that it moves by more than their slopes do
+  std::vector<double> unattributed;   ///< of the remainder: of elements that it moves by more than their slopes do
   std::vector<double> spread;         ///< what is left to chance in it; empty where fixed operands are in the remainder
   std::vector<TermPattern> patterns;  ///< of sums that the target depends on
 };

@@ -56,7 +56,7 @@ inline Doubles doubles_of(const Floats& x) {
   return simd::converted<double>(x);
 }
 /// The largest power of two that is not above x >= 0; the smallest normal number for x below that, 0 included.
-inline Doubles first_place(const Doubles& x) {
+inline Doubles ufp(const Doubles& x) {
   return larger(simd::bits_as<double>(bits_of(x) & 0x7ff0000000000000LL), smallest_normal);
 }
 inline Doubles up(const Doubles& x) {

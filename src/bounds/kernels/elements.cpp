@@ -10,13 +10,13 @@ namespace {
 constexpr double infinity = __builtin_inf();
 using Functions = ElementFunctions<false>;
 
-template <Functions::Bend (*bend_of)(D)>
+template <Functions::Bend (*second_order_remainder)(D)>
 bool bends(const double* x, double* y, double* slopes, double* curvatures, std::size_t n) {
   I finite = ~I{};
   simd::in_vectors<D::lanes>(n, [&](std::size_t i, auto count) {
     const D at = D::load(x + i, count);
     finite &= at - at == 0.0;
-    const Functions::Bend bend = bend_of(at);
+    const Functions::Bend bend = second_order_remainder(at);
     bend.value.store(y + i, count);
     if (slopes == nullptr) return;
     bend.slope.store(slopes + i, count);

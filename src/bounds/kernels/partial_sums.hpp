@@ -10,7 +10,7 @@ namespace {
 
 /// u ufp(t) or eta.
 inline Doubles rounding_at(const Doubles& t, const RowFormat& format) {
-  return larger(format.u * first_place(t), format.eta);
+  return larger(format.u * ufp(t), format.eta);
 }
 
 template <class Count>
@@ -60,9 +60,8 @@ inline Doubles one_at_most(const Doubles& leaves) {
 
 /// The nodes with k = 2 ... n - 2 of n terms, and `at_most` whose numbers are below `most`: what lies below a binade is
 /// at most half of it.
-inline FirstPlaces first_places_of(const PartialSums& sums, const Doubles& n, const Doubles& at_most,
-                                   std::size_t binades) {
-  Doubles binade = first_place(sums.most), last = larger(n - 3.0, 0.0);
+inline FirstPlaces ufps_of(const PartialSums& sums, const Doubles& n, const Doubles& at_most, std::size_t binades) {
+  Doubles binade = ufp(sums.most), last = larger(n - 3.0, 0.0);
   const Doubles inverse = (1.0 - 0x1p-40) / sums.reach;
   Doubles from_left = smaller(binade * inverse * binade, 0x1p50);
   FirstPlaces places = {at_most * binade, at_most * (binade * binade)};

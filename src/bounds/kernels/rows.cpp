@@ -171,7 +171,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
 
     const Doubles growth = 1.0 + (2.0 * format.u) * leaves;
     const PartialSums sums = partial_sums_of(exact, total, squares, growth, h);
-    const Doubles added_up = first_places_of(sums, leaves, one_at_most(leaves), binades).sum;
+    const Doubles added_up = ufps_of(sums, leaves, one_at_most(leaves), binades).sum;
     Doubles by_sizes = format.u * (of_products + added_up) + h;
     if (row.sets_apart) {
       const Doubles small = growth * (row.small_norm * load(row.norms + i, count)) + h;
@@ -179,7 +179,7 @@ void any_order_row(const SumRow& row, const RowFormat& format, const RowErrors& 
       const Doubles far =
           (growth * growth * squares * (1.0 + 0x1p-16) + (0x1p17 * (small + h)) * (small + h)) * many_up + lost;
       const Doubles two_at_most = smaller(larger(others - 1.0, 0.0), 2.0);
-      const Doubles among_others = first_places_of({sums.most, far, sums.offset}, others, two_at_most, binades).sum;
+      const Doubles among_others = ufps_of({sums.most, far, sums.offset}, others, two_at_most, binades).sum;
       by_sizes = smaller(by_sizes, format.u * (of_products + among_others) + small + h);
     }
     const Doubles classical = (before_last * format.u) * total + h;
@@ -210,14 +210,14 @@ void chances_row(const SumRow& row, const RowFormat& format, const double* added
     const Doubles total = up(sizes.total + c), all_squares = all_squares_of(row, c, i, count);
     const Doubles exact = smaller(up(magnitude(signed_y) + moved), total);
     const PartialSums sums = partial_sums_of(exact, total, sizes.squares, 1.0 + (2.0 * format.u) * leaves, h);
-    const Doubles inner = first_places_of(sums, leaves, one_at_most(leaves), binades).squares;
+    const Doubles inner = ufps_of(sums, leaves, one_at_most(leaves), binades).squares;
     const Doubles error = load(added + i, count);
     const Doubles last = where(products == 0.0, 0.0, rounding_at(up(exact + error), format));
     const Doubles of_products = where(leaves >= 2.0, all_squares, 0.0);
     const Doubles squares = ((format.u * format.u) * (of_products + inner) + last * last) * many_up + lost;
     const Bits is_known = error < infinity;
     store(result.amplitudes + i, where(is_known, root_up(squares), infinity), count);
-    store(result.rests + i, where(is_known, up(own + h), infinity), count);
+    store(result.residuals + i, where(is_known, up(own + h), infinity), count);
     store(result.sizes + i, total, count);
 
     const Doubles signed_c = load_or_zero(row.constants, i, count), from_zero = signed_y - signed_c;

@@ -75,7 +75,7 @@ struct RowErrors {
 /// A row of sums whose roundings are left to chance, and the largest there is of all terms (T-74, T-75).
 struct RowChances {
   double* amplitudes = nullptr;  ///< root of the squares of what roundings can be, underflow apart …
-  double* rests = nullptr;       ///< … and what is not left to chance
+  double* residuals = nullptr;   ///< … and what is not left to chance
   double* estimates = nullptr;   ///< of the standard deviation in random order
   double* sizes = nullptr;       ///< magnitudes of all terms summed
 };

@@ -81,8 +81,7 @@ struct SumKernels {
   void (*in_order)(const OrderedSums& row, const RowFormat& format, const double* places, const RowErrors& result,
                    std::size_t n);
   /// Of `panels` panels of columns, at most `panels_at_once`: the sum of ufp(|t| + slack) over all that is rounded.
-  void (*first_places)(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels,
-                       double* places);
+  void (*ufps)(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels, double* places);
   /// The same in single precision; slack at least 2^-120.
   void (*first_places_single)(const StepsOfRow<float>& row, const float* b, std::size_t k, std::size_t panels,
                               float* places);

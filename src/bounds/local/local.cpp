@@ -187,15 +187,15 @@ public:
   // Propagates the errors through the body, node by node.
   void operator()(const Composite auto&) {
     result_.theorem = result_.order_theorem = "T-22";
-    BodyQuestion question;
-    result_.any_order = body_error(view_, question, setting_, result_.conditions);
+    BodyRequest request;
+    result_.any_order = body_error(view_, request, setting_, result_.conditions);
     if (!setting_.is_own_run) {
       result_.conditions.insert(std::string(name_of(view_.node->op)) + " is computed by steps of docs/ops.md (A-04)");
     }
     if (machine_.tensor_core) result_.conditions.insert(matrix_unit_condition(*machine_.tensor_core));
     if (machine_.order.kind == SummationOrder::Kind::unknown) return;
-    question.any_order = false;
-    result_.order_aware = body_error(view_, question, setting_, result_.conditions);
+    request.any_order = false;
+    result_.order_aware = body_error(view_, request, setting_, result_.conditions);
     for (std::size_t i = 0; i < result_.order_aware.size(); ++i) {
       result_.order_aware[i] = std::min(result_.order_aware[i], result_.any_order[i]);
     }
@@ -359,7 +359,7 @@ Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, M
   const std::vector<double> ones(terms.size(), 1.0);
   const std::vector<double> slack{theorems::running_slack(length, before.value(), 0.0, sizes.total.value())};
   const RunningTerms running{terms, ones, terms, slack};
-  return Magnitude(setting.machine.u) * Magnitude(theorems::running_first_places(plan, running, order, true, 1)[0]);
+  return Magnitude(setting.machine.u) * Magnitude(theorems::running_ufps(plan, running, order, true, 1)[0]);
 }
 
 /// T-10, T-11, T-68 and T-69 for sums of numbers (no products). The rounding of the last addition is bounded by means

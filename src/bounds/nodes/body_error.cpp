@@ -39,8 +39,8 @@ Radii unless_zero(const std::vector<double>& radii) {
 /// Propagates centres and their errors through a body, node by node.
 class Follower {
 public:
-  Follower(const Graph& body, const BodyQuestion& question, const Setting& setting, std::set<std::string>& conditions)
-      : body_(body), question_(question), setting_(setting), conditions_(conditions), values_(body.values.size()) {}
+  Follower(const Graph& body, const BodyRequest& request, const Setting& setting, std::set<std::string>& conditions)
+      : body_(body), request_(request), setting_(setting), conditions_(conditions), values_(body.values.size()) {}
 
   void start(ValueId id, const Tensor<double>& recorded, Radii radii) {
     std::vector<double> run(radii.begin(), radii.end());
@@ -51,7 +51,7 @@ public:
   /// Sets a constant of the body. In the run it is rounded to the accumulator.
   void start_constant(ValueId id) {
     start(id, body_.value(id).constant.to_double(), {});
-    if (!question_.rounds) return;
+    if (!request_.rounds) return;
     Followed& value = values_[id];
     const Operand used = round_operand(value.centre, *setting_.machine.accumulator, setting_.machine);
     if (!used.is_exact()) value.run = used.error;
@@ -75,8 +75,8 @@ public:
     std::vector<double> moved_exact = propagate(view, exact, centre.error, setting_);
     add_magnitudes(moved_run, centre.error);
     add_magnitudes(moved_exact, centre.error);
-    if (question_.rounds) {
-      add_magnitudes(moved_run, body_rounding({view, run, moved_run, question_.any_order}, setting_, conditions_));
+    if (request_.rounds) {
+      add_magnitudes(moved_run, body_rounding({view, run, moved_run, request_.any_order}, setting_, conditions_));
       lose_what_may_overflow(centre.value, moved_run);
     }
     values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};
@@ -91,7 +91,7 @@ private:
   /// Returns the radii of an operand as read. If the arithmetic flushes, subnormal operands are read as 0: omega is
   /// added.
   std::vector<double> as_read(std::vector<double> run) const {
-    if (!question_.rounds || !setting_.machine.flushes) return run;
+    if (!request_.rounds || !setting_.machine.flushes) return run;
     const Magnitude omega(setting_.machine.accumulator->smallest_normal);
     for (double& radius : run) radius = (Magnitude(radius) + omega).value();
     return run;
@@ -109,7 +109,7 @@ private:
   }
 
   const Graph& body_;
-  const BodyQuestion& question_;
+  const BodyRequest& request_;
   const Setting& setting_;
   std::set<std::string>& conditions_;
   std::vector<Followed> values_;
@@ -117,12 +117,12 @@ private:
 
 /// Returns upper bounds of |y - f(x)| for one body.
 std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& shapes, const NodeView& view,
-                                  const BodyQuestion& question, const Setting& setting,
+                                  const BodyRequest& request, const Setting& setting,
                                   std::set<std::string>& conditions) {
   const std::vector<Shape> inner = infer_shapes(body, shapes);
-  Follower follower(body, question, setting, conditions);
+  Follower follower(body, request, setting, conditions);
   for (std::size_t slot = 0; slot < view.inputs.size(); ++slot) {
-    follower.start(body.inputs[slot], view.input(slot), slot < question.radii.size() ? question.radii[slot] : Radii());
+    follower.start(body.inputs[slot], view.input(slot), slot < request.radii.size() ? request.radii[slot] : Radii());
   }
   for (ValueId id = 0; id < body.values.size(); ++id) {
     if (body.is_constant(id)) follower.start_constant(id);
@@ -133,16 +133,16 @@ std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& s
 
 }  // namespace
 
-std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
+std::vector<double> body_error(const NodeView& view, const BodyRequest& request, const Setting& setting,
                                std::set<std::string>& conditions) {
   std::vector<Shape> shapes;
   for (const Tensor<double>* input : view.inputs) shapes.push_back(input->shape);
-  const bool takes_any_steps = question.rounds && !setting.is_own_run;
+  const bool takes_any_steps = request.rounds && !setting.is_own_run;
   const std::vector<Graph> bodies = takes_any_steps ? theorems::foreign_bodies(view.node->op, shapes)
                                                     : std::vector<Graph>{composite_body(view.node->op, shapes)};
   std::vector<double> result(view.output->size(), 0.0);
   for (const Graph& body : bodies) {
-    const std::vector<double> error = error_of_body(body, shapes, view, question, setting, conditions);
+    const std::vector<double> error = error_of_body(body, shapes, view, request, setting, conditions);
     for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], error[i]);
   }
   for (std::size_t i = 0; i < result.size(); ++i) {

@@ -11,7 +11,7 @@ namespace driftbound::bounds {
 // Error bounds of composite ops, by propagation through their bodies node by node.
 
 /// The options of body_error().
-struct BodyQuestion {
+struct BodyRequest {
   bool rounds = true;        ///< every node of the body rounds as the arithmetic does; else the body is exact
   bool any_order = true;     ///< sums in any order; else in the declared order
   std::vector<Radii> radii;  ///< by operand: radii around the recorded operands; missing: 0
@@ -24,7 +24,7 @@ struct BodyQuestion {
 /// Guarantee: proven for runs that evaluate the body (other programs: one of the bodies) node by node
 /// Tightness: that of componentwise propagation through the body
 /// Source:    docs/theory.md T-22
-std::vector<double> body_error(const NodeView& view, const BodyQuestion& question, const Setting& setting,
+std::vector<double> body_error(const NodeView& view, const BodyRequest& request, const Setting& setting,
                                std::set<std::string>& conditions);
 
 }  // namespace driftbound::bounds

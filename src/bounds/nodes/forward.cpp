@@ -126,11 +126,11 @@ std::vector<double> propagate_groups(GroupPropagation rule, const NodeView& view
 
 /// Propagates radii through the body of a composite without roundings.
 std::vector<double> propagate_body(const NodeView& view, std::span<const Radii> radii, const Setting& setting) {
-  BodyQuestion question;
-  question.rounds = false;
-  question.radii.assign(radii.begin(), radii.end());
+  BodyRequest request;
+  request.rounds = false;
+  request.radii.assign(radii.begin(), radii.end());
   std::set<std::string> none;
-  return body_error(view, question, setting, none);
+  return body_error(view, request, setting, none);
 }
 
 }  // namespace

@@ -196,10 +196,9 @@ private:
       ordered.push_back(sums);
     }
     const RunningTerms terms{x_.subspan(first * k_, count * k_), {}, scratch.all_larger, scratch.slack, packed_};
-    const std::vector<double> places =
-        theorems::running_first_places(plan, terms, setting_.machine.order, addend_.empty(), 1);
+    const std::vector<double> places = theorems::running_ufps(plan, terms, setting_.machine.order, addend_.empty(), 1);
     std::vector<double> products;
-    if (!setting_.machine.order.fma) products = theorems::product_first_places(plan, terms, 1);
+    if (!setting_.machine.order.fma) products = theorems::product_ufps(plan, terms, 1);
     for (std::size_t row = 0; row < count; ++row) {
       const std::size_t at = (first + row) * n_;
       if (!products.empty()) ordered[row].products = products.data() + row * n_;

@@ -201,10 +201,9 @@ private:
                              slack_,
                              &setting_.operands->forward_right(plan_, b).matrices,
                              &setting_.operands->single_right(plan_, b)};
-    result.running =
-        theorems::running_first_places(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
+    result.running = theorems::running_ufps(plan_, terms, setting_.machine.order, addend_.empty(), setting_.threads);
     std::vector<double> products;
-    if (!setting_.machine.order.fma) products = theorems::product_first_places(plan_, terms, setting_.threads);
+    if (!setting_.machine.order.fma) products = theorems::product_ufps(plan_, terms, setting_.threads);
     for (std::size_t row = 0; row < size_ / n_; ++row) {
       RecordedSums sums = recorded(row);
       sums.products = at(products, row * n_);

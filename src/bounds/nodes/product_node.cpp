@@ -383,9 +383,9 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
     slack.push_back(theorems::running_slack(plan.k, bound.before_last(e).value(), 0.0, e.total.value()));
   const RunningTerms terms{sums.a.used, sums.b.used, sums.a_used, slack};
   std::vector<double> running =
-      theorems::running_first_places(plan, terms, setting.machine.order, leave_out_last, setting.threads);
+      theorems::running_ufps(plan, terms, setting.machine.order, leave_out_last, setting.threads);
   std::vector<double> products(elements.size(), 0.0);
-  if (!setting.machine.order.fma) products = theorems::product_first_places(plan, terms, setting.threads);
+  if (!setting.machine.order.fma) products = theorems::product_ufps(plan, terms, setting.threads);
   for (std::size_t i = 0; i < elements.size(); ++i)
     running[i] = std::isfinite(elements[i].y) ? bound.running(elements[i], running[i], products[i]) : infinity;
   return running;

@@ -439,10 +439,9 @@ std::vector<double> ProductRounding::running_errors(const LargestSums& sums) con
     slack[i] = theorems::running_slack(plan.k, any_order_error(products), spread[i], products.total);
   }
   const RunningTerms terms{a.centre, b.centre, a_.magnitude, slack};
-  std::vector<double> errors =
-      theorems::running_first_places(plan, terms, machine_.order, !addends_.any(), setting_.threads);
+  std::vector<double> errors = theorems::running_ufps(plan, terms, machine_.order, !addends_.any(), setting_.threads);
   std::vector<double> products(errors.size(), 0.0);
-  if (!machine_.order.fma) products = theorems::product_first_places(plan, terms, setting_.threads);
+  if (!machine_.order.fma) products = theorems::product_ufps(plan, terms, setting_.threads);
   for (std::size_t i = 0; i < errors.size(); ++i)
     errors[i] = up(machine_.u * (std::min(products[i], sums.total[i]) + errors[i]));
   return errors;

@@ -13,14 +13,14 @@ namespace driftbound::bounds {
 /// are used. Empty for ops that are linear in their operands, and for Softmax.
 /// Guarantee: none (diagnostics); over the reals the identity is exact
 /// Source:    docs/theory.md T-73
-std::vector<std::vector<double>> approx_secants(const WideView& view, const WideImage& image, const NodeView& shadow,
-                                                const Setting& setting);
+std::vector<std::vector<double>> approx_secants(const ExtendedView& view, const ExtendedImage& image,
+                                                const NodeView& shadow, const Setting& setting);
 
 /// Returns J^T d for the secant J of a softmax between the operand in the run and the one in the exact network.
 /// Shapes:    that of the output of the softmax
 /// Guarantee: none (diagnostics)
 /// Source:    docs/theory.md T-73
-std::vector<double> approx_softmax_secant(const WideValue& operand, const NodeView& shadow,
+std::vector<double> approx_softmax_secant(const ExtendedValue& operand, const NodeView& shadow,
                                           const std::vector<double>& d);
 
 }  // namespace driftbound::bounds

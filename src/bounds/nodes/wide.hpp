@@ -11,34 +11,34 @@ namespace driftbound::bounds {
 
 /// The number type for differences of two trajectories: such a difference may be smaller than the rounding errors of
 /// double.
-using Wide = long double;
+using Extended = long double;
 
 /// A value of a recorded run, and its difference from the exact network.
-struct WideValue {
-  Tensor<Wide> run;
-  std::vector<Wide> step;  ///< run - exact; empty: 0
+struct ExtendedValue {
+  Tensor<Extended> run;
+  std::vector<Extended> step;  ///< run - exact; empty: 0
 
-  Wide step_at(std::size_t i) const { return step.empty() ? Wide(0) : step[i]; }
-  Tensor<Wide> exact() const;
+  Extended step_at(std::size_t i) const { return step.empty() ? Extended(0) : step[i]; }
+  Tensor<Extended> exact() const;
 };
 
 /// Converts the elements to Wide.
-Tensor<Wide> widened(const Tensor<double>& values);
+Tensor<Extended> widened(const Tensor<double>& values);
 
 /// A node with its operands in the run and in the exact network; null for constants.
-struct WideView {
+struct ExtendedView {
   const Node* node = nullptr;
-  std::vector<const WideValue*> inputs;
+  std::vector<const ExtendedValue*> inputs;
 };
 
 /// The values of the function f of a node.
-struct WideImage {
-  Tensor<Wide> run;          ///< f(operands in the run)
-  std::vector<Wide> change;  ///< f(operands in the run) - f(operands in the exact network); empty: 0
+struct ExtendedImage {
+  Tensor<Extended> run;          ///< f(operands in the run)
+  std::vector<Extended> change;  ///< f(operands in the run) - f(operands in the exact network); empty: 0
 };
 
 /// Evaluates the function of a node in Wide.
-Tensor<Wide> wide_value(const Node& node, std::vector<const Tensor<Wide>*> operands, const Shape& shape);
+Tensor<Extended> extended_value(const Node& node, std::vector<const Tensor<Extended>*> operands, const Shape& shape);
 
 /// Evaluates the function f of a node for the operands in the run and in the exact network. `shadow`: the node with
 /// operands in double, which provides the constants. `known`: an enclosure of f(operands in the run), or null; a
@@ -47,7 +47,7 @@ Tensor<Wide> wide_value(const Node& node, std::vector<const Tensor<Wide>*> opera
 /// Guarantee: none; the accuracy is that of Wide, and that of double for the change of a product with one varying
 ///            factor
 /// Throws:    as evaluate_as()
-WideImage approx_image(const WideView& view, const NodeView& shadow, const Shape& shape,
-                       const Tensor<Ball>* known = nullptr);
+ExtendedImage approx_image(const ExtendedView& view, const NodeView& shadow, const Shape& shape,
+                           const Tensor<Ball>* known = nullptr);
 
 }  // namespace driftbound::bounds

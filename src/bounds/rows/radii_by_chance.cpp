@@ -11,7 +11,7 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t tosses = 8;
+constexpr std::size_t sign_vectors = 8;
 constexpr double radius_in_deviations = 7.2;
 
 double squares_of(const double* x, std::size_t n) {
@@ -21,10 +21,10 @@ double squares_of(const double* x, std::size_t n) {
 }
 
 /// Whether what is not left to chance is so little that chance rules.
-bool chance_rules(const double* rests, const double* deviations, std::size_t n) {
+bool chance_rules(const double* residuals, const double* deviations, std::size_t n) {
   constexpr double little = 0.1;
   const double by_chance = squares_of(deviations, n);
-  return squares_of(rests, n) <= little * little * by_chance && std::isfinite(by_chance);
+  return squares_of(residuals, n) <= little * little * by_chance && std::isfinite(by_chance);
 }
 
 std::vector<std::size_t> last_uses(const Program& program) {
@@ -47,11 +47,11 @@ std::size_t end_of_kinks(const RunState& state) {
 void limit(const float* moved, double factor, double* radii, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     double squares = 0.0;
-    for (std::size_t toss = 0; toss < tosses; ++toss) {
-      const double x = moved[toss * n + i];
+    for (std::size_t draw = 0; draw < sign_vectors; ++draw) {
+      const double x = moved[draw * n + i];
       squares += x * x;
     }
-    const double by_chance = factor * std::sqrt(squares / static_cast<double>(tosses));
+    const double by_chance = factor * std::sqrt(squares / static_cast<double>(sign_vectors));
     radii[i] = by_chance < radii[i] ? by_chance : radii[i];
   }
 }
@@ -114,8 +114,8 @@ void RadiiByChance::find_scales() {
 /// What inputs are off.
 void RadiiByChance::start(ValueId id) {
   std::vector<float>& moved = memory_.moved[id];
-  moved.assign(rows_.size() * tosses * state_.sizes[id], 0.0F);
-  toss(id, state_.rows[id].radius, 1.0, rows_);
+  moved.assign(rows_.size() * sign_vectors * state_.sizes[id], 0.0F);
+  draw(id, state_.rows[id].radius, 1.0, rows_);
 }
 
 void RadiiByChance::step(std::size_t node) {
@@ -128,27 +128,27 @@ void RadiiByChance::step(std::size_t node) {
     moved.swap(memory_.free.back());
     memory_.free.pop_back();
   }
-  moved.resize(rows_.size() * tosses * state_.sizes[of.output]);
-  state_.steps[node]->push(operands, errors, rows_, tosses, moved);
+  moved.resize(rows_.size() * sign_vectors * state_.sizes[of.output]);
+  state_.steps[node]->push(operands, errors, rows_, sign_vectors, moved);
   add_roundings(node);
-  if (may_be_refined(state_.program, of) && !errors.remainder.empty()) bend(node);
+  if (may_be_refined(state_.program, of) && !errors.remainder.empty()) update_remainder(node);
   release(node);
 }
 
 void RadiiByChance::add_roundings(std::size_t node) {
   const ValueId id = state_.program.fused().nodes[node].output;
   const RunErrors& errors = state_.errors[node];
-  if (errors.estimates.empty()) return toss(id, errors.added, 1.0 / std::numbers::sqrt3, rows_);
-  toss(id, errors.estimates, 1.0, rows_);
+  if (errors.estimates.empty()) return draw(id, errors.added, 1.0 / std::numbers::sqrt3, rows_);
+  draw(id, errors.estimates, 1.0, rows_);
   const std::size_t size = state_.sizes[id];
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::size_t first = rows_[i] * size;
-    if (!chance_rules(errors.rests.data() + first, errors.estimates.data() + first, size)) rules_[i] = 0;
+    if (!chance_rules(errors.residuals.data() + first, errors.estimates.data() + first, size)) rules_[i] = 0;
   }
 }
 
 /// The function once more, its operand as far off as chance has it.
-void RadiiByChance::bend(std::size_t node) {
+void RadiiByChance::update_remainder(std::size_t node) {
   const ValueId id = state_.program.fused().nodes[node].inputs[0], output = state_.program.fused().nodes[node].output;
   const RunRows& all = state_.rows[id];
   const std::size_t size = state_.sizes[id];
@@ -159,31 +159,31 @@ void RadiiByChance::bend(std::size_t node) {
     double* radius = operand.radius.data() + i * size;
     std::copy_n(all.centre.data() + first, size, operand.centre.data() + i * size);
     std::copy_n(all.radius.data() + first, size, radius);
-    limit(memory_.moved[id].data() + i * tosses * size, radius_in_deviations / scales_[i], radius, size);
+    limit(memory_.moved[id].data() + i * sign_vectors * size, radius_in_deviations / scales_[i], radius, size);
     operand.norm[i] = all.norm[rows_[i]];
   }
   memory_.result.resize(rows_.size(), size, false);
   std::vector<char> open(rows_.size(), 0);
   const RunRows* const operands[] = {&operand};
-  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, open, memory_.scratch);
+  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, undecided, memory_.scratch);
   memory_.remainder[node] = memory_.errors.remainder;
-  toss(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
+  draw(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
 }
 
 /// `deviations`: of these rows of a value.
-void RadiiByChance::toss(ValueId id, const std::vector<double>& deviations, double factor,
+void RadiiByChance::draw(ValueId id, const std::vector<double>& deviations, double factor,
                          std::span<const std::size_t> rows) {
   if (deviations.empty()) return;
   const std::size_t size = state_.sizes[id];
-  toss_signs(tosses * size);
+  toss_signs(sign_vectors * size);
   memory_.amplitudes.resize(size);
   float* amplitudes = memory_.amplitudes.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double* of_row = deviations.data() + rows[i] * size;
     if (!scaled(of_row, factor * scales_[i], amplitudes, size)) rules_[i] = 0;
-    float* moved = memory_.moved[id].data() + i * tosses * size;
+    float* moved = memory_.moved[id].data() + i * sign_vectors * size;
     const float* signs = memory_.signs.data();
-    for (std::size_t toss = 0; toss < tosses; ++toss, moved += size, signs += size)
+    for (std::size_t draw = 0; draw < sign_vectors; ++draw, moved += size, signs += size)
       for (std::size_t k = 0; k < size; ++k) moved[k] += signs[k] * amplitudes[k];
   }
 }

@@ -37,9 +37,9 @@ private:
   void find_scales();
   void start(ValueId id);
   void step(std::size_t node);
-  void bend(std::size_t node);
+  void update_remainder(std::size_t node);
   void add_roundings(std::size_t node);
-  void toss(ValueId id, const std::vector<double>& deviations, double factor, std::span<const std::size_t> rows);
+  void draw(ValueId id, const std::vector<double>& deviations, double factor, std::span<const std::size_t> rows);
   void toss_signs(std::size_t count);
   void give(ValueId id);
   void release(std::size_t node);

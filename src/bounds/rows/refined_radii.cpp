@@ -32,10 +32,10 @@ struct OfKind {
 Charge charge_of(const RunState& state, const ChargedRow& row, const OfKind& kind, Magnitude before) {
   const std::size_t size = state.sizes[row.id], first = row.row * size;
   const Magnitude local = charged(row.d, kind.added, row.row, size);
-  const bool leaves_over = row.errors.leaves_over.empty() || row.errors.leaves_over[row.row] != 0;
-  Magnitude remainder = leaves_over ? charged(row.d, kind.remainder, row.row, size) : Magnitude();
+  const bool has_remainder = row.errors.has_remainder.empty() || row.errors.has_remainder[row.row] != 0;
+  Magnitude remainder = has_remainder ? charged(row.d, kind.remainder, row.row, size) : Magnitude();
   const bool is_small = remainder.value() <= not_worth_it * before.value();
-  if (row.errors.bends_like_squares && kind.radius != nullptr && !is_small)
+  if (row.errors.remainder_is_quadratic && kind.radius != nullptr && !is_small)
     remainder = std::min(remainder, theorems::remainder_by_norm({row.d, size}, kind.remainder.data() + first,
                                                                 kind.radius->data() + first, kind.norm_of_operand));
   const Magnitude defect = Magnitude(row.defect) * sqrt_up(Magnitude(static_cast<double>(size))) * Magnitude(kind.norm);
@@ -114,7 +114,7 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   std::size_t terms = 0;
   for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
     if (radii_[i].row != radii_[first].row) first = i;
-    const bool is_smooth = state.errors[radii_[i].node].bends_like_squares;
+    const bool is_smooth = state.errors[radii_[i].node].remainder_is_quadratic;
     radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     radii_[i].next = i + 1;
@@ -140,7 +140,7 @@ void RefinedRadii::take_remainders() {
     RunErrors& errors = state_.errors[radius.node];
     const std::size_t at = radius.row * state_.sizes[state_.program.fused().nodes[radius.node].output] + radius.element;
     errors.remainder[at] = 0.0;
-    if (state_.question.in_order) errors.remainder_in_order[at] = 0.0;
+    if (state_.request.in_order) errors.remainder_in_order[at] = 0.0;
   }
 }
 
@@ -200,7 +200,7 @@ void RefinedRadii::charge(ValueId id) {
       return theorems::charge(local, Magnitude(), defect * Magnitude(norm));
     };
     radius.total += charge(false, values.norm[rows_[i]]);
-    if (state_.question.in_order) radius.total_in_order += charge(true, values.in_order.norm[rows_[i]]);
+    if (state_.request.in_order) radius.total_in_order += charge(true, values.in_order.norm[rows_[i]]);
   }
 }
 
@@ -282,7 +282,7 @@ void RefinedRadii::begin_behind_product(std::size_t function) {
     Radius& radius = radii_[order_[i]];
     const std::size_t at = radius.row * state_.sizes[of.output] + radius.element;
     radius.total += Magnitude(errors.added[at]);
-    if (state_.question.in_order) radius.total_in_order += Magnitude(errors.added_in_order[at]);
+    if (state_.request.in_order) radius.total_in_order += Magnitude(errors.added_in_order[at]);
     state_.steps[product]->row_of_matrix(radius.element, d + i * state_.sizes[of.inputs[0]]);
   }
 }
@@ -344,9 +344,9 @@ void RefinedRadii::find_norms(ValueId id) {
 double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
   if (!(by_adjoint < radius.first)) return radius.cost;
   const RunErrors& errors = state_.errors[radius.node];
-  if (errors.bends_like_squares) {
+  if (errors.remainder_is_quadratic) {
     const std::size_t at = radius.row * state_.sizes[state_.program.fused().nodes[radius.node].output] + radius.element;
-    return std::min(radius.cost, radius.weight * state_.steps[radius.node]->about_left_over(errors, at, by_adjoint));
+    return std::min(radius.cost, radius.weight * state_.steps[radius.node]->approx_remainder(errors, at, by_adjoint));
   }
   return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
 }
@@ -393,7 +393,7 @@ void RefinedRadii::add_ahead(ValueId id, std::size_t i) {
   };
   Radius& radius = radii_[order_[i]];
   radius.total += within(false, values.norm[row]);
-  if (state_.question.in_order) radius.total_in_order += within(true, values.in_order.norm[row]);
+  if (state_.request.in_order) radius.total_in_order += within(true, values.in_order.norm[row]);
 }
 
 void RefinedRadii::release(ValueId id) {
@@ -416,7 +416,7 @@ void RefinedRadii::take_what_is_left(std::size_t node) {
     const std::size_t width = state_.sizes[state_.program.fused().nodes[node].output];
     const std::size_t at = radii_[i].row * width + radii_[i].element;
     remainders_[i] = errors.remainder[at];
-    if (state_.question.in_order) in_order_[i] = errors.remainder_in_order[at];
+    if (state_.request.in_order) in_order_[i] = errors.remainder_in_order[at];
   }
 }
 
@@ -431,7 +431,7 @@ void RefinedRadii::find(std::size_t node) {
     const std::size_t at = radius.row * size + radius.element, count = end_[i] - i - 1;
     const Magnitude total = radius.total + of_chosen(radius, remainders_, i + 1, count);
     rows.radius[at] = theorems::refined_radius(rows.radius[at], total.value());
-    if (!state_.question.in_order) continue;
+    if (!state_.request.in_order) continue;
     const Magnitude in_order = radius.total_in_order + of_chosen(radius, in_order_, i + 1, count);
     rows.in_order.radius[at] = theorems::refined_radius(rows.in_order.radius[at], in_order.value());
   }

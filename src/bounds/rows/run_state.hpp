@@ -15,7 +15,7 @@ struct RunState {
   const Program& program;
   std::span<const std::size_t> sizes;                     ///< elements a row, by value
   std::span<const std::unique_ptr<const RunStep>> steps;  ///< by node
-  const RunQuestion& question;
+  const RunRequest& request;
   std::vector<RunRows>& rows;      ///< by value
   std::vector<RunErrors>& errors;  ///< by node
 };

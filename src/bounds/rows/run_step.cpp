@@ -102,16 +102,16 @@ protected:
   struct Moved {
     double *any_order = nullptr, *in_order = nullptr;
   };
-  static double* in_order_at(RunRows& result, std::size_t first, const RunQuestion& question) {
-    return question.in_order ? result.in_order.radius.data() + first : nullptr;
+  static double* in_order_at(RunRows& result, std::size_t first, const RunRequest& request) {
+    return request.in_order ? result.in_order.radius.data() + first : nullptr;
   }
-  static Moved into(RunScratch& scratch, std::size_t n, const RunQuestion& question) {
+  static Moved into(RunScratch& scratch, std::size_t n, const RunRequest& request) {
     for (std::vector<double>* row : {&scratch.own, &scratch.larger, &scratch.small}) row->resize(n);
-    return {scratch.larger.data(), question.in_order ? scratch.small.data() : nullptr};
+    return {scratch.larger.data(), request.in_order ? scratch.small.data() : nullptr};
   }
 
-  void bend(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunQuestion&, RunErrors&,
-            RunScratch&) const override {
+  void update_remainder(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunRequest&, RunErrors&,
+                        RunScratch&) const override {
     throw std::logic_error("RunStep::bend: only functions of one element bend");
   }
 
@@ -149,25 +149,25 @@ public:
         in_single_(operands.transposed_in_single(product.plan, b)),
         spectral_(operands.norm_of_right(product.plan, b, setting.threads)) {}
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = x.rows();
-    multiply(x, scratch.known, y, open);
+    multiply(x, scratch.known, y, undecided);
     errors.added.resize(rows * n_);
     prepare(scratch, rows);
     find_distances(x, scratch);
     for (std::size_t row = 0; row < rows; ++row)
-      if (!read_row(x, row, scratch)) open[row] = 1;
+      if (!read_row(x, row, scratch)) undecided[row] = 1;
     const bool all_are_known = std::all_of(scratch.distances.begin(), scratch.distances.end(),
                                            [](double distance) { return std::isfinite(distance); });
     for (const std::size_t which : {moved, total, squares, sides})
       if (which == moved || !all_are_known)
         multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
-    if (question.of_terms()) prepare_terms(errors, rows);
-    for (std::size_t row = 0; row < rows; ++row) bound_row(x, question, y, errors, row, scratch);
-    if (question.chance.any()) errors.patterns = patterns(x.centre, rows);
-    if (question.in_order) follow_order(x, y, errors, open, scratch);
+    if (request.of_terms()) prepare_terms(errors, rows);
+    for (std::size_t row = 0; row < rows; ++row) bound_row(x, request, y, errors, row, scratch);
+    if (request.chance.any()) errors.patterns = patterns(x.centre, rows);
+    if (request.in_order) follow_order(x, y, errors, undecided, scratch);
   }
 
   void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
@@ -263,12 +263,12 @@ private:
   }
 
   /// `known`: in another order of summation, for which the error holds as well.
-  void multiply(const RunRows& x, std::span<const double> known, RunRows& y, std::vector<char>& open) const {
+  void multiply(const RunRows& x, std::span<const double> known, RunRows& y, std::vector<char>& undecided) const {
     if (!known.empty()) return void(std::copy(known.begin(), known.end(), y.centre.begin()));
     multiply(x.centre.data(), forward_, x.rows(), k_, n_, y.centre);
     for (std::size_t row = 0; row < x.rows(); ++row) {
       double* sums = y.centre.data() + row * n_;
-      if (!elements_.add(sums, addend_.data(), sums, n_)) open[row] = 1;
+      if (!elements_.add(sums, addend_.data(), sums, n_)) undecided[row] = 1;
     }
   }
 
@@ -378,27 +378,27 @@ private:
     sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
   }
 
-  void bound_row(const RunRows& x, const RunQuestion& question, RunRows& y, RunErrors& errors, std::size_t row,
+  void bound_row(const RunRows& x, const RunRequest& request, RunRows& y, RunErrors& errors, std::size_t row,
                  RunScratch& scratch) const {
     const std::size_t first = row * n_;
     const Magnitude own = own_of(x, y, row);
     const SumRow sums = sums_of_row(y, row, own, scratch);
     rows_.any_order(sums, format_, {y.radius.data() + first, errors.added.data() + first}, n_);
-    if (question.of_terms())
+    if (request.of_terms())
       rows_.chances(sums, format_, errors.added.data() + first,
-                    {errors.amplitudes.data() + first, errors.rests.data() + first, errors.estimates.data() + first,
+                    {errors.amplitudes.data() + first, errors.residuals.data() + first, errors.estimates.data() + first,
                      errors.sizes.data() + first},
                     n_);
-    y.exact[row] = (handed_on(x.exact[row]) + root_of(n_) * own).value();
-    finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n_));
+    y.exact[row] = (propagated(x.exact[row]) + root_of(n_) * own).value();
+    finish(y, row, propagated(x.norm[row]) + norm_of(errors.added, row, n_));
   }
 
-  Magnitude handed_on(double norm) const {
+  Magnitude propagated(double norm) const {
     return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
   }
 
   void prepare_terms(RunErrors& errors, std::size_t rows) const {
-    for (std::vector<double>* values : {&errors.amplitudes, &errors.rests, &errors.estimates, &errors.sizes})
+    for (std::vector<double>* values : {&errors.amplitudes, &errors.residuals, &errors.estimates, &errors.sizes})
       values->resize(rows * n_);
   }
 
@@ -415,7 +415,7 @@ private:
   }
 
   /// T-69 for rows that have their bounds in any order, which hold for a declared one too.
-  void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& open,
+  void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& undecided,
                     RunScratch& scratch) const {
     const std::size_t rows = x.rows();
     errors.added_in_order.resize(rows * n_);
@@ -424,7 +424,7 @@ private:
     scratch.by_operands.resize(rows * n_);
     scratch.slack.resize(rows * n_);
     for (std::size_t row = 0; row < rows; ++row)
-      if (!read_row_in_order(x, row, scratch)) open[row] = 1;
+      if (!read_row_in_order(x, row, scratch)) undecided[row] = 1;
     multiply_coarse(scratch.coarse[moved_in_order], rows, coarse_, matrix(moved_in_order),
                     scratch.sums[moved_in_order]);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -437,9 +437,9 @@ private:
       sum_kernels().slack(sums, errors.added.data() + row * n_, scratch.slack.data() + row * n_, n_);
     }
     const RunningTerms terms{x.centre, {}, scratch.all_larger, scratch.slack, &forward_.matrices, &single_};
-    const std::vector<double> places = theorems::running_first_places(plan_of(rows), terms, order_, !has_addend_, 1);
+    const std::vector<double> places = theorems::running_ufps(plan_of(rows), terms, order_, !has_addend_, 1);
     std::vector<double> products;
-    if (!order_.fma) products = theorems::product_first_places(plan_of(rows), terms, 1);
+    if (!order_.fma) products = theorems::product_ufps(plan_of(rows), terms, 1);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n_;
       OrderedSums sums = ordered_row(x, y, row, scratch);
@@ -448,7 +448,7 @@ private:
       std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
       sum_kernels().in_order(sums, format_, places.data() + first,
                              {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
-      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
+      finish_in_order(y, row, propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
     }
   }
 
@@ -490,20 +490,20 @@ public:
   SumStep(const Setting& setting, ElementKernels::Pair f, bool subtracts, std::vector<double> constants)
       : Step(setting, 2), f_(f), subtracts_(subtracts), constants_(std::move(constants)) {}
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
     const std::size_t rows = y.rows(), n = y.size();
     errors.rounds_once = true;
     errors.added.resize(rows * n);
-    if (question.in_order) errors.added_in_order.resize(rows * n);
-    if (question.chance.any()) errors.rests.resize(rows * n);
+    if (request.in_order) errors.added_in_order.resize(rows * n);
+    if (request.chance.any()) errors.residuals.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       const auto centre = [&](std::size_t slot) {
         return operands[slot] == nullptr ? constants_.data() : operands[slot]->centre.data() + first;
       };
-      if (!f_(centre(0), centre(1), y.centre.data() + first, n)) open[row] = 1;
+      if (!f_(centre(0), centre(1), y.centre.data() + first, n)) undecided[row] = 1;
       std::fill_n(y.radius.data() + first, n, 0.0);
       Magnitude norm, exact;
       for (const RunRows* operand : operands) {
@@ -518,8 +518,8 @@ public:
                 {y.radius.data() + first, errors.added.data() + first}, n);
       y.exact[row] = (exact + root_of(n) * own).value();
       finish(y, row, norm + norm_of(errors.added, row, n));
-      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
-      if (question.in_order) add_in_order(operands, y, errors, row, scratch);
+      if (request.chance.any()) std::copy_n(scratch.own.data(), n, errors.residuals.data() + first);
+      if (request.in_order) add_in_order(operands, y, errors, row, scratch);
     }
   }
 
@@ -587,18 +587,18 @@ public:
     for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
     const RunRows& x = *operands[varying_];
     const std::size_t rows = y.rows(), n = y.size();
     errors.rounds_once = true;
     errors.added.resize(rows * n);
-    if (question.in_order) errors.added_in_order.resize(rows * n);
-    if (question.chance.any()) errors.rests.resize(rows * n);
+    if (request.in_order) errors.added_in_order.resize(rows * n);
+    if (request.chance.any()) errors.residuals.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
-      if (!elements_.mul(x.centre.data() + first, constants_.data(), y.centre.data() + first, n)) open[row] = 1;
+      if (!elements_.mul(x.centre.data() + first, constants_.data(), y.centre.data() + first, n)) undecided[row] = 1;
       rows_.scale(x.radius.data() + first, constants_.data(), y.radius.data() + first, n);
       for (std::size_t i = 0; i < n; ++i) {
         const bool is_zero = x.centre[first + i] == 0.0 || constants_[i] == 0.0;
@@ -607,19 +607,19 @@ public:
       const Magnitude own = half_ulp * largest_of(y.centre, row, n) + smallest;
       rows_.sum(y.centre.data() + first, scratch.own.data(), &format_,
                 {y.radius.data() + first, errors.added.data() + first}, n);
-      const auto handed_on = [&](double norm) {
+      const auto propagated = [&](double norm) {
         const ElementwiseFactor moving{Magnitude(), Magnitude(), Magnitude(norm)};
         return theorems::norm_of_elementwise_product(moving, {largest_, Magnitude(), Magnitude()});
       };
-      y.exact[row] = (handed_on(x.exact[row]) + root_of(n) * own).value();
-      finish(y, row, handed_on(x.norm[row]) + norm_of(errors.added, row, n));
-      if (question.chance.any()) std::copy_n(scratch.own.data(), n, errors.rests.data() + first);
-      if (!question.in_order) continue;
+      y.exact[row] = (propagated(x.exact[row]) + root_of(n) * own).value();
+      finish(y, row, propagated(x.norm[row]) + norm_of(errors.added, row, n));
+      if (request.chance.any()) std::copy_n(scratch.own.data(), n, errors.residuals.data() + first);
+      if (!request.in_order) continue;
       double* radius = y.in_order.radius.data() + first;
       rows_.scale(x.in_order.radius.data() + first, constants_.data(), radius, n);
       rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first},
                 n);
-      finish_in_order(y, row, handed_on(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
+      finish_in_order(y, row, propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
     }
   }
 
@@ -677,12 +677,12 @@ public:
       most_uses_.push_back(of.empty() ? 0 : *std::max_element(of.begin(), of.end()));
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors&,
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors&,
                std::vector<char>&, RunScratch&) const override {
     const std::size_t rows = y.rows();
     move(of(operands, &RunRows::centre), rows, y.centre, sign_, true);
     move(of(operands, &RunRows::radius), rows, y.radius, 1.0, false);
-    if (question.in_order) {
+    if (request.in_order) {
       std::vector<const double*> radii;
       for (const RunRows* operand : operands)
         radii.push_back(operand == nullptr ? nullptr : operand->in_order.radius.data());
@@ -699,7 +699,7 @@ public:
       y.exact[row] = norm_by([&](const RunRows& x) { return x.exact[row]; });
       y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, y.size()).value(),
                                           norm_by([&](const RunRows& x) { return x.norm[row]; }));
-      if (question.in_order)
+      if (request.in_order)
         y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, y.size()).value(),
                                                      norm_by([&](const RunRows& x) { return x.in_order.norm[row]; }));
     }
@@ -793,32 +793,32 @@ class ReluStep : public Step {
 public:
   explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
     errors.slopes.resize(rows * n);
     errors.remainder.resize(rows * n);
-    errors.leaves_over.resize(rows);
+    errors.has_remainder.resize(rows);
     scratch.own.resize(n);
-    if (question.in_order) errors.remainder_in_order.resize(rows * n);
+    if (request.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
-      if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) open[row] = 1;
-      bend_row(x, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors, scratch);
+      if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) undecided[row] = 1;
+      expand_row(x, row, {y.radius.data() + first, in_order_at(y, first, request)}, errors, scratch);
       const Magnitude norm = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.norm[row]));
       y.norm[row] = theorems::norm_of_row(norm_of(y.radius, row, n).value(), norm.value());
       y.exact[row] = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.exact[row])).value();
-      if (!question.in_order) continue;
+      if (!request.in_order) continue;
       const Magnitude in_order = theorems::norm_of_function(Magnitude(1.0), Magnitude(x.in_order.norm[row]));
       y.in_order.norm[row] = theorems::norm_of_row(norm_of(y.in_order.radius, row, n).value(), in_order.value());
     }
   }
 
-  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
-            RunErrors& errors, RunScratch& scratch) const override {
-    const Moved moved = into(scratch, x.size(), question);
-    for (const std::size_t row : rows) bend_row(x, row, moved, errors, scratch);
+  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
+                        RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), request);
+    for (const std::size_t row : rows) expand_row(x, row, moved, errors, scratch);
   }
 
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
@@ -844,24 +844,24 @@ public:
   }
 
 private:
-  void bend_row(const RunRows& x, std::size_t row, const Moved& moved, RunErrors& errors, RunScratch& scratch) const {
+  void expand_row(const RunRows& x, std::size_t row, const Moved& moved, RunErrors& errors, RunScratch& scratch) const {
     const std::size_t n = x.size(), first = row * n;
     const ReluFlags flags = rows_.relu(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
                                        errors.remainder.data() + first, moved.any_order, n);
-    errors.leaves_over[row] = errors.takes_chords || flags.bends ? 1 : 0;
+    errors.has_remainder[row] = errors.takes_chords || flags.bends ? 1 : 0;
     if (errors.takes_chords)
       rows_.relu_chords(x.centre.data() + first, x.radius.data() + first, errors.slopes.data() + first,
                         errors.remainder.data() + first, n);
     if (moved.in_order == nullptr) return;
     const ReluFlags in_order = rows_.relu(x.centre.data() + first, x.in_order.radius.data() + first, scratch.own.data(),
                                           errors.remainder_in_order.data() + first, moved.in_order, n);
-    if (in_order.bends) errors.leaves_over[row] = 1;
-    if (errors.takes_chords) bend_in_order(x, errors, row);
+    if (in_order.bends) errors.has_remainder[row] = 1;
+    if (errors.takes_chords) expand_in_order(x, errors, row);
   }
 
   /// Against slopes s from 0 to 1 that runs in any order ask for: max(t E, (1 - t) E - |x|), t = 1 - s for x > 0 and s
   /// below (T-65).
-  static void bend_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
+  static void expand_in_order(const RunRows& x, RunErrors& errors, std::size_t row) {
     const std::size_t n = x.size();
     for (std::size_t i = row * n; i < (row + 1) * n; ++i) {
       const Magnitude e(x.in_order.radius[i]), slope(errors.slopes[i]);
@@ -874,7 +874,7 @@ private:
 };
 
 /// At least e^z - 1 - z, as the loops over rows have it.
-double exponential_bend(double z) {
+double exponential_remainder(double z) {
   if (z <= 1.0) return 0.5 * z * z * (1.0 + 0.572762 * z);
   return z <= 64.0 ? std::ldexp(1.0, static_cast<int>(std::ceil(1.4426951 * z))) : HUGE_VAL;
 }
@@ -908,36 +908,36 @@ public:
     numbers_.absolute_units = accuracy.absolute_units;
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch&) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch&) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
-    errors.bends_like_squares = true;
-    if (question.in_order) errors.added_in_order.resize(rows * n);
-    if (question.in_order) errors.remainder_in_order.resize(rows * n);
+    errors.remainder_is_quadratic = true;
+    if (request.in_order) errors.added_in_order.resize(rows * n);
+    if (request.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder, &errors.curvatures})
       values->resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
                             errors.slopes.data() + first, errors.curvatures.data() + first, n))
-        open[row] = 1;
-      bend_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, question)}, errors);
+        undecided[row] = 1;
+      expand_row(x, y, row, {y.radius.data() + first, in_order_at(y, first, request)}, errors);
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
       y.exact[row] = (theorems::norm_of_function(steepest_, Magnitude(x.exact[row])) + own).value();
-      const Magnitude handed_on = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
-      finish(y, row, handed_on + norm_of(errors.added, row, n));
-      if (!question.in_order) continue;
+      const Magnitude propagated = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
+      finish(y, row, propagated + norm_of(errors.added, row, n));
+      if (!request.in_order) continue;
       const Magnitude in_order = theorems::norm_of_function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
   }
 
-  void bend(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows, const RunQuestion& question,
-            RunErrors& errors, RunScratch& scratch) const override {
-    const Moved moved = into(scratch, x.size(), question);
-    for (const std::size_t row : rows) bend_row(x, y, row, moved, errors);
+  void update_remainder(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows,
+                        const RunRequest& request, RunErrors& errors, RunScratch& scratch) const override {
+    const Moved moved = into(scratch, x.size(), request);
+    for (const std::size_t row : rows) expand_row(x, y, row, moved, errors);
   }
 
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
@@ -946,7 +946,7 @@ public:
   }
 
   /// By T-88, 3.
-  double about_left_over(const RunErrors& errors, std::size_t at, double distance) const override {
+  double approx_remainder(const RunErrors& errors, std::size_t at, double distance) const override {
     constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
     const double m = std::abs(errors.curvatures[at]), rate = numbers_.tail_rate;
     const double at_x = numbers_.curvature_factor * m + curvature_error;
@@ -955,7 +955,7 @@ public:
     if (rate == 0.0) return of_slope + of_curvature;
     const double there = numbers_.tail_follows_slope ? std::abs(errors.slopes[at]) : m;
     const double tail = numbers_.tail_factor * (there + curvature_error);
-    return of_slope + std::min(of_curvature, tail * exponential_bend(rate * distance) / (rate * rate));
+    return of_slope + std::min(of_curvature, tail * exponential_remainder(rate * distance) / (rate * rate));
   }
 
 protected:
@@ -963,7 +963,7 @@ protected:
   SmoothRow numbers_;
 
 private:
-  void bend_row(const RunRows& x, const RunRows& y, std::size_t row, const Moved& moved, RunErrors& errors) const {
+  void expand_row(const RunRows& x, const RunRows& y, std::size_t row, const Moved& moved, RunErrors& errors) const {
     const std::size_t n = x.size(), first = row * n;
     SmoothRow numbers = numbers_;
     if (numbers.steps > 0.0) numbers.x = x.centre.data() + first;
@@ -993,27 +993,27 @@ public:
     numbers_.least_step = steps.least.value();
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch& scratch) const override {
-    SmoothStep::forward(operands, question, y, errors, open, scratch);
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
+    SmoothStep::forward(operands, request, y, errors, undecided, scratch);
     const RunRows& x = *operands[0];
     const std::size_t n = y.size();
     for (std::size_t row = 0; row < y.rows(); ++row) {
       const Magnitude farthest = largest_of(x.centre, row, n) + largest_of(x.radius, row, n);
-      if (!steps_.stay_finite(farthest, format_.largest)) open[row] = 1;
+      if (!steps_.stay_finite(farthest, format_.largest)) undecided[row] = 1;
     }
-    errors.rounds_once = question.chance.any();
-    if (question.chance.any()) find_rests(x, y, errors);
-    if (question.conditioned > 0) find_sizes(x.centre, y.centre, errors.sizes);
+    errors.rounds_once = request.chance.any();
+    if (request.chance.any()) find_residuals(x, y, errors);
+    if (request.conditioned > 0) find_sizes(x.centre, y.centre, errors.sizes);
   }
 
 private:
-  void find_rests(const RunRows& x, const RunRows& y, RunErrors& errors) const {
-    errors.rests.resize(y.centre.size());
-    for (std::size_t i = 0; i < errors.rests.size(); ++i) {
+  void find_residuals(const RunRows& x, const RunRows& y, RunErrors& errors) const {
+    errors.residuals.resize(y.centre.size());
+    for (std::size_t i = 0; i < errors.residuals.size(); ++i) {
       const Magnitude own = Magnitude(numbers_.relative) * Magnitude(y.centre[i]) + Magnitude(numbers_.absolute);
       const Magnitude farthest = Magnitude(x.centre[i]) + Magnitude(x.radius[i]);
-      errors.rests[i] = (own + steps_.each_by_no_chance * farthest + steps_.least).value();
+      errors.residuals[i] = (own + steps_.each_by_no_chance * farthest + steps_.least).value();
     }
   }
 
@@ -1045,14 +1045,14 @@ public:
     body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
   }
 
-  void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& y, RunErrors& errors,
-               std::vector<char>& open, RunScratch&) const override {
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch&) const override {
     const RunRows& x = *operands[0];
     const std::size_t n = y.size();
     for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder})
       values->resize(y.centre.size());
-    if (question.in_order) errors.added_in_order.resize(y.centre.size());
-    if (question.in_order) errors.remainder_in_order.resize(y.centre.size());
+    if (request.in_order) errors.added_in_order.resize(y.centre.size());
+    if (request.in_order) errors.remainder_in_order.resize(y.centre.size());
     for (std::size_t row = 0; row < y.rows(); ++row) {
       const std::size_t first = row * n;
       const Centre centre = centre_of(x.centre.data() + first, n);
@@ -1060,13 +1060,13 @@ public:
                 y.centre.begin() + static_cast<std::ptrdiff_t>(first));
       const Magnitude lipschitz = expand_row(x.centre, x.radius, row, n, centre, true, &errors.slopes,
                                              {&errors.added, &errors.remainder}, &y.radius);
-      const Magnitude handed_on = theorems::norm_of_function(lipschitz, Magnitude(x.norm[row]));
+      const Magnitude propagated = theorems::norm_of_function(lipschitz, Magnitude(x.norm[row]));
       const Magnitude own = theorems::norm_of_vector(centre.error);
       const Magnitude steepest = steepest_.is_finite() ? steepest_ : lipschitz_within(x, row, n, centre);
       y.exact[row] = (theorems::norm_of_function(steepest, Magnitude(x.exact[row])) + own).value();
-      finish(y, row, handed_on + norm_of(errors.added, row, n));
-      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) open[row] = 1;
-      if (!question.in_order) continue;
+      finish(y, row, propagated + norm_of(errors.added, row, n));
+      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) undecided[row] = 1;
+      if (!request.in_order) continue;
       const Magnitude in_order = expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
                                             {&errors.added_in_order, &errors.remainder_in_order}, &y.in_order.radius);
       finish_in_order(y, row,
@@ -1075,13 +1075,13 @@ public:
     }
   }
 
-  void bend(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunQuestion& question,
-            RunErrors& errors, RunScratch&) const override {
+  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
+                        RunErrors& errors, RunScratch&) const override {
     const std::size_t n = x.size();
     for (const std::size_t row : rows) {
       const Centre centre = centre_of(x.centre.data() + row * n, n);
       expand_row(x.centre, x.radius, row, n, centre, true, nullptr, {&errors.added, &errors.remainder}, nullptr);
-      if (question.in_order)
+      if (request.in_order)
         expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
                    {&errors.added_in_order, &errors.remainder_in_order}, nullptr);
     }
@@ -1278,7 +1278,7 @@ private:
 
 }  // namespace
 
-double RunStep::about_left_over(const RunErrors& errors, std::size_t at, double) const {
+double RunStep::approx_remainder(const RunErrors& errors, std::size_t at, double) const {
   return errors.remainder[at];
 }
 
@@ -1292,11 +1292,11 @@ Magnitude norm_in_single(std::span<const float> d) {
 
 void RunErrors::clear() {
   for (std::vector<double>* values : {&slopes, &added, &remainder, &curvatures, &added_in_order, &remainder_in_order,
-                                      &rests, &amplitudes, &estimates, &sizes})
+                                      &residuals, &amplitudes, &estimates, &sizes})
     values->clear();
   patterns.clear();
-  leaves_over.clear();
-  bends_like_squares = takes_chords = rounds_once = false;
+  has_remainder.clear();
+  remainder_is_quadratic = takes_chords = rounds_once = false;
 }
 
 void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {

@@ -19,7 +19,7 @@ class KnownProducts;   // known_products.hpp
 struct RecordedBlock;  // nodes/recorded_block.hpp
 
 /// What is asked of any run besides its errors in any order.
-struct RunQuestion {
+struct RunRequest {
   bool in_order = false;                    ///< errors of runs in the declared order
   ChanceFactors chance;                     ///< roundings left to chance
   std::size_t conditioned = 0;              ///< targets with condition numbers, from the first on
@@ -59,13 +59,13 @@ struct RunRows {
 /// What the way back needs of a node: slopes (empty: 1, or a matrix), sigma and kappa of T-60 (empty: 0).
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  std::vector<char> leaves_over;    ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
-  bool bends_like_squares = false;  ///< whether what is left over falls like the square of the distance (T-96)
-  std::vector<double> curvatures;   ///< of smooth functions, as SmoothRow has them
-  bool takes_chords = false;        ///< set before: kinks within reach take a chord for their slope (T-65)
+  std::vector<char> has_remainder;      ///< by row, 0 where all of `remainder` is 0, in any order; empty: not known
+  bool remainder_is_quadratic = false;  ///< whether what is left over falls like the square of the distance (T-96)
+  std::vector<double> curvatures;       ///< of smooth functions, as SmoothRow has them
+  bool takes_chords = false;            ///< set before: kinks within reach take a chord for their slope (T-65)
   std::vector<double> added_in_order, remainder_in_order;  ///< of runs in the declared order
   bool rounds_once = false;                                ///< every element, to nearest, by no more than `added`
-  std::vector<double> rests;                               ///< what chance does not rule; empty where it rules nothing
+  std::vector<double> residuals;                           ///< what chance does not rule; empty where it rules nothing
   std::vector<double> amplitudes;                          ///< of sums: T-74 …
   std::vector<double> estimates;                           ///< … and T-75
   std::vector<double> sizes;                               ///< of sums: magnitudes of their terms added up
@@ -118,11 +118,11 @@ class RunStep {
 public:
   virtual ~RunStep() = default;
   /// Everything of the node's output. Operands that are constants are null.
-  virtual void forward(std::span<const RunRows* const> operands, const RunQuestion& question, RunRows& result,
-                       RunErrors& errors, std::vector<char>& open, RunScratch& scratch) const = 0;
+  virtual void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& result,
+                       RunErrors& errors, std::vector<char>& undecided, RunScratch& scratch) const = 0;
   /// Of a function of one element: what some rows add and leave over with other radii of the operand, or with chords.
-  virtual void bend(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
-                    const RunQuestion& question, RunErrors& errors, RunScratch& scratch) const = 0;
+  virtual void update_remainder(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
+                                const RunRequest& request, RunErrors& errors, RunScratch& scratch) const = 0;
   /// f of some rows in double. Operands that are constants are null.
   virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
                         std::vector<double>& result) const = 0;
@@ -137,7 +137,7 @@ public:
   virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
                          const SingleAdjoint& result, SingleAdjoint& share) const = 0;
   /// About what a smooth function leaves over of an element that is so far off: to choose by, not to bound with.
-  virtual double about_left_over(const RunErrors& errors, std::size_t at, double distance) const;
+  virtual double approx_remainder(const RunErrors& errors, std::size_t at, double distance) const;
   /// Whether the node is the product of its first operand and a constant matrix, and perhaps a constant row …
   virtual bool is_product() const { return false; }
   /// … and then what an element's own adjoint makes of that operand, nothing rounded.

@@ -69,8 +69,8 @@ TermsOfRow terms_of(const double* d, const double* rounding, std::size_t n) {
 
 /// sum |d| remainder over elements whose slope times radius (null: 0) is less; in lanes, which a compiler keeps in
 /// registers.
-double unseen_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
-                        std::size_t n) {
+double unattributed_remainder(const double* d, const double* remainder, const double* slopes, const double* radius,
+                              std::size_t n) {
   constexpr std::size_t lanes = 8;
   double sums[lanes] = {};
   const auto term = [&](std::size_t i) {
@@ -100,7 +100,7 @@ struct RunWalk::Memory {
   RadiiByChance::Memory by_chance;
   RunAdjoint share;
   RunScratch scratch;
-  std::vector<char> open;
+  std::vector<char> undecided;
   std::uint64_t walk = 0;  ///< the identity of the last one that it was used for
 };
 
@@ -150,30 +150,30 @@ std::shared_ptr<RunMemories> run_memories() {
 /// Some rows of a block, all the way.
 class RunPart {
 public:
-  RunPart(const RunWalk& walk, const Program& program, const RunQuestion& question, RunWalk::Memory& memory,
+  RunPart(const RunWalk& walk, const Program& program, const RunRequest& request, RunWalk::Memory& memory,
           std::span<const std::size_t> rows)
       : walk_(walk),
         program_(program),
         graph_(program.flat().graph),
         nodes_(program.fused().nodes),
-        question_(question),
+        request_(request),
         memory_(memory),
         refinement_(memory.refinement),
         of_block_(rows),
         count_(rows.size()),
         all_rows_(rows.size()),
         needs_refining_(rows.size(), 0),
-        needs_coins_(rows.size(), 0),
+        needs_random_signs_(rows.size(), 0),
         is_estimated_(rows.size(), 0),
         cancels_(rows.size(), 0),
-        state_{program, walk.sizes_, walk.steps_, question, memory.rows, memory.errors},
+        state_{program, walk.sizes_, walk.steps_, request, memory.rows, memory.errors},
         recorded_node_(program.size()) {
-    if (question.recorded != nullptr)
-      for (std::size_t node = 0; node < question.recorded->layers.size(); ++node)
+    if (request.recorded != nullptr)
+      for (std::size_t node = 0; node < request.recorded->layers.size(); ++node)
         recorded_node_[program.value_of_node(node)] = node;
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
     for (const Node& node : nodes_) is_refinable_.push_back(may_be_refined(program, node));
-    memory_.open.assign(count_, 0);
+    memory_.undecided.assign(count_, 0);
     refinement_.weight.resize(program.size());
     for (std::vector<double>& weight : refinement_.weight) weight.clear();
   }
@@ -186,11 +186,11 @@ public:
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr) continue;
       const ValueId output = nodes_[node].output;
-      memory_.rows[output].resize(count_, walk_.sizes_[output], question_.in_order);
+      memory_.rows[output].resize(count_, walk_.sizes_[output], request_.in_order);
       memory_.errors[node].takes_chords = false;
       step_forward(node);
     }
-    find_alike();
+    find_correlated();
   }
 
   void certify(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
@@ -215,10 +215,10 @@ public:
       if (chosen_[node].empty()) continue;
       radii.find(node);
       limit_norms(memory_.rows[nodes_[node].inputs[0]]);
-      bend(node, rows_of(chosen_[node]));
+      update_remainder(node, rows_of(chosen_[node]));
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
-    std::fill(needs_coins_.begin(), needs_coins_.end(), char{0});
+    std::fill(needs_random_signs_.begin(), needs_random_signs_.end(), char{0});
     conclude(targets, {}, certificates);
   }
 
@@ -231,7 +231,7 @@ public:
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr || !std::holds_alternative<op::Relu>(nodes_[node].op)) continue;
       memory_.errors[node].takes_chords = any = true;
-      bend(node, rows);
+      update_remainder(node, rows);
     }
     if (!any || rows.empty()) return;
     takes_chords_ = true;
@@ -247,15 +247,15 @@ public:
   void estimate(RunCertificates& certificates) {
     std::vector<std::size_t> rows;
     for (std::size_t row = 0; row < count_; ++row) {
-      if (needs_coins_[row] == 0)
+      if (needs_random_signs_[row] == 0)
         estimate(row, certificates);
-      else if (memory_.open[row] == 0)
+      else if (memory_.undecided[row] == 0)
         rows.push_back(row);
     }
     if (rows.empty()) return;
     const RadiiByChance radii(state_, memory_.by_chance, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      needs_coins_[rows[i]] = 0;
+      needs_random_signs_[rows[i]] = 0;
       if (!radii.rules(i)) continue;
       estimate(rows[i], certificates);
       for (std::size_t target = 0; target < certificates.chance.size(); ++target)
@@ -271,7 +271,7 @@ public:
       for (std::size_t target = 0; target < targets.size(); ++target) {
         const double total = certificates.chance[target].random_order->total[of_block_[row]];
         const double of_shadow = shadow_error(targets[target], row).value();
-        if (std::isfinite(total) && !(of_shadow <= negligible_by_chance * total)) memory_.open[row] = 1;
+        if (std::isfinite(total) && !(of_shadow <= negligible_by_chance * total)) memory_.undecided[row] = 1;
       }
     }
   }
@@ -319,7 +319,7 @@ public:
 
   std::size_t size() const { return count_; }
   bool cancels(std::size_t row) const { return cancels_[row] != 0; }
-  bool is_open(std::size_t row) const { return memory_.open[row] != 0; }
+  bool is_undecided(std::size_t row) const { return memory_.undecided[row] != 0; }
 
 private:
   struct Sums {
@@ -327,7 +327,7 @@ private:
     Magnitude total_in_order, local_in_order, remainder_in_order;
     Magnitude rest, squares;                      ///< of T-74
     Magnitude estimated_rest, estimated_squares;  ///< of T-75, where no order has a part in it
-    double unseen = 0.0;                          ///< of T-75
+    double unattributed = 0.0;                    ///< of T-75
     std::vector<SumsByChance> ordered;            ///< of T-75, by node
     TermPattern pattern = TermPattern::none;
   };
@@ -367,19 +367,19 @@ private:
     for (const ValueId id : of.inputs) operands.push_back(program_.varies(id) ? &memory_.rows[id] : nullptr);
     memory_.scratch.known = known_result(of);
     memory_.scratch.known_sums = known_sums_of(of);
-    walk_.steps_[node]->forward(operands, question_, memory_.rows[of.output], memory_.errors[node], memory_.open,
+    walk_.steps_[node]->forward(operands, request_, memory_.rows[of.output], memory_.errors[node], memory_.undecided,
                                 memory_.scratch);
   }
 
   std::span<const double> known_result(const Node& node) const {
-    if (question_.products == nullptr || !program_.varies(node.inputs[0])) return {};
-    return question_.products->find(node.output, of_block_.front(), count_, at(program_.rows()),
-                                    memory_.rows[node.inputs[0]].centre);
+    if (request_.products == nullptr || !program_.varies(node.inputs[0])) return {};
+    return request_.products->find(node.output, of_block_.front(), count_, at(program_.rows()),
+                                   memory_.rows[node.inputs[0]].centre);
   }
 
   /// Of the recorded run, whose operand they belong to.
   KnownSums known_sums_of(const Node& node) const {
-    const RecordedBlock* block = question_.recorded;
+    const RecordedBlock* block = request_.recorded;
     if (block == nullptr || block->sums.empty()) return {};
     const std::optional<std::size_t> of = recorded_node_[node.output];
     if (!of || block->sums[*of] == nullptr) return {};
@@ -394,16 +394,16 @@ private:
 
   /// Null where the run recorded none.
   const std::vector<double>* recorded_values(ValueId id) const {
-    if (recorded_node_[id]) return &question_.recorded->layers[*recorded_node_[id]]->values;
+    if (recorded_node_[id]) return &request_.recorded->layers[*recorded_node_[id]]->values;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i)
-      if (graph_.inputs[i] == id) return &question_.recorded->used[i].values;
+      if (graph_.inputs[i] == id) return &request_.recorded->used[i].values;
     return nullptr;
   }
 
-  void bend(std::size_t node, std::span<const std::size_t> rows) {
+  void update_remainder(std::size_t node, std::span<const std::size_t> rows) {
     const Node& of = nodes_[node];
-    walk_.steps_[node]->bend(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, question_, memory_.errors[node],
-                             memory_.scratch);
+    walk_.steps_[node]->update_remainder(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, request_,
+                                         memory_.errors[node], memory_.scratch);
   }
 
   static std::vector<std::size_t> rows_of(const std::vector<RowElement>& elements) {
@@ -461,7 +461,7 @@ private:
   void conclude(const std::vector<Seed>& seeds, std::size_t target, std::size_t row, const Sums& sums,
                 RunCertificates& certificates) {
     const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
-    if (question_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
+    if (request_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
     const double local = certificates.targets[target].local[of_block_[row]];
     conclude_by_chance(target, row, sums, of_shadow, local, certificates.chance[target]);
   }
@@ -478,7 +478,7 @@ private:
     AdjointRows rows;
     for (std::size_t i = 0; i < all; ++i) {
       const bool takes_secants = i >= targets.size();
-      plant(targets[takes_secants ? i - targets.size() : i], sweep.adjoints, sweep.rows.size(), i, all);
+      set_seeds(targets[takes_secants ? i - targets.size() : i], sweep.adjoints, sweep.rows.size(), i, all);
       for (const std::size_t row : sweep.rows) {
         rows.of_values.push_back(row);
         rows.of_slopes.push_back(takes_secants ? count_ + row : row);
@@ -497,7 +497,7 @@ private:
       if (sweep.adjoints[id].defect.empty()) continue;
       RunErrors of_input;
       of_input.added = memory_.rows[id].radius;
-      if (question_.in_order) of_input.added_in_order = of_input.added;
+      if (request_.in_order) of_input.added_in_order = of_input.added;
       charge(id, of_input, sweep, std::nullopt);
       attribute(id, std::nullopt, sweep);
     }
@@ -506,7 +506,7 @@ private:
   void start(ValueId id, const std::vector<double>& values, const std::vector<double>& error) {
     const std::size_t size = walk_.sizes_[id];
     RunRows& rows = memory_.rows[id];
-    rows.resize(count_, size, question_.in_order);
+    rows.resize(count_, size, request_.in_order);
     std::fill(rows.radius.begin(), rows.radius.end(), 0.0);
     for (std::size_t row = 0; row < count_; ++row) {
       const std::size_t from = of_block_[row] * size;
@@ -515,20 +515,20 @@ private:
     }
     for (std::size_t row = 0; row < count_; ++row) {
       rows.norm[row] = norm_of_radii(rows, row);
-      if (!std::isfinite(row_kernels().largest(rows.centre.data() + row * size, size))) memory_.open[row] = 1;
+      if (!std::isfinite(row_kernels().largest(rows.centre.data() + row * size, size))) memory_.undecided[row] = 1;
     }
-    if (question_.in_order) rows.in_order = {rows.radius, rows.norm};
+    if (request_.in_order) rows.in_order = {rows.radius, rows.norm};
   }
 
   /// Rows with sums that may err alike.
-  void find_alike() {
-    if (!question_.chance.any()) return;
-    alike_.assign(nodes_.size(), {});
+  void find_correlated() {
+    if (!request_.chance.any()) return;
+    correlated_.assign(nodes_.size(), {});
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (walk_.steps_[node] == nullptr || memory_.errors[node].added.empty()) continue;
       const RunRows& rows = memory_.rows[nodes_[node].output];
       const RunErrors& errors = memory_.errors[node];
-      alike_[node].resize(count_);
+      correlated_[node].resize(count_);
       for (std::size_t row = 0; row < count_; ++row) {
         const auto of_row = [&](const std::vector<double>& values) {
           return std::span(values).subspan(row * rows.size(), rows.size());
@@ -537,8 +537,9 @@ private:
         const bool is_sum = !errors.amplitudes.empty();
         const std::span<const double> amplitudes = of_row(is_sum ? errors.amplitudes : errors.added);
         if (!may_have_equals(values, amplitudes, is_sum ? of_row(errors.estimates) : amplitudes)) continue;
-        alike_[node][row] = {theorems::elements_alike(values, of_row(is_sum ? errors.amplitudes : errors.added)),
-                             is_sum ? theorems::elements_alike(values, of_row(errors.estimates)) : Alike()};
+        correlated_[node][row] = {
+            theorems::correlated_elements(values, of_row(is_sum ? errors.amplitudes : errors.added)),
+            is_sum ? theorems::correlated_elements(values, of_row(errors.estimates)) : Correlated()};
       }
     }
   }
@@ -569,8 +570,8 @@ private:
   }
 
   /// The `target`th of so many targets, in so many rows each.
-  void plant(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows, std::size_t target,
-             std::size_t targets) {
+  void set_seeds(const std::vector<Seed>& seeds, std::vector<RunAdjoint>& adjoints, std::size_t rows,
+                 std::size_t target, std::size_t targets) {
     for (const Seed& seed : seeds) {
       RunAdjoint& adjoint = adjoints[seed.value];
       const std::size_t size = walk_.sizes_[seed.value];
@@ -587,7 +588,7 @@ private:
   void limit_norms(RunRows& rows) const {
     for (std::size_t row = 0; row < count_; ++row)
       rows.norm[row] = theorems::norm_of_row(norm_of_radii(rows, row), rows.norm[row]);
-    if (!question_.in_order) return;
+    if (!request_.in_order) return;
     for (std::size_t row = 0; row < count_; ++row) {
       const Magnitude norm =
           theorems::norm_of_vector(std::span(rows.in_order.radius).subspan(row * rows.size(), rows.size()));
@@ -613,7 +614,7 @@ private:
     sums.total += any_order.total;
     sums.local += any_order.local;
     sums.remainder += any_order.remainder;
-    if (question_.in_order) {
+    if (request_.in_order) {
       const Charge in_order = charge_in_order(state_, charged_row, sums.total_in_order);
       sums.total_in_order += in_order.total;
       sums.local_in_order += in_order.local;
@@ -623,9 +624,9 @@ private:
     const std::size_t layer = program_.fused().of_node[*node];
     double& of_layer = sweep.certificates.targets[target].layers[layer][of_block_[row]];
     of_layer = (Magnitude(of_layer) + any_order.local + any_order.remainder).value();
-    if (question_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
-    if (question_.chance.random_order > 0.0 && !(any_order.remainder == Magnitude()))
-      sums.unseen += unseen(charged_row);
+    if (request_.chance.any()) charge_by_chance(d, any_order, errors, *node, row, sums);
+    if (request_.chance.random_order > 0.0 && !(any_order.remainder == Magnitude()))
+      sums.unattributed += unattributed(charged_row);
     if (target >= sweep.conditions.size()) return;
     const std::vector<double>& sizes = errors.sizes.empty() ? memory_.rows[id].centre : errors.sizes;
     sweep.conditions[target].layers[layer][of_block_[row]] +=
@@ -633,11 +634,12 @@ private:
   }
 
   /// Remainders of elements that these may move by more than their slopes do.
-  double unseen(const ChargedRow& of) const {
+  double unattributed(const ChargedRow& of) const {
     if (of.errors.remainder.empty()) return 0.0;
     const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
     const double* const radius = of.operand == nullptr ? nullptr : of.operand->radius.data() + first;
-    return unseen_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius, size);
+    return unattributed_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius,
+                                  size);
   }
 
   /// What inputs are off is not left to chance.
@@ -650,13 +652,13 @@ private:
   void charge_by_chance(const double* d, const Charge& parts, const RunErrors& errors, std::size_t node,
                         std::size_t row, Sums& sums) const {
     const std::size_t size = walk_.sizes_[nodes_[node].output];
-    const Magnitude rest = errors.rests.empty() ? parts.local : charged(d, errors.rests, row, size);
+    const Magnitude rest = errors.residuals.empty() ? parts.local : charged(d, errors.residuals, row, size);
     const bool is_sum = !errors.amplitudes.empty();
     const Magnitude estimated_rest = is_sum ? rest : Magnitude();
     sums.rest += theorems::charge(rest, parts.remainder, parts.defect);
     sums.estimated_rest += theorems::charge(estimated_rest, parts.remainder, parts.defect);
     if (errors.added.empty()) return;
-    const AlikeOfRow& alike = alike_[node][row];
+    const CorrelatedOfRow& alike = correlated_[node][row];
     const Magnitude by_added = is_sum ? Magnitude() : squares(d, errors.added, alike.by_amplitude, row, size);
     if (is_sum) {
       const Magnitude in_worst_order = squares(d, errors.amplitudes, alike.by_amplitude, row, size);
@@ -841,7 +843,7 @@ private:
 
   /// Elsewhere the row is open.
   void require_known(double total, Magnitude of_shadow, std::size_t row) {
-    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.open[row] = 1;
+    if (!(std::isfinite(total) && of_shadow.value() <= negligible * total)) memory_.undecided[row] = 1;
   }
 
   /// Slopes that suit runs in any order need not suit these: the smaller bound stays.
@@ -864,19 +866,19 @@ private:
   void conclude_by_chance(std::size_t target, std::size_t row, const Sums& sums, Magnitude of_shadow, double local,
                           ChanceBounds& chance) {
     if (chance.martingale) {
-      const Spread spread{sums.rest, sums.squares, question_.chance.martingale};
+      const Spread spread{sums.rest, sums.squares, request_.chance.martingale};
       require_known(conclude(row, sums, spread, of_shadow, *chance.martingale), of_shadow, row);
     }
     if (!chance.random_order || is_estimated_[row] != 0) return;
-    const Spread spread{sums.estimated_rest, Magnitude(variance_of(target, row, sums)), question_.chance.random_order};
+    const Spread spread{sums.estimated_rest, Magnitude(variance_of(target, row, sums)), request_.chance.random_order};
     const double total = conclude(row, sums, spread, of_shadow, *chance.random_order);
-    if (!std::isfinite(total)) memory_.open[row] = 1;
-    if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_coins_[row] = 1;
+    if (!std::isfinite(total)) memory_.undecided[row] = 1;
+    if (!takes_chords_ && is_coarse(local, *chance.random_order, of_block_[row])) needs_random_signs_[row] = 1;
   }
 
   /// Before chords it is that of the way back that certify() took, whatever radii become.
   double variance_of(std::size_t target, std::size_t row, const Sums& sums) {
-    const double fixed = sums.estimated_squares.value(), sigmas = question_.chance.random_order;
+    const double fixed = sums.estimated_squares.value(), sigmas = request_.chance.random_order;
     if (takes_chords_) return variance_over_orders(fixed, sums.ordered, sigmas);
     variances_.resize(std::max(variances_.size(), (target + 1) * count_));
     KnownVariance& known = variances_[target * count_ + row];
@@ -896,7 +898,7 @@ private:
     const Magnitude total = theorems::with_chance(spread.rest, spread.squares, spread.factor);
     bound.spread[of_block] = with_chance(Magnitude(), spread.squares, spread.factor).value();
     bound.remainder[of_block] = sums.remainder.value();
-    bound.unseen[of_block] = std::min(sums.unseen, sums.remainder.value());
+    bound.unattributed[of_block] = std::min(sums.unattributed, sums.remainder.value());
     bound.patterns[of_block] = sums.pattern;
     const bool applies = sums.pattern == TermPattern::none;
     bound.total[of_block] =
@@ -920,16 +922,16 @@ private:
   const Program& program_;
   const Graph& graph_;
   const std::vector<Node>& nodes_;
-  const RunQuestion& question_;
+  const RunRequest& request_;
   RunWalk::Memory& memory_;
   Refinement& refinement_;
   const std::span<const std::size_t> of_block_;
   const std::size_t count_;
   std::vector<std::size_t> all_rows_;
   std::vector<char> needs_refining_;
-  std::vector<char> needs_coins_;   ///< rows whose estimate takes radii by chance (T-75)
-  std::vector<char> is_estimated_;  ///< rows whose estimate is what it is, whatever slopes come
-  std::vector<char> cancels_;       ///< rows whose attribution lost too much in double
+  std::vector<char> needs_random_signs_;  ///< rows whose estimate takes radii by chance (T-75)
+  std::vector<char> is_estimated_;        ///< rows whose estimate is what it is, whatever slopes come
+  std::vector<char> cancels_;             ///< rows whose attribution lost too much in double
   struct KnownVariance {
     double fixed = -1.0, variance = 0.0;
   };
@@ -940,12 +942,12 @@ private:
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node; empty: none yet
   bool takes_chords_ = false;
-  using Alike = std::vector<std::uint32_t>;
+  using Correlated = std::vector<std::uint32_t>;
   /// Sets of elements of a row that may err alike; empty: each errs by itself.
-  struct AlikeOfRow {
-    Alike by_amplitude, by_estimate;
+  struct CorrelatedOfRow {
+    Correlated by_amplitude, by_estimate;
   };
-  std::vector<std::vector<AlikeOfRow>> alike_;  ///< by node and row
+  std::vector<std::vector<CorrelatedOfRow>> correlated_;  ///< by node and row
 };
 
 RunWalk::~RunWalk() = default;
@@ -978,21 +980,21 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
 
 namespace {
 
-RunCertificates empty_certificates(const Program& program, std::size_t targets, const RunQuestion& question) {
+RunCertificates empty_certificates(const Program& program, std::size_t targets, const RunRequest& request) {
   const std::size_t rows = at(program.rows());
   const std::vector<std::size_t>& of_node = program.flat().of_node;
   const std::vector<double> zeros(rows, 0.0);
   const std::vector<std::vector<double>> layers(of_node.empty() ? 0 : of_node.back() + 1, zeros);
   RunCertificates empty;
   empty.targets.assign(targets, {zeros, zeros, zeros, layers});
-  if (question.in_order) empty.in_order.assign(targets, {zeros, zeros, zeros, {}});
+  if (request.in_order) empty.in_order.assign(targets, {zeros, zeros, zeros, {}});
   const ChanceBound bound{zeros, zeros, zeros, zeros, std::vector<TermPattern>(rows, TermPattern::none)};
   ChanceBounds chance;
-  if (question.chance.martingale > 0.0) chance.martingale = bound;
-  if (question.chance.random_order > 0.0) chance.random_order = bound;
+  if (request.chance.martingale > 0.0) chance.martingale = bound;
+  if (request.chance.random_order > 0.0) chance.random_order = bound;
   empty.chance.assign(targets, chance);
-  empty.condition.assign(question.conditioned, {layers, zeros});
-  empty.attribution.assign(question.attributed, {layers, zeros});
+  empty.condition.assign(request.conditioned, {layers, zeros});
+  empty.attribution.assign(request.attributed, {layers, zeros});
   return empty;
 }
 
@@ -1009,16 +1011,16 @@ void limit_chance(const Certificate& any_order, ChanceBounds& chance) {
 
 RunCertificates RunWalk::run(const Program& program, const std::vector<Tensor<double>>& inputs,
                              const std::vector<std::vector<double>>& input_error,
-                             const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
+                             const std::vector<std::vector<Seed>>& targets, const RunRequest& request,
                              const Setting& setting) const {
   const std::size_t rows = at(program.rows());
-  const std::int64_t refined_radii = question.refined_radii;
-  RunCertificates result = empty_certificates(program, targets.size(), question);
+  const std::int64_t refined_radii = request.refined_radii;
+  RunCertificates result = empty_certificates(program, targets.size(), request);
   result.conditions = conditions_;
   std::vector<char> open(rows, 0), cancels(rows, 0);
   const auto follow = [&](RunPart& part) {
     part.forward();
-    if (question.attributed > 0) part.record(*question.recorded);
+    if (request.attributed > 0) part.record(*request.recorded);
     part.certify(targets, result);
   };
   const auto refine = [&](RunPart& part) {
@@ -1033,22 +1035,22 @@ RunCertificates RunWalk::run(const Program& program, const std::vector<Tensor<do
     for (std::size_t first = at(from) * rows_at_once; first < std::min(at(to) * rows_at_once, rows);
          first += rows_at_once) {
       const auto some = std::span(all).subspan(first, std::min(rows_at_once, rows - first));
-      RunPart part(*this, program, question, *memory, some);
+      RunPart part(*this, program, request, *memory, some);
       part.start(inputs, input_error);
       follow(part);
       if (refined_radii > 0 && part.has_large_remainders()) refine(part);
-      if (question.chance.random_order > 0.0) part.estimate(result);
+      if (request.chance.random_order > 0.0) part.estimate(result);
       if (refined_radii > 0 && part.has_large_remainders()) part.take_chords(targets, result);
-      if (question.chance.random_order > 0.0) part.estimate_the_rest(targets, result);
+      if (request.chance.random_order > 0.0) part.estimate_the_rest(targets, result);
       for (std::size_t row = 0; row < some.size(); ++row) {
-        open[some[row]] = part.is_open(row) ? 1 : 0;
+        undecided[some[row]] = part.is_undecided(row) ? 1 : 0;
         cancels[some[row]] = part.cancels(row) ? 1 : 0;
       }
     }
     memories_->put_back(std::move(memory));
   });
   for (std::size_t row = 0; row < rows; ++row) {
-    if (open[row] != 0) result.open.push_back(static_cast<std::int64_t>(row));
+    if (undecided[row] != 0) result.undecided.push_back(static_cast<std::int64_t>(row));
     if (cancels[row] != 0) result.cancelled.push_back(static_cast<std::int64_t>(row));
   }
   for (std::size_t i = 0; i < targets.size(); ++i) limit_chance(result.targets[i], result.chance[i]);

@@ -23,7 +23,7 @@ struct RunCertificates {
   std::vector<Condition> condition;      ///< of the first so many targets
   std::vector<Attribution> attribution;  ///< the same
   std::vector<std::int64_t> cancelled;   ///< rows whose attribution lost too much in double
-  std::vector<std::int64_t> open;        ///< rows whose numbers are not to be used
+  std::vector<std::int64_t> undecided;   ///< rows whose numbers are not to be used
   std::set<std::string> conditions;      ///< what the local errors stand on
 };
 
@@ -50,7 +50,7 @@ public:
   ///            where there are none; `targets`: the seeds of each
   RunCertificates run(const Program& program, const std::vector<Tensor<double>>& inputs,
                       const std::vector<std::vector<double>>& input_error,
-                      const std::vector<std::vector<Seed>>& targets, const RunQuestion& question,
+                      const std::vector<std::vector<Seed>>& targets, const RunRequest& request,
                       const Setting& setting) const;
 
 private:

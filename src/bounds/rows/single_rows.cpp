@@ -30,11 +30,11 @@ void SingleRows::take(const RunState& state, std::size_t last) {
     if (state.steps[node] == nullptr) continue;
     take_slopes(state, node);
     take_charges(state, node, false);
-    if (state.question.in_order) take_charges(state, node, true);
+    if (state.request.in_order) take_charges(state, node, true);
   }
   for (const ValueId id : state.program.flat().graph.inputs) {
     charges_[0][id] = radii(state, id, false);
-    if (state.question.in_order) charges_[1][id] = radii(state, id, true);
+    if (state.request.in_order) charges_[1][id] = radii(state, id, true);
   }
 }
 
@@ -48,7 +48,7 @@ void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   const std::size_t size = operand.size();
   for (std::size_t first = 0; first < slopes.size(); first += size) {
     double below = -1.0;
-    if (errors.bends_like_squares) {
+    if (errors.remainder_is_quadratic) {
       const double* added = errors.added.data() + first;
       below = flat_below * std::accumulate(added, added + size, 0.0) / static_cast<double>(size);
     }

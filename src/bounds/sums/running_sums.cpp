@@ -116,10 +116,10 @@ struct FollowedRow {
   double norm = 0.0;
 };
 
-void first_places(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels, double* places) {
-  fastest_sum_kernels().first_places(row, b, k, panels, places);
+void ufps(const StepsOfRow<double>& row, const double* b, std::size_t k, std::size_t panels, double* places) {
+  fastest_sum_kernels().ufps(row, b, k, panels, places);
 }
-void first_places(const StepsOfRow<float>& row, const float* b, std::size_t k, std::size_t panels, float* places) {
+void ufps(const StepsOfRow<float>& row, const float* b, std::size_t k, std::size_t panels, float* places) {
   fastest_sum_kernels().first_places_single(row, b, k, panels, places);
 }
 
@@ -170,7 +170,7 @@ private:
           slack[c] = slack_of(terms_.slack[from + c], rows[r].norm, norms == nullptr ? 0.0 : norms[j + c]);
         const StepsOfRow<Number> row{rows[r].steps.data(), rows[r].steps.size(), rows[r].a.data(), slack.data(),
                                      roundings_.of_starts};
-        first_places(row, b + j * k, k, panels, places.data());
+        ufps(row, b + j * k, k, panels, places.data());
         const double up = in_single ? 1.0 + static_cast<double>(2 * plan_.k) * 0x1.01p-24 : 1.0;
         for (std::size_t c = 0; c < columns; ++c) result_[from + c] = static_cast<double>(places[c]) * up;
       }
@@ -204,8 +204,8 @@ bool may_use_single(const ProductPlan& plan, const RunningTerms& terms) {
   return true;
 }
 
-std::vector<double> first_places_of(const ProductPlan& plan, const RunningTerms& terms, const Roundings& roundings,
-                                    int threads) {
+std::vector<double> ufps_of(const ProductPlan& plan, const RunningTerms& terms, const Roundings& roundings,
+                            int threads) {
   static_assert(columns_of_panel<double> == panel_width<double> && columns_of_panel<float> == panel_width<float>);
   std::vector<double> result(at(plan.batches * plan.m * plan.n), 0.0);
   const int workers = plan.m * plan.n * plan.k >= work_worth_a_thread ? threads : 1;
@@ -237,24 +237,24 @@ std::vector<SumStep> sum_steps(const SummationOrder& order, std::span<const char
   return Steps(order, nonzero).all();
 }
 
-std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
-                                         const SummationOrder& order, bool leave_out_last, int threads) {
+std::vector<double> running_ufps(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order,
+                                 bool leave_out_last, int threads) {
   const auto steps = [&](std::span<const char> nonzero) {
     std::vector<SumStep> all = sum_steps(order, nonzero);
     if (leave_out_last && !all.empty()) all.pop_back();
     return all;
   };
-  return first_places_of(plan, terms, {steps, order.fma}, threads);
+  return ufps_of(plan, terms, {steps, order.fma}, threads);
 }
 
-std::vector<double> product_first_places(const ProductPlan& plan, const RunningTerms& terms, int threads) {
+std::vector<double> product_ufps(const ProductPlan& plan, const RunningTerms& terms, int threads) {
   const auto steps = [](std::span<const char> nonzero) {
     std::vector<SumStep> products;
     for (std::size_t k = 0; k < nonzero.size(); ++k)
       if (nonzero[k] != 0) products.push_back({SumStep::Kind::round, static_cast<std::int32_t>(k)});
     return products;
   };
-  return first_places_of(plan, terms, {steps}, threads);
+  return ufps_of(plan, terms, {steps}, threads);
 }
 
 SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b) {

@@ -43,14 +43,14 @@ SingleColumns single_columns(const ProductPlan& plan, std::span<const double> b)
 /// Shapes:    [batches * m * n]
 /// Domain:    a known order
 /// Source:    docs/theory.md T-69
-std::vector<double> running_first_places(const ProductPlan& plan, const RunningTerms& terms,
-                                         const SummationOrder& order, bool leave_out_last, int threads);
+std::vector<double> running_ufps(const ProductPlan& plan, const RunningTerms& terms, const SummationOrder& order,
+                                 bool leave_out_last, int threads);
 
 /// Upper bounds of the sum of ufp(|a_k b_k| + slack) over the products that are not 0 for certain: what products are
 /// rounded to where they are rounded apart from additions.
 /// Shapes:    [batches * m * n]
 /// Source:    docs/theory.md T-69
-std::vector<double> product_first_places(const ProductPlan& plan, const RunningTerms& terms, int threads);
+std::vector<double> product_ufps(const ProductPlan& plan, const RunningTerms& terms, int threads);
 
 /// How far a partial sum of k products of a run may be from the one in double: `before` what roundings before it add,
 /// `spread` what the factors' distances from the centres do, `total` the sum of magnitudes.

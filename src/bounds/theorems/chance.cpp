@@ -80,7 +80,7 @@ double largest_square(std::span<const double> d, std::span<const double> amplitu
   return largest * largest;
 }
 
-std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes) {
+std::vector<std::uint32_t> correlated_elements(std::span<const double> values, std::span<const double> amplitudes) {
   constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   const std::size_t places = std::bit_ceil(2 * values.size() + 1);
   std::vector<std::uint32_t> first_at(places, none), alike(values.size());

@@ -48,7 +48,7 @@ double largest_square(std::span<const double> d, std::span<const double> amplitu
 /// Sets of elements with the same value and the same amplitude: they may be the same computation. Empty where no two
 /// are.
 /// Source:    docs/theory.md T-74
-std::vector<std::uint32_t> elements_alike(std::span<const double> values, std::span<const double> amplitudes);
+std::vector<std::uint32_t> correlated_elements(std::span<const double> values, std::span<const double> amplitudes);
 
 /// Whether two of these numbers may be the same, or one is no number, among those that may err. True by chance is rare.
 bool may_have_equals(std::span<const double> values, std::span<const double> amplitudes,

@@ -21,7 +21,7 @@ constexpr double two_over_root_pi = 0x1.20dd750429b6ep+0;
 constexpr double two_over_root_pi_down = 0x1.20dd750429b6dp+0;
 
 /// Half e^2 M, M bounding the second derivative.
-Magnitude bend_of(Magnitude e, Magnitude curvature) {
+Magnitude second_order_remainder(Magnitude e, Magnitude curvature) {
   return Magnitude(0.5) * e * e * curvature;
 }
 
@@ -86,7 +86,8 @@ Enclosure enclosure_of(const Enclosed& number) {
 /// sin and cos: where one is stored, the other is the slope and the first the curvature.
 Linear oscillation(const Point& p, const Enclosure& slope) {
   const Magnitude curvature = average_curvature(Magnitude(p.y) + p.y_error, 1.0, p.e);
-  return along(p, {slope, bend_of(p.e, std::min(Magnitude(1.0), curvature)), Magnitude(1.0)}, propagate_sin_or_cos);
+  return along(p, {slope, second_order_remainder(p.e, std::min(Magnitude(1.0), curvature)), Magnitude(1.0)},
+               propagate_sin_or_cos);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ Linear linear_tanh(const Point& p) {
   const Magnitude at_x = Magnitude(2.0) * Magnitude(std::min(1.0, size.upper)) * steepness;
   const Magnitude curvature = std::min(Magnitude(curvature_tanh), average_curvature(at_x, 2.0, p.e));
   const Magnitude decaying = Magnitude(0.5) * steepness * Magnitude(exp_remainder_up((Magnitude(2.0) * p.e).value()));
-  return along(p, {slope, std::min(bend_of(p.e, curvature), decaying), Magnitude(1.0)}, propagate_tanh);
+  return along(p, {slope, std::min(second_order_remainder(p.e, curvature), decaying), Magnitude(1.0)}, propagate_tanh);
 }
 
 Linear linear_sigmoid(const Point& p) {
@@ -110,7 +111,8 @@ Linear linear_sigmoid(const Point& p) {
   const Magnitude at_x = steepness * std::min(Magnitude(1.0), skew);
   const Magnitude curvature = std::min(Magnitude(curvature_sigmoid), average_curvature(at_x, 0.125, p.e));
   const Magnitude decaying = steepness * Magnitude(exp_remainder_up(p.e.value()));
-  return along(p, {slope, std::min(bend_of(p.e, curvature), decaying), Magnitude(0.25)}, propagate_sigmoid);
+  return along(p, {slope, std::min(second_order_remainder(p.e, curvature), decaying), Magnitude(0.25)},
+               propagate_sigmoid);
 }
 
 Linear linear_softplus(const Point& p) {
@@ -121,7 +123,8 @@ Linear linear_softplus(const Point& p) {
   const Magnitude at_x = divide_up(Magnitude(high), mul_down(divisor_down, divisor_down));
   const Magnitude curvature = std::min(Magnitude(0.25), average_curvature(at_x, curvature_sigmoid, p.e));
   const Magnitude decaying = at_x * Magnitude(exp_remainder_up(p.e.value()));
-  return along(p, {slope, std::min(bend_of(p.e, curvature), decaying), Magnitude(1.0)}, propagate_softplus);
+  return along(p, {slope, std::min(second_order_remainder(p.e, curvature), decaying), Magnitude(1.0)},
+               propagate_softplus);
 }
 
 Linear linear_sin(const Point& p) {
@@ -147,7 +150,7 @@ Linear linear_erf(const Point& p) {
   const Magnitude decaying = two * Magnitude(high) * (x + p.e) * Magnitude(exp_up((two * x * p.e).value()));
   const Magnitude average = average_curvature(at_x, 2.0 * two_over_root_pi, p.e);
   const Magnitude curvature = std::min({Magnitude(curvature_erf), average, decaying});
-  return along(p, {{low, high}, bend_of(p.e, curvature), Magnitude(two_over_root_pi)}, propagate_erf);
+  return along(p, {{low, high}, second_order_remainder(p.e, curvature), Magnitude(two_over_root_pi)}, propagate_erf);
 }
 
 Linear linear_sqrt(const Point& p) {
@@ -156,7 +159,7 @@ Linear linear_sqrt(const Point& p) {
   const double sum = add_down(low, lowest);
   const Enclosure slope{div_down(0.5, sqrt_up(p.x)), div_up(0.5, low)};
   if (!(p.e.value() <= p.x)) return undefined_within_reach(p, slope);
-  const Magnitude bend = divide_up(bend_of(p.e, Magnitude(1.0)), mul_down(low, mul_down(sum, sum)));
+  const Magnitude bend = divide_up(second_order_remainder(p.e, Magnitude(1.0)), mul_down(low, mul_down(sum, sum)));
   return along(p, {slope, bend, Magnitude::infinite()}, propagate_sqrt);
 }
 
@@ -183,7 +186,7 @@ namespace {
 /// Functions whose curvature grows with |x| and is convex: `change` away from 0 is the largest.
 Linear growing(const Point& p, const Enclosure& slope, Magnitude curvature_at_x, Magnitude curvature_at_e,
                Magnitude (*moved)(const Point&)) {
-  const Magnitude bend = bend_of(p.e, convex_curvature(curvature_at_x, curvature_at_e));
+  const Magnitude bend = second_order_remainder(p.e, convex_curvature(curvature_at_x, curvature_at_e));
   return along(p, {slope, std::min(bend, change_less_tangent(moved(p), slope, p.e)), Magnitude::infinite()}, moved);
 }
 
@@ -205,7 +208,7 @@ Linear linear_atan(const Point& p) {
   const double least = add_down(1.0, mul_down(nearest, nearest));
   const Magnitude decaying = divide_up(two * (x + p.e), mul_down(least, least));
   const Magnitude curvature = std::min({Magnitude(curvature_atan), average_curvature(at_x, 2.0, p.e), decaying});
-  return along(p, {slope, bend_of(p.e, curvature), Magnitude(1.0)}, propagate_atan);
+  return along(p, {slope, second_order_remainder(p.e, curvature), Magnitude(1.0)}, propagate_atan);
 }
 
 Linear linear_sinh(const Point& p) {
@@ -267,7 +270,7 @@ Linear linear_power(const Point& p) {
   const Enclosure slope = power_slope(p);
   if (!is_integer(p.alpha) && !(p.e.value() <= p.x)) return undefined_within_reach(p, slope);
   const Magnitude factor = Magnitude(p.alpha) * distance_up(p.alpha, 1.0);
-  Magnitude bend = bend_of(p.e, factor * average_power(p));
+  Magnitude bend = second_order_remainder(p.e, factor * average_power(p));
   const bool flattens_toward_zero = p.alpha > 1.0 && p.alpha < 2.0;
   if (!flattens_toward_zero) bend = std::min(bend, change_less_tangent(propagate_power(p), slope, p.e));
   return along(p, {slope, bend, Magnitude::infinite()}, propagate_power);

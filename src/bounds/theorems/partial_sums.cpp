@@ -31,7 +31,7 @@ double terms_below(double binade, double reach, double offset, double most) {
 /// sum_{k=2..n-2} ufp(min(most, sqrt(k) reach, offset + sqrt(n - k) reach))^power in double, binade by binade from
 /// above, for n = last + 3 terms; `power` is 1 or 2.
 double sum_of_first_places(const PartialSums& sums, double last, int power) {
-  double sum = 0.0, binade = first_place(sums.most);
+  double sum = 0.0, binade = ufp(sums.most);
   while (last >= 1.0) {
     const double from_left = terms_below(binade, sums.reach, 0.0, last + 1.0) - 1.0;
     const double from_right = terms_below(binade, sums.reach, sums.offset, last + 1.0) - 1.0;
@@ -62,7 +62,7 @@ double sum_over_additions(const TermSizes& terms, double small, const Machine& m
   sums.offset = outward(sum + (growth - 1.0) * magnitudes + underflow);
   if (nodes == 0.0) return 0.0;
   if (!std::isfinite(sums.most)) return sums.most;
-  const double largest = first_place(sums.most);
+  const double largest = ufp(sums.most);
   const double of_largest = std::min(nodes, at_most_sized) * (power == 1 ? largest : largest * largest);
   return of_largest + sum_of_first_places(sums, static_cast<double>(n - 3), power);
 }

@@ -43,7 +43,7 @@ Magnitude largest_rounding(double largest, const NarrowRounding& rounding) {
   const Format& format = *rounding.format;
   if (!is_to_nearest(rounding.rounding) && !(largest <= format.largest)) return Magnitude::infinite();
   const double unit = std::ldexp(is_to_nearest(rounding.rounding) ? 1.0 : 2.0, -format.precision);
-  const Magnitude relative(unit * first_place(largest));
+  const Magnitude relative(unit * ufp(largest));
   const Magnitude absolute(rounding.may_flush ? format.smallest_normal : format.smallest_subnormal);
   return std::max(relative, absolute);
 }
@@ -70,8 +70,8 @@ Magnitude read_otherwise(double x, double radius, Magnitude largest, const Forma
   return std::min(largest, Magnitude(format.smallest_normal));
 }
 
-Magnitude rounded_norm(Magnitude by_elements, Magnitude handed_on, Magnitude roundings) {
-  return std::min(by_elements, handed_on + roundings);
+Magnitude rounded_norm(Magnitude by_elements, Magnitude propagated, Magnitude roundings) {
+  return std::min(by_elements, propagated + roundings);
 }
 
 Magnitude through_rounded_shadow(Magnitude from_rounded_shadow, Magnitude rounded_from_shadow) {

@@ -54,7 +54,7 @@ Magnitude read_otherwise(double x, double radius, Magnitude largest, const Forma
 /// How far a rounded tensor is from its centre in the 2-norm: by its elements, or by what was handed on and the
 /// roundings.
 /// Source:    docs/theory.md T-76
-Magnitude rounded_norm(Magnitude by_elements, Magnitude handed_on, Magnitude roundings);
+Magnitude rounded_norm(Magnitude by_elements, Magnitude propagated, Magnitude roundings);
 
 /// Distance of every run from the shadow in double, of which the run's own shadow is so far off.
 /// Source:    docs/theory.md T-76

@@ -58,7 +58,7 @@ Magnitude storing_error(double y, const Machine& machine) {
   return machine.stores_narrower() ? cast_error(y, *machine.output, machine) : Magnitude();
 }
 
-double first_place(double x) {
+double ufp(double x) {
   return x == 0.0 ? 0.0 : std::max(num::power_of_two_in(x), std::numeric_limits<double>::min());
 }
 
@@ -69,7 +69,7 @@ double nearest_error(double largest, const Format& format) {
   if (largest == 0.0) return 0.0;
   const double u = std::bit_cast<double>(static_cast<std::uint64_t>(1023 - format.precision) << 52);  // 2^-precision
   const double eta = std::max(0.5 * format.smallest_subnormal, std::numeric_limits<double>::denorm_min());
-  return largest <= format.largest ? std::max(u * first_place(largest), eta) : std::numeric_limits<double>::infinity();
+  return largest <= format.largest ? std::max(u * ufp(largest), eta) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Magnitude inner_rounding(Magnitude largest, const Machine& machine);
 Magnitude storing_error(double y, const Machine& machine);
 
 /// The largest power of two that is not above x >= 0; 0 for 0, and for a subnormal number the smallest normal one.
-double first_place(double x);
+double ufp(double x);
 
 /// |fl(t) - t| for every |t| <= largest: u ufp(largest) or eta to nearest; infinite where fl may overflow.
 /// Source:    docs/theory.md T-22

@@ -27,12 +27,12 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
   return Magnitude(remainder) + Magnitude(moved_by_cut_operands);
 }
 
-Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root) {
-  return rests + rounding_of_slope * radius_of_root;
+Magnitude joint_rest(Magnitude residuals, Magnitude rounding_of_slope, Magnitude radius_of_root) {
+  return residuals + rounding_of_slope * radius_of_root;
 }
 
-double norm_of_row(double by_elements, double handed_on) {
-  return std::isfinite(by_elements) ? std::min(by_elements, handed_on) : by_elements;
+double norm_of_row(double by_elements, double propagated) {
+  return std::isfinite(by_elements) ? std::min(by_elements, propagated) : by_elements;
 }
 
 double reach_of_sums(double radius, double distance) {

@@ -34,7 +34,7 @@ Magnitude remainder_with_cut_edges(double remainder, double moved_by_cut_operand
 
 /// The smaller of the norm of a row's radii and the norm handed on; the first where it is infinite.
 /// Source:    docs/theory.md T-62
-double norm_of_row(double by_elements, double handed_on);
+double norm_of_row(double by_elements, double propagated);
 
 /// How far any run's row of operands may be from another that lies within `distance` of the centre, by 2-norms.
 /// Source:    docs/theory.md T-88
@@ -50,7 +50,7 @@ Magnitude radius_as_read(double radius, Magnitude flushed);
 
 /// R of a node: that of its operands behind its slopes and its own remainder, and what S lost when it was rounded.
 /// Source:    docs/theory.md T-125
-Magnitude joint_rest(Magnitude rests, Magnitude rounding_of_slope, Magnitude radius_of_root);
+Magnitude joint_rest(Magnitude residuals, Magnitude rounding_of_slope, Magnitude radius_of_root);
 
 /// The smaller of a radius and the one that an adjoint of its own gives.
 /// Source:    docs/theory.md T-72

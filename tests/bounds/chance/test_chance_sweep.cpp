@@ -419,14 +419,14 @@ TEST_CASE(
 TEST_CASE("elements that err alike are weighted together") {
   const std::vector<double> d = {1.0, -2.0, 3.0, 4.0}, c = {1.0, 1.0, 1.0, 2.0};
   CHECK(bounds::weighted_squares(d, c, {}).value() == doctest::Approx(78.0));
-  const std::vector<std::uint32_t> alike = bounds::elements_alike(std::vector<double>{5.0, 5.0, 6.0, 5.0}, c);
+  const std::vector<std::uint32_t> alike = bounds::correlated_elements(std::vector<double>{5.0, 5.0, 6.0, 5.0}, c);
   CHECK(alike == std::vector<std::uint32_t>{0, 0, 2, 3});
   CHECK(bounds::weighted_squares(d, c, alike).value() == doctest::Approx(82.0));
   const double refined_first = bounds::weighted_squares(d, std::vector<double>{0.25, 1.0, 1.0, 2.0}, alike).value();
   CHECK(refined_first == doctest::Approx(82.0));
   const std::vector<double> no_number = {not_a_number, 1.0, 1.0, 2.0};
   CHECK(!(bounds::weighted_squares(d, no_number, alike).value() <= 1e300));
-  CHECK(bounds::elements_alike(std::vector<double>{5.0, 6.0, 7.0, 5.0}, c).empty());
+  CHECK(bounds::correlated_elements(std::vector<double>{5.0, 6.0, 7.0, 5.0}, c).empty());
   CHECK(check_weights() == 0);
 }
 

@@ -325,23 +325,23 @@ TEST_CASE("what Gelu does not leave to chance are its constants, its functions a
     for (std::size_t i = 0; i < size; ++i) x.centre[i] = 0.75 * static_cast<double>(i) - 2.5;
     std::fill(x.radius.begin(), x.radius.end(), 0x1p-6);
     x.norm[0] = 1.0;
-    bounds::RunQuestion question;
-    question.chance = {4.0, 6.0};
+    bounds::RunRequest request;
+    request.chance = {4.0, 6.0};
     bounds::RunErrors errors;
     bounds::RunScratch scratch;
     std::vector<char> open(1, 0);
     const bounds::RunRows* const operand = &x;
-    step->forward({&operand, 1}, question, y, errors, open, scratch);
-    CHECK(open[0] == 0);
+    step->forward({&operand, 1}, request, y, errors, undecided, scratch);
+    CHECK(undecided[0] == 0);
     CHECK(errors.rounds_once);
     const auto steps = bounds::gelu_steps(op::Gelu{is_tanh_form}, setting, conditions);
-    REQUIRE(errors.rests.size() == size);
+    REQUIRE(errors.residuals.size() == size);
     for (std::size_t i = 0; i < size; ++i) {
       const double of_shadow = 9.0 * 0x1p-53 * std::abs(y.centre[i]) + 40.0 * 0x1p-53;
       const double farthest = std::abs(x.centre[i]) + 0x1p-6;
       const double least = steps->each_by_no_chance.value() * farthest + of_shadow;
-      CHECK(errors.rests[i] >= least);
-      CHECK(errors.rests[i] <= 1.0001 * least);
+      CHECK(errors.residuals[i] >= least);
+      CHECK(errors.residuals[i] <= 1.0001 * least);
     }
   }
 }

@@ -444,10 +444,10 @@ std::vector<double> shadow_in_full(const Graph& graph, const Trace& trace) {
   block.layers = {&y};
   block.given = block.used = {x};
   block.input_error = {{}};
-  bounds::AdjointQuestion question;
-  question.any_order = question.declared_order = question.rounded = false;
+  bounds::AdjointRequest request;
+  request.any_order = request.declared_order = request.rounded = false;
   bounds::BoundCache operands;
-  return bounds::block_bounds_in_full(program, block, {}, question, setting, operands).this_run[0];
+  return bounds::block_bounds_in_full(program, block, {}, request, setting, operands).this_run[0];
 }
 
 }  // namespace

@@ -336,7 +336,7 @@ TEST_CASE("what slopes do not see is found at radii that coins give, by rows as 
     const TwoWays ways(units_at_their_kinks(x, generator), x, 0.0, 0);
     const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
     CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
-    CHECK(rows.remainder[0] < 0.5 * rows.unseen[0]);
+    CHECK(rows.remainder[0] < 0.5 * rows.unattributed[0]);
     CHECK(std::abs(rows.remainder[0] / full.remainder[0] / larger - 1.0) <= 0.2);
     by_rows += rows.remainder[0];
     in_full += full.remainder[0];
@@ -376,7 +376,7 @@ TEST_CASE("what smaller radii leave of a remainder is found at radii that coins 
       const TwoWays ways(graph, x, 0.0, refined);
       const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
       CHECK(rows.total[0] != full.total[0]);  // the row is not left to the whole
-      CHECK(rows.unseen[0] <= 0.01 * rows.total[0]);
+      CHECK(rows.unattributed[0] <= 0.01 * rows.total[0]);
       // larger^2 for what grows as a square, and its part in radii; or so little that no coins are asked for
       CHECK(rows.remainder[0] <= std::max(2.5 * full.remainder[0], refined == 0 ? 0.0 : 0.1 * rows.total[0]));
     }
@@ -424,8 +424,8 @@ TEST_CASE("coins give each of many samples what they give it alone (T-75)") {
       CAPTURE(row);
       const TwoWays one(graph, samples[row], 0.0, refined);
       const bounds::ChanceBound& alone = *one.by_rows.chance.random_order;
-      ruled += together.remainder[row] < together.unseen[row] ? 1 : 0;
-      check_near({together.unseen[row]}, {alone.unseen[0]}, refined == 0 ? 1e-6 : 2e-5);
+      ruled += together.remainder[row] < together.unattributed[row] ? 1 : 0;
+      check_near({together.unattributed[row]}, {alone.unattributed[0]}, refined == 0 ? 1e-6 : 2e-5);
       check_near({together.remainder[row]}, {alone.remainder[0]}, 0.1);
       if (refined != 0) continue;  // radii are chosen for all samples together
       CHECK(together.remainder[row] == alone.remainder[0]);
@@ -446,9 +446,9 @@ TEST_CASE("coins are tossed for deviations of all sizes that single precision ha
       const TwoWays ways(units_at_their_kinks(x, generator, 60, large), x, 0.0, 0);
       const bounds::ChanceBound &rows = *ways.by_rows.chance.random_order, &full = *ways.in_full.chance.random_order;
       CHECK(rows.total[0] != full.total[0]);
-      CHECK(rows.unseen[0] > 0.5 * full.unseen[0]);
+      CHECK(rows.unattributed[0] > 0.5 * full.unattributed[0]);
       if (large == 90) CHECK(std::abs(rows.remainder[0] / full.remainder[0] / larger - 1.0) <= 0.2);
-      if (large == 115) CHECK(rows.remainder[0] >= rows.unseen[0]);  // at the radii of any run
+      if (large == 115) CHECK(rows.remainder[0] >= rows.unattributed[0]);  // at the radii of any run
     }
   }
 }
@@ -644,7 +644,7 @@ struct HeldFunction {
     bounds::RunErrors errors;
     std::vector<char> open(1, 0);
     bounds::RunScratch scratch;
-    step->forward(operands, {}, result, errors, open, scratch);
+    step->forward(operands, {}, result, errors, undecided, scratch);
     return errors;
   }
 };
@@ -661,7 +661,7 @@ TEST_CASE("rows stop by what smooth functions leave over at the radius they woul
       CAPTURE(distance);
       const std::vector<double> remainder = held.errors(x, distance).remainder;
       for (std::size_t i = 0; i < x.size(); ++i)
-        CHECK(std::abs(held.step->about_left_over(errors, i, distance) - remainder[i]) <= 0.01 * remainder[i]);
+        CHECK(std::abs(held.step->approx_remainder(errors, i, distance) - remainder[i]) <= 0.01 * remainder[i]);
     }
   }
 }
@@ -672,10 +672,10 @@ TEST_CASE("rows of which nothing is known are left to the whole (T-88)") {
   for (const double bad : {infinity, std::nan(""), 1e39}) {
     Tensor<double> x = network_inputs(1.0, false, generator);
     x.values[5] = bad;
-    CHECK(HeldRun(graph, x, 0.0).found().open == std::vector<std::int64_t>{1});
+    CHECK(HeldRun(graph, x, 0.0).found().undecided == std::vector<std::int64_t>{1});
   }
   const Tensor<double> x = network_inputs(1.0, false, generator);
-  CHECK(HeldRun(graph, x, 0.0).found().open.empty());
+  CHECK(HeldRun(graph, x, 0.0).found().undecided.empty());
 }
 
 TEST_CASE("an op without loops over rows, and constants that float32 does not hold, are left to the whole (T-88)") {

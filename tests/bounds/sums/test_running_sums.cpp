@@ -31,7 +31,7 @@ std::string written(const SummationOrder& order, const std::string& nonzero) {
 
 using Kind = SummationOrder::Kind;
 
-long double first_place(long double x) {
+long double ufp(long double x) {
   return x == 0.0L ? 0.0L : std::exp2(std::floor(std::log2(std::abs(x))));
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("the running bound of many rows and columns is that of each alone") {
   const ProductPlan whole = plan_product(op::Gemm{1.0, 1.0, false, true}, {m, k}, {n, k});
   for (const SummationOrder& order : declared_orders()) {
     for (const bool leave_out_last : {false, true}) {
-      const std::vector<double> all = bounds::running_first_places(whole, {a, b, a, slack}, order, leave_out_last, 2);
+      const std::vector<double> all = bounds::running_ufps(whole, {a, b, a, slack}, order, leave_out_last, 2);
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
           const auto from = [&](const std::vector<double>& values, std::int64_t first) {
@@ -79,7 +79,7 @@ TEST_CASE("the running bound of many rows and columns is that of each alone") {
           const auto at = static_cast<std::size_t>(i * n + j);
           const ProductPlan one = plan_product(op::MatMul{}, {1, k}, {k, 1});
           const bounds::RunningTerms terms{from(a, i * k), from(b, j * k), from(a, i * k), {&slack[at], 1}};
-          CHECK(bounds::running_first_places(one, terms, order, leave_out_last, 1).front() == all[at]);
+          CHECK(bounds::running_ufps(one, terms, order, leave_out_last, 1).front() == all[at]);
         }
       }
     }
@@ -109,8 +109,8 @@ TEST_CASE("first places of sums in single precision are no less than the exact o
     for (const bool fma : {false, true}) {
       const SummationOrder order{Kind::sequential, 0, fma};
       const std::vector<double> places =
-          bounds::running_first_places(plan, {a, b, a, slack, nullptr, &single}, order, false, 1);
-      const std::vector<double> products = bounds::product_first_places(plan, {a, b, a, slack, nullptr, &single}, 1);
+          bounds::running_ufps(plan, {a, b, a, slack, nullptr, &single}, order, false, 1);
+      const std::vector<double> products = bounds::product_ufps(plan, {a, b, a, slack, nullptr, &single}, 1);
       double excess = 0.0, excess_of_products = 0.0;  // a partial sum next to a power of two may count twice
       for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
@@ -120,8 +120,8 @@ TEST_CASE("first places of sums in single precision are no less than the exact o
             if (a[at(i * k + l)] == 0.0) continue;
             const long double product = static_cast<long double>(a[at(i * k + l)]) * b[at(j * k + l)];
             sum += product;
-            of_products += first_place(product);
-            if (!is_first || fma) expected += first_place(sum);
+            of_products += ufp(product);
+            if (!is_first || fma) expected += ufp(sum);
             is_first = false;
           }
           CHECK(places[at(i * n + j)] >= static_cast<double>(expected));
