@@ -57,7 +57,7 @@ private:
     add_node(node.name, node.op, std::move(inputs), flat_.of_value[node.output], index);
   }
 
-  /// Returns the value that is the composite's output.
+  /// Appends the body of a composite. Returns the value in the flat graph that holds the composite's output.
   ValueId write_body(std::size_t index, const std::vector<ValueId>& operands) {
     const Node& node = original_.nodes[index];
     std::vector<Shape> operand_shapes;

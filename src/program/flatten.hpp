@@ -7,16 +7,16 @@
 
 namespace driftbound {
 
-/// A graph written out for inputs of known shapes: no node is a composite, and the function is the same.
+/// A graph of primitive ops alone, for inputs of known shapes. It computes the same function as the original graph.
 struct FlatGraph {
   Graph graph;
-  std::vector<Shape> shapes;         ///< of every value of `graph`
-  std::vector<ValueId> of_value;     ///< what stands in `graph` for each value of the original
-  std::vector<std::size_t> of_node;  ///< the node of the original that each node of `graph` belongs to
+  std::vector<Shape> shapes;         ///< by value of `graph`
+  std::vector<ValueId> of_value;     ///< by value of the original graph: its counterpart in `graph`
+  std::vector<std::size_t> of_node;  ///< by node of `graph`: the node of the original graph that contains it
 };
 
-/// Puts the body of every composite (model/composite.hpp) in its place.
-/// Shapes:    input_shapes by position in Graph::inputs
+/// Replaces every composite by its body (model/composite.hpp).
+/// Shapes:    `input_shapes`: one entry per graph input, in the order of Graph::inputs
 /// Throws:    ShapeMismatch
 FlatGraph flatten(const Graph& graph, const std::vector<Shape>& input_shapes);
 

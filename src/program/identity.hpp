@@ -4,7 +4,8 @@
 
 namespace driftbound {
 
-/// A number that no other call has returned or will return. Thread-safe.
+/// Returns a number that is unique among all calls in this process. Caches identify programs by such numbers.
+/// Thread-safe.
 std::uint64_t new_identity();
 
 }  // namespace driftbound

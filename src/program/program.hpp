@@ -10,26 +10,24 @@
 
 namespace driftbound {
 
-/// Nodes in which the steps of some composites are one node again, and the node of the original graph that each belongs
-/// to.
+/// The nodes of a program in which some composites are kept as one node (a fused op) instead of their bodies.
 struct FusedNodes {
   std::vector<Node> nodes;
-  std::vector<std::size_t> of_node;
-  /// By node, the values that no later node reads: those that it is the last to read, and its output where nothing
-  /// reads that.
+  std::vector<std::size_t> of_node;  ///< by node: the node of the original graph that it belongs to
+  /// By node: those of its inputs that no later node reads, and its output if no later node reads it.
   std::vector<std::vector<ValueId>> last_reads;
 };
 
-/// A graph compiled for inputs of known shapes: a list of primitive ops over values, with everything that does not
-/// depend on data found once. What executes a graph layer by layer (values in double, radii, adjoints, signs, slopes)
-/// walks a program.
+/// A graph compiled for inputs of known shapes: a list of primitive ops, and everything that follows from the graph and
+/// the shapes alone. Every evaluation that processes a graph node by node (values in double, radii, adjoints, signs,
+/// slopes) iterates over the nodes of a program.
 class Program {
 public:
-  /// What changes the primitive ops of a program before it is compiled, and again for every other number of rows.
+  /// A transformation of the flat graph. It is applied before the program is compiled, and again in with_rows().
   using Rewrite = std::function<FlatGraph(FlatGraph)>;
 
-  /// `rows`: how many samples lie in axis 0 of every input; empty where one evaluation is one sample. The graph must
-  /// outlive the program.
+  /// `rows`: the number of samples in axis 0 of every input; empty if the inputs have no axis of samples. The graph
+  /// must outlive the program.
   /// Throws:    ShapeMismatch
   Program(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
           Rewrite rewrite = {});
@@ -37,27 +35,28 @@ public:
   const Graph& graph() const { return graph_; }
   const FlatGraph& flat() const { return flat_; }
   const std::vector<Node>& nodes() const { return flat_.graph.nodes; }
-  /// The same with every Gelu of what varies as one node, unless the program was rewritten.
+  /// The nodes with every Gelu that depends on the inputs as one node. Equal to nodes() if a Rewrite was given.
   const FusedNodes& fused() const { return fused_; }
   const Shape& shape(ValueId id) const { return flat_.shapes[id]; }
-  /// The value that is the output of a node of the original graph.
+  /// Returns the value in the flat graph that is the output of a node of the original graph.
   ValueId value_of_node(std::size_t node) const { return node_outputs_[node]; }
   std::size_t size() const { return flat_.graph.values.size(); }
-  /// Whether a value depends on the inputs. Others are the same for every sample.
+  /// Whether a value depends on the inputs. A value that does not is the same for every sample.
   bool varies(ValueId id) const { return varies_[id]; }
-  /// Samples that a value holds, one after the other: 1 for values that are the same for all.
+  /// Returns the number of rows (samples) in a value: 1 for a value that does not depend on the inputs.
   std::int64_t rows(ValueId id) const { return varies_[id] ? rows_ : 1; }
   std::int64_t rows() const { return rows_; }
-  /// Elements of one row of a value.
+  /// Returns the number of elements in one row of a value.
   std::size_t row_size(ValueId id) const;
   const std::vector<Shape>& input_shapes() const { return input_shapes_; }
-  /// Whether axis 0 of every input counts samples.
+  /// Whether axis 0 of every input is the axis of samples.
   bool counts_samples() const { return counts_samples_; }
-  /// Whether axis 0 of every value that varies counts samples, inside composites too.
+  /// Whether, at every node of the flat graph, row i of the output depends on row i of the operands only.
   bool keeps_rows_apart() const { return keeps_rows_apart_; }
-  /// The same program for another number of samples; empty where axis 0 does not count them everywhere.
+  /// Returns the program for another number of samples; empty if the inputs have no axis of samples, or if
+  /// keeps_rows_apart() does not hold for the result.
   std::optional<Program> with_rows(std::int64_t rows) const;
-  /// The same for copies of a program, and of no other one.
+  /// A number that copies of a program share, and that differs between any other two programs.
   std::uint64_t identity() const { return identity_; }
 
 private:
@@ -78,7 +77,7 @@ private:
   std::uint64_t identity_;
 };
 
-/// The program of a graph for its smallest inputs: one sample where it takes samples together.
+/// Returns the program of a graph for inputs of one sample.
 /// Throws:    ShapeMismatch; Unsupported as batch_layout()
 Program program_of_one_sample(const Graph& graph);
 

@@ -4,9 +4,11 @@
 
 #include "simd/target.hpp"
 
+// Selection of the kernel tables that this processor can execute.
+
 namespace driftbound::simd {
 
-/// The tables in `builds` that this processor can run, in that order: the slowest first.
+/// Returns the tables of `builds` that this processor can execute, in the order of `builds` (slowest first).
 template <const auto& builds>
 auto usable() {
   std::vector<decltype(builds[0].kernels)> kernels;
@@ -15,7 +17,7 @@ auto usable() {
   return kernels;
 }
 
-/// The last of them.
+/// Returns the last table of usable(). It is selected once per process.
 template <const auto& builds>
 const auto& fastest() {
   static const auto* const kernels = usable<builds>().back();

@@ -1,6 +1,7 @@
 #pragma once
 
-// The registers of the processor that a kernel is compiled for, and instructions that have no operator in C++.
+// The register width of the instruction set that a kernel is compiled for, and wrappers of instructions that have no
+// operator in C++.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@ constexpr std::size_t register_bytes = 32;
 constexpr std::size_t register_bytes = 16;
 #endif
 
-/// Whether multiply_add() rounds once.
+/// Whether the instruction set has a fused multiply-add, so that multiply_add() rounds once.
 #ifdef __FMA__
 constexpr bool has_fma = true;
 #else
@@ -28,7 +29,7 @@ constexpr bool has_fma = false;
 #endif
 
 #ifdef __x86_64__
-// With AVX-512 by masks of all lanes: without masks GCC 12 warns of its own header.
+// The AVX-512 versions use masked intrinsics with all lanes set: GCC 12 warns about its own header for the others.
 #define DRIFTBOUND_SIMD_INSTRUCTIONS(Register, prefix, suffix, ...) \
   inline Register instruction_min(Register a, Register b) {         \
     return prefix##min_##suffix(__VA_ARGS__ a, b);                  \
@@ -60,7 +61,8 @@ DRIFTBOUND_SIMD_FMA(__m512, _mm512_fmadd_ps)
 DRIFTBOUND_SIMD_FMA(__m512d, _mm512_fmadd_pd)
 #endif
 #ifdef __AVX2__
-/// `count` numbers, 0 after them, for a register of the type of the last argument. Nothing is read beyond them.
+/// Loads `count` numbers and sets the remaining lanes to 0. No memory beyond them is read. The last argument only
+/// selects the register type.
 inline __m256 instruction_load(const float* p, std::size_t count, __m256) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
@@ -69,7 +71,7 @@ inline __m256d instruction_load(const double* p, std::size_t count, __m256d) {
   const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
   return _mm256_maskload_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(count)), lane));
 }
-// Of GCC 12's own conversions of vectors between float and double each takes several instructions.
+// GCC 12 compiles its generic conversions between vectors of float and of double to several instructions each.
 inline __m256d instruction_convert(__m128 x) {
   return _mm256_cvtps_pd(x);
 }
@@ -102,7 +104,8 @@ constexpr bool is_real<float> = true;
 template <>
 constexpr bool is_real<double> = true;
 
-/// Whether the functions above exist for n numbers of type T.
+/// Whether instruction_min(), instruction_max() and instruction_sqrt() exist for n numbers of type T that fill one
+/// register.
 #ifdef __x86_64__
 template <class T, std::size_t n>
 constexpr bool has_instructions = is_real<T>&& n * sizeof(T) >= 16;
@@ -111,11 +114,11 @@ template <class T, std::size_t n>
 constexpr bool has_instructions = false;
 #endif
 
-/// Whether instruction_load() exists for them.
+/// Whether instruction_load() exists for n numbers of type T that fill one register.
 template <class T, std::size_t n>
 constexpr bool has_partial_load = has_instructions<T, n>&& n * sizeof(T) >= 32;
 
-/// Whether instruction_convert() exists from T to U.
+/// Whether instruction_convert() exists for n numbers of type T and type U.
 template <class T, class U, std::size_t n>
 constexpr bool has_conversion = is_real<T>&& is_real<U> &&
                                 sizeof(T) != sizeof(U) && register_bytes > 16 && n * sizeof(double) >= 32;

@@ -31,7 +31,7 @@ bool has_tiles_of_bytes() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & tile) != 0 && (d & tile_of_bytes) != 0;
 }
 
-/// Linux gives a process the state of tiles only when it asks.
+/// Requests the tile registers from the operating system. Linux enables them for a process on request only.
 bool may_use_tiles() {
 #ifdef __linux__
   constexpr long request_permission = 0x1023, tile_data = 18;

@@ -1,8 +1,9 @@
 #pragma once
 
-// Vectors of numbers, for kernel sources alone: they are compiled once per instruction set, and everything here has
-// internal linkage, so that code for a newer processor is not shared with the rest of the program. An operation acts on
-// each lane alone and rounds as IEEE 754 says, to nearest, on every instruction set: the same bits everywhere.
+// A vector type for kernel sources, which are compiled once per instruction set. Include this header in kernel sources
+// only: all of it has internal linkage, so that the linker cannot use code for a newer processor elsewhere. Operators
+// act lane by lane and round to nearest as IEEE 754 specifies, so that results are bitwise equal on all instruction
+// sets. The exception is multiply_add().
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace driftbound::simd {
 namespace {
 
-/// Numbers in a vector register.
+/// The number of lanes of type T in a vector register.
 template <class T>
 constexpr std::size_t native_lanes = register_bytes / sizeof(T);
 
@@ -35,7 +36,7 @@ struct SignedInteger<8> {
   static constexpr Type largest = INT64_MAX;
 };
 
-/// n as a type: that a vector is whole is known when the kernel is compiled.
+/// The count n as a type. An overload for it handles a full vector without a test at run time.
 template <std::size_t n>
 struct Whole {
   constexpr operator std::size_t() const { return n; }
@@ -45,7 +46,7 @@ template <class T, std::size_t n>
 constexpr bool fits_register = n * sizeof(T) <= register_bytes;
 
 #define DRIFTBOUND_SIMD_INLINE [[gnu::always_inline]]
-// What vectors have, whether they lie in a register or in two halves.
+// Members of both versions of Vector: the one in a single register, and the one of two halves.
 // clang-format off
 #define DRIFTBOUND_SIMD_MEMBERS(UNARY, BINARY, COMPARISON, SHIFT)                                                     \
   UNARY(-) UNARY(~) SHIFT(<<) SHIFT(>>)                                                                               \
@@ -63,8 +64,8 @@ constexpr bool fits_register = n * sizeof(T) <= register_bytes;
   }
 // clang-format on
 
-/// n numbers of type T, in a register or in two halves: compilers do vectors that are wider than the processor's number
-/// by number. n is a power of two.
+/// n numbers of type T; n is a power of two. A vector that is wider than a register consists of two halves, as
+/// compilers split such vectors into single numbers.
 template <class T, std::size_t n>
 struct Vector {
   static constexpr std::size_t lanes = n;
@@ -75,12 +76,12 @@ struct Vector {
   Half low, high;
 
   Vector() = default;
-  /// x in all lanes.
+  /// Sets all lanes to x.
   DRIFTBOUND_SIMD_INLINE Vector(T x) : low(x), high(x) {}  // NOLINT(google-explicit-constructor)
   DRIFTBOUND_SIMD_INLINE Vector(Half first, Half second) : low(first), high(second) {}
 
   DRIFTBOUND_SIMD_INLINE static Vector load(const T* p) { return {Half::load(p), Half::load(p + n / 2)}; }
-  /// `count` numbers, and 0 in the lanes after them. Nothing else is read.
+  /// Loads `count` numbers and sets the remaining lanes to 0. No memory beyond them is read.
   DRIFTBOUND_SIMD_INLINE static Vector load(const T* p, std::size_t count) {
     if (count == n) return load(p);
     if constexpr (has_partial_load<T, n / 2>) {
@@ -120,15 +121,15 @@ struct Vector {
 #undef DRIFTBOUND_SIMD_COMPARISON
 #undef DRIFTBOUND_SIMD_SHIFT
 
-  /// a where the mask is true, b elsewhere.
+  /// Per lane: a if the mask is true, else b.
   DRIFTBOUND_SIMD_INLINE friend Vector where(Mask mask, Vector a, Vector b) {
     return {where(mask.low, a.low, b.low), where(mask.high, a.high, b.high)};
   }
-  /// a where a < b, else b: b where one of them is NaN, or both are 0.
+  /// Per lane: a if a < b, else b. The result is b if either is NaN, or if both are zeros.
   DRIFTBOUND_SIMD_INLINE friend Vector smaller(Vector a, Vector b) {
     return {smaller(a.low, b.low), smaller(a.high, b.high)};
   }
-  /// a where a > b, else b.
+  /// Per lane: a if a > b, else b.
   DRIFTBOUND_SIMD_INLINE friend Vector larger(Vector a, Vector b) {
     return {larger(a.low, b.low), larger(a.high, b.high)};
   }
@@ -145,7 +146,7 @@ struct Vector<T, n> {
   Native v;
 
   Vector() = default;
-  DRIFTBOUND_SIMD_INLINE Vector(T x) : v(x - Native{}) {}  // NOLINT(google-explicit-constructor): -0.0 stays
+  DRIFTBOUND_SIMD_INLINE Vector(T x) : v(x - Native{}) {}  // NOLINT(google-explicit-constructor): x - 0 keeps -0.0
   DRIFTBOUND_SIMD_INLINE static Vector of(Native native) {
     Vector x;
     x.v = native;
@@ -203,17 +204,18 @@ struct Vector<T, n> {
   }
 };
 
-/// A register of numbers.
+/// A vector that fills one register.
 template <class T>
 using Native = Vector<T, native_lanes<T>>;
 
-/// Lanes first, first + 1 ... of a and b one after the other.
+/// Returns the lanes first, first + 1, ... of the concatenation of a and b; the number of indices i is the number of
+/// lanes.
 template <std::size_t first, class Native, std::size_t... i>
 DRIFTBOUND_SIMD_INLINE inline auto neighbours(Native a, Native b, std::index_sequence<i...>) {
   return __builtin_shufflevector(a, b, (first + i)...);
 }
 
-/// Halves of vectors, whether they are kept so or in one register.
+/// low_half(), high_half(): one half of a vector. joined(): the concatenation of two vectors.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n / 2> low_half(Vector<T, n> x) {
   if constexpr (fits_register<T, n>) {
@@ -239,7 +241,7 @@ DRIFTBOUND_SIMD_INLINE inline Vector<T, 2 * n> joined(Vector<T, n> low, Vector<T
   }
 }
 
-/// The same bits as numbers of another type that is as wide.
+/// Reinterprets the bits of each lane as a number of another type of the same size.
 template <class U, class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<U, n> bits_as(Vector<T, n> x) {
   static_assert(sizeof(U) == sizeof(T));
@@ -254,7 +256,8 @@ DRIFTBOUND_SIMD_INLINE inline typename Vector<T, n>::Mask bits_of(Vector<T, n> x
   return bits_as<typename SignedInteger<sizeof(T)>::Type>(x);
 }
 
-/// Each number as a number of another type: to nearest, and integers from numbers cut towards 0.
+/// Converts each lane to another type: rounds to nearest to a floating-point type, and toward zero from floating point
+/// to integers.
 template <class U, class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<U, n> converted(Vector<T, n> x) {
   if constexpr (fits_register<T, n> && fits_register<U, n> && has_conversion<T, U, n>) {
@@ -266,7 +269,7 @@ DRIFTBOUND_SIMD_INLINE inline Vector<U, n> converted(Vector<T, n> x) {
   }
 }
 
-/// The square root, to nearest.
+/// The square root, rounded to nearest.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n> square_root(Vector<T, n> x) {
   if constexpr (!fits_register<T, n>) {
@@ -279,7 +282,7 @@ DRIFTBOUND_SIMD_INLINE inline Vector<T, n> square_root(Vector<T, n> x) {
   }
 }
 
-/// a b + c, rounded once, on every processor.
+/// a b + c with one rounding, on every processor.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n> fma(Vector<T, n> a, Vector<T, n> b, Vector<T, n> c) {
   if constexpr (!fits_register<T, n>) {
@@ -298,7 +301,8 @@ DRIFTBOUND_SIMD_INLINE inline Vector<T, n> fma(Vector<T, n> a, Vector<T, n> b, V
   }
 }
 
-/// a b + c, rounded once where the processor can, else twice: not the same bits everywhere.
+/// a b + c with one rounding if the instruction set has a fused multiply-add, else with two. Results depend on the
+/// instruction set.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n> multiply_add(Vector<T, n> a, Vector<T, n> b, Vector<T, n> c) {
   if constexpr (has_fma) {
@@ -308,13 +312,13 @@ DRIFTBOUND_SIMD_INLINE inline Vector<T, n> multiply_add(Vector<T, n> a, Vector<T
   }
 }
 
-/// table[index] in each lane.
+/// Returns table[index] for each lane.
 template <std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<double, n> gathered(const double* table, Vector<std::int64_t, n> index) {
   if constexpr (!fits_register<double, n>) {
     return {gathered(table, index.low), gathered(table, index.high)};
   } else {
-    // Without masks GCC 12 warns of its own header.
+    // The masked intrinsics are used because GCC 12 warns about its own header for the others.
 #ifdef __AVX512F__
     if constexpr (n == 8) {
       const __m512i places = reinterpret_cast<__m512i>(index.v);
@@ -338,14 +342,14 @@ template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n> magnitude(Vector<T, n> x) {
   return bits_as<T>(bits_of(x) & SignedInteger<sizeof(T)>::largest);
 }
-/// The magnitude of one number with the sign of another.
+/// Returns |size| with the sign of `sign`.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline Vector<T, n> with_sign_of(Vector<T, n> size, Vector<T, n> sign) {
   using Integer = SignedInteger<sizeof(T)>;
   return bits_as<T>((bits_of(size) & Integer::largest) | (bits_of(sign) & ~Integer::largest));
 }
 
-/// Whether a mask is true in a lane, and in all of them.
+/// any(): whether a mask is true in at least one lane. every(): whether it is true in all lanes.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline bool any(Vector<T, n> mask) {
   if constexpr (n * sizeof(T) > 16) {
@@ -361,7 +365,7 @@ DRIFTBOUND_SIMD_INLINE inline bool every(Vector<T, n> mask) {
   return !any(~mask);
 }
 
-/// The sum of all lanes: halves of the vector are added until one number is left.
+/// The sum of all lanes by pairwise summation: the two halves are added until two lanes remain, then these.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline T sum_of(Vector<T, n> x) {
   if constexpr (n == 2) {
@@ -370,7 +374,7 @@ DRIFTBOUND_SIMD_INLINE inline T sum_of(Vector<T, n> x) {
     return sum_of(low_half(x) + high_half(x));
   }
 }
-/// The largest of all lanes and 0; lanes that are NaN are passed over.
+/// The maximum of 0 and all lanes; NaN lanes are ignored.
 template <class T, std::size_t n>
 DRIFTBOUND_SIMD_INLINE inline T largest_of(Vector<T, n> x) {
   T largest = 0;
@@ -378,7 +382,8 @@ DRIFTBOUND_SIMD_INLINE inline T largest_of(Vector<T, n> x) {
   return largest;
 }
 
-/// body(first, count) for n numbers in vectors of `lanes`: count is a Whole, and a number for those that are left.
+/// Calls body(first, count) for consecutive ranges of the indices 0 to n - 1. For ranges of `lanes` indices, count is a
+/// Whole<lanes>; for a last, shorter range it is a std::size_t.
 template <std::size_t lanes, class Body>
 inline void in_vectors(std::size_t n, const Body& body) {
   std::size_t i = 0;

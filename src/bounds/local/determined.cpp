@@ -16,7 +16,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Why the evaluator does not execute it; empty: it does.
+/// Returns the reason why the CPU evaluator cannot execute the arithmetic; empty if it can.
 std::string refused_by_evaluator(const ArithmeticModel& arithmetic) {
   try {
     cpu_evaluator(arithmetic);
@@ -26,7 +26,8 @@ std::string refused_by_evaluator(const ArithmeticModel& arithmetic) {
   }
 }
 
-/// Whether docs/arithmetic.md and docs/ops.md say every step: evaluators of this library, on a CPU or a device.
+/// Whether the arithmetic is that of an evaluator of this library, on a CPU or on a device. docs/arithmetic.md and
+/// docs/ops.md then define every step of a run.
 bool has_our_steps(ArithmeticModel arithmetic) {
   if (!arithmetic.source.starts_with("driftbound ")) return false;
   arithmetic.source = cpu_arithmetic("fp32", arithmetic.order).source;
@@ -38,7 +39,8 @@ bool same(const FunctionAccuracy& a, const FunctionAccuracy& b) {
          a.evidence == b.evidence && a.source == b.source;
 }
 
-/// Whether its results are those of the evaluator's own function.
+/// Whether the entry determines the function's results: it is correctly rounded (sqrt; in fp64 any function), or it is
+/// the entry of the evaluator's own function.
 bool is_determined(const FunctionAccuracy& entry, const ArithmeticModel& arithmetic) {
   const bool is_double = arithmetic.accumulator == FormatId::fp64;
   const bool rounds_correctly = is_double || entry.function == "sqrt";
@@ -46,7 +48,8 @@ bool is_determined(const FunctionAccuracy& entry, const ArithmeticModel& arithme
   return (rounds_correctly && is_correctly_rounded(entry)) || same(entry, own.accuracy(entry.function));
 }
 
-/// Rounded to the accumulator before they are rounded to the format of operands, or not.
+/// Returns a text if a stored input or constant has more significand bits than the accumulator, and the input format is
+/// another one: it may be rounded to the input format directly, or to the accumulator first. Empty if none has.
 std::string rounded_once_or_twice(const Graph& graph, const ArithmeticModel& arithmetic) {
   if (arithmetic.input == arithmetic.accumulator) return "";
   const int most = format(arithmetic.accumulator).precision;
@@ -67,7 +70,7 @@ bool scales(double factor) {
 
 constexpr const char* other_steps = " may be computed by other steps";
 
-/// Composites that have one result, whatever their steps.
+/// Whether a composite selects elements of its operands, so that its result does not depend on the steps.
 template <class T>
 constexpr bool picks_an_operand = OneOf<T, op::MinOf, op::MaxOf, op::MaxPool, op::GlobalMaxPool>;
 

@@ -7,8 +7,8 @@
 
 namespace driftbound::bounds {
 
-/// What an arithmetic leaves open of a run of the graph, in words that name the node; empty: every run of it stores the
-/// same numbers, and the CPU evaluator makes them.
+/// Returns a text that names the first property of a run of the graph that the arithmetic does not determine, and the
+/// node. If it is empty, all runs of the arithmetic store the same numbers, and the CPU evaluator computes them.
 /// Source:    docs/theory.md T-97
 std::string undetermined_by(const Graph& graph, const ArithmeticModel& arithmetic);
 

@@ -9,11 +9,14 @@
 
 namespace driftbound::bounds {
 
-/// The unit roundoff that the folklore puts into gamma: the format of the operands, to nearest.
+// Common error estimates that are not bounds, for comparison with bounds.
+
+/// Returns the unit roundoff, to nearest, of the arithmetic's input format: the one commonly used in gamma_n.
 double folklore_unit_roundoff(const ArithmeticModel& arithmetic);
 
-/// gamma_n |y| with n products and unit roundoff u: what is often taken for a bound and is none.
-/// Guarantee: heuristic; (1, 2^-24, -1) . (1, 1, 1) exceeds it
+/// Returns f |y|, where f is the sum of gamma_n over the numbers of products n in `fan_ins`. This common estimate of
+/// the forward error is not a bound. Elements that are not finite give infinity.
+/// Guarantee: heuristic; the error of the dot product (1, 2^-24, -1) . (1, 1, 1) in float32 exceeds it
 /// Source:    docs/theory.md T-19
 Tensor<double> estimate_seed_gamma(std::span<const std::int64_t> fan_ins, double unit_roundoff,
                                    const Tensor<double>& y);

@@ -27,11 +27,11 @@
 namespace driftbound::bounds {
 namespace {
 
-/// A node whose operands are those that its operation used, with the errors of reading them.
+/// A node with its operands as the operation reads them (T-13), and the errors of reading them.
 struct Reading {
-  std::deque<Tensor<double>> used;  ///< those that are not read as they are recorded
-  std::vector<std::vector<double>> errors;
-  NodeView view;
+  std::deque<Tensor<double>> used;                ///< the operands that may differ from the recorded ones
+  std::vector<std::vector<double>> errors;        ///< by operand: upper bounds of |read - recorded|; empty: 0
+  NodeView view;                                  ///< the node with the operands as read
   std::vector<std::vector<double>> used_or_zero;  ///< by operand, as in Operand
   bool is_exact = true;
 };
@@ -53,7 +53,7 @@ Reading read_operands(const NodeView& view, const Setting& setting) {
   return reading;
 }
 
-/// Rounding errors of one node on the operands it used: a function per element, or per row.
+/// Computes bounds of the rounding errors of one node for the operands as read. Each overload handles one op.
 class Rounded {
 public:
   Rounded(const NodeView& view, const Setting& setting, LocalBound& result)
@@ -135,7 +135,7 @@ public:
     const Magnitude constants = constant_error(clip.least) + constant_error(clip.most);
     unary([&](double, double y) { return theorems::storing_error(y, machine_) + constants; });
   }
-  /// A jump at another place than the exact function's moves results by no small amount.
+  /// If alpha is rounded, the function jumps at another argument than the exact one: there is no finite bound.
   void operator()(const op::ThresholdedRelu& relu) {
     const bool jumps_in_place = constant_error(relu.alpha) == Magnitude();
     unary([&](double, double y) {
@@ -145,11 +145,11 @@ public:
   void operator()(const OneOf<op::Min, op::Max> auto&) {
     binary([&](double, double, double y) { return theorems::storing_error(y, machine_); });
   }
-  /// 0 and 1 are in every format.
+  /// The results 0 and 1 are exact in every format.
   void operator()(const Comparison auto&) {
     binary([](double, double, double) { return Magnitude(); });
   }
-  /// The operand that is not taken may be anything.
+  /// The operand that is not selected has no influence and need not be finite.
   void operator()(const op::Choice&) {
     const Shape& shape = view_.output->shape;
     const BroadcastIndex in_c(view_.input(0).shape, shape), in_a(view_.input(1).shape, shape);
@@ -175,10 +175,10 @@ public:
   void operator()(const op::ReduceSum&);
   void operator()(const op::Softmax& softmax);
 
-  // Moves elements without rounding them.
+  // Selections copy elements; only storing them can round.
   void operator()(const Selection auto&) { moves(); }
 
-  // Node by node through the body.
+  // Propagates the errors through the body, node by node.
   void operator()(const Composite auto&) {
     result_.theorem = result_.order_theorem = "T-22";
     BodyRequest request;
@@ -195,12 +195,12 @@ public:
     }
   }
 
-  // Matrix products have bounds of their own (product_node.hpp).
+  // Matrix products: see product_bounds() in product_node.hpp.
   void operator()(const op::Gemm&) {}
   void operator()(const op::MatMul&) {}
 
 private:
-  /// Copies up to sign or to 0: only storing them can round.
+  /// The results are operands up to sign, 0, ±1 or integers: only storing them can round.
   void copies() {
     const bool fits = operands_fit_output();
     unary([&](double, double y) { return fits ? Magnitude() : theorems::storing_error(y, machine_); });
@@ -237,7 +237,7 @@ private:
 
   Magnitude constant_error(double constant) const { return theorems::constant_error(constant, machine_); }
 
-  /// rule(terms, y) of every group of a reduction.
+  /// Appends rule(terms, y) for every group of a reduction; infinity if a term or y is not finite.
   template <class Rule>
   void groups(const Rule& rule, std::vector<double>& bounds) {
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
@@ -289,7 +289,8 @@ private:
     unary([&](double, double y) { return theorems::function_error(y, accuracy, machine_); });
   }
 
-  /// What T-20 says of a function where that is certain not to overflow.
+  /// The bound of function() for arguments for which the function certainly does not overflow (T-20); infinite for
+  /// others.
   template <class IsCovered>
   void function_where(std::string_view name, IsCovered is_covered) {
     result_.theorem = "T-16";
@@ -342,7 +343,7 @@ TermSizes sizes_of(std::span<const double> terms) {
   return numbers.sizes();
 }
 
-/// T-69 without products: all roundings of a sum of numbers but its last one.
+/// T-69 for a sum of numbers (no products): all roundings except the last. `before` bounds them in any order.
 Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, Magnitude before,
                         const Setting& setting) {
   const auto length = static_cast<std::int64_t>(terms.size());
@@ -355,7 +356,8 @@ Magnitude running_error(std::span<const double> terms, const TermSizes& sizes, M
   return Magnitude(setting.machine.u) * Magnitude(theorems::running_ufps(plan, running, order, true, 1)[0]);
 }
 
-/// T-10, T-11, T-68 and T-69 for numbers instead of products: the last addition is bounded by its stored result.
+/// T-10, T-11, T-68 and T-69 for sums of numbers (no products). The rounding of the last addition is bounded by means
+/// of the stored result.
 void Rounded::operator()(const op::ReduceSum&) {
   const auto bound = [&](std::span<const double> terms, double y, const auto& before_last) {
     const TermSizes sizes = sizes_of(terms);
@@ -412,7 +414,8 @@ std::vector<double> LocalBound::best() const {
 
 namespace {
 
-/// T-13 for what is no product: from the exact operands to those used, and from there to what was read in their place.
+/// T-13 for nodes that are not matrix products. Adds the propagated reading errors to the bounds: first those from the
+/// recorded operands to `used`, then those to 0 for operands that may be flushed.
 void add_reading(const Reading& reading, const Setting& setting, LocalBound& result) {
   const auto add = [&](const std::vector<std::vector<double>>& distances) {
     const std::vector<Radii> radii(distances.begin(), distances.end());

@@ -26,7 +26,7 @@ const BoundResult* find(const std::vector<BoundResult>& bounds, std::string_view
   return found == bounds.end() ? nullptr : &*found;
 }
 
-/// Behind the bounds for runs in the declared order, or what else is about any run.
+/// Inserts the result after the last of the bounds "adjoint/order-aware", "adjoint/any-order" and "shadow".
 void insert(std::vector<BoundResult>& bounds, BoundResult result) {
   const auto last = std::find_if(bounds.rbegin(), bounds.rend(), [](const BoundResult& bound) {
     return bound.name == "adjoint/order-aware" || bound.name == "adjoint/any-order" || bound.name == shadow_name;
@@ -34,7 +34,7 @@ void insert(std::vector<BoundResult>& bounds, BoundResult result) {
   bounds.insert(last.base(), std::move(result));
 }
 
-/// Numbers, not bits: neither the sign of a zero nor which NaN it is.
+/// Returns the number of elements that differ. The signs of zeros and the bits of NaNs are not compared.
 std::int64_t differing(const std::vector<double>& a, const std::vector<double>& b) {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -78,7 +78,8 @@ public:
   }
 
 private:
-  /// The layers.
+  /// Replays the trace, stores its layers in `run` and the numbers of differing elements in `bounds`. Returns the
+  /// layers.
   std::vector<Tensor<double>> replay_into(Trace& run, Bounds& bounds) {
     std::vector<Tensor<double>> layers = theorems::replayed(graph_, trace_, setting_.threads);
     for (std::size_t node = 0; node < layers.size(); ++node) {
@@ -90,7 +91,7 @@ private:
     return layers;
   }
 
-  /// Rows in which something is not finite: what follows from it is not determined everywhere.
+  /// Marks the rows in which an element is not finite: the values computed from it are not determined (T-97).
   void note_lost_rows(std::size_t node, const Tensor<double>& layer) {
     const std::vector<double>& values = layer.values;
     if (std::isfinite(fastest_row_kernels().largest(values.data(), values.size()))) return;
@@ -112,7 +113,7 @@ private:
         bounds.assumptions.push_back(condition);
   }
 
-  /// Nodes that compute outputs.
+  /// Returns the nodes that compute the outputs of the graph.
   std::set<std::size_t> output_nodes() const {
     std::set<std::size_t> nodes;
     for (const ValueId id : graph_.outputs)
@@ -141,7 +142,8 @@ private:
     for (TargetBounds& target : bounds.targets) add({static_cast<std::int64_t>(rows_)}, target.bounds);
   }
 
-  /// What holds of the one run there is holds of every run.
+  /// Returns the "shadow" bound of the replayed run as a bound for every run, as all runs store the same numbers.
+  /// Rows marked by note_lost_rows() are infinite.
   BoundResult of_every_run(const BoundResult& shadow, bool varies) const {
     BoundResult result = named();
     result.guarantee = std::max(shadow.guarantee, conditions_.empty() ? Guarantee::proven : Guarantee::conditional);
@@ -156,7 +158,7 @@ private:
     return result;
   }
 
-  /// `of_run`: may be the same.
+  /// Adds the "replay" bounds to `bounds`. `of_run`: the bounds of the replayed run; may be the same object.
   void take(const Bounds& of_run, Bounds& bounds) const {
     for (const std::size_t node : output_nodes())
       if (const BoundResult* shadow = find(of_run.layers[node].accumulated, shadow_name))

@@ -7,8 +7,10 @@
 
 namespace driftbound::bounds {
 
-/// Adds "replay" to outputs and targets, and how many values of every layer are recorded otherwise.
-/// `layers`: what the trace recorded, by node; `bounds_of_run`: "shadow" of a trace.
+/// Adds the bound "replay" to outputs and targets: if the arithmetic determines every rounding, the run is executed
+/// again, and its "shadow" bounds hold for every run. Also stores, per layer, the number of recorded values that differ
+/// from the replay. If a run is not determined, "replay" is infinite and states the reason.
+/// `layers`: the recorded values, by node. `bounds_of_run`: computes the "shadow" bounds of a trace.
 /// Source:    docs/theory.md T-97
 void add_replay(const Graph& graph, const Trace& trace, const std::vector<const Tensor<double>*>& layers,
                 const BoundOptions& options, const Setting& setting,

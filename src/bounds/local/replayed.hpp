@@ -7,8 +7,10 @@
 
 namespace driftbound::bounds::inline theorems {
 
-/// What every run of the trace's arithmetic stores at its inputs, where that determines it: by node, shapes as recorded.
-/// Throws:    Unsupported as the CPU evaluator
+/// Executes the trace's arithmetic at the trace's inputs with the CPU evaluator and returns the output of every node.
+/// If the arithmetic determines every rounding (T-97), every run stores these numbers.
+/// Shapes:    as recorded
+/// Throws:    Unsupported if the CPU evaluator cannot execute the arithmetic
 /// Source:    docs/theory.md T-97
 std::vector<Tensor<double>> replayed(const Graph& graph, const Trace& trace, int threads);
 

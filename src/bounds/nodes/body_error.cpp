@@ -15,7 +15,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// A value of the body: a number in double next to it, and how far the exact value and that of the run can be from it.
+/// A value of the body: a centre in double, and bounds of the distance of the exact value and of the run's value from
+/// it.
 struct Followed {
   Tensor<double> centre;
   std::vector<double> exact, run;
@@ -27,12 +28,13 @@ double largest_magnitude(std::span<const double> x) {
   return largest;
 }
 
-/// No radii, of which nothing follows, where all are 0.
+/// Returns the radii, or an empty span (which is cheaper to propagate) if all are 0.
 Radii unless_zero(const std::vector<double>& radii) {
   const bool is_zero = std::all_of(radii.begin(), radii.end(), [](double r) { return r == 0.0; });
   return is_zero ? Radii() : Radii(radii);
 }
 
+/// Propagates centres and their errors through a body, node by node.
 class Follower {
 public:
   Follower(const Graph& body, const BodyRequest& request, const Setting& setting, std::set<std::string>& conditions)
@@ -44,7 +46,7 @@ public:
     values_[id] = {recorded, std::vector<double>(recorded.size(), 0.0), std::move(run)};
   }
 
-  /// A constant of the body, read as the accumulator holds it.
+  /// Sets a constant of the body. In the run it is rounded to the accumulator.
   void start_constant(ValueId id) {
     start(id, body_.value(id).constant.to_double(), {});
     if (!request_.rounds) return;
@@ -84,7 +86,8 @@ public:
   }
 
 private:
-  /// Operations that flush read subnormal operands as 0.
+  /// Returns the radii of an operand as read. If the arithmetic flushes, subnormal operands are read as 0: omega is
+  /// added.
   std::vector<double> as_read(std::vector<double> run) const {
     if (!request_.rounds || !setting_.machine.flushes) return run;
     const Magnitude omega(setting_.machine.accumulator->smallest_normal);
@@ -92,7 +95,8 @@ private:
     return run;
   }
 
-  /// An infinity inside a body need not show in its result.
+  /// Sets the run's radii to infinity where a value may overflow. An overflow inside a body may not be visible in its
+  /// result.
   void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& run) const {
     const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
     const Magnitude most = Magnitude(largest_magnitude(centre.values)) + Magnitude(largest_magnitude(run));
@@ -109,7 +113,7 @@ private:
   std::vector<Followed> values_;
 };
 
-/// |y - f(x)| by the steps of one body.
+/// Returns upper bounds of |y - f(x)| for one body.
 std::vector<double> error_of_body(const Graph& body, const std::vector<Shape>& shapes, const NodeView& view,
                                   const BodyRequest& request, const Setting& setting,
                                   std::set<std::string>& conditions) {

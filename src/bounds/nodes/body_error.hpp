@@ -8,18 +8,20 @@
 
 namespace driftbound::bounds {
 
-/// What a composite's body is followed with.
+// Error bounds of composite ops, by propagation through their bodies node by node.
+
+/// The options of body_error().
 struct BodyRequest {
   bool rounds = true;        ///< every node of the body rounds as the arithmetic does; else the body is exact
-  bool any_order = true;     ///< sums in any order; else in the declared one
-  std::vector<Radii> radii;  ///< distances of the operands from the recorded ones
+  bool any_order = true;     ///< sums in any order; else in the declared order
+  std::vector<Radii> radii;  ///< by operand: radii around the recorded operands; missing: 0
 };
 
-/// Upper bounds of |y - f(x)|, x the recorded operands, f the composite's exact function and y what its body gives node
-/// by node: for every run of the arithmetic (rounds), or for exact nodes on operands within the radii. Runs of other
-/// programs take the steps of any of composite_bodies(): the largest of their bounds.
-/// Shapes:    one entry per output element
-/// Guarantee: proven for runs that evaluate the body (of other programs, one of the bodies) node by node
+/// Returns upper bounds of |y - f(x)| for a composite: x are the recorded operands, f is the exact function, and y is
+/// the result of evaluating the body node by node on operands within the radii, with roundings (`rounds`) or exactly. A
+/// run of another program may use any of foreign_bodies(); the result is then the largest of their bounds.
+/// Shapes:    one entry per output element; infinite if the recorded output is not finite
+/// Guarantee: proven for runs that evaluate the body (other programs: one of the bodies) node by node
 /// Tightness: that of componentwise propagation through the body
 /// Source:    docs/theory.md T-22
 std::vector<double> body_error(const NodeView& view, const BodyRequest& request, const Setting& setting,

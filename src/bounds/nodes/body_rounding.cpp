@@ -19,8 +19,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Every overload gives the rounding errors of one op, element by element, from the largest magnitudes that its
-/// operands and its exact result can have in the run. All rules grow with those.
+/// Each overload bounds the rounding errors of one op, element by element, by the largest magnitudes that its operands
+/// and its exact result can have in the run. Every rule is a nondecreasing function of these magnitudes.
 class Roundings {
 public:
   Roundings(const UnrecordedNode& node, const Setting& setting, std::set<std::string>& conditions)
@@ -48,7 +48,7 @@ public:
     if constexpr (Traits::evaluation == Evaluation::rounded) return outputs([&](Magnitude y) { return rounded(y); });
     if constexpr (Traits::evaluation == Evaluation::called) return function(Traits::accuracy);
   }
-  /// 0 and 1 are in every format.
+  /// The results 0 and 1 are exact in every format.
   Errors operator()(const Comparison auto&) const { return Errors(node_.view.output->size(), 0.0); }
   Errors operator()(const Selection auto&) const {
     Errors errors = outputs([&](Magnitude y) { return stored(y); });
@@ -80,7 +80,7 @@ public:
       return before + rounded(y + before);
     });
   }
-  /// T-16: e^-x may overflow inside the sigmoid of a foreign run, which then is 0.
+  /// T-16: in a foreign run, e^-x may overflow inside the sigmoid, which then returns 0.
   Errors operator()(const op::Sigmoid&) const {
     Errors errors = function("sigmoid");
     if (setting_.is_own_run) return errors;
@@ -89,7 +89,7 @@ public:
     return errors;
   }
 
-  /// T-10, T-11 and T-68 without products; T-12 where terms and sums are flushed.
+  /// T-10, T-11 and T-68 for sums of numbers (no products), and T-12 if terms and sums are flushed.
   Errors operator()(const op::ReduceSum&) const {
     const GroupPlan plan = plan_groups(node_.view.node->op, node_.view.input(0).shape);
     const auto length = static_cast<std::int64_t>(plan.elements.size());
@@ -110,7 +110,7 @@ public:
 
   Errors operator()(const OneOf<op::Gemm, op::MatMul> auto&) const { return product_rounding(node_, setting_); }
 
-  /// T-17 at every operand within its radius.
+  /// T-17, for all operands within their radii.
   Errors operator()(const op::Softmax& softmax) const {
     const FunctionError accuracy = error_of("exp", setting_, conditions_);
     const ReductionPlan plan = plan_reduction(softmax, node_.view.output->shape);
@@ -134,7 +134,7 @@ public:
     return errors;
   }
 
-  /// T-14
+  /// T-14, for all operands within their radii.
   Errors operator()(const op::Cast& cast) const {
     const Format& target = format_of(cast.to);
     const bool holds_every_number = machine_.accumulator->precision <= target.precision &&
@@ -156,10 +156,10 @@ private:
   Magnitude operand(std::size_t slot, std::size_t i) const {
     return Magnitude(node_.view.input(slot).values[i]) + radius_at(node_.operand_radii[slot], i);
   }
-  /// Largest magnitude of the exact result at the run's operands.
+  /// Returns the largest magnitude of the exact result at the run's operands.
   Magnitude result(std::size_t i) const { return Magnitude(results_[i]); }
 
-  /// A sum of stored numbers. `path`: T-11 without the last rounding.
+  /// Bounds the error of a sum of stored numbers. `path`: the factor of T-11 without the last rounding.
   Magnitude error_of_sum(const TermSizes& terms, Magnitude path) const {
     Magnitude before = sum_factor(terms.leaves - 2, path) * terms.total;
     if (machine_.to_nearest() && !machine_.flushes) {
@@ -188,7 +188,7 @@ private:
   Magnitude stored(Magnitude t) const { return theorems::unrecorded_storing(t, machine_); }
   Magnitude constant_error(double constant) const { return theorems::constant_error(constant, machine_); }
 
-  /// What a selection fills in is a constant of the op.
+  /// Adds the rounding error of the fill value, which is a constant of the op, to the elements that a selection fills.
   void add_fill_errors(Errors& errors) const {
     const Magnitude fill_error = constant_error(fill_value(node_.view.node->op));
     if (fill_error == Magnitude()) return;
@@ -208,12 +208,13 @@ private:
     });
   }
 
-  /// T-11 for the longest path of the declared order; infinite where it is not asked for.
+  /// Returns the factor of T-11 for the longest path of the declared order; infinite if the order is unknown or any
+  /// order is requested.
   Magnitude path_factor(std::int64_t additions) const {
     const bool follows_order = !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown;
     return follows_order ? theorems::path_factor(additions, machine_) : Magnitude::infinite();
   }
-  /// T-10 for `additions` of stored numbers, or T-11.
+  /// Returns the smaller of the factor of T-10 for `additions` roundings and `path`.
   Magnitude sum_factor(std::int64_t additions, Magnitude path) const {
     return std::min(theorems::any_order_factor(additions, machine_), path);
   }
@@ -222,7 +223,7 @@ private:
   const Setting& setting_;
   const Machine& machine_;
   std::set<std::string>& conditions_;
-  std::vector<double> results_;  ///< largest magnitudes that exact results can have at the run's operands
+  std::vector<double> results_;  ///< largest magnitudes of the exact results at the run's operands
 };
 
 }  // namespace

@@ -9,29 +9,31 @@
 
 namespace driftbound::bounds {
 
-/// What the caller of a product's roundings has computed already, and the roundings need as well.
+// Local rounding errors of a node in runs that are not recorded: sup of rho of T-61 over all operands within radii.
+
+/// Sums of magnitudes of a matrix product A B that the caller has already computed.
 struct ProductSizes {
   Radii total;   ///< sum_k |a_ik b_kj| of the centres
-  Radii spread;  ///< |A| E_B + E_A |B| + E_A E_B: what the operands' radii add to that
+  Radii spread;  ///< |A| E_B + E_A |B| + E_A E_B: the increase of `total` by the operands' radii E_A and E_B; empty: 0
 };
 
-/// A node whose values in the run are not recorded. Its operands in the run are numbers of the accumulator.
+/// A node of a run that is not recorded. The run's operands are numbers of the accumulator format within radii of known
+/// centres.
 struct UnrecordedNode {
-  NodeView view;                     ///< centres in place of recorded values
-  std::vector<Radii> operand_radii;  ///< distances of the run's operands from their centres
-  Radii moved;                       ///< distance of f(the run's operands) from the centre of the output
-  bool any_order = true;             ///< of sums; else the declared order
-  std::optional<ProductSizes> sizes = std::nullopt;  ///< of a Gemm or MatMul that reads its operands as they are
-  bool operands_are_read = false;                    ///< factors of a product are numbers of the input format already
+  NodeView view;                                     ///< the centres take the place of recorded values
+  std::vector<Radii> operand_radii;                  ///< bounds of |operand in the run - centre|
+  Radii moved;                                       ///< bound of |f(operands in the run) - centre of the output|
+  bool any_order = true;                             ///< sums in any order; else in the declared order
+  std::optional<ProductSizes> sizes = std::nullopt;  ///< for a Gemm or MatMul that does not round its operands
+  bool operands_are_read = false;                    ///< the factors of a product are numbers of the input format
 };
 
-/// What the node's own roundings add in any run of the arithmetic, whatever its operands are within their radii. Every
-/// op but composites.
+/// Returns bounds of the local rounding error of a node in any run of the arithmetic, for all operands within their
+/// radii. It covers all ops except composites.
 /// Shapes:    one entry per output element
-/// Guarantee: as the theorems T-10 to T-18, T-21, T-68 and T-69 are (docs/assumptions.md); infinite where a result may
-/// overflow
-/// Throws:    InvalidArgument for a composite; Unsupported for a Cast to what is no format, or a function of unknown
-///            accuracy
+/// Guarantee: that of T-10 to T-18, T-21, T-68 and T-69 (docs/assumptions.md); infinite where a result may overflow
+/// Throws:    InvalidArgument for a composite; Unsupported for a Cast to a type that is not a floating-point format, or
+///            for a function without a declared accuracy
 /// Source:    docs/theory.md T-22, T-68, T-69
 std::vector<double> body_rounding(const UnrecordedNode& node, const Setting& setting,
                                   std::set<std::string>& conditions);

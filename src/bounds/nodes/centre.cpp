@@ -21,12 +21,13 @@ namespace {
 constexpr double smallest = std::numeric_limits<double>::denorm_min();
 constexpr double unit = 0x1p-53;
 
-/// Half a unit in the last place: the error of a sum rounded to y, 0 where y is so small that the sum is exact.
+/// Returns a bound of the error of a sum rounded to y: w ufp(y), w = 2^-53, which underflows to 0 if y is so small that
+/// the sum is exact.
 double sum_error(double y) {
   return num::power_of_two_in(y) * unit;
 }
 
-/// The same for products, quotients and roots, which may underflow.
+/// The same for products and quotients, whose results may underflow.
 double rounding_error(double y) {
   return std::max(sum_error(y), smallest);
 }
@@ -51,7 +52,7 @@ bool all_finite(std::span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
 
-/// Where there is no number there is no bound.
+/// Sets the error to infinity, and the value to 0, where the value is not finite.
 Centre checked(Centre centre) {
   for (std::size_t i = 0; i < centre.error.size(); ++i) {
     if (std::isfinite(centre.value.values[i])) continue;
@@ -72,11 +73,11 @@ Centre centre_of(const Tensor<Interval>& enclosures) {
   return centre;
 }
 
-/// Terms e^(x_j - m), and bounds of their errors; T-80.
+/// The terms e^(x_j - m) of a softmax, m = max x_j, and bounds of their relative errors (T-80).
 struct SoftmaxTerms {
   std::vector<double> t, relative;
   double sum = 0.0;
-  double error = 0.0;  ///< of the terms together, without those that are too small for a kernel
+  double error = 0.0;  ///< sum of the errors of the terms, except those below e^-700, which are set to 0
 };
 
 SoftmaxTerms softmax_terms(std::span<const double> x) {
@@ -93,7 +94,7 @@ SoftmaxTerms softmax_terms(std::span<const double> x) {
   return terms;
 }
 
-/// p in place of x, and the errors.
+/// Replaces a row x by its softmax, and sets the error bounds.
 void softmax_in_double(std::span<double> x, std::span<double> error) {
   constexpr double vanishing = 0x1p-1000, largest_covered = 0x1p-24;
   const SoftmaxTerms terms = softmax_terms(x);
@@ -105,7 +106,7 @@ void softmax_in_double(std::span<double> x, std::span<double> error) {
   }
 }
 
-/// Every overload gives an op's value at the view's inputs.
+/// Each overload evaluates one op at the view's inputs in double, and bounds the error.
 class InDouble {
 public:
   InDouble(const NodeView& view, const Shape& shape, const Setting& setting)
@@ -192,7 +193,7 @@ public:
   }
   Centre operator()(const Composite auto&) const { return enclosed_by_intervals(); }
 
-  /// In intervals, whatever the op.
+  /// Evaluates any op in interval arithmetic. The centre is the midpoint and the error the half width.
   Centre enclosed_by_intervals() const {
     std::vector<Tensor<Interval>> operands;
     for (const Tensor<double>* input : view_.inputs) {
@@ -207,7 +208,8 @@ public:
   }
 
 private:
-  /// An infinite constant is no unknown number, of which a wave would be known to lie between its ends.
+  /// Sets the error to infinity where the argument of sin or cos is not finite: the interval [-1, 1] would hold for a
+  /// finite unknown argument only.
   void lose_where_infinite(Centre& centre) const {
     for (std::size_t i = 0; i < centre.error.size(); ++i)
       if (!std::isfinite(view_.input(0).values[i])) centre.value.values[i] = 0.0, centre.error[i] = infinity;
@@ -232,7 +234,8 @@ private:
     return centre;
   }
 
-  /// Next to a run in double a few units in the last place show: intervals lose one at most.
+  /// Whether the run's accumulator is fp64. Errors of a few units in the last place then matter, and interval
+  /// arithmetic, which loses at most one, is used.
   bool run_is_as_fine() const {
     const Format* accumulator = setting_.machine.accumulator;
     return accumulator != nullptr && accumulator->id == FormatId::fp64;
@@ -259,7 +262,7 @@ private:
     return centre;
   }
 
-  /// Compensated: what every addition loses is known, and added at the end.
+  /// Compensated summation: the rounding errors of the additions (two_sum) are added to the sum at the end.
   Enclosed sum_of(const double* x, const std::vector<std::size_t>& elements) const {
     const auto terms = static_cast<std::int64_t>(elements.size());
     double sum = 0.0, lost = 0.0, lost_magnitude = 0.0;
@@ -280,7 +283,8 @@ private:
     centre.error[i] = y.error;
   }
 
-  /// T-10 and T-12 for k fused steps; four more units and one more quantum for the roundings of the bound itself.
+  /// Computes A B with T-10 and T-12 for k fused steps: |error| <= k w |A||B| + k 2^-1074. The factor 1 + 4w and one
+  /// more 2^-1074 cover the roundings of the bound itself.
   Centre sums_of_products(const ProductPlan& plan) const {
     const std::vector<double>&a = view_.input(0).values, &b = view_.input(1).values;
     PackedMatrices<double> packed;

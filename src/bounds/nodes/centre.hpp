@@ -6,16 +6,16 @@
 
 namespace driftbound::bounds {
 
-/// A node's value in double next to the exact one.
+/// The value of a node, computed in double, and its local error bound.
 struct Centre {
   Tensor<double> value;
-  std::vector<double> error;  ///< upper bounds of |value - exact|; infinite where the function has no finite value
+  std::vector<double> error;  ///< upper bounds of |value - exact value|; infinite if either is not finite
 };
 
-/// An op at operands in double, computed in double, and how far that is from its exact value there.
-/// Shapes:    `shape`, that of the output
+/// Evaluates an op in double at operands in double, and bounds the distance from the exact value at these operands.
+/// Shapes:    `shape` is the shape of the output
 /// Guarantee: proven
-/// Tightness: 0 for ops that copy, half a unit in the last place for one rounding, k 2^-53 |A||B| for products
+/// Tightness: 0 for ops that copy, 2^-53 ufp(value) for one rounding, k 2^-53 |A||B| for products
 /// Source:    docs/theory.md T-80
 Centre centre_of_node(const NodeView& view, const Shape& shape, const Setting& setting);
 

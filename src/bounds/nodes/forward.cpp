@@ -22,7 +22,8 @@ std::vector<double> propagate_unary(UnaryPropagation rule, const NodeView& view,
   return result;
 }
 
-/// propagate_sum() and propagate_relu() in loops over rows; empty where shapes differ, or a number is not finite.
+/// The propagation of a sum and of a Relu by row kernels. Empty if radii are missing, shapes differ (sum), or a number
+/// is not finite (Relu).
 std::vector<double> sum_in_a_row(const NodeView& view, std::span<const Radii> radii) {
   const bool is_plain = view.input(0).shape == view.output->shape && view.input(1).shape == view.output->shape &&
                         !radii[0].empty() && !radii[1].empty();
@@ -109,7 +110,7 @@ std::vector<double> propagate_selection(const NodeView& view, std::span<const Ra
   return result;
 }
 
-/// rule(x, e) of every group of a reduction.
+/// Returns rule(x, e) for every group of a reduction, x its elements and e their radii.
 std::vector<double> propagate_groups(GroupPropagation rule, const NodeView& view, Radii radii) {
   const GroupPlan plan = plan_groups(view.node->op, view.input(0).shape);
   std::vector<double> x(plan.elements.size()), e(plan.elements.size()), result;
@@ -124,7 +125,7 @@ std::vector<double> propagate_groups(GroupPropagation rule, const NodeView& view
   return result;
 }
 
-/// The body on operands that are off by the radii, no node of it rounding.
+/// Propagates radii through the body of a composite without roundings.
 std::vector<double> propagate_body(const NodeView& view, std::span<const Radii> radii, const Setting& setting) {
   BodyRequest request;
   request.rounds = false;
@@ -177,7 +178,7 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
           [&](const op::ReduceMax&) { return propagate_groups(theorems::propagate_reduce_max, view, radii[0]); },
           [&](const op::ReduceMin&) { return propagate_groups(theorems::propagate_reduce_min, view, radii[0]); },
           [&](const Composite auto&) { return propagate_body(view, radii, setting); },
-          // answered above
+          // handled above
           [&](const OneOf<op::Gemm, op::MatMul> auto&) { return std::vector<double>(); },
           [&](const Selection auto&) { return std::vector<double>(); },
       },

@@ -12,30 +12,31 @@ namespace {
 
 const Magnitude one(1.0), half(0.5);
 
-/// |log(1 + x)| at most, |x| <= e.
+/// Returns an upper bound of |log(1 + x)| for |x| <= e.
 Magnitude logarithm(Magnitude e) {
   return divide_up(e, sub_down(1.0, e.value()));
 }
 
-/// What a function with |f| <= `size` is off by.
+/// Returns the error bound of a function (T-16) for |f| <= `size`.
 Magnitude allowed(const char* function, Magnitude size, const Setting& setting, std::set<std::string>& conditions) {
   return theorems::allowed_error(size, error_of(function, setting, conditions), setting.machine);
 }
 
-/// What a root of `size` or more is off by, as a logarithm.
+/// Returns a bound of |log(computed / exact)| for a square root that is about `size` or larger.
 Magnitude of_root(double size, const Setting& setting, std::set<std::string>& conditions) {
   const Magnitude error = allowed("sqrt", Magnitude(size), setting, conditions);
   return logarithm(divide_up(error, size * (1.0 - 0x1p-40)));
 }
 
-/// |log(r / sqrt 2)|, r the number of the format nearest to sqrt 2.
+/// Returns a bound of |log(r / sqrt 2)|, where r is the number of the format nearest to sqrt 2.
 Magnitude of_nearest_root_of_two(const Machine& machine) {
-  constexpr double root = 0x1.6a09e667f3bcdp+0;  // within 2^-53
+  constexpr double root = 0x1.6a09e667f3bcdp+0;  // sqrt 2 with an error of at most 2^-53
   const double nearest = std::nearbyint(root / (2.0 * machine.u)) * (2.0 * machine.u);
   return logarithm(divide_up(Magnitude(std::abs(nearest - root)) + Magnitude(0x1p-52), 1.4142));
 }
 
-/// What errors of the share's argument make of the share.
+/// The constants C and V of T-124: error bounds of the share (erf or tanh) that are caused by errors of constants (C)
+/// and by roundings (V) in its argument.
 struct Moves {
   Magnitude by_constants, by_roundings;
 };
@@ -47,9 +48,9 @@ std::optional<Moves> of_erf(Magnitude rounding, const Setting& setting, std::set
   return Moves{steepest * root, steepest * rounding};
 }
 
-/// Nothing where the root is too far off for what the proof takes for small.
+/// Empty if the error of the root is above 2^-12, which the proof of T-124 does not cover.
 std::optional<Moves> of_tanh(Magnitude rounding, const Setting& setting, std::set<std::string>& conditions) {
-  constexpr double quarter_of_pi = 0.785398;  // below it
+  constexpr double quarter_of_pi = 0.785398;  // a lower bound of pi/4
   const Magnitude steepest(0.44775), of_cube(0.0306), of_all(0.9536);
   const Magnitude atan = allowed("atan", Magnitude(0.7854), setting, conditions);
   const Magnitude pi = logarithm(divide_up(atan, quarter_of_pi));

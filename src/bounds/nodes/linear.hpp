@@ -8,21 +8,22 @@
 
 namespace driftbound::bounds {
 
-/// A node at the centre: slopes are the Jacobian that the adjoint uses.
+/// The linearisation of a node at the centre: the stored slopes, which define the Jacobian J that the adjoint uses, and
+/// the second-order remainder.
 struct Linearised {
-  /// One entry an operand. Functions of one element: a slope per output element. Mul, Div, Min, Max, PRelu, comparisons
-  /// (0) and Choice (1 for the operand taken): a slope per output element for each operand. ReduceMax, ReduceMin: one
-  /// per input element (1 at the chosen one). Empty: the op is its own Jacobian (Add, Sub, Neg, Cast, selections,
-  /// ReduceSum, Gemm, MatMul), or the output gives it (Softmax).
+  /// One entry per operand. Functions of one element: one slope per output element. Mul, Div, Min, Max, PRelu,
+  /// comparisons (slope 0) and Choice (slope 1 for the selected operand): one slope per output element for each
+  /// operand. ReduceMax, ReduceMin: one slope per input element (1 at the selected one, else 0). Empty: J follows from
+  /// the op (Add, Sub, Neg, Cast, selections, ReduceSum), from the operands (Gemm, MatMul) or from the output
+  /// (Softmax).
   std::vector<std::vector<double>> slopes;
-  std::vector<double> remainder;                ///< per output element; empty: all 0
-  Magnitude lipschitz = Magnitude::infinite();  ///< functions of one element: the largest over the tensor
+  std::vector<double> remainder;                ///< kappa, per output element; empty: all 0
+  Magnitude lipschitz = Magnitude::infinite();  ///< functions of one element: a Lipschitz constant for all elements
 };
 
-/// The node's function against its Jacobian at the centre: with operands off by up to their radii, the output moves by
-/// the Jacobian times their differences but for the remainder. `y_error`: how far view.output is from the function's
-/// value at view.inputs.
-/// Shapes:    radii one entry an input; remainder one entry an output element
+/// Linearises a node at the centre x = view.inputs: |f(x + delta) - f(x) - J delta| <= remainder for |delta| <=
+/// `operand_radii`. `y_error` bounds |view.output - f(x)|.
+/// Shapes:    `operand_radii`: one entry per input; remainder: one entry per output element
 /// Guarantee: proven
 /// Throws:    InvalidArgument for a composite
 /// Source:    docs/theory.md T-65, T-66

@@ -26,7 +26,7 @@ Linearised own_jacobian(const NodeView& view) {
   return result;
 }
 
-/// Every overload expands one op.
+/// Each overload linearises one op.
 class Expansion {
 public:
   Expansion(const NodeView& view, std::span<const Radii> radii, Radii y_error, const Setting& setting)
@@ -55,7 +55,8 @@ public:
   Linearised operator()(const op::GreaterOrEqual&) const { return compared(theorems::propagate_greater_or_equal); }
   Linearised operator()(const op::Equal&) const { return compared(theorems::propagate_equal); }
 
-  /// As the operand taken; with the other one it differs by their distance and what both move.
+  /// J is that of the selected operand. If the condition is undecided, the other operand may be selected; the remainder
+  /// is then the distance of the two operands plus both radii.
   Linearised operator()(const op::Choice&) const {
     const Tensor<double>& c = view_.input(0);
     const std::size_t n = view_.output->size();
@@ -90,7 +91,7 @@ public:
     return result;
   }
 
-  /// (A + dA)(B + dB) - A B - dA B - A dB = dA dB
+  /// The remainder is |alpha| E_A E_B, as (A + dA)(B + dB) - A B - dA B - A dB = dA dB.
   Linearised operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     Linearised result = own_jacobian(view_);
     if (radii_[0].empty() || radii_[1].empty()) return result;
@@ -106,7 +107,8 @@ public:
   }
 
 private:
-  /// Ranges of `count` items of which each takes `work` steps, a thread a range.
+  /// Calls f(first, last) for ranges of `count` items, in parallel if `count` times the `work` per item is large
+  /// enough.
   void in_ranges(std::size_t count, std::size_t work, const std::function<void(std::int64_t, std::int64_t)>& f) const {
     parallel_for(static_cast<std::int64_t>(count), count * work >= work_worth_a_thread ? setting_.threads : 1, f);
   }
@@ -139,7 +141,8 @@ private:
     return result;
   }
 
-  /// A truth value stays or jumps.
+  /// A comparison is piecewise constant: its slopes are 0, and the remainder is the jump if the comparison is
+  /// undecided.
   Linearised compared(BinaryPropagation propagated) const {
     return binary([propagated](double a, Magnitude ea, double b, Magnitude eb) {
       return LinearPair{0.0, 0.0, propagated(a, ea, b, eb)};

@@ -17,20 +17,22 @@ namespace driftbound::bounds {
 
 class OperandCache;  // operand_cache.hpp
 
-/// What every bound of one evaluation shares.
+// The types that all bounds of single nodes use: settings, a node with its values, and radii.
+
+/// The settings that all bounds of one evaluation share.
 struct Setting {
   const ArithmeticModel* arithmetic = nullptr;
   Machine machine;
   int threads = 1;
-  bool is_own_run = false;           ///< the arithmetic is what the trace says it is (own_run.hpp)
-  OperandCache* operands = nullptr;  ///< matrices packed before; may be null
-  ProgramCache* programs = nullptr;  ///< programs compiled before; may be null
-  bool rows_are_apart = false;  ///< loops over rows take all rows of a block or none, so that no row decides for others
-  double tail_factor = 0.0;     ///< lambda of local probabilistic bounds (T-74); 0: none are wanted
-  bool wants_running = true;    ///< local bounds by the partial sums of the declared order (T-69)
+  bool is_own_run = false;           ///< the arithmetic is that of a CPU evaluator of this library (own_run.hpp)
+  OperandCache* operands = nullptr;  ///< cache of packed matrices; may be null
+  ProgramCache* programs = nullptr;  ///< cache of compiled programs; may be null
+  bool rows_are_apart = false;  ///< row kernels process a whole block or reject it: rows do not depend on other rows
+  double tail_factor = 0.0;     ///< lambda of local probabilistic bounds (T-74); 0: these are not computed
+  bool wants_running = true;    ///< whether local bounds by the partial sums of the declared order are computed (T-69)
 };
 
-/// One node with the recorded values of its inputs and its output.
+/// One node with the values of its inputs and of its output: recorded values, or centres.
 struct NodeView {
   const Node* node = nullptr;
   std::vector<const Tensor<double>*> inputs;
@@ -40,7 +42,7 @@ struct NodeView {
   double y(std::size_t i) const { return output->values[i]; }
 };
 
-/// Upper bounds per element; empty: all 0.
+/// Radii: one upper bound per element; empty: all 0.
 using Radii = std::span<const double>;
 
 inline Magnitude radius_at(Radii radii, std::size_t i) {

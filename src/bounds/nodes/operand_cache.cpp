@@ -14,7 +14,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Of all batches of a product, `norm` that of one of them.
+/// Returns the largest of norm(matrix) over the matrices of all batches; `first` is the matrix at offset 0.
 template <class Norm>
 Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>& offsets, const Norm& norm) {
   Magnitude largest;
@@ -24,7 +24,7 @@ Magnitude largest_norm(const MatrixView& first, const std::vector<std::int64_t>&
   return largest;
 }
 
-/// Whether all batches read one matrix that is the whole tensor, as it is or transposed.
+/// Whether all batches use the same matrix, which is the whole tensor b or its transpose.
 bool is_whole(const ProductPlan& plan, const Tensor<double>& b) {
   const bool as_it_is = plan.b_row == plan.n && plan.b_col == 1,
              is_transposed = plan.b_row == 1 && plan.b_col == plan.k;
@@ -129,7 +129,7 @@ Magnitude OperandCache::known_norm(const MatrixView& matrix, int threads) {
   return norm;
 }
 
-/// To be called under the mutex.
+/// Returns the entry of a right operand, and creates it if there is none. The caller must hold the mutex.
 OperandCache::Right& OperandCache::right(const ProductPlan& plan, const Tensor<double>& b) {
   const bool is_constant = addresses_.contains(b.values.data());
   const auto is_alike = [&](const Right& known) {

@@ -24,59 +24,59 @@
 
 namespace driftbound::bounds {
 
-/// Whether a node is a product of matrices of which the right one is the same for every sample.
+/// Whether a node is a matrix product whose right operand is the same for every sample.
 bool multiplies_by_constant(const Program& program, const Node& node);
-/// By value, the constants that are such right matrices: those that OperandCache::constant() is for.
+/// Returns, by value, whether it is a constant that is the right operand of such a product. These constants are kept in
+/// OperandCache::constant().
 std::vector<bool> constant_matrices(const Program& program);
 
 class OperandCache;
-/// By value, a network's constants in double: matrices where the weights keep them, the others put into `others`; null:
-/// no constant.
+/// Returns, by value, the constants of a program in double; null for values that are not constants. Those marked by
+/// constant_matrices() are stored in `operands`, the others are appended to `others`.
 std::vector<const Tensor<double>*> constants_of(const Program& program, OperandCache& operands,
                                                 std::deque<Tensor<double>>& others);
 
-/// Operands of products as bounds need them, kept from block to block: constants in double, verified norms of matrices,
-/// and matrices packed. Thread-safe.
+/// A cache of the operands of matrix products, in the forms that bounds need: constants in double, verified 2-norms,
+/// and packed matrices. It is shared by all blocks of samples. Thread-safe.
 class OperandCache {
 public:
-  /// A constant in double, the same for all that share its bytes: those of a graph and of the networks made from it.
-  /// Products with it are found again by its address. It is kept as long as this is.
+  /// Returns a constant in double. Stored tensors with the same address of their bytes, type and shape share one
+  /// tensor. Products with it are looked up by the address of its elements. It lives as long as the cache.
   const Tensor<double>& constant(const StoredTensor& stored);
 
-  /// Upper bound of the largest 2-norm among a product's left (right) matrices.
+  /// Returns an upper bound of the matrix 2-norms of the left (right) matrices of all batches of a product.
   /// Source:    docs/theory.md T-63
   Magnitude norm_of_left(const ProductPlan& plan, const Tensor<double>& a, int threads);
   Magnitude norm_of_right(const ProductPlan& plan, const Tensor<double>& b, int threads);
-  /// The same of a constant of two axes.
+  /// Returns an upper bound of the matrix 2-norm of a constant of two axes.
   Magnitude norm_of_constant(const StoredTensor& stored, int threads);
 
-  /// The right matrix that all batches of a product share, rounded up, always with the same rules; null where
-  /// coarse_weights() is empty.
+  /// Returns coarse_weights() of the right matrix that all batches of a product share; null if it is empty.
   /// Source:    docs/theory.md T-81
   const CoarseWeights* coarse_right(const ProductPlan& plan, const Tensor<double>& b);
-  /// The sizes of the columns of right matrices, by offset.
+  /// Returns right_columns() of the right matrices, by their offset in b.
   /// Source:    docs/theory.md T-95
   const RightColumns& columns_of_right(const ProductPlan& plan, const Tensor<double>& b);
-  /// Whether all numbers of the right matrices are float32 numbers.
+  /// Whether all elements of b are float32 numbers.
   bool are_floats(const ProductPlan& plan, const Tensor<double>& b);
-  /// The right matrices themselves.
+  /// Returns the elements of b.
   std::span<const double> elements_of_right(const ProductPlan& plan, const Tensor<double>& b);
-  /// Right matrices packed in double, and as reverse mode multiplies with them.
+  /// Return the right matrices packed in double for A B, and for the adjoint product D Bᵀ (share_of_left()).
   /// Source:    docs/theory.md T-64
   const PackedFactor& forward_right(const ProductPlan& plan, const Tensor<double>& b);
   const PackedFactor& transposed_right(const ProductPlan& plan, const Tensor<double>& b);
-  /// transposed_right() in single precision, of float32 numbers.
+  /// Returns the matrices of transposed_right() rounded to single precision.
   const PackedMatrices<float>& transposed_in_single(const ProductPlan& plan, const Tensor<double>& b);
-  /// Right matrices for partial sums.
+  /// Returns the right matrices in single precision, for bounds of partial sums.
   /// Source:    docs/theory.md T-69
   const SingleColumns& single_right(const ProductPlan& plan, const Tensor<double>& b);
 
 private:
-  /// A tensor of right matrices, packed as it was asked for.
+  /// One tensor of right matrices with its layout, and the forms of it that have been requested.
   struct Right {
     std::span<const double> elements;
-    std::vector<double> own;           ///< these, unless they are a constant's
-    const double* constant = nullptr;  ///< the one that these are
+    std::vector<double> own;           ///< a copy of the elements, unless they belong to a constant
+    const double* constant = nullptr;  ///< address of the constant that has these elements; null: none
     std::int64_t k = 0, n = 0, row = 0, column = 0;
     std::vector<std::int64_t> offsets;
     std::optional<Magnitude> norm;
@@ -89,24 +89,25 @@ private:
     std::optional<SingleColumns> single;
   };
   Right& right(const ProductPlan& plan, const Tensor<double>& b);
+  /// A matrix whose 2-norm has been bounded.
   struct Known {
     std::vector<double> elements;
     std::int64_t rows = 0, columns = 0;
-    Magnitude norm;
+    Magnitude norm;  ///< bound of the 2-norm
   };
-  /// Of a constant that is one matrix, as it is stored.
+  /// Returns a bound of the 2-norm of a constant that is one row-major matrix.
   Magnitude norm_of_whole(const Tensor<double>& constant, std::int64_t rows, std::int64_t columns, int threads);
-  /// Of a matrix that may come again under another address.
+  /// Returns a bound of the 2-norm of a matrix. It is looked up by the elements, not by the address.
   Magnitude known_norm(const MatrixView& matrix, int threads);
 
   std::mutex mutex_;
   struct KnownConstant {
-    StoredTensor stored;  ///< keeps its bytes where they are
+    StoredTensor stored;  ///< keeps the bytes alive, so that their address remains valid as a key
     Tensor<double> values;
   };
   std::map<std::tuple<const std::byte*, ElementType, Shape>, KnownConstant> constants_;
-  std::set<const double*> addresses_;               ///< of constants
-  std::map<const double*, Magnitude> whole_norms_;  ///< of constants that are one matrix, by address
+  std::set<const double*> addresses_;               ///< addresses of the elements of constants
+  std::map<const double*, Magnitude> whole_norms_;  ///< by address: 2-norms of constants that are one matrix
   std::vector<Known> known_;
   std::list<Right> rights_;
 };

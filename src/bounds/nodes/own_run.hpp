@@ -8,24 +8,27 @@
 
 namespace driftbound::bounds {
 
-/// Whether a trace is one of this library's CPU evaluators: it names them, and its arithmetic is, field by field,
-/// one that they execute, in a declared order. What any other trace says of its arithmetic is a condition.
+// Whether a run is by this library's own evaluators, and the conditions under which bounds hold for other runs.
+
+/// Whether a trace was recorded by a CPU evaluator of this library: its provenance says so, and is_own_arithmetic()
+/// holds. For any other trace, the declared arithmetic is a condition of the bounds.
 bool is_own_run(const Trace& trace);
 
-/// Whether the CPU evaluators execute it, field by field, in a declared order.
+/// Whether the arithmetic equals, in every field, one that the CPU evaluators execute, in a declared order.
 bool is_own_arithmetic(const ArithmeticModel& arithmetic);
 
-/// What a bound stands on for a run whose arithmetic is not ours.
+/// Returns the condition of a bound for a run of another program: its arithmetic is as declared.
 std::string arithmetic_condition(const ArithmeticModel& arithmetic);
 
-/// What a bound of sums by a matrix unit stands on.
+/// Returns the condition of a bound of sums that a matrix unit computes.
 /// Source:    docs/assumptions.md A-03
 std::string matrix_unit_condition(const TensorCore& unit);
 
-/// Conditions as one sentence.
+/// Returns the conditions, separated by semicolons.
 std::string joined(const std::set<std::string>& conditions);
 
-/// What bounds for every run of a graph stand on, whoever made it: how composites and scaled sums are computed.
+/// Returns the conditions of bounds for every run of a graph by any program: how composites and scaled sums are
+/// computed.
 /// Source:    docs/assumptions.md
 std::set<std::string> any_run_conditions(const Graph& graph);
 

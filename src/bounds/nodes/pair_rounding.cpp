@@ -14,6 +14,7 @@ namespace {
 
 using num::DoubleDoubleFunction;
 
+/// Each overload bounds the rounding errors of one op in double-double, element by element.
 class PairRoundings {
 public:
   PairRoundings(const UnrecordedNode& node, const Setting& setting) : node_(node), setting_(setting) {}
@@ -77,7 +78,7 @@ private:
     return errors;
   }
 
-  /// Largest magnitudes of an operand of the run, and of the exact result at the run's operands.
+  /// Returns the largest magnitude of an element of an operand in the run.
   Magnitude operand(std::size_t slot, std::size_t i) const {
     return Magnitude(node_.view.input(slot).values[i]) + radius_at(node_.operand_radii[slot], i);
   }
@@ -94,6 +95,7 @@ private:
       values[i] = (Magnitude(product.beta) * operand(2, index(i))).value();
     return values;
   }
+  /// Returns the largest magnitude of the exact result at the run's operands.
   Magnitude result(std::size_t i) const { return Magnitude(node_.view.y(i)) + radius_at(node_.moved, i); }
 
   const UnrecordedNode& node_;

@@ -7,10 +7,10 @@
 
 namespace driftbound::bounds {
 
-/// What the roundings of one op add where it is evaluated in double-double as T-114 says, whatever its operands are
-/// within their radii.
+/// Returns bounds of the local rounding error of one op that is evaluated in double-double as in T-114, for all
+/// operands within their radii.
 /// Shapes:    one entry per output element
-/// Guarantee: proven; infinite for ops that T-114 does not name
+/// Guarantee: proven; infinite for ops that T-114 does not cover
 /// Source:    docs/theory.md T-114
 std::vector<double> pair_rounding(const UnrecordedNode& node, const Setting& setting);
 

@@ -30,7 +30,8 @@ bool are_finite(std::span<const double> values, const RowKernels& rows) {
   return std::isfinite(rows.largest(values.data(), values.size()));
 }
 
-/// Rows of one operand in single precision, and what brings them back.
+/// Rows of an operand, scaled and rounded to single precision, their products with the matrix, and the inverses of the
+/// scales.
 struct CoarseRows {
   std::vector<float> elements, sums;
   std::vector<double> scales;
@@ -38,9 +39,10 @@ struct CoarseRows {
   CoarseRows(std::size_t k, std::size_t n) : elements(rows_at_once * k), sums(rows_at_once * n), scales(rows_at_once) {}
 };
 
+/// Computes the radii of a product of rows with one constant matrix, in blocks of rows.
 class ProductRows {
 public:
-  /// `packed`: the matrix in double, for runs in a declared order.
+  /// `packed`: the matrix in double, for runs in the declared order; else null.
   ProductRows(const PlainNode& node, const Product& product, const CoarseWeights& coarse,
               const PackedMatrices<double>* packed, const Setting& setting)
       : node_(node),
@@ -82,7 +84,7 @@ private:
     CoarseRows moved, total, squares, sides;
     std::vector<double> larger, small;
     std::vector<RowOperands> counts;
-    std::vector<double> all_larger, by_operands, slack;  ///< of all rows, for a declared order
+    std::vector<double> all_larger, by_operands, slack;  ///< of all rows of a block, for the declared order
     Scratch(std::size_t k, std::size_t n)
         : moved(k, n), total(k, n), squares(k, n), sides(k, n), larger(k), small(k), counts(rows_at_once) {}
   };
@@ -104,7 +106,8 @@ private:
     multiply_coarse(rows.elements, count, coarse_, matrix, rows.sums);
   }
 
-  /// Scales and rounds up E, |x| + E and its squares.
+  /// Reads row `row` into place `place` of the block: scales, and rounds to single precision, E, |x| + E (or |x| if the
+  /// norm replaces E), its squares, and x |x|. False if the row cannot be scaled.
   bool read_row(std::size_t row, std::size_t place, Scratch& scratch) const {
     const double* x = x_.data() + row * k_;
     const double* e = data_of(node_.radii[0], row * k_);
@@ -174,7 +177,7 @@ private:
     rows_.any_order(sums, format_, {result_.moved.data() + first, result_.added.data() + first}, n_);
   }
 
-  /// T-69 for rows that have their bounds in any order.
+  /// Applies T-69 to rows whose any-order bounds are already computed.
   void follow_order(std::size_t first, std::size_t count, Scratch& scratch) {
     const auto k = static_cast<std::int64_t>(k_), n = static_cast<std::int64_t>(n_);
     const ProductPlan plan{1, static_cast<std::int64_t>(count), n, k, {0}, {b_offset_}, k, 1, n, 1};
@@ -214,7 +217,7 @@ private:
   std::span<const double> x_;
   const std::size_t n_, k_;
   const bool any_moves_;
-  std::vector<double> addend_;  ///< of one row
+  std::vector<double> addend_;  ///< magnitudes of the addend, one row; empty: none
   PlainRadii result_;
 };
 
@@ -235,8 +238,8 @@ bool adds_one_row(const Tensor<double>& addend, std::size_t n) {
 
 RowOperands row_operands(const std::vector<double>& larger, const double* radii, double radius, const RowFormat& format,
                          std::vector<double>& small) {
-  constexpr double norm_not_elements = 0.5;           // a norm below so much of that of the radii takes their place
-  constexpr double worth_setting_apart = 1.0 / 16.0;  // so many of a row are small
+  constexpr double norm_not_elements = 0.5;  // largest ratio to the norm of the radii at which `radius` replaces them
+  constexpr double worth_setting_apart = 1.0 / 16.0;  // small operands are treated apart above this fraction of a row
   const std::size_t k = larger.size();
   RowOperands known;
   known.radius = radius;

@@ -19,7 +19,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Operands that are read as they are recorded, and nothing scaled.
+/// Whether the row kernels cover a product: float32 arithmetic to nearest, recorded float32 operands, alpha and beta
+/// ±1, rows times one matrix, and at most one row as an addend.
 bool is_covered(const Product& product, const NodeView& view, const Setting& setting) {
   if (setting.operands == nullptr || !is_plain(setting.machine) || setting.machine.accumulator->id != FormatId::fp32)
     return false;
@@ -31,6 +32,7 @@ bool is_covered(const Product& product, const NodeView& view, const Setting& set
           (adds_one_row(view.input(2), static_cast<std::size_t>(product.plan.n)) && are_floats(view.input(2).values)));
 }
 
+/// Computes the local bounds of a product by row kernels, in blocks of rows.
 class PlainSums {
 public:
   PlainSums(const Product& product, const NodeView& view, const CoarseWeights& coarse, const RightColumns& columns,
@@ -62,6 +64,7 @@ public:
 private:
   static constexpr std::size_t rows_at_once = 32;
 
+  /// Returns bounds with allocated vectors, and allocates the work vectors.
   ProductBounds sized(bool order_is_known) {
     ProductBounds result;
     for (std::vector<double>* values : {&result.any_order, &result.partial_sums, &result.kappa}) values->resize(size_);
@@ -73,7 +76,7 @@ private:
     return result;
   }
 
-  /// Rows of an operand in single precision.
+  /// The left factors of the sums for one block of rows, scaled and rounded to single precision.
   struct CoarseRows {
     std::vector<float> total, squares, sides, paths;
 
@@ -81,7 +84,7 @@ private:
         : total(rows_at_once * k), squares(rows_at_once * k), sides(rows_at_once * k), paths(rows_at_once * k) {}
   };
 
-  /// False where a row cannot be scaled to single precision.
+  /// Computes all bounds except `running`. False if a row cannot be scaled to single precision.
   bool follow_rows(ProductBounds& result) {
     const std::size_t count = x_.size() / k_;
     CoarseRows some(k_);
@@ -112,7 +115,7 @@ private:
     return true;
   }
 
-  /// T-11
+  /// Computes the sums of T-11 for a block of rows. False if a row cannot be scaled to single precision.
   bool weigh_rows(std::size_t first, std::size_t rows, std::vector<float>& coarse) {
     std::vector<float> sums(rows * n_);
     std::vector<double> scales(rows);
@@ -128,8 +131,10 @@ private:
     return true;
   }
 
-  /// T-81; in double where elements that were raised may show.
-  /// Shapes:    `of_rows` [., n], `scales` by row, `rows` [., k], that of the sums from `first` on
+  /// Converts sums in single precision to double by T-81. A sum that is so small that elements raised to the least
+  /// magnitude may dominate it is computed again in double.
+  /// Shapes:    `of_rows`: [rows, n]; `scales`: [rows]; `rows`: [rows, k]; `sums`: [all rows, n]; row `first` is the
+  ///            first one that is set
   void take_sums(std::span<const float> of_rows, std::span<const double> scales, std::span<const double> rows,
                  std::size_t first, std::vector<double>& sums) const {
     const double* column_scales = coarse_.magnitudes.column_scales.data();
@@ -143,7 +148,7 @@ private:
     }
   }
 
-  /// sum |x w| of a row and a column, rounded up.
+  /// Returns sum |x w| for a row x and a column w of the matrix, rounded up.
   double sum_in_double(const double* x, std::size_t column) const {
     const std::vector<double>& matrix = view_.input(1).values;
     double sum = 0.0;
@@ -186,7 +191,7 @@ private:
     return values.empty() ? nullptr : values.data() + first;
   }
 
-  /// T-69
+  /// Computes `running` by T-69.
   void add_running(ProductBounds& result) const {
     const Tensor<double>& b = view_.input(1);
     const RunningTerms terms{x_,
@@ -205,7 +210,7 @@ private:
     }
   }
 
-  /// T-75
+  /// Determines the patterns (T-75), and sets probabilistic bounds with a pattern to infinity.
   void drop_patterns(ProductBounds& result) const {
     result.patterns = patterns_of(plan_, x_, view_.input(1).values, &columns_);
     for (std::size_t i = 0; i < size_; ++i)
@@ -221,8 +226,8 @@ private:
   std::span<const double> x_;
   const std::size_t n_, k_, size_;
   const bool wants_running_;
-  std::vector<double> addend_;    ///< of one row
-  std::vector<double> weighted_;  ///< T-11
+  std::vector<double> addend_;    ///< magnitudes of the addend, one row; empty: none
+  std::vector<double> weighted_;  ///< weighted_by_paths() (T-11)
   std::vector<double> total_, paths_, slack_;
 };
 

@@ -23,18 +23,18 @@
 namespace driftbound::bounds {
 namespace {
 
-/// The operands as the product reads them, and the two sums of magnitudes that every bound needs.
+/// The operands as the product reads them, and sums of magnitudes of the products.
 struct Sums {
   Operand a, b;
-  std::vector<double> a_used, b_used;  ///< magnitudes
-  std::vector<double> total;           ///< sum_k |a_ik b_kj| over the operands used
-  std::vector<double> squares;         ///< sum_k (a_ik b_kj)^2; empty where T-68 does not hold
-  std::vector<double> one_sided;       ///< the larger of those of positive and of negative terms; empty like squares
-  std::vector<double> operand;         ///< error of reading the operands; empty: none
+  std::vector<double> a_used, b_used;  ///< magnitudes of the operands as read
+  std::vector<double> total;           ///< sum_k |a_ik b_kj| over the operands as read
+  std::vector<double> squares;         ///< sum_k (a_ik b_kj)^2; empty if T-68 does not apply
+  std::vector<double> one_sided;  ///< the same over the positive or the negative terms, the larger; empty like squares
+  std::vector<double> operand;    ///< error of the sum caused by reading the operands (T-13); empty: 0
   NonzeroCounts nonzero;
 };
 
-/// T-68 takes roundings to nearest, one sum that nothing is done to, and a recorded result.
+/// Whether T-68 applies: roundings to nearest, one sum that is neither split nor scaled, and a recorded result.
 bool bounds_partial_sums(const Product& product, const Machine& machine) {
   return machine.to_nearest() && !machine.tensor_core && !machine.reduced && std::abs(product.alpha) == 1.0 &&
          !product.operands_are_bounds;
@@ -61,7 +61,8 @@ Sums sums_of(const Product& product, const NodeView& view, const Setting& settin
         theorems::one_sided_squares(plan, signed_squares(sums.a.used, std::move(a)),
                                     signed_squares(sums.b.used, std::move(b)), sums.squares, setting.threads);
   }
-  // Operands of a matrix unit may be read unrounded after all: what is 0 only by rounding counts.
+  // A run may bypass the matrix unit and then does not round operands: one that is 0 only by rounding counts as
+  // nonzero.
   const bool may_be_unrounded = machine.tensor_core.has_value();
   sums.nonzero = may_be_unrounded ? count_nonzero(plan, view.input(0).values, view.input(1).values)
                                   : count_nonzero(plan, sums.a_used, sums.b_used);
@@ -75,13 +76,12 @@ Sums sums_of(const Product& product, const NodeView& view, const Setting& settin
   return sums;
 }
 
-/// The addend beta c of one element: its magnitude as used, its error before the sum is rounded, and
-/// whether the product beta c was rounded.
+/// The addend beta c of one element.
 struct Addend {
-  Magnitude magnitude;
-  Magnitude error;
-  bool is_present = false;
-  bool is_rounded = false;
+  Magnitude magnitude;      ///< |beta c| for beta and c as read
+  Magnitude error;          ///< error of reading beta and c
+  bool is_present = false;  ///< whether c is nonzero
+  bool is_rounded = false;  ///< whether the product beta c is rounded
 };
 
 class Addends {
@@ -125,40 +125,42 @@ private:
   double beta_used_ = 0.0;
 };
 
-/// alpha as the accumulator holds it. By 1 and -1 nothing is rounded.
+/// alpha, and alpha rounded to the accumulator. Scaling by 1 or -1 is exact.
 struct Scale {
   double exact = 1.0;
   double used = 1.0;
   bool is_trivial() const { return exact == used && std::abs(exact) == 1.0; }
 };
 
-/// Error of the whole sum, and without its last rounding, which the stored result bounds better.
+/// Bounds of the error of a sum.
 struct SumError {
-  Magnitude whole;
-  Magnitude before_last;
-  Magnitude underflow = {};  ///< its part in both
+  Magnitude whole;           ///< all roundings
+  Magnitude before_last;     ///< all roundings except the last, for which the stored result gives a smaller bound
+  Magnitude underflow = {};  ///< the part of both that is caused by underflow
 };
 
-/// One element between the sum of its products and the stored result.
+/// The quantities that bound the error of one element of a product.
 struct Element {
-  std::int64_t length = 0;    ///< products in all
-  std::int64_t products = 0;  ///< upper bound of those that are not 0
-  Magnitude total;            ///< their magnitudes summed
-  Magnitude squares;          ///< their squares summed
-  Magnitude one_sided;        ///< those of the positive or of the negative ones, whichever is larger
-  Magnitude reach;            ///< of a matrix unit's zeros and subnormal numbers
-  Magnitude operand;          ///< error of reading them
+  std::int64_t length = 0;    ///< number of products
+  std::int64_t products = 0;  ///< upper bound of the number of nonzero products
+  Magnitude total;            ///< sum of the magnitudes of the products
+  Magnitude squares;          ///< sum of the squares of the products
+  Magnitude one_sided;        ///< the same over the positive or the negative products, the larger
+  Magnitude reach;            ///< BlockSum::reach; matrix unit only
+  Magnitude operand;          ///< error of the sum caused by reading the operands
   Addend addend;
-  double y = 0.0;
-  SumError tree = {};  ///< of any tree of additions; a matrix unit has none
+  double y = 0.0;      ///< the stored result
+  SumError tree = {};  ///< error of the sum in any order of additions; not used with a matrix unit
 };
 
+/// Computes the local bounds of one element.
 class ElementBound {
 public:
   ElementBound(Scale scale, bool operands_are_bounds, const Setting& setting)
       : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine) {}
 
-  /// T-10: the tree has the products as leaves, and the addend where the sum is not scaled first.
+  /// T-10: the leaves of the summation tree are the products, and the addend unless the sum is scaled before it is
+  /// added.
   SumError tree_error(const Element& e) const {
     const Addend addend = scale_.is_trivial() ? e.addend : Addend{};
     return any_order_sum(e.products, addend, e.total + addend.magnitude);
@@ -166,22 +168,23 @@ public:
 
   double any_order(const Element& e) const { return machine_.tensor_core ? by_matrix_unit(e) : by_additions(e); }
 
-  /// All roundings but the last: T-68, or T-10 where that is smaller.
+  /// Bounds all roundings except the last by T-68 or T-10, whichever is smaller.
   Magnitude before_last(const Element& e) const {
     return std::min(e.tree.before_last, theorems::partial_sums_error(terms_of(e), machine_));
   }
 
   double partial_sums(const Element& e) const { return finish(e, before_last(e)); }
 
-  /// T-69: `places` adds up the first places of the partial sums, `products` those of products rounded apart.
+  /// T-69. `places`: sum of ufp over the partial sums; `products`: sum of ufp over the products that are rounded before
+  /// they are added; 0 with fused multiply-add.
   double running(const Element& e, double places, double products) const {
-    if (!std::isfinite(e.total.value())) return infinity;  // a sum of one product has no node to show it
+    if (!std::isfinite(e.total.value())) return infinity;  // a single product has no partial sum in `places`
     const Magnitude apart(std::min(products, e.total.value()));
     const Magnitude roundings = Magnitude(machine_.u) * (apart + Magnitude(places));
     return finish(e, roundings + e.tree.underflow + addend_rounding(e));
   }
 
-  /// T-74
+  /// T-74. `tail_factor`: lambda.
   double probabilistic(const Element& e, double tail_factor) const {
     const TermSizes terms = terms_of(e);
     const Magnitude before = before_last(e);
@@ -192,7 +195,8 @@ public:
     return checked(e, theorems::with_chance(rest, squares, tail_factor));
   }
 
-  /// T-11: `path` is sum_k ((1 + u)^(d_k) - 1) |a_k b_k|; d_k leaves the last rounding out where nothing is added.
+  /// T-11. `path`: sum_k ((1 + u)^(d_k) - 1) |a_k b_k|, where d_k excludes the last rounding if the sum is neither
+  /// scaled nor followed by an addend.
   double order_aware(const Element& e, Magnitude path) const {
     const Magnitude sum = path + theorems::underflow_term(e.products, e.products, machine_);
     if (!scale_.is_trivial()) return finish_scaled(e, sum);
@@ -217,7 +221,8 @@ private:
     return scale_.is_trivial() ? finish(e, e.tree.before_last) : finish_scaled(e, e.tree.whole);
   }
 
-  /// T-21, or T-10 where no matrix unit was used after all: scaling and the addend come after the sum, to nearest.
+  /// T-21. It also covers runs that do not use the matrix unit (T-10). The sum is scaled, and the addend is added,
+  /// after the sum, with roundings to nearest.
   double by_matrix_unit(const Element& e) const {
     const BlockSum block{e.length, e.products, e.total, e.reach};
     const SumError sum = block_sum(block);
@@ -230,7 +235,7 @@ private:
     return checked(e, error + e.operand * Magnitude(scale_.exact));
   }
 
-  /// T-21 (c): `whole` bounds the error, and with y what the products add up to.
+  /// T-21 (c). `whole`: a bound of the error of the sum, from which, with y, the magnitude of the exact sum is bounded.
   Magnitude by_partial_sums(const Element& e, const BlockSum& block, Magnitude whole) const {
     if (machine_.reduced || e.products == 0) return whole;
     const Magnitude addend = e.addend.magnitude + e.addend.error + addend_rounding(e);
@@ -275,7 +280,8 @@ private:
     return {whole, machine_.reduced ? whole : error(leaves - 1), underflow};
   }
 
-  /// T-23: an absolute error before the parts are rounded grows with them.
+  /// Returns factor * total + absolute, the error of a sum; if parts of the sum are rounded once more, that of T-23, in
+  /// which the absolute error grows by these roundings.
   Magnitude with_parts(Magnitude factor, Magnitude total, Magnitude absolute) const {
     if (!machine_.reduced) return factor * total + absolute;
     const Magnitude growth = Magnitude(1.0) + theorems::with_rounded_parts(Magnitude(), machine_);
@@ -301,13 +307,14 @@ private:
   double finish_scaled(const Element& e, Magnitude sum_error) const {
     Magnitude error = Magnitude(scale_.used) * sum_error;
     error += theorems::constant_error(scale_.exact, machine_) * e.total;
-    if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend joins it
+    if (e.addend.is_present && e.products > 0) {  // the scaled sum is rounded before the addend is added
       error += theorems::inner_rounding(Magnitude(scale_.used) * (e.total + sum_error), machine_);
     }
     return finish(e, error + addend_rounding(e) + joined_in_parts(e, Magnitude(scale_.used) * e.total + error));
   }
 
-  /// T-23: what an addend gives with a sum that is at most so large is rounded like the parts of that sum.
+  /// T-23: bounds the additional rounding when the addend is added to a sum of magnitude at most `sum`; the result is
+  /// rounded as the parts of a sum are.
   Magnitude joined_in_parts(const Element& e, Magnitude sum) const {
     if (!machine_.reduced || !e.addend.is_present) return Magnitude();
     return theorems::with_rounded_parts(Magnitude(), machine_) * (sum + e.addend.magnitude) +
@@ -334,8 +341,8 @@ ProductPlan with_packed_a(ProductPlan plan) {
   return plan;
 }
 
-/// Only a matrix unit aligns to zeros.
-/// What is small as it is recorded may be read as 0, whatever it rounds to.
+/// Returns the ranges of the magnitudes of rows and columns; only a matrix unit needs them, for the alignment of
+/// products. An operand that is below the normal range as recorded may be read as 0, whatever it is rounded to.
 LineRanges ranges_of(const Product& product, const NodeView& view, const Sums& sums, const Machine& machine) {
   if (!machine.tensor_core) return {};
   const double smallest_normal = machine.input->smallest_normal;
@@ -350,7 +357,8 @@ LineRanges ranges_of(const Product& product, const NodeView& view, const Sums& s
   return ranges;
 }
 
-/// T-74; no statement where the terms of a sum make its roundings alike.
+/// Adds the bounds of T-74. They are infinite where the terms of a sum have a pattern that makes its roundings
+/// correlated (T-75).
 void add_probabilistic(const Product& product, const Sums& sums, const std::vector<Element>& elements,
                        const ElementBound& bound, const Setting& setting, ProductBounds& result) {
   result.patterns = patterns_of(product.plan, sums.a.used, sums.b.used);
@@ -361,7 +369,7 @@ void add_probabilistic(const Product& product, const Sums& sums, const std::vect
   }
 }
 
-/// T-69
+/// Returns the bounds of T-69, by the partial sums of the declared order.
 std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, const std::vector<Element>& elements,
                                    const ElementBound& bound, bool leave_out_last, const Setting& setting) {
   std::vector<double> slack;
@@ -377,7 +385,7 @@ std::vector<double> running_bounds(const ProductPlan& plan, const Sums& sums, co
   return running;
 }
 
-/// T-19
+/// Returns the condition number total / |y| (T-19); 1 for 0/0, infinity if y is not finite.
 double approx_kappa(double total, double y) {
   if (total == 0.0 && y == 0.0) return 1.0;
   return std::isfinite(y) ? total / std::abs(y) : infinity;
@@ -419,7 +427,7 @@ std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const d
     const bool is_finite = std::isfinite(row_kernels().largest(values, at(plan.k)));
     row_kernels().scale(values, of_row.data(), values, at(plan.k));
     for (std::int64_t k = 0; k < plan.k && !is_finite; ++k)
-      if (!std::isfinite(factors_of_row[k * plan.a_col])) values[k] = infinity;  // and no bound with any weight
+      if (!std::isfinite(factors_of_row[k * plan.a_col])) values[k] = infinity;  // no bound
   }
   return weighted;
 }

@@ -10,47 +10,51 @@
 
 namespace driftbound::bounds {
 
-/// y = alpha sum_k a_ik b_kj + beta c: what Gemm and MatMul have in common.
+// Local bounds and propagation of matrix products (Gemm, MatMul) with recorded operands.
+
+/// The product y = alpha sum_k a_ik b_kj + beta c that a Gemm or MatMul computes.
 struct Product {
   ProductPlan plan;
   double alpha = 1.0;
   double beta = 1.0;
-  bool has_addend = false;           ///< input 2 is c
-  bool operands_are_bounds = false;  ///< of magnitudes that are not recorded: any of them may be small
+  bool has_addend = false;           ///< whether there is an addend c (input 2)
+  bool operands_are_bounds = false;  ///< the operands are upper bounds of unrecorded magnitudes, which may be smaller
 };
 
-/// The product a node computes; empty for other ops.
+/// Returns the product that a node computes; empty for other ops.
 std::optional<Product> product_of(const NodeView& view);
 
+/// Local bounds of a product, one entry per output element.
 struct ProductBounds {
   std::vector<double> any_order;
-  std::vector<double> partial_sums;   ///< any order; empty where T-68 does not hold
-  std::vector<double> running;        ///< the declared order; empty where T-69 does not hold
-  std::vector<double> order_aware;    ///< empty where the order is unknown, or a matrix unit's
-  std::vector<double> probabilistic;  ///< any order; infinite where patterns say so, empty where it is not wanted
-  std::vector<TermPattern> patterns;  ///< of the sums, where `probabilistic` is there
-  std::vector<double> kappa;
-  std::optional<CoarseProducts> sums;  ///< of the recorded rows, where loops over rows found the bounds
+  std::vector<double> partial_sums;   ///< any order, by T-68; empty if T-68 does not apply
+  std::vector<double> running;        ///< the declared order, by T-69; empty if T-69 does not apply or is not requested
+  std::vector<double> order_aware;    ///< the declared order; empty for an unknown order or a matrix unit
+  std::vector<double> probabilistic;  ///< any order, T-74; infinite if `patterns` is not none; empty if not requested
+  std::vector<TermPattern> patterns;  ///< of the terms of each sum; only with `probabilistic`
+  std::vector<double> kappa;          ///< condition numbers (T-19); without a guarantee
+  std::optional<CoarseProducts> sums;  ///< sums of magnitudes of the recorded rows; only if row kernels were used
 };
 
-/// Local bounds of a product and its condition numbers.
+/// Computes the local bounds of a product and its condition numbers.
 /// Source:    docs/theory.md T-10 to T-13, T-19, T-21, T-68, T-69, T-74
 ProductBounds product_bounds(const Product& product, const NodeView& view, const Setting& setting);
 
-/// |a_ik| ((1 + u)^(d_k) - 1), d_k as below, packed [batches, m, k].
+/// Returns |a_ik| ((1 + u)^(d_k) - 1), with d_k as in path_sums().
+/// Shapes:    `a`: magnitudes as the left operand of the plan; result [batches, m, k]
 /// Source:    docs/theory.md T-11
 std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,
                                       const Setting& setting);
 
-/// sum_k ((1 + u)^(d_k) - 1) |a_ik| |b_kj|, d_k the roundings that the product meets in the declared order; one less
-/// where the last one is left out.
-/// Shapes:    a, b magnitudes as the operands of the plan
+/// Returns sum_k ((1 + u)^(d_k) - 1) |a_ik| |b_kj|, where d_k is the number of roundings that product k meets in the
+/// declared order, the last rounding of the sum excluded if `leave_out_last` is set.
+/// Shapes:    `a`, `b`: magnitudes as the operands of the plan; result [batches, m, n]
 /// Source:    docs/theory.md T-11
 std::vector<double> path_sums(const ProductPlan& plan, std::span<const double> a, std::span<const double> b,
                               bool leave_out_last, const Setting& setting);
 
-/// |alpha| (|A| E_B + E_A |B| + E_A E_B) + |beta| E_C.
-/// Shapes:    radii one entry per input
+/// Returns |alpha| (|A| E_B + E_A |B| + E_A E_B) + |beta| E_C, where E are the radii of the operands.
+/// Shapes:    `radii`: one entry per input
 /// Source:    docs/theory.md T-40
 std::vector<double> propagate_product_node(const Product& product, const NodeView& view, std::span<const Radii> radii,
                                            const Setting& setting);

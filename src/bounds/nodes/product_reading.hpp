@@ -9,25 +9,26 @@
 
 namespace driftbound::bounds {
 
-/// How a node's products read their operands, and whether numbers below the normal range may count as 0 in them.
+/// How the matrix products of a node read their operands, and whether they may flush subnormal numbers to 0.
 struct ProductReading {
   Reading operands = Reading::as_declared;
-  bool may_flush = true;  ///< where the arithmetic allows it
+  bool may_flush = true;  ///< whether products may flush, provided that the arithmetic allows it
 
   bool operator==(const ProductReading&) const = default;
   auto operator<=>(const ProductReading&) const = default;
 };
 
-/// By node of the original graph, none where it has no products; empty: all as declared.
+/// By node of the original graph: the reading of its products; no entry if it has none. An empty vector: all products
+/// read as declared.
 using Readings = std::vector<std::optional<ProductReading>>;
 
-/// Whether the operands of a product that is read so pass through roundings of their own.
+/// Whether a product with this reading rounds its operands.
 inline bool is_rounded(Reading reading) {
   return reading != Reading::as_given && reading != Reading::either_way;
 }
 
-/// Whether a recorded run decides how its products read: a matrix unit of narrower operands than its sums may be
-/// bypassed.
+/// Whether the arithmetic leaves it undetermined if products round their operands, so that the recorded run decides.
+/// This is so for a matrix unit whose input format differs from the accumulator, as a program may bypass it.
 inline bool leaves_readings_open(const Machine& machine) {
   return machine.tensor_core.has_value() && machine.input != machine.accumulator;
 }

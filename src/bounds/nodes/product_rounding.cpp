@@ -20,7 +20,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// At least the true value of a nonnegative expression with fewer than 4 roundings; 0 stays 0.
+/// Returns an upper bound of a nonnegative expression that is computed with fewer than 4 roundings to nearest; 0 for 0.
 double up(double x) {
   return x == 0.0 ? 0.0 : x * (1.0 + 0x1p-50) + 0x1p-1070;
 }
@@ -40,23 +40,23 @@ std::vector<double> smaller(std::vector<double> a, const std::vector<double>& b)
   return a;
 }
 
-/// The largest magnitudes a factor can have as the product reads it, and how far it is read from what it is.
+/// Bounds of an operand of the product in any run.
 struct LargestFactor {
-  std::vector<double> magnitude;
-  std::vector<double> error;  ///< empty: read as it is
+  std::vector<double> magnitude;  ///< bounds of |operand as read|
+  std::vector<double> error;      ///< bounds of |operand as read - operand|; empty: 0
 };
 
-/// A factor as the product reads it, next to a number in double.
+/// An operand of the product in any run, as read, by a centre and a radius.
 struct CentredFactor {
   std::vector<double> centre;
-  std::vector<double> distance;
+  std::vector<double> distance;  ///< bounds of |operand as read - centre|
 };
 
-/// beta c at its largest, and what the constant beta is off.
+/// Bounds of the addend beta c of one element in any run.
 struct Addend {
-  double magnitude = 0.0;
-  double error = 0.0;
-  double centre = 0.0;  ///< beta c where c is known
+  double magnitude = 0.0;  ///< bound of |beta c|
+  double error = 0.0;      ///< error of rounding beta and of reading c
+  double centre = 0.0;     ///< beta times the centre of c
 };
 
 class LargestAddends {
@@ -87,13 +87,14 @@ private:
   std::vector<Addend> addends_;
 };
 
-/// What the number of terms decides.
+/// The constants of the bounds that depend on the number of terms only.
 struct CountedTerms {
   std::int64_t leaves = 0;
-  double factor = 0.0;     ///< of T-10, without the last rounding
-  double underflow = 0.0;  ///< T-12
+  double factor = 0.0;     ///< the factor of T-10 without the last rounding
+  double underflow = 0.0;  ///< the underflow term of T-12
 };
 
+/// A table of CountedTerms, by the number of nonzero products and whether there is an addend.
 class TermCounts {
 public:
   TermCounts(std::int64_t most_products, bool addend_is_rounded, const Setting& setting) {
@@ -116,37 +117,39 @@ private:
   std::vector<CountedTerms> terms_;
 };
 
-/// One element: the terms of its sum at their largest.
+/// Upper bounds of the sizes of the terms of one element, for all operands within their radii.
 struct LargestSum {
-  std::int64_t products = 0;  ///< those that may be other than 0
-  double total = 0.0;         ///< their magnitudes summed
-  double squares = 0.0;       ///< their squares summed
-  double one_sided = 0.0;     ///< those of the positive or of the negative ones, whichever is larger
-  std::int64_t small = 0;     ///< of the products: set apart as small
-  double small_total = 0.0;   ///< magnitudes of those summed
-  double exact = 0.0;         ///< magnitude of the sum of all terms as read
+  std::int64_t products = 0;  ///< number of products that may be nonzero
+  double total = 0.0;         ///< sum of the magnitudes of the products
+  double squares = 0.0;       ///< sum of the squares of the products
+  double one_sided = 0.0;     ///< the same over the positive or the negative products, the larger
+  std::int64_t small = 0;     ///< number of products that are treated as small terms (T-68)
+  double small_total = 0.0;   ///< sum of the magnitudes of the small terms
+  double exact = 0.0;         ///< magnitude of the exact sum of all terms as read
   Addend addend;
 };
 
+/// The same for all elements.
 struct LargestSums {
   std::vector<double> total, squares, one_sided;
   NonzeroCounts nonzero;
-  std::vector<double> small_total;      ///< of products with a small factor of A; empty: none is set apart
-  std::vector<std::int64_t> not_small;  ///< by row of A: the others that may be other than 0
+  std::vector<double> small_total;      ///< over products with a small element of A; empty: no term is treated as small
+  std::vector<std::int64_t> not_small;  ///< by row of A: number of elements that are not small
 };
 
-/// Factors of A that are so far below the largest one of their row that adding their products loses less than an
-/// addition among the others may: T-68 (c).
+/// The elements of A that are small compared with the largest of their row. Their products are treated as the small
+/// terms of T-68.
 struct SmallFactors {
-  std::vector<double> magnitude;        ///< 0 where a factor is not small
-  std::vector<std::int64_t> not_small;  ///< by row
-  bool worth_it = false;
+  std::vector<double> magnitude;        ///< 0 for elements that are not small
+  std::vector<std::int64_t> not_small;  ///< by row: number of elements that are not small
+  bool worth_it = false;                ///< whether there are enough small elements to pay for another product
 };
 
 bool has_zero(const std::vector<double>& values) {
   return std::find(values.begin(), values.end(), 0.0) != values.end();
 }
 
+/// Computes the bounds of product_rounding() and unrecorded_sums().
 class ProductRounding {
 public:
   ProductRounding(const UnrecordedNode& node, const Setting& setting)
@@ -191,7 +194,7 @@ private:
       largest[i] = radii[i] == 0.0 ? largest[i] : up(largest[i] + radii[i]);
     return largest;
   }
-  /// Largest magnitude of the exact result at the run's operands.
+  /// Returns the largest magnitude of the exact result at the run's operands.
   double result(std::size_t i) const {
     return up(std::abs(node_.view.y(i)) + (node_.moved.empty() ? 0.0 : node_.moved[i]));
   }
@@ -201,7 +204,8 @@ private:
   }
   bool follows_order() const { return !node_.any_order && machine_.order.kind != SummationOrder::Kind::unknown; }
 
-  /// Magnitudes of numbers of that format are at most these rounded down to it.
+  /// Rounds upper bounds of magnitudes down to the input format. They remain upper bounds if the operands are numbers
+  /// of that format.
   void to_input_format(std::vector<double>& magnitudes) const {
     for (double& x : magnitudes) x = std::isfinite(x) ? round_to(x, *machine_.input, Rounding::down) : infinity;
   }
@@ -238,13 +242,13 @@ private:
     return product_up(product_.plan, a, b, setting_.threads);
   }
 
-  /// T-13: |R(a) - a| |R(b)| + |a| |R(b) - b|. Empty: none.
+  /// Returns sum_k |R(a) - a| |R(b)| + |a| |R(b) - b|, the error of reading the operands (T-13); empty: 0.
   std::vector<double> misread_products() const {
     if (reads_exactly()) return {};
     return sum_up(product(a_.error, b_.magnitude), product(largest_operand(0), b_.error));
   }
 
-  /// Factors that are known are read as what they are rounded to.
+  /// Returns an operand as read, by centre and radius. An element with radius 0 is rounded to the input format.
   CentredFactor centred(std::size_t slot, const LargestFactor& read) const {
     CentredFactor factor{node_.view.input(slot).values, std::vector<double>(read.magnitude.size(), 0.0)};
     for (std::size_t i = 0; i < factor.centre.size(); ++i) {
@@ -262,10 +266,10 @@ private:
     return node_.sizes->spread.empty() ? total : sum_up(std::move(total), node_.sizes->spread);
   }
 
-  /// By how much the sum of the products as read may differ from the exact one.
+  /// Returns a bound of the difference between the sums of the products as read and of the exact products.
   double misread(std::size_t i) const { return misread_.empty() ? 0.0 : misread_[i]; }
 
-  /// What is read has the sign of what it is read from, or is 0.
+  /// Returns the squares with the signs of the operand where these are certain. Reading keeps the sign or gives 0.
   SignedSquares with_signs(std::size_t slot, std::vector<double> squares) const {
     return signed_squares(node_.view.input(slot).values, node_.operand_radii[slot], std::move(squares));
   }
@@ -325,7 +329,7 @@ private:
   const bool may_have_zeros_;
 };
 
-/// Those up to 4 u times the largest of their row, which costs no more than four additions of one term of that size.
+/// Selects the elements of A that are at most small_share(u) times the largest of their row.
 SmallFactors ProductRounding::small_factors() const {
   const ProductPlan& plan = product_.plan;
   SmallFactors small{std::vector<double>(a_.magnitude.size(), 0.0),
@@ -350,7 +354,8 @@ SmallFactors ProductRounding::small_factors() const {
   return small;
 }
 
-/// All roundings but the last, by T-10, T-11, T-68 or T-69, whichever is smallest; and the last one.
+/// Bounds all roundings except the last by the smallest of T-10, T-68 and, for the declared order, T-11 and T-69; then
+/// adds the last rounding and the reading errors.
 std::vector<double> ProductRounding::by_sizes() const {
   const LargestSums sums = largest_sums();
   std::vector<double> errors(sums.total.size());
@@ -379,7 +384,7 @@ TermSizes ProductRounding::terms_of(const LargestSum& sum) const {
   return terms;
 }
 
-/// T-10 or T-68
+/// Bounds all roundings except the last in any order by T-10 or T-68, whichever is smaller.
 double ProductRounding::any_order_error(const LargestSum& sum) const {
   TermSizes terms = terms_of(sum);
   const CountedTerms& counted = counts_(sum.products, sum.addend.magnitude != 0.0);
@@ -401,7 +406,7 @@ double ProductRounding::with_last_rounding(const LargestSum& sum, double before)
   return theorems::stays_finite(Magnitude(total), Magnitude(error), machine_) ? error : infinity;
 }
 
-/// T-11 or T-69
+/// Bounds all roundings except the last in the declared order by T-11 or T-69, whichever is smaller.
 std::vector<double> ProductRounding::declared_order_errors(const LargestSums& sums) const {
   const ProductPlan& plan = product_.plan;
   std::vector<double> errors = path_sums(plan, a_.magnitude, b_.magnitude, !addends_.any(), setting_);
@@ -414,7 +419,7 @@ std::vector<double> ProductRounding::declared_order_errors(const LargestSums& su
   return errors;
 }
 
-/// T-69, without what underflows.
+/// Returns the bound of T-69 without the underflow term.
 std::vector<double> ProductRounding::running_errors(const LargestSums& sums) const {
   const ProductPlan& plan = product_.plan;
   const CentredFactor a = centred(0, a_), b = centred(1, b_);
@@ -436,7 +441,8 @@ std::vector<double> ProductRounding::running_errors(const LargestSums& sums) con
   return errors;
 }
 
-/// T-10 to T-12 and T-21 at the largest operands: once for the largest result before it is rounded, and once there.
+/// T-10 to T-12 and T-21 for the largest operands. The first evaluation bounds the magnitude of the computed result
+/// from that of the exact result; the second uses this magnitude as the stored result.
 std::vector<double> ProductRounding::in_two_rounds() const {
   Product product = product_;
   product.operands_are_bounds = true;
@@ -460,7 +466,7 @@ std::vector<double> ProductRounding::in_two_rounds() const {
   return where_stored(sum_up(chosen(), misread));
 }
 
-/// T-22: infinite where the sum may be too large for what it is stored in.
+/// T-22: sets errors to infinity where the result may overflow in the output format.
 std::vector<double> ProductRounding::where_stored(std::vector<double> errors) const {
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const Magnitude largest = Magnitude(result(i)) + Magnitude(errors[i]);

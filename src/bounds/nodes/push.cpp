@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t work_worth_a_thread = 1 << 15;
 
-/// `count` times the plan, the left operands one after the other.
+/// Returns the plan of `count` products with the same right operand. Their left operands, of `left_size` elements each,
+/// are contiguous.
 ProductPlan stacked(const ProductPlan& plan, std::size_t count, std::size_t left_size) {
   ProductPlan all = plan;
   const bool are_rows = plan.batches == 1 && plan.a_col == 1 && (plan.m == 1 || plan.a_row == plan.k) &&
@@ -39,7 +40,7 @@ ProductPlan stacked(const ProductPlan& plan, std::size_t count, std::size_t left
   return all;
 }
 
-/// C^T = B^T A^T.
+/// Returns the plan of the transposed product C^T = B^T A^T.
 ProductPlan turned(const ProductPlan& plan) {
   ProductPlan result;
   result.batches = plan.batches;
@@ -55,7 +56,7 @@ ProductPlan turned(const ProductPlan& plan) {
   return result;
 }
 
-/// Every overload adds up what the operands of one op hand on.
+/// Each overload computes the Jacobian-vector products of one op: it adds J_e t_e over the operands e.
 class Pushing {
 public:
   Pushing(const NodeView& view, const std::vector<std::vector<double>>& slopes,
@@ -178,7 +179,7 @@ private:
     loses(operands, operands);
   }
 
-  /// Sums over groups, with a slope for every input element or without.
+  /// Adds, for every group of a reduction, the sum of slope * t over its elements; without slopes, the sum of t.
   void add_groups(const std::vector<double>& slopes) {
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
     if (is_given(0)) {
@@ -196,7 +197,7 @@ private:
     loses(length, slopes.empty() ? 0 : length);
   }
 
-  /// p (t - p·t); in magnitude p (t + p·t).
+  /// Computes p (t - p·t) for one row; with magnitudes, p (t + p·t).
   void softmax_row(const ReductionPlan& plan, std::int64_t row, const double* t, double* y) const {
     const auto place = [&](std::int64_t i) { return plan.index(row / plan.inner, i, row % plan.inner); };
     double sum = 0.0;
@@ -207,7 +208,8 @@ private:
     }
   }
 
-  /// alpha T M for the directions T of one operand and the other one's values M.
+  /// Adds alpha T M for the directions T of one operand, where M are the values of the other. If `is_turned` is set,
+  /// the plan is transposed, and so are the products.
   void add_product(const ProductPlan& plan, std::size_t slot, double alpha, bool is_turned) {
     const std::vector<double>& other = view_.input(1 - slot).values;
     PackedMatrices<double> packed;

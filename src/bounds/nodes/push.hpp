@@ -8,29 +8,34 @@
 
 namespace driftbound::bounds {
 
-/// Directions, several for a value: tensors of its shape, one after the other.
+// Forward mode: Jacobian-vector products of single nodes in double, with bounds of their rounding errors.
+
+/// The Jacobian-vector products of a node for several directions, one after the other, and the numbers that bound their
+/// rounding errors.
 struct Pushed {
-  std::vector<double> values;  ///< as computed in double
-  std::int64_t roundings = 0;  ///< that an element meets on its way from the operands' directions, at most
-  std::int64_t products = 0;   ///< behind an element, that may underflow
-  double factor = 1.0;         ///< that such products are multiplied by afterwards: at most, in magnitude
+  std::vector<double> values;  ///< the products, computed in double
+  std::int64_t roundings = 0;  ///< largest number of roundings between a direction of an operand and a result
+  std::int64_t products = 0;   ///< number of products in the computation of an element that may underflow
+  double factor = 1.0;         ///< upper bound of the factor by which such products are multiplied afterwards
 };
 
-/// What is multiplied by the directions: the Jacobian, or its magnitudes.
+/// Whether J_e or |J_e| (elementwise) is multiplied by the directions.
 enum class Jacobian { as_stored, magnitudes };
 
-/// One step of forward mode at a node: sum_e J_e t_e, J the Jacobian at the centre as it is stored (slopes, constants,
-/// the values of operands of products, the values of a softmax).
-/// Shapes:    slopes as in Linearised; directions one entry an operand, [count * operand size], empty: 0; result
-///            [count * output size]
+/// Computes the Jacobian-vector products sum_e J_e t_e of a node (one step of forward mode). J_e is the stored Jacobian
+/// at the centre for operand e: it consists of slopes, constants, values of operands of products, or values of a
+/// softmax.
+/// Shapes:    `slopes`: as in Linearised; `directions`: one entry t_e per operand, [count * operand size], empty: 0;
+///            result [count * output size]
 /// Throws:    InvalidArgument for a composite
 /// Source:    docs/theory.md T-78
 Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slopes,
               std::span<const std::span<const double>> directions, std::size_t count, Jacobian jacobian,
               const Setting& setting);
 
-/// What rounding loses, at most, of so many directions all together, an element: D(S, n, P count) and, where the factor
-/// is f > 1, f D(0, 0, P count); S what their sums of magnitudes (over directions; or their 2-norms) are pushed to.
+/// Returns, per element, a bound of the rounding errors of all `count` directions together: D(S, n, P count), plus
+/// f D(0, 0, P count) if f > 1. `magnitudes` is the result of pushed() with |J| for the sums over the directions of the
+/// magnitudes (or for the 2-norms over the directions); S, n, P and f are its values, roundings, products and factor.
 /// Guarantee: rounded up
 /// Source:    docs/theory.md T-64, T-117
 std::vector<double> lost_of(const Pushed& magnitudes, std::size_t count);

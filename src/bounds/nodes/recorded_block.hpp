@@ -9,19 +9,18 @@
 
 namespace driftbound::bounds {
 
-/// One block of samples of a run.
+/// The recorded values of one block of samples of a run.
 struct RecordedBlock {
-  std::vector<const Tensor<double>*> layers;  ///< by node of the graph
-  std::vector<Tensor<double>> given, used;    ///< by input: what the exact network and what the run were given
-  std::vector<std::vector<double>>
-      input_error;                              ///< by input: how far any run's may be from the one given; may be empty
-  std::vector<const Tensor<Ball>*> exact = {};  ///< by node: f of its recorded operands; empty: not known
-  std::vector<const CoarseProducts*> sums = {};  ///< by node: of recorded operands; null, or empty: not known
-  /// By node of the graph, the largest finite magnitude in it.
+  std::vector<const Tensor<double>*> layers;     ///< by node of the graph: its recorded output
+  std::vector<Tensor<double>> given, used;       ///< by input: the input of the exact network, and of the recorded run
+  std::vector<std::vector<double>> input_error;  ///< by input: bounds of |input of any run - given|; empty: 0
+  std::vector<const Tensor<Ball>*> exact = {};   ///< by node: enclosure of f(recorded operands); empty: unknown
+  std::vector<const CoarseProducts*> sums = {};  ///< by node: ProductBounds::sums; null, or an empty vector: unknown
+  /// Returns, by node of the graph, the largest finite magnitude of its recorded output; 0 if there is none.
   std::vector<double> largest_values() const;
 };
 
-/// Enclosure of computed - shadow.
+/// Returns an enclosure of computed - shadow.
 Interval deviation_at(double computed, double shadow);
 
 }  // namespace driftbound::bounds

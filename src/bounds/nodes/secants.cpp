@@ -11,7 +11,8 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Next to a step this small the difference has lost more than the slope is off.
+/// For relative steps up to this size, the difference f(a) - f(b) may have a larger relative error than the slope at
+/// the shadow, which is then used.
 constexpr Extended small_step = 0x1p-32;
 
 double secant(Extended difference, Extended step, Extended x, double slope) {
@@ -30,7 +31,7 @@ std::vector<double> unary(const ExtendedView& view, const ExtendedImage& image, 
   return secants;
 }
 
-/// An operand on both trajectories.
+/// The values of an operand in the run and in the exact network, and their difference.
 struct BothValues {
   Tensor<Extended> run, exact;
   std::vector<Extended> step;
@@ -41,7 +42,8 @@ struct BothValues {
   }
 };
 
-/// Mean of the two ways from the exact network to the run, one operand after the other.
+/// Returns the secants of an op of two operands: the mean over both orders in which the operands change from the exact
+/// network to the run, one after the other.
 std::vector<std::vector<double>> binary(const ExtendedView& view, const ExtendedImage& image, const NodeView& shadow,
                                         const std::vector<std::vector<double>>& slopes) {
   const BothValues a(view.inputs[0], shadow.input(0)), b(view.inputs[1], shadow.input(1));
@@ -59,7 +61,8 @@ std::vector<std::vector<double>> binary(const ExtendedView& view, const Extended
   return secants;
 }
 
-/// Weights of the two largest (smallest) elements of every group.
+/// Returns the secants of a maximum (minimum): nonzero weights at the element selected in the run and at the one
+/// selected in the exact network, for every group.
 std::vector<double> extreme(const ExtendedValue& operand, const NodeView& shadow, bool is_max) {
   const GroupPlan plan = plan_groups(shadow.node->op, shadow.input(0).shape);
   const auto chosen = [&](const std::vector<Extended>& x, std::size_t group) {

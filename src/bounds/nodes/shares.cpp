@@ -10,7 +10,7 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Whether every product with this factor is a double.
+/// Whether the product of x and any double is exact in double.
 bool is_exact_factor(double x) {
   return x == 0.0 || x == 1.0 || x == -1.0;
 }

@@ -8,26 +8,29 @@
 
 namespace driftbound::bounds {
 
-/// Where a value is not finite its defect becomes infinite.
+// Elementwise products and scattered sums of an adjoint sweep, with bounds of their rounding errors (defects).
+
+/// Sets the defect of every element to infinity whose value is not finite or whose defect is NaN.
 /// Source:    docs/theory.md T-64
 void judge_finiteness(Transposed& share);
 
-/// s_i d_i, one term an element.
+/// Returns slopes_i d_i for every i, with the defects.
 /// Source:    docs/theory.md T-64
 Transposed elementwise_share(std::span<const double> slopes, std::span<const double> d);
 
-/// Sums of s d, any number of terms for every element of an operand.
+/// Computes, for every element of an operand, a sum of any number of terms slope * d.
 /// Source:    docs/theory.md T-64
 class SharedElements {
 public:
   explicit SharedElements(std::size_t size) : sums_(size), sizes_(size), terms_(size), rounded_(size) {}
 
+  /// Adds slope * d to the sum of an element.
   void add(std::size_t element, double slope, double d);
   Transposed result() &&;
 
 private:
-  std::vector<double> sums_, sizes_;           ///< of the terms and of their magnitudes
-  std::vector<std::int64_t> terms_, rounded_;  ///< how many, and how many of them are rounded products
+  std::vector<double> sums_, sizes_;           ///< by element: sums of the terms, and of their magnitudes
+  std::vector<std::int64_t> terms_, rounded_;  ///< by element: numbers of terms, and of terms that are rounded products
 };
 
 }  // namespace driftbound::bounds

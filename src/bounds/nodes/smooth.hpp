@@ -16,7 +16,7 @@ struct Smooth {
   ElementKernels::Function ElementKernels::*value;
   ElementKernels::Function ElementKernels::*slope;  ///< null: the slope is 1 - value²
   enum class Curvature { value, value_times_slope, slope_less_square, itself } curvature;
-  SmoothRow numbers;      ///< constants of f; the pointers to rows and the accuracy of runs are not set
+  SmoothRow numbers;  ///< constants of f; the pointers to rows and the accuracy of runs are not set
   ElementKernels::Bends ElementKernels::*bends = nullptr;  ///< computes values, slopes and curvatures; null: not used
 };
 

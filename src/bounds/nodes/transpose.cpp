@@ -18,7 +18,7 @@ namespace {
 
 using Shares = std::vector<Transposed>;
 
-/// One row of a softmax: p (d - p·d), elements `step` apart.
+/// Computes p (d - p·d) and its defects for one row of a softmax; consecutive elements are `step` apart.
 void softmax_row(const double* p, const double* d, std::size_t n, std::size_t step, double* values, double* defects) {
   double sum = 0.0, size = 0.0;
   for (std::size_t i = 0; i < n * step; i += step) {
@@ -35,7 +35,7 @@ void softmax_row(const double* p, const double* d, std::size_t n, std::size_t st
   }
 }
 
-/// Every overload gives the shares of the operands of one op.
+/// Each overload computes the shares J^T d of the operands of one op.
 class Transposing {
 public:
   Transposing(const NodeView& view, const std::vector<std::vector<double>>& slopes, std::span<const double> d,
@@ -141,7 +141,7 @@ private:
     return slopes;
   }
 
-  /// What a selection moved, added up where it came from.
+  /// Returns the shares of a selection: each element of d is added to the operand element that it was copied from.
   Shares scattered() const {
     std::vector<Shape> shapes;
     std::vector<SharedElements> elements;
@@ -162,7 +162,7 @@ private:
     judge_finiteness(share);
     return share;
   }
-  /// factor d, summed over the copies of a broadcast operand.
+  /// Returns factor * d, summed over the copies of a broadcast operand.
   Transposed by_factor(std::size_t slot, double factor) const {
     const Tensor<double>& operand = view_.input(slot);
     if (factor == 1.0 && operand.shape == view_.output->shape) return as_it_is();
@@ -176,7 +176,7 @@ private:
     return std::move(elements).result();
   }
 
-  /// d of its group for every input element of a reduction.
+  /// Returns, for every input element of a reduction, the element of d of its group.
   std::vector<double> spread_over_groups() const {
     const GroupPlan plan = plan_groups(view_.node->op, view_.input(0).shape);
     std::vector<double> spread(view_.input(0).size());

@@ -20,23 +20,24 @@ std::vector<std::int64_t> row_major_batches(const ProductPlan& forward) {
   return offsets;
 }
 
-/// ‖M_k‖₂ of the matrix at one offset.
+/// Returns the 2-norms ‖M_k‖₂ of the columns of one matrix.
 std::vector<double> norms_of_columns(const ProductPlan& plan, const double* matrix) {
   return column_norms({matrix, plan.k, plan.n, plan.b_row, plan.b_col});
 }
 
-/// ‖D_l‖₂ of one batch.
+/// Returns the 2-norms ‖D_l‖₂ of the rows of one batch.
 std::vector<double> norms_of_rows(const ProductPlan& plan, std::int64_t batch, std::span<const double> d) {
   return column_norms({d.data() + plan.a_batch[at(batch)], plan.k, plan.m, plan.a_col, plan.a_row});
 }
 
-/// Batches that add to one matrix of the operand.
+/// Returns the number of batches whose shares are added to the same matrix of the operand.
 std::int64_t batches_a_target(const ProductShare& share) {
   const std::set<std::int64_t> targets(share.target_batch.begin(), share.target_batch.end());
   return targets.empty() ? 0 : share.plan.batches / static_cast<std::int64_t>(targets.size());
 }
 
-/// Upper bounds of N w ‖D_l‖₂ ‖M_k‖₂ + N 2^-1074, N products in all batches that share an element.
+/// Returns upper bounds of N w ‖D_l‖₂ ‖M_k‖₂ + 2N 2^-1074, where N is the number of products that are added to one
+/// element of the share, over all batches.
 std::vector<double> product_defects(const ProductShare& share, std::span<const double> d, const PackedFactor& factor) {
   const ProductPlan& plan = share.plan;
   const std::int64_t terms = plan.k * batches_a_target(share);
@@ -64,7 +65,7 @@ bool lies_row_major(const ProductShare& share, std::size_t size) {
   return true;
 }
 
-/// Elements [b, l, k] added up where they belong in the operand.
+/// Adds the elements [b, l, k] to their elements of the operand's share.
 std::vector<double> added_to_targets(const ProductShare& share, std::vector<double> elements, std::size_t size) {
   if (lies_row_major(share, size)) return elements;
   const ProductPlan& plan = share.plan;

@@ -11,26 +11,29 @@
 
 namespace driftbound::bounds {
 
-/// One operand's share of C = A B, itself a product: share[b, l, k] = sum_j D[b, l, j] M[b, j, k], M made of the other
-/// operand, D of d, and element (l, k) added at target_batch[b] + l target_row + k target_column.
+// The adjoints of the operands of a matrix product, with their defects (T-64).
+
+/// The share of one operand of C = A B in the adjoint, as a matrix product: share[b, l, k] = sum_j D[b, l, j] M[b, j,
+/// k]. D is d, possibly transposed, and M is the other operand, possibly transposed. Element (l, k) of batch b is added
+/// to the element at target_batch[b] + l target_row + k target_column of the operand's share.
 struct ProductShare {
-  ProductPlan plan;  ///< strides of D in d, of M in the other operand
+  ProductPlan plan;  ///< left operand: D, as strides in d; right operand: M, as strides in the other operand
   std::vector<std::int64_t> target_batch;
   std::int64_t target_row = 0, target_column = 0;
 };
-/// Of A: D Bᵀ.
+/// Returns the share of A: D Bᵀ.
 ProductShare share_of_left(const ProductPlan& forward);
-/// Of B, transposed: Dᵀ A.
+/// Returns the share of B, computed as its transpose Dᵀ A.
 ProductShare share_of_right(const ProductPlan& forward);
 
-/// The matrices M with the 2-norms of their columns, by offset in the other operand: may be kept for any number of d.
+/// The matrices M, packed, and the 2-norms of their columns, by offset in the other operand. They do not depend on d.
 struct PackedFactor {
   PackedMatrices<double> matrices;
   std::map<std::int64_t, std::vector<double>> column_norms;  ///< rounded up
 };
 PackedFactor packed_factor(const ProductShare& share, const Tensor<double>& other);
 
-/// alpha times the share of one operand of `size` elements.
+/// Returns alpha times the share of an operand with `size` elements, and the defects.
 /// Source:    docs/theory.md T-64
 Transposed transposed_product(const ProductShare& share, std::span<const double> d, const PackedFactor& factor,
                               double alpha, std::size_t size, const Setting& setting);

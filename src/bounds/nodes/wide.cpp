@@ -14,11 +14,11 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Sums that are added up side by side.
+/// The number of sums that are computed at the same time.
 template <class Number>
 constexpr std::size_t columns_at_once = std::is_same_v<Number, double> ? 8 : 4;
 
-/// Row i of A on both trajectories.
+/// One row of A: its values in the run, and their differences from the exact network.
 struct WideRow {
   std::vector<Extended> run;
   std::vector<double> step;
@@ -34,7 +34,7 @@ WideRow row_of(const ProductPlan& plan, const ExtendedValue& a, std::int64_t bat
   return row;
 }
 
-/// Elements j to j + count - 1 of a row's product with B.
+/// Appends the elements j to j + count - 1 of the product of a row with B.
 template <std::size_t count, class Number>
 void multiply(const ProductPlan& plan, const std::vector<Number>& row, const std::vector<double>& b, std::int64_t batch,
               std::int64_t j, std::vector<Extended>& products) {
@@ -58,7 +58,8 @@ void multiply(const ProductPlan& plan, const std::vector<Number>& row, const std
   }
 }
 
-/// A B of which A alone varies: the change is the product of the step. The run's own product where it is asked for.
+/// Appends A B for constant B: the change is the product of the step of A with B. The product for the run is computed
+/// if `with_run` is set.
 void add_product_of_first(const ProductPlan& plan, const ExtendedValue& a, const std::vector<double>& b, bool with_run,
                           ExtendedImage& y) {
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
@@ -70,7 +71,7 @@ void add_product_of_first(const ProductPlan& plan, const ExtendedValue& a, const
   }
 }
 
-/// The same where B alone varies.
+/// The same for constant A.
 void add_product_of_second(const ProductPlan& plan, const std::vector<double>& a, const ExtendedValue& b, bool with_run,
                            ExtendedImage& y) {
   std::vector<Extended> sum(static_cast<std::size_t>(plan.n));
@@ -93,7 +94,7 @@ void add_product_of_second(const ProductPlan& plan, const std::vector<double>& a
   }
 }
 
-/// Midpoints; nothing where some ball has none.
+/// Returns the midpoints; empty if `balls` is null or a radius is infinite.
 std::vector<Extended> midpoints(const Tensor<Ball>* balls) {
   std::vector<Extended> result;
   if (balls == nullptr || !std::all_of(balls->values.begin(), balls->values.end(),
@@ -108,7 +109,7 @@ bool varies(const ExtendedValue* value) {
   return value != nullptr && !value->step.empty();
 }
 
-/// alpha A B + beta C of which one factor alone varies.
+/// Evaluates alpha A B + beta C if only one of A and B differs between the run and the exact network; else empty.
 std::optional<ExtendedImage> product_with_constants(const ExtendedView& view, const NodeView& shadow,
                                                     const Shape& shape, const Tensor<Ball>* exact_run) {
   const std::optional<Product> product = product_of(shadow);

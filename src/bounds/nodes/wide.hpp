@@ -7,10 +7,13 @@
 
 namespace driftbound::bounds {
 
-/// What two trajectories are compared in where their difference is smaller than what double keeps of it.
+// Approximate differences between the recorded run and the exact network in extended precision, for diagnostics.
+
+/// The number type for differences of two trajectories: such a difference may be smaller than the rounding errors of
+/// double.
 using Extended = long double;
 
-/// A value of a recorded run, and how far it is from the exact network's.
+/// A value of a recorded run, and its difference from the exact network.
 struct ExtendedValue {
   Tensor<Extended> run;
   std::vector<Extended> step;  ///< run - exact; empty: 0
@@ -19,27 +22,30 @@ struct ExtendedValue {
   Tensor<Extended> exact() const;
 };
 
+/// Converts the elements to Wide.
 Tensor<Extended> widened(const Tensor<double>& values);
 
-/// A node's operands on both trajectories; null: constants, which products need in double alone.
+/// A node with its operands in the run and in the exact network; null for constants.
 struct ExtendedView {
   const Node* node = nullptr;
   std::vector<const ExtendedValue*> inputs;
 };
 
-/// f at the run's operands, and f there less f at the exact network's.
+/// The values of the function f of a node.
 struct ExtendedImage {
-  Tensor<Extended> run;
-  std::vector<Extended> change;  ///< empty: 0
+  Tensor<Extended> run;          ///< f(operands in the run)
+  std::vector<Extended> change;  ///< f(operands in the run) - f(operands in the exact network); empty: 0
 };
 
-/// f at any operands.
+/// Evaluates the function of a node in Wide.
 Tensor<Extended> extended_value(const Node& node, std::vector<const Tensor<Extended>*> operands, const Shape& shape);
 
-/// `shadow`: the node at operands in double, of which constants are taken. `known`: f at the run's operands, or
-/// null; products take it from there.
-/// Shapes:    `shape`, that of the output
-/// Guarantee: none; as accurate as Wide is precise
+/// Evaluates the function f of a node for the operands in the run and in the exact network. `shadow`: the node with
+/// operands in double, which provides the constants. `known`: an enclosure of f(operands in the run), or null; a
+/// product with one varying factor uses its midpoints instead of computing WideImage::run.
+/// Shapes:    `shape` is the shape of the output
+/// Guarantee: none; the accuracy is that of Wide, and that of double for the change of a product with one varying
+///            factor
 /// Throws:    as evaluate_as()
 ExtendedImage approx_image(const ExtendedView& view, const NodeView& shadow, const Shape& shape,
                            const Tensor<Ball>* known = nullptr);
