@@ -1,7 +1,7 @@
 // What exact products of float32 data cost, in products by a BLAS in double. The left operand (samples) is packed in
 // the time measured, the right one (weights) before it; "packing" packs both. Every case also says how many elements
 // were not certified exact.
-#include "num/exact_product.hpp"
+#include "linalg/exact_product.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bench/timing.hpp"
-#include "num/residue_product.hpp"
+#include "linalg/residue_product.hpp"
 
 #ifdef DRIFTBOUND_WITH_OPENBLAS
 #include <cblas.h>
@@ -26,7 +26,7 @@
 namespace {
 
 using namespace driftbound;
-using namespace driftbound::num;
+using namespace driftbound::linalg;
 
 /// A B^T in double, row-major; name() says by whom.
 #ifdef DRIFTBOUND_WITH_OPENBLAS

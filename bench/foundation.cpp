@@ -17,7 +17,7 @@
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 #include "num/enclosed.hpp"
 
 namespace {

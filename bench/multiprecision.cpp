@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "bench/timing.hpp"
+#include "linalg/residue_product.hpp"
 #include "num/double_double.hpp"
-#include "num/residue_product.hpp"
 
 #ifdef DRIFTBOUND_WITH_ARB
 #include <arb_mat.h>
@@ -29,7 +29,7 @@
 namespace {
 
 using namespace driftbound;
-using namespace driftbound::num;
+using namespace driftbound::linalg;
 
 constexpr mpfr_prec_t bits = 113;
 
@@ -68,7 +68,7 @@ public:
       exact_product(ExactOperand(data_.left(), Side::left, 1), *operand_, y_, 1);
     }
   }
-  void tanh() { evaluate(DoubleDoubleFunction::tanh, y_.high, y_.low, y_.high, y_.low); }
+  void tanh() { evaluate(num::DoubleDoubleFunction::tanh, y_.high, y_.low, y_.high, y_.low); }
 
 private:
   const Data& data_;

@@ -9,7 +9,7 @@
 #include "evaluate/functions.hpp"
 #include "evaluate/nan.hpp"
 #include "evaluate/shared/elements.inl.hpp"
-#include "evaluate/summation.hpp"
+#include "linalg/summation.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
 #include "num/parallel.hpp"

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "evaluate/product_kernels.hpp"
+#include "linalg/ordered_product_kernels.hpp"
 
 namespace driftbound {
 namespace {

@@ -7,8 +7,8 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/trace/arithmetic.hpp"
-#include "evaluate/product.hpp"
 #include "evaluate/rounding.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound {
 

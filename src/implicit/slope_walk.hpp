@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "bounds/adjoint/radii.hpp"
-#include "evaluate/product.hpp"
 #include "implicit/slope_theorems.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::implicit {
 

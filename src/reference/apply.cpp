@@ -38,7 +38,7 @@ bool multiply_by_constant(BallTensor& c, const BallTensor& a, const PairInput& b
     for (std::int64_t i = 0; i < plan.m; ++i)
       rows[size(i)] = {&a, plan.a_index(batch, i, 0), size(plan.a_col), size(plan.k)};
     const KeptMatrices::Place place = {plan.b_index(batch, 0, 0), size(plan.n), size(plan.k), plan.b_col, plan.b_row,
-                                       num::Side::right};
+                                       linalg::Side::right};
     if (!multiply_by_slices(c, size(batch * plan.m * plan.n), rows, b, place)) return false;
   }
   return true;

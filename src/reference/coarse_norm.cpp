@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "bounds/matrices/symmetric_product.hpp"
 #include "driftbound/model/tensor.hpp"
+#include "linalg/symmetric_product.hpp"
 
 namespace driftbound {
 

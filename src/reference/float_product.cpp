@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "num/exact_product.hpp"
+#include "linalg/exact_product.hpp"
 
 namespace driftbound {
 
@@ -54,13 +54,13 @@ FloatProduct::FloatProduct(const BallTensor& a, const BallTensor& b, const Produ
 bool FloatProduct::multiply(BallTensor& c, std::int64_t batch) const {
   if (!are_floats_ || plan_.k == 0) return false;
   const auto size = [](std::int64_t extent) { return static_cast<std::size_t>(extent); };
-  const num::FloatRows rows = {a_.data() + plan_.a_index(batch, 0, 0), size(plan_.m), size(plan_.k), plan_.a_row,
-                               plan_.a_col};
-  const num::FloatRows columns = {b_.data() + plan_.b_index(batch, 0, 0), size(plan_.n), size(plan_.k), plan_.b_col,
-                                  plan_.b_row};
-  num::ExactProduct y;
-  num::exact_product(num::ExactOperand(rows, num::Side::left, 1), num::ExactOperand(columns, num::Side::right, 1), y,
-                     1);
+  const linalg::FloatRows rows = {a_.data() + plan_.a_index(batch, 0, 0), size(plan_.m), size(plan_.k), plan_.a_row,
+                                  plan_.a_col};
+  const linalg::FloatRows columns = {b_.data() + plan_.b_index(batch, 0, 0), size(plan_.n), size(plan_.k), plan_.b_col,
+                                     plan_.b_row};
+  linalg::ExactProduct y;
+  linalg::exact_product(linalg::ExactOperand(rows, linalg::Side::left, 1),
+                        linalg::ExactOperand(columns, linalg::Side::right, 1), y, 1);
   for (const double radius : y.radius) {
     if (radius != 0.0) return false;
   }

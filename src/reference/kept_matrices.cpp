@@ -10,7 +10,7 @@
 
 namespace driftbound {
 
-num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place) {
+linalg::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place) {
   return {tensor.hi.data() + place.offset,
           tensor.lo.data() + place.offset,
           place.rows,
@@ -30,8 +30,8 @@ std::vector<double> row_norms(const PairTensor& tensor, const KeptMatrices::Plac
   return norms;
 }
 
-int left_bits_for(const num::ResidueOperand& right) {
-  return std::min(num::most_row_bits, num::most_residue_bits() - num::spare_bits - right.bits());
+int left_bits_for(const linalg::ResidueOperand& right) {
+  return std::min(linalg::most_row_bits, linalg::most_residue_bits() - linalg::spare_bits - right.bits());
 }
 
 namespace {
@@ -41,13 +41,13 @@ constexpr std::size_t fewest_rows = 16, shortest_row = 32;
 /// Left operands cut off any sooner would lose more than products of pairs do.
 constexpr int fewest_left_bits = 90;
 
-std::optional<num::ResidueOperand> residues_of(const PairTensor& tensor, const KeptMatrices::Place& place,
-                                               const num::ResidueKernels* kernels) {
-  if (kernels == nullptr || place.side != num::Side::right || !tensor.is_exact() || place.rows < fewest_rows ||
-      place.length < shortest_row || place.length > num::longest_residue_row)
+std::optional<linalg::ResidueOperand> residues_of(const PairTensor& tensor, const KeptMatrices::Place& place,
+                                                  const linalg::ResidueKernels* kernels) {
+  if (kernels == nullptr || place.side != linalg::Side::right || !tensor.is_exact() || place.rows < fewest_rows ||
+      place.length < shortest_row || place.length > linalg::longest_residue_row)
     return std::nullopt;
-  std::optional<num::ResidueOperand> operand(std::in_place, rows_at(tensor, place), place.side, 1,
-                                             num::most_residue_bits(), num::most_row_bits, *kernels);
+  std::optional<linalg::ResidueOperand> operand(std::in_place, rows_at(tensor, place), place.side, 1,
+                                                linalg::most_residue_bits(), linalg::most_row_bits, *kernels);
   if (!operand->is_exact() || !operand->all_fit() || left_bits_for(*operand) < fewest_left_bits) return std::nullopt;
   return operand;
 }
@@ -60,7 +60,7 @@ KeptMatrices::Kept& KeptMatrices::kept(const Place& place) {
   return known != kept_.end() ? *known : kept_.emplace_back(Kept{place, {}, {}, {}, false, {}});
 }
 
-const num::PairOperand& KeptMatrices::packed(const PairTensor& tensor, const Place& place) {
+const linalg::PairOperand& KeptMatrices::packed(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
   Kept& matrix = kept(place);
   if (!matrix.operand) matrix.operand.emplace(rows_at(tensor, place), place.side);
@@ -74,7 +74,7 @@ const std::vector<double>& KeptMatrices::norms(const PairTensor& tensor, const P
   return *matrix.norms;
 }
 
-const num::ResidueOperand* KeptMatrices::residues(const PairTensor& tensor, const Place& place) {
+const linalg::ResidueOperand* KeptMatrices::residues(const PairTensor& tensor, const Place& place) {
   const std::lock_guard lock(mutex_);
   Kept& matrix = kept(place);
   if (!matrix.residues_known) matrix.residues = residues_of(tensor, place, residue_kernels_);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "driftbound/num/magnitude.hpp"
-#include "num/pair_product.hpp"
-#include "num/residue_product.hpp"
+#include "linalg/pair_product.hpp"
+#include "linalg/residue_product.hpp"
 #include "reference/pair_tensor.hpp"
 
 namespace driftbound {
@@ -23,22 +23,22 @@ public:
   struct Place {
     std::size_t offset = 0, rows = 0, length = 0;
     std::ptrdiff_t row_step = 0, step = 0;
-    num::Side side = num::Side::right;
+    linalg::Side side = linalg::Side::right;
 
     bool operator==(const Place&) const = default;
   };
   /// Kernels for products by residues, null: none, so that all go through T-86.
-  explicit KeptMatrices(const num::ResidueKernels* residue_kernels = num::fastest_residue_kernels())
+  explicit KeptMatrices(const linalg::ResidueKernels* residue_kernels = linalg::fastest_residue_kernels())
       : residue_kernels_(residue_kernels) {}
   /// `norm_of_whole`: an upper bound of the largest singular value of the tensor as one matrix; may be empty.
   explicit KeptMatrices(std::function<Magnitude()> norm_of_whole) : KeptMatrices() {
     norm_of_whole_ = std::move(norm_of_whole);
   }
 
-  const num::PairOperand& packed(const PairTensor& tensor, const Place& place);
+  const linalg::PairOperand& packed(const PairTensor& tensor, const Place& place);
   /// Residues for products with left operands of left_bits_for() bits; null where the numbers are too wide for that,
   /// the tensor is not exact, or there are no kernels for them.
-  const num::ResidueOperand* residues(const PairTensor& tensor, const Place& place);
+  const linalg::ResidueOperand* residues(const PairTensor& tensor, const Place& place);
   /// Upper bounds of the 2-norms of the rows.
   const std::vector<double>& norms(const PairTensor& tensor, const Place& place);
   /// Upper bound of the largest singular value, for a tensor of exact numbers; infinite for another.
@@ -48,25 +48,25 @@ public:
 private:
   struct Kept {
     Place place;
-    std::optional<num::PairOperand> operand;
+    std::optional<linalg::PairOperand> operand;
     std::optional<Magnitude> norm;
     std::optional<std::vector<double>> norms;
     bool residues_known = false;
-    std::optional<num::ResidueOperand> residues;
+    std::optional<linalg::ResidueOperand> residues;
   };
   Kept& kept(const Place& place);
 
-  const num::ResidueKernels* residue_kernels_;
+  const linalg::ResidueKernels* residue_kernels_;
   std::function<Magnitude()> norm_of_whole_;
   std::mutex mutex_;
   std::list<Kept> kept_;
 };
 
 /// How many bits of a left operand there are moduli for.
-int left_bits_for(const num::ResidueOperand& right);
+int left_bits_for(const linalg::ResidueOperand& right);
 
 /// Rows of a tensor at a place, as a product takes them.
-num::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place);
+linalg::PairRows rows_at(const PairTensor& tensor, const KeptMatrices::Place& place);
 
 /// Upper bounds of the 2-norms of rows.
 std::vector<double> row_norms(const PairTensor& tensor, const KeptMatrices::Place& place);

@@ -12,7 +12,7 @@ namespace driftbound {
 struct PairInput {
   const PairTensor* tensor = nullptr;
   KeptMatrices* kept = nullptr;
-  int most_bits = num::most_row_bits;  ///< of a row, in a product: behind them it may be cut off
+  int most_bits = linalg::most_row_bits;  ///< of a row, in a product: behind them it may be cut off
 };
 
 /// The exact function of one op on balls with double-double midpoints, as apply(); ops without a rule of their own go

@@ -40,11 +40,11 @@ public:
 
   std::size_t rows() const { return place_.rows; }
   std::size_t length() const { return place_.length; }
-  num::PairRows source() const { return rows_at(*input_.tensor, place_); }
+  linalg::PairRows source() const { return rows_at(*input_.tensor, place_); }
   bool is_kept() const { return input_.kept != nullptr; }
   int most_bits() const { return input_.most_bits; }
-  const num::PairOperand& packed() const { return input_.kept->packed(*input_.tensor, place_); }
-  const num::ResidueOperand* residues() const {
+  const linalg::PairOperand& packed() const { return input_.kept->packed(*input_.tensor, place_); }
+  const linalg::ResidueOperand* residues() const {
     return is_kept() ? input_.kept->residues(*input_.tensor, place_) : nullptr;
   }
   std::vector<double> norms() const {
@@ -91,19 +91,19 @@ std::vector<unsigned char> exact_rows(const Matrix& a) {
 }
 
 /// The products of midpoints by two accumulators (T-86).
-void multiply_by_pairs(const num::PairRows& rows, const unsigned char* certify, const Matrix& b, Pairs c) {
-  const num::PairOperand left(rows, num::Side::left, certify);
-  const num::PairSums sums = {c.hi, c.lo, c.radius};
-  if (b.is_kept()) return num::pair_product(left, b.packed(), sums);
-  num::pair_product(left, num::PairOperand(b.source(), num::Side::right, exact_rows(b).data()), sums);
+void multiply_by_pairs(const linalg::PairRows& rows, const unsigned char* certify, const Matrix& b, Pairs c) {
+  const linalg::PairOperand left(rows, linalg::Side::left, certify);
+  const linalg::PairSums sums = {c.hi, c.lo, c.radius};
+  if (b.is_kept()) return linalg::pair_product(left, b.packed(), sums);
+  linalg::pair_product(left, linalg::PairOperand(b.source(), linalg::Side::right, exact_rows(b).data()), sums);
 }
 
 /// Chosen rows of A by B^T, into rows of C.
 void multiply_some_by_pairs(const Matrix& a, const std::vector<std::size_t>& chosen, const Matrix& b, Pairs c) {
-  const num::PairRows source = a.source();
+  const linalg::PairRows source = a.source();
   const std::size_t n = b.rows();
   for (const std::size_t row : chosen) {
-    num::PairRows one = source;
+    linalg::PairRows one = source;
     one.high += static_cast<std::ptrdiff_t>(row) * source.row_step;
     one.low += static_cast<std::ptrdiff_t>(row) * source.row_step;
     one.rows = 1;
@@ -119,18 +119,18 @@ bool is_small(std::size_t k, std::size_t n) {
   return k * n <= products_of_conversion * (k + n);
 }
 
-const num::ResidueOperand* residues_worth_it(const Matrix& b) {
+const linalg::ResidueOperand* residues_worth_it(const Matrix& b) {
   return is_small(b.length(), b.rows()) ? nullptr : b.residues();
 }
 
 /// The products of midpoints, and what rounding them is off by. Rows go through residues (T-101) where there are
 /// kernels for them and it pays, but for those that do not fit: each row by itself.
 void multiply_midpoints(const Matrix& a, const Matrix& b, Pairs c) {
-  const num::ResidueOperand* const weights = residues_worth_it(b);
+  const linalg::ResidueOperand* const weights = residues_worth_it(b);
   if (weights == nullptr) return multiply_by_pairs(a.source(), exact_rows(a).data(), b, c);
-  const num::ResidueOperand rows(a.source(), num::Side::left, 1, weights->bits(),
-                                 std::min(left_bits_for(*weights), a.most_bits()), weights->kernels());
-  num::residue_product(rows, *weights, {c.hi, c.lo, c.radius}, 1);
+  const linalg::ResidueOperand rows(a.source(), linalg::Side::left, 1, weights->bits(),
+                                    std::min(left_bits_for(*weights), a.most_bits()), weights->kernels());
+  linalg::residue_product(rows, *weights, {c.hi, c.lo, c.radius}, 1);
   std::vector<std::size_t> others;
   for (std::size_t row = 0; row < a.rows(); ++row)
     if (!rows.row(row).fits) others.push_back(row);
@@ -196,7 +196,8 @@ bool multiply_parts(const Matrix& a, const Matrix& b, PairTensor& result) {
 
 bool goes_by_residues(const ProductPlan& plan, const PairInput& b) {
   if (plan.n == 0 || plan.k == 0) return false;
-  const Matrix right(b, {plan.b_index(0, 0, 0), size(plan.n), size(plan.k), plan.b_col, plan.b_row, num::Side::right});
+  const Matrix right(b,
+                     {plan.b_index(0, 0, 0), size(plan.n), size(plan.k), plan.b_col, plan.b_row, linalg::Side::right});
   return residues_worth_it(right) != nullptr;
 }
 
@@ -205,8 +206,8 @@ void multiply_matrices(const ProductPlan& given, const PairInput& a, const PairI
   const std::size_t m = size(plan.m), n = size(plan.n), k = size(plan.k);
   if (m == 0 || n == 0) return result.settle();
   for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-    const Matrix left(a, {k == 0 ? 0 : plan.a_index(batch, 0, 0), m, k, plan.a_row, plan.a_col, num::Side::left});
-    const Matrix right(b, {k == 0 ? 0 : plan.b_index(batch, 0, 0), n, k, plan.b_col, plan.b_row, num::Side::right});
+    const Matrix left(a, {k == 0 ? 0 : plan.a_index(batch, 0, 0), m, k, plan.a_row, plan.a_col, linalg::Side::left});
+    const Matrix right(b, {k == 0 ? 0 : plan.b_index(batch, 0, 0), n, k, plan.b_col, plan.b_row, linalg::Side::right});
     if (plan.batches == 1 && multiply_parts(left, right, result)) return;
     multiply_one(left, right, result.view().from(size(batch) * m * n));
   }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "num/residue_product.hpp"
+#include "linalg/residue_product.hpp"
 
 namespace driftbound {
 
@@ -27,8 +27,8 @@ int norm_bits(std::size_t k) {
 
 /// Bits of integers whose products with the matrix are exact in double-double: at least 40, as matrices that are kept
 /// have 64 at most.
-int row_bits_for(const num::ResidueOperand& b) {
-  return std::min(num::bits_of_one_digit, num::bits_without_rest - b.bits());
+int row_bits_for(const linalg::ResidueOperand& b) {
+  return std::min(linalg::bits_of_one_digit, linalg::bits_without_rest - b.bits());
 }
 
 /// The bits of a midpoint that is not zero, from the highest on.
@@ -165,7 +165,7 @@ double sum_of_magnitudes(const std::vector<double>& r, const double* w) {
 /// The rows of a matrix that is kept.
 class SlicedProduct {
 public:
-  SlicedProduct(const num::ResidueOperand& matrix, const PairTensor& tensor, const KeptMatrices::Place& place)
+  SlicedProduct(const linalg::ResidueOperand& matrix, const PairTensor& tensor, const KeptMatrices::Place& place)
       : matrix_(matrix),
         tensor_(tensor),
         place_(place),
@@ -195,10 +195,10 @@ private:
     const std::size_t n = place_.rows, k = place_.length, slices = most * rows.size();
     std::vector<double> integers(slices * k), high(slices * n), low(slices * n);
     for (std::size_t i = 0; i < rows.size(); ++i) cut(rows[i], sliced[i], slice_bits_, integers.data() + i * most * k);
-    const num::PairRows source = {integers.data(), nullptr, slices, k, static_cast<std::ptrdiff_t>(k), 1};
-    const num::ResidueOperand left(source, num::Side::left, 1, matrix_.bits(), row_bits_, matrix_.kernels());
-    num::residue_product(left, matrix_, {high.data(), low.data(), nullptr}, 1);
-    IntegerSum sum(num::bits_without_rest + slice_bits_ * static_cast<std::int64_t>(most));
+    const linalg::PairRows source = {integers.data(), nullptr, slices, k, static_cast<std::ptrdiff_t>(k), 1};
+    const linalg::ResidueOperand left(source, linalg::Side::left, 1, matrix_.bits(), row_bits_, matrix_.kernels());
+    linalg::residue_product(left, matrix_, {high.data(), low.data(), nullptr}, 1);
+    IntegerSum sum(linalg::bits_without_rest + slice_bits_ * static_cast<std::int64_t>(most));
     for (std::size_t i = 0; i < rows.size(); ++i)
       store(sliced[i], high.data() + i * most * n, low.data() + i * most * n, sum, c + i * n);
   }
@@ -244,7 +244,7 @@ private:
     return sums;
   }
 
-  const num::ResidueOperand& matrix_;
+  const linalg::ResidueOperand& matrix_;
   const PairTensor& tensor_;
   KeptMatrices::Place place_;
   int row_bits_, slice_bits_;
@@ -255,7 +255,7 @@ private:
 bool multiply_by_slices(BallTensor& c, std::size_t first, std::span<const BallVector> rows, const PairInput& b,
                         const KeptMatrices::Place& place) {
   if (b.kept == nullptr) return false;
-  const num::ResidueOperand* const matrix = b.kept->residues(*b.tensor, place);
+  const linalg::ResidueOperand* const matrix = b.kept->residues(*b.tensor, place);
   if (matrix == nullptr) return false;
   if (!rows.empty() && place.rows > 0) SlicedProduct(*matrix, *b.tensor, place).multiply(&c[first], rows);
   return true;

@@ -8,10 +8,10 @@
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/num/format.hpp"
 #include "evaluate/device/arithmetic.hpp"
-#include "evaluate/product.hpp"
-#include "evaluate/summation.hpp"
 #include "gpu/device.hpp"
 #include "gpu/matrix.hpp"
+#include "linalg/ordered_product.hpp"
+#include "linalg/summation.hpp"
 #include "num/narrow.inl.hpp"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "driftbound/evaluate/evaluator.hpp"
-#include "evaluate/summation.hpp"
 #include "gpu/device.hpp"
+#include "linalg/summation.hpp"
 
 namespace {
 

@@ -42,15 +42,15 @@ void check_layer(const driftbound::Graph& graph, std::size_t node, const driftbo
 
 /// Every layer's exact value, by the oracle, lies in its ball.
 template <class Real>
-driftbound::Reference check_accumulated(const networks::Program& program, const driftbound::PrecisionPolicy& policy,
+driftbound::Reference check_accumulated(const networks::Network& network, const driftbound::PrecisionPolicy& policy,
                                         Counts& counts, const driftbound::Trace* computed = nullptr) {
-  const driftbound::Graph& graph = program.graph;
-  const driftbound::Reference reference = certified_reference(graph, program.inputs, policy, computed);
+  const driftbound::Graph& graph = network.graph;
+  const driftbound::Reference reference = certified_reference(graph, network.inputs, policy, computed);
   REQUIRE(reference.layers.size() == graph.nodes.size());
   oracle::Evaluation<Real> exact;
   exact.set_constants(graph);
   for (const driftbound::ValueId id : graph.inputs)
-    exact.set(id, oracle::matrix<Real>(program.inputs.at(graph.value(id).name).to_double()));
+    exact.set(id, oracle::matrix<Real>(network.inputs.at(graph.value(id).name).to_double()));
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     exact.set(graph.nodes[i].output, exact.result(graph.nodes[i]));
     check_layer(graph, i, reference.layers[i], exact.value(graph.nodes[i].output), counts);
@@ -60,11 +60,11 @@ driftbound::Reference check_accumulated(const networks::Program& program, const 
 }
 
 /// A run that is a few units off: exact values rounded to double (or float), some moved by up to three units.
-inline driftbound::Trace make_trace(const networks::Program& program, const driftbound::Reference& reference,
+inline driftbound::Trace make_trace(const networks::Network& network, const driftbound::Reference& reference,
                                     std::uint64_t seed, bool to_float) {
   networks::Maker make(seed, networks::Scale::ordinary);
   driftbound::Trace trace;
-  trace.inputs = program.inputs;
+  trace.inputs = network.inputs;
   for (const driftbound::Tensor<driftbound::Ball>& layer : reference.layers) {
     driftbound::Tensor<double> run(layer.shape);
     for (std::size_t i = 0; i < run.size(); ++i) {
@@ -75,22 +75,22 @@ inline driftbound::Trace make_trace(const networks::Program& program, const drif
     }
     trace.layers.push_back({"", driftbound::StoredTensor::from(run)});
   }
-  const driftbound::Tensor<double> first = program.inputs.tensors.front().second.to_double();
+  const driftbound::Tensor<double> first = network.inputs.tensors.front().second.to_double();
   trace.samples = first.shape.at(0);
   return trace;
 }
 
 /// Every layer's exact value on what the run recorded for its operands lies in its ball.
 template <class Real>
-driftbound::Reference check_local(const networks::Program& program, const driftbound::Trace& trace,
+driftbound::Reference check_local(const networks::Network& network, const driftbound::Trace& trace,
                                   const driftbound::PrecisionPolicy& policy, Counts& counts) {
-  const driftbound::Graph& graph = program.graph;
+  const driftbound::Graph& graph = network.graph;
   const driftbound::Reference reference = local_reference(graph, trace, policy);
   REQUIRE(reference.layers.size() == graph.nodes.size());
   oracle::Evaluation<Real> exact;
   exact.set_constants(graph);
   for (const driftbound::ValueId id : graph.inputs)
-    exact.set(id, oracle::matrix<Real>(program.inputs.at(graph.value(id).name).to_double()));
+    exact.set(id, oracle::matrix<Real>(network.inputs.at(graph.value(id).name).to_double()));
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     check_layer(graph, i, reference.layers[i], exact.result(graph.nodes[i]), counts);
     exact.set(graph.nodes[i].output, oracle::matrix<Real>(trace.layers[i].output.to_double()));

@@ -18,8 +18,8 @@ TEST_CASE("at the lowest precision the ball still holds the value: what the ops 
     CAPTURE(seed);
     const Scale scales[] = {Scale::ordinary, Scale::float32, Scale::integers};
     const bool batched = i % 2 == 0;
-    const networks::Program program = networks::Builder(seed, scales[i % 3], batched ? 8 : 3, batched).general(14);
-    containment::check_accumulated<oracle::Real400>(program, policy, counts);
+    const networks::Network network = networks::Builder(seed, scales[i % 3], batched ? 8 : 3, batched).general(14);
+    containment::check_accumulated<oracle::Real400>(network, policy, counts);
   }
   CHECK(counts.outputs > 30000);
 }
@@ -33,8 +33,8 @@ TEST_CASE("at the lowest precision the ball still holds the exact number of netw
     CAPTURE(seed);
     const Scale scales[] = {Scale::ordinary, Scale::wide, Scale::subnormal, Scale::integers};
     const bool batched = i % 3 != 0;
-    const networks::Program program = networks::Builder(seed, scales[i % 4], batched ? 8 : 3, batched).polynomial(12);
-    containment::check_accumulated<oracle::Dyadic>(program, policy, counts);
+    const networks::Network network = networks::Builder(seed, scales[i % 4], batched ? 8 : 3, batched).polynomial(12);
+    containment::check_accumulated<oracle::Dyadic>(network, policy, counts);
   }
   CHECK(counts.outputs > 30000);
 }

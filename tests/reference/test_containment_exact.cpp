@@ -14,10 +14,10 @@ void campaign(Scale scale, bool batched, std::uint64_t first_seed, int networks_
   for (int i = 0; i < networks_at_1 * networks::multiplier(); ++i) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
     CAPTURE(seed);
-    const networks::Program program = networks::Builder(seed, scale, batched ? 12 : 3, batched).polynomial(10);
-    const Reference reference = containment::check_accumulated<oracle::Dyadic>(program, policy, counts);
-    const Trace trace = containment::make_trace(program, reference, seed, seed % 2 == 0);
-    containment::check_local<oracle::Dyadic>(program, trace, policy, counts);
+    const networks::Network network = networks::Builder(seed, scale, batched ? 12 : 3, batched).polynomial(10);
+    const Reference reference = containment::check_accumulated<oracle::Dyadic>(network, policy, counts);
+    const Trace trace = containment::make_trace(network, reference, seed, seed % 2 == 0);
+    containment::check_local<oracle::Dyadic>(network, trace, policy, counts);
   }
 }
 
@@ -46,8 +46,8 @@ TEST_CASE("networks of +, x and ReLU: the ball holds the exact number, products 
 TEST_CASE("integer networks are evaluated exactly: radius 0 where the value is a double") {
   PrecisionPolicy policy;
   Counts counts;
-  const networks::Program program = networks::Builder(5, Scale::integers, 50, true).polynomial(8);
-  const Reference reference = containment::check_accumulated<oracle::Dyadic>(program, policy, counts);
+  const networks::Network network = networks::Builder(5, Scale::integers, 50, true).polynomial(8);
+  const Reference reference = containment::check_accumulated<oracle::Dyadic>(network, policy, counts);
   for (const Tensor<Ball>& layer : reference.layers)
     for (const Ball& ball : layer.values) CHECK(ball.radius.value() == 0.0);
   CHECK(reference.undecided == 0);

@@ -15,10 +15,10 @@ void campaign(Scale scale, bool batched, std::uint64_t first_seed, int networks_
   for (int i = 0; i < networks_at_1 * networks::multiplier(); ++i) {
     const std::uint64_t seed = first_seed + static_cast<std::uint64_t>(i);
     CAPTURE(seed);
-    const networks::Program program = networks::Builder(seed, scale, batched ? 8 : 3, batched).general(10);
-    const Reference reference = containment::check_accumulated<oracle::Real400>(program, policy, counts);
-    const Trace trace = containment::make_trace(program, reference, seed, seed % 2 == 0);
-    containment::check_local<oracle::Real400>(program, trace, policy, counts);
+    const networks::Network network = networks::Builder(seed, scale, batched ? 8 : 3, batched).general(10);
+    const Reference reference = containment::check_accumulated<oracle::Real400>(network, policy, counts);
+    const Trace trace = containment::make_trace(network, reference, seed, seed % 2 == 0);
+    containment::check_local<oracle::Real400>(network, trace, policy, counts);
   }
 }
 

@@ -14,15 +14,15 @@ using networks::Scale;
 namespace {
 
 /// Layers of products, functions and sums, 40 numbers wide.
-networks::Program network_of(std::uint64_t seed, const Op& activation, std::size_t samples) {
+networks::Network network_of(std::uint64_t seed, const Op& activation, std::size_t samples) {
   constexpr std::int64_t width = 40;
   Maker make(seed, Scale::float32);
-  networks::Program program;
-  Graph& graph = program.graph;
+  networks::Network network;
+  Graph& graph = network.graph;
   ValueId x = graph.add_input("x", ElementType::f64, {networks::extent(-1), networks::extent(3)});
   Tensor<double> inputs({static_cast<std::int64_t>(samples), 3});
   for (double& value : inputs.values) value = make.number();
-  program.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
+  network.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
   const auto dense = [&](ValueId from, std::int64_t in, std::int64_t out) {
     Tensor<double> w({in, out}), b({out});
     for (double& value : w.values) value = make.number() / std::sqrt(static_cast<double>(in));
@@ -37,7 +37,7 @@ networks::Program network_of(std::uint64_t seed, const Op& activation, std::size
     x = graph.add_node("", op::Add{}, {x, inner});
   }
   graph.outputs = {dense(x, width, 2)};
-  return program;
+  return network;
 }
 
 PrecisionPolicy coarse() {
@@ -49,12 +49,12 @@ PrecisionPolicy coarse() {
 }
 
 /// The outputs' exact values lie in their balls; every ball is as small as asked.
-Reference check(const networks::Program& program, const PrecisionPolicy& policy) {
-  const Graph& graph = program.graph;
-  const Reference reference = certified_reference(graph, program.inputs, policy);
+Reference check(const networks::Network& network, const PrecisionPolicy& policy) {
+  const Graph& graph = network.graph;
+  const Reference reference = certified_reference(graph, network.inputs, policy);
   oracle::Evaluation<oracle::Real400> exact;
   exact.set_constants(graph);
-  exact.set(graph.inputs[0], oracle::matrix<oracle::Real400>(program.inputs.at("x").to_double()));
+  exact.set(graph.inputs[0], oracle::matrix<oracle::Real400>(network.inputs.at("x").to_double()));
   for (const Node& node : graph.nodes) exact.set(node.output, exact.result(node));
   const std::size_t last = graph.nodes.size() - 1;
   containment::Counts counts;
@@ -90,30 +90,30 @@ TEST_CASE("outputs to nine digits are settled in double, and hold the values com
 }
 
 TEST_CASE("samples that doubles cannot settle climb alone") {
-  networks::Program program;
-  Graph& graph = program.graph;
+  networks::Network network;
+  Graph& graph = network.graph;
   const ValueId x = graph.add_input("x", ElementType::f64, {networks::extent(-1), networks::extent(1)});
-  program.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<double>({3, 1}, {1.0, 0x1p-20, 0.25})));
+  network.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<double>({3, 1}, {1.0, 0x1p-20, 0.25})));
   const ValueId tanh = graph.add_node("tanh", op::Tanh{}, {x});
   graph.outputs = {graph.add_node("x - tanh x", op::Sub{}, {x, tanh})};  // x^3 / 3 = 2^-61.6
-  CHECK(check(program, coarse()).rungs == std::map<int, std::int64_t>{{53, 2}, {106, 1}});
+  CHECK(check(network, coarse()).rungs == std::map<int, std::int64_t>{{53, 2}, {106, 1}});
 }
 
 TEST_CASE("what doubles say of a sample does not depend on those around it, nor on threads") {
-  const networks::Program program = network_of(7, op::Tanh{}, 150);
-  Tensor<double> inputs = program.inputs.at("x").to_double();
-  const Reference all = certified_reference(program.graph, program.inputs, coarse());
-  const BatchLayout layout = batch_layout(program.graph);
+  const networks::Network network = network_of(7, op::Tanh{}, 150);
+  Tensor<double> inputs = network.inputs.at("x").to_double();
+  const Reference all = certified_reference(network.graph, network.inputs, coarse());
+  const BatchLayout layout = batch_layout(network.graph);
   for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 1}, {3, 5}, {61, 9}, {20, 64}}) {
     const Reference some =
-        certified_reference(program.graph, slice(program.graph, layout, program.inputs, first, count), coarse());
+        certified_reference(network.graph, slice(network.graph, layout, network.inputs, first, count), coarse());
     const std::vector<Ball>& balls = some.layers.back().values;
     for (std::size_t i = 0; i < balls.size(); ++i)
       CHECK(is_same(balls[i], all.layers.back().values[2 * static_cast<std::size_t>(first) + i]));
   }
   PrecisionPolicy parallel = coarse();
   parallel.threads = 3;
-  const Reference by_three = certified_reference(program.graph, program.inputs, parallel);
+  const Reference by_three = certified_reference(network.graph, network.inputs, parallel);
   CHECK(by_three.rungs == all.rungs);
   for (std::size_t i = 0; i < 300; ++i) CHECK(is_same(by_three.layers.back().values[i], all.layers.back().values[i]));
 
@@ -121,7 +121,7 @@ TEST_CASE("what doubles say of a sample does not depend on those around it, nor 
   inputs.values[3 * 31] = std::numeric_limits<double>::max();
   Inputs others;
   others.tensors.emplace_back("x", StoredTensor::from(inputs));
-  const Reference with_others = certified_reference(program.graph, others, coarse());
+  const Reference with_others = certified_reference(network.graph, others, coarse());
   for (std::size_t i = 0; i < 300; ++i)
     if (i / 2 != 30 && i / 2 != 31) CHECK(is_same(with_others.layers.back().values[i], all.layers.back().values[i]));
   CHECK_FALSE(with_others.layers.back().values[60].is_finite());
@@ -132,8 +132,8 @@ TEST_CASE("a sample beyond what loops take of a function does not change what is
   const std::pair<Op, double> beyond[] = {
       {op::Sin{}, 2e6}, {op::Tanh{}, 400.0}, {op::Tanh{}, 1e-200}, {op::Sigmoid{}, -800.0}, {op::Softplus{}, 800.0}};
   for (const auto& [activation, far] : beyond) {
-    networks::Program program;
-    Graph& graph = program.graph;
+    networks::Network network;
+    Graph& graph = network.graph;
     Maker make(3, Scale::float32);
     const ValueId x = graph.add_input("x", ElementType::f64, {networks::extent(-1), networks::extent(4)});
     Tensor<double> inputs({20, 4}), w({4, 2});
@@ -142,8 +142,8 @@ TEST_CASE("a sample beyond what loops take of a function does not change what is
     const ValueId f = graph.add_node("f", activation, {x});
     graph.outputs = {graph.add_node("y", op::MatMul{}, {f, graph.add_constant("w", StoredTensor::from(w))})};
     const auto balls = [&] {
-      program.inputs.tensors.assign(1, {"x", StoredTensor::from(inputs)});
-      return certified_reference(graph, program.inputs, coarse()).layers.back().values;
+      network.inputs.tensors.assign(1, {"x", StoredTensor::from(inputs)});
+      return certified_reference(graph, network.inputs, coarse()).layers.back().values;
     };
     const std::vector<Ball> before = balls();
     inputs.values[19 * 4] = far;
@@ -153,9 +153,9 @@ TEST_CASE("a sample beyond what loops take of a function does not change what is
 }
 
 TEST_CASE("doubles are asked where the question is one for them, and nowhere else") {
-  const networks::Program program = network_of(9, op::Relu{}, 20);
+  const networks::Network network = network_of(9, op::Relu{}, 20);
   const auto uses_doubles = [&](const PrecisionPolicy& policy, const Trace* trace = nullptr) {
-    return certified_reference(program.graph, program.inputs, policy, trace).rungs.contains(53);
+    return certified_reference(network.graph, network.inputs, policy, trace).rungs.contains(53);
   };
   CHECK(uses_doubles(coarse()));
   PrecisionPolicy policy = coarse();
@@ -171,8 +171,8 @@ TEST_CASE("doubles are asked where the question is one for them, and nowhere els
   policy.initial_bits = 128;
   CHECK_FALSE(uses_doubles(policy));
 
-  const Reference exact = certified_reference(program.graph, program.inputs);
-  Trace trace = containment::make_trace(program, exact, 1, true);
+  const Reference exact = certified_reference(network.graph, network.inputs);
+  Trace trace = containment::make_trace(network, exact, 1, true);
   CHECK_FALSE(uses_doubles(coarse(), &trace));  // recorded as doubles
   for (LayerTrace& layer : trace.layers) {
     const Tensor<double> values = layer.output.to_double();

@@ -22,10 +22,10 @@ namespace {
 constexpr std::int64_t width = 96, samples = 5;
 
 /// Products, sums and functions at kinks, wide enough for products by residues.
-networks::Program deep_network(std::uint64_t seed, networks::Scale scale) {
+networks::Network deep_network(std::uint64_t seed, networks::Scale scale) {
   networks::Maker make(seed, scale);
-  networks::Program program;
-  Graph& graph = program.graph;
+  networks::Network network;
+  Graph& graph = network.graph;
   const auto constant = [&](const std::string& name, Shape shape, double size) {
     Tensor<float> values(std::move(shape));
     for (float& x : values.values) x = static_cast<float>(size * make.number());
@@ -44,25 +44,25 @@ networks::Program deep_network(std::uint64_t seed, networks::Scale scale) {
   graph.outputs = {x};
   Tensor<float> inputs({samples, width});
   for (float& value : inputs.values) value = static_cast<float>(make.number());
-  program.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
-  return program;
+  network.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
+  return network;
 }
 
-Trace run_of(const networks::Program& program) {
+Trace run_of(const networks::Network& network) {
   return cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("blocked:8+fma")))
-      .run(program.graph, program.inputs);
+      .run(network.graph, network.inputs);
 }
 
 /// Every layer's exact value, by the oracle, lies in its ball.
-void check_contains(const networks::Program& program, const Reference& reference) {
+void check_contains(const networks::Network& network, const Reference& reference) {
   containment::Counts counts;
   oracle::Evaluation<oracle::Real400> exact;
-  exact.set_constants(program.graph);
-  exact.set(0, oracle::matrix<oracle::Real400>(program.inputs.at("x").to_double()));
-  for (std::size_t i = 0; i < program.graph.nodes.size(); ++i) {
-    const Node& node = program.graph.nodes[i];
+  exact.set_constants(network.graph);
+  exact.set(0, oracle::matrix<oracle::Real400>(network.inputs.at("x").to_double()));
+  for (std::size_t i = 0; i < network.graph.nodes.size(); ++i) {
+    const Node& node = network.graph.nodes[i];
     exact.set(node.output, exact.result(node));
-    containment::check_layer(program.graph, i, reference.layers[i], exact.value(node.output), counts);
+    containment::check_layer(network.graph, i, reference.layers[i], exact.value(node.output), counts);
   }
   CHECK(counts.claims_nothing == 0);
 }
@@ -71,14 +71,14 @@ void check_contains(const networks::Program& program, const Reference& reference
 struct Ways {
   Reference local, alone, near;
 
-  Ways(const networks::Program& program, const Trace& trace) {
-    const ReferenceMaker maker(program.graph);
+  Ways(const networks::Network& network, const Trace& trace) {
+    const ReferenceMaker maker(network.graph);
     local = maker.local(trace);
-    alone = maker.accumulated(program.inputs, {}, &trace);
-    near = maker.accumulated(program.inputs, {}, &trace, &local);
+    alone = maker.accumulated(network.inputs, {}, &trace);
+    near = maker.accumulated(network.inputs, {}, &trace, &local);
   }
 
-  void check(const networks::Program& program) const { check_contains(program, near); }
+  void check(const networks::Network& network) const { check_contains(network, near); }
 
   /// Rows of a layer of which both ways have the very same balls.
   int same_rows(std::size_t layer) const {
@@ -96,7 +96,7 @@ struct Ways {
 };
 
 bool has_residues() {
-  return num::fastest_residue_kernels() != nullptr;
+  return linalg::fastest_residue_kernels() != nullptr;
 }
 
 Trace with_layer(Trace trace, std::size_t layer, const std::vector<double>& values) {
@@ -111,10 +111,10 @@ Trace with_layer(Trace trace, std::size_t layer, const std::vector<double>& valu
 TEST_CASE("references next to a recorded run hold the exact values, far below its errors (T-89)") {
   for (std::uint64_t seed = 0; seed < 3 * static_cast<std::uint64_t>(networks::multiplier()); ++seed) {
     for (const networks::Scale scale : {networks::Scale::ordinary, networks::Scale::integers}) {
-      const networks::Program program = deep_network(seed, scale);
-      const Trace trace = run_of(program);
-      const Ways ways(program, trace);
-      ways.check(program);
+      const networks::Network network = deep_network(seed, scale);
+      const Trace trace = run_of(network);
+      const Ways ways(network, trace);
+      ways.check(network);
       CHECK(ways.near.rungs == ways.alone.rungs);
       const std::vector<double> run = trace.layers.back().output.to_double().values;
       double radius = 0.0, error = 0.0;
@@ -129,35 +129,35 @@ TEST_CASE("references next to a recorded run hold the exact values, far below it
 }
 
 TEST_CASE("rows that are far from the recorded ones, and what has no exact value there, go without (T-89)") {
-  const networks::Program program = deep_network(7, networks::Scale::ordinary);
-  const Trace trace = run_of(program);
+  const networks::Network network = deep_network(7, networks::Scale::ordinary);
+  const Trace trace = run_of(network);
   const std::size_t relu = 1, matmul = 2;
   const std::vector<double> recorded = trace.layers[relu].output.to_double().values;
   for (const double factor : {1.0, 1.0 + 0x1p-20, 1.5, -1.0, 0.0, 1e30}) {
     CAPTURE(factor);
     std::vector<double> values = recorded;
     for (std::size_t i = 2 * width; i < 3 * width; ++i) values[i] *= factor;
-    const Ways ways(program, with_layer(trace, relu, values));
-    ways.check(program);
+    const Ways ways(network, with_layer(trace, relu, values));
+    ways.check(network);
     const bool is_near = std::abs(factor - 1.0) < 1e-3;
     CHECK(ways.same_rows(matmul) == (has_residues() ? (is_near ? 0 : 1) : samples));
   }
   std::vector<double> infinite = recorded;
   infinite[2 * width] = std::numeric_limits<double>::infinity();
-  const Ways ways(program, with_layer(trace, relu, infinite));
-  ways.check(program);
+  const Ways ways(network, with_layer(trace, relu, infinite));
+  ways.check(network);
   CHECK(ways.same_rows(matmul) == (has_residues() ? 1 : samples));
 }
 
 TEST_CASE("local references of another trace, or of none, are refused") {
-  const networks::Program program = deep_network(8, networks::Scale::ordinary);
-  const Trace trace = run_of(program);
-  const ReferenceMaker maker(program.graph);
+  const networks::Network network = deep_network(8, networks::Scale::ordinary);
+  const Trace trace = run_of(network);
+  const ReferenceMaker maker(network.graph);
   const Reference local = maker.local(trace);
   Reference shorter = local;
   shorter.layers.pop_back();
-  CHECK_THROWS_AS(maker.accumulated(program.inputs, {}, &trace, &shorter), ShapeMismatch);
-  CHECK_THROWS_AS(maker.accumulated(program.inputs, {}, nullptr, &local), ShapeMismatch);
+  CHECK_THROWS_AS(maker.accumulated(network.inputs, {}, &trace, &shorter), ShapeMismatch);
+  CHECK_THROWS_AS(maker.accumulated(network.inputs, {}, nullptr, &local), ShapeMismatch);
 }
 
 TEST_CASE("only rows times a matrix that stays are taken next to recorded ones") {
@@ -180,18 +180,18 @@ TEST_CASE("only rows times a matrix that stays are taken next to recorded ones")
 }
 
 TEST_CASE("norms that somebody knows better make radii smaller, and references hold all the same (T-89)") {
-  const networks::Program program = deep_network(10, networks::Scale::ordinary);
-  const Trace trace = run_of(program);
-  const Bounder bounder(program.graph);
+  const networks::Network network = deep_network(10, networks::Scale::ordinary);
+  const Trace trace = run_of(network);
+  const Bounder bounder(network.graph);
   int asked = 0;
-  const ReferenceMaker by_norms(program.graph, [&](ValueId id) {
+  const ReferenceMaker by_norms(network.graph, [&](ValueId id) {
     ++asked;
     return bounder.spectral_norm(id);
   });
-  const Reference local = by_norms.local(trace), reference = by_norms.accumulated(program.inputs, {}, &trace, &local);
+  const Reference local = by_norms.local(trace), reference = by_norms.accumulated(network.inputs, {}, &trace, &local);
   CHECK(asked > 0);
-  check_contains(program, reference);
-  const Reference alone = ReferenceMaker(program.graph).accumulated(program.inputs, {}, &trace, &local);
+  check_contains(network, reference);
+  const Reference alone = ReferenceMaker(network.graph).accumulated(network.inputs, {}, &trace, &local);
   double radius = 0.0, radius_alone = 0.0;
   for (std::size_t i = 0; i < reference.layers.back().size(); ++i) {
     radius = std::max(radius, reference.layers.back().values[i].radius.value());

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "linalg/residue_kernels.hpp"
 #include "networks.hpp"
 #include "num/error_free.hpp"
-#include "num/residue_kernels.hpp"
 #include "oracle.hpp"
 #include "reference/kept_matrices.hpp"
 #include "reference/pair_apply.hpp"
@@ -308,7 +308,7 @@ private:
 
 KeptMatrices::Place place_of(const PairTensor& w) {
   const auto k = static_cast<std::size_t>(w.shape[0]), n = static_cast<std::size_t>(w.shape[1]);
-  return {0, n, k, 1, static_cast<std::ptrdiff_t>(n), num::Side::right};
+  return {0, n, k, 1, static_cast<std::ptrdiff_t>(n), linalg::Side::right};
 }
 
 bool same_bits(const PairTensor& x, std::size_t row, const PairTensor& y, std::size_t other) {
@@ -362,7 +362,7 @@ TEST_CASE("matrices that stay, by residues too: rows of every kind hold the exac
     CAPTURE(n);
     const std::vector<const RowKind*> kinds = shuffled_kinds(make, size.times);
     const PairTensor x = rows_of(kinds, static_cast<std::size_t>(k), make), w = weights(make, k, n, size.outlier);
-    KeptMatrices none(nullptr), plain(&num::residue_baseline);
+    KeptMatrices none(nullptr), plain(&linalg::residue_baseline);
     CHECK(none.residues(w, place_of(w)) == nullptr);
     REQUIRE(plain.residues(w, place_of(w)) != nullptr);
     const PairTensor by_accumulators = multiply(x, w, none, kinds.size());
@@ -370,7 +370,7 @@ TEST_CASE("matrices that stay, by residues too: rows of every kind hold the exac
     Products(x, w).check({{&by_residues, &residues}, {&by_accumulators, &accumulators}}, make);
     check_ways(kinds, x, by_residues, by_accumulators);
 
-    for (const num::ResidueKernels* kernels : num::usable_residue_kernels()) {
+    for (const linalg::ResidueKernels* kernels : linalg::usable_residue_kernels()) {
       CAPTURE(kernels->name);
       KeptMatrices kept(kernels);
       const PairTensor y = multiply(x, w, kept, kinds.size());
@@ -397,7 +397,8 @@ TEST_CASE("matrices that stay, by residues: operands with strides, and rows that
   const std::int64_t m = static_cast<std::int64_t>(kinds.size()), k = 120, n = 90;
   const PairTensor x = rows_of(kinds, 120, make), w = weights(make, k, n, 1.0);
   const PairTensor turned_x = transposed(x, 1), turned_w = transposed(w, 1);
-  KeptMatrices plain(&num::residue_baseline), of_turned(&num::residue_baseline), folded(&num::residue_baseline);
+  KeptMatrices plain(&linalg::residue_baseline), of_turned(&linalg::residue_baseline),
+      folded(&linalg::residue_baseline);
   const PairTensor expected = multiply(x, w, plain, kinds.size());
   const PairTensor with_weights_turned =
       multiply(x, turned_w, of_turned, kinds.size(), op::Gemm{1.0, 1.0, false, true});
@@ -422,7 +423,7 @@ TEST_CASE("matrices that stay, by residues: operands with strides, and rows that
 TEST_CASE("matrices that stay have no residues where weights have too many bits, are balls, few or short") {
   Maker make(18, Scale::ordinary);
   const auto have_residues = [](const PairTensor& w) {
-    KeptMatrices kept(&num::residue_baseline);
+    KeptMatrices kept(&linalg::residue_baseline);
     return kept.residues(w, place_of(w)) != nullptr;
   };
   CHECK(have_residues(weights(make, 90, 90, 1.0)));
@@ -437,7 +438,7 @@ TEST_CASE("matrices that stay have no residues where weights have too many bits,
 
   Way residues = {"by residues"};
   const PairTensor x = rows_of(shuffled_kinds(make, 1), 90, make), w = weights(make, 90, 90, 0x1p60);
-  KeptMatrices none(nullptr), plain(&num::residue_baseline);
+  KeptMatrices none(nullptr), plain(&linalg::residue_baseline);
   const PairTensor y = multiply(x, w, plain, x.parts()), expected = multiply(x, w, none, x.parts());
   for (std::size_t row = 0; row < x.parts(); ++row) CHECK(same_bits(y, row, expected, row));
   Products(x, w).check({{&y, &residues}}, make);
@@ -457,7 +458,7 @@ TEST_CASE("networks of rectifiers by residues hold the exact values layer by lay
   for (int layer = 0; layer < 5; ++layer) {
     CAPTURE(layer);
     const PairTensor w = weights(make, width, width, 1.0);
-    KeptMatrices none(nullptr), plain(&num::residue_baseline);
+    KeptMatrices none(nullptr), plain(&linalg::residue_baseline);
     REQUIRE(plain.residues(w, place_of(w)) != nullptr);
     const auto rectified = [&](const PairTensor& x, KeptMatrices& kept) {
       const PairTensor product = multiply(x, w, kept, rows);

@@ -71,23 +71,23 @@ bool same_bits(const Reference& a, const Reference& b) {
   return true;
 }
 
-networks::Program one_input(ElementType type, const Tensor<double>& x) {
-  networks::Program program;
-  program.graph.add_input("x", type, {networks::extent(-1), networks::extent(x.shape.at(1))});
-  program.inputs.tensors.emplace_back("x", StoredTensor::from(x));
-  return program;
+networks::Network one_input(ElementType type, const Tensor<double>& x) {
+  networks::Network network;
+  network.graph.add_input("x", type, {networks::extent(-1), networks::extent(x.shape.at(1))});
+  network.inputs.tensors.emplace_back("x", StoredTensor::from(x));
+  return network;
 }
 
 }  // namespace
 
 TEST_CASE("a product without columns has no values, and what follows has its own") {
   for (const Tensor<double>& x : {Tensor<double>({1, 2}, {0.5, -0.25}), Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6})}) {
-    networks::Program program = one_input(ElementType::f32, x);
-    Graph& graph = program.graph;
+    networks::Network network = one_input(ElementType::f32, x);
+    Graph& graph = network.graph;
     const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 0})));
     const ValueId none = graph.add_node("none", op::MatMul{}, {graph.inputs[0], w});
     graph.outputs = {graph.add_node("y", op::Concat{1}, {none, graph.inputs[0]})};
-    const Reference reference = certified_reference(graph, program.inputs);
+    const Reference reference = certified_reference(graph, network.inputs);
     CHECK(reference.layers[0].size() == 0);
     REQUIRE(reference.layers[1].size() == x.size());
     for (std::size_t i = 0; i < x.size(); ++i) CHECK(reference.layers[1].values[i].hi == x.values[i]);
@@ -99,15 +99,15 @@ TEST_CASE("every element counts once: by the precision at which its radius met t
   policy.max_bits = 512;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    const networks::Program program = networks::Builder(seed, Scale::ordinary, 20, true).general(10);
-    const Reference plain = certified_reference(program.graph, program.inputs, policy);
+    const networks::Network network = networks::Builder(seed, Scale::ordinary, 20, true).general(10);
+    const Reference plain = certified_reference(network.graph, network.inputs, policy);
     CHECK(decided(plain) + plain.undecided == elements(plain));
     CHECK(decided(plain) == precise(plain, nullptr, policy));
 
-    const Trace trace = containment::make_trace(program, plain, seed, seed % 2 == 0);
-    const Reference measured = certified_reference(program.graph, program.inputs, policy, &trace);
+    const Trace trace = containment::make_trace(network, plain, seed, seed % 2 == 0);
+    const Reference measured = certified_reference(network.graph, network.inputs, policy, &trace);
     CHECK(decided(measured) == precise(measured, &trace, policy));
-    const Reference local = local_reference(program.graph, trace, policy);
+    const Reference local = local_reference(network.graph, trace, policy);
     CHECK(decided(local) + local.undecided == elements(local));
     CHECK(decided(local) == precise(local, &trace, policy));
   }
@@ -117,45 +117,45 @@ TEST_CASE("smooth networks without cancellation leave nothing undecided") {
   PrecisionPolicy policy;
   for (const Op& activation : std::vector<Op>{op::Tanh{}, op::Sigmoid{}, op::Softplus{}, op::Sin{}, op::Relu{}}) {
     networks::Maker make(3, Scale::float32);
-    networks::Program program = one_input(ElementType::f32, make.tensor({40, 3}));
+    networks::Network network = one_input(ElementType::f32, make.tensor({40, 3}));
     ValueId x = 0;
     for (std::int64_t layer = 0, in = 3; layer < 4; ++layer, in = 16) {
       const std::string name = std::to_string(layer);
-      const ValueId w = program.graph.add_constant("w" + name, StoredTensor::from(make.tensor({in, 16})));
-      x = program.graph.add_node("dense" + name, op::MatMul{}, {x, w});
-      x = program.graph.add_node("activation" + name, activation, {x});
+      const ValueId w = network.graph.add_constant("w" + name, StoredTensor::from(make.tensor({in, 16})));
+      x = network.graph.add_node("dense" + name, op::MatMul{}, {x, w});
+      x = network.graph.add_node("activation" + name, activation, {x});
     }
-    program.graph.outputs = {x};
-    const Reference reference = certified_reference(program.graph, program.inputs, policy);
-    const Trace trace = containment::make_trace(program, reference, 4, true);
-    CHECK(certified_reference(program.graph, program.inputs, policy, &trace).undecided == 0);
-    CHECK(local_reference(program.graph, trace, policy).undecided == 0);
+    network.graph.outputs = {x};
+    const Reference reference = certified_reference(network.graph, network.inputs, policy);
+    const Trace trace = containment::make_trace(network, reference, 4, true);
+    CHECK(certified_reference(network.graph, network.inputs, policy, &trace).undecided == 0);
+    CHECK(local_reference(network.graph, trace, policy).undecided == 0);
   }
 }
 
 TEST_CASE("a cancellation that hides the value lifts the precision of its own sample only") {
-  networks::Program program = one_input(ElementType::f64, Tensor<double>({3, 1}, {1.0, 0x1p-70, 0.25}));
-  Graph& graph = program.graph;
+  networks::Network network = one_input(ElementType::f64, Tensor<double>({3, 1}, {1.0, 0x1p-70, 0.25}));
+  Graph& graph = network.graph;
   const ValueId tanh = graph.add_node("tanh", op::Tanh{}, {0});
   const ValueId rest = graph.add_node("x - tanh x", op::Sub{}, {0, tanh});
   const ValueId one = graph.add_constant("1", StoredTensor::from(Tensor<double>({1}, {1.0})));
   const ValueId lifted = graph.add_node("1 + (x - tanh x)", op::Add{}, {rest, one});
   graph.outputs = {graph.add_node("back", op::Sub{}, {lifted, one})};  // x^3 / 3 = 2^-211.6, below 1
   PrecisionPolicy policy;
-  const Reference reference = certified_reference(graph, program.inputs, policy);
+  const Reference reference = certified_reference(graph, network.inputs, policy);
   CHECK(reference.undecided == 0);
   CHECK(reference.rungs == std::map<int, std::int64_t>{{106, 10}, {256, 1}, {512, 1}});
   CHECK(reference.max_bits_used == 512);
 }
 
 TEST_CASE("double-double comes first where nothing else is asked for, and only there") {
-  const networks::Program program = networks::Builder(3, Scale::float32, 10, true).polynomial(6);
-  const Reference plain = certified_reference(program.graph, program.inputs);
-  const Trace trace = containment::make_trace(program, plain, 3, true);
+  const networks::Network network = networks::Builder(3, Scale::float32, 10, true).polynomial(6);
+  const Reference plain = certified_reference(network.graph, network.inputs);
+  const Trace trace = containment::make_trace(network, plain, 3, true);
   const auto bits_used = [&](PrecisionPolicy policy) {
     std::set<int> bits;
-    for (const Reference& reference : {certified_reference(program.graph, program.inputs, policy, &trace),
-                                       local_reference(program.graph, trace, policy)})
+    for (const Reference& reference : {certified_reference(network.graph, network.inputs, policy, &trace),
+                                       local_reference(network.graph, trace, policy)})
       for (const auto& [rung, count] : reference.rungs) bits.insert(rung);
     return bits;
   };
@@ -170,49 +170,49 @@ TEST_CASE("double-double comes first where nothing else is asked for, and only t
 }
 
 TEST_CASE("errors far below a rounding, and values far below the smallest numbers, ask for no more digits") {
-  const networks::Program program = one_input(ElementType::f32, Tensor<double>({1, 4}, {30.0, -36.5, -20.0, 0.7}));
+  const networks::Network network = one_input(ElementType::f32, Tensor<double>({1, 4}, {30.0, -36.5, -20.0, 0.7}));
   const std::vector<std::pair<Op, std::vector<double>>> computed = {{op::Tanh{}, {1.0, -1.0, -1.0, 0.6}},
                                                                     {op::Gelu{}, {30.0, -0.0, -0.0, 0.5}},
                                                                     {op::Gelu{true}, {30.0, -0.0, 0.0, 0.5}}};
   for (const auto& [op, values] : computed) {
-    Graph graph = program.graph;
+    Graph graph = network.graph;
     graph.outputs = {graph.add_node("y", op, {0})};
     Tensor<float> recorded({1, 4});
     for (std::size_t i = 0; i < 4; ++i) recorded.values[i] = static_cast<float>(values[i]);
-    const Reference plain = certified_reference(graph, program.inputs);
-    Trace trace = containment::make_trace({graph, program.inputs}, plain, 1, true);
+    const Reference plain = certified_reference(graph, network.inputs);
+    Trace trace = containment::make_trace({graph, network.inputs}, plain, 1, true);
     trace.layers[0].output = StoredTensor::from(recorded);
     PrecisionPolicy policy;
     for (const Reference& reference :
-         {certified_reference(graph, program.inputs, policy, &trace), local_reference(graph, trace, policy)})
+         {certified_reference(graph, network.inputs, policy, &trace), local_reference(graph, trace, policy)})
       CHECK(reference.rungs == std::map<int, std::int64_t>{{106, 4}});
     policy.of_rounding = 0.0;
-    CHECK(certified_reference(graph, program.inputs, policy, &trace).max_bits_used > 106);
+    CHECK(certified_reference(graph, network.inputs, policy, &trace).max_bits_used > 106);
     CHECK(local_reference(graph, trace, policy).max_bits_used > 106);
   }
 }
 
 TEST_CASE("a deep wide network and a transformer of 12 blocks end far below float32's error") {
   networks::Maker make(9, Scale::float32);
-  networks::Program program = one_input(ElementType::f32, make.tensor({3, 8}));
+  networks::Network network = one_input(ElementType::f32, make.tensor({3, 8}));
   ValueId x = 0;
   for (std::int64_t layer = 0, in = 8; layer < 10; ++layer, in = 128) {
     Tensor<double> w = make.tensor({in, 128});
     for (double& value : w.values)
       value = static_cast<double>(static_cast<float>(value / std::sqrt(static_cast<double>(in))));
-    const ValueId c = program.graph.add_constant("w" + std::to_string(layer), StoredTensor::from(w));
-    const ValueId dense = program.graph.add_node("dense" + std::to_string(layer), op::MatMul{}, {x, c});
-    x = program.graph.add_node("relu" + std::to_string(layer), op::Relu{}, {dense});
+    const ValueId c = network.graph.add_constant("w" + std::to_string(layer), StoredTensor::from(w));
+    const ValueId dense = network.graph.add_node("dense" + std::to_string(layer), op::MatMul{}, {x, c});
+    x = network.graph.add_node("relu" + std::to_string(layer), op::Relu{}, {dense});
   }
-  program.graph.outputs = {x};
-  const Reference reference = certified_reference(program.graph, program.inputs);
-  const Trace trace = containment::make_trace(program, reference, 4, true);
-  const Reference measured = certified_reference(program.graph, program.inputs, {}, &trace);
+  network.graph.outputs = {x};
+  const Reference reference = certified_reference(network.graph, network.inputs);
+  const Trace trace = containment::make_trace(network, reference, 4, true);
+  const Reference measured = certified_reference(network.graph, network.inputs, {}, &trace);
   CHECK(measured.rungs.at(106) == elements(measured));
   CHECK(radius_over_error(measured, trace) < 0x1p-40);
   Counts counts;
-  containment::check_accumulated<oracle::Real400>(program, {}, counts, &trace);
-  containment::check_local<oracle::Real400>(program, trace, {}, counts);
+  containment::check_accumulated<oracle::Real400>(network, {}, counts, &trace);
+  containment::check_local<oracle::Real400>(network, trace, {}, counts);
 
   checks::Generator generator(5);
   checks::TransformerBuilder builder({12, 4, 16, 2, false}, generator);
@@ -227,12 +227,12 @@ TEST_CASE("a deep wide network and a transformer of 12 blocks end far below floa
 }
 
 TEST_CASE("references of a maker are those made alone, from whatever thread, block after block") {
-  const networks::Program program = networks::Builder(5, Scale::ordinary, 40, true).general(8);
-  const BatchLayout layout = batch_layout(program.graph);
-  const ReferenceMaker maker(program.graph);
+  const networks::Network network = networks::Builder(5, Scale::ordinary, 40, true).general(8);
+  const BatchLayout layout = batch_layout(network.graph);
+  const ReferenceMaker maker(network.graph);
   for (std::int64_t first = 0; first < 40; first += 20) {
-    const Inputs block = slice(program.graph, layout, program.inputs, first, 20);
-    const Reference alone = certified_reference(program.graph, block);
+    const Inputs block = slice(network.graph, layout, network.inputs, first, 20);
+    const Reference alone = certified_reference(network.graph, block);
     std::vector<Reference> made(3);
     std::vector<std::thread> threads;
     for (Reference& reference : made) threads.emplace_back([&] { reference = maker.accumulated(block); });
@@ -242,14 +242,14 @@ TEST_CASE("references of a maker are those made alone, from whatever thread, blo
 }
 
 TEST_CASE("a zero that only transcendental values cancel to stays undecided, with a small radius") {
-  networks::Program program = one_input(ElementType::f64, Tensor<double>({2, 1}, {0.5, -1.25}));
-  Graph& graph = program.graph;
+  networks::Network network = one_input(ElementType::f64, Tensor<double>({2, 1}, {0.5, -1.25}));
+  Graph& graph = network.graph;
   const ValueId a = graph.add_node("a", op::Tanh{}, {0});
   const ValueId b = graph.add_node("b", op::Tanh{}, {0});
   graph.outputs = {graph.add_node("a - b", op::Sub{}, {a, b})};
   PrecisionPolicy policy;
   policy.max_bits = 300;
-  const Reference reference = certified_reference(graph, program.inputs, policy);
+  const Reference reference = certified_reference(graph, network.inputs, policy);
   CHECK(reference.undecided == 2);
   CHECK(reference.max_bits_used == 300);
   for (const Ball& ball : reference.layers[2].values) {
@@ -264,26 +264,26 @@ TEST_CASE("one thread, two or five: the same bits") {
   PrecisionPolicy policy;
   policy.max_bits = 512;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    const networks::Program program = networks::Builder(seed, Scale::ordinary, 150, true).general(8);
-    const Reference one = certified_reference(program.graph, program.inputs, policy);
-    const Trace trace = containment::make_trace(program, one, seed, true);
-    const Reference local = local_reference(program.graph, trace, policy);
+    const networks::Network network = networks::Builder(seed, Scale::ordinary, 150, true).general(8);
+    const Reference one = certified_reference(network.graph, network.inputs, policy);
+    const Trace trace = containment::make_trace(network, one, seed, true);
+    const Reference local = local_reference(network.graph, trace, policy);
     for (const int threads : {2, 5}) {
       PrecisionPolicy parallel = policy;
       parallel.threads = threads;
-      CHECK(same_bits(one, certified_reference(program.graph, program.inputs, parallel)));
-      CHECK(same_bits(local, local_reference(program.graph, trace, parallel)));
+      CHECK(same_bits(one, certified_reference(network.graph, network.inputs, parallel)));
+      CHECK(same_bits(local, local_reference(network.graph, trace, parallel)));
     }
   }
 }
 
 TEST_CASE("a sample's balls do not depend on the samples around it") {
   PrecisionPolicy policy;
-  const networks::Program program = networks::Builder(2, Scale::ordinary, 100, true).general(8);
-  const BatchLayout layout = batch_layout(program.graph);
-  const Reference all = certified_reference(program.graph, program.inputs, policy);
+  const networks::Network network = networks::Builder(2, Scale::ordinary, 100, true).general(8);
+  const BatchLayout layout = batch_layout(network.graph);
+  const Reference all = certified_reference(network.graph, network.inputs, policy);
   const Reference some =
-      certified_reference(program.graph, slice(program.graph, layout, program.inputs, 40, 7), policy);
+      certified_reference(network.graph, slice(network.graph, layout, network.inputs, 40, 7), policy);
   for (std::size_t l = 0; l < all.layers.size(); ++l) {
     const std::size_t width = all.layers[l].size() / 100;
     for (std::size_t i = 0; i < some.layers[l].size(); ++i) {
@@ -295,16 +295,16 @@ TEST_CASE("a sample's balls do not depend on the samples around it") {
 }
 
 TEST_CASE("NaN and infinity in data void what depends on them, are not climbed for, and harm nothing else") {
-  networks::Program program =
+  networks::Network network =
       one_input(ElementType::f64, Tensor<double>({4, 2}, {1.0, 2.0, std::nan(""), 1.0, INFINITY, 0.0, 3.0, 4.0}));
-  Graph& graph = program.graph;
+  Graph& graph = network.graph;
   const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<double>({2, 3}, {1, 2, 0, 3, 4, 0})));
   ValueId x = graph.add_node("dense", op::MatMul{}, {0, w});
   x = graph.add_node("relu", op::Relu{}, {x});
   x = graph.add_node("softmax", op::Softmax{}, {x});
   const ValueId bad = graph.add_constant("bad", StoredTensor::from(Tensor<double>({3}, {1.0, -INFINITY, 1.0})));
   graph.outputs = {graph.add_node("add", op::Add{}, {x, bad})};
-  const Reference reference = certified_reference(graph, program.inputs);
+  const Reference reference = certified_reference(graph, network.inputs);
   for (std::size_t layer = 0; layer < 4; ++layer)
     for (std::size_t i = 0; i < 12; ++i) {
       const bool voided = i / 3 == 1 || i / 3 == 2 || (layer == 3 && i % 3 == 1);
@@ -315,31 +315,31 @@ TEST_CASE("NaN and infinity in data void what depends on them, are not climbed f
 }
 
 TEST_CASE("inputs are taken as given: double data of a float32 model is not rounded first") {
-  networks::Program program = one_input(ElementType::f32, Tensor<double>({1, 1}, {0.1}));
-  program.graph.outputs = {program.graph.add_node("same", op::Identity{}, {0})};
-  const Reference reference = certified_reference(program.graph, program.inputs);
+  networks::Network network = one_input(ElementType::f32, Tensor<double>({1, 1}, {0.1}));
+  network.graph.outputs = {network.graph.add_node("same", op::Identity{}, {0})};
+  const Reference reference = certified_reference(network.graph, network.inputs);
   CHECK(reference.layers[0].values[0].hi == 0.1);
   CHECK(reference.layers[0].values[0].radius.value() == 0.0);
 }
 
 TEST_CASE("nodes of constants only are evaluated once and have no sample axis") {
-  networks::Program program = one_input(ElementType::f64, Tensor<double>({30, 2}));
-  Graph& graph = program.graph;
+  networks::Network network = one_input(ElementType::f64, Tensor<double>({30, 2}));
+  Graph& graph = network.graph;
   const ValueId c = graph.add_constant("c", StoredTensor::from(Tensor<double>({2}, {0.5, 2.0})));
   const ValueId folded = graph.add_node("exp c", op::Exp{}, {c});
   graph.outputs = {graph.add_node("sum", op::Add{}, {0, folded})};
   Counts counts;
-  const Reference reference = containment::check_accumulated<oracle::Real400>(program, {}, counts);
+  const Reference reference = containment::check_accumulated<oracle::Real400>(network, {}, counts);
   CHECK(reference.layers[0].shape == Shape{2});
   CHECK(decided(reference) == 62);
-  const Trace trace = containment::make_trace(program, reference, 1, false);
-  containment::check_local<oracle::Real400>(program, trace, {}, counts);
+  const Trace trace = containment::make_trace(network, reference, 1, false);
+  containment::check_local<oracle::Real400>(network, trace, {}, counts);
 }
 
 TEST_CASE("values that hi + lo cannot hold are undecided without a climb to the limit") {
-  networks::Program program = one_input(ElementType::f64, Tensor<double>({1, 2}, {-800.0, 800.0}));
-  program.graph.outputs = {program.graph.add_node("exp", op::Exp{}, {0})};
-  const Reference reference = certified_reference(program.graph, program.inputs);
+  networks::Network network = one_input(ElementType::f64, Tensor<double>({1, 2}, {-800.0, 800.0}));
+  network.graph.outputs = {network.graph.add_node("exp", op::Exp{}, {0})};
+  const Reference reference = certified_reference(network.graph, network.inputs);
   CHECK(reference.undecided == 2);
   CHECK(reference.max_bits_used == 160);
   CHECK(reference.layers[0].values[0].radius.value() == 0x1p-1074);
@@ -347,45 +347,45 @@ TEST_CASE("values that hi + lo cannot hold are undecided without a climb to the 
 }
 
 TEST_CASE("policies and traces that make no sense are refused") {
-  const networks::Program program = networks::Builder(1, Scale::ordinary, 3, true).polynomial(3);
+  const networks::Network network = networks::Builder(1, Scale::ordinary, 3, true).polynomial(3);
   PrecisionPolicy policy;
   policy.max_bits = 16;
-  CHECK_THROWS_AS(certified_reference(program.graph, program.inputs, policy), InvalidArgument);
+  CHECK_THROWS_AS(certified_reference(network.graph, network.inputs, policy), InvalidArgument);
   policy = {};
   policy.threads = 0;
-  CHECK_THROWS_AS(certified_reference(program.graph, program.inputs, policy), InvalidArgument);
+  CHECK_THROWS_AS(certified_reference(network.graph, network.inputs, policy), InvalidArgument);
   Trace trace;
-  trace.inputs = program.inputs;
-  CHECK_THROWS_AS(certified_reference(program.graph, program.inputs, {}, &trace), InvalidArgument);
-  trace = containment::make_trace(program, certified_reference(program.graph, program.inputs), 1, false);
+  trace.inputs = network.inputs;
+  CHECK_THROWS_AS(certified_reference(network.graph, network.inputs, {}, &trace), InvalidArgument);
+  trace = containment::make_trace(network, certified_reference(network.graph, network.inputs), 1, false);
   trace.layers[1].output = StoredTensor::from(Tensor<double>({1}, {0.0}));
-  CHECK_THROWS_AS(local_reference(program.graph, trace), ShapeMismatch);
+  CHECK_THROWS_AS(local_reference(network.graph, trace), ShapeMismatch);
 }
 
 TEST_CASE("where outputs alone are asked for, they are as precise as asked, and nothing else is kept") {
-  const networks::Program program = one_input(ElementType::f64, Tensor<double>({2, 1}, {0x1p-52, 1.0 / 3.0}));
-  Graph graph = program.graph;
+  const networks::Network network = one_input(ElementType::f64, Tensor<double>({2, 1}, {0x1p-52, 1.0 / 3.0}));
+  Graph graph = network.graph;
   const ValueId one = graph.add_constant("one", StoredTensor::from(Tensor<double>({1}, {1.0})));
   const ValueId tanh = graph.add_node("hidden", op::Tanh{}, {graph.inputs[0]});
   graph.outputs = {graph.add_node("out", op::Add{}, {tanh, one})};
   PrecisionPolicy policy;
   policy.outputs_only = true;
-  const Reference reference = certified_reference(graph, program.inputs, policy);
+  const Reference reference = certified_reference(graph, network.inputs, policy);
   REQUIRE(reference.layers.size() == graph.nodes.size());
   for (std::size_t i = 0; i + 1 < graph.nodes.size(); ++i) CHECK(reference.layers[i].size() == 0);
   CHECK(same_bits(Reference{{reference.layers.back()}, {}, 0, 0},
-                  Reference{{certified_reference(graph, program.inputs).layers.back()}, {}, 0, 0}));
+                  Reference{{certified_reference(graph, network.inputs).layers.back()}, {}, 0, 0}));
   CHECK(decided(reference) == 2);
 }
 
 TEST_CASE("double-double alone stops there") {
-  const networks::Program program = one_input(ElementType::f64, Tensor<double>({1, 1}, {1.0 / 3.0}));
-  Graph graph = program.graph;
+  const networks::Network network = one_input(ElementType::f64, Tensor<double>({1, 1}, {1.0 / 3.0}));
+  Graph graph = network.graph;
   graph.outputs = {graph.add_node("out", op::Tanh{}, {graph.inputs[0]})};
   PrecisionPolicy policy;
   policy.max_bits = 106;
   policy.relative_radius = 0x1p-200;
-  const Reference reference = certified_reference(graph, program.inputs, policy);
+  const Reference reference = certified_reference(graph, network.inputs, policy);
   CHECK(reference.undecided == 1);
   CHECK(reference.max_bits_used == 106);
 }

@@ -18,7 +18,7 @@ using networks::Scale;
 namespace {
 
 constexpr std::size_t n = 17, k = 45;
-const KeptMatrices::Place whole = {0, n, k, k, 1, num::Side::right};
+const KeptMatrices::Place whole = {0, n, k, k, 1, linalg::Side::right};
 
 PairTensor matrix(Maker& make, bool are_floats, int spread) {
   Tensor<double> w({n, k});
@@ -51,13 +51,13 @@ std::vector<BallVector> vectors_of(const BallTensor& x) {
 }
 
 /// False where slices do not take it.
-bool multiply(BallTensor& c, const BallTensor& x, const PairTensor& w, const num::ResidueKernels& kernels) {
+bool multiply(BallTensor& c, const BallTensor& x, const PairTensor& w, const linalg::ResidueKernels& kernels) {
   KeptMatrices kept(&kernels);
   return multiply_by_slices(c, 0, vectors_of(x), {&w, &kept}, whole);
 }
 
 BallTensor product(const BallTensor& x, const PairTensor& w,
-                   const num::ResidueKernels& kernels = num::residue_baseline) {
+                   const linalg::ResidueKernels& kernels = linalg::residue_baseline) {
   BallTensor c({static_cast<std::int64_t>(x.size() / k), static_cast<std::int64_t>(n)}, x.bits());
   REQUIRE(multiply(c, x, w, kernels));
   return c;
@@ -89,7 +89,7 @@ TEST_CASE("products by slices hold the sums at every point, whatever the precisi
     CAPTURE(spread);
     const BallTensor x = rows_of(make, 1 + make.below(20), bits, round % 3 != 0, spread);
     const PairTensor w = matrix(make, round % 4 != 0, round % 2 == 0 ? 1 : 16);
-    for (const num::ResidueKernels* kernels : num::usable_residue_kernels()) {
+    for (const linalg::ResidueKernels* kernels : linalg::usable_residue_kernels()) {
       BallTensor c({static_cast<std::int64_t>(x.size() / k), static_cast<std::int64_t>(n)}, bits);
       if (!multiply(c, x, w, *kernels)) continue;  // doubles of too many bits
       for (std::size_t i = 0; i < x.size() / k; ++i) {
@@ -231,9 +231,9 @@ TEST_CASE("matrices with too many bits, or none kept, are left to fixed point (T
   const BallTensor x = rows_of(make, 2, 160, true, 1);
   BallTensor c({2, static_cast<std::int64_t>(n)}, 160);
   PairTensor w = matrix(make, true, 1);
-  CHECK(multiply(c, x, w, num::residue_baseline));
+  CHECK(multiply(c, x, w, linalg::residue_baseline));
   CHECK_FALSE(multiply_by_slices(c, 0, vectors_of(x), {&w, nullptr}, whole));
   w.hi[0] = 1.0 + 0x1p-45;
   w.hi[1] = 0x1p20;
-  CHECK_FALSE(multiply(c, x, w, num::residue_baseline));
+  CHECK_FALSE(multiply(c, x, w, linalg::residue_baseline));
 }

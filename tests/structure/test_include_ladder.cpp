@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the ground up: a part may include itself and what stands before it.
-const std::vector<std::string> ladder = {"simd",   "num",       "model",    "program",  "trace", "evaluate",
-                                         "bounds", "reference", "implicit", "analysis", "cli"};
+const std::vector<std::string> ladder = {"simd",     "num",    "model",     "program",  "trace",    "linalg",
+                                         "evaluate", "bounds", "reference", "implicit", "analysis", "cli"};
 
 std::ptrdiff_t rung(const std::string& part) {
   const auto found = std::find(ladder.begin(), ladder.end(), part);

@@ -6,7 +6,7 @@
 #include "bounds/kernels/row_kernels.hpp"
 #include "bounds/theorems/defects.hpp"
 #include "bounds/theorems/norms.hpp"
-#include "evaluate/product_kernels.hpp"
+#include "linalg/ordered_product_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {

@@ -7,7 +7,7 @@
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/num/directed.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds {
 namespace {

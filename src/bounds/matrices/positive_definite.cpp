@@ -11,7 +11,7 @@
 #include "bounds/matrices/matrix.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/gamma.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds {
 namespace {

@@ -8,8 +8,8 @@
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/matrices/positive_definite.hpp"
-#include "bounds/matrices/symmetric_product.hpp"
 #include "bounds/theorems/outward.hpp"
+#include "linalg/symmetric_product.hpp"
 
 namespace driftbound::bounds::inline theorems {
 namespace {

@@ -10,7 +10,7 @@
 #include "bounds/theorems/outward.hpp"
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/directed.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 #include "num/enclosed.hpp"
 #include "num/error_free.hpp"
 #include "num/power_of_two.hpp"

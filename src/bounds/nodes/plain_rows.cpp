@@ -13,7 +13,7 @@
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/sums.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds {

@@ -13,7 +13,7 @@
 #include "bounds/theorems/outward.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "bounds/theorems/rows.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds {

@@ -10,7 +10,7 @@
 #include "bounds/theorems/defects.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds {

@@ -7,7 +7,7 @@
 
 #include "bounds/nodes/transpose.hpp"
 #include "driftbound/model/layout.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds {
 

@@ -14,7 +14,7 @@
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "driftbound/num/directed.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds {
 namespace {

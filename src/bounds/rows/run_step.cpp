@@ -31,7 +31,7 @@
 #include "bounds/theorems/trajectories.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
-#include "evaluate/product_kernels.hpp"
+#include "linalg/ordered_product_kernels.hpp"
 
 namespace driftbound::bounds {
 namespace {

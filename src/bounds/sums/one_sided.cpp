@@ -7,7 +7,7 @@
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/sums/signed_squares.hpp"
 #include "bounds/theorems/outward.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds::inline theorems {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "evaluate/kernels/product.hpp"
+#include "linalg/kernels/ordered_product.hpp"
 
 namespace driftbound::bounds {
 

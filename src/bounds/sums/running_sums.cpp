@@ -10,7 +10,7 @@
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/sum_kernels.hpp"
 #include "driftbound/num/errors.hpp"
-#include "evaluate/kernels/product.hpp"
+#include "linalg/kernels/ordered_product.hpp"
 #include "num/parallel.hpp"
 
 namespace driftbound::bounds::inline theorems {

@@ -8,7 +8,7 @@
 #include "bounds/arithmetic/machine.hpp"
 #include "bounds/kernels/sums.hpp"
 #include "driftbound/model/layout.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
 
 namespace driftbound::bounds {
 

@@ -9,7 +9,7 @@
 #include "evaluate/device/arithmetic.hpp"
 #include "evaluate/device/views.hpp"
 #include "evaluate/rounding.hpp"
-#include "evaluate/summation.hpp"
+#include "linalg/summation.hpp"
 #include "model/shapes.hpp"
 #include "model/strides.hpp"
 #include "model/variant.hpp"

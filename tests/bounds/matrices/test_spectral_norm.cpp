@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bounds/matrices/matrix.hpp"
-#include "bounds/matrices/symmetric_product.hpp"
-#include "evaluate/product.hpp"
+#include "linalg/ordered_product.hpp"
+#include "linalg/symmetric_product.hpp"
 #include "support/approach.hpp"
 #include "support/rule_checks.hpp"
 #include "support/special_numbers.hpp"
