@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "bounds/matrices/spectral_norm.hpp"
 #include "driftbound/num/directed.hpp"
-#include "reference/coarse_norm.hpp"
 #include "reference/pair_kernels.hpp"
 
 namespace driftbound {
@@ -92,7 +92,7 @@ Magnitude KeptMatrices::spectral_norm(const PairTensor& tensor, const Place& pla
                                      static_cast<std::int64_t>(place.length), place.row_step, place.step};
     const bool is_known = norm_of_whole_ && place.rows * place.length == tensor.size();
     if (plain)
-      matrix.norm = is_known ? norm_of_whole_() : coarse_spectral_norm(view);
+      matrix.norm = is_known ? norm_of_whole_() : bounds::spectral_norm(view, 1);
     else
       matrix.norm = Magnitude::infinite();
   }
