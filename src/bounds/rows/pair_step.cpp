@@ -5,12 +5,14 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/linear.hpp"
 #include "bounds/rows/step.hpp"
 #include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/directed.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -161,7 +163,25 @@ private:
     if (std::holds_alternative<op::Mul>(node_.op))
       return theorems::norm_of_elementwise_product(factor(pair.a, pair.radius_a, norm_a),
                                                    factor(pair.b, pair.radius_b, norm_b));
+    const bool moves_a_alone = norm_b == Magnitude();
+    if (std::holds_alternative<op::PRelu>(node_.op) && moves_a_alone) {
+      const Magnitude steepest =
+          std::max(Magnitude(1.0), Magnitude(rows_.largest(pair.b.values.data(), pair.b.size())));
+      return theorems::norm_of_function(steepest, norm_a);
+    }
+    if (std::holds_alternative<op::Div>(node_.op)) return quotient_norm(pair, norm_a, norm_b);
     return Magnitude::infinite();
+  }
+
+  static Magnitude quotient_norm(const PairRow& pair, Magnitude norm_a, Magnitude norm_b) {
+    Magnitude largest_quotient;
+    double least = infinity;
+    for (std::size_t i = 0; i < pair.b.size(); ++i) {
+      const double divisor = std::abs(pair.b.values[i]);
+      largest_quotient = std::max(largest_quotient, divide_up(Magnitude(pair.a.values[i]), divisor));
+      least = std::min(least, sub_down(divisor, radius_at(pair.radius_b, i).value()));
+    }
+    return theorems::norm_of_moving_quotient(norm_a, largest_quotient, norm_b, least);
   }
 
   /// The same for the exact network, no element of whose operands moves by more than the norms.

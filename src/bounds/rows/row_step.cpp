@@ -13,6 +13,7 @@
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/rows.hpp"
+#include "bounds/theorems/slope_ranges.hpp"
 #include "driftbound/num/directed.hpp"
 #include "linalg/ordered_product.hpp"
 
@@ -210,6 +211,32 @@ private:
   const std::unique_ptr<const RowStep> values_;
 };
 
+/// Functions of one element whose slope has no bound: the largest slope within the radius of a row (T-77).
+class SteepStep : public RowStep {
+public:
+  SteepStep(const RowNode& node, std::unique_ptr<const RowStep> values)
+      : op_(node.node.op), values_(std::move(values)) {}
+
+  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
+                                      const Setting& setting) const override {
+    return values_->evaluate(view, output, setting);
+  }
+  std::vector<Magnitude> gains() const override { return {}; }
+  bool moves_by_rows() const override { return true; }
+  Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const override {
+    if (norms[0] == 0.0) return {};
+    const auto [least, most] = std::minmax_element(rows[0].begin(), rows[0].end());
+    const double lower = sub_down(*least, norms[0]), upper = add_up(*most, norms[0]);
+    if (!std::isfinite(lower) || !std::isfinite(upper)) return Magnitude::infinite();
+    const Magnitude slope = theorems::slope_range(op_, Interval(lower, upper)).magnitude();
+    return theorems::norm_of_function(slope, Magnitude(norms[0]));
+  }
+
+private:
+  const Op op_;
+  const std::unique_ptr<const RowStep> values_;
+};
+
 /// Data movement: elements are moved, dropped or repeated.
 class SelectionStep : public RowStep {
 public:
@@ -331,7 +358,8 @@ public:
     if (rules.values != nullptr)
       return std::make_unique<FunctionStep>(node_, kernels_.*rules.values, rules.units, rules.is_absolute);
     const Magnitude slope = theorems::steepest_slope(op);
-    return slope.is_finite() ? any({theorems::norm_of_function(slope, one)}) : nullptr;
+    if (!slope.is_finite()) return std::make_unique<SteepStep>(node_, any({}));
+    return any({theorems::norm_of_function(slope, one)});
   }
   StepPointer operator()(const op::Gelu& gelu) const {
     const Smooth& f = gelu.tanh_form ? smooth_gelu_tanh : smooth_gelu;
