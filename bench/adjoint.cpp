@@ -101,7 +101,6 @@ void bench_functions(std::int64_t width, int layers, std::int64_t samples, int r
       {"sigmoid", one(op::Sigmoid{})},
       {"elu", one(op::Elu{})},
       {"cos", one(op::Cos{})},
-      {"exp", one(op::Exp{})},
       {"erf", one(op::Erf{})},
       {"hard_swish", one(op::HardSwish{})},
       {"softplus", one(op::Softplus{})},
