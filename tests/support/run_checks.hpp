@@ -42,12 +42,14 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "erf") return node(op::Erf{}, {x});
     if (function == "swish") return node(op::Mul{}, {x, node(op::Sigmoid{}, {x})});
     if (function == "product") return node(op::Mul{}, {node(op::Tanh{}, {x}), node(op::Neg{}, {x})});
-    if (function == "softsign") return node(op::Div{}, {x, node(op::Add{}, {constant_of(1.0F), node(op::Abs{}, {x})})});
+    if (function == "softsign") {
+      const ValueId size = node(op::Add{}, {node(op::Relu{}, {x}), node(op::Relu{}, {node(op::Neg{}, {x})})});
+      return node(op::Div{}, {x, node(op::Add{}, {constant_of(1.0F), size})});
+    }
     if (function == "max") return node(op::Max{}, {x, node(op::Neg{}, {node(op::Tanh{}, {x})})});
     if (function == "min") return node(op::Min{}, {constant({9}, 0.5), x});
     if (function == "prelu") return node(op::PRelu{}, {x, constant({9}, 1.5)});
     if (function == "divided") return node(op::Div{}, {x, constant_of(3.0F)});
-    if (function == "gated") return node(op::Mul{}, {x, node(op::Greater{}, {x, constant({9}, 0.5)})});
     if (function == "moves") {  // one element three times, some negated, some left out, next to a constant
       const ValueId y = node(op::Relu{}, {x});
       const ValueId both = node(op::Concat{1}, {node(op::Neg{}, {y}), x});

@@ -243,8 +243,8 @@ private:
 };
 
 /// Whose Lipschitz constants depend on the values of a row.
-const std::vector<std::string> blocks_by_values = {"exp", "sqrt", "div", "mul", "square", "mul-computed"};
-const std::set<std::string> blocks_without_a_line = {"attention", "reshape"};
+const std::vector<std::string> blocks_by_values = {"exp", "sqrt", "div", "mul", "square"};
+const std::set<std::string> blocks_without_a_line = {"attention", "reshape", "mul-computed"};
 
 std::vector<std::string> blocks_with_a_line() {
   std::vector<std::string> blocks = NetworkBuilder::blocks();

@@ -30,7 +30,8 @@ using namespace checks;
 
 namespace {
 
-void check_near(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+void check_near(const char* what, const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  CAPTURE(what);
   REQUIRE(a.size() == b.size());
   for (std::size_t row = 0; row < a.size(); ++row) {
     INFO("row ", row, ": ", a[row], " and ", b[row]);
@@ -87,22 +88,26 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
         CAPTURE(radius);
         const TwoWays ways(graph, network_inputs(1.0, false, generator), radius);
         const bounds::Certificate &any = ways.by_rows.any_order, &any_in_full = ways.in_full.any_order;
-        check_near(any.total, any_in_full.total, hundredth);
-        check_near(any.local, any_in_full.local, hundredth);
+        check_near("any.total", any.total, any_in_full.total, hundredth);
+        check_near("any.local", any.local, any_in_full.local, hundredth);
         for (std::size_t row = 0; row < any.total.size(); ++row) {
           REQUIRE(std::isfinite(any_in_full.total[row]));
           CHECK(std::abs(sum_of(any.layers, row) - sum_of(any_in_full.layers, row)) <=
                 hundredth * any_in_full.total[row]);
         }
-        check_near(ways.by_rows.declared_order.total, ways.in_full.declared_order.total, hundredth);
-        check_near(ways.by_rows.declared_order.local, ways.in_full.declared_order.local, hundredth);
+        check_near("ways.by_rows.declared_order.total", ways.by_rows.declared_order.total,
+                   ways.in_full.declared_order.total, hundredth);
+        check_near("ways.by_rows.declared_order.local", ways.by_rows.declared_order.local,
+                   ways.in_full.declared_order.local, hundredth);
         const double of_chance = 0.04 + hundredth;
-        check_near(ways.by_rows.chance.martingale->total, ways.in_full.chance.martingale->total, of_chance);
-        check_near(ways.by_rows.chance.random_order->total, ways.in_full.chance.random_order->total, of_chance);
+        check_near("ways.by_rows.chance.martingale->total", ways.by_rows.chance.martingale->total,
+                   ways.in_full.chance.martingale->total, of_chance);
+        check_near("ways.by_rows.chance.random_order->total", ways.by_rows.chance.random_order->total,
+                   ways.in_full.chance.random_order->total, of_chance);
         CHECK(ways.by_rows.chance.martingale->patterns == ways.in_full.chance.martingale->patterns);
         for (std::size_t layer = 0; layer < any.layers.size(); ++layer) {
-          check_near(ways.by_rows.condition->layers[layer], ways.in_full.condition->layers[layer],
-                     1e-3 + 40.0 * radius);
+          check_near("ways.by_rows.condition->layers[layer]", ways.by_rows.condition->layers[layer],
+                     ways.in_full.condition->layers[layer], 1e-3 + 40.0 * radius);
           for (std::size_t row = 0; row < any.total.size(); ++row) {
             const double size = size_of(ways.in_full.attribution->layers, row);
             REQUIRE(std::isfinite(size));
@@ -110,7 +115,7 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
                            ways.in_full.attribution->layers[layer][row]) <= 1e-4 * size);
           }
         }
-        check_near(ways.by_rows.this_run, ways.in_full.this_run, 0.01);
+        check_near("ways.by_rows.this_run", ways.by_rows.this_run, ways.in_full.this_run, 0.01);
       }
     }
   }
@@ -242,7 +247,7 @@ TEST_CASE("nodes that change no value change no bound of any run, wherever they 
         CHECK(changed.size() == plain.size());
         for (const auto& [bound, values] : plain) {
           CAPTURE(bound);
-          check_near(changed.at(bound), values, 1e-3);
+          check_near("changed.at(bound)", changed.at(bound), values, 1e-3);
         }
       }
     }
