@@ -432,8 +432,8 @@ TEST_CASE("coins give each of many samples what they give it alone (T-75)") {
       const TwoWays one(graph, samples[row], 0.0, refined);
       const bounds::ChanceBound& alone = *one.by_rows.chance.random_order;
       ruled += together.remainder[row] < together.unattributed[row] ? 1 : 0;
-      check_near({together.unattributed[row]}, {alone.unattributed[0]}, refined == 0 ? 1e-6 : 2e-5);
-      check_near({together.remainder[row]}, {alone.remainder[0]}, 0.1);
+      check_near("unattributed", {together.unattributed[row]}, {alone.unattributed[0]}, refined == 0 ? 1e-6 : 2e-5);
+      check_near("remainder", {together.remainder[row]}, {alone.remainder[0]}, 0.1);
       if (refined != 0) continue;  // radii are chosen for all samples together
       CHECK(together.remainder[row] == alone.remainder[0]);
       CHECK(together.total[row] == alone.total[0]);
