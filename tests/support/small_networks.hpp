@@ -181,6 +181,8 @@ Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const S
   if (std::get_if<op::Mul>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a * b); });
   if (std::get_if<op::Div>(&op)) return binary(in, shape, [](const S& a, const S& b) { return S(a / b); });
   if (std::get_if<op::Max>(&op)) return binary(in, shape, [](const S& a, const S& b) { return a < b ? b : a; });
+  if (std::get_if<op::PRelu>(&op))
+    return binary(in, shape, [](const S& a, const S& b) { return a < S(0.0) ? S(a * b) : a; });
   if (std::get_if<op::Min>(&op)) return binary(in, shape, [](const S& a, const S& b) { return b < a ? b : a; });
   if (std::get_if<op::ReduceMax>(&op)) return reduce_max(op, in, shape);
   if (std::get_if<op::Neg>(&op)) return unary(in, [](const S& x) { return S(-x); });

@@ -552,7 +552,7 @@ private:
   }
 
   double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
-    double sum = 0.0;
+    double sum = kept_.sums[target][row].remainder.value();  // of functions of two elements, at their radii
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       const ValueId id = nodes_[node].output;
       const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;

@@ -80,8 +80,10 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
   Generator generator(72);
   for (const std::string& function : rows_functions) {
     CAPTURE(function);
+    // Products and quotients lose what joint functions see (T-125).
+    const double joint = function == "product" ? 0.02 : function == "softsign" ? 0.08 : 0.0;
     // narrow sums lose little more than Gelu does, whose steps and constants are all taken at their worst (T-124)
-    const double hundredth = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
+    const double hundredth = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : std::max(0.01, joint);
     for (int repetition = 0; repetition < 8 * test_multiplier(); ++repetition) {
       const Graph graph = network_of_rows(function, generator);
       for (const double radius : {0.0, 1e-6, 1e-3}) {
