@@ -40,11 +40,11 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     if (function == "cos") return node(op::Cos{}, {x});
     if (function == "exp") return node(op::Exp{}, {x});
     if (function == "erf") return node(op::Erf{}, {x});
-    if (function == "swish") return node(op::Mul{}, {x, node(op::Sigmoid{}, {x})});
-    if (function == "product") return node(op::Mul{}, {node(op::Tanh{}, {x}), node(op::Neg{}, {x})});
-    if (function == "softsign") {
-      const ValueId size = node(op::Add{}, {node(op::Relu{}, {x}), node(op::Relu{}, {node(op::Neg{}, {x})})});
-      return node(op::Div{}, {x, node(op::Add{}, {constant_of(1.0F), size})});
+    if (function == "product")
+      return node(op::Mul{}, {node(op::Tanh{}, {x}), node(op::MatMul{}, {x, constant({9, 9}, 0.5)})});
+    if (function == "quotient") {
+      const ValueId other = node(op::Sigmoid{}, {node(op::MatMul{}, {x, constant({9, 9}, 0.5)})});
+      return node(op::Div{}, {x, node(op::Add{}, {constant_of(0.5F), other})});
     }
     if (function == "max") return node(op::Max{}, {x, node(op::Neg{}, {node(op::Tanh{}, {x})})});
     if (function == "min") return node(op::Min{}, {constant({9}, 0.5), x});

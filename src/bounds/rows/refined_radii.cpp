@@ -114,7 +114,7 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   std::size_t terms = 0;
   for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
     if (radii_[i].row != radii_[first].row) first = i;
-    const bool is_smooth = state.errors[radii_[i].node].remainder_is_quadratic;
+    const bool is_smooth = !state.steps[radii_[i].node]->has_kinks();
     radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     radii_[i].next = i + 1;
@@ -343,7 +343,8 @@ void RefinedRadii::find_norms(ValueId id) {
     adjoint.norm.push_back(norm_in_single({adjoint.d.data() + i * size, size}).value());
 }
 
-/// Estimate of weight times kappa with the radius `by_adjoint`. Beyond a kink kappa grows linearly with the radius.
+/// Estimate of weight times kappa with the radius `by_adjoint`. Beyond a kink kappa grows linearly with the radius; of
+/// other functions, like its square.
 double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
   if (!(by_adjoint < radius.first)) return radius.cost;
   const RunErrors& errors = state_.errors[radius.node];
@@ -351,7 +352,10 @@ double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
     const std::size_t at = radius.row * state_.sizes[state_.program.fused().nodes[radius.node].output] + radius.element;
     return std::min(radius.cost, radius.weight * state_.steps[radius.node]->approx_remainder(errors, at, by_adjoint));
   }
-  return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
+  if (state_.steps[radius.node]->has_kinks())
+    return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
+  const double ratio = by_adjoint / radius.first;
+  return radius.cost * ratio * ratio;
 }
 
 void RefinedRadii::keep(const std::vector<char>& stays) {

@@ -707,6 +707,8 @@ class ReluStep : public Step {
 public:
   explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
 
+  bool has_kinks() const override { return true; }
+
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
                std::vector<char>& undecided, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
@@ -957,6 +959,14 @@ public:
     setting_.threads = 1;
     const Tensor<double> x({1, 1}, {0.5}), y({1, 1}, {0.5});
     body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
+  }
+
+  bool has_kinks() const override {
+    return std::visit(
+        []<class F>(const F&) {
+          return OneOf<F, op::LeakyRelu, op::Abs, op::Clip, op::ThresholdedRelu, op::Floor, op::Ceil, op::Sign>;
+        },
+        node_.op);
   }
 
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,

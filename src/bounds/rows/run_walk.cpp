@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "bounds/adjoint/joint_functions.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/chance/statistical.hpp"
@@ -995,6 +996,23 @@ private:
 
 RunWalk::~RunWalk() = default;
 
+namespace {
+
+/// Products and quotients of values that are functions of one value, element by element: radii of their operands lose
+/// what T-125 keeps.
+std::set<ValueId> joint_products(const Program& program) {
+  const JointFunctions functions(program);
+  std::set<ValueId> products;
+  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
+    const Op& op = program.nodes()[node].op;
+    const bool multiplies = std::holds_alternative<op::Mul>(op) || std::holds_alternative<op::Div>(op);
+    if (multiplies && functions.meet_in(node)) products.insert(program.nodes()[node].output);
+  }
+  return products;
+}
+
+}  // namespace
+
 std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting& setting, BoundCache& cache,
                                            std::string& obstacle) {
   constexpr double coarse = 0x1p-40;
@@ -1009,6 +1027,7 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
   std::deque<Tensor<double>> others;
   const std::vector<const Tensor<double>*> constants = constants_of(program, cache, others);
   for (ValueId id = 0; id < program.size(); ++id) walk->sizes_.push_back(program.row_size(id));
+  const std::set<ValueId> joint = joint_products(program);
   for (const Node& node : program.fused().nodes) {
     walk->steps_.push_back(nullptr);
     if (!program.varies(node.output)) continue;
@@ -1022,6 +1041,10 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
         obstacle = describe_obstacle(node) + " with a constant that runs round";
         return nullptr;
       }
+    }
+    if (joint.contains(node.output)) {
+      obstacle = describe_obstacle(node) + ", which depends on one value along several paths (T-125)";
+      return nullptr;
     }
     walk->steps_.back() = run_step_of(step, setting, cache, walk->conditions_);
     if (walk->steps_.back() == nullptr) {
