@@ -998,16 +998,18 @@ RunWalk::~RunWalk() = default;
 
 namespace {
 
+bool multiplies_elements(const Op& op) {
+  return std::holds_alternative<op::Mul>(op) || std::holds_alternative<op::Div>(op);
+}
+
 /// Products and quotients of values that are functions of one value, element by element: radii of their operands lose
 /// what T-125 keeps.
 std::set<ValueId> joint_products(const Program& program) {
   const JointFunctions functions(program);
   std::set<ValueId> products;
-  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
-    const Op& op = program.nodes()[node].op;
-    const bool multiplies = std::holds_alternative<op::Mul>(op) || std::holds_alternative<op::Div>(op);
-    if (multiplies && functions.meet_in(node)) products.insert(program.nodes()[node].output);
-  }
+  for (std::size_t node = 0; node < program.nodes().size(); ++node)
+    if (multiplies_elements(program.nodes()[node].op) && functions.meet_in(node))
+      products.insert(program.nodes()[node].output);
   return products;
 }
 
@@ -1042,7 +1044,7 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
         return nullptr;
       }
     }
-    if (joint.contains(node.output)) {
+    if (multiplies_elements(node.op) && joint.contains(node.output)) {
       obstacle = describe_obstacle(node) + ", which depends on one value along several paths (T-125)";
       return nullptr;
     }
