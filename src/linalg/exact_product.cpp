@@ -15,8 +15,6 @@
 
 namespace driftbound::linalg {
 
-namespace {}  // namespace
-
 ExactOperand::ExactOperand(const FloatRows& rows, Side side, int threads, const ExactKernels& kernels)
     : kernels_(&kernels),
       side_(side),

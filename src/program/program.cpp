@@ -3,26 +3,47 @@
 #include <algorithm>
 #include <utility>
 
-#include "driftbound/model/layout.hpp"
 #include "model/batch.hpp"
 #include "program/identity.hpp"
 
 namespace driftbound {
+namespace {
+
+std::vector<std::vector<ValueId>> last_reads_of(const std::vector<Node>& nodes, std::size_t values_in_program) {
+  std::vector<std::vector<ValueId>> last_reads(nodes.size());
+  std::vector<bool> is_read_later(values_in_program, false);
+  for (std::size_t node = nodes.size(); node-- > 0;) {
+    std::vector<ValueId> values = nodes[node].inputs;
+    values.push_back(nodes[node].output);
+    for (const ValueId id : values) {
+      if (!is_read_later[id]) last_reads[node].push_back(id);
+      is_read_later[id] = true;
+    }
+  }
+  return last_reads;
+}
+
+}  // namespace
 
 Program::Program(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
                  Rewrite rewrite)
+    : Program(graph, input_shapes, rows, rewrite,
+              rewrite ? rewrite(flatten(graph, input_shapes)) : flatten(graph, input_shapes)) {}
+
+Program::Program(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows,
+                 Rewrite rewrite, FlatGraph flat)
     : graph_(graph),
       input_shapes_(input_shapes),
       counts_samples_(rows.has_value()),
       rewrite_(std::move(rewrite)),
-      flat_(flatten(graph, input_shapes)),
+      flat_(std::move(flat)),
       rows_(rows.value_or(1)),
       identity_(new_identity()) {
-  if (rewrite_) flat_ = rewrite_(std::move(flat_));
   varies_ = depends_on_input(flat_.graph);
   for (const Node& node : graph.nodes) node_outputs_.push_back(flat_.of_value[node.output]);
   fuse();
-  find_last_reads();
+  last_reads_ = last_reads_of(nodes(), size());
+  fused_.last_reads = last_reads_of(fused_.nodes, size());
   if (!counts_samples_) return;
   keeps_rows_apart_ =
       std::all_of(nodes().begin(), nodes().end(), [&](const Node& node) { return node_keeps_rows_apart(node); });
@@ -36,19 +57,6 @@ void Program::fuse() {
     if (is_one && node.output != output) continue;
     fused_.nodes.push_back(is_one ? Node{of.name, of.op, {flat_.of_value[of.inputs[0]]}, output} : node);
     fused_.of_node.push_back(flat_.of_node[i]);
-  }
-}
-
-void Program::find_last_reads() {
-  fused_.last_reads.resize(fused_.nodes.size());
-  std::vector<bool> is_read_later(size(), false);
-  for (std::size_t node = fused_.nodes.size(); node-- > 0;) {
-    std::vector<ValueId> values = fused_.nodes[node].inputs;
-    values.push_back(fused_.nodes[node].output);
-    for (const ValueId id : values) {
-      if (!is_read_later[id]) fused_.last_reads[node].push_back(id);
-      is_read_later[id] = true;
-    }
   }
 }
 
@@ -73,14 +81,6 @@ bool Program::node_keeps_rows_apart(const Node& node) const {
   std::vector<BatchOperand> operands;
   for (const ValueId id : node.inputs) operands.push_back({shape(id), varies_[id]});
   return keeps_samples_apart(node.op, operands, result);
-}
-
-Program program_of_one_sample(const Graph& graph) {
-  const BatchLayout layout = batch_layout(graph);
-  std::vector<Shape> shapes = layout.sample_shapes;
-  if (!layout.batched) return Program(graph, shapes, std::nullopt);
-  for (Shape& shape : shapes) shape.at(0) = 1;
-  return Program(graph, shapes, 1);
 }
 
 }  // namespace driftbound

@@ -13,9 +13,8 @@ namespace driftbound {
 /// The nodes of a program in which some composites are kept as one node (a fused op) instead of their bodies.
 struct FusedNodes {
   std::vector<Node> nodes;
-  std::vector<std::size_t> of_node;  ///< by node: the node of the original graph that it belongs to
-  /// By node: those of its inputs that no later node reads, and its output if no later node reads it.
-  std::vector<std::vector<ValueId>> last_reads;
+  std::vector<std::size_t> of_node;              ///< by node: the node of the original graph that it belongs to
+  std::vector<std::vector<ValueId>> last_reads;  ///< as Program::last_reads()
 };
 
 /// A graph compiled for inputs of known shapes: a list of primitive ops, and everything that follows from the graph and
@@ -35,6 +34,8 @@ public:
   const Graph& graph() const { return graph_; }
   const FlatGraph& flat() const { return flat_; }
   const std::vector<Node>& nodes() const { return flat_.graph.nodes; }
+  /// By node: those of its inputs that no later node reads, and its output if no later node reads it.
+  const std::vector<std::vector<ValueId>>& last_reads() const { return last_reads_; }
   /// The nodes with every Gelu that depends on the inputs as one node. Equal to nodes() if a Rewrite was given.
   const FusedNodes& fused() const { return fused_; }
   const Shape& shape(ValueId id) const { return flat_.shapes[id]; }
@@ -59,16 +60,21 @@ public:
   /// A number that copies of a program share, and that differs between any other two programs.
   std::uint64_t identity() const { return identity_; }
 
+protected:
+  /// As above. `flat`: the rewritten flat graph, where it is already known.
+  Program(const Graph& graph, const std::vector<Shape>& input_shapes, std::optional<std::int64_t> rows, Rewrite rewrite,
+          FlatGraph flat);
+
 private:
   bool node_keeps_rows_apart(const Node& node) const;
   void fuse();
-  void find_last_reads();
 
   const Graph& graph_;
   std::vector<Shape> input_shapes_;
   bool counts_samples_ = false;
   Rewrite rewrite_;
   FlatGraph flat_;
+  std::vector<std::vector<ValueId>> last_reads_;
   FusedNodes fused_;
   std::vector<ValueId> node_outputs_;
   std::int64_t rows_ = 1;
@@ -76,9 +82,5 @@ private:
   bool keeps_rows_apart_ = true;
   std::uint64_t identity_;
 };
-
-/// Returns the program of a graph for inputs of one sample.
-/// Throws:    ShapeMismatch; Unsupported as batch_layout()
-Program program_of_one_sample(const Graph& graph);
 
 }  // namespace driftbound

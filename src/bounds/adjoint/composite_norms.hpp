@@ -10,7 +10,7 @@ namespace driftbound::bounds {
 /// Computes moved_norms() for the last node of a map of several nodes that is bounded as a whole: x minus its mean, the
 /// root of a mean of squares, c over that root, exponentials over their sum; also for Softmax near its centre. The
 /// local errors of all nodes of the map except the last are included. Returns nothing for other nodes, and if
-/// `question.known` or `question.shadow` is null.
+/// `request.known` or `request.shadow` is null.
 /// Guarantee: proven
 /// Source:    docs/theory.md T-67
 std::optional<std::vector<double>> composite_norms(const NormRequest& request);
@@ -22,7 +22,7 @@ struct AttentionFactors {
 };
 
 /// Computes the 2-norm bound of attention: a product whose left factor has rows of shares, that is of Softmax or of
-/// exponentials over their sum. Returns nothing for other nodes, and if `question.known` or `question.shadow` is null.
+/// exponentials over their sum. Returns nothing for other nodes, and if `request.known` or `request.shadow` is null.
 /// Guarantee: as composite_norms()
 /// Source:    docs/theory.md T-67
 std::optional<std::vector<double>> attended_norms(const NormRequest& request, const AttentionFactors& factors);

@@ -177,10 +177,16 @@ NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, con
 }
 
 NarrowedProgram::NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings)
-    : Program(program.graph(), program.input_shapes(),
-              program.counts_samples() ? std::optional(program.rows()) : std::nullopt,
-              [machine, readings](const FlatGraph& flat) { return with_narrow_steps(flat, machine, readings).flat; }),
-      steps_(with_narrow_steps(flatten(program.graph(), program.input_shapes()), machine, readings).steps),
+    : NarrowedProgram(program, machine, readings, with_narrow_steps(program.flat(), machine, readings)) {}
+
+NarrowedProgram::NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings,
+                                 NarrowGraph narrow)
+    : Program(
+          program.graph(), program.input_shapes(),
+          program.counts_samples() ? std::optional(program.rows()) : std::nullopt,
+          [machine, readings](const FlatGraph& flat) { return with_narrow_steps(flat, machine, readings).flat; },
+          std::move(narrow.flat)),
+      steps_(std::move(narrow.steps)),
       readings_(readings) {}
 
 std::optional<NarrowedProgram> narrowed_program(const Program& program, const Machine& machine,

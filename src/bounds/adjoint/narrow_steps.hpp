@@ -40,12 +40,15 @@ NarrowGraph with_narrow_steps(const FlatGraph& flat, const Machine& machine, con
 /// A program whose roundings to narrow formats are nodes, as with_narrow_steps() adds them.
 class NarrowedProgram : public Program {
 public:
+  /// Domain:    `program` has no Rewrite
   NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings);
 
   const NarrowSteps& steps() const { return steps_; }
   const Readings& readings() const { return readings_; }
 
 private:
+  NarrowedProgram(const Program& program, const Machine& machine, const Readings& readings, NarrowGraph narrow);
+
   NarrowSteps steps_;
   Readings readings_;
 };

@@ -70,14 +70,6 @@ private:
   std::int64_t row_;
 };
 
-/// Returns how often a product uses its most used matrix, given the offset of the matrix of every batch.
-std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
-  std::map<std::int64_t, std::size_t> uses;
-  std::size_t most = 1;
-  for (const std::int64_t offset : offsets) most = std::max(most, ++uses[offset]);
-  return most;
-}
-
 class NodeNorms {
 public:
   NodeNorms(const NormRequest& request, const Setting& setting, OperandCache& operands)

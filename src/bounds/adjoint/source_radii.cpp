@@ -36,14 +36,9 @@ SourceRadii::SourceRadii(const Program& program, const Shadow& shadow, const Set
       setting_(setting),
       most_numbers_(most_numbers),
       sources_(program.size()),
-      uses_(program.size(), 0),
-      last_use_(program.size(), 0) {
-  for (std::size_t node = 0; node < program.nodes().size(); ++node) {
-    for (const ValueId id : program.nodes()[node].inputs) {
-      ++uses_[id];
-      last_use_[id] = node;
-    }
-  }
+      uses_(program.size(), 0) {
+  for (const Node& node : program.nodes())
+    for (const ValueId id : node.inputs) ++uses_[id];
 }
 
 void SourceRadii::start(ValueId id, Radii amplitude) {
@@ -189,8 +184,8 @@ std::vector<double> SourceRadii::step(std::size_t index, const std::vector<std::
 
 /// Releases the sources of operands that no later node reads.
 void SourceRadii::forget_operands(std::size_t index) {
-  for (const ValueId id : program_.nodes()[index].inputs)
-    if (last_use_[id] == index) sources_[id] = {};
+  for (const ValueId id : program_.last_reads()[index])
+    if (id != program_.nodes()[index].output) sources_[id] = {};
 }
 
 void SourceRadii::settle(ValueId id, Radii radii) {

@@ -68,9 +68,8 @@ private:
   const Shadow& shadow_;
   const Setting& setting_;
   const std::size_t most_numbers_;
-  std::vector<Sources> sources_;       ///< by value
-  std::vector<std::size_t> uses_;      ///< by value: how many operand slots read it
-  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
+  std::vector<Sources> sources_;   ///< by value
+  std::vector<std::size_t> uses_;  ///< by value: how many operand slots read it
 };
 
 }  // namespace driftbound::bounds

@@ -43,14 +43,10 @@ public:
         rows_(at(program.rows())),
         noise_(program.size()),
         squares_(program.size()),
-        last_use_(program.size(), 0),
         lost_(rows_, 0.0) {
-    const std::vector<Node>& nodes = program.nodes();
     for (const ValueId id : program.flat().graph.inputs) plan_noise(id, importance[id]);
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-      for (const ValueId id : nodes[node].inputs) last_use_[id] = node;
-      if (program.varies(nodes[node].output)) plan_noise(nodes[node].output, importance[nodes[node].output]);
-    }
+    for (const Node& node : program.nodes())
+      if (program.varies(node.output)) plan_noise(node.output, importance[node.output]);
   }
 
   ByValue radii() {
@@ -80,21 +76,21 @@ private:
   bool has_noise(ValueId id) const { return !noise_[id].empty(); }
 
   void follow(std::size_t first, std::size_t count) {
-    std::vector<std::mt19937_64> coins;
+    std::vector<std::mt19937_64> generators;
     for (std::size_t j = first; j < first + count; ++j) {
       std::seed_seq seed = {drawing_.seed, static_cast<std::uint64_t>(j)};
-      coins.emplace_back(seed);
+      generators.emplace_back(seed);
     }
     directions_.assign(program_.size(), {});
     norms_.assign(program_.size(), {});
     for (const ValueId id : program_.flat().graph.inputs) {
       directions_[id].assign(count * noise_[id].size(), 0.0);
-      finish(id, {}, coins);
+      finish(id, {}, generators);
     }
-    for (std::size_t node = 0; node < program_.nodes().size(); ++node) step(node, coins);
+    for (std::size_t node = 0; node < program_.nodes().size(); ++node) step(node, generators);
   }
 
-  void step(std::size_t index, std::vector<std::mt19937_64>& coins) {
+  void step(std::size_t index, std::vector<std::mt19937_64>& generators) {
     const Node& node = program_.nodes()[index];
     if (!program_.varies(node.output)) return;
     const NodeView view = shadow_.view_of(node);
@@ -103,15 +99,14 @@ private:
       directions.emplace_back(directions_[id]);
       norms.emplace_back(norms_[id]);
     }
-    Pushed moved = pushed(view, slopes_[index], directions, coins.size(), Jacobian::as_stored, setting_);
+    Pushed moved = pushed(view, slopes_[index], directions, generators.size(), Jacobian::as_stored, setting_);
     if (moved.roundings == 0 && amplitude_[node.output].empty()) noise_[node.output].clear();
     std::vector<double> lost;
     if (moved.roundings > 0)
-      lost = lost_of(pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_), coins.size());
+      lost = lost_of(pushed(view, slopes_[index], norms, 1, Jacobian::magnitudes, setting_), generators.size());
     directions_[node.output] = std::move(moved.values);
-    finish(node.output, std::move(lost), coins);
-    for (const ValueId id : node.inputs) {
-      if (last_use_[id] != index) continue;
+    finish(node.output, std::move(lost), generators);
+    for (const ValueId id : program_.last_reads()[index]) {
       directions_[id] = {};
       norms_[id] = {};
     }
@@ -119,24 +114,24 @@ private:
 
   /// Adds noise to the directions of a value, and records their norms and their rounding errors. `lost`: per element, a
   /// bound of the rounding errors before the noise is added; empty: 0.
-  void finish(ValueId id, std::vector<double> lost, std::vector<std::mt19937_64>& coins) {
+  void finish(ValueId id, std::vector<double> lost, std::vector<std::mt19937_64>& generators) {
     const std::vector<double>& noise = noise_[id];
     const std::size_t size = shadow_.value(id).size();
     std::vector<double>& t = directions_[id];
     if (has_noise(id)) {
-      parallel_for(static_cast<std::int64_t>(coins.size()), setting_.threads,
+      parallel_for(static_cast<std::int64_t>(generators.size()), setting_.threads,
                    [&](std::int64_t first, std::int64_t last) {
                      for (std::size_t j = at(first); j < at(last); ++j) {
                        for (std::size_t i = 0; i < size; ++i)
-                         t[j * size + i] += noise[i] * theorems::coin_flips(coins[j]());
+                         t[j * size + i] += noise[i] * theorems::coin_flips(generators[j]());
                      }
                    });
     }
     std::vector<double> squares(size);
-    for (std::size_t j = 0; j < coins.size(); ++j) {
+    for (std::size_t j = 0; j < generators.size(); ++j) {
       for (std::size_t i = 0; i < size; ++i) squares[i] += t[j * size + i] * t[j * size + i];
     }
-    const auto count = static_cast<std::int64_t>(coins.size());
+    const auto count = static_cast<std::int64_t>(generators.size());
     std::vector<double>& norms = norms_[id];
     norms.resize(size);
     for (std::size_t i = 0; i < size; ++i)
@@ -186,12 +181,11 @@ private:
   const Drawing& drawing_;
   const Setting& setting_;
   const std::size_t rows_;
-  ByValue noise_;                      ///< a of T-78
-  ByValue squares_;                    ///< by value: sums of squares over all directions, upper bounds
-  ByValue directions_;                 ///< by value: the directions of the current group, [directions, elements]
-  ByValue norms_;                      ///< by value: 2-norms over the current group, upper bounds
-  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
-  std::vector<double> lost_;           ///< by row: Theta^2 of T-78
+  ByValue noise_;             ///< a of T-78
+  ByValue squares_;           ///< by value: sums of squares over all directions, upper bounds
+  ByValue directions_;        ///< by value: the directions of the current group, [directions, elements]
+  ByValue norms_;             ///< by value: 2-norms over the current group, upper bounds
+  std::vector<double> lost_;  ///< by row: Theta^2 of T-78
 };
 
 }  // namespace

@@ -65,10 +65,7 @@ public:
         setting_(setting),
         radii_by_chance_(static_cast<std::size_t>(program.rows()), char{1}),
         patterns_(program.size()),
-        unattributed_(program.size()),
-        last_use_(program.size(), 0) {
-    for (std::size_t node = 0; node < program.nodes().size(); ++node)
-      for (const ValueId id : program.nodes()[node].inputs) last_use_[id] = node;
+        unattributed_(program.size()) {
     if (factors.martingale > 0.0) add_model(martingale_roundings, factors.martingale);
     if (factors.random_order > 0.0) add_model(estimate_roundings, factors.random_order);
     for (const Node& node : program.nodes()) visit(node);
@@ -237,9 +234,9 @@ private:
     constexpr double radius = 6.0;
     Deviation shrunk = any_order_;
     std::vector<std::vector<double>> moved(program_.size());
-    std::mt19937_64 coins(1);
+    std::mt19937_64 generator(1);
     for (const ValueId id : program_.flat().graph.inputs) {
-      draw_random_signs(any_order_.added[id], 1.0, sign_vectors, coins, moved[id]);
+      draw_random_signs(any_order_.added[id], 1.0, sign_vectors, generator, moved[id]);
       limit(moved[id], sign_vectors, radius, shrunk.radii[id].element);
     }
     for (std::size_t index = 0; index < program_.nodes().size(); ++index) {
@@ -253,11 +250,10 @@ private:
       values =
           pushed(shadow_.view_of(node), shrunk.slopes[index], operands, sign_vectors, Jacobian::as_stored, setting_)
               .values;
-      draw_random_signs(model.amplitudes[node.output], 1.0, sign_vectors, coins, values);
-      if (bends) draw_random_signs(shrunk.remainder[node.output], 1.0 / radius, sign_vectors, coins, values);
+      draw_random_signs(model.amplitudes[node.output], 1.0, sign_vectors, generator, values);
+      if (bends) draw_random_signs(shrunk.remainder[node.output], 1.0 / radius, sign_vectors, generator, values);
       limit(values, sign_vectors, radius, shrunk.radii[node.output].element);
-      for (const ValueId id : node.inputs)
-        if (last_use_[id] == index) moved[id] = {};
+      for (const ValueId id : program_.last_reads()[index]) moved[id] = {};
     }
     return shrunk;
   }
@@ -274,12 +270,12 @@ private:
   /// Adds factor * amplitude with a random sign to every element of `moved`.
   /// Shapes:    `moved`: one tensor per sign vector; empty: 0
   static void draw_random_signs(const std::vector<double>& amplitudes, double factor, std::size_t sign_vectors,
-                                std::mt19937_64& coins, std::vector<double>& moved) {
+                                std::mt19937_64& generator, std::vector<double>& moved) {
     if (amplitudes.empty()) return;
     moved.resize(sign_vectors * amplitudes.size(), 0.0);
     for (std::size_t i = 0; i < moved.size(); ++i) {
       const double amplitude = factor * amplitudes[i % amplitudes.size()];
-      moved[i] += coins() % 2 == 0 ? amplitude : -amplitude;
+      moved[i] += generator() % 2 == 0 ? amplitude : -amplitude;
     }
   }
 
@@ -349,7 +345,6 @@ private:
   std::vector<Deviation> residuals_;                ///< by model: local errors are those not modelled as random
   std::vector<std::vector<TermPattern>> patterns_;  ///< by value; empty: none
   std::vector<std::vector<double>> unattributed_;   ///< by value: the remainder of uncovered elements, 0 for others
-  std::vector<std::size_t> last_use_;               ///< by value: the last node that reads it
   std::optional<Deviation> shrunk_;                 ///< at radii from random sign vectors; computed at first use
 };
 
