@@ -109,19 +109,19 @@ struct TargetBounds {
   std::optional<RunEnclosures> enclosures;  ///< from the rounded shadow, if there is one
 };
 
-/// Bounds from the inputs on that were not found by loops over rows of samples, which are the fast way and for some
-/// functions the tighter one, but element by element.
+/// A question about a target that the row kernels did not answer for some samples. Its bounds were computed element by
+/// element, which is slower and, for some functions, less tight.
 struct NotByRows {
   Question question = Question::any_run;
-  std::string obstacle;  ///< what has no such loop: a node, the arithmetic, or samples that loops left undecided
-  double seconds = 0.0;  ///< what finding these bounds element by element took
+  std::string obstacle;  ///< what has no row kernel: a node, the arithmetic, or samples that stay undecided
+  double seconds = 0.0;  ///< time that these bounds took
 };
 
 struct Bounds {
   std::vector<LayerBounds> layers;       ///< per node
   std::vector<TargetBounds> targets;     ///< per entry of BoundOptions::targets
   std::vector<std::string> assumptions;  ///< the conditions of all conditional bounds, without repetition
-  std::vector<NotByRows> not_by_rows;    ///< one entry a question and obstacle; empty: all were found by rows
+  std::vector<NotByRows> not_by_rows;    ///< one entry per question and obstacle; empty: row kernels did all
 };
 
 /// Adds seconds to the entry of the same question and obstacle, or appends one.

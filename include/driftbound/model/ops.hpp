@@ -27,9 +27,9 @@ enum class OpGroup : std::uint8_t {
   composite_reduction,  ///< a composite that reduces `axes`
 };
 
-/// Operations as data. Every op states its ONNX name and its group. Attributes that ONNX passes as constant inputs (axes, target shapes) are
-/// resolved by the loader, so that every input of a node is a tensor of reals.
-/// Formulas are over the reals: this is the exact function that the library measures against.
+/// Operations as data. Every op states its ONNX name and its group. The loader resolves attributes that ONNX passes as
+/// constant inputs (axes, target shapes), so that every input of a node is a tensor of reals. Formulas are over the
+/// reals: this is the exact function that the library measures against.
 namespace op {
 
 /// y = alpha op(A) op(B) + beta C;  A [m,k], B [k,n] after the transpositions asked for, C (optional) broadcasts to

@@ -1,6 +1,6 @@
 #pragma once
 
-// Numbers that many sources of bounds write down.
+// A constant and a conversion that many bounds use.
 
 #include <cstddef>
 #include <cstdint>

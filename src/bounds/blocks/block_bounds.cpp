@@ -440,9 +440,7 @@ public:
   const std::vector<NotByRows>& obstacles() const { return obstacles_; }
 
 private:
-  void note(Question request, std::string obstacle, double seconds = 0.0) {
-    obstacles_.push_back({request, std::move(obstacle), seconds});
-  }
+  void note(Question question, std::string obstacle) { obstacles_.push_back({question, std::move(obstacle), 0.0}); }
 
   bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
     std::string obstacle;

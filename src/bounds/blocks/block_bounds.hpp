@@ -50,7 +50,7 @@ struct BlockBounds {
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
   std::vector<std::int64_t> ambiguous;  ///< by node of the graph: number of undecided roundings (T-76)
-  std::vector<NotByRows> not_by_rows;   ///< what QuickBlock left to the element-by-element way
+  std::vector<NotByRows> not_by_rows;   ///< questions that were answered element by element
   Readings readings;                    ///< by node of the graph, as detected in the run (T-130); empty: not determined
 };
 

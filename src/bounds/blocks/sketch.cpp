@@ -104,11 +104,11 @@ private:
 
   /// Sets the importance of every value: the root mean square of an adjoint of the outputs with random signs.
   void find_importance(const Deviation& at_rest) {
-    std::mt19937_64 coins(options_.seed);
+    std::mt19937_64 generator(options_.seed);
     Direction c;
     for (const ValueId id : program_.flat().graph.outputs) {
       std::vector<double> signs(shadow_.value(id).size());
-      for (double& sign : signs) sign = coins() % 2 == 0 ? 1.0 : -1.0;
+      for (double& sign : signs) sign = generator() % 2 == 0 ? 1.0 : -1.0;
       c.emplace_back(id, std::move(signs));
     }
     std::vector<std::vector<double>> adjoints;

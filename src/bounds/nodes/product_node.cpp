@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/matrices/matrix.hpp"
@@ -402,6 +403,13 @@ std::optional<Product> product_of(const NodeView& view) {
     return Product{plan_product(*matmul, view.input(0).shape, view.input(1).shape), 1.0, 1.0, false, false};
   }
   return std::nullopt;
+}
+
+std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
+  std::map<std::int64_t, std::size_t> uses;
+  std::size_t most = 1;
+  for (const std::int64_t offset : offsets) most = std::max(most, ++uses[offset]);
+  return most;
 }
 
 std::vector<double> weighted_by_paths(const ProductPlan& plan, std::span<const double> a, bool leave_out_last,

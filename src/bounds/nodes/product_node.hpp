@@ -24,6 +24,9 @@ struct Product {
 /// Returns the product that a node computes; empty for other ops.
 std::optional<Product> product_of(const NodeView& view);
 
+/// Returns how often a product uses its most used matrix. `offsets`: of the matrix of every batch.
+std::size_t most_uses(const std::vector<std::int64_t>& offsets);
+
 /// Local bounds of a product, one entry per output element.
 struct ProductBounds {
   std::vector<double> any_order;

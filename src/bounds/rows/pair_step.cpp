@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <utility>
 
-#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/forward.hpp"
-#include "bounds/nodes/linear.hpp"
+#include "bounds/rows/expanded_row.hpp"
+#include "bounds/rows/pair_norms.hpp"
 #include "bounds/rows/step.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
@@ -43,9 +42,9 @@ public:
                std::vector<char>& undecided, RunScratch&) const override {
     const std::size_t n = y.size(), all = y.centre.size();
     errors.rounds_once = request.chance.any();
-    for (std::vector<double>* values : {&errors.added, &errors.remainder}) values->resize(all);
+    allocate_added(errors, all, request);
+    allocate_remainder(errors, all, request);
     if (request.chance.any()) errors.residuals.resize(all);
-    if (request.in_order) errors.added_in_order.resize(all), errors.remainder_in_order.resize(all);
     for (std::size_t slot = 0; slot < 2; ++slot) errors.pair_slopes[slot].resize(operands[slot] == nullptr ? 0 : all);
     for (std::size_t row = 0; row < y.rows(); ++row) {
       const auto first = static_cast<std::ptrdiff_t>(row * n);
@@ -56,7 +55,14 @@ public:
       const Centre centre = centre_of_node({&node_, pair.operands(), nullptr}, pair.a.shape, setting_);
       std::copy(centre.value.values.begin(), centre.value.values.end(), y.centre.begin() + first);
       if (request.chance.any()) std::copy(centre.error.begin(), centre.error.end(), errors.residuals.begin() + first);
-      expand(pair, centre, row, true, &errors, errors.added, errors.remainder, y.radius);
+      const ExpandedRow any_order = expand(pair, centre, true);
+      for (std::size_t slot = 0; slot < 2; ++slot) {
+        const std::vector<double>& slopes = any_order.linear.slopes[slot];
+        if (operands[slot] != nullptr)
+          std::copy(slopes.begin(), slopes.end(), errors.pair_slopes[slot].begin() + first);
+      }
+      any_order.write_errors(row * n, errors.added, errors.remainder);
+      any_order.write_moved(row * n, y.radius);
       const Magnitude own = theorems::norm_of_vector(centre.error);
       const auto norm_of_operand = [&](std::size_t slot, const auto& norm_in) {
         return operands[slot] == nullptr ? Magnitude() : Magnitude(norm_in(*operands[slot]));
@@ -74,7 +80,9 @@ public:
         return operands[slot] == nullptr ? Radii() : Radii(operands[slot]->in_order.radius).subspan(row * n, n);
       };
       pair.radius_a = ordered_radii_of(0), pair.radius_b = ordered_radii_of(1);
-      expand(pair, centre, row, false, nullptr, errors.added_in_order, errors.remainder_in_order, y.in_order.radius);
+      const ExpandedRow in_order = expand(pair, centre, false);
+      in_order.write_errors(row * n, errors.added_in_order, errors.remainder_in_order);
+      in_order.write_moved(row * n, y.in_order.radius);
       const auto [ordered_a, ordered_b] = norms_in([&](const RunRows& x) { return x.in_order.norm[row]; });
       finish_in_order(y, row, moved_norm(pair, ordered_a, ordered_b) + norm_of(errors.added_in_order, row, n));
     }
@@ -126,62 +134,25 @@ private:
     return tensor_of(operands[slot] == nullptr ? constants_.data() : operands[slot]->centre.data() + row * n, n);
   }
 
-  /// What one row adds and leaves over, and how far its results move; `slopes`: null where they are not asked for.
-  void expand(const PairRow& pair, const Centre& y, std::size_t row, bool any_order, RunErrors* slopes,
-              std::vector<double>& added_to, std::vector<double>& remainder_to, std::vector<double>& moved_to) const {
-    const NodeView view{&node_, pair.operands(), &y.value};
-    const std::vector<Radii> radii = pair.radii();
-    const auto first = static_cast<std::ptrdiff_t>(row * y.value.size());
-    const Linearised linear = linearise(view, radii, y.error, setting_);
-    for (std::size_t slot = 0; slopes != nullptr && slot < 2; ++slot)
-      if (!slopes->pair_slopes[slot].empty())
-        std::copy(linear.slopes[slot].begin(), linear.slopes[slot].end(), slopes->pair_slopes[slot].begin() + first);
-    std::vector<double> moved = propagate(view, radii, y.error, setting_), added(y.error);
-    add_magnitudes(moved, y.error);
-    std::set<std::string> known_before;
-    const std::vector<double> rounding = body_rounding({view, radii, moved, any_order}, setting_, known_before);
-    add_magnitudes(moved, rounding);
-    add_magnitudes(added, rounding);
-    std::copy(added.begin(), added.end(), added_to.begin() + first);
-    std::copy(moved.begin(), moved.end(), moved_to.begin() + first);
-    if (linear.remainder.empty())
-      std::fill_n(remainder_to.begin() + first, y.value.size(), 0.0);
-    else
-      std::copy(linear.remainder.begin(), linear.remainder.end(), remainder_to.begin() + first);
+  ExpandedRow expand(const PairRow& pair, const Centre& y, bool any_order) const {
+    return expanded_row({&node_, pair.operands(), &y.value}, pair.radii(), y.error, any_order, setting_);
   }
 
   /// How far the exact function moves a row in the 2-norm when its operands move by these; infinite where elements say
   /// more (T-62).
   Magnitude moved_norm(const PairRow& pair, Magnitude norm_a, Magnitude norm_b) const {
-    const auto factor = [&](const Tensor<double>& x, Radii radius, Magnitude norm) {
-      const Magnitude largest_radius = radius.empty() ? Magnitude() : Magnitude(rows_.largest(radius.data(), x.size()));
-      return ElementwiseFactor{Magnitude(rows_.largest(x.values.data(), x.size())), std::min(largest_radius, norm),
-                               norm};
-    };
+    const MovingRow a{pair.a.values, pair.radius_a, norm_a}, b{pair.b.values, pair.radius_b, norm_b};
     if (std::holds_alternative<op::Min>(node_.op) || std::holds_alternative<op::Max>(node_.op))
       return theorems::norm_of_sum(norm_a, norm_b);
-    if (std::holds_alternative<op::Mul>(node_.op))
-      return theorems::norm_of_elementwise_product(factor(pair.a, pair.radius_a, norm_a),
-                                                   factor(pair.b, pair.radius_b, norm_b));
+    if (std::holds_alternative<op::Mul>(node_.op)) return norm_of_moving_product(a, b);
     const bool moves_a_alone = norm_b == Magnitude();
     if (std::holds_alternative<op::PRelu>(node_.op) && moves_a_alone) {
       const Magnitude steepest =
           std::max(Magnitude(1.0), Magnitude(rows_.largest(pair.b.values.data(), pair.b.size())));
       return theorems::norm_of_function(steepest, norm_a);
     }
-    if (std::holds_alternative<op::Div>(node_.op)) return quotient_norm(pair, norm_a, norm_b);
+    if (std::holds_alternative<op::Div>(node_.op)) return norm_of_moving_quotient(a, b);
     return Magnitude::infinite();
-  }
-
-  static Magnitude quotient_norm(const PairRow& pair, Magnitude norm_a, Magnitude norm_b) {
-    Magnitude largest_quotient;
-    double least = infinity;
-    for (std::size_t i = 0; i < pair.b.size(); ++i) {
-      const double divisor = std::abs(pair.b.values[i]);
-      largest_quotient = std::max(largest_quotient, divide_up(Magnitude(pair.a.values[i]), divisor));
-      least = std::min(least, sub_down(divisor, radius_at(pair.radius_b, i).value()));
-    }
-    return theorems::norm_of_moving_quotient(norm_a, largest_quotient, norm_b, least);
   }
 
   /// The same for the exact network, no element of whose operands moves by more than the norms.

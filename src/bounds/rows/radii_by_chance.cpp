@@ -28,13 +28,6 @@ bool chance_rules(const double* residuals, const double* deviations, std::size_t
   return squares_of(residuals, n) <= little * little * by_chance && std::isfinite(by_chance);
 }
 
-std::vector<std::size_t> last_uses(const Program& program) {
-  std::vector<std::size_t> last(program.size(), 0);
-  for (std::size_t node = 0; node < program.fused().nodes.size(); ++node)
-    for (const ValueId id : program.fused().nodes[node].inputs) last[id] = node;
-  return last;
-}
-
 /// One past the last node that can be refined and has a remainder.
 std::size_t end_of_kinks(const RunState& state) {
   std::size_t end = state.program.fused().nodes.size();
@@ -79,8 +72,7 @@ RadiiByChance::RadiiByChance(const RunState& state, Memory& memory, std::span<co
       rows_(rows),
       in_order_(rows.size()),
       rules_(rows.size(), 1),
-      scales_(rows.size(), 0.0),
-      last_use_(last_uses(state.program)) {
+      scales_(rows.size(), 0.0) {
   std::iota(in_order_.begin(), in_order_.end(), std::size_t{0});
   memory.moved.resize(state.program.size());
   memory.remainder.resize(state.program.fused().nodes.size());
@@ -135,7 +127,7 @@ void RadiiByChance::step(std::size_t node) {
   state_.steps[node]->push(operands, errors, rows_, sign_vectors, moved);
   add_roundings(node);
   if (may_be_refined(state_.program, of) && !errors.remainder.empty()) update_remainder(node);
-  release(node);
+  for (const ValueId id : state_.program.fused().last_reads[node]) give(id);
 }
 
 void RadiiByChance::add_roundings(std::size_t node) {
@@ -179,7 +171,7 @@ void RadiiByChance::draw(ValueId id, const std::vector<double>& deviations, doub
                          std::span<const std::size_t> rows) {
   if (deviations.empty()) return;
   const std::size_t size = state_.sizes[id];
-  toss_signs(sign_vectors * size);
+  draw_signs(sign_vectors * size);
   memory_.amplitudes.resize(size);
   float* amplitudes = memory_.amplitudes.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -193,11 +185,11 @@ void RadiiByChance::draw(ValueId id, const std::vector<double>& deviations, doub
 }
 
 /// Draws random signs; all rows use the same ones.
-void RadiiByChance::toss_signs(std::size_t count) {
+void RadiiByChance::draw_signs(std::size_t count) {
   constexpr std::size_t at_once = 64;
   memory_.signs.resize((count + at_once - 1) / at_once * at_once);
   for (std::size_t first = 0; first < count; first += at_once) {
-    const std::uint64_t bits = coins_();
+    const std::uint64_t bits = random_();
     for (std::size_t i = 0; i < at_once; ++i) memory_.signs[first + i] = (bits >> i & 1) != 0 ? 1.0F : -1.0F;
   }
 }
@@ -206,11 +198,6 @@ void RadiiByChance::give(ValueId id) {
   if (memory_.moved[id].empty()) return;
   memory_.free.push_back(std::move(memory_.moved[id]));
   memory_.moved[id].clear();
-}
-
-void RadiiByChance::release(std::size_t node) {
-  for (const ValueId id : state_.program.fused().nodes[node].inputs)
-    if (last_use_[id] == node) give(id);
 }
 
 }  // namespace driftbound::bounds

@@ -42,18 +42,16 @@ private:
   void update_remainder(std::size_t node);
   void add_roundings(std::size_t node);
   void draw(ValueId id, const std::vector<double>& deviations, double factor, std::span<const std::size_t> rows);
-  void toss_signs(std::size_t count);
+  void draw_signs(std::size_t count);
   void give(ValueId id);
-  void release(std::size_t node);
 
   const RunState& state_;
   Memory& memory_;
   const std::span<const std::size_t> rows_;
   std::vector<std::size_t> in_order_;  ///< 0, 1, ...
   std::vector<char> rules_;
-  std::vector<double> scales_;         ///< by row: power of two that scales its perturbations
-  std::vector<std::size_t> last_use_;  ///< by value: the last node that reads it
-  std::mt19937_64 coins_{1};
+  std::vector<double> scales_;  ///< by row: power of two that scales its perturbations
+  std::mt19937_64 random_{1};
 };
 
 }  // namespace driftbound::bounds

@@ -5,6 +5,7 @@
 
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/theorems/defects.hpp"
+#include "bounds/theorems/op_traits.hpp"
 #include "bounds/theorems/outward.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/trajectories.hpp"
@@ -114,7 +115,7 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   std::size_t terms = 0;
   for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
     if (radii_[i].row != radii_[first].row) first = i;
-    const bool is_smooth = !state.steps[radii_[i].node]->has_kinks();
+    const bool is_smooth = !is_piecewise_linear(state.program.fused().nodes[radii_[i].node].op);
     radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     radii_[i].next = i + 1;
@@ -352,7 +353,7 @@ double RefinedRadii::cost_with(const Radius& radius, double by_adjoint) const {
     const std::size_t at = radius.row * state_.sizes[state_.program.fused().nodes[radius.node].output] + radius.element;
     return std::min(radius.cost, radius.weight * state_.steps[radius.node]->approx_remainder(errors, at, by_adjoint));
   }
-  if (state_.steps[radius.node]->has_kinks())
+  if (is_piecewise_linear(state_.program.fused().nodes[radius.node].op))
     return std::max(0.0, radius.cost - radius.weight * (radius.first - by_adjoint));
   const double ratio = by_adjoint / radius.first;
   return radius.cost * ratio * ratio;

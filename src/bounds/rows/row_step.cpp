@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "bounds/kernels/element_kernels.hpp"
@@ -11,6 +10,7 @@
 #include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/product_node.hpp"
+#include "bounds/rows/pair_norms.hpp"
 #include "bounds/theorems/norms.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/slope_ranges.hpp"
@@ -176,11 +176,10 @@ private:
   bool may_underflow_;
 };
 
-/// Products and quotients of two values of one shape. Their Lipschitz constants depend on the values.
-class ValuesStep : public RowStep {
+/// An op whose Lipschitz constants depend on the values of its operands. Another step evaluates it.
+class LocalStep : public RowStep {
 public:
-  ValuesStep(const RowNode& node, std::unique_ptr<const RowStep> values)
-      : divides_(std::holds_alternative<op::Div>(node.node.op)), values_(std::move(values)) {}
+  LocalStep(const Op& op, std::unique_ptr<const RowStep> values) : op_(op), values_(std::move(values)) {}
 
   std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
                                       const Setting& setting) const override {
@@ -188,41 +187,30 @@ public:
   }
   std::vector<Magnitude> gains() const override { return {}; }
   bool moves_by_rows() const override { return true; }
-  Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const override {
-    const Magnitude norm_a(norms[0]), norm_b(norms[1]);
-    const RowKernels& kernels = row_kernels();
-    const auto largest = [&](std::size_t slot) {
-      return Magnitude(kernels.largest(rows[slot].data(), rows[slot].size()));
-    };
-    if (!divides_)
-      return theorems::norm_of_elementwise_product({largest(0), norm_a, norm_a}, {largest(1), norm_b, norm_b});
-    Magnitude largest_quotient;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < rows[1].size(); ++i) {
-      const double divisor = std::abs(rows[1][i]);
-      largest_quotient = std::max(largest_quotient, divide_up(Magnitude(rows[0][i]), divisor));
-      least = std::min(least, sub_down(divisor, norms[1]));
-    }
-    return theorems::norm_of_moving_quotient(norm_a, largest_quotient, norm_b, least);
-  }
+
+protected:
+  const Op op_;
 
 private:
-  const bool divides_;
   const std::unique_ptr<const RowStep> values_;
 };
 
-/// Functions of one element whose slope has no bound: the largest slope within the radius of a row (T-77).
-class SteepStep : public RowStep {
+/// Products and quotients of two values of one shape.
+class ValuesStep : public LocalStep {
 public:
-  SteepStep(const RowNode& node, std::unique_ptr<const RowStep> values)
-      : op_(node.node.op), values_(std::move(values)) {}
+  using LocalStep::LocalStep;
 
-  std::optional<RowRounding> evaluate(const NodeView& view, Tensor<double>& output,
-                                      const Setting& setting) const override {
-    return values_->evaluate(view, output, setting);
+  Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const override {
+    const MovingRow a{rows[0], {}, Magnitude(norms[0])}, b{rows[1], {}, Magnitude(norms[1])};
+    return std::holds_alternative<op::Div>(op_) ? norm_of_moving_quotient(a, b) : norm_of_moving_product(a, b);
   }
-  std::vector<Magnitude> gains() const override { return {}; }
-  bool moves_by_rows() const override { return true; }
+};
+
+/// Functions of one element whose slope has no bound: the largest slope within the radius of a row (T-77).
+class SteepStep : public LocalStep {
+public:
+  using LocalStep::LocalStep;
+
   Magnitude moved(std::span<const std::span<const double>> rows, std::span<const double> norms) const override {
     if (norms[0] == 0.0) return {};
     const auto [least, most] = std::minmax_element(rows[0].begin(), rows[0].end());
@@ -231,10 +219,6 @@ public:
     const Magnitude slope = theorems::slope_range(op_, Interval(lower, upper)).magnitude();
     return theorems::norm_of_function(slope, Magnitude(norms[0]));
   }
-
-private:
-  const Op op_;
-  const std::unique_ptr<const RowStep> values_;
 };
 
 /// Data movement: elements are moved, dropped or repeated.
@@ -280,14 +264,6 @@ constexpr SummationOrder short_chains{SummationOrder::Kind::blocked, chain, true
 
 std::int64_t most_roundings(std::int64_t k) {
   return std::min(k, chain) + (k + chain - 1) / chain - 1;
-}
-
-/// How often the most used matrix is read. `offsets`: the matrix that each batch reads.
-std::size_t most_uses(const std::vector<std::int64_t>& offsets) {
-  std::map<std::int64_t, std::size_t> uses;
-  std::size_t most = 1;
-  for (const std::int64_t offset : offsets) most = std::max(most, ++uses[offset]);
-  return most;
 }
 
 /// A product with a constant right matrix, plus a constant row if there is an addend.
@@ -358,7 +334,7 @@ public:
     if (rules.values != nullptr)
       return std::make_unique<FunctionStep>(node_, kernels_.*rules.values, rules.units, rules.is_absolute);
     const Magnitude slope = theorems::steepest_slope(op);
-    if (!slope.is_finite()) return std::make_unique<SteepStep>(node_, any({}));
+    if (!slope.is_finite()) return std::make_unique<SteepStep>(op, any({}));
     return any({theorems::norm_of_function(slope, one)});
   }
   StepPointer operator()(const op::Gelu& gelu) const {
@@ -430,7 +406,7 @@ private:
   /// Null where an operand is broadcast within a row.
   StepPointer of_values(StepPointer values) const {
     if (elements(0) != elements() || elements(1) != elements()) return nullptr;
-    return std::make_unique<ValuesStep>(node_, std::move(values));
+    return std::make_unique<ValuesStep>(node_.node.op, std::move(values));
   }
 
   Gains gains_of_sum() const {

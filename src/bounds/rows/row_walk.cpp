@@ -43,7 +43,7 @@ public:
     output.centre = &output.own;
     const std::optional<RowRounding> rounding = step.evaluate(view_of(node), output.own, setting_);
     if (!rounding) return false;
-    hand_on(node, step, *rounding);
+    propagate(node, step, *rounding);
     forget_what_is_constant(node, step);
     return true;
   }
@@ -80,7 +80,7 @@ private:
   }
 
   /// N_v of T-82: the sum of Lipschitz constant times radius over the operands, plus the node's own rounding error.
-  void hand_on(const Node& node, const RowStep& step, const RowRounding& rounding) {
+  void propagate(const Node& node, const RowStep& step, const RowRounding& rounding) {
     const std::vector<Magnitude> gains = step.gains();
     const auto rows = static_cast<std::size_t>(program_.rows(node.output));
     std::vector<double> sums(rows, 0.0);

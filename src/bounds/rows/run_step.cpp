@@ -11,7 +11,6 @@
 #include "bounds/nodes/accuracy.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
-#include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/gelu_steps.hpp"
 #include "bounds/nodes/linear.hpp"
@@ -19,6 +18,7 @@
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/nodes/transposed_product.hpp"
+#include "bounds/rows/expanded_row.hpp"
 #include "bounds/rows/pair_step.hpp"
 #include "bounds/rows/step.hpp"
 #include "bounds/sums/row_groups.hpp"
@@ -407,8 +407,7 @@ public:
                std::vector<char>& undecided, RunScratch& scratch) const override {
     const std::size_t rows = y.rows(), n = y.size();
     errors.rounds_once = true;
-    errors.added.resize(rows * n);
-    if (request.in_order) errors.added_in_order.resize(rows * n);
+    allocate_added(errors, rows * n, request);
     if (request.chance.any()) errors.residuals.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -505,8 +504,7 @@ public:
     const RunRows& x = *operands[varying_];
     const std::size_t rows = y.rows(), n = y.size();
     errors.rounds_once = true;
-    errors.added.resize(rows * n);
-    if (request.in_order) errors.added_in_order.resize(rows * n);
+    allocate_added(errors, rows * n, request);
     if (request.chance.any()) errors.residuals.resize(rows * n);
     scratch.own.resize(n);
     for (std::size_t row = 0; row < rows; ++row) {
@@ -707,17 +705,14 @@ class ReluStep : public Step {
 public:
   explicit ReluStep(const Setting& setting) : Step(setting, 2) {}
 
-  bool has_kinks() const override { return true; }
-
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
                std::vector<char>& undecided, RunScratch& scratch) const override {
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
     errors.slopes.resize(rows * n);
-    errors.remainder.resize(rows * n);
+    allocate_remainder(errors, rows * n, request);
     errors.has_remainder.resize(rows);
     scratch.own.resize(n);
-    if (request.in_order) errors.remainder_in_order.resize(rows * n);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       if (!elements_.relu(x.centre.data() + first, y.centre.data() + first, n)) undecided[row] = 1;
@@ -829,10 +824,10 @@ public:
     const RunRows& x = *operands[0];
     const std::size_t rows = y.rows(), n = y.size();
     errors.remainder_is_quadratic = true;
-    if (request.in_order) errors.added_in_order.resize(rows * n);
-    if (request.in_order) errors.remainder_in_order.resize(rows * n);
-    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder, &errors.curvatures})
-      values->resize(rows * n);
+    errors.slopes.resize(rows * n);
+    errors.curvatures.resize(rows * n);
+    allocate_added(errors, rows * n, request);
+    allocate_remainder(errors, rows * n, request);
     for (std::size_t row = 0; row < rows; ++row) {
       const std::size_t first = row * n;
       if (!bounds::evaluate(f_, elements_, x.centre.data() + first, y.centre.data() + first,
@@ -961,41 +956,32 @@ public:
     body_rounding({{&node_, {&x}, &y}, {{}}, {}, true}, setting_, conditions);
   }
 
-  bool has_kinks() const override {
-    return std::visit(
-        []<class F>(const F&) {
-          return OneOf<F, op::LeakyRelu, op::Abs, op::Clip, op::ThresholdedRelu, op::Floor, op::Ceil, op::Sign>;
-        },
-        node_.op);
-  }
-
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
                std::vector<char>& undecided, RunScratch&) const override {
     const RunRows& x = *operands[0];
     const std::size_t n = y.size();
-    for (std::vector<double>* values : {&errors.slopes, &errors.added, &errors.remainder})
-      values->resize(y.centre.size());
-    if (request.in_order) errors.added_in_order.resize(y.centre.size());
-    if (request.in_order) errors.remainder_in_order.resize(y.centre.size());
+    errors.slopes.resize(y.centre.size());
+    allocate_added(errors, y.centre.size(), request);
+    allocate_remainder(errors, y.centre.size(), request);
     for (std::size_t row = 0; row < y.rows(); ++row) {
       const std::size_t first = row * n;
       const Centre centre = centre_of(x.centre.data() + first, n);
-      std::copy(centre.value.values.begin(), centre.value.values.end(),
-                y.centre.begin() + static_cast<std::ptrdiff_t>(first));
-      const Magnitude lipschitz = expand_row(x.centre, x.radius, row, n, centre, true, &errors.slopes,
-                                             {&errors.added, &errors.remainder}, &y.radius);
-      const Magnitude propagated = theorems::norm_of_function(lipschitz, Magnitude(x.norm[row]));
+      const auto at = static_cast<std::ptrdiff_t>(first);
+      std::copy(centre.value.values.begin(), centre.value.values.end(), y.centre.begin() + at);
+      const ExpandedRow any_order = expand(x, x.radius, row, centre, true);
+      std::copy(any_order.linear.slopes[0].begin(), any_order.linear.slopes[0].end(), errors.slopes.begin() + at);
+      any_order.write_errors(first, errors.added, errors.remainder);
+      any_order.write_moved(first, y.radius);
       const Magnitude own = theorems::norm_of_vector(centre.error);
       const Magnitude steepest = steepest_.is_finite() ? steepest_ : lipschitz_within(x, row, n, centre);
       y.exact[row] = (theorems::norm_of_function(steepest, Magnitude(x.exact[row])) + own).value();
-      finish(y, row, propagated + norm_of(errors.added, row, n));
+      finish(y, row, moved_norm(any_order, x.norm[row]) + norm_of(errors.added, row, n));
       if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) undecided[row] = 1;
       if (!request.in_order) continue;
-      const Magnitude in_order = expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
-                                            {&errors.added_in_order, &errors.remainder_in_order}, &y.in_order.radius);
-      finish_in_order(y, row,
-                      theorems::norm_of_function(in_order, Magnitude(x.in_order.norm[row])) +
-                          norm_of(errors.added_in_order, row, n));
+      const ExpandedRow in_order = expand(x, x.in_order.radius, row, centre, false);
+      in_order.write_errors(first, errors.added_in_order, errors.remainder_in_order);
+      in_order.write_moved(first, y.in_order.radius);
+      finish_in_order(y, row, moved_norm(in_order, x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
     }
   }
 
@@ -1004,10 +990,10 @@ public:
     const std::size_t n = x.size();
     for (const std::size_t row : rows) {
       const Centre centre = centre_of(x.centre.data() + row * n, n);
-      expand_row(x.centre, x.radius, row, n, centre, true, nullptr, {&errors.added, &errors.remainder}, nullptr);
+      expand(x, x.radius, row, centre, true).write_errors(row * n, errors.added, errors.remainder);
       if (request.in_order)
-        expand_row(x.centre, x.in_order.radius, row, n, centre, false, nullptr,
-                   {&errors.added_in_order, &errors.remainder_in_order}, nullptr);
+        expand(x, x.in_order.radius, row, centre, false)
+            .write_errors(row * n, errors.added_in_order, errors.remainder_in_order);
     }
   }
 
@@ -1016,13 +1002,12 @@ public:
   }
 
 private:
-  /// Destinations of the local errors and remainders of a row.
-  struct Errors {
-    std::vector<double>*added, *remainder;
-  };
-
   static Tensor<double> as_row(const double* values, std::size_t n) {
     return Tensor<double>({1, static_cast<std::int64_t>(n)}, std::vector<double>(values, values + n));
+  }
+
+  static Magnitude moved_norm(const ExpandedRow& row, double norm) {
+    return theorems::norm_of_function(row.linear.lipschitz, Magnitude(norm));
   }
 
   Centre centre_of(const double* x, std::size_t n) const {
@@ -1030,33 +1015,11 @@ private:
     return centre_of_node({&node_, {&operand}, nullptr}, operand.shape, setting_);
   }
 
-  /// Computes slopes, local errors, remainders and radii of a row. Returns a Lipschitz constant of f within the radii
-  /// of the row. `slopes`, `moved_to`: null if they are not needed.
-  Magnitude expand_row(const std::vector<double>& centres, const std::vector<double>& radii, std::size_t row,
-                       std::size_t n, const Centre& y, bool any_order, std::vector<double>* slopes,
-                       const Errors& errors, std::vector<double>* moved_to) const {
-    const std::size_t first = row * n;
-    const Tensor<double> x = as_row(centres.data() + first, n);
-    const NodeView view{&node_, {&x}, &y.value};
-    const std::vector<Radii> of_operand = {Radii(radii).subspan(first, n)};
-    const Linearised linear = linearise(view, of_operand, y.error, setting_);
-    std::vector<double> moved = propagate(view, of_operand, y.error, setting_);
-    add_magnitudes(moved, y.error);
-    std::set<std::string> known_before;
-    const std::vector<double> rounding = body_rounding({view, of_operand, moved, any_order}, setting_, known_before);
-    const auto at = static_cast<std::ptrdiff_t>(first);
-    if (slopes != nullptr) std::copy(linear.slopes[0].begin(), linear.slopes[0].end(), slopes->begin() + at);
-    std::vector<double> added(y.error);
-    add_magnitudes(added, rounding);
-    std::copy(added.begin(), added.end(), errors.added->begin() + at);
-    if (linear.remainder.empty())
-      std::fill_n(errors.remainder->begin() + at, n, 0.0);
-    else
-      std::copy(linear.remainder.begin(), linear.remainder.end(), errors.remainder->begin() + at);
-    if (moved_to == nullptr) return linear.lipschitz;
-    add_magnitudes(moved, rounding);
-    std::copy(moved.begin(), moved.end(), moved_to->begin() + at);
-    return linear.lipschitz;
+  ExpandedRow expand(const RunRows& x, const std::vector<double>& radii, std::size_t row, const Centre& y,
+                     bool any_order) const {
+    const std::size_t n = x.size(), first = row * n;
+    const Tensor<double> operand = as_row(x.centre.data() + first, n);
+    return expanded_row({&node_, {&operand}, &y.value}, {Radii(radii).subspan(first, n)}, y.error, any_order, setting_);
   }
 
   /// A Lipschitz constant of f within the distance ||exact - shadow||_2 of a row of the operand.

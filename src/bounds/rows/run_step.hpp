@@ -141,8 +141,6 @@ public:
   /// Source:    docs/theory.md T-72
   virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
                          const SingleAdjoint& result, SingleAdjoint& share) const = 0;
-  /// Returns whether the function of one element is a piece of a straight line on either side of a kink or jump.
-  virtual bool has_kinks() const { return false; }
   /// Returns an estimate, not a bound, of the remainder of a smooth function at the radius `distance` of element `at`.
   virtual double approx_remainder(const RunErrors& errors, std::size_t at, double distance) const;
   /// Returns whether the node is the product of its first operand with a constant matrix, plus a constant row or

@@ -60,7 +60,8 @@ void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   }
 }
 
-/// As they are, rounded; what that loses is charged.
+/// Takes the slopes of a function of two elements, rounded to single precision. charge_lost_slopes() bounds the
+/// effect of this rounding.
 void SingleRows::take_pair_slopes(const RunState& state, std::size_t node) {
   constexpr double least = 0x1p-126, most = 0x1p126;
   const RunErrors& errors = state.errors[node];
@@ -76,7 +77,7 @@ void SingleRows::take_pair_slopes(const RunState& state, std::size_t node) {
   }
 }
 
-/// |s - t| E for the slopes t of a function of two elements that are used in place of s.
+/// Adds |s - t| E to the charges, where t is the rounded slope that replaces the slope s of a function of two elements.
 void SingleRows::charge_lost_slopes(const RunState& state, std::size_t node, bool in_order) {
   const Node& of = state.program.fused().nodes[node];
   std::vector<float>& charges = charges_[in_order ? 1 : 0][of.output];

@@ -82,6 +82,16 @@ protected:
     share.defect[row] = theorems::single_rounding(largest);
   }
 
+  /// Allocates the local errors of every kind of order that is asked for.
+  static void allocate_added(RunErrors& errors, std::size_t count, const RunRequest& request) {
+    errors.added.resize(count);
+    if (request.in_order) errors.added_in_order.resize(count);
+  }
+  static void allocate_remainder(RunErrors& errors, std::size_t count, const RunRequest& request) {
+    errors.remainder.resize(count);
+    if (request.in_order) errors.remainder_in_order.resize(count);
+  }
+
   /// Destinations of the radii of a row of a function's result; null: not needed.
   struct Moved {
     double *any_order = nullptr, *in_order = nullptr;
@@ -96,7 +106,7 @@ protected:
 
   void update_remainder(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunRequest&, RunErrors&,
                         RunScratch&) const override {
-    throw std::logic_error("RunStep::bend: only functions of one element bend");
+    throw std::logic_error("RunStep::update_remainder: the node is not a function of one element");
   }
 
   /// Sets the defect of every row to that of one rounded multiplication per element.

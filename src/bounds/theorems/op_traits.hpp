@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/interval.hpp"
@@ -30,6 +31,8 @@ struct AnyFunction {
   static constexpr std::string_view accuracy = "";  ///< the arithmetic's entry for the function that is called
   static constexpr Evaluation evaluation = Evaluation::called;
   static constexpr std::array<std::string_view, 1> local = {"T-16"};  ///< theorems of one application's rounding
+  /// Whether f is a straight line on either side of each kink or jump.
+  static constexpr bool is_piecewise_linear = false;
   /// sup |f'|
   template <class F>
   static Magnitude steepest(const F&) {
@@ -52,7 +55,11 @@ namespace of_functions {
 
 inline constexpr std::array<std::string_view, 1> storing = {"T-15"};
 
-struct Copied : AnyFunction {
+struct PiecewiseLinear : AnyFunction {
+  static constexpr bool is_piecewise_linear = true;
+};
+
+struct Copied : PiecewiseLinear {
   static constexpr Evaluation evaluation = Evaluation::copied;
   static constexpr std::array<std::string_view, 1> local = storing;
 };
@@ -103,7 +110,7 @@ struct OpTraits<op::Neg> : of_functions::Copied {
 };
 
 template <>
-struct OpTraits<op::Cast> : AnyFunction {
+struct OpTraits<op::Cast> : of_functions::PiecewiseLinear {
   static constexpr Evaluation evaluation = Evaluation::special;
   static constexpr std::array<std::string_view, 1> local = {"T-14"};
   static constexpr std::string_view propagation = "T-41";
@@ -119,7 +126,7 @@ struct OpTraits<op::Relu> : of_functions::Copied {
 };
 
 template <>
-struct OpTraits<op::LeakyRelu> : AnyFunction {
+struct OpTraits<op::LeakyRelu> : of_functions::PiecewiseLinear {
   static constexpr Evaluation evaluation = Evaluation::special;
   static constexpr std::array<std::string_view, 1> local = {"T-18"};
   static constexpr std::string_view propagation = "T-41";
@@ -137,7 +144,7 @@ struct OpTraits<op::Abs> : of_functions::Copied {
 };
 
 template <>
-struct OpTraits<op::Clip> : AnyFunction {
+struct OpTraits<op::Clip> : of_functions::PiecewiseLinear {
   static constexpr Evaluation evaluation = Evaluation::special;
   static constexpr std::array<std::string_view, 1> local = of_functions::storing;
   static constexpr std::string_view propagation = "T-41";
@@ -153,7 +160,7 @@ struct OpTraits<op::Clip> : AnyFunction {
 };
 
 template <>
-struct OpTraits<op::ThresholdedRelu> : AnyFunction {
+struct OpTraits<op::ThresholdedRelu> : of_functions::PiecewiseLinear {
   static constexpr Evaluation evaluation = Evaluation::special;
   static constexpr std::array<std::string_view, 1> local = of_functions::storing;
   static constexpr std::string_view propagation = "T-52";
@@ -349,5 +356,15 @@ struct OpTraits<op::Gelu> : AnyFunction {
   static constexpr double curvature = 0.8, third_derivative = 0.78;  ///< of both forms
   static Magnitude steepest(const op::Gelu&) { return Magnitude(1.13); }
 };
+
+/// OpTraits::is_piecewise_linear; false for ops that are no function of one element.
+inline bool is_piecewise_linear(const Op& op) {
+  return std::visit(
+      []<class F>(const F&) {
+        if constexpr (ElementwiseUnary<F>) return OpTraits<F>::is_piecewise_linear;
+        return false;
+      },
+      op);
+}
 
 }  // namespace driftbound::bounds
