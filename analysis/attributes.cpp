@@ -106,6 +106,9 @@ struct AttributesOf {
   A operator()(const OneOf<op::Softmax, op::LogSoftmax> auto& op) const {
     return A().add(fmt::format("axis {}{}", op.axis, op.all_trailing_axes ? " and after" : ""));
   }
+  A operator()(const op::MaskedSoftmax& op) const {
+    return A().add(fmt::format("axis {}", op.axis)).add_if(!op.kept.empty(), "constant mask");
+  }
   A operator()(const OneOf<op::Concat, op::Flatten> auto& op) const { return A().add(fmt::format("axis {}", op.axis)); }
   A operator()(const op::Reshape& op) const { return A().add(list(op.target)); }
   A operator()(const OneOf<op::Squeeze, op::Unsqueeze> auto& op) const { return A().add("axes", op.axes); }

@@ -25,9 +25,9 @@ int run_capture(const CaptureSettings& settings) {
   settings.run.check();
   require_distinct({settings.model, settings.inputs.file}, {settings.output});
   require_tensor_file(settings.output, "--output");
-  const LoadedModel model = load_for_run(settings.model);
+  const LoadedModel model = load_for_run(settings.model, &settings.inputs);
   require_distinct(model.data_files, {settings.output});
-  const Trace trace = run_model(model.graph, model.sha256, settings.inputs, settings.run, settings.quiet);
+  const Trace trace = run_model(model, settings.inputs, settings.run, settings.quiet);
   write_trace(trace, target_of(settings.output));
   if (!settings.quiet)
     fmt::print("{}: {} layers, {} samples, {} in order {}\n", settings.output, trace.layers.size(), trace.samples,

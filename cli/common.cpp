@@ -28,7 +28,7 @@ InputDistribution distribution_of(const std::string& name) {
   if (name == "uniform") return InputDistribution::uniform;
   if (name == "normal") return InputDistribution::normal;
   if (name == "grid") return InputDistribution::grid;
-  return InputDistribution::segment;
+  return name == "segment" ? InputDistribution::segment : InputDistribution::uniform;  // tokens: of integers alone
 }
 
 std::int64_t first_non_finite(const StoredTensor& tensor) {
@@ -53,29 +53,50 @@ void add_model(CLI::App& app, std::string& model) {
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("INPUTS", file, "Inputs: .npy, .npz, .safetensors or .csv (generated where left out)");
   add_option(app, "--inputs", generator, "Generator where no file is given",
-             CLI::IsMember({"uniform", "normal", "grid", "segment"}));
+             CLI::IsMember({"uniform", "normal", "grid", "segment", "tokens"}));
   add_option(app, "--samples", samples, "Samples to generate", counts());
   add_option(app, "--seed", seed, "Seed of the generator", seeds());
   app.add_option("--domain", domain, "lo:hi, or lo:hi,lo:hi,… one a coordinate (the last repeats)")
       ->capture_default_str();
+  app.add_option("--shape", shapes, "Shape of an input to generate, where the model leaves it open: x=1x3x48x320")
+      ->allow_extra_args(false);
 }
 
 void InputOptions::check(const CLI::App& app) const {
   if (!file.empty())
-    require_without(app, "INPUTS", {"--inputs", "--samples", "--seed", "--domain"},
+    require_without(app, "INPUTS", {"--inputs", "--samples", "--seed", "--domain", "--shape"},
                     "the samples are those of the file; leave one of the two out");
 }
 
+namespace {
+
+InputGenerator generator_of(const InputOptions& options) {
+  InputGenerator how;
+  how.distribution = distribution_of(options.generator);
+  how.samples = options.samples;
+  how.seed = options.seed;
+  how.domain = parse_domain(options.domain);
+  return how;
+}
+
+}  // namespace
+
 Inputs InputOptions::load(const Graph& graph) const {
   if (!file.empty()) return read_inputs(graph, file);
-  InputGenerator how;
-  how.distribution = distribution_of(generator);
-  how.samples = samples;
-  how.seed = seed;
-  how.domain = parse_domain(domain);
-  Inputs generated = generate_inputs(graph, how);
+  if (!shapes.empty())
+    throw InvalidArgument("--shape: the model leaves no extent open but that of the samples; leave it out");
+  Inputs generated = generate_inputs(graph, generator_of(*this));
   require_samples_apart(graph, sample_count(graph, batch_layout(graph), generated));
   return generated;
+}
+
+Inputs InputOptions::load_given(const ModelDescription& model) const {
+  if (!file.empty()) return read_given_inputs(model.graph, file);
+  std::vector<std::pair<std::string, Shape>> given_shapes;
+  for (const std::string& text : shapes) given_shapes.push_back(parse_shape(text));
+  InputGenerator how = generator_of(*this);
+  how.index_limits = model.index_limits;
+  return generate_inputs(inputs_with_shapes(model.graph, given_shapes), how);
 }
 
 void RunSettings::add_arithmetic_to(CLI::App& app) {
@@ -187,31 +208,83 @@ void require_filled(const CLI::App& app) {
                                           app.get_name(), option->get_name()));
 }
 
-LoadedModel load_for_run(const std::string& file) {
+namespace {
+
+/// Whether the file alone says what a run computes: every node is known, no input holds integers, and no extent but that
+/// of the samples is open.
+bool is_complete(const ModelDescription& model) {
+  if (!model.unsupported.empty()) return false;
+  for (const ValueId id : model.graph.inputs)
+    if (!is_float(model.graph.value(id).type)) return false;
+  try {
+    batch_layout(model.graph);
+  } catch (const Unsupported&) {
+    return false;
+  }
+  return true;
+}
+
+/// A name of an extent that stays open in generated inputs; empty where all are given.
+std::string open_input(const ModelDescription& model, const std::vector<std::string>& shapes) {
+  for (const ValueId id : model.graph.inputs) {
+    const Value& input = model.graph.value(id);
+    const bool is_given = std::any_of(shapes.begin(), shapes.end(),
+                                      [&](const std::string& text) { return parse_shape(text).first == input.name; });
+    for (std::size_t axis = 1; axis < input.declared.size() && !is_given; ++axis)
+      if (input.declared[axis].extent < 0) return input.name;
+  }
+  return "";
+}
+
+}  // namespace
+
+ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace) {
   ModelDescription model = describe_model(file);
+  if (is_complete(model)) return model;
+  const bool generates = trace.empty() && inputs.file.empty();
+  if (const std::string open = open_input(model, inputs.shapes); generates && !open.empty()) {
+    if (model.unsupported.empty())
+      throw Unsupported(
+          fmt::format("{}: input '{}' leaves extents open; say which ones to generate (--shape {}=1x3x48x320), "
+                      "or give a file of inputs",
+                      file, open, open));
+    return model;
+  }
+  GivenInputs given;
+  if (!trace.empty())
+    given.data = read_given_inputs(model.graph, trace);
+  else
+    given.data = inputs.load_given(model);
+  return describe_model(file, given);
+}
+
+LoadedModel load_for_run(const std::string& file, const InputOptions* inputs, const std::string& trace) {
+  ModelDescription model = inputs != nullptr ? describe_for_run(file, *inputs, trace) : describe_model(file);
   require_supported(model);
   const Graph& graph = model.graph;
   if (const std::string complaint = non_finite_weight(graph); !complaint.empty())
     throw InvalidArgument(graph.source + ": " + complaint);
   require_samples_apart(graph, 1);
-  LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}};
+  LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}, {}};
+  if (!model.inputs.tensors.empty()) loaded.inputs = std::move(model.inputs);
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   for (const DataFile& data : model.data_files) loaded.data_files.push_back((folder / data.location).string());
   return loaded;
 }
 
-Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
-                bool quiet) {
-  const Inputs data = inputs.load(graph);
+Trace run_model(const LoadedModel& model, const InputOptions& inputs, const RunSettings& run, bool quiet) {
+  const Graph& graph = model.graph;
+  const Inputs data = model.inputs ? *model.inputs : inputs.load(graph);
   require_finite_inputs(graph, data, inputs.file.empty() ? "generated inputs" : inputs.file);
   analysis::Progress progress("evaluating", !quiet);
   RunOptions options;
-  options.batch = run.batch_for(sample_count(graph, batch_layout(graph), data));
+  const std::int64_t samples = sample_count(graph, batch_layout(graph), data);
+  options.batch = run.batch_for(samples);
   options.threads = run.thread_count();
-  options.rows = parse_rows(run.rows, sample_count(graph, batch_layout(graph), data));
+  options.rows = parse_rows(run.rows, samples);
   options.progress = shown_by(progress);
   Trace trace = run.evaluator_for(graph).run(graph, data, options);
-  trace.model_sha256 = model_sha256;
+  trace.model_sha256 = model.sha256;
   return trace;
 }
 

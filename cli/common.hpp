@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
+#include "driftbound/model/load.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound::cli {
@@ -39,11 +41,15 @@ struct InputOptions {
   std::int64_t samples = 100;
   std::uint64_t seed = 1;
   std::string domain = "-1:1";
+  std::vector<std::string> shapes;  ///< of generated inputs: "x=1x3x48x320"
 
   void add_to(CLI::App& app);
   /// Throws:    InvalidArgument where a file is given and so is how to generate samples
   void check(const CLI::App& app) const;
   Inputs load(const Graph& graph) const;
+  /// The inputs of a model that leaves extents open or computes with integers: those of the file, else generated ones.
+  /// Throws:    as load(); Unsupported where an extent stays open
+  Inputs load_given(const ModelDescription& model) const;
 };
 
 /// Which arithmetic runs the model, and how.
@@ -82,25 +88,31 @@ void require_without(const CLI::App& app, const std::string& given, std::initial
 void require_with(const CLI::App& app, const std::string& option, std::initializer_list<const char*> needed,
                   const std::string& advice);
 
-/// Runs a model on the inputs asked for, with progress on a terminal.
-/// Throws:    InvalidArgument (inputs that are not finite), Interrupted, what loading and evaluating throw
-Trace run_model(const Graph& graph, const std::string& model_sha256, const InputOptions& inputs, const RunSettings& run,
-                bool quiet);
-
-/// Refuses options and arguments that were given as empty text: they would be taken for left out.
-/// Throws:    InvalidArgument naming the option
-void require_filled(const CLI::App& app);
-
 /// A model, and the files that it was read from.
 struct LoadedModel {
   Graph graph;
   std::string sha256;                   ///< of the file itself
   std::vector<std::string> data_files;  ///< others, which hold weights
+  std::optional<Inputs> inputs;  ///< where the graph depends on them: those of the run, and what follows from them
 };
 
-/// Loads a model that a run can judge: finite weights, and an open axis 0 only where it counts samples.
-/// Throws:    what load_model throws, InvalidArgument, Unsupported naming the node
-LoadedModel load_for_run(const std::string& file);
+/// Describes a model by its file alone where that is all a run needs; else for the inputs that a run is given: those of
+/// a trace, those of a file, or generated ones.
+/// Throws:    what describe_model and reading inputs throw
+ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace = "");
+
+/// Loads a model that a run can judge: finite weights, and an open axis 0 only where it counts samples. `inputs` of a
+/// run, or its trace, as in describe_for_run; null: the file alone says what is computed.
+/// Throws:    what describe_for_run throws, InvalidArgument, Unsupported naming the node
+LoadedModel load_for_run(const std::string& file, const InputOptions* inputs = nullptr, const std::string& trace = "");
+
+/// Runs a model on the inputs asked for, with progress on a terminal.
+/// Throws:    InvalidArgument (inputs that are not finite), Interrupted, what loading and evaluating throw
+Trace run_model(const LoadedModel& model, const InputOptions& inputs, const RunSettings& run, bool quiet);
+
+/// Refuses options and arguments that were given as empty text: they would be taken for left out.
+/// Throws:    InvalidArgument naming the option
+void require_filled(const CLI::App& app);
 
 /// What is wrong with the first weight that is NaN or infinite; empty where none is.
 std::string non_finite_weight(const Graph& graph);

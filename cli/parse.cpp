@@ -95,4 +95,18 @@ std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t sampl
   return rows;
 }
 
+std::pair<std::string, Shape> parse_shape(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  Shape shape;
+  bool is_shape = equals != std::string::npos && equals > 0;
+  for (const std::string& part : split(is_shape ? text.substr(equals + 1) : "", 'x')) {
+    const std::int64_t extent = number_of<std::int64_t>(part).value_or(0);
+    is_shape = is_shape && extent >= 1 && extent <= most;
+    shape.push_back(extent);
+  }
+  if (!is_shape)
+    throw InvalidArgument(fmt::format("--shape '{}': write the name of an input and its extents: x=1x3x48x320", text));
+  return {text.substr(0, equals), std::move(shape)};
+}
+
 }  // namespace driftbound::cli

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "driftbound/model/tensor.hpp"
+
 namespace driftbound::cli {
 
 /// The number that all of a text is, in the format of std::from_chars if one is given; none where it is not one.
@@ -33,5 +35,9 @@ std::vector<std::pair<double, double>> parse_domain(const std::string& text, std
 /// Rows by number and by range first:last[:step], the last excluded, comma-separated: "0:10000:157", "1,5,7:9".
 /// Throws:    InvalidArgument where they do not ascend or there are no such samples
 std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples);
+
+/// "x=1x3x48x320" as the name of an input and a shape.
+/// Throws:    InvalidArgument naming the option
+std::pair<std::string, Shape> parse_shape(const std::string& text);
 
 }  // namespace driftbound::cli

@@ -44,14 +44,14 @@ analysis::FailOn fail_on(const std::string& name) {
   return analysis::FailOn::violation;
 }
 
-Trace obtain_trace(const ReportSettings& settings, const Graph& graph, const std::string& model_sha256) {
+Trace obtain_trace(const ReportSettings& settings, const LoadedModel& model) {
   if (!settings.trace.empty()) {
-    Trace trace = read_trace(graph, model_sha256, settings.trace);
-    require_finite_inputs(graph, trace.inputs, settings.trace);
+    Trace trace = read_trace(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
+    require_finite_inputs(model.graph, trace.inputs, settings.trace);
     if (!settings.functions.empty()) trace.arithmetic.functions = function_library(settings.functions).functions;
     return trace;
   }
-  return run_model(graph, model_sha256, settings.inputs, settings.run, settings.outputs.quiet);
+  return run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
 }
 
 analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
@@ -115,7 +115,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
 
 /// What a recorded run says itself, and a file of inputs.
 void check_sources(const CLI::App& app, const ReportSettings& settings) {
-  require_without(app, "--trace", {"INPUTS", "--inputs", "--samples", "--seed", "--domain"},
+  require_without(app, "--trace", {"INPUTS", "--inputs", "--samples", "--seed", "--domain", "--shape"},
                   "a trace carries its inputs; leave one of the two out");
   require_without(app, "--trace", {"--rows"}, "a trace has the rows that were recorded; leave one of the two out");
   require_without(app, "--trace", {"--arithmetic", "--order", "--gemm", "--backend", "--batch"},
@@ -137,13 +137,13 @@ int run_report(const ReportSettings& settings) {
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
   if (!settings.box.empty()) parse_domain(settings.box, "--box");
-  const LoadedModel model = load_for_run(settings.model);
+  const LoadedModel model = load_for_run(settings.model, &settings.inputs, settings.trace);
   const Graph& graph = model.graph;
   require_distinct(model.data_files, settings.files());
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
 
-  const Trace trace = obtain_trace(settings, graph, model.sha256);
+  const Trace trace = obtain_trace(settings, model);
   if (!settings.save_trace.empty()) write_trace(trace, target_of(settings.save_trace));
   ReferenceRecorder recorder(graph, batch_layout(graph));
   analysis::Judgement judgement =

@@ -88,6 +88,8 @@ private:
       return std::floor(v);
     } else if constexpr (function == DRIFTBOUND_CEIL) {
       return std::ceil(v);
+    } else if constexpr (function == DRIFTBOUND_ROUND) {
+      return std::rint(v);
     } else if constexpr (function == DRIFTBOUND_SIGN) {
       return shared::sign(v);
     } else if constexpr (function == DRIFTBOUND_POW) {

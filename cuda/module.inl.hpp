@@ -225,7 +225,8 @@ private:
                  DRIFTBOUND_EXP, DRIFTBOUND_ERF, DRIFTBOUND_SQRT, DRIFTBOUND_SCALE, DRIFTBOUND_ABS,
                  DRIFTBOUND_RECIPROCAL, DRIFTBOUND_LOG, DRIFTBOUND_TAN, DRIFTBOUND_ATAN, DRIFTBOUND_SINH,
                  DRIFTBOUND_COSH, DRIFTBOUND_FLOOR, DRIFTBOUND_CEIL, DRIFTBOUND_SIGN, DRIFTBOUND_POW, DRIFTBOUND_RAISE,
-                 DRIFTBOUND_LOWER, DRIFTBOUND_THRESHOLDED_RELU>(machine, function, parameter, x, y, count);
+                 DRIFTBOUND_LOWER, DRIFTBOUND_THRESHOLDED_RELU, DRIFTBOUND_ROUND>(machine, function, parameter, x, y,
+                                                                                  count);
       });
     });
   }

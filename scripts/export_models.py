@@ -2,6 +2,8 @@
 # Trains two small networks with the blocks of today's vision models and exports them as PyTorch does:
 #   vit_tiny.onnx    patch embedding, multi-head attention, LayerNorm, GELU: which quarter of a picture holds the blob
 #   unet_tiny.onnx   Conv, MaxPool, ConvTranspose, nearest upsampling, skips, batch, group and instance norm: the blob's mask
+# With --practice FOLDER [BLOCKS…] it writes the networks of practice_models.py instead, untrained, with 1 block or as many as
+# named, each with inputs (.npz).
 # Needs Debian's python3-torch and python3-onnx (scripts/train_models.sh installs them). Writes to examples/vision, or to
 # the folder given.
 import os
@@ -122,7 +124,25 @@ MODELS = {
 }
 
 
+def export_practice(folder, all_blocks):
+    import numpy
+    from practice_models import practice_models
+    os.makedirs(folder, exist_ok=True)
+    for blocks in all_blocks:
+        torch.manual_seed(blocks)
+        for name, net, inputs, input_names, output_names, axes in practice_models(blocks):
+            net.eval()
+            path = os.path.join(folder, name)
+            torch.onnx.export(net, inputs, path + ".onnx", opset_version=14, input_names=input_names,
+                              output_names=output_names, dynamic_axes=axes)
+            numpy.savez(path + ".npz", **{n: x.numpy() for n, x in zip(input_names, inputs)})
+            print(path + ".onnx")
+
+
 def main():
+    if len(sys.argv) > 2 and sys.argv[1] == "--practice":
+        torch.set_num_threads(1)
+        return export_practice(sys.argv[2], [int(text) for text in sys.argv[3:]] or [1])
     here = os.path.dirname(os.path.abspath(__file__))
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "..", "examples", "vision")
     torch.set_num_threads(1)

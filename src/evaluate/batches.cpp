@@ -47,7 +47,9 @@ Inputs Batches::recorded_inputs() const {
   Inputs chosen = given_;
   for (auto& [name, tensor] : chosen.tensors) {
     const auto is_it = [&, &key = name](ValueId id) { return graph_.value(id).name == key; };
-    if (std::any_of(graph_.inputs.begin(), graph_.inputs.end(), is_it)) tensor = chosen_rows(tensor, options_.rows);
+    const bool is_input = std::any_of(graph_.inputs.begin(), graph_.inputs.end(), is_it);
+    const bool has_samples = !tensor.shape().empty() && tensor.shape().front() == samples_;  // given integers
+    if (is_input || has_samples) tensor = chosen_rows(tensor, options_.rows);
   }
   return chosen;
 }

@@ -15,7 +15,7 @@ std::string_view evaluation_of(const Op& op) {
   return std::visit(
       Overloaded{
           [](const OneOf<op::Neg, op::Abs, op::Relu> auto&) -> View { return "exact"; },
-          [](const OneOf<op::Floor, op::Ceil, op::Sign> auto&) -> View {
+          [](const OneOf<op::Floor, op::Ceil, op::Round, op::Sign> auto&) -> View {
             return "exact; undecided where the reference straddles a jump";
           },
           [](const OneOf<op::LeakyRelu, op::PRelu> auto&) -> View { return "one product below 0"; },
@@ -55,6 +55,7 @@ std::string_view evaluation_of(const Op& op) {
                          op::GlobalMaxPool> auto&) -> View { return by_body; },
           [](const CompositeReduction auto&) -> View { return by_body; },
           [](const op::LogSoftmax&) -> View { return "less the maximum"; },
+          [](const op::MaskedSoftmax&) -> View { return "weights less the maximum; 0 where masked"; },
       },
       op);
 }

@@ -145,6 +145,9 @@ public:
   Tensor<Real> operator()(const op::Ceil&) {
     return elements([](Real x) { return std::ceil(x); });
   }
+  Tensor<Real> operator()(const op::Round&) {
+    return elements([](Real x) { return std::rint(x); });
+  }
   Tensor<Real> operator()(const op::Sign&) {
     return elements([](Real x) { return shared::sign(x); });
   }

@@ -57,6 +57,9 @@ Arity arity(const Op& op) {
           [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum> auto&) {
             return Arity{1, any_number};
           },
+          [](const op::MaskedSoftmax&) {
+            return Arity{1, 2};
+          },
           [](const op::BatchNormalization&) {
             return Arity{5, 5};
           },

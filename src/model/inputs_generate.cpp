@@ -5,11 +5,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
+#include "model/convert.hpp"
 
 namespace driftbound {
 namespace {
@@ -70,12 +72,6 @@ double standard_normal(RandomBits& bits) {
     const double s = u * u + v * v;
     if (s > 0.0 && s < 1.0) return u * std::sqrt(-2.0 * reproducible_log(s) / s);
   }
-}
-
-FormatId format_of(ElementType type, const std::string& input) {
-  if (const auto format = float_format(type)) return *format;
-  throw Unsupported(
-      fmt::format("input '{}' holds {}; only float inputs can be generated, give a file", input, name_of(type)));
 }
 
 /// One coordinate of a sample: an element of one of the graph's inputs, all inputs in turn.
@@ -226,6 +222,31 @@ void append_rounded(std::vector<std::byte>& bytes, double x, FormatId to, const 
   }
 }
 
+/// The seed of an input's integers, which others do not change.
+std::uint64_t seed_of(const std::string& input, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325 ^ seed;  // FNV-1a
+  for (const char c : input) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+/// Rows of a table, uniform; or masks: ones, then zeros.
+Tensor<std::int64_t> generated_integers(const InputGenerator& generator, const std::string& input, Shape shape) {
+  Tensor<std::int64_t> result(std::move(shape));
+  RandomBits bits(seed_of(input, generator.seed));
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(bits.unit() * static_cast<double>(n)); };
+  for (const auto& [name, limit] : generator.index_limits) {
+    if (name != input) continue;
+    for (std::int64_t& value : result.values) value = below(limit);
+    return result;
+  }
+  const std::int64_t length = result.shape.empty() ? 1 : std::max<std::int64_t>(result.shape.back(), 1);
+  for (std::size_t first = 0; first < result.size(); first += static_cast<std::size_t>(length)) {
+    const std::int64_t ones = length == 1 ? 1 : 1 + below(length - 1);
+    for (std::int64_t i = 0; i < ones; ++i) result.values[first + static_cast<std::size_t>(i)] = 1;
+  }
+  return result;
+}
+
 Shape data_shape(const BatchLayout& layout, const Shape& sample, std::int64_t samples) {
   Shape shape = {samples};
   shape.insert(shape.end(), sample.begin() + (layout.batched ? 1 : 0), sample.end());
@@ -234,11 +255,51 @@ Shape data_shape(const BatchLayout& layout, const Shape& sample, std::int64_t sa
 
 }  // namespace
 
+Graph inputs_with_shapes(const Graph& graph, const std::vector<std::pair<std::string, Shape>>& shapes) {
+  Graph inputs;
+  inputs.source = graph.source;
+  for (const ValueId id : graph.inputs) {
+    Value value = graph.value(id);
+    for (const auto& [name, shape] : shapes) {
+      if (name != value.name) continue;
+      const bool has_rank = value.has_declared_shape;
+      if (has_rank && shape.size() != value.declared.size())
+        throw ShapeMismatch(fmt::format("the shape {} given for input '{}' has {} axes, the model declares {}",
+                                        to_string(shape), name, shape.size(), value.declared.size()));
+      value.declared.resize(shape.size());
+      value.has_declared_shape = true;
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        std::int64_t& extent = value.declared[axis].extent;
+        if (extent >= 0 && extent != shape[axis])
+          throw ShapeMismatch(
+              fmt::format("the shape {} given for input '{}' contradicts the extent {} that the model "
+                          "declares for axis {}",
+                          to_string(shape), name, extent, axis));
+        const bool counts_samples = axis == 0 && shape[0] == 1 && extent < 0;
+        if (!counts_samples) extent = shape[axis];
+      }
+    }
+    inputs.add_input(value.name, value.type, value.declared);
+    inputs.values.back().has_declared_shape = value.has_declared_shape;
+  }
+  for (const auto& [name, shape] : shapes) {
+    const bool exists = std::any_of(inputs.values.begin(), inputs.values.end(),
+                                    [&, &wanted = name](const Value& value) { return value.name == wanted; });
+    if (!exists) throw InvalidArgument(fmt::format("the model has no input '{}' to give a shape to", name));
+  }
+  return inputs;
+}
+
 Inputs generate_inputs(const Graph& graph, const InputGenerator& generator) {
   if (generator.samples < 1)
     throw InvalidArgument(fmt::format("cannot generate {} samples; ask for at least 1", generator.samples));
   const BatchLayout layout = batch_layout(graph);
-  const std::vector<Coordinate> coordinates = coordinates_of(layout.sample_shapes, generator);
+  std::vector<Shape> of_floats;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    if (is_float(graph.value(graph.inputs[i]).type)) of_floats.push_back(layout.sample_shapes[i]);
+  const bool any_floats = !of_floats.empty() || graph.inputs.empty();
+  const std::vector<Coordinate> coordinates =
+      any_floats ? coordinates_of(of_floats, generator) : std::vector<Coordinate>();
   const std::vector<double> values = generated_values(generator, coordinates);
   const std::size_t samples =
       coordinates.empty() ? static_cast<std::size_t>(generator.samples) : values.size() / coordinates.size();
@@ -246,17 +307,22 @@ Inputs generate_inputs(const Graph& graph, const InputGenerator& generator) {
   std::size_t first = 0;  // coordinate of a sample at which the input starts
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& input = graph.value(graph.inputs[i]);
-    const FormatId to = format_of(input.type, input.name);
+    const Shape shape = data_shape(layout, layout.sample_shapes[i], static_cast<std::int64_t>(samples));
+    const std::optional<FormatId> to = float_format(input.type);
+    if (!to) {
+      const StoredTensor integers = StoredTensor::from(generated_integers(generator, input.name, shape));
+      inputs.tensors.emplace_back(input.name, converted(integers, input.type, "generated input '" + input.name + "'"));
+      continue;
+    }
     const auto elements = static_cast<std::size_t>(element_count(layout.sample_shapes[i]));
     std::vector<std::byte> bytes;
     bytes.reserve(samples * elements * bytes_per_element(input.type));
     for (std::size_t sample = 0; sample < samples; ++sample) {
       for (std::size_t e = 0; e < elements; ++e) {
-        append_rounded(bytes, values[sample * coordinates.size() + first + e], to, input.name);
+        append_rounded(bytes, values[sample * coordinates.size() + first + e], *to, input.name);
       }
     }
     first += elements;
-    const Shape shape = data_shape(layout, layout.sample_shapes[i], static_cast<std::int64_t>(samples));
     inputs.tensors.emplace_back(input.name, StoredTensor(input.type, shape, std::move(bytes)));
   }
   return inputs;

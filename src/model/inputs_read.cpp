@@ -93,14 +93,20 @@ Inputs from_csv(const Graph& graph, const BatchLayout& layout, const File& file,
   return inputs;
 }
 
-Inputs parse_by_extension(const Graph& graph, const BatchLayout& layout, const File& file,
+/// `layout`: what a line of a CSV file is cut into; null: it is not known.
+Inputs parse_by_extension(const Graph& graph, const BatchLayout* layout, const File& file,
                           const std::filesystem::path& name) {
   const std::string where = printable(name.string());
   const std::string extension = lower_case_extension(name);
   if (extension == ".npy") return unnamed(graph, parse_npy(file->bytes(), file, where), where);
   if (extension == ".npz") return from_npz(graph, file, where);
   if (extension == ".safetensors") return from_safetensors(graph, file, where);
-  if (extension == ".csv" || extension == ".txt") return from_csv(graph, layout, file, where);
+  const bool is_text = extension == ".csv" || extension == ".txt";
+  if (is_text && layout == nullptr)
+    throw InvalidArgument(where +
+                          ": the model leaves shapes open, which lines of numbers do not tell; give a .npy, .npz "
+                          "or .safetensors file");
+  if (is_text) return from_csv(graph, *layout, file, where);
   throw InvalidArgument(where + ": inputs are read from .npy, .npz, .safetensors and .csv files, not from " +
                         in_quotes(extension));
 }
@@ -119,7 +125,7 @@ Inputs parse_inputs(const Graph& graph, const std::shared_ptr<const MappedFile>&
                     const std::filesystem::path& name) {
   const std::string where = printable(name.string());
   const BatchLayout layout = batch_layout(graph);
-  Inputs inputs = parse_by_extension(graph, layout, file, name);
+  Inputs inputs = parse_by_extension(graph, &layout, file, name);
   try {
     sample_count(graph, layout, inputs);
   } catch (const ShapeMismatch& error) {
@@ -131,6 +137,10 @@ Inputs parse_inputs(const Graph& graph, const std::shared_ptr<const MappedFile>&
 
 Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
   return parse_inputs(graph, MappedFile::open(file), file);
+}
+
+Inputs read_given_inputs(const Graph& graph, const std::filesystem::path& file) {
+  return parse_by_extension(graph, nullptr, MappedFile::open(file), file);
 }
 
 }  // namespace driftbound

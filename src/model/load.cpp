@@ -1,5 +1,6 @@
 #include "driftbound/model/load.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -15,11 +16,13 @@ bool starts_with(const MappedFile& file, std::string_view magic) {
 }
 
 ModelDescription describe(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
-                          const Inputs& constants) {
+                          const Inputs& constants, const GivenInputs& given) {
   if (file->bytes().empty()) throw ParseError("the file is empty");
-  if (!starts_with(*file, "PK")) return describe_onnx(file, folder, constants);
+  if (!starts_with(*file, "PK")) return describe_onnx(file, folder, constants, given);
   if (!constants.tensors.empty()) throw InvalidArgument("an .npz model has no inputs that could be constants");
-  return describe_npz(file);
+  ModelDescription model = describe_npz(file);
+  model.inputs = given.data;
+  return model;
 }
 
 std::string list_of(const ModelDescription& model) {
@@ -31,11 +34,13 @@ std::string list_of(const ModelDescription& model) {
 
 }  // namespace
 
-ModelDescription describe_model(const std::filesystem::path& file, const Inputs& constants) {
+namespace {
+
+ModelDescription describe_file(const std::filesystem::path& file, const Inputs& constants, const GivenInputs& given) {
   const std::string name = printable(file.string());
   const auto mapped = MappedFile::open(file);
   try {
-    ModelDescription model = describe(mapped, file.parent_path(), constants);
+    ModelDescription model = describe(mapped, file.parent_path(), constants, given);
     model.graph.source = name;
     return model;
   } catch (const ParseError& error) {
@@ -51,6 +56,41 @@ ModelDescription describe_model(const std::filesystem::path& file, const Inputs&
   } catch (const InvalidArgument& error) {
     throw ParseError(name + ": " + error.what());
   }
+}
+
+/// Whether a graph can be run, its rows apart where an open axis 0 counts samples.
+bool is_complete(const ModelDescription& model, std::int64_t samples) {
+  if (!model.unsupported.empty()) return false;
+  try {
+    batch_layout(model.graph);
+  } catch (const Unsupported&) {
+    return false;
+  }
+  return !node_that_mixes_samples(model.graph, samples);
+}
+
+/// The largest extent of axis 0: at least as many as there are samples.
+std::int64_t most_rows(const GivenInputs& given) {
+  std::int64_t rows = 1;
+  const auto count = [&](const Shape& shape) { rows = std::max(rows, shape.empty() ? 1 : shape.front()); };
+  for (const auto& [name, tensor] : given.data.tensors) count(tensor.shape());
+  for (const auto& [name, shape] : given.shapes) count(shape);
+  return rows;
+}
+
+}  // namespace
+
+ModelDescription describe_model(const std::filesystem::path& file, const Inputs& constants) {
+  return describe_file(file, constants, {});
+}
+
+ModelDescription describe_model(const std::filesystem::path& file, const GivenInputs& given) {
+  ModelDescription model = describe_file(file, {}, given);
+  if (given.empty() || !given.rows_are_samples || is_complete(model, most_rows(given))) return model;
+  GivenInputs as_one = given;
+  as_one.rows_are_samples = false;
+  ModelDescription together = describe_file(file, {}, as_one);
+  return is_complete(together, 1) ? std::move(together) : std::move(model);
 }
 
 Graph load_model(const std::filesystem::path& file) {

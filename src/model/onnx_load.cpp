@@ -13,6 +13,7 @@
 #include "model/load_formats.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_functions.hpp"
+#include "model/onnx_given.hpp"
 #include "model/onnx_integers.hpp"
 #include "model/onnx_ops.hpp"
 #include "model/onnx_order.hpp"
@@ -62,10 +63,12 @@ constexpr const char* too_many_parts =
 class GraphBuilder {
 public:
   GraphBuilder(const ModelProto& model, std::shared_ptr<const MappedFile> file, const std::filesystem::path& folder,
-               const Inputs& constants, Allowance allowance)
+               const Inputs& constants, const GivenInputs& given, Allowance allowance)
       : model_(model),
         proto_(*model.graph),
         constants_(constants),
+        has_given_(!given.empty()),
+        given_(given, model.graph->inputs),
         file_(std::move(file)),
         owner_(file_),
         data_files_(folder),
@@ -82,11 +85,13 @@ public:
     graph().nodes.reserve(proto_.nodes.size());
     result_.operators.reserve(proto_.nodes.size());
     add_inputs(scope, order);
+    result_.index_limits = index_limits(proto_);
     mark_used(scope, proto_.nodes);
     for (const ValueInfoProto& output : proto_.outputs) scope.used.insert(output.name);
     for (const NodeProto& node : proto_.nodes) result_.operators.push_back(op_name(node));
     add_nodes(scope, order, proto_.nodes);
     add_outputs(scope);
+    add_rest_of_data();
     for (const auto& [location, bytes] : data_files_.opened()) result_.data_files.push_back({location, bytes});
     known_.clear();  // makes room for the tables of the check
     if (result_.unsupported.empty()) check();
@@ -200,17 +205,37 @@ private:
     if (input.shape.size() > highest_rank) throw ParseError(where + " has more than 64 dimensions");
     std::vector<DeclaredDimension> declared;
     OpenShape shape;
-    for (const Dimension& dimension : input.shape) {
+    for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {
+      const Dimension& dimension = input.shape[axis];
       const bool is_fixed = dimension.value && *dimension.value > 0;  // exporters write 0 and -1 for open extents
-      declared.push_back({is_fixed ? *dimension.value : -1, printable(dimension.symbol)});
-      shape.push_back(is_fixed ? Extent::number(*dimension.value) : open_extent(dimension.symbol));
+      const std::optional<std::int64_t> extent = is_fixed ? dimension.value : given_.extent_of(input, axis);
+      declared.push_back({extent.value_or(-1), printable(dimension.symbol)});
+      shape.push_back(extent                                      ? Extent::number(*extent)
+                      : axis == 0 && given_.counts_samples(input) ? Extent::open(symbol_of_samples())
+                                                                  : open_extent(dimension.symbol));
+    }
+    const StoredTensor* data = given_.data_of(input.name);
+    if (data != nullptr && !is_float(*type)) {
+      GivenValue value = given_.value_of(input);
+      if (value.each.size() == 1 && !value.all) return Known::of(std::move(value.each.front()));
+      Known known;
+      known.type = *type;
+      if (input.has_shape) known.shape = std::move(shape);
+      known.given = std::move(value);
+      return known;
     }
     Known known;
     known.id = graph().add_input(printable(input.name), *type, std::move(declared));
     known.type = *type;
     graph().values[*known.id].has_declared_shape = input.has_shape;
     if (input.has_shape) known.shape = std::move(shape);
+    if (data != nullptr) result_.inputs.tensors.emplace_back(graph().values[*known.id].name, *data);
     return known;
+  }
+
+  std::size_t symbol_of_samples() {
+    if (!samples_) samples_ = open_extents_++;
+    return *samples_;
   }
 
   /// Extents of the same name are the same; one without a name is like no other.
@@ -275,10 +300,11 @@ private:
     require_represented(scope, node, operands);
     if (node.op_type == "If") return add_branch(scope, node, operands);
     if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
+    const bool asks_for_shape = node.op_type == "Shape" || node.op_type == "Size";
+    if (has_given_ && !asks_for_shape && add_given(scope, node, operands)) return;
 
     const std::vector<Operand> views = views_of(operands);
-    const NodeView view{node,   *scope.opset, views,      outputs_used(scope, node),
-                        owner_, data_files_,  allowance_, open_inputs_};
+    const NodeView view = view_of(scope, node, views, allowance_);
     require_form(view);
     if (std::optional<IntegerTensor> integers = fold_integers(view)) return define_integers(scope, node, *integers);
     Mapping mapping = map_node(view);
@@ -287,6 +313,79 @@ private:
       return define(scope, node.outputs.front(), Known::of(std::move(constant->value)));
     if (auto* one = std::get_if<MappedOp>(&mapping)) return add_ops(scope, node, operands, as_list(std::move(*one)));
     add_ops(scope, node, operands, std::move(std::get<MappedOps>(mapping)));
+  }
+
+  NodeView view_of(const Scope& scope, const NodeProto& node, std::span<const Operand> operands, Allowance& allowance) {
+    return {node, *scope.opset, operands, outputs_used(scope, node), owner_, data_files_, allowance, open_inputs_};
+  }
+
+  // ---- what follows from given integers -----------------------------------------------------------------------------
+
+  /// Computes a node for every sample alone, and for all together, where it depends on given integers and constants
+  /// alone and its result is exact. Returns false for other nodes, which are added to the graph.
+  bool add_given(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    const bool depends = std::any_of(operands.begin(), operands.end(), [&](const Known* known) {
+      return known != nullptr && (known->given || (known->integers && samples_));
+    });
+    if (!depends) return false;
+    std::size_t samples = 1;
+    bool has_all = samples_.has_value();
+    for (const Known* known : operands) {
+      if (known == nullptr) continue;
+      if (!known->constant && !known->given && !known->integers) return false;
+      if (!known->given) continue;
+      samples = std::max(samples, known->given->each.size());
+      has_all = has_all && known->given->all.has_value();
+    }
+    std::vector<std::vector<StoredTensor>> each;  // by output
+    for (std::size_t sample = 0; sample < samples; ++sample) {
+      auto outputs = outputs_for(scope, node, operands, sample, 1);
+      if (!outputs) return false;
+      each.resize(outputs->size());
+      for (std::size_t i = 0; i < outputs->size(); ++i) each[i].push_back(std::move((*outputs)[i]));
+    }
+    std::optional<std::vector<StoredTensor>> all;
+    if (has_all) {
+      const std::int64_t rows = std::max<std::int64_t>(given_.rows().value_or(1), 2);
+      all = outputs_for(scope, node, operands, std::nullopt, rows);
+      if (!all) return false;
+    }
+    for (std::size_t i = 0; i < std::min(each.size(), node.outputs.size()); ++i) {
+      std::optional<StoredTensor> of_all;
+      if (all) of_all = std::move((*all)[i]);
+      define(scope, node.outputs[i], Known::of(join(std::move(each[i]), std::move(of_all), samples_.value_or(0))));
+    }
+    return true;
+  }
+
+  /// The outputs of a node for one sample, or for all (`sample` empty), in which an open extent is `rows`. Empty where
+  /// they are not exact.
+  std::optional<std::vector<StoredTensor>> outputs_for(const Scope& scope, const NodeProto& node,
+                                                       const std::vector<Known*>& operands,
+                                                       std::optional<std::size_t> sample, std::int64_t rows) {
+    std::vector<Operand> views(operands.size());
+    std::deque<StoredTensor> values;
+    std::deque<OpenShape> shapes;
+    for (std::size_t slot = 0; slot < operands.size(); ++slot) {
+      const Known* known = operands[slot];
+      if (known == nullptr) continue;
+      if (known->constant) {
+        values.push_back(*known->constant);
+      } else if (known->given) {
+        const std::vector<StoredTensor>& each = known->given->each;
+        values.push_back(sample ? each[each.size() == 1 ? 0 : *sample] : *known->given->all);
+      } else {
+        const auto integers = samples_ ? with_rows(*known->integers, *samples_, rows) : std::nullopt;
+        auto constant = integers ? to_constant(*integers) : std::nullopt;
+        if (!constant) return std::nullopt;
+        values.push_back(std::move(*constant));
+      }
+      shapes.push_back(to_open(values.back().shape()));
+      views[slot] = {true, &values.back(), nullptr, values.back().type(), &shapes.back()};
+    }
+    const NodeView view = view_of(scope, node, views, of_given_);
+    require_form(view);
+    return constant_outputs(view);
   }
 
   /// One entry an input, null where it is left out; inputs left out at the end are dropped.
@@ -484,9 +583,21 @@ private:
 
   ValueId id_of(Known& known) {
     if (known.id) return *known.id;
+    if (known.given) return *(known.id = add_input(known));
     make_room(graph().values);
     known.id = graph().add_constant(printable(known.name), *known.constant);
     return *known.id;
+  }
+
+  /// An input of the graph in place of given integers, from which its data follow.
+  ValueId add_input(const Known& known) {
+    StoredTensor data = data_of(*known.given, *known.shape);
+    std::vector<DeclaredDimension> declared;
+    for (const Extent& extent : *known.shape) declared.push_back({extent.is_number() ? extent.value() : -1, ""});
+    const ValueId id = graph().add_input(printable(known.name), known.type, std::move(declared));
+    graph().values[id].has_declared_shape = true;
+    result_.inputs.tensors.emplace_back(graph().values[id].name, std::move(data));
+    return id;
   }
 
   std::string unique(std::string name) {
@@ -544,6 +655,8 @@ private:
     }
     if (operands.size() != 1) throw ParseError("an If takes one input, its condition");
     if (!operands[0]->is_available) return define_unavailable(scope, node);
+    if (operands[0]->given)
+      throw Unsupported("its condition follows from integers and differs between samples; give one sample at a time");
     if (!operands[0]->constant)
       throw Unsupported(
           "its condition is computed; an If is supported where the condition is a constant: export the branch that is "
@@ -587,6 +700,18 @@ private:
     }
   }
 
+  /// Given data that are no inputs of the graph, as others follow from them.
+  void add_rest_of_data() {
+    for (const ValueInfoProto& input : proto_.inputs) {
+      const StoredTensor* data = given_.data_of(input.name);
+      const std::string name = printable(input.name);
+      const auto is_it = [&](const auto& entry) { return entry.first == name; };
+      const auto& known = result_.inputs.tensors;
+      if (data != nullptr && std::none_of(known.begin(), known.end(), is_it))
+        result_.inputs.tensors.emplace_back(name, *data);
+    }
+  }
+
   // ---- the end ------------------------------------------------------------------------------------------------------
 
   void add_outputs(const Scope& scope) {
@@ -621,6 +746,10 @@ private:
   const ModelProto& model_;
   const GraphProto& proto_;
   const Inputs& constants_;
+  const bool has_given_;
+  const GivenShapes given_;
+  Allowance of_given_{std::size_t{4} << 30};  ///< for what follows from given integers
+  std::optional<std::size_t> samples_;        ///< symbol of the samples of given inputs
   std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const void> owner_;
   DataFiles data_files_;
@@ -639,7 +768,7 @@ private:
 }  // namespace
 
 ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
-                               const Inputs& constants) {
+                               const Inputs& constants, const GivenInputs& given) {
   // The files' bytes and what is made from them stay below 64 MiB and twice their size.
   const std::size_t size = file->bytes().size() + bytes_of_data_files(file->bytes(), folder);
   const std::size_t parts = memory_of_parts(file->bytes());
@@ -647,7 +776,7 @@ ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, co
   const Allowance allowance(std::min(size + 62 * mebibyte - parts, size + 40 * mebibyte));
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");
-  return GraphBuilder(model, file, folder, constants, allowance).build();
+  return GraphBuilder(model, file, folder, constants, given, allowance).build();
 }
 
 }  // namespace driftbound

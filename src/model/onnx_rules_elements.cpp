@@ -111,7 +111,7 @@ Mapping map_extremum(const NodeView& node) {
   return map_plain<Variadic>(node);
 }
 
-constexpr std::array<Rule, 26> rules = {{
+constexpr std::array<Rule, 27> rules = {{
     {"Abs", 1, 1, plain<op::Abs>, {}, 1},
     {"Reciprocal", 1, 1, plain<op::Reciprocal>, {}, 1},
     {"Log", 1, 1, plain<op::Log>, {}, 1},
@@ -121,6 +121,7 @@ constexpr std::array<Rule, 26> rules = {{
     {"Cosh", 1, 1, plain<op::Cosh>, {}, 9},
     {"Floor", 1, 1, plain<op::Floor>, {}, 1},
     {"Ceil", 1, 1, plain<op::Ceil>, {}, 1},
+    {"Round", 1, 1, plain<op::Round>, {}, 11},
     {"Sign", 1, 1, plain<op::Sign>, {}, 9},
     {"Pow",
      2,

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "driftbound/model/graph.hpp"
+#include "model/onnx_given.hpp"
 #include "model/onnx_ops.hpp"
 
 namespace driftbound::onnx {
@@ -16,6 +17,7 @@ struct Known {
   std::string_view name;  ///< the first that the file gives it
   std::optional<StoredTensor> constant;
   std::optional<IntegerTensor> integers;  ///< integers that are only partly known; never in the graph
+  std::optional<GivenValue> given;        ///< differs by sample; an input of the graph once a node computes with it
   std::optional<ValueId> id;              ///< in the graph; constants get there when a node uses them
   ElementType type = ElementType::f32;
   std::optional<OpenShape> shape;  ///< empty: not even the rank is known
@@ -34,6 +36,14 @@ struct Known {
     known.type = integers.type;
     known.shape = to_open(integers.shape);
     known.integers = std::move(integers);
+    return known;
+  }
+  static Known of(JoinedValue joined) {
+    if (joined.is_same) return of(std::move(joined.value.each.front()));
+    Known known;
+    known.type = joined.value.each.front().type();
+    known.shape = std::move(joined.shape);
+    known.given = std::move(joined.value);
     return known;
   }
   static Known unavailable(std::string why = "") {

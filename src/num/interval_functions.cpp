@@ -134,6 +134,9 @@ Interval pow(const Interval& x, double p) {
   return monotone_power(is_integer && !is_odd ? abs(x) : x, p, p > 0.0);
 }
 
+Interval rint(const Interval& x) {
+  return Interval(std::rint(x.lower()), std::rint(x.upper()));
+}
 Interval floor(const Interval& x) {
   return Interval(std::floor(x.lower()), std::floor(x.upper()));
 }

@@ -169,6 +169,9 @@ public:
   void operator()(const op::Ceil&) {
     unary([this](MpBall& y, const MpBall& x) { ceiling_function(y, x, scratch_[0]); });
   }
+  void operator()(const op::Round&) {
+    unary([this](MpBall& y, const MpBall& x) { rounding_function(y, x, scratch_[0]); });
+  }
   void operator()(const op::Pow& pow) {
     shortened([p = pow.exponent](MpBall& y, const MpBall& x) { power(y, x, p); });
   }

@@ -419,6 +419,15 @@ void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch) {
   if (!rounds_alike(y, x, -1, scratch)) make_unknown(y);
 }
 
+// Every point of x rounds to y where it is nearer than 1/2 to it.
+void rounding_function(MpBall& y, const MpBall& x, MpBall& scratch) {
+  if (x.is_void()) return make_void(y);
+  settle(y, mpfr_rint_roundeven(y.mid(), x.mid(), MPFR_RNDN), {});
+  if (x.is_exact()) return;
+  mpfr_sub(scratch.mid(), x.mid(), y.mid(), MPFR_RNDA);
+  if (!(add_up(Scaled::upper(scratch.mid()), x.radius) < Scaled::power_of_two(-1))) make_unknown(y);
+}
+
 void is_positive(MpBall& y, const MpBall& x) {
   if (x.is_void()) return make_void(y);
   if (certainly_not_positive(x)) return assign(y, 0.0);

@@ -41,6 +41,7 @@ void minimum(MpBall& y, const MpBall& a, const MpBall& b);
 // Functions with jumps: exact where the operand holds no jump, unknown otherwise.
 void floor_function(MpBall& y, const MpBall& x, MpBall& scratch);
 void ceiling_function(MpBall& y, const MpBall& x, MpBall& scratch);
+void rounding_function(MpBall& y, const MpBall& x, MpBall& scratch);
 void sign_function(MpBall& y, const MpBall& x);
 /// The truth value of a comparison with 0, of a number that may be void: whether x > 0, x >= 0, x = 0.
 void is_positive(MpBall& y, const MpBall& x);

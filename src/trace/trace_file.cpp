@@ -103,8 +103,8 @@ std::vector<bool> are_of_their_type(const Graph& graph) {
   for (std::size_t id = 0; id < values.size(); ++id) values[id] = graph.values[id].kind != ValueKind::computed;
   for (const Node& node : graph.nodes) {
     const bool is_cast = std::holds_alternative<op::Cast>(node.op);
-    const bool copies =
-        std::visit([]<class T>(const T&) { return Copying<T> || OneOf<T, op::Floor, op::Ceil, op::Sign>; }, node.op);
+    const bool copies = std::visit(
+        []<class T>(const T&) { return Copying<T> || OneOf<T, op::Floor, op::Ceil, op::Round, op::Sign>; }, node.op);
     const bool of_such = std::all_of(node.inputs.begin(), node.inputs.end(),
                                      [&](ValueId id) { return values[id] || !is_float(graph.value(id).type); });
     nodes.push_back(is_cast || (copies && of_such));
@@ -115,8 +115,13 @@ std::vector<bool> are_of_their_type(const Graph& graph) {
 
 class TraceReader {
 public:
-  TraceReader(const Graph& graph, std::shared_ptr<const MappedFile> file, const std::string& where)
-      : graph_(graph), where_(where), file_(std::move(file), where), layout_(batch_layout(graph)) {}
+  TraceReader(const Graph& graph, std::shared_ptr<const MappedFile> file, const std::string& where,
+              const Inputs& computed)
+      : graph_(graph),
+        where_(where),
+        file_(std::move(file), where),
+        layout_(batch_layout(graph)),
+        computed_(computed) {}
 
   Trace read(const std::string& model_sha256) {
     check_version();
@@ -162,6 +167,12 @@ private:
       const std::string key = input_key(name);
       if (!keys.insert(key).second)
         throw InvalidArgument(where_ + ": two inputs of the model share the key " + in_quotes(key));
+      const auto computed = std::find_if(computed_.tensors.begin(), computed_.tensors.end(),
+                                         [&](const auto& entry) { return entry.first == name; });
+      if (computed != computed_.tensors.end()) {
+        inputs.tensors.push_back(*computed);
+        continue;
+      }
       if (!file_.contains(key)) {
         throw InvalidArgument(where_ + ": the trace lacks the model's input " + in_quotes(name) + " (tensor " +
                               in_quotes(key) + ")");
@@ -279,6 +290,7 @@ private:
   std::string where_;
   SafetensorsFile file_;
   BatchLayout layout_;
+  const Inputs& computed_;
 };
 
 }  // namespace
@@ -309,13 +321,14 @@ Provenance provenance_from_json(const std::string& text, const std::string& wher
   return provenance;
 }
 
-Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file) {
-  return parse_trace(graph, model_sha256, MappedFile::open(file), printable(file.string()));
+Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file,
+                 const Inputs& computed) {
+  return parse_trace(graph, model_sha256, MappedFile::open(file), printable(file.string()), computed);
 }
 
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
-                  const std::string& where) {
-  return TraceReader(graph, std::move(file), where).read(model_sha256);
+                  const std::string& where, const Inputs& computed) {
+  return TraceReader(graph, std::move(file), where, computed).read(model_sha256);
 }
 
 void write_trace(const Trace& trace, const std::filesystem::path& file) {

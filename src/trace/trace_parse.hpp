@@ -10,7 +10,7 @@ namespace driftbound {
 
 /// read_trace for a file that is open already; messages start with `where`.
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
-                  const std::string& where);
+                  const std::string& where, const Inputs& computed = {});
 
 /// A trace's metadata "provenance", JSON.
 /// Throws:    ParseError

@@ -149,6 +149,9 @@ public:
   Tensor<Real> operator()(const op::Ceil&) const {
     return function("ceil", [](const auto& x) -> decltype(ceil(x)) { return ceil(x); });
   }
+  Tensor<Real> operator()(const op::Round&) const {
+    return function("rint", [](const auto& x) -> decltype(rint(x)) { return rint(x); });
+  }
   Tensor<Real> operator()(const op::Sign&) const {
     return function("<", [](const auto& x) -> decltype(scalar::sign(x)) { return scalar::sign(x); });
   }

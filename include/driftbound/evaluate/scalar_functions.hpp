@@ -26,6 +26,7 @@ using std::log1p;
 using std::max;
 using std::min;
 using std::pow;
+using std::rint;
 using std::sin;
 using std::sinh;
 using std::sqrt;

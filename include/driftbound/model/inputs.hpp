@@ -23,6 +23,10 @@ struct Inputs {
 ///            (several rows of an open axis 0 that a node of the model mixes)
 Inputs read_inputs(const Graph& graph, const std::filesystem::path& file);
 
+/// The same without holding shapes against the model, whose extents may follow from these data (GivenInputs).
+/// Throws:    FileError, ParseError, InvalidArgument (names; CSV, whose rows have no shape of their own)
+Inputs read_given_inputs(const Graph& graph, const std::filesystem::path& file);
+
 enum class InputDistribution { uniform, normal, grid, segment };
 
 struct InputGenerator {
@@ -32,14 +36,23 @@ struct InputGenerator {
   /// lo:hi per coordinate of one sample (inputs in turn, row-major; the last range repeats). uniform: in
   /// [lo, hi); normal: lo and hi are one standard deviation below and above the mean; segment: its two end points
   std::vector<std::pair<double, double>> domain = {{-1.0, 1.0}};
+  /// Integer inputs by name that select rows of a table, and how many rows it has (ModelDescription::index_limits).
+  std::vector<std::pair<std::string, std::int64_t>> index_limits = {};
 };
+
+/// The graph's inputs alone, each with the extents of a shape that is given for it by name. An open axis 0 stays open
+/// where the shape has 1 there: it counts samples.
+/// Throws:    InvalidArgument where no input has the name; ShapeMismatch where a shape contradicts the declared one
+Graph inputs_with_shapes(const Graph& graph, const std::vector<std::pair<std::string, Shape>>& shapes);
 
 /// Seeded data of the graph's input types, the same bits on every machine (own generator, no libm).
 /// `grid` rounds the number of samples down to a full grid; `segment` puts samples evenly between the
 /// corner of the lower bounds and the corner of the upper bounds. Values are rounded to the input's type
 /// (nearest even); the first samples do not depend on how many are asked for (uniform, normal).
+/// Integer inputs have no coordinates: those with an index limit are uniform below it; the others are masks, ones followed
+/// by zeros along the last axis, with at least one of each.
 /// Throws:    InvalidArgument (no samples, empty or non-finite domain, a grid over more than 6 coordinates,
-///            a domain beyond the input's type), Unsupported (an input that holds no floats)
+///            a domain beyond the input's type)
 Inputs generate_inputs(const Graph& graph, const InputGenerator& generator);
 
 /// Number of samples in the inputs under a layout: data are one sample of the sample's shape, N of them

@@ -210,6 +210,11 @@ struct Ceil {
   static constexpr std::string_view name = "Ceil";
   static constexpr OpGroup group = OpGroup::unary;
 };
+/// The nearest integer, the even one of two
+struct Round {
+  static constexpr std::string_view name = "Round";
+  static constexpr OpGroup group = OpGroup::unary;
+};
 /// -1, 0 or 1
 struct Sign {
   static constexpr std::string_view name = "Sign";
@@ -415,6 +420,16 @@ struct LogSoftmax {
   bool all_trailing_axes = false;
 };
 
+/// e^x_i / sum_j e^x_j over the elements of `axis` that are not masked, 0 for those that are: what Softmax makes of minus
+/// infinity. Inputs x and, where the mask is no constant, truth values: 1 keeps an element
+struct MaskedSoftmax {
+  static constexpr std::string_view name = "MaskedSoftmax";
+  static constexpr OpGroup group = OpGroup::composite;
+  std::int64_t axis = -1;
+  Shape kept_shape;
+  std::vector<bool> kept;  ///< a constant mask; empty: it is the second input
+};
+
 /// Sums, means and extrema of any number of operands, with broadcasting
 struct SumOf {
   static constexpr std::string_view name = "Sum";
@@ -589,18 +604,20 @@ struct Einsum {
 
 /// Adding an op means adding an alternative here; every std::visit over Op then fails to compile
 /// until it has an answer (docs/adding-an-op.md is the checklist).
-using OpAlternatives = std::variant<
-    op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu, op::Elu, op::Tanh,
-    op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt, op::Softmax, op::Concat, op::Reshape,
-    op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity, op::Cast, op::Abs, op::Reciprocal, op::Log,
-    op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil, op::Sign, op::Pow, op::Clip, op::ThresholdedRelu,
-    op::Min, op::Max, op::PRelu, op::Greater, op::GreaterOrEqual, op::Equal, op::Choice, op::ReduceSum, op::ReduceMax,
-    op::ReduceMin, op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows, op::Selu, op::Celu,
-    op::HardSigmoid, op::HardSwish, op::Swish, op::Mish, op::Softsign, op::Gelu, op::LogSoftmax, op::SumOf, op::MeanOf,
-    op::MinOf, op::MaxOf, op::ReduceMean, op::ReduceL1, op::ReduceL2, op::ReduceSumSquare, op::ReduceLogSum,
-    op::ReduceLogSumExp, op::BatchNormalization, op::InstanceNormalization, op::GroupNormalization,
-    op::LayerNormalization, op::RMSNormalization, op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool,
-    op::AveragePool, op::GlobalAveragePool, op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
+using OpAlternatives =
+    std::variant<op::Gemm, op::MatMul, op::Add, op::Sub, op::Mul, op::Div, op::Neg, op::Relu, op::LeakyRelu, op::Elu,
+                 op::Tanh, op::Sigmoid, op::Softplus, op::Sin, op::Cos, op::Exp, op::Erf, op::Sqrt, op::Softmax,
+                 op::Concat, op::Reshape, op::Flatten, op::Squeeze, op::Unsqueeze, op::Transpose, op::Identity,
+                 op::Cast, op::Abs, op::Reciprocal, op::Log, op::Tan, op::Atan, op::Sinh, op::Cosh, op::Floor, op::Ceil,
+                 op::Round, op::Sign, op::Pow, op::Clip, op::ThresholdedRelu, op::Min, op::Max, op::PRelu, op::Greater,
+                 op::GreaterOrEqual, op::Equal, op::Choice, op::ReduceSum, op::ReduceMax, op::ReduceMin, op::Slice,
+                 op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows, op::Selu, op::Celu, op::HardSigmoid,
+                 op::HardSwish, op::Swish, op::Mish, op::Softsign, op::Gelu, op::LogSoftmax, op::MaskedSoftmax,
+                 op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::ReduceMean, op::ReduceL1, op::ReduceL2,
+                 op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp, op::BatchNormalization,
+                 op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
+                 op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
+                 op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
 
 template <class T, class... Alternatives>
 constexpr bool is_alternative(const std::variant<Alternatives...>*) {

@@ -72,6 +72,7 @@ Interval cosh(const Interval& x);
 /// x^p, where x^0 = 1 for every x; 0^p with p < 0, negative x with p no integer and p no real number are undefined.
 Interval pow(const Interval& x, double p);
 Interval floor(const Interval& x);
+Interval rint(const Interval& x);  ///< the nearest integer, the even one of two
 Interval ceil(const Interval& x);
 /// -1, 0 or 1
 Interval sign(const Interval& x);

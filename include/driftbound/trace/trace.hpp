@@ -57,9 +57,11 @@ Inputs used_inputs(const Graph& graph, const Trace& trace);
 Trace slice(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t first, std::int64_t count);
 
 /// Reads a trace and fits it to the graph: by layer name, else by value name, else by order and shape.
+/// `computed`: data of inputs that the file need not hold, as they follow from given integers (ModelDescription::inputs).
 /// Throws:    FileError, ParseError, ShapeMismatch (names the layer), InvalidArgument (another model's
 ///            hash, missing layers, ambiguous names)
-Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file);
+Trace read_trace(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file,
+                 const Inputs& computed = {});
 
 /// Writes a .safetensors file (docs/file-formats.md), whole or not at all.
 /// Throws:    FileError

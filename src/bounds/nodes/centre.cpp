@@ -141,8 +141,8 @@ public:
   }
 
   Centre operator()(
-      const OneOf<op::Neg, op::Relu, op::Abs, op::Floor, op::Ceil, op::Sign, op::Clip, op::ThresholdedRelu, op::Cast,
-                  op::Min, op::Max, op::Choice, op::ReduceMax, op::ReduceMin> auto& op) const {
+      const OneOf<op::Neg, op::Relu, op::Abs, op::Floor, op::Ceil, op::Round, op::Sign, op::Clip, op::ThresholdedRelu,
+                  op::Cast, op::Min, op::Max, op::Choice, op::ReduceMax, op::ReduceMin> auto& op) const {
     return exact(op);
   }
   Centre operator()(const Comparison auto& op) const { return exact(op); }

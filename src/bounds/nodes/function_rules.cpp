@@ -74,6 +74,9 @@ FunctionRules rules(const op::Floor&) {
 FunctionRules rules(const op::Ceil&) {
   return {propagate_ceil, linear_ceil};
 }
+FunctionRules rules(const op::Round&) {
+  return {propagate_round, linear_round};
+}
 FunctionRules rules(const op::Sign&) {
   return {propagate_sign, linear_sign};
 }

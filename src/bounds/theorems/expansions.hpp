@@ -59,6 +59,7 @@ Linear linear_sinh(const Point& p);
 Linear linear_cosh(const Point& p);
 Linear linear_floor(const Point& p);
 Linear linear_ceil(const Point& p);
+Linear linear_round(const Point& p);
 Linear linear_sign(const Point& p);
 Linear linear_power(const Point& p);
 Linear linear_thresholded_relu(const Point& p);

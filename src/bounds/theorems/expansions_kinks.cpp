@@ -72,6 +72,10 @@ Linear linear_ceil(const Point& p) {
   return flat(p, propagate_ceil(p));
 }
 
+Linear linear_round(const Point& p) {
+  return flat(p, propagate_round(p));
+}
+
 Linear linear_sign(const Point& p) {
   return flat(p, propagate_sign(p));
 }

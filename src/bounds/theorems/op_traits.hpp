@@ -188,6 +188,14 @@ struct OpTraits<op::Ceil> : of_functions::Copied {
 };
 
 template <>
+struct OpTraits<op::Round> : of_functions::Copied {
+  static constexpr std::string_view propagation = "T-50";
+  static Interval slope(const op::Round&, const Interval& x) {
+    return of_functions::jumping(rint(x).width() == Magnitude());
+  }
+};
+
+template <>
 struct OpTraits<op::Sign> : of_functions::Copied {
   static constexpr std::string_view propagation = "T-50";
   static std::optional<std::pair<double, double>> range(const op::Sign&) { return {{-1.0, 1.0}}; }

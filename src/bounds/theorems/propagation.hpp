@@ -48,6 +48,7 @@ Magnitude propagate_reciprocal(const Point& p);  // T-44
 Magnitude propagate_abs(const Point& p);    // T-50
 Magnitude propagate_floor(const Point& p);  // T-50
 Magnitude propagate_ceil(const Point& p);   // T-50
+Magnitude propagate_round(const Point& p);  // T-50
 Magnitude propagate_sign(const Point& p);   // T-50
 
 /// f(x) = x for x > alpha, else 0: by the range over [x - e, x + e] in interval arithmetic.

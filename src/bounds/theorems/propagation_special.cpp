@@ -129,6 +129,10 @@ Magnitude propagate_ceil(const Point& p) {
   return unless_it_jumps(std::ceil(sub_down(p.x, p.e.value())) == std::ceil(add_up(p.x, p.e.value())));
 }
 
+Magnitude propagate_round(const Point& p) {
+  return unless_it_jumps(std::rint(sub_down(p.x, p.e.value())) == std::rint(add_up(p.x, p.e.value())));
+}
+
 Magnitude propagate_sign(const Point& p) {
   return unless_it_jumps(p.e == Magnitude() || p.e.value() < std::abs(p.x));
 }

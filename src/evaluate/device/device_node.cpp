@@ -131,6 +131,7 @@ public:
   DeviceTensor operator()(const op::Cosh&) { return elements(DRIFTBOUND_COSH); }
   DeviceTensor operator()(const op::Floor&) { return elements(DRIFTBOUND_FLOOR); }
   DeviceTensor operator()(const op::Ceil&) { return elements(DRIFTBOUND_CEIL); }
+  DeviceTensor operator()(const op::Round&) { return elements(DRIFTBOUND_ROUND); }
   DeviceTensor operator()(const op::Sign&) { return elements(DRIFTBOUND_SIGN); }
   DeviceTensor operator()(const op::Pow& power) { return elements(DRIFTBOUND_POW, power.exponent); }
   DeviceTensor operator()(const op::ThresholdedRelu& relu) {

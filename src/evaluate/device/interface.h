@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /* Counts up with every change of this file; a module of another number is refused. */
-#define DRIFTBOUND_DEVICE_INTERFACE 3u
+#define DRIFTBOUND_DEVICE_INTERFACE 4u
 #define DRIFTBOUND_DEVICE_MAX_RANK 12
 
 #ifdef __cplusplus
@@ -69,7 +69,8 @@ typedef enum driftbound_unary {
   DRIFTBOUND_POW = 23,             /* x^parameter */
   DRIFTBOUND_RAISE = 24,           /* parameter for x below it */
   DRIFTBOUND_LOWER = 25,           /* parameter for x above it */
-  DRIFTBOUND_THRESHOLDED_RELU = 26 /* parameter: alpha */
+  DRIFTBOUND_THRESHOLDED_RELU = 26, /* parameter: alpha */
+  DRIFTBOUND_ROUND = 27             /* to the nearest integer, the even one of two */
 } driftbound_unary;
 
 typedef enum driftbound_binary {

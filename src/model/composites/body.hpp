@@ -52,6 +52,7 @@ ValueId write(Body& body, const op::MeanOf&);
 ValueId write(Body& body, const op::MinOf&);
 ValueId write(Body& body, const op::MaxOf&);
 ValueId write(Body& body, const op::LogSoftmax& softmax);
+ValueId write(Body& body, const op::MaskedSoftmax& softmax);
 ValueId write(Body& body, const op::ReduceMean& reduction);
 ValueId write(Body& body, const op::ReduceL1& reduction);
 ValueId write(Body& body, const op::ReduceL2& reduction);

@@ -32,6 +32,10 @@ struct ExamplesOf {
   Examples operator()(const op::Swish&) const { return {{op::Swish{0.5}, vector_x}}; }
   Examples operator()(const op::Gelu&) const { return {{op::Gelu{false}, vector_x}, {op::Gelu{true}, vector_x}}; }
   Examples operator()(const op::LogSoftmax& op) const { return {{op, matrix_x}}; }
+  Examples operator()(const op::MaskedSoftmax&) const {
+    return {{op::MaskedSoftmax{-1, {3}, {true, true, false}}, matrix_x},
+            {op::MaskedSoftmax{}, with(matrix_x, {{"kept", {2, 3}}})}};
+  }
   Examples operator()(const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf> auto& op) const { return {{op, three}}; }
   Examples operator()(CompositeReduction auto op) const {
     op.axes = {1};

@@ -56,6 +56,22 @@ ValueId write(Body& body, const op::LogSoftmax& softmax) {
   return body.subtract(shifted, body.apply(op::Log{}, {total}));
 }
 
+/// In the maximum the smallest element, which is no larger, stands for those that are masked.
+ValueId write(Body& body, const op::MaskedSoftmax& softmax) {
+  const ValueId x = body.input(0);
+  const auto axis = static_cast<std::int64_t>(normalized_axis(softmax.axis, body.shape(x).size()));
+  const auto chosen = [&](ValueId kept, ValueId other) {
+    if (softmax.kept.empty()) return body.apply(op::Choice{}, {body.input(1), kept, other});
+    return body.apply(op::Where{softmax.kept_shape, softmax.kept}, {kept, other});
+  };
+  const ValueId seen = chosen(x, body.apply(op::ReduceMin{{axis}, true}, {x}));
+  if (body.shape(seen) != body.shape(x))
+    throw ShapeMismatch("a mask of more elements than the scores " + to_string(body.shape(x)));
+  const ValueId largest = body.apply(op::ReduceMax{{axis}, true}, {seen});
+  const ValueId powers = chosen(body.apply(op::Exp{}, {body.subtract(seen, largest)}), body.number(0.0));
+  return body.divide(powers, sum(body, powers, {axis}));
+}
+
 ValueId write(Body& body, const op::ReduceMean& mean) {
   return finished(body, body.mean(body.input(0), mean.axes), mean.axes, mean.keep_axes);
 }
