@@ -12,7 +12,7 @@ double approx_signed_error(double computed, const Ball& exact) {
 
 double any_order_bound_of(const TargetBounds& target, std::size_t sample) {
   for (const BoundResult& bound : target.bounds)
-    if (bound.name == "adjoint/any-order") return bound.values.values[sample];
+    if (bound.kind == BoundKind::adjoint_any_order) return bound.values.values[sample];
   return 0.0;
 }
 

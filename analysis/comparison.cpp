@@ -148,16 +148,16 @@ double weight_of(const Tensor<double>& kappa, std::size_t i, double y) {
   return kappa.values[i] * std::abs(y);
 }
 
-const BoundResult* find_bound(const std::vector<BoundResult>& bounds, const std::string& name) {
+const BoundResult* find_bound(const std::vector<BoundResult>& bounds, BoundKind kind) {
   for (const BoundResult& bound : bounds)
-    if (bound.name == name) return &bound;
+    if (bound.kind == kind) return &bound;
   return nullptr;
 }
 
 /// What a bound on the difference of two outputs is: no better known than the worse known of the two.
 BoundResult without_values(const BoundResult& bound, const BoundResult* other) {
   BoundResult result;
-  result.name = bound.name;
+  result.kind = bound.kind;
   result.guarantee = other ? std::max(bound.guarantee, other->guarantee) : bound.guarantee;
   result.question = bound.question;
   result.theorem = bound.theorem;
@@ -198,7 +198,8 @@ std::int64_t count_undefined(const Graph& graph, const std::vector<Tensor<double
 void mark_smallest(ScopeSummary& scope) {
   std::vector<BoundSummary*> candidates;
   for (BoundSummary& bound : scope.bounds)
-    if (bound.name == "adjoint/any-order" || bound.name == "rounded-shadow") candidates.push_back(&bound);
+    if (bound.kind == BoundKind::adjoint_any_order || bound.kind == BoundKind::rounded_shadow)
+      candidates.push_back(&bound);
   if (candidates.size() < 2) return;
   const auto key = [](const BoundSummary* bound) {
     return std::pair(bound->max_bound, bound->not_certifiable - bound->checked);
@@ -237,32 +238,44 @@ std::int64_t require_element(const Graph& graph, const Scalar& scalar, const Out
   return per_sample;
 }
 
-const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name) {
+const BoundSummary* find_bound(const ScopeSummary& scope, BoundKind kind) {
   for (const BoundSummary& bound : scope.bounds)
-    if (bound.name == name) return &bound;
+    if (bound.kind == kind) return &bound;
   return nullptr;
 }
 
-bool is_close_by_design(std::string_view bound) {
-  return bound == "shadow" || bound == "rounded-shadow" || bound == "replay";
+bool is_close_by_design(BoundKind bound) {
+  return bound == BoundKind::shadow || bound == BoundKind::rounded_shadow || bound == BoundKind::replay;
 }
 
-std::string_view any_order_bound(const ScopeSummary& scope) {
-  return find_bound(scope, "partial-sums") != nullptr ? "partial-sums" : "componentwise";
+BoundKind any_order_bound(const ScopeSummary& scope) {
+  return find_bound(scope, BoundKind::partial_sums) != nullptr ? BoundKind::partial_sums : BoundKind::componentwise;
 }
 
-std::string_view declared_order_bound(const ScopeSummary& scope) {
-  return find_bound(scope, "running") != nullptr ? "running" : "order-aware";
+BoundKind declared_order_bound(const ScopeSummary& scope) {
+  return find_bound(scope, BoundKind::running) != nullptr ? BoundKind::running : BoundKind::order_aware;
+}
+
+std::string_view name_of(Scope scope) {
+  switch (scope) {
+    case Scope::local:
+      return "local";
+    case Scope::accumulated:
+      return "accumulated";
+    case Scope::end_to_end:
+      break;
+  }
+  return "end_to_end";
 }
 
 std::vector<ScopeOf> scopes_of(const Comparison& comparison) {
   std::vector<ScopeOf> scopes;
   for (const LayerSummary& layer : comparison.layers) {
-    scopes.push_back({"local", layer.local, &layer});
-    scopes.push_back({"accumulated", layer.accumulated, &layer});
+    scopes.push_back({Scope::local, layer.local, &layer});
+    scopes.push_back({Scope::accumulated, layer.accumulated, &layer});
   }
   for (const OutputSummary& output : comparison.outputs)
-    scopes.push_back({"end_to_end", output.scope, nullptr, &output});
+    scopes.push_back({Scope::end_to_end, output.scope, nullptr, &output});
   return scopes;
 }
 
@@ -378,9 +391,9 @@ struct Comparer::State {
     std::vector<const BoundResult*> of_a;  // bounds that have to be added up
     std::vector<BoundResult> combined;
     for (const BoundResult& bound : bounds.layers[a.node].accumulated) {
-      if (find_bound(own, bound.name)) continue;
+      if (find_bound(own, bound.kind)) continue;
       of_a.push_back(&bound);
-      combined.push_back(without_values(bound, find_bound(of_b, bound.name)));
+      combined.push_back(without_values(bound, find_bound(of_b, bound.kind)));
     }
     ElementSeries series;
     for (std::size_t sample = 0; sample < static_cast<std::size_t>(block.samples); ++sample) {
@@ -397,7 +410,7 @@ struct Comparer::State {
         const Difference d = exact_difference(value, subtrahend);
         exact = exact - block.accumulated.layers[b.node].values[j] - exact_ball(d.rest);
         for (std::size_t k = 0; k < combined.size(); ++k) {
-          const BoundResult* match = find_bound(of_b, combined[k].name);
+          const BoundResult* match = find_bound(of_b, combined[k].kind);
           const double other = match ? match->values.values[j] : std::numeric_limits<double>::infinity();
           bound_values[k] = combined[k].guarantee == Guarantee::heuristic ? rescale(bound_values[k], value, d.value)
                                                                           : add_up(bound_values[k], other);
@@ -449,7 +462,7 @@ struct Comparer::State {
     for (const ScopeOf& one : scopes_of(result))
       for (const BoundSummary& bound : one.summary.bounds)
         if (bound.must_decide() && bound.decides() && (!result.closest || bound.approach > result.closest->utilisation))
-          result.closest = ClosestApproach{one.name(), std::string(one.scope), bound.name, bound.approach};
+          result.closest = ClosestApproach{one.name(), one.scope, bound.kind, bound.approach};
   }
 };
 

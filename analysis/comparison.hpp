@@ -22,7 +22,7 @@
 namespace driftbound::analysis {
 
 /// Whether a bound is close to the error of the run, because that is what it is made of.
-bool is_close_by_design(std::string_view bound);
+bool is_close_by_design(BoundKind bound);
 
 /// The element that uses a verdict-giving bound most (or has the largest error, where there is none).
 struct WorstCase {
@@ -32,12 +32,11 @@ struct WorstCase {
   double reference = 0.0;
   double error = 0.0;
   double bound = 0.0;
-  std::string bound_name;
 };
 
 /// One bound over all elements of one tensor and all samples.
 struct BoundSummary {
-  std::string name;
+  BoundKind kind = BoundKind::componentwise;
   Guarantee guarantee = Guarantee::proven;
   Question question = Question::this_run;
   std::string theorem;
@@ -63,7 +62,7 @@ struct BoundSummary {
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
   /// The error itself, enclosed (T-70, T-97), or that and what other runs may add (T-76): it is used up by design, and
   /// says nothing of how large errors may be.
-  bool is_measurement() const { return is_close_by_design(name); }
+  bool is_measurement() const { return is_close_by_design(kind); }
   /// Whether it belongs to the answers: folklore, a heuristic about this run, does not.
   bool answers() const { return guarantee != Guarantee::heuristic || question == Question::any_run; }
   /// Whether it says nothing of any value.
@@ -74,7 +73,7 @@ struct BoundSummary {
   /// so that it decides all of its values or none.
   std::int64_t decided() const {
     const std::int64_t open = undecided + not_certifiable;
-    if (!gives_verdict() || (is_measurement() && (name != "replay" || open > 0))) return 0;
+    if (!gives_verdict() || (is_measurement() && (kind != BoundKind::replay || open > 0))) return 0;
     return checked - open;
   }
   bool decides() const { return decided() > 0; }
@@ -93,14 +92,14 @@ struct ScopeSummary {
   std::optional<WorstCase> lost;  ///< the first value that is not finite where the exact one is, and in range
 };
 
-/// The bound of that name; nullptr where the scope has none.
-const BoundSummary* find_bound(const ScopeSummary& scope, std::string_view name);
+/// The bound of that kind; nullptr where the scope has none.
+const BoundSummary* find_bound(const ScopeSummary& scope, BoundKind kind);
 
 /// The smallest bound of the scope that holds in any order of summation.
-std::string_view any_order_bound(const ScopeSummary& scope);
+BoundKind any_order_bound(const ScopeSummary& scope);
 
 /// The bound of the scope that holds in the declared order: by its partial sums where there is one.
-std::string_view declared_order_bound(const ScopeSummary& scope);
+BoundKind declared_order_bound(const ScopeSummary& scope);
 
 struct KappaSummary {
   double median = 0.0, p99 = 0.0, max = 0.0;
@@ -156,8 +155,16 @@ struct OutputTarget {
   std::size_t output = 0, target = 0;
 };
 
+/// What computed values are compared with: the exact layer on the computed input, the exact network on the original
+/// input, and the same for an output or scalar.
+enum class Scope { local, accumulated, end_to_end };
+/// "local", "accumulated", "end_to_end"
+std::string_view name_of(Scope scope);
+
 struct ClosestApproach {
-  std::string layer, scope, bound;
+  std::string layer;
+  Scope scope = Scope::local;
+  BoundKind bound = BoundKind::componentwise;
   double utilisation = 0.0;
 };
 
@@ -181,10 +188,10 @@ struct Comparison {
 
 /// One layer in one scope, or one output.
 struct ScopeOf {
-  std::string_view scope;  ///< "local", "accumulated" or "end_to_end"
+  Scope scope = Scope::local;
   const ScopeSummary& summary;
-  const LayerSummary* layer = nullptr;    ///< of the first two
-  const OutputSummary* output = nullptr;  ///< of the last
+  const LayerSummary* layer = nullptr;    ///< if local or accumulated
+  const OutputSummary* output = nullptr;  ///< if end to end
   const std::string& name() const { return layer ? layer->name : output->name; }
   Status status() const { return layer ? layer->status : output->status; }
 };

@@ -1,7 +1,6 @@
 #include "analysis/judge.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,17 +14,10 @@
 namespace driftbound::analysis {
 namespace {
 
-void keep_only(std::vector<BoundResult>& bounds, const std::vector<std::string>& names) {
+void keep_only(std::vector<BoundResult>& bounds, const std::vector<BoundRequest>& wanted) {
   std::erase_if(bounds, [&](const BoundResult& bound) {
-    return std::find(names.begin(), names.end(), bound.name) == names.end();
+    return std::find(wanted.begin(), wanted.end(), BoundRequest(bound.kind)) == wanted.end();
   });
-}
-
-void check_names(const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    if (std::find(bound_names().begin(), bound_names().end(), name) == bound_names().end())
-      throw InvalidArgument(
-          fmt::format("--bounds: there is no bound '{}'; choose among: {}", name, fmt::join(bound_names(), ", ")));
 }
 
 void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Scalar>& scalars) {
@@ -62,7 +54,7 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   how.failure_probability = options.failure_probability / static_cast<double>(std::max<std::int64_t>(calls, 1));
   how.threads = options.precision.threads;
   how.targets.assign(options.scalars.begin(), options.scalars.end());
-  how.names = options.bounds;
+  how.requests = options.bounds;
   how.trace_is_declared_run = options.trace_is_declared_run;
   return how;
 }
@@ -107,7 +99,7 @@ bool any_open(const LayerTrace& layer, const Tensor<Ball>& exact, const std::vec
     for (std::size_t i = 0; i < count; ++i) radii[i] = exact.values[first + i].radius.value();
     for (const BoundResult& bound : bounds) {
       if (bound.guarantee != Guarantee::proven && bound.guarantee != Guarantee::conditional) continue;
-      if (is_close_by_design(bound.name) || !any_wide(radii.data(), bound.values.values.data() + first, count))
+      if (is_close_by_design(bound.kind) || !any_wide(radii.data(), bound.values.values.data() + first, count))
         continue;
       if (!computed) computed = layer.output.to_double();
       for (std::size_t i = first; i < first + count; ++i)
@@ -222,19 +214,7 @@ void add_boxes(const Graph& graph, const Trace& trace, const JudgeOptions& optio
 
 }  // namespace
 
-const std::vector<std::string>& bound_names() {
-  static const std::vector<std::string> names = {"componentwise",  "partial-sums",          "order-aware",
-                                                 "seed-gamma",     "seed-gamma/note",       "forward",
-                                                 "shadow",         "adjoint/any-order",     "adjoint/order-aware",
-                                                 "probabilistic",  "adjoint/probabilistic", "adjoint/statistical",
-                                                 "seed-sum-gamma", "seed-sum-gamma/note",   "attribution",
-                                                 "condition",      "rounded-shadow",        "running",
-                                                 "replay"};
-  return names;
-}
-
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
-  check_names(options.bounds);
   check_scalars(graph, trace, options.scalars);
   const std::optional<Box> box = options.box.empty() ? std::nullopt : std::optional(box_of(graph, options.box));
   const BatchLayout layout = batch_layout(graph);

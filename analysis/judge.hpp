@@ -13,7 +13,9 @@ namespace driftbound::analysis {
 struct JudgeOptions {
   PrecisionPolicy precision;
   std::vector<Scalar> scalars;
-  std::vector<std::string> bounds;     ///< of bound_names(), what to compute and keep; empty: all
+  /// What to compute and keep; empty: all. With Diagnostic::attribution errors are broken up
+  /// (OutputSummary::breakdown), with Diagnostic::condition there are condition numbers.
+  std::vector<BoundRequest> bounds;
   bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
@@ -33,12 +35,7 @@ struct Judgement {
 };
 
 /// Compares a trace with the certified references and the bounds, block by block.
-/// Throws:    what bound() and the references throw; InvalidArgument for unknown names in options.bounds
+/// Throws:    what bound() and the references throw
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
-
-/// Names of every bound this version computes, for messages and for `--bounds`, and "attribution" and "condition":
-/// with these among the names that are wanted, errors are broken up (OutputSummary::breakdown) and condition numbers
-/// are there.
-const std::vector<std::string>& bound_names();
 
 }  // namespace driftbound::analysis

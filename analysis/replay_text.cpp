@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -12,10 +11,9 @@ namespace driftbound::analysis {
 namespace {
 
 /// Bounds of what sums in any order can do.
-bool is_of_any_order(std::string_view bound) {
-  constexpr std::array<std::string_view, 4> names = {"componentwise", "partial-sums", "adjoint/any-order",
-                                                     "rounded-shadow"};
-  return std::find(names.begin(), names.end(), bound) != names.end();
+bool is_of_any_order(BoundKind bound) {
+  return bound == BoundKind::componentwise || bound == BoundKind::partial_sums ||
+         bound == BoundKind::adjoint_any_order || bound == BoundKind::rounded_shadow;
 }
 
 /// Of bounds that hold in any order.
@@ -27,7 +25,7 @@ AnyOrder of_any_order(const Comparison& comparison) {
   AnyOrder sum;
   for (const ScopeOf& one : scopes_of(comparison))
     for (const BoundSummary& bound : one.summary.bounds) {
-      if (!bound.gives_verdict() || !is_of_any_order(bound.name)) continue;
+      if (!bound.gives_verdict() || !is_of_any_order(bound.kind)) continue;
       sum.checked += bound.checked;
       sum.violations += bound.violations;
       sum.open += bound.undecided + bound.not_certifiable;

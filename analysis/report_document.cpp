@@ -11,8 +11,8 @@
 namespace driftbound::analysis {
 namespace {
 
-Cell share_cell(const ScopeSummary& scope, std::string_view name) {
-  const BoundSummary* bound = find_bound(scope, name);
+Cell share_cell(const ScopeSummary& scope, BoundKind kind) {
+  const BoundSummary* bound = find_bound(scope, kind);
   if (!bound || scope.elements == 0) return {};
   return Number{bound->max_utilisation, Form::ratio, fmt::format("{}, {}", name_of(bound->guarantee), bound->theorem)};
 }
@@ -24,13 +24,13 @@ Cell error_cell(const ScopeSummary& scope, double error, Form form = Form::error
 
 Row layer_row(const LayerSummary& layer) {
   const ScopeSummary &local = layer.local, &whole = layer.accumulated;
-  const BoundSummary* folklore = find_bound(local, "seed-gamma");
+  const BoundSummary* folklore = find_bound(local, BoundKind::seed_gamma);
   return {{static_cast<std::int64_t>(layer.index), Name{layer.name}, Name{layer.op},
            layer.fan_in > 0 ? Cell(layer.fan_in) : Cell(), layer.kappa ? Cell(Number{layer.kappa->median}) : Cell(),
            error_cell(local, local.max_error), error_cell(local, local.max_ulps, Form::ratio),
            share_cell(local, any_order_bound(local)), share_cell(local, declared_order_bound(local)),
            folklore ? Cell(Violations{folklore->violations, folklore->checked}) : Cell(),
-           error_cell(whole, whole.max_error), share_cell(whole, "forward"), layer.status}};
+           error_cell(whole, whole.max_error), share_cell(whole, BoundKind::forward), layer.status}};
 }
 
 Section layers_section(const Comparison& comparison) {
@@ -59,8 +59,8 @@ Section layers_section(const Comparison& comparison) {
 double largest_error(const ScopeSummary& scope) {
   return scope.elements > 0 ? scope.max_error : -1.0;
 }
-double largest_bound(const ScopeSummary& scope, std::string_view name) {
-  const BoundSummary* bound = find_bound(scope, name);
+double largest_bound(const ScopeSummary& scope, BoundKind kind) {
+  const BoundSummary* bound = find_bound(scope, kind);
   return bound && !bound->is_silent() ? bound->max_bound : -1.0;
 }
 
@@ -77,7 +77,7 @@ Section chart_section(const Comparison& comparison) {
     series[1].values.push_back(largest_bound(layer.local, declared_order_bound(layer.local)));
     series[2].values.push_back(largest_bound(layer.local, any_order_bound(layer.local)));
     series[3].values.push_back(largest_error(layer.accumulated));
-    series[4].values.push_back(largest_bound(layer.accumulated, "forward"));
+    series[4].values.push_back(largest_bound(layer.accumulated, BoundKind::forward));
   }
   return {Paragraph{"Largest error and bound of every layer", Style::heading, Medium::page},
           Figure{log_chart(names, series)}};
@@ -87,7 +87,7 @@ std::string folklore_text(const Comparison& comparison) {
   std::int64_t violations = 0, checked = 0, most_violations = 0;
   const LayerSummary* most = nullptr;
   for (const LayerSummary& layer : comparison.layers) {
-    const BoundSummary* folklore = find_bound(layer.local, "seed-gamma");
+    const BoundSummary* folklore = find_bound(layer.local, BoundKind::seed_gamma);
     if (!folklore) continue;
     violations += folklore->violations;
     checked += folklore->checked;
@@ -167,11 +167,11 @@ Table records_of(const Comparison& comparison) {
     const std::optional<KappaSummary>& condition = one.layer ? one.layer->kappa : one.output->condition;
     for (const BoundSummary& bound : one.summary.bounds)
       table.rows.push_back(
-          {{Name{one.name()}, one.layer ? one.layer->op : "", one.layer ? one.layer->fan_in : 0, std::string(one.scope),
-            Number{one.summary.max_error}, Number{one.summary.rms_error}, Number{one.summary.max_ulps}, bound.name,
-            std::string(name_of(bound.guarantee)), Number{bound.max_bound}, Number{bound.max_utilisation},
-            bound.violations, bound.undecided, bound.checked, one.status(),
-            bound.failure_probability ? Cell(Number{*bound.failure_probability}) : Cell(),
+          {{Name{one.name()}, one.layer ? one.layer->op : "", one.layer ? one.layer->fan_in : 0,
+            std::string(name_of(one.scope)), Number{one.summary.max_error}, Number{one.summary.rms_error},
+            Number{one.summary.max_ulps}, std::string(name_of(bound.kind)), std::string(name_of(bound.guarantee)),
+            Number{bound.max_bound}, Number{bound.max_utilisation}, bound.violations, bound.undecided, bound.checked,
+            one.status(), bound.failure_probability ? Cell(Number{*bound.failure_probability}) : Cell(),
             condition ? Cell(Number{condition->median}) : Cell()}});
   }
   return table;
@@ -184,7 +184,7 @@ std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
   for (const ScopeSummary* scope : scopes) {
     for (const BoundSummary& bound : scope->bounds)
       if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
-        parts.push_back(fmt::format("{}: {} violated, {} undecided of {}", bound.name, bound.violations,
+        parts.push_back(fmt::format("{}: {} violated, {} undecided of {}", name_of(bound.kind), bound.violations,
                                     bound.undecided, bound.checked));
     non_finite = std::max(non_finite, scope->non_finite);
   }

@@ -26,14 +26,14 @@ Json to_json(const std::optional<KappaSummary>& kappa) {
 
 Json to_json(const BoundSummary& bound) {
   return object(
-      "name"_key = bound.name, "guarantee"_key = name_of(bound.guarantee), "question"_key = name_of(bound.question),
-      "theorem"_key = bound.theorem, "condition"_key = text_or_null(bound.condition),
-      "failure_probability"_key = bound.failure_probability, "not_applicable"_key = text_or_null(bound.not_applicable),
-      "without_statement"_key = bound.without_statement, "max_bound"_key = bound.max_bound,
-      "max_utilisation"_key = bound.max_utilisation, "median_bound_over_error"_key = bound.median_bound_over_error,
-      "violations"_key = bound.violations, "checked"_key = bound.checked, "undecided"_key = bound.undecided,
-      "not_certifiable"_key = bound.not_certifiable, "remainder_share"_key = bound.remainder_share,
-      "smallest"_key = bound.is_smallest, "seconds"_key = bound.seconds);
+      "name"_key = name_of(bound.kind), "guarantee"_key = name_of(bound.guarantee),
+      "question"_key = name_of(bound.question), "theorem"_key = bound.theorem,
+      "condition"_key = text_or_null(bound.condition), "failure_probability"_key = bound.failure_probability,
+      "not_applicable"_key = text_or_null(bound.not_applicable), "without_statement"_key = bound.without_statement,
+      "max_bound"_key = bound.max_bound, "max_utilisation"_key = bound.max_utilisation,
+      "median_bound_over_error"_key = bound.median_bound_over_error, "violations"_key = bound.violations,
+      "checked"_key = bound.checked, "undecided"_key = bound.undecided, "not_certifiable"_key = bound.not_certifiable,
+      "remainder_share"_key = bound.remainder_share, "smallest"_key = bound.is_smallest, "seconds"_key = bound.seconds);
 }
 
 Json to_json(const WorstCase& worst) {
@@ -163,8 +163,8 @@ Json run_json(const Report& report) {
 
 Json closest_json(const std::optional<ClosestApproach>& closest) {
   if (!closest) return nullptr;
-  return object("layer"_key = closest->layer, "scope"_key = closest->scope, "bound"_key = closest->bound,
-                "utilisation"_key = closest->utilisation);
+  return object("layer"_key = closest->layer, "scope"_key = name_of(closest->scope),
+                "bound"_key = name_of(closest->bound), "utilisation"_key = closest->utilisation);
 }
 
 }  // namespace

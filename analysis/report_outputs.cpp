@@ -29,10 +29,10 @@ std::vector<Column> bound_columns() {
 /// together and each has the time of all.
 double milliseconds_a_sample(const Comparison& comparison, const BoundSummary& bound) {
   double seconds = bound.seconds;
-  if (bound.name == "forward") {
+  if (bound.kind == BoundKind::forward) {
     seconds = 0.0;
     for (const LayerSummary& layer : comparison.layers)
-      if (const BoundSummary* step = find_bound(layer.accumulated, bound.name)) seconds += step->seconds;
+      if (const BoundSummary* step = find_bound(layer.accumulated, bound.kind)) seconds += step->seconds;
   }
   return comparison.samples > 0 ? 1000.0 * seconds / static_cast<double>(comparison.samples) : 0.0;
 }
@@ -45,7 +45,7 @@ Row bound_row(const Comparison& comparison, const BoundSummary& bound, const std
   const auto unless_silent = [&](Number number) { return bound.is_silent() ? Cell() : Cell(std::move(number)); };
   Row row;
   row.cells = {question,
-               bound.name,
+               std::string(name_of(bound.kind)),
                std::string(name_of(bound.guarantee)),
                bound.theorem,
                unless_silent({bound.max_bound, Form::bound}),
@@ -85,13 +85,14 @@ std::string error_facts(const OutputSummary& output) {
 void add_chance(Section& section, const BoundSummary& bound) {
   const auto note = [&](std::string text) { section.push_back(Paragraph{std::move(text), Style::note}); };
   if (bound.failure_probability)
-    note(fmt::format("{} fails with probability {} at most, {}", bound.name, bound_text(*bound.failure_probability),
+    note(fmt::format("{} fails with probability {} at most, {}", name_of(bound.kind),
+                     bound_text(*bound.failure_probability),
                      bound.condition.empty() ? "over random bits of this program" : "if rounding errors have mean 0"));
   if (!bound.not_applicable.empty())
-    note(fmt::format("{} not applicable to {} of {} values: {}", bound.name, bound.without_statement,
+    note(fmt::format("{} not applicable to {} of {} values: {}", name_of(bound.kind), bound.without_statement,
                      bound.without_statement + bound.checked, bound.not_applicable));
   if (bound.violations > 0 && bound.answers() && !bound.gives_verdict())
-    note(fmt::format("{} is exceeded by {} of {} values", bound.name, bound.violations, bound.checked));
+    note(fmt::format("{} is exceeded by {} of {} values", name_of(bound.kind), bound.violations, bound.checked));
 }
 
 /// "any run at every point of -1:1,0:2: error at most 1.2e-6 in order pairwise (proven, T-77), value between -0.3 and
@@ -202,14 +203,15 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
   section.push_back(Entry{output.name, error_facts(output), output.status});
   section.push_back(bound_table(comparison, output.scope));
   for (const BoundSummary& bound : bounds)
-    if (bound.is_smallest.value_or(false)) note("smallest in any order: " + bound.name);
+    if (bound.is_smallest.value_or(false)) note(fmt::format("smallest in any order: {}", name_of(bound.kind)));
   for (const BoundSummary& bound : bounds)
     if (bound.not_certifiable > 0 && bound.answers())
-      note(fmt::format("{}: not certifiable in this arithmetic: {} of {} values", bound.name, bound.not_certifiable,
-                       bound.checked));
+      note(fmt::format("{}: not certifiable in this arithmetic: {} of {} values", name_of(bound.kind),
+                       bound.not_certifiable, bound.checked));
   if (output.signs) note(signs_text(*output.signs));
   for (const BoundSummary& bound : bounds) add_chance(section, bound);
-  if (const BoundSummary* folklore = find_bound(output.scope, "seed-sum-gamma"); folklore && folklore->violations > 0)
+  if (const BoundSummary* folklore = find_bound(output.scope, BoundKind::seed_sum_gamma);
+      folklore && folklore->violations > 0)
     note(fmt::format("folklore |f| sum(gamma_n): violated by {} of {} (a heuristic, not a bound)", folklore->violations,
                      folklore->checked));
   if (output.condition)

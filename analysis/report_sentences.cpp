@@ -42,8 +42,8 @@ struct Culprit {
   std::string_view scope;
 };
 
-std::string_view in_words(std::string_view scope) {
-  return scope == "end_to_end" ? "end-to-end" : scope;
+std::string_view in_words(Scope scope) {
+  return scope == Scope::end_to_end ? "end-to-end" : name_of(scope);
 }
 
 /// First layer, in graph order, whose verdict is the report's, and the bound behind it; an output where no layer has it.
@@ -69,7 +69,7 @@ std::string why_close(const Comparison& comparison) {
   if (comparison.closest->utilisation < close) return "";
   for (const LayerSummary& layer : comparison.layers) {
     if (layer.name != comparison.closest->layer) continue;
-    if (comparison.closest->scope != "local")
+    if (comparison.closest->scope != Scope::local)
       return fmt::format(" (layer {} of {})", layer.index + 1, comparison.layers.size());
     if (layer.fan_in == 0) return "";
     const std::string sums = fmt::format("sums of n = {} products", layer.fan_in);
@@ -105,8 +105,9 @@ std::string checked_outputs(const Comparison& comparison) {
 }
 
 /// Whether a bound speaks of the declared order alone.
-bool stands_on_order(std::string_view bound) {
-  return bound == "running" || bound == "order-aware" || bound == "adjoint/order-aware" || bound == "replay";
+bool stands_on_order(BoundKind bound) {
+  return bound == BoundKind::running || bound == BoundKind::order_aware || bound == BoundKind::adjoint_order_aware ||
+         bound == BoundKind::replay;
 }
 
 std::string violated_sentence(const Comparison& comparison) {
@@ -116,12 +117,12 @@ std::string violated_sentence(const Comparison& comparison) {
   if (const auto& worst = culprit.bound->worst)
     where = fmt::format(", worst at sample {} element {}: error {}", worst->sample, worst->element,
                         excess_text(worst->error, worst->bound));
-  const bool is_of_order = stands_on_order(culprit.bound->name) && !exceeds_any_order(comparison);
+  const bool is_of_order = stands_on_order(culprit.bound->kind) && !exceeds_any_order(comparison);
   return fmt::format(
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
       "that: {}.",
-      culprit.what, culprit.scope, culprit.bound->name, culprit.bound->violations, culprit.bound->checked, where,
-      is_of_order ? " and order" : "",
+      culprit.what, culprit.scope, name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked,
+      where, is_of_order ? " and order" : "",
       is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
 }
 
@@ -134,7 +135,8 @@ std::string undecided_sentence(const Comparison& comparison) {
                         ? "there is no finite bound there (overflow, or a division that may meet 0)"
                         : "the reference cannot be told from the computed value there, and the bound is smaller still";
   return fmt::format("{}: {} of {} values undecided against the {} {} bound: {}.", culprit.what,
-                     culprit.bound->undecided, culprit.bound->checked, culprit.scope, culprit.bound->name, why);
+                     culprit.bound->undecided, culprit.bound->checked, culprit.scope, name_of(culprit.bound->kind),
+                     why);
 }
 
 /// Where values come from that are not finite.
@@ -166,9 +168,9 @@ std::string share_text(double share) {
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", checked_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text +=
-        fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
-                    share_text(closest->utilisation), in_words(closest->scope), closest->bound, why_close(comparison));
+    text += fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
+                        share_text(closest->utilisation), in_words(closest->scope), name_of(closest->bound),
+                        why_close(comparison));
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "analysis/scope_accumulator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -180,7 +182,7 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
     for (const BoundValues& bound : bounds) {
       BoundState state;
       const BoundResult& from = *bound.description;
-      state.summary.name = from.name;
+      state.summary.kind = from.kind;
       state.summary.guarantee = from.guarantee;
       state.summary.question = from.question;
       state.summary.theorem = from.theorem;
@@ -191,9 +193,9 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   if (bounds.size() != bounds_.size())
     throw InvalidArgument("bounds: two blocks of samples have other numbers of bounds");
   for (std::size_t i = 0; i < bounds.size(); ++i) {
-    if (bounds[i].description->name != bounds_[i].summary.name)
-      throw InvalidArgument("bounds: a block of samples has '" + bounds[i].description->name + "' where another has '" +
-                            bounds_[i].summary.name + "'");
+    if (bounds[i].description->kind != bounds_[i].summary.kind)
+      throw InvalidArgument(fmt::format("bounds: a block of samples has '{}' where another has '{}'",
+                                        name_of(bounds[i].description->kind), name_of(bounds_[i].summary.kind)));
     bounds_[i].summary.seconds += bounds[i].description->seconds;
     BoundSummary& summary = bounds_[i].summary;
     summary.guarantee = std::max(summary.guarantee, bounds[i].description->guarantee);
@@ -421,7 +423,6 @@ void ScopeAccumulator::add(const Elements& elements, const BoundValues& values, 
   const double worst_bound = state.worst.bound;
   state.worst = worst_case(*state.new_worst, elements);
   state.worst.bound = worst_bound;
-  state.worst.bound_name = summary.name;
   state.new_worst.reset();
 }
 

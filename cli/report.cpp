@@ -1,11 +1,14 @@
 #include "analysis/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/judge.hpp"
@@ -44,6 +47,22 @@ analysis::FailOn fail_on(const std::string& name) {
   return analysis::FailOn::violation;
 }
 
+/// Throws:    InvalidArgument
+std::vector<BoundRequest> bounds_to_compute(const std::vector<std::string>& names) {
+  std::vector<BoundRequest> requests;
+  for (const std::string& name : names) {
+    const std::optional<BoundRequest> request = bound_request(name);
+    if (!request) {
+      std::vector<std::string_view> known;
+      for (const BoundRequest& one : every_bound_request()) known.push_back(name_of(one));
+      throw InvalidArgument(
+          fmt::format("--bounds: there is no bound '{}'; choose among: {}", name, fmt::join(known, ", ")));
+    }
+    requests.push_back(*request);
+  }
+  return requests;
+}
+
 Trace obtain_trace(const ReportSettings& settings, const LoadedModel& model) {
   if (!settings.trace.empty()) {
     Trace trace = read_trace(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
@@ -61,7 +80,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   options.precision.max_bits = settings.max_precision;
   options.precision.threads = settings.run.thread_count();
   options.scalars = scalars;
-  options.bounds = settings.bounds;
+  options.bounds = bounds_to_compute(settings.bounds);
   if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.threshold = settings.threshold;
   options.failure_probability = settings.failure_probability;
@@ -137,6 +156,7 @@ int run_report(const ReportSettings& settings) {
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
   if (!settings.box.empty()) parse_domain(settings.box, "--box");
+  bounds_to_compute(settings.bounds);
   const LoadedModel model = load_for_run(settings.model, &settings.inputs, settings.trace);
   const Graph& graph = model.graph;
   require_distinct(model.data_files, settings.files());

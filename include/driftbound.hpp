@@ -3,6 +3,7 @@
 /// All of the library but the adapters to other libraries (driftbound/adapters), which need those.
 
 #include "driftbound/bounds/bound.hpp"
+#include "driftbound/bounds/bound_kind.hpp"
 #include "driftbound/bounds/box.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"

@@ -37,18 +37,18 @@ const std::vector<std::string> declared_orders = {"sequential",     "sequential+
                                                   "blocked:32+fma", "split-k:4",      "split-k:2+fma"};
 /// Those whose own bounds are computed.
 const std::vector<std::string> bounded_orders = {"sequential", "pairwise", "blocked:8+fma"};
-constexpr const char* any_order = "adjoint/any-order";
-constexpr const char* order_aware = "adjoint/order-aware";
-constexpr const char* rounded_shadow = "rounded-shadow";
-constexpr const char* replay = "replay";
-constexpr const char* statistical = "adjoint/statistical";
+constexpr BoundKind any_order = BoundKind::adjoint_any_order;
+constexpr BoundKind order_aware = BoundKind::adjoint_order_aware;
+constexpr BoundKind rounded_shadow = BoundKind::rounded_shadow;
+constexpr BoundKind replay = BoundKind::replay;
+constexpr BoundKind statistical = BoundKind::adjoint_statistical;
 /// Points, those with the largest bounds and those with the largest errors, at which worse runs are looked for.
 constexpr std::size_t worst_points = 20;
 /// How long, sum by sum, an order is looked for that is worse; and where it erred most, with that many seeds.
 constexpr std::int64_t attempts = 20, attempts_again = 150;
 constexpr std::uint64_t seeds = 40;
 /// Those that speak of every run; the last is an estimate and gives no verdict.
-const std::vector<std::string> of_every_run = {any_order, rounded_shadow, statistical};
+const std::vector<BoundKind> of_every_run = {any_order, rounded_shadow, statistical};
 
 struct Settings {
   std::filesystem::path results;
@@ -102,7 +102,7 @@ public:
   Json run() {
     first_ = declared("sequential");
     first_.arithmetic.products_may_flush = arithmetic_.products_may_flush;
-    every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, "shadow", replay});
+    every_ = check_.bounds_of(first_, {any_order, order_aware, rounded_shadow, statistical, BoundKind::shadow, replay});
     for (const std::string& order : declared_orders) in_declared_order(order);
     for (const ForeignRun& run : foreign_runs()) in_foreign_order(run);
     if (is_plain_) in_chosen_orders();
@@ -126,12 +126,12 @@ private:
     count(run, order);
     const bool is_bounded = std::find(bounded_orders.begin(), bounded_orders.end(), order) != bounded_orders.end();
     if (arithmetic_.products_may_flush || !is_bounded) return;
-    const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, "shadow", replay});
+    const RunBounds bounds = is_first ? every_ : check_.bounds_of(run, {order_aware, BoundKind::shadow, replay});
     const std::vector<TargetBound>& in_order = bounds.at(order_aware);
     const Trace in_batches = declared(order, 7);
-    for (const std::string name : {order_aware, replay})
-      for (const Trace* of_order : {&run, &in_batches}) check_.hold(*of_order, bounds.at(name), tallies_[name]);
-    check_.hold(run, bounds.at("shadow"), tallies_["shadow"]);
+    for (const BoundKind kind : {order_aware, replay})
+      for (const Trace* of_order : {&run, &in_batches}) check_.hold(*of_order, bounds.at(kind), tally_of(kind));
+    check_.hold(run, bounds.at(BoundKind::shadow), tally_of(BoundKind::shadow));
     const TargetBound& scalar = in_order[check_.scalar()];
     const double error = largest(check_.errors_of(run, check_.scalar()));
     known_order_.push_back({{"order", order},
@@ -140,7 +140,7 @@ private:
                             {"replay", largest(bounds.at(replay)[check_.scalar()].values) / error},
                             {"remainder_worst", largest(remainder_shares(scalar))},
                             {"remainder_median", median(remainder_shares(scalar))}});
-    const double shadow = largest(bounds.at("shadow")[check_.scalar()].values);
+    const double shadow = largest(bounds.at(BoundKind::shadow)[check_.scalar()].values);
     this_run_ = std::max(this_run_, shadow / error);
   }
 
@@ -162,7 +162,7 @@ private:
     for (const ForeignProduct& product : products_by_sign()) {
       progress_.say(product.name);
       const Trace run = foreign_run(check_.graph(), check_.inputs(), arithmetic_, {product, 0, seed_});
-      check_.hold(run, every_.at(any_order), tallies_[any_order]);
+      check_.hold(run, every_.at(any_order), tally_of(any_order));
       largest_error_by_sign_ = std::max(largest_error_by_sign_, largest(check_.errors_of(run, check_.scalar())));
     }
   }
@@ -188,20 +188,22 @@ private:
       errors_in_chosen_orders({worst}, {target(), worst_direction, attempts_again, seed});
   }
 
+  BoundTally& tally_of(BoundKind kind) { return tallies_[std::string(name_of(kind))]; }
   const Target& target() const { return check_.target(check_.scalar()); }
 
   std::vector<double> errors_in_chosen_orders(const std::vector<std::size_t>& points, const ChosenError& error) {
     const AnyRunCheck at_points(check_.graph(), inputs_at(points));
     const Trace run = run_in_chosen_orders(check_.graph(), at_points.inputs(), arithmetic_, error);
-    for (const std::string name : {any_order, rounded_shadow})
-      if (every_.contains(name)) at_points.hold(run, bounds_at(points, name), tallies_["chosen orders, " + name]);
+    for (const BoundKind kind : {any_order, rounded_shadow})
+      if (every_.contains(kind))
+        at_points.hold(run, bounds_at(points, kind), tallies_[fmt::format("chosen orders, {}", name_of(kind))]);
     const std::vector<double> errors = at_points.errors_of(run, check_.scalar());
     chosen_error_ = std::max(chosen_error_, largest(errors));
     return errors;
   }
 
   bool is_float32() const { return arithmetic_.input == arithmetic_.accumulator; }
-  std::string speaks_best() const { return every_.contains(rounded_shadow) ? rounded_shadow : any_order; }
+  BoundKind speaks_best() const { return every_.contains(rounded_shadow) ? rounded_shadow : any_order; }
 
   /// Inputs in float32.
   Inputs inputs_at(const std::vector<std::size_t>& points) const {
@@ -218,9 +220,9 @@ private:
     return inputs;
   }
 
-  std::vector<TargetBound> bounds_at(const std::vector<std::size_t>& points, const std::string& name) const {
+  std::vector<TargetBound> bounds_at(const std::vector<std::size_t>& points, BoundKind kind) const {
     std::vector<TargetBound> bounds;
-    for (const TargetBound& of_target : every_.at(name)) {
+    for (const TargetBound& of_target : every_.at(kind)) {
       bounds.push_back({of_target.gives_verdict, {}, {}});
       for (const std::size_t i : points) bounds.back().values.push_back(of_target.values[i]);
     }
@@ -251,17 +253,17 @@ private:
 
   void count(const Trace& run, const std::string& order) {
     ++orders_;
-    for (const std::string& name : of_every_run)
-      if (every_.contains(name)) check_.hold(run, every_.at(name), tallies_[name]);
+    for (const BoundKind kind : of_every_run)
+      if (every_.contains(kind)) check_.hold(run, every_.at(kind), tally_of(kind));
     const double error = largest(check_.errors_of(run, check_.scalar()));
     if (error > largest_error_) farthest_order_ = order;
     largest_error_ = std::max(largest_error_, error);
   }
 
   /// The largest bound over the largest error; null where there is no such bound.
-  Json ratio_of(const std::string& name) const {
-    if (!every_.contains(name)) return nullptr;
-    return largest(every_.at(name)[check_.scalar()].values) / largest_error_;
+  Json ratio_of(BoundKind kind) const {
+    if (!every_.contains(kind)) return nullptr;
+    return largest(every_.at(kind)[check_.scalar()].values) / largest_error_;
   }
 
   Json summary() const {

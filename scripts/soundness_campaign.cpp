@@ -177,7 +177,7 @@ void run_hill_climbs(Campaign& campaign) {
   Random random(campaign.seed);
   std::vector<Task> tasks;
   const auto generations = static_cast<int>(std::max<std::int64_t>(10, campaign.outputs / 10'000));
-  for (const char* bound : {"componentwise", "order-aware"})
+  for (const BoundKind bound : {BoundKind::componentwise, BoundKind::order_aware})
     for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"})
       for (const char* order : {"sequential", "sequential+fma", "pairwise", "blocked:2", "split-k:2+fma"})
         for (const std::int64_t n : {2, 4, 8}) {
@@ -185,8 +185,9 @@ void run_hill_climbs(Campaign& campaign) {
           const std::uint64_t seed = random.bits();
           tasks.push_back([=](Tally& tally) {
             const Approach found = hill_climb(model, n, bound, seed, generations, {}, tally);
-            std::fputs(fmt::format("{} {} {} n = {}: {}\n", bound, arithmetic, order, n, to_string(found)).c_str(),
-                       stderr);
+            std::fputs(
+                fmt::format("{} {} {} n = {}: {}\n", name_of(bound), arithmetic, order, n, to_string(found)).c_str(),
+                stderr);
           });
         }
   campaign.finish("hill climbs", run_all(tasks, campaign.threads));

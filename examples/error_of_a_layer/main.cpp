@@ -27,6 +27,6 @@ int main() {
   for (const BoundResult& result : bounds.layers[0].local) {
     const double value = result.values.values[0];
     const char* verdict = error.lower() > value ? "violated" : (error.upper() <= value ? "holds" : "undecided");
-    std::printf("%-15s %-13s %s\n", result.name.c_str(), name_of(result.guarantee).data(), verdict);
+    std::printf("%-15s %-13s %s\n", name_of(result.kind).data(), name_of(result.guarantee).data(), verdict);
   }
 }

@@ -93,10 +93,10 @@ struct ValueState {
   std::optional<CoarseProducts> sums;    ///< if a product computes the value: its sums of magnitudes
 };
 
-BoundResult result_of(std::string name, std::string theorem, const std::set<std::string>& conditions,
-                      const Shape& shape, std::vector<double> values, double seconds) {
+BoundResult result_of(BoundKind kind, std::string theorem, const std::set<std::string>& conditions, const Shape& shape,
+                      std::vector<double> values, double seconds) {
   BoundResult result;
-  result.name = std::move(name);
+  result.kind = kind;
   result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
   result.theorem = std::move(theorem);
   result.condition = joined(conditions);
@@ -109,7 +109,7 @@ BoundResult result_of(std::string name, std::string theorem, const std::set<std:
 BoundResult probabilistic_of(const LocalBound& local, const Shape& shape, double tail_factor, double seconds) {
   std::set<std::string> conditions = local.conditions;
   conditions.insert(chance_condition);
-  BoundResult result = result_of("probabilistic", "T-74", conditions, shape, local.probabilistic, seconds);
+  BoundResult result = result_of(BoundKind::probabilistic, "T-74", conditions, shape, local.probabilistic, seconds);
   result.guarantee = Guarantee::probabilistic;
   result.failure_probability =
       failure_probability_of(tail_factor, static_cast<std::int64_t>(local.probabilistic.size()));
@@ -118,9 +118,9 @@ BoundResult probabilistic_of(const LocalBound& local, const Shape& shape, double
   return result;
 }
 
-BoundResult heuristic_of(std::string name, Tensor<double> values) {
+BoundResult heuristic_of(BoundKind kind, Tensor<double> values) {
   BoundResult result;
-  result.name = std::move(name);
+  result.kind = kind;
   result.guarantee = Guarantee::heuristic;
   result.theorem = "T-19";
   result.values = std::move(values);
@@ -174,9 +174,9 @@ private:
       input_shapes.push_back(states_[id].used.shape);
     }
     shapes_ = infer_shapes(graph_, input_shapes);
-    setting_.wants_running = options_.wants("running") || options_.wants("forward");
+    setting_.wants_running = options_.wants(BoundKind::running) || options_.wants(BoundKind::forward);
     const bool is_by_chance = setting_.machine.u <= coarsest_by_chance;
-    if (options_.wants("probabilistic") && options_.failure_probability > 0.0 && is_by_chance)
+    if (options_.wants(BoundKind::probabilistic) && options_.failure_probability > 0.0 && is_by_chance)
       setting_.tail_factor = local_tail_factor();
   }
 
@@ -242,19 +242,20 @@ private:
     const double forward_seconds = watch.lap();
 
     const Shape& shape = state.used.shape;
-    layer.accumulated.push_back(result_of("forward", "T-40", state.conditions, shape, state.error, forward_seconds));
+    layer.accumulated.push_back(
+        result_of(BoundKind::forward, "T-40", state.conditions, shape, state.error, forward_seconds));
     add_folklore(node, state, layer, !local.kappa.empty());
     if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
-    const auto add_first = [&](std::string name, std::string theorem, std::vector<double>& values) {
-      layer.local.insert(layer.local.begin(), result_of(std::move(name), std::move(theorem), local.conditions, shape,
+    const auto add_first = [&](BoundKind kind, std::string theorem, std::vector<double>& values) {
+      layer.local.insert(layer.local.begin(), result_of(kind, std::move(theorem), local.conditions, shape,
                                                         std::move(values), local_seconds));
     };
     if (!local.probabilistic.empty())
       layer.local.insert(layer.local.begin(), probabilistic_of(local, shape, setting_.tail_factor, local_seconds));
-    if (!local.running.empty()) add_first("running", "T-69", local.running);
-    if (!local.order_aware.empty()) add_first("order-aware", local.order_theorem, local.order_aware);
-    if (!local.partial_sums.empty()) add_first("partial-sums", "T-68", local.partial_sums);
-    add_first("componentwise", local.theorem, local.any_order);
+    if (!local.running.empty()) add_first(BoundKind::running, "T-69", local.running);
+    if (!local.order_aware.empty()) add_first(BoundKind::order_aware, local.order_theorem, local.order_aware);
+    if (!local.partial_sums.empty()) add_first(BoundKind::partial_sums, "T-68", local.partial_sums);
+    add_first(BoundKind::componentwise, local.theorem, local.any_order);
     note_assumptions(local.conditions);
     bounds_.layers.push_back(std::move(layer));
   }
@@ -268,20 +269,22 @@ private:
 
   /// Whether "shadow" and "replay" are the only requested bounds. All others need the conditions of the local bounds.
   bool wants_shadow_alone() const {
-    return !options_.names.empty() &&
-           std::all_of(options_.names.begin(), options_.names.end(),
-                       [](const std::string& name) { return name == "shadow" || name == "replay"; });
+    const std::vector<BoundRequest>& requests = options_.requests;
+    return !requests.empty() && std::all_of(requests.begin(), requests.end(), [](const BoundRequest& request) {
+      return request == BoundRequest(BoundKind::shadow) || request == BoundRequest(BoundKind::replay);
+    });
   }
 
-  /// If the arithmetic declares no order, "replay" (then not applicable) is reported only if requested by name.
+  /// If the arithmetic declares no order, "replay" (then not applicable) is reported only on request.
   bool wants_replay() const {
-    return options_.wants("replay") && (!options_.names.empty() || trace_.arithmetic.order.gives_partial_sums());
+    return options_.wants(BoundKind::replay) &&
+           (!options_.requests.empty() || trace_.arithmetic.order.gives_partial_sums());
   }
 
   /// Adds the bound "replay" (T-97).
   void add_replay() {
     BoundOptions options = options_;
-    options.names = {"shadow"};
+    options.requests = {BoundKind::shadow};
     const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, cache_).run(); };
     std::vector<const Tensor<double>*> layers;
     for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
@@ -336,19 +339,20 @@ private:
   }
 
   void add_folklore(const Node& node, const ValueState& state, LayerBounds& layer, bool is_product) const {
-    const auto both = [&](std::vector<BoundResult>& list, const std::string& name, const std::vector<std::int64_t>& n) {
-      list.push_back(heuristic_of(name, estimate_seed_gamma(n, folklore_u_, state.used)));
-      list.push_back(heuristic_of(name + "/note", estimate_seed_gamma(n, 2.0 * folklore_u_, state.used)));
+    const auto both = [&](std::vector<BoundResult>& list, BoundKind kind, BoundKind note,
+                          const std::vector<std::int64_t>& n) {
+      list.push_back(heuristic_of(kind, estimate_seed_gamma(n, folklore_u_, state.used)));
+      list.push_back(heuristic_of(note, estimate_seed_gamma(n, 2.0 * folklore_u_, state.used)));
     };
     if (is_product && gamma(layer.fan_in, 2.0 * folklore_u_).is_finite())
-      both(layer.local, "seed-gamma", {layer.fan_in});
+      both(layer.local, BoundKind::seed_gamma, BoundKind::seed_gamma_note, {layer.fan_in});
     const bool is_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), node.output) > 0;
     if (!is_output || state.products.empty()) return;
     std::vector<std::int64_t> fan_ins;
     for (const std::size_t product : state.products) {
       fan_ins.push_back(fan_in(graph_, graph_.nodes[product], shapes_));
     }
-    both(layer.accumulated, "seed-sum-gamma", fan_ins);
+    both(layer.accumulated, BoundKind::seed_sum_gamma, BoundKind::seed_sum_gamma_note, fan_ins);
   }
 
   void note_assumptions(const std::set<std::string>& conditions) {
@@ -383,8 +387,8 @@ void add_to(std::vector<NotByRows>& all, const NotByRows& more) {
     known->seconds += more.seconds;
 }
 
-bool BoundOptions::wants(std::string_view name) const {
-  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+bool BoundOptions::wants(const BoundRequest& request) const {
+  return requests.empty() || std::find(requests.begin(), requests.end(), request) != requests.end();
 }
 
 struct Bounder::State {

@@ -29,10 +29,10 @@ struct HandMade {
     local = accumulated;
     LayerBounds layer;
     layer.fan_in = 4;
-    layer.local.push_back(make_bound("componentwise", Guarantee::proven));
-    layer.local.push_back(make_bound("seed-gamma", Guarantee::heuristic));
-    layer.accumulated.push_back(make_bound("forward", Guarantee::proven));
-    layer.accumulated.push_back(make_bound("seed-sum-gamma", Guarantee::heuristic));
+    layer.local.push_back(make_bound(BoundKind::componentwise, Guarantee::proven));
+    layer.local.push_back(make_bound(BoundKind::seed_gamma, Guarantee::heuristic));
+    layer.accumulated.push_back(make_bound(BoundKind::forward, Guarantee::proven));
+    layer.accumulated.push_back(make_bound(BoundKind::seed_sum_gamma, Guarantee::heuristic));
     layer.kappa = Tensor<double>({3, 2}, {1, 2, 3, 4, 5, 6});
     bounds.layers = {layer};
   }
@@ -45,9 +45,9 @@ struct HandMade {
     bounds.layers.push_back(bounds.layers[0]);
   }
 
-  static driftbound::BoundResult make_bound(const std::string& name, driftbound::Guarantee guarantee) {
+  static driftbound::BoundResult make_bound(driftbound::BoundKind kind, driftbound::Guarantee guarantee) {
     driftbound::BoundResult bound;
-    bound.name = name;
+    bound.kind = kind;
     bound.guarantee = guarantee;
     bound.theorem = "T-10";
     bound.values = driftbound::Tensor<double>({3, 2}, std::vector<double>(6, 1.0));

@@ -22,7 +22,7 @@ struct Split : HandMade {
     accumulated.layers[0].values[0] = exact_ball(0.75);
     accumulated.layers[0].values[4] = exact_ball(5.5);
     TargetBounds target;
-    BoundResult any_order = make_bound("adjoint/any-order", Guarantee::proven);
+    BoundResult any_order = make_bound(BoundKind::adjoint_any_order, Guarantee::proven);
     any_order.question = Question::any_run;
     any_order.values = Tensor<double>({3}, {1.0, 1.0, 2.0});
     any_order.remainder = {0.0, 0.1, 0.5};
@@ -151,21 +151,21 @@ TEST_CASE("an output of one number a sample is broken up without being asked for
     CHECK(output.breakdown->layers[1].part == 0.0);
     CHECK(output.breakdown->layers[0].bound_share.value_or(0.0) > 0.05);
     CHECK(output.breakdown->layers[0].part == comparison.outputs[0].breakdown->layers[0].part);
-    CHECK(find_bound(output.scope, "adjoint/any-order")->max_bound ==
-          find_bound(comparison.outputs[0].scope, "adjoint/any-order")->max_bound);
+    CHECK(find_bound(output.scope, BoundKind::adjoint_any_order)->max_bound ==
+          find_bound(comparison.outputs[0].scope, BoundKind::adjoint_any_order)->max_bound);
   }
 }
 
 TEST_CASE("without attribution among the bounds that are wanted nothing is broken up; without the bound, no shares") {
   const Graph graph = network_of(1);
   JudgeOptions options;
-  options.bounds = {"forward", "shadow", "adjoint/any-order"};
+  options.bounds = {BoundKind::forward, BoundKind::shadow, BoundKind::adjoint_any_order};
   CHECK_FALSE(judged(graph, "fp32", options).outputs[0].breakdown);
-  options.bounds = {"forward", "attribution"};
+  options.bounds = {BoundKind::forward, Diagnostic::attribution};
   const Comparison comparison = judged(graph, "fp32", options);
   REQUIRE(comparison.outputs[0].breakdown);
   CHECK_FALSE(comparison.outputs[0].breakdown->layers[0].bound_share);
-  CHECK_FALSE(find_bound(comparison.outputs[0].scope, "adjoint/any-order"));
+  CHECK_FALSE(find_bound(comparison.outputs[0].scope, BoundKind::adjoint_any_order));
 }
 
 TEST_CASE("an output's bounds are the same whether or not scalars are elements of it") {
@@ -174,31 +174,31 @@ TEST_CASE("an output's bounds are the same whether or not scalars are elements o
   const ScopeSummary alone = judged(graph, "fp32", options).outputs[0].scope;
   options.scalars = {parse_scalar(graph, "sdf[1]-sdf[0]"), parse_scalar(graph, "sdf[1]")};
   const ScopeSummary beside = judged(graph, "fp32", options).outputs[0].scope;
-  for (const std::string name : {"shadow", "adjoint/any-order", "adjoint/order-aware"}) {
-    CAPTURE(name);
-    CHECK(find_bound(alone, name)->max_bound == find_bound(beside, name)->max_bound);
-    CHECK(find_bound(alone, name)->max_utilisation == find_bound(beside, name)->max_utilisation);
-    CHECK(*find_bound(alone, name)->median_bound_over_error == *find_bound(beside, name)->median_bound_over_error);
+  for (const BoundKind kind : {BoundKind::shadow, BoundKind::adjoint_any_order, BoundKind::adjoint_order_aware}) {
+    CAPTURE(name_of(kind));
+    CHECK(find_bound(alone, kind)->max_bound == find_bound(beside, kind)->max_bound);
+    CHECK(find_bound(alone, kind)->max_utilisation == find_bound(beside, kind)->max_utilisation);
+    CHECK(*find_bound(alone, kind)->median_bound_over_error == *find_bound(beside, kind)->median_bound_over_error);
   }
 }
 
 TEST_CASE("a measurement alone decides nothing, and is never the closest approach") {
   JudgeOptions options;
-  options.bounds = {"shadow"};
+  options.bounds = {BoundKind::shadow};
   const Comparison measured = judged(network_of(1), "fp32", options);
   CHECK(measured.verdict == Status::undecided);
   CHECK_FALSE(measured.closest);
-  options.bounds = {"shadow", "forward"};
+  options.bounds = {BoundKind::shadow, BoundKind::forward};
   const Comparison decided = judged(network_of(1), "fp32", options);
   CHECK(decided.verdict < Status::undecided);
-  CHECK(decided.closest->bound == "forward");
+  CHECK(decided.closest->bound == BoundKind::forward);
 }
 
 TEST_CASE("an infinite bound for every run is not certifiable, which leaves the verdict alone") {
   Split split;
   split.bounds.targets[0].bounds[0].values.values = std::vector<double>(3, std::numeric_limits<double>::infinity());
   const OutputSummary scalar = split.scalar();
-  const BoundSummary* any_order = find_bound(scalar.scope, "adjoint/any-order");
+  const BoundSummary* any_order = find_bound(scalar.scope, BoundKind::adjoint_any_order);
   CHECK(any_order->not_certifiable == 3);
   CHECK(any_order->undecided == 0);
   CHECK_FALSE(any_order->decides());
@@ -246,15 +246,15 @@ TEST_CASE("a report in a narrow format says which bound of every run is the smal
   Report report;
   report.comparison = judged(graph, "bf16", {});
   const ScopeSummary& scope = report.comparison.outputs[0].scope;
-  const BoundSummary *any_order = find_bound(scope, "adjoint/any-order"),
-                     *rounded = find_bound(scope, "rounded-shadow");
+  const BoundSummary *any_order = find_bound(scope, BoundKind::adjoint_any_order),
+                     *rounded = find_bound(scope, BoundKind::rounded_shadow);
   REQUIRE(any_order != nullptr);
   REQUIRE(rounded != nullptr);
   CHECK(rounded->violations == 0);
   CHECK(rounded->question == Question::any_run);
   CHECK(rounded->is_smallest == (rounded->max_bound <= any_order->max_bound));
   CHECK(any_order->is_smallest == !*rounded->is_smallest);
-  CHECK(find_bound(scope, "shadow")->is_smallest == std::nullopt);
+  CHECK(find_bound(scope, BoundKind::shadow)->is_smallest == std::nullopt);
   const std::string smaller = *rounded->is_smallest ? "rounded-shadow" : "adjoint/any-order";
   CHECK(to_text(document_of(report)).find("smallest in any order: " + smaller) != std::string::npos);
   CHECK(to_html(document_of(report)).find("smallest in any order: " + smaller) != std::string::npos);
@@ -263,8 +263,8 @@ TEST_CASE("a report in a narrow format says which bound of every run is the smal
   CHECK(json["layers"][0]["ambiguous"].is_number_integer());
 
   report.comparison = judged(graph, "fp32", {});
-  CHECK(find_bound(report.comparison.outputs[0].scope, "rounded-shadow") == nullptr);
-  CHECK(find_bound(report.comparison.outputs[0].scope, "adjoint/any-order")->is_smallest == std::nullopt);
+  CHECK(find_bound(report.comparison.outputs[0].scope, BoundKind::rounded_shadow) == nullptr);
+  CHECK(find_bound(report.comparison.outputs[0].scope, BoundKind::adjoint_any_order)->is_smallest == std::nullopt);
   CHECK_FALSE(report.comparison.layers[0].ambiguous.has_value());
 }
 
@@ -280,7 +280,7 @@ TEST_CASE("samples with many numbers are judged a few at a time") {
                           .run(graph, generate_inputs(graph, generator));
   std::vector<std::int64_t> done;
   JudgeOptions options;
-  options.bounds = {"componentwise"};
+  options.bounds = {BoundKind::componentwise};
   options.progress = [&](std::int64_t samples, std::int64_t) {
     done.push_back(samples);
     return true;

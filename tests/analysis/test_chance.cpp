@@ -59,16 +59,16 @@ TEST_CASE("probabilistic bounds state what they risk, in all blocks together no 
   options.block = 2;
   options.failure_probability = 1e-6;
   const Comparison comparison = Judged().compared(options);
-  const BoundSummary* bound = find_bound(comparison.outputs[0].scope, "adjoint/probabilistic");
+  const BoundSummary* bound = find_bound(comparison.outputs[0].scope, BoundKind::adjoint_probabilistic);
   REQUIRE(bound != nullptr);
   CHECK(bound->guarantee == Guarantee::probabilistic);
   CHECK(bound->failure_probability.value_or(1.0) <= 1e-6);
   CHECK(bound->failure_probability.value_or(0.0) > 0.99e-6);
   CHECK(bound->violations == 0);
-  CHECK(bound->max_bound < find_bound(comparison.outputs[0].scope, "adjoint/any-order")->max_bound);
+  CHECK(bound->max_bound < find_bound(comparison.outputs[0].scope, BoundKind::adjoint_any_order)->max_bound);
   double of_layers = 0.0;
   for (const LayerSummary& layer : comparison.layers) {
-    const BoundSummary* local = find_bound(layer.local, "probabilistic");
+    const BoundSummary* local = find_bound(layer.local, BoundKind::probabilistic);
     CHECK((local != nullptr) == (layer.op == "MatMul"));
     if (local != nullptr) of_layers += local->failure_probability.value_or(1.0);
   }
@@ -107,13 +107,13 @@ TEST_CASE("constant data leave the verdict alone, and the text says why there is
 TEST_CASE("a probabilistic bound or an estimate that is exceeded is counted, and leaves the verdict alone") {
   for (const Guarantee guarantee : {Guarantee::probabilistic, Guarantee::heuristic}) {
     HandMade made;
-    BoundResult result = HandMade::make_bound("adjoint/statistical", guarantee);
+    BoundResult result = HandMade::make_bound(BoundKind::adjoint_statistical, guarantee);
     result.question = Question::any_run;
     result.values = Tensor<double>({3, 2}, std::vector<double>(6, 1e-30));
     made.accumulated.layers[0].values[0] = exact_ball(0.75);
     made.bounds.layers[0].accumulated.push_back(result);
     const Comparison with = made.compare(0.5, {});
-    const BoundSummary* bound = find_bound(with.outputs[0].scope, "adjoint/statistical");
+    const BoundSummary* bound = find_bound(with.outputs[0].scope, BoundKind::adjoint_statistical);
     REQUIRE(bound != nullptr);
     CHECK(bound->violations == 1);
     CHECK(with.verdict != Status::violated);
@@ -123,7 +123,7 @@ TEST_CASE("a probabilistic bound or an estimate that is exceeded is counted, and
 TEST_CASE("local error times condition is what a layer has in the bound") {
   const Comparison comparison = Judged().compared();
   const Breakdown& breakdown = comparison.outputs[0].breakdown.value();
-  const double bound = find_bound(comparison.outputs[0].scope, "adjoint/any-order")->max_bound;
+  const double bound = find_bound(comparison.outputs[0].scope, BoundKind::adjoint_any_order)->max_bound;
   double sum = 0.0;
   for (const LayerPart& part : breakdown.layers) {
     REQUIRE(part.condition);
@@ -155,15 +155,15 @@ TEST_CASE("CSV ends with the failure probability and the condition number") {
 
 TEST_CASE("--bounds chooses among them") {
   JudgeOptions options;
-  options.bounds = {"forward", "adjoint/statistical"};
+  options.bounds = {BoundKind::forward, BoundKind::adjoint_statistical};
   const Comparison chosen = Judged().compared(options);
-  CHECK(find_bound(chosen.outputs[0].scope, "adjoint/statistical") != nullptr);
-  CHECK(find_bound(chosen.outputs[0].scope, "adjoint/probabilistic") == nullptr);
-  CHECK(find_bound(chosen.layers[0].local, "probabilistic") == nullptr);
+  CHECK(find_bound(chosen.outputs[0].scope, BoundKind::adjoint_statistical) != nullptr);
+  CHECK(find_bound(chosen.outputs[0].scope, BoundKind::adjoint_probabilistic) == nullptr);
+  CHECK(find_bound(chosen.layers[0].local, BoundKind::probabilistic) == nullptr);
   CHECK_FALSE(chosen.outputs[0].condition);
-  options.bounds = {"condition", "probabilistic"};
+  options.bounds = {Diagnostic::condition, BoundKind::probabilistic};
   const Comparison other = Judged().compared(options);
   CHECK(other.outputs[0].condition);
-  CHECK(find_bound(other.layers[0].local, "probabilistic") != nullptr);
-  CHECK(find_bound(other.outputs[0].scope, "adjoint/statistical") == nullptr);
+  CHECK(find_bound(other.layers[0].local, BoundKind::probabilistic) != nullptr);
+  CHECK(find_bound(other.outputs[0].scope, BoundKind::adjoint_statistical) == nullptr);
 }

@@ -27,7 +27,7 @@ struct ManyElements {
   static constexpr std::size_t size = 1500;
   std::vector<double> computed, bounds;
   std::vector<Ball> exact;
-  BoundResult bound = HandMade::make_bound("componentwise", Guarantee::proven);
+  BoundResult bound = HandMade::make_bound(BoundKind::componentwise, Guarantee::proven);
 
   ManyElements() : computed(size, 1.0), bounds(size, 0x1p-20), exact(size) {
     for (std::size_t i = 0; i < size; ++i) exact[i] = exact_ball(1.0 + (i % 7 == 0 ? 0.5 : 0.125) * 0x1p-20);
@@ -96,7 +96,7 @@ TEST_CASE("a violated heuristic is counted and leaves the verdict alone") {
 
 TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up what it fails with") {
   HandMade made;
-  BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);
+  BoundResult shadow = HandMade::make_bound(BoundKind::shadow, Guarantee::probabilistic);
   shadow.failure_probability = 0x1p-30;
   shadow.values.values[2] = 0.125;
   made.bounds.layers[0].accumulated.push_back(shadow);
@@ -107,11 +107,11 @@ TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up wha
     comparer.add(made.layout, made.trace, made.accumulated, made.local, made.bounds, first);
   const Comparison comparison = comparer.finish();
   CHECK(comparison.verdict == Status::holds);
-  const BoundSummary* summary = find_bound(comparison.outputs.at(0).scope, "shadow");
+  const BoundSummary* summary = find_bound(comparison.outputs.at(0).scope, BoundKind::shadow);
   REQUIRE(summary != nullptr);
   CHECK(summary->violations == 2);
   CHECK(summary->failure_probability == 0x1p-29);
-  CHECK(!find_bound(comparison.outputs.at(0).scope, "forward")->failure_probability.has_value());
+  CHECK(!find_bound(comparison.outputs.at(0).scope, BoundKind::forward)->failure_probability.has_value());
 }
 
 TEST_CASE("a radius that straddles the bound is undecided, never a holding verdict") {
@@ -302,7 +302,7 @@ TEST_CASE("a layer that no bound was held against is not checked, and worsens no
   HandMade made;
   made.add_second_layer(op::Relu{});
   made.bounds.layers[1].local.clear();
-  made.bounds.layers[1].accumulated = {HandMade::make_bound("shadow", Guarantee::proven)};
+  made.bounds.layers[1].accumulated = {HandMade::make_bound(BoundKind::shadow, Guarantee::proven)};
   made.bounds.layers[1].accumulated[0].values.values.assign(6, 1e3);
   const Comparison comparison = made.compare();
   CHECK(comparison.verdict == Status::holds);
@@ -327,7 +327,7 @@ TEST_CASE("a scalar that alone is held against a bound is something that holds")
   made.bounds.layers[0].accumulated.clear();
   REQUIRE(made.compare().verdict == Status::undecided);
   made.bounds.targets.resize(1);
-  made.bounds.targets[0].bounds = {HandMade::make_bound("adjoint/any-order", Guarantee::proven)};
+  made.bounds.targets[0].bounds = {HandMade::make_bound(BoundKind::adjoint_any_order, Guarantee::proven)};
   made.bounds.targets[0].bounds[0].values = Tensor<double>({3}, {1e3, 1e3, 1e3});
   const Comparison comparison = made.compare(0.5, {"layer[1]-layer[0]"});
   CHECK(comparison.verdict == Status::holds);
@@ -348,7 +348,7 @@ TEST_CASE("a copy that is held against a bound of 0 is checked") {
 TEST_CASE("replay decides all of its values, or none where one is open") {
   HandMade made;
   made.bounds.layers[0].local.clear();
-  made.bounds.layers[0].accumulated = {HandMade::make_bound("replay", Guarantee::conditional)};
+  made.bounds.layers[0].accumulated = {HandMade::make_bound(BoundKind::replay, Guarantee::conditional)};
   made.bounds.layers[0].accumulated[0].question = Question::any_run;
   CHECK(made.compare().verdict == Status::holds);
   CHECK(made.compare().layers[0].checked == 6);
@@ -385,23 +385,23 @@ TEST_CASE("an output that is an input of the model is not checked, and no value 
 TEST_CASE("of two bounds without end the one that more values have is the smaller one, and none if nothing has") {
   HandMade made;
   const double infinite = std::numeric_limits<double>::infinity();
-  BoundResult any_order = HandMade::make_bound("adjoint/any-order", Guarantee::proven),
-              rounded = HandMade::make_bound("rounded-shadow", Guarantee::proven);
+  BoundResult any_order = HandMade::make_bound(BoundKind::adjoint_any_order, Guarantee::proven),
+              rounded = HandMade::make_bound(BoundKind::rounded_shadow, Guarantee::proven);
   any_order.question = rounded.question = Question::any_run;
   any_order.values.values.assign(6, infinite);
   rounded.values.values[3] = infinite;
   made.bounds.layers[0].accumulated = {any_order, rounded};
-  const auto is_smallest = [&](const char* name) {
-    return find_bound(made.compare().outputs[0].scope, name)->is_smallest;
+  const auto is_smallest = [&](BoundKind kind) {
+    return find_bound(made.compare().outputs[0].scope, kind)->is_smallest;
   };
-  CHECK(is_smallest("rounded-shadow") == true);
-  CHECK(is_smallest("adjoint/any-order") == false);
+  CHECK(is_smallest(BoundKind::rounded_shadow) == true);
+  CHECK(is_smallest(BoundKind::adjoint_any_order) == false);
   made.bounds.layers[0].accumulated[0].values.values = made.bounds.layers[0].accumulated[1].values.values;
-  CHECK(is_smallest("rounded-shadow") == false);
-  CHECK(is_smallest("adjoint/any-order") == false);
+  CHECK(is_smallest(BoundKind::rounded_shadow) == false);
+  CHECK(is_smallest(BoundKind::adjoint_any_order) == false);
   for (BoundResult& bound : made.bounds.layers[0].accumulated) bound.values.values.assign(6, infinite);
-  CHECK(is_smallest("rounded-shadow") == false);
-  CHECK(is_smallest("adjoint/any-order") == false);
+  CHECK(is_smallest(BoundKind::rounded_shadow) == false);
+  CHECK(is_smallest(BoundKind::adjoint_any_order) == false);
 }
 
 TEST_CASE("above a bound of 0 the worst value is the one with the largest error") {

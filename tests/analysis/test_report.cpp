@@ -83,7 +83,7 @@ TEST_CASE("every form of a report counts what each precision of the references s
 
 TEST_CASE("reports say with what probability a bound fails") {
   HandMade made;
-  BoundResult shadow = HandMade::make_bound("shadow", Guarantee::probabilistic);
+  BoundResult shadow = HandMade::make_bound(BoundKind::shadow, Guarantee::probabilistic);
   shadow.failure_probability = 1e-9;
   made.bounds.layers[0].accumulated.push_back(shadow);
   const Report report = made.report();
@@ -139,7 +139,7 @@ TEST_CASE("a violation names layer, bound, sample and element in the first sente
 TEST_CASE("the violated bound's own number stands beside its name, however small another one is") {
   HandMade made;
   made.local.layers[0].values[3] = exact_ball(9.0);
-  made.bounds.layers[0].local.push_back(HandMade::make_bound("running", Guarantee::proven));
+  made.bounds.layers[0].local.push_back(HandMade::make_bound(BoundKind::running, Guarantee::proven));
   made.bounds.layers[0].local.back().values.values.assign(6, 0.125);
   const Report report = made.report();
   for (const std::string& text : {headline(report), to_html(document_of(report))})
@@ -151,7 +151,7 @@ TEST_CASE("the violated bound's own number stands beside its name, however small
 TEST_CASE("where bounds of the declared order alone are exceeded, another order is among what may have run") {
   HandMade made;
   made.local.layers[0].values[3] = exact_ball(4.5);
-  made.bounds.layers[0].local.push_back(HandMade::make_bound("running", Guarantee::proven));
+  made.bounds.layers[0].local.push_back(HandMade::make_bound(BoundKind::running, Guarantee::proven));
   made.bounds.layers[0].local.back().values.values.assign(6, 0.125);
   made.bounds.layers[0].differing = 1;
   const std::string sentence = headline(made.report());
@@ -172,7 +172,7 @@ TEST_CASE("an output that alone exceeds its bound is named with it") {
   Report report = made.report();
   report.comparison.verdict = report.comparison.outputs[0].status = Status::violated;
   BoundSummary& bound = report.comparison.outputs[0].scope.bounds[0];
-  bound.name = "replay";
+  bound.kind = BoundKind::replay;
   bound.violations = 2;
   CHECK(headline(report).find("VIOLATED: output 'layer' exceeds its end-to-end replay bound in 2 of 6 values") == 0);
 }

@@ -37,10 +37,10 @@ AnyRunCheck::AnyRunCheck(const Graph& graph, Inputs inputs) : graph_(graph), inp
   if (elements > 1) targets_.push_back({{0, 1}, OutputElement{0, 0}});
 }
 
-RunBounds AnyRunCheck::bounds_of(const Trace& trace, const std::vector<std::string>& names) const {
+RunBounds AnyRunCheck::bounds_of(const Trace& trace, const std::vector<BoundRequest>& requests) const {
   BoundOptions options;
   options.targets = targets_;
-  options.names = names;
+  options.requests = requests;
   const Bounder bounder(graph_, options);
   const BatchLayout layout = batch_layout(graph_);
   RunBounds result;
@@ -49,12 +49,12 @@ RunBounds AnyRunCheck::bounds_of(const Trace& trace, const std::vector<std::stri
         bounder(slice(graph_, layout, trace, first, std::min(samples_at_once, trace.samples - first)));
     for (std::size_t target = 0; target < targets_.size(); ++target) {
       for (const BoundResult& bound : bounds.targets[target].bounds) {
-        std::vector<TargetBound>& of_name = result[bound.name];
-        of_name.resize(targets_.size());
-        of_name[target].gives_verdict =
+        std::vector<TargetBound>& of_kind = result[bound.kind];
+        of_kind.resize(targets_.size());
+        of_kind[target].gives_verdict =
             bound.guarantee == Guarantee::proven || bound.guarantee == Guarantee::conditional;
-        append(of_name[target].values, bound.values.values);
-        append(of_name[target].remainder, bound.remainder);
+        append(of_kind[target].values, bound.values.values);
+        append(of_kind[target].remainder, bound.remainder);
       }
     }
   }

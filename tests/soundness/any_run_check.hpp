@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "driftbound/bounds/bound.hpp"
@@ -17,8 +16,8 @@ struct TargetBound {
   std::vector<double> values, remainder;  ///< remainder: empty where there is none
 };
 
-/// Bounds of the targets by name: [target].
-using RunBounds = std::map<std::string, std::vector<TargetBound>>;
+/// Bounds of the targets by kind: [target].
+using RunBounds = std::map<BoundKind, std::vector<TargetBound>>;
 
 /// Targets of one network on one set of inputs, held against what one run's bounds say of every run.
 /// Domain:    batched models
@@ -34,8 +33,8 @@ public:
   std::size_t scalar() const { return targets_.size() - 1; }
   const Target& target(std::size_t index) const { return targets_.at(index); }
 
-  /// Of `names`, from a trace of these inputs.
-  RunBounds bounds_of(const Trace& trace, const std::vector<std::string>& names) const;
+  /// The bounds of the targets that are asked for, from a trace of these inputs.
+  RunBounds bounds_of(const Trace& trace, const std::vector<BoundRequest>& requests) const;
   /// Holds all targets of a run against one bound.
   void hold(const Trace& run, const std::vector<TargetBound>& bound, BoundTally& tally) const;
   /// |computed - exact| of a target, approximately.

@@ -15,8 +15,8 @@
 namespace driftbound::soundness {
 namespace {
 
-const std::string any_order = "adjoint/any-order", order_aware = "adjoint/order-aware", rounded = "rounded-shadow",
-                  replay = "replay";
+constexpr BoundKind any_order = BoundKind::adjoint_any_order, order_aware = BoundKind::adjoint_order_aware,
+                    rounded = BoundKind::rounded_shadow, replay = BoundKind::replay;
 
 const std::vector<std::string> orders = {"sequential", "sequential+fma", "pairwise",      "pairwise+fma",
                                          "blocked:3",  "blocked:8",      "blocked:8+fma", "blocked:32+fma",
@@ -37,8 +37,7 @@ public:
     const AnyRunCheck targets(case_.graph, case_.inputs);
     Trace first = evaluate(case_);
     const RunBounds bounds = targets.bounds_of(first, {any_order, order_aware, rounded, replay});
-    for (const std::string& name : {order_aware, replay})
-      hold(targets, in_order(case_.arithmetic.order, 2), bounds, name);
+    for (const BoundKind kind : {order_aware, replay}) hold(targets, in_order(case_.arithmetic.order, 2), bounds, kind);
     for (int i = 0; i < 3; ++i)
       hold_in_any_order(targets, in_order(parse_summation_order(random_.pick(orders)), random_.integer(0, 2)), bounds);
     check_trace(
@@ -73,13 +72,13 @@ private:
     if (bounds.contains(rounded)) hold(targets, run, bounds, rounded);
   }
 
-  void hold(const AnyRunCheck& targets, const Trace& run, const RunBounds& bounds, const std::string& name) {
-    BoundTally& into = tally_.bounds["every run " + name];
+  void hold(const AnyRunCheck& targets, const Trace& run, const RunBounds& bounds, BoundKind kind) {
+    BoundTally& into = tally_.bounds[fmt::format("every run {}", name_of(kind))];
     const std::int64_t before = into.violations;
-    targets.hold(run, bounds.at(name), into);
+    targets.hold(run, bounds.at(kind), into);
     if (into.violations > before)
       tally_.failures.push_back(fmt::format("a run ({} {}) beyond {} of another\n{}", run.provenance.program,
-                                            to_string(run.arithmetic.order), name, describe(case_)));
+                                            to_string(run.arithmetic.order), name_of(kind), describe(case_)));
   }
 
   const Case& case_;

@@ -78,13 +78,13 @@ Inputs as_inputs(ElementType type, const std::vector<Approach>& candidates, std:
 }
 
 /// Fills in how much of the bound each candidate uses.
-void rate(const Graph& graph, const Trace& trace, const std::string& bound_name, const CheckOptions& options,
+void rate(const Graph& graph, const Trace& trace, BoundKind kind, const CheckOptions& options,
           std::vector<Approach>& candidates) {
   const Reference local = local_reference(graph, trace, options.precision);
   const Bounds bounds = bound(graph, trace);
   const std::vector<BoundResult>& results = bounds.layers[0].local;
   const auto wanted =
-      std::find_if(results.begin(), results.end(), [&](const BoundResult& r) { return r.name == bound_name; });
+      std::find_if(results.begin(), results.end(), [&](const BoundResult& r) { return r.kind == kind; });
   const std::vector<double> computed = trace.layers[0].output.to_double().values;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const double error = approx_error_of(computed[i], local.layers[0].values[i]);
@@ -95,8 +95,8 @@ void rate(const Graph& graph, const Trace& trace, const std::string& bound_name,
 
 }  // namespace
 
-Approach hill_climb(const ArithmeticModel& arithmetic, std::int64_t n, const std::string& bound_name,
-                    std::uint64_t seed, int generations, const CheckOptions& options, Tally& tally) {
+Approach hill_climb(const ArithmeticModel& arithmetic, std::int64_t n, BoundKind kind, std::uint64_t seed,
+                    int generations, const CheckOptions& options, Tally& tally) {
   Random random(seed);
   const ElementType type = arithmetic.accumulator == FormatId::fp64 ? ElementType::f64 : ElementType::f32;
   const Graph graph = dot_product_graph(type, n);
@@ -113,7 +113,7 @@ Approach hill_climb(const ArithmeticModel& arithmetic, std::int64_t n, const std
     check_trace(
         graph, trace, [&] { return fmt::format("hill climb {:#x}, n = {}, generation {}", seed, n, generation); },
         options, tally);
-    rate(graph, trace, bound_name, options, candidates);
+    rate(graph, trace, kind, options, candidates);
     best.insert(best.end(), candidates.begin(), candidates.end());
     std::stable_sort(best.begin(), best.end(), better);
     best.resize(survivors);

@@ -17,8 +17,8 @@ struct Approach {
 
 /// Searches for products sum a_k b_k whose error comes close to a local bound, by changing the best pairs
 /// (a, b) found so far. Everything it meets is checked and counted as well.
-Approach hill_climb(const ArithmeticModel& arithmetic, std::int64_t n, const std::string& bound_name,
-                    std::uint64_t seed, int generations, const CheckOptions& options, Tally& tally);
+Approach hill_climb(const ArithmeticModel& arithmetic, std::int64_t n, BoundKind kind, std::uint64_t seed,
+                    int generations, const CheckOptions& options, Tally& tally);
 
 /// "(a, b) pairs" in hexadecimal, for messages.
 std::string to_string(const Approach& approach);

@@ -35,9 +35,9 @@ std::string report(const Scope& scope, const BoundResult& bound, std::size_t i) 
   const Node& node = scope.graph.nodes[scope.node];
   return fmt::format(
       "{} {} of layer '{}' ({}), element {}: computed {}, exact {} + {} within {}, error {:.6g}, bound {:.6g} ({})",
-      scope.name, bound.name, node.name, name_of(node.op), i, hexadecimal(scope.computed[i]), hexadecimal(exact.hi),
-      hexadecimal(exact.lo), hexadecimal(exact.radius.value()), approx_error_of(scope.computed[i], exact),
-      bound.values.values[i], hexadecimal(bound.values.values[i]));
+      scope.name, name_of(bound.kind), node.name, name_of(node.op), i, hexadecimal(scope.computed[i]),
+      hexadecimal(exact.hi), hexadecimal(exact.lo), hexadecimal(exact.radius.value()),
+      approx_error_of(scope.computed[i], exact), bound.values.values[i], hexadecimal(bound.values.values[i]));
 }
 
 double utilisation(double error, double bound) {
@@ -45,11 +45,11 @@ double utilisation(double error, double bound) {
 }
 
 void check_bound(const Scope& scope, const BoundResult& bound, std::vector<std::string>& failures, Tally& tally) {
-  BoundTally& into = tally.bounds[fmt::format("{} {}", scope.name, bound.name)];
+  BoundTally& into = tally.bounds[fmt::format("{} {}", scope.name, name_of(bound.kind))];
   into.gives_verdict = bound.guarantee == Guarantee::proven || bound.guarantee == Guarantee::conditional;
   if (bound.values.size() != scope.computed.size()) {
-    failures.push_back(fmt::format("{} {} of layer {} has {} values for {} outputs", scope.name, bound.name, scope.node,
-                                   bound.values.size(), scope.computed.size()));
+    failures.push_back(fmt::format("{} {} of layer {} has {} values for {} outputs", scope.name, name_of(bound.kind),
+                                   scope.node, bound.values.size(), scope.computed.size()));
     return;
   }
   for (std::size_t i = 0; i < scope.computed.size(); ++i) {
@@ -65,7 +65,7 @@ void check_block(const Graph& graph, const Trace& block, const std::vector<bool>
   const Reference accumulated = certified_reference(graph, block.inputs, options.precision, &block);
   const Reference local = local_reference(graph, block, options.precision);
   BoundOptions bound_options;
-  bound_options.names = options.names;
+  bound_options.requests = options.requests;
   const Bounds bounds = bound(graph, block, bound_options);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
     if (!count[node]) continue;

@@ -49,7 +49,7 @@ struct Tally {
 
 struct CheckOptions {
   PrecisionPolicy precision;
-  std::vector<std::string> names = {};  ///< of the bounds; empty: all
+  std::vector<BoundRequest> requests = {};  ///< as BoundOptions has them
 };
 
 /// Judges every layer output of a trace, block by block, against the certified references and every

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::int64_t few_samples = 24;
 
-const BoundResult& bound_named(const std::vector<BoundResult>& bounds, const std::string& name) {
-  return *std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& bound) { return bound.name == name; });
+const BoundResult& bound_of(const std::vector<BoundResult>& bounds, BoundKind kind) {
+  return *std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& bound) { return bound.kind == kind; });
 }
 
 /// How the outputs of runs in many orders compare with what the bounds of one of them say of all.
@@ -62,7 +62,7 @@ public:
   AttributionCheck attribution_of(const Trace& trace) const {
     BoundOptions options;
     options.targets = {{{0, 0}, std::nullopt}};
-    options.names = {"attribution"};
+    options.requests = {Diagnostic::attribution};
     const Attribution parts = *bound(graph_, trace, options).targets.at(0).attribution;
     const std::vector<double> computed = trace.layers[node_].output.to_double().values;
     AttributionCheck check;
@@ -122,8 +122,8 @@ TEST_CASE("runs in other orders and batches stay within what one run's bounds sa
       const std::vector<BoundResult> bounds = runs.bounds_of(first);
       AnyRun any_order, in_order;
       for (const std::string& order : orders)
-        runs.hold(runs.run(order), bound_named(bounds, "adjoint/any-order"), any_order);
-      runs.hold(runs.run("pairwise", 5), bound_named(bounds, "adjoint/order-aware"), in_order);
+        runs.hold(runs.run(order), bound_of(bounds, BoundKind::adjoint_any_order), any_order);
+      runs.hold(runs.run("pairwise", 5), bound_of(bounds, BoundKind::adjoint_order_aware), in_order);
       INFO(file.filename().string(), " ", arithmetic);
       CHECK(any_order.violations == 0);
       CHECK(in_order.violations == 0);
@@ -152,9 +152,9 @@ TEST_CASE("a bound of every run counts the error of the shadow too, where a kink
   const double computed = trace.layers.back().output.to_double().values[0];
   REQUIRE(computed > 0.0);  // exact: 0
   BoundOptions options;
-  options.names = {"adjoint/any-order"};
+  options.requests = {BoundKind::adjoint_any_order};
   const LayerBounds bounds = bound(graph, trace, options).layers.back();
-  CHECK(computed <= bound_named(bounds.accumulated, "adjoint/any-order").values.values[0]);
+  CHECK(computed <= bound_of(bounds.accumulated, BoundKind::adjoint_any_order).values.values[0]);
 }
 
 TEST_CASE("the parts that layers have in an error add up to it, however small it is (T-73)") {

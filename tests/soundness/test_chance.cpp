@@ -54,11 +54,12 @@ public:
   }
 
   std::vector<BoundResult> bounds(const char* arithmetic = "fp32",
-                                  const std::vector<std::string>& names = {"adjoint/any-order", "adjoint/probabilistic",
-                                                                           "adjoint/statistical"}) const {
+                                  const std::vector<BoundRequest>& requests = {BoundKind::adjoint_any_order,
+                                                                               BoundKind::adjoint_probabilistic,
+                                                                               BoundKind::adjoint_statistical}) const {
     BoundOptions options;
     options.targets = {elements_ > 1 ? Target{{0, 1}, OutputElement{0, 0}} : Target{{0, 0}, std::nullopt}};
-    options.names = names;
+    options.requests = requests;
     return bound(graph_, run(arithmetic, "pairwise"), options).targets.at(0).bounds;
   }
 
@@ -90,7 +91,7 @@ TEST_CASE(
     std::string line = file.filename().string();
     double below = std::numeric_limits<double>::infinity();
     for (const BoundResult& result : number.bounds()) {
-      INFO(file.filename().string(), " ", result.name);
+      INFO(file.filename().string(), " ", name_of(result.kind));
       CHECK(result.not_applicable == "");
       std::int64_t violations = 0;
       double largest = 0.0, closest = 0.0;
@@ -103,8 +104,8 @@ TEST_CASE(
       CHECK(violations == 0);
       CHECK(largest < below);
       below = largest;
-      line += fmt::format("; {} {:.1f}, closest {:.2f}", result.name, largest / largest_error, closest);
-      if (result.name == "adjoint/statistical") CHECK(largest <= 10.0 * largest_error);
+      line += fmt::format("; {} {:.1f}, closest {:.2f}", name_of(result.kind), largest / largest_error, closest);
+      if (result.kind == BoundKind::adjoint_statistical) CHECK(largest <= 10.0 * largest_error);
     }
     MESSAGE(line);
   }
@@ -118,7 +119,7 @@ TEST_CASE("in narrow formats six sigma hold runs of the bundled networks, and ar
     for (const char* arithmetic : {"tf32", "bf16"}) {
       INFO(file.filename().string(), " ", arithmetic);
       const std::vector<double> errors = number.largest_errors(arithmetic);
-      const BoundResult estimate = number.bounds(arithmetic, {"adjoint/statistical"}).at(0);
+      const BoundResult estimate = number.bounds(arithmetic, {BoundKind::adjoint_statistical}).at(0);
       double largest = 0.0, closest = 0.0;
       for (std::size_t i = 0; i < errors.size(); ++i) {
         largest = std::max(largest, estimate.values.values[i]);
@@ -140,7 +141,7 @@ namespace {
 soundness::BoundTally against_estimate(const soundness::Case& the_case, std::uint64_t seed, bool may_flush) {
   soundness::Tally tally;
   soundness::CheckOptions options;
-  options.names = {"adjoint/statistical"};
+  options.requests = {BoundKind::adjoint_statistical};
   ArithmeticModel arithmetic = the_case.arithmetic;
   arithmetic.products_may_flush = may_flush;
   const auto describe = [&] { return soundness::describe(the_case); };
@@ -203,17 +204,17 @@ TEST_CASE("bounds that need those of any order are the same where these are not 
   const soundness::Case the_case = soundness::random_case(soundness::Family::subnormal, 12305261439377276202u);
   const Trace trace = soundness::evaluate(the_case);
   BoundOptions options;
-  for (const std::string name : {"adjoint/statistical", "adjoint/probabilistic"}) {
-    options.names = {name, "adjoint/any-order"};
+  for (const BoundKind kind : {BoundKind::adjoint_statistical, BoundKind::adjoint_probabilistic}) {
+    options.requests = {kind, BoundKind::adjoint_any_order};
     const Bounds with = bound(the_case.graph, trace, options);
-    options.names = {name};
+    options.requests = {kind};
     const Bounds alone = bound(the_case.graph, trace, options);
-    INFO(name);
+    INFO(name_of(kind));
     REQUIRE(alone.targets.size() == with.targets.size());
     for (std::size_t i = 0; i < alone.targets.size(); ++i) {
       for (const BoundResult& result : alone.targets[i].bounds) {
         const auto same = std::find_if(with.targets[i].bounds.begin(), with.targets[i].bounds.end(),
-                                       [&](const BoundResult& other) { return other.name == result.name; });
+                                       [&](const BoundResult& other) { return other.kind == result.kind; });
         REQUIRE(same != with.targets[i].bounds.end());
         CHECK(result.values.values == same->values.values);
       }

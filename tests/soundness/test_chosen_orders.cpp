@@ -33,7 +33,7 @@ constexpr const char* declared_orders[] = {"sequential", "pairwise", "blocked:8+
 struct ChosenCase {
   const char* network;
   const char* arithmetic;
-  const char* bound;
+  BoundKind bound;
   double approach;
   double times;
 };
@@ -95,11 +95,11 @@ TEST_CASE("sums in chosen orders err by many roundings, in the direction asked f
 }
 
 TEST_CASE("bounds of every run hold in orders chosen so that the target errs (T-71, T-76)") {
-  for (const ChosenCase& c : {ChosenCase{"sphere_cut_sdf_relu", "fp32", "adjoint/any-order", 0.218, 10.0},
-                              ChosenCase{"torus_sdf_softplus", "fp32", "adjoint/any-order", 0.252, 10.0},
-                              ChosenCase{"oscillator_d4_w128", "fp32", "adjoint/any-order", 0.316, 20.0},
-                              ChosenCase{"oscillator_d4_w256", "tf32", "rounded-shadow", 0.779, 1.2},
-                              ChosenCase{"torus_sdf_softplus", "tf32", "rounded-shadow", 0.874, 1.1}}) {
+  for (const ChosenCase& c : {ChosenCase{"sphere_cut_sdf_relu", "fp32", BoundKind::adjoint_any_order, 0.218, 10.0},
+                              ChosenCase{"torus_sdf_softplus", "fp32", BoundKind::adjoint_any_order, 0.252, 10.0},
+                              ChosenCase{"oscillator_d4_w128", "fp32", BoundKind::adjoint_any_order, 0.316, 20.0},
+                              ChosenCase{"oscillator_d4_w256", "tf32", BoundKind::rounded_shadow, 0.779, 1.2},
+                              ChosenCase{"torus_sdf_softplus", "tf32", BoundKind::rounded_shadow, 0.874, 1.1}}) {
     INFO(std::string(c.network) << " in " << std::string(c.arithmetic));
     const std::string file = std::string("examples/models/") + c.network + ".onnx";
     const Graph graph = load_model(std::filesystem::path(DRIFTBOUND_SOURCE_DIR) / file);
@@ -124,7 +124,7 @@ TEST_CASE("bounds of every run hold in orders chosen so that the target errs (T-
     CHECK(mean_ratio(chosen, usual) > c.times);
     CHECK_APPROACH("T-116", of_targets.max_utilisation, c.approach);
     MESSAGE(fmt::format("{} {}: {:.3f} of {}, {:.2f} times declared orders in the mean", c.network, c.arithmetic,
-                        of_targets.max_utilisation, c.bound, mean_ratio(chosen, usual)));
+                        of_targets.max_utilisation, name_of(c.bound), mean_ratio(chosen, usual)));
   }
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("bounds of every run by a quarter of what sums may err are exceeded, i
   const AnyRunCheck check(graph, inputs_of(graph, 8));
   const checks::ScopedTheorems in_force(quartered);
   const std::vector<soundness::TargetBound> bounds =
-      check.bounds_of(declared_run(graph, check.inputs(), "fp32", "sequential"), {"adjoint/any-order"})
-          .at("adjoint/any-order");
+      check.bounds_of(declared_run(graph, check.inputs(), "fp32", "sequential"), {BoundKind::adjoint_any_order})
+          .at(BoundKind::adjoint_any_order);
   BoundTally in_declared, in_chosen;
   for (const char* order : declared_orders)
     check.hold(declared_run(graph, check.inputs(), "fp32", order), bounds, in_declared);

@@ -86,24 +86,24 @@ void check_reach(const Reach& reach) {
   generator.domain = {{-0.2, 0.2}, {0.3, 0.3}, {-0.2, -0.2}};
   const AnyRunCheck check(graph, generate_inputs(graph, generator));
   const Trace first = in_order(graph, check.inputs(), "sequential");
-  const RunBounds bounds = check.bounds_of(first, {"adjoint/any-order", "adjoint/order-aware"});
+  const RunBounds bounds = check.bounds_of(first, {BoundKind::adjoint_any_order, BoundKind::adjoint_order_aware});
   double largest_error = largest(check.errors_of(first, check.scalar()));
   BoundTally tally;
   std::vector<ForeignProduct> products = library_products();
   for (const std::uint64_t seed : {1u, 2u, 3u, 4u}) products.push_back(permuted_product(seed));
   for (const ForeignProduct& product : products) {
     const Trace run = foreign_run(graph, check.inputs(), cpu_arithmetic("fp32", {}), {product, 0, 1});
-    check.hold(run, bounds.at("adjoint/any-order"), tally);
+    check.hold(run, bounds.at(BoundKind::adjoint_any_order), tally);
     largest_error = std::max(largest_error, largest(check.errors_of(run, check.scalar())));
   }
   for (const ForeignProduct& product : products_by_sign()) {
     const Trace run = foreign_run(graph, check.inputs(), cpu_arithmetic("fp32", {}), {product, 0, 1});
-    check.hold(run, bounds.at("adjoint/any-order"), tally);
+    check.hold(run, bounds.at(BoundKind::adjoint_any_order), tally);
     CHECK(largest(check.errors_of(run, check.scalar())) > largest_error);  // orders that are worse
   }
-  const TargetBound& of_any_order = bounds.at("adjoint/any-order")[check.scalar()];
+  const TargetBound& of_any_order = bounds.at(BoundKind::adjoint_any_order)[check.scalar()];
   const double any_order = largest(of_any_order.values) / largest_error;
-  const double known_order = largest(bounds.at("adjoint/order-aware")[check.scalar()].values) / largest_error;
+  const double known_order = largest(bounds.at(BoundKind::adjoint_order_aware)[check.scalar()].values) / largest_error;
   const std::vector<double> shares = remainder_shares(of_any_order);
   CHECK(tally.violations == 0);
   CHECK(any_order <= reach.any_order);

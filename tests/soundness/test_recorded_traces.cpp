@@ -105,7 +105,7 @@ TEST_CASE("a run in TF32 shows which products cuBLAS made without rounding their
   const fs::path model = model_of(file);
   const Graph graph = load_model(model);
   BoundOptions options;
-  options.names = {"rounded-shadow"};
+  options.requests = {BoundKind::rounded_shadow};
   const Bounds bounds = bound(graph, read_trace(graph, sha256_of_file(model), file), options);
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
     const std::string& name = graph.nodes[node].name;

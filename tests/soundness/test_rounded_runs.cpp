@@ -41,9 +41,9 @@ void hold_runs(const Graph& graph, const std::string& arithmetic, Tally& tally) 
   const std::size_t node = *graph.producer(graph.outputs.front());
   const Tensor<Ball> exact = certified_reference(graph, inputs).layers[node];
   BoundOptions options;
-  options.names = {"rounded-shadow"};
+  options.requests = {BoundKind::rounded_shadow};
   const Bounds bounds = bound(graph, run(graph, inputs, arithmetic, "pairwise"), options);
-  const BoundResult* of_output = checks::find_bound(bounds.layers[node].accumulated, "rounded-shadow");
+  const BoundResult* of_output = checks::find_bound(bounds.layers[node].accumulated, BoundKind::rounded_shadow);
   REQUIRE(of_output != nullptr);
   const auto hold = [&](const std::vector<double>& computed) {
     for (std::size_t i = 0; i < computed.size(); ++i)
@@ -85,7 +85,7 @@ SupRatio sup_ratio(const Graph& graph, const std::string& arithmetic, std::int64
     first = std::move(trace);
   }
   BoundOptions options;
-  options.names = {"rounded-shadow"};
+  options.requests = {BoundKind::rounded_shadow};
   options.most_output_elements = 0;
   options.targets = {{{0, 1}, OutputElement{0, 0}}};
   const Bounds bounds = bound(graph, first, options);

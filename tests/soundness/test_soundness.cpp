@@ -109,7 +109,8 @@ TEST_CASE("networks whose products a matrix unit adds up stay within the bounds 
   Tally tally;
   Random seeds(default_seed);
   CheckOptions options;
-  options.names = {"componentwise", "forward", "shadow", "adjoint/any-order", "rounded-shadow"};
+  options.requests = {BoundKind::componentwise, BoundKind::forward, BoundKind::shadow, BoundKind::adjoint_any_order,
+                      BoundKind::rounded_shadow};
   while (tally.outputs < scaled(200'000) && tally.failures.empty())
     check_unit_network(random_unit_network(seeds.bits()), options, tally);
 
@@ -162,13 +163,13 @@ TEST_CASE("a stagnating sum uses most of both bounds") {
 }
 
 TEST_CASE("a search over the data of one short sum comes close to both bounds in every arithmetic") {
-  for (const char* bound_name : {"componentwise", "order-aware"}) {
+  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::order_aware}) {
     for (const char* arithmetic : {"fp64", "fp32", "tf32", "bf16", "fp16"}) {
       for (const char* order : {"sequential", "pairwise", "split-k:2+fma"}) {
         Tally tally;
         const ArithmeticModel model = cpu_arithmetic(arithmetic, parse_summation_order(order));
-        const Approach found = hill_climb(model, 4, bound_name, default_seed, 30, {}, tally);
-        INFO(bound_name << ", " << arithmetic << " " << order << ": " << to_string(found));
+        const Approach found = hill_climb(model, 4, kind, default_seed, 30, {}, tally);
+        INFO(name_of(kind) << ", " << arithmetic << " " << order << ": " << to_string(found));
         CHECK(found.utilisation >= 0.3);
         CHECK(tally.violations() == 0);
       }

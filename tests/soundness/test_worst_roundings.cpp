@@ -41,7 +41,7 @@ TEST_CASE("bounds of every run are near what roundings may do that all err as fa
     const Trace trace = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential"))).run(graph, inputs);
     BoundOptions options;
     options.targets = {allowed.target};
-    options.names = {"adjoint/any-order"};
+    options.requests = {BoundKind::adjoint_any_order};
     const BoundResult bounds = bound(graph, trace, options).targets.at(0).bounds.at(0);
     const std::vector<double> points = inputs.tensors.front().second.to_double().values;
     double closest = 0.0, largest_error = 0.0, largest_bound = 0.0;

@@ -122,10 +122,11 @@ std::string check_layers(const Graph& graph, const Trace& trace, Outcome& outcom
         if (std::isinf(limit) || !exact.is_finite() || !std::isfinite(computed.values[i])) continue;
         const Interval error = error_of(computed.values[i], exact);
         if (error.lower() > limit) {
-          return graph.nodes[node].name + " breaks " + result.name + ": error " + text(error.lower()) + ", bound " +
-                 text(limit);
+          return graph.nodes[node].name + " breaks " + std::string(name_of(result.kind)) + ": error " +
+                 text(error.lower()) + ", bound " + text(limit);
         }
-        if (error.lower() > 0.0 && result.name == "componentwise") outcome.layers.push_back(limit / error.lower());
+        if (error.lower() > 0.0 && result.kind == BoundKind::componentwise)
+          outcome.layers.push_back(limit / error.lower());
       }
     }
   }
@@ -186,7 +187,7 @@ bool has_unrecorded_layers(const Graph& graph, const ExpectedOutputs& expected) 
 
 const BoundResult& forward_bound(const LayerBounds& layer) {
   return *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
-                       [](const BoundResult& result) { return result.name == "forward"; });
+                       [](const BoundResult& result) { return result.kind == BoundKind::forward; });
 }
 
 /// The expected outputs within their accumulated bounds of the certified reference.

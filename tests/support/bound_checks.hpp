@@ -58,38 +58,38 @@ inline OneNode one_node(const Op& op, const std::vector<Tensor<double>>& operand
   return one;
 }
 
-inline LayerBounds bounds_of(const OneNode& one, std::vector<std::string> names = {}) {
+inline LayerBounds bounds_of(const OneNode& one, std::vector<BoundRequest> requests = {}) {
   BoundOptions options;
-  options.names = std::move(names);
+  options.requests = std::move(requests);
   return bound(one.graph, one.trace, options).layers.at(0);
 }
 
-inline const BoundResult* find_bound(const std::vector<BoundResult>& list, const std::string& name) {
+inline const BoundResult* find_bound(const std::vector<BoundResult>& list, BoundKind kind) {
   for (const BoundResult& result : list) {
-    if (result.name == name) return &result;
+    if (result.kind == kind) return &result;
   }
   return nullptr;
 }
 
-/// Every bound of a list, by name, that claims to hold.
+/// Every bound of a list, by kind, that claims to hold.
 struct Tallies {
   Tally componentwise, partial_sums, running, order_aware, forward, folklore, shadow, any_run, any_run_in_order;
   void add(const LayerBounds& layer, std::size_t i, double computed, const Real& exact) {
     for (const BoundResult& result : layer.local) {
       if (result.guarantee == Guarantee::probabilistic) continue;
-      Tally& tally = result.name == "componentwise"  ? componentwise
-                     : result.name == "partial-sums" ? partial_sums
-                     : result.name == "running"      ? running
-                     : result.name == "order-aware"  ? order_aware
-                                                     : folklore;
+      Tally& tally = result.kind == BoundKind::componentwise  ? componentwise
+                     : result.kind == BoundKind::partial_sums ? partial_sums
+                     : result.kind == BoundKind::running      ? running
+                     : result.kind == BoundKind::order_aware  ? order_aware
+                                                              : folklore;
       tally.add(computed, exact, result.values.values[i]);
     }
     for (const BoundResult& result : layer.accumulated) {
       const double bound = result.values.values[i];
-      if (result.name == "forward") forward.add(computed, exact, bound);
-      if (result.name == "shadow") shadow.add(computed, exact, bound);
-      if (result.name == "adjoint/any-order") any_run.add(computed, exact, bound);
-      if (result.name == "adjoint/order-aware") any_run_in_order.add(computed, exact, bound);
+      if (result.kind == BoundKind::forward) forward.add(computed, exact, bound);
+      if (result.kind == BoundKind::shadow) shadow.add(computed, exact, bound);
+      if (result.kind == BoundKind::adjoint_any_order) any_run.add(computed, exact, bound);
+      if (result.kind == BoundKind::adjoint_order_aware) any_run_in_order.add(computed, exact, bound);
     }
   }
   std::vector<const Tally*> claims() const {
@@ -148,9 +148,9 @@ struct ProductSetup {
   bool has_bias = false;
   double alpha = 1.0;
   double beta = 1.0;
-  bool any_tree = false;                ///< a random tree instead of `order`
-  bool wide_operands = false;           ///< stored in double, narrowed by the product
-  std::vector<std::string> names = {};  ///< bounds that are wanted; empty: BoundOptions::names
+  bool any_tree = false;                    ///< a random tree instead of `order`
+  bool wide_operands = false;               ///< stored in double, narrowed by the product
+  std::vector<BoundRequest> requests = {};  ///< as BoundOptions has them
 };
 
 /// Operands A [m, k] and B [k, n] of one kind, as the trace stores them.
@@ -222,7 +222,7 @@ Tallies check_gemm(const ProductSetup& setup, Data data, std::size_t k, Generato
   if (setup.has_bias) operands.push_back({{extent(n)}, c});
   const OneNode one = one_node(op::Gemm{setup.alpha, setup.beta, false, false}, operands,
                                {{extent(m), extent(n)}, computed}, arithmetic);
-  const LayerBounds layer = bounds_of(one, setup.names);
+  const LayerBounds layer = bounds_of(one, setup.requests);
   Tallies tallies;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     if (std::isfinite(computed[i])) tallies.add(layer, i, computed[i], exact[i]);

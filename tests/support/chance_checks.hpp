@@ -171,9 +171,10 @@ private:
 inline const BoundResult probabilistic_bound(const SignRuns& runs, double failure_probability) {
   const Graph graph = runs.graph();
   BoundOptions options;
-  options.names = {"adjoint/probabilistic"};
+  options.requests = {BoundKind::adjoint_probabilistic};
   options.failure_probability = failure_probability;
-  return *find_bound(bound(graph, runs.trace(graph), options).layers.back().accumulated, "adjoint/probabilistic");
+  return *find_bound(bound(graph, runs.trace(graph), options).layers.back().accumulated,
+                     BoundKind::adjoint_probabilistic);
 }
 
 /// Numbers just above powers of two, whose roundings are as large as the theorem takes them for.
@@ -233,10 +234,11 @@ inline std::int64_t check_function_at_full_size() {
                   {"y", StoredTensor::from(Tensor<float>({1, 1}, {static_cast<float>(sum)}))}};
   trace.samples = 1;
   BoundOptions options;
-  options.names = {"adjoint/probabilistic"};
+  options.requests = {BoundKind::adjoint_probabilistic};
   options.failure_probability = 0.5;
   const Bounds bounds = bound(graph, trace, options);
-  const double largest = find_bound(bounds.layers.back().accumulated, "adjoint/probabilistic")->values.values[0];
+  const double largest =
+      find_bound(bounds.layers.back().accumulated, BoundKind::adjoint_probabilistic)->values.values[0];
   return off <= largest ? 0 : 1;
 }
 

@@ -114,8 +114,9 @@ inline void check_replay(Data data, const ArithmeticModel& arithmetic, Generator
   trace.arithmetic = arithmetic;
 
   BoundOptions options;
-  options.names = {"replay"};
-  const BoundResult bound = *find_bound(driftbound::bound(graph, trace, options).layers.back().accumulated, "replay");
+  options.requests = {BoundKind::replay};
+  const BoundResult bound =
+      *find_bound(driftbound::bound(graph, trace, options).layers.back().accumulated, BoundKind::replay);
   const Tensor<Real> exact = exact_values(graph, convert<Real>(trace.inputs.at("x").to_double()))[graph.outputs[0]];
   const NaiveRun naive(graph, arithmetic);
   for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {

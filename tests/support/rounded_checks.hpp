@@ -251,7 +251,7 @@ public:
     const auto narrowed = bounds::narrowed_program(Program(graph, {x.shape}, std::nullopt), setting.machine);
     bounds::OperandCache operands;
     if (narrowed) rounded_.emplace(bounds::rounded_shadow_of(*narrowed, {x}, {{}}, setting, operands));
-    options_.names = {"rounded-shadow"};
+    options_.requests = {BoundKind::rounded_shadow};
     options_.most_output_elements = 64;
     options_.targets = {{{0, 1}, OutputElement{0, 0}}};
   }
@@ -260,7 +260,7 @@ public:
     NarrowTallies tallies;
     const NarrowRunner runner(run_, generator);
     const Bounds bounds = bounds_from(runner(graph_, x_));
-    const BoundResult* bound = find_bound(bounds.layers.back().accumulated, "rounded-shadow");
+    const BoundResult* bound = find_bound(bounds.layers.back().accumulated, BoundKind::rounded_shadow);
     if (!rounded_ || bound == nullptr) {
       ++tallies.missing;
       return tallies;

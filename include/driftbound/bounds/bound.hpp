@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driftbound/bounds/bound_kind.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
 #include "driftbound/bounds/target.hpp"
 #include "driftbound/model/graph.hpp"
@@ -36,9 +37,9 @@ std::string_view name_of(Reading reading);
 /// Combines the readings of two parts of a run. Returns either_way if they differ; if one is empty, returns the other.
 std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading> other);
 
-/// One named bound of |computed - exact|, with one value for every element of a tensor.
+/// One bound of |computed - exact|, with one value for every element of a tensor.
 struct BoundResult {
-  std::string name;  ///< "componentwise", "forward", "shadow", "adjoint/any-order", "seed-gamma" …
+  BoundKind kind = BoundKind::componentwise;
   Guarantee guarantee = Guarantee::proven;
   Question question = Question::this_run;
   std::string theorem;    ///< id in docs/theory.md
@@ -50,7 +51,7 @@ struct BoundResult {
   /// Probabilistic bounds: upper bound of the probability that any of `values` is exceeded. The probability is that of
   /// the model stated in `condition` or, if `condition` is empty, over random bits of this library (T-78).
   std::optional<double> failure_probability;
-  /// Why a probabilistic bound, an estimate or "replay" is infinite where its method does not apply; empty: it applies
+  /// Why a probabilistic bound, an estimate or `replay` is infinite where its method does not apply; empty: it applies
   /// everywhere.
   std::string not_applicable;
   double seconds = 0.0;
@@ -66,10 +67,10 @@ struct LayerBounds {
   std::int64_t fan_in = 0;
   double gamma_n = 0.0;  ///< gamma_{fan_in} of the accumulator; 0 if the node computes no sum
   /// Number of operands and results of the node, over all samples, whose rounding to a narrow format is undecided.
-  /// Empty if the node has no such rounding or "rounded-shadow" is not requested.
+  /// Empty if the node has no such rounding or BoundKind::rounded_shadow is not requested.
   std::optional<std::int64_t> ambiguous;
   /// How the recorded run reads the operands of the node's product, as detected by T-130. Empty unless a matrix unit
-  /// may be bypassed and "rounded-shadow" is requested.
+  /// may be bypassed and BoundKind::rounded_shadow is requested.
   std::optional<Reading> reading;
   /// Number of recorded values that differ from those of the run of the declared arithmetic (T-97), ignoring the signs
   /// of zeros. Empty if no such run was made in addition to the recorded one.
@@ -98,14 +99,13 @@ struct Condition {
 
 /// Bounds of one target; every BoundResult has one value per sample.
 struct TargetBounds {
-  /// "shadow", "adjoint/any-order", "adjoint/order-aware", "replay", "adjoint/probabilistic", "adjoint/statistical",
-  /// "rounded-shadow"
+  /// Of the kinds from BoundKind::shadow to BoundKind::rounded_shadow.
   std::vector<BoundResult> bounds;
-  /// Contributions of the layers to "adjoint/any-order", [node][sample]: |d|.(sigma + kappa), with d the adjoint, sigma
-  /// the local errors and kappa the remainders of the layer.
+  /// Contributions of the layers to BoundKind::adjoint_any_order, [node][sample]: |d|.(sigma + kappa), with d the
+  /// adjoint, sigma the local errors and kappa the remainders of the layer.
   std::vector<std::vector<double>> layer_shares;
-  std::optional<Attribution> attribution;   ///< if "attribution" is requested
-  std::optional<Condition> condition;       ///< if "condition" is requested
+  std::optional<Attribution> attribution;   ///< if Diagnostic::attribution is requested
+  std::optional<Condition> condition;       ///< if Diagnostic::condition is requested
   std::optional<RunEnclosures> enclosures;  ///< from the rounded shadow, if there is one
 };
 
@@ -130,9 +130,9 @@ void add_to(std::vector<NotByRows>& all, const NotByRows& more);
 struct BoundOptions {
   int threads = 1;
   std::vector<Target> targets;
-  /// Names of the requested bounds; empty: all. If none of them compares with a shadow, the shadow and the adjoints are
-  /// not computed. If only `shadow` and `replay` are requested, local and forward bounds are not computed.
-  std::vector<std::string> names;
+  /// The requested bounds and diagnostics; empty: all. If none of them compares with a shadow, the shadow and the
+  /// adjoints are not computed. If only `shadow` and `replay` are requested, local and forward bounds are not computed.
+  std::vector<BoundRequest> requests;
   /// Adjoint bounds are computed for every element of an output with at most this many elements per sample.
   std::int64_t most_output_elements = 16;
   /// Number of radii per sample, on average over a block, that any-run bounds recompute by an adjoint of their own if
@@ -144,10 +144,10 @@ struct BoundOptions {
   /// small otherwise (T-78). 0: no probabilistic bounds are computed, and every `shadow` is proven.
   double failure_probability = 1e-9;
   /// If set, the trace was made in this process by cpu_evaluator(). It then is the run of the declared arithmetic that
-  /// "replay" needs, and no second run is made. Ignored if the trace does not name this library's CPU evaluator.
+  /// `replay` needs, and no second run is made. Ignored if the trace does not name this library's CPU evaluator.
   bool trace_is_declared_run = false;
 
-  bool wants(std::string_view name) const;
+  bool wants(const BoundRequest& request) const;
 };
 
 /// Computes all requested bounds of one evaluation from its trace. Local bounds and `forward` hold for the recorded
@@ -173,7 +173,7 @@ struct BoundOptions {
 ///                rounded-shadow          small outputs of arithmetics that round to a narrow format; every run, any
 ///                                        order (T-76)
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs that depend on a product; a heuristic (T-19)
-///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition if requested by name
+///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition if requested
 /// Guarantee: see BoundResult::guarantee. `shadow` is proven (or probabilistic, over random bits of this library) for
 ///            runs of any program. The others are proven for runs of this library's CPU evaluator that use only
 ///            IEEE 754 operations and correctly rounded functions, else conditional on BoundResult::condition. They are

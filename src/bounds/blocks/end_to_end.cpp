@@ -15,14 +15,6 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr const char* shadow_name = "shadow";
-constexpr const char* any_order_name = "adjoint/any-order";
-constexpr const char* attribution_name = "attribution";
-constexpr const char* declared_order_name = "adjoint/order-aware";
-constexpr const char* rounded_name = "rounded-shadow";
-constexpr const char* probabilistic_name = "adjoint/probabilistic";
-constexpr const char* statistical_name = "adjoint/statistical";
-constexpr const char* condition_name = "condition";
 constexpr double sigmas = 6.0;
 constexpr const char* random_order_condition =
     "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
@@ -81,19 +73,19 @@ class EndToEnd {
 public:
   EndToEnd(const Evaluation& evaluation, const BoundOptions& options, const Setting& setting, BoundCache& cache)
       : evaluation_(evaluation), options_(options), setting_(setting), cache_(cache) {
-    request_.this_run = options.wants(shadow_name);
-    request_.any_order = options.wants(any_order_name);
+    request_.this_run = options.wants(BoundKind::shadow);
+    request_.any_order = options.wants(BoundKind::adjoint_any_order);
     const bool order_is_known =
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
-    request_.declared_order = order_is_known && options.wants(declared_order_name);
-    request_.rounded = options.wants(rounded_name);
+    request_.declared_order = order_is_known && options.wants(BoundKind::adjoint_order_aware);
+    request_.rounded = options.wants(BoundKind::rounded_shadow);
     request_.failure_probability = options.failure_probability;
     request_.refined_radii = options.refined_radii;
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
     varies_ = depends_on_input(evaluation.graph);
-    if (options.wants(attribution_name)) request_.attributed = options.targets.size();
-    if (options.wants(condition_name)) request_.conditioned = options.targets.size();
+    if (options.wants(Diagnostic::attribution)) request_.attributed = options.targets.size();
+    if (options.wants(Diagnostic::condition)) request_.conditioned = options.targets.size();
     find_targets();
     run_conditions_ = any_run_conditions(evaluation.graph);
     ask_for_chance();
@@ -278,7 +270,7 @@ private:
   BoundResult this_run(bool is_sketched, std::string theorem, Shape shape, std::vector<double> values,
                        double seconds) const {
     BoundResult result;
-    result.name = shadow_name;
+    result.kind = BoundKind::shadow;
     result.theorem = is_sketched ? "T-78" : std::move(theorem);
     if (is_sketched) {
       result.guarantee = Guarantee::probabilistic;
@@ -289,12 +281,12 @@ private:
     return result;
   }
 
-  static BoundResult any_run(const char* name, const std::set<std::string>& conditions, Shape shape,
+  static BoundResult any_run(BoundKind kind, const std::set<std::string>& conditions, Shape shape,
                              std::vector<double> values, std::vector<double> remainder, double seconds) {
     BoundResult result;
-    result.name = name;
+    result.kind = kind;
     result.question = Question::any_run;
-    result.theorem = std::string_view(name) == rounded_name ? "T-76" : "T-71";
+    result.theorem = kind == BoundKind::rounded_shadow ? "T-76" : "T-71";
     result.guarantee = conditions.empty() ? Guarantee::proven : Guarantee::conditional;
     result.condition = joined(conditions);
     result.values = Tensor<double>(std::move(shape), std::move(values));
@@ -311,9 +303,9 @@ private:
   }
 
   /// The bound of T-74 or the estimate of T-75. `bounds`: one per element of a sample; the result has `size` elements.
-  BoundResult by_chance(const char* name, const std::vector<const ChanceBound*>& bounds, std::size_t size,
+  BoundResult by_chance(BoundKind kind, const std::vector<const ChanceBound*>& bounds, std::size_t size,
                         std::set<std::string> conditions, Shape shape, double seconds) const {
-    const bool is_estimate = std::string_view(name) == statistical_name;
+    const bool is_estimate = kind == BoundKind::adjoint_statistical;
     conditions.insert(is_estimate ? random_order_condition : chance_condition);
     if (is_estimate) conditions.insert(block_.estimate_conditions.begin(), block_.estimate_conditions.end());
     std::vector<double> values(size, std::numeric_limits<double>::infinity()), remainder;
@@ -323,7 +315,7 @@ private:
       values[i] = bound.total.at(i / bounds.size());
       remainder[i] = bound.remainder.at(i / bounds.size());
     }
-    BoundResult result = any_run(name, conditions, std::move(shape), std::move(values), std::move(remainder), seconds);
+    BoundResult result = any_run(kind, conditions, std::move(shape), std::move(values), std::move(remainder), seconds);
     result.theorem = is_estimate ? "T-75" : "T-74";
     result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
     result.not_applicable = refused_.empty() ? pattern_in(bounds) : refused_;
@@ -343,8 +335,8 @@ private:
   using Chance = std::optional<ChanceBound> ChanceBounds::*;
 
   bool wants(Chance which) const {
-    if (which == &ChanceBounds::random_order) return options_.wants(statistical_name);
-    return options_.wants(probabilistic_name) && options_.failure_probability > 0.0;
+    if (which == &ChanceBounds::random_order) return options_.wants(BoundKind::adjoint_statistical);
+    return options_.wants(BoundKind::adjoint_probabilistic) && options_.failure_probability > 0.0;
   }
 
   /// Adds the bound of T-74 and the estimate of T-75 for the targets of one output, or for one target.
@@ -355,8 +347,9 @@ private:
       std::vector<const ChanceBound*> bounds;
       for (const std::size_t target : targets)
         if (refused_.empty()) bounds.push_back(&*(block_.targets[target].chance.*which));
-      const char* name = which == &ChanceBounds::martingale ? probabilistic_name : statistical_name;
-      results.push_back(by_chance(name, bounds, size, conditions, shape, seconds));
+      const BoundKind kind =
+          which == &ChanceBounds::martingale ? BoundKind::adjoint_probabilistic : BoundKind::adjoint_statistical;
+      results.push_back(by_chance(kind, bounds, size, conditions, shape, seconds));
     }
   }
 
@@ -374,19 +367,21 @@ private:
   void add_output(const Output& output, LayerBounds& layer, double seconds) const {
     if (output.targets.empty()) return;
     const Shape& shape = evaluation_.run.layers[output.node]->shape;
-    const auto add = [&](const char* name, Part part, const std::set<std::string>& of_roundings) {
+    const auto add = [&](BoundKind kind, Part part, const std::set<std::string>& of_roundings) {
       layer.accumulated.push_back(any_run(
-          name, conditions_of(output.node, of_roundings), shape,
+          kind, conditions_of(output.node, of_roundings), shape,
           gathered(output, [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).total; }),
           gathered(output,
                    [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
           seconds));
     };
     if (request_.this_run) sharpen(output, layer);
-    if (request_.any_order) add(any_order_name, &TargetCertificate::any_order, block_.any_order_conditions);
+    if (request_.any_order)
+      add(BoundKind::adjoint_any_order, &TargetCertificate::any_order, block_.any_order_conditions);
     if (request_.declared_order)
-      add(declared_order_name, &TargetCertificate::declared_order, block_.declared_order_conditions);
-    if (!block_.ambiguous.empty()) add(rounded_name, &TargetCertificate::rounded, block_.rounded_conditions);
+      add(BoundKind::adjoint_order_aware, &TargetCertificate::declared_order, block_.declared_order_conditions);
+    if (!block_.ambiguous.empty())
+      add(BoundKind::rounded_shadow, &TargetCertificate::rounded, block_.rounded_conditions);
     add_by_chance(output.targets, evaluation_.run.layers[output.node]->size(),
                   conditions_of(output.node, block_.any_order_conditions), shape, seconds, layer.accumulated);
   }
@@ -394,7 +389,7 @@ private:
   /// Replaces the bounds of an output of this run by those of the adjoints where these are smaller.
   void sharpen(const Output& output, LayerBounds& layer) const {
     BoundResult& shadow = *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
-                                        [](const BoundResult& bound) { return bound.name == shadow_name; });
+                                        [](const BoundResult& bound) { return bound.kind == BoundKind::shadow; });
     const std::vector<double> adjoint =
         gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
     const bool is_proven = shadow.guarantee == Guarantee::proven;
@@ -411,17 +406,18 @@ private:
     TargetBounds result;
     if (request_.this_run)
       result.bounds.push_back(this_run(certificate.is_sketched, "T-70", shape, certificate.this_run, seconds));
-    const auto add = [&](const char* name, const Certificate& part, const std::set<std::string>& of_roundings) {
-      result.bounds.push_back(any_run(name, target_conditions(options_.targets[index], of_roundings), shape, part.total,
+    const auto add = [&](BoundKind kind, const Certificate& part, const std::set<std::string>& of_roundings) {
+      result.bounds.push_back(any_run(kind, target_conditions(options_.targets[index], of_roundings), shape, part.total,
                                       part.remainder, seconds));
     };
     if (request_.any_order) {
-      add(any_order_name, certificate.any_order, block_.any_order_conditions);
+      add(BoundKind::adjoint_any_order, certificate.any_order, block_.any_order_conditions);
       result.layer_shares = certificate.any_order.layers;
     }
-    if (request_.declared_order) add(declared_order_name, certificate.declared_order, block_.declared_order_conditions);
+    if (request_.declared_order)
+      add(BoundKind::adjoint_order_aware, certificate.declared_order, block_.declared_order_conditions);
     if (!block_.ambiguous.empty()) {
-      add(rounded_name, certificate.rounded, block_.rounded_conditions);
+      add(BoundKind::rounded_shadow, certificate.rounded, block_.rounded_conditions);
       result.enclosures = certificate.enclosures;
     }
     add_by_chance({index}, static_cast<std::size_t>(rows_),

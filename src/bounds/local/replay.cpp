@@ -18,18 +18,16 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr const char* replay_name = "replay";
-constexpr const char* shadow_name = "shadow";
-
-const BoundResult* find(const std::vector<BoundResult>& bounds, std::string_view name) {
-  const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& b) { return b.name == name; });
+const BoundResult* find(const std::vector<BoundResult>& bounds, BoundKind kind) {
+  const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& b) { return b.kind == kind; });
   return found == bounds.end() ? nullptr : &*found;
 }
 
 /// Inserts the result after the last of the bounds "adjoint/order-aware", "adjoint/any-order" and "shadow".
 void insert(std::vector<BoundResult>& bounds, BoundResult result) {
   const auto last = std::find_if(bounds.rbegin(), bounds.rend(), [](const BoundResult& bound) {
-    return bound.name == "adjoint/order-aware" || bound.name == "adjoint/any-order" || bound.name == shadow_name;
+    return bound.kind == BoundKind::adjoint_order_aware || bound.kind == BoundKind::adjoint_any_order ||
+           bound.kind == BoundKind::shadow;
   });
   bounds.insert(last.base(), std::move(result));
 }
@@ -73,7 +71,7 @@ public:
     for (std::size_t node = 0; node < layers_.size(); ++node)
       note_lost_rows(node, replayed ? of_replay[node] : *layers_[node]);
     seconds_ = seconds_since(start);
-    if (is_recorded_run_ && options_.wants(shadow_name)) return take(bounds, bounds);
+    if (is_recorded_run_ && options_.wants(BoundKind::shadow)) return take(bounds, bounds);
     take(bounds_of_run(run), bounds);
   }
 
@@ -123,7 +121,7 @@ private:
 
   BoundResult named() const {
     BoundResult result;
-    result.name = replay_name;
+    result.kind = BoundKind::replay;
     result.question = Question::any_run;
     result.theorem = "T-97";
     return result;
@@ -161,10 +159,10 @@ private:
   /// Adds the "replay" bounds to `bounds`. `of_run`: the bounds of the replayed run; may be the same object.
   void take(const Bounds& of_run, Bounds& bounds) const {
     for (const std::size_t node : output_nodes())
-      if (const BoundResult* shadow = find(of_run.layers[node].accumulated, shadow_name))
+      if (const BoundResult* shadow = find(of_run.layers[node].accumulated, BoundKind::shadow))
         insert(bounds.layers[node].accumulated, of_every_run(*shadow, varies_[graph_.nodes[node].output]));
     for (std::size_t i = 0; i < bounds.targets.size(); ++i)
-      if (const BoundResult* shadow = find(of_run.targets.at(i).bounds, shadow_name))
+      if (const BoundResult* shadow = find(of_run.targets.at(i).bounds, BoundKind::shadow))
         insert(bounds.targets[i].bounds, of_every_run(*shadow, true));
   }
 

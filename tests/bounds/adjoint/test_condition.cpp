@@ -46,7 +46,7 @@ struct TwoLayers {
     inputs.tensors = {{"x", as_float(x, {1, extent(k)})}};
     BoundOptions options;
     options.targets = targets;
-    options.names = {"condition"};
+    options.requests = {Diagnostic::condition};
     return bound(graph,
                  cpu_evaluator(cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false})).run(graph, inputs),
                  options);

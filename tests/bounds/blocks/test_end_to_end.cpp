@@ -39,19 +39,20 @@ Trace run_of(const Graph& graph, const Inputs& inputs, const std::string& arithm
   return cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order("blocked:8"))).run(graph, inputs);
 }
 
-const std::vector<std::string> end_to_end = {"shadow", "adjoint/any-order", "adjoint/order-aware"};
+const std::vector<BoundKind> end_to_end = {BoundKind::shadow, BoundKind::adjoint_any_order,
+                                           BoundKind::adjoint_order_aware};
 
 Bounds end_to_end_bounds(const Graph& graph, const Trace& trace, std::vector<Target> targets = {}) {
   BoundOptions options;
   options.targets = std::move(targets);
-  options.names = end_to_end;
-  options.names.push_back("attribution");
+  options.requests.assign(end_to_end.begin(), end_to_end.end());
+  options.requests.push_back(Diagnostic::attribution);
   options.most_output_elements = 64;
   return bound(graph, trace, options);
 }
 
-std::vector<double> values_of(const LayerBounds& layer, const std::string& name) {
-  const BoundResult* result = find_bound(layer.accumulated, name);
+std::vector<double> values_of(const LayerBounds& layer, BoundKind kind) {
+  const BoundResult* result = find_bound(layer.accumulated, kind);
   REQUIRE(result != nullptr);
   return result->values.values;
 }
@@ -61,8 +62,8 @@ Tally held_by(const Graph& graph, const Inputs& inputs, const Trace& trace, cons
   const std::vector<double> computed = trace.layers.back().output.to_double().values;
   const Tensor<Ball> exact = certified_reference(graph, inputs).layers.back();
   Tally tally;
-  for (const std::string& name : end_to_end) {
-    const std::vector<double> bound = values_of(bounds.layers.back(), name);
+  for (const BoundKind kind : end_to_end) {
+    const std::vector<double> bound = values_of(bounds.layers.back(), kind);
     REQUIRE(bound.size() == computed.size());
     for (std::size_t i = 0; i < computed.size(); ++i)
       tally.add(0.0, Real(error_of(computed[i], exact.values[i]).lower()), bound[i]);
@@ -92,13 +93,13 @@ void check_row_by_row(const Graph& graph, const Inputs& inputs) {
   const Bounds all = end_to_end_bounds(graph, whole);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const Bounds one = end_to_end_bounds(graph, slice(graph, batch_layout(graph), whole, sample, 1));
-    for (const std::string& name : end_to_end) {
-      const std::vector<double> together = values_of(all.layers.back(), name);
-      const std::vector<double> alone = values_of(one.layers.back(), name);
+    for (const BoundKind kind : end_to_end) {
+      const std::vector<double> together = values_of(all.layers.back(), kind);
+      const std::vector<double> alone = values_of(one.layers.back(), kind);
       REQUIRE(together.size() == alone.size() * samples);
       for (std::size_t i = 0; i < alone.size(); ++i) {
         const double of_row = together[static_cast<std::size_t>(sample) * alone.size() + i];
-        INFO(name, " of sample ", sample, ", element ", i);
+        INFO(name_of(kind), " of sample ", sample, ", element ", i);
         CHECK((of_row == alone[i] || std::abs(of_row - alone[i]) <= 1e-12 * alone[i]));
       }
     }
@@ -173,9 +174,9 @@ TEST_CASE("a layer that is the same for all samples has attributions followed sa
     const Bounds one_by_one = end_to_end_bounds(graph, trace, {{{0, 1}, std::nullopt}}),
                  together = end_to_end_bounds(graph, trace);
     CHECK(one_by_one.targets.at(0).attribution.value().inputs.size() == samples);
-    for (const std::string& name : end_to_end) {
-      const std::vector<double> a = values_of(one_by_one.layers.back(), name),
-                                b = values_of(together.layers.back(), name);
+    for (const BoundKind kind : end_to_end) {
+      const std::vector<double> a = values_of(one_by_one.layers.back(), kind),
+                                b = values_of(together.layers.back(), kind);
       REQUIRE(a.size() == b.size());
       for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == doctest::Approx(b[i]).epsilon(1e-12));
     }
@@ -342,13 +343,13 @@ TEST_CASE("neurons that are 0 in every run are no terms of later sums, behind an
     Generator generator(seed), same_again(seed);
     const Graph with = residual_network(6, 40, generator), without = residual_network(6, 0, same_again);
     const Inputs inputs = random_inputs(with, samples, generator);
-    for (const std::string name : {"adjoint/any-order", "adjoint/order-aware"}) {
+    for (const BoundKind kind : {BoundKind::adjoint_any_order, BoundKind::adjoint_order_aware}) {
       const std::vector<double> among_idle_ones =
-          values_of(end_to_end_bounds(with, run_of(with, inputs)).layers.back(), name);
+          values_of(end_to_end_bounds(with, run_of(with, inputs)).layers.back(), kind);
       const std::vector<double> alone =
-          values_of(end_to_end_bounds(without, run_of(without, inputs)).layers.back(), name);
+          values_of(end_to_end_bounds(without, run_of(without, inputs)).layers.back(), kind);
       for (std::size_t i = 0; i < alone.size(); ++i) {
-        INFO(name, " of sample ", i);
+        INFO(name_of(kind), " of sample ", i);
         CHECK(among_idle_ones[i] <= 1.001 * alone[i]);
       }
     }

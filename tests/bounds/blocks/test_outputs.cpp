@@ -25,10 +25,10 @@ struct Run {
   }
 };
 
-std::vector<std::string> names_of(const std::vector<BoundResult>& bounds) {
-  std::vector<std::string> names;
-  for (const BoundResult& bound : bounds) names.push_back(bound.name);
-  return names;
+std::vector<BoundKind> kinds_of(const std::vector<BoundResult>& bounds) {
+  std::vector<BoundKind> kinds;
+  for (const BoundResult& bound : bounds) kinds.push_back(bound.kind);
+  return kinds;
 }
 
 Graph dot_product() {
@@ -48,7 +48,7 @@ TEST_CASE("an output that is named twice has its bounds once, the same as if it 
   const Run one(dot_product(), x), two(twice, x);
   const std::vector<BoundResult> expected = bound(one.graph, one.trace).layers[0].accumulated;
   const std::vector<BoundResult> found = bound(two.graph, two.trace).layers[0].accumulated;
-  REQUIRE(names_of(found) == names_of(expected));
+  REQUIRE(kinds_of(found) == kinds_of(expected));
   for (std::size_t i = 0; i < found.size(); ++i) {
     CHECK(found[i].values.values == expected[i].values.values);
     CHECK(found[i].theorem == expected[i].theorem);
@@ -61,7 +61,7 @@ TEST_CASE("what any run does with a composite or a scaled sum is a condition, al
     Graph graph = dot_product();
     graph.outputs = {graph.add_node("next", op, {graph.outputs[0]})};
     const Run run(std::move(graph), x);
-    return *find_bound(bound(run.graph, run.trace).layers[1].accumulated, "adjoint/any-order");
+    return *find_bound(bound(run.graph, run.trace).layers[1].accumulated, BoundKind::adjoint_any_order);
   };
   CHECK(any_order_of(op::Neg{}).guarantee == Guarantee::proven);
   const BoundResult hard_swish = any_order_of(op::HardSwish{});
@@ -74,9 +74,10 @@ TEST_CASE("what any run does with a composite or a scaled sum is a condition, al
   scaled.outputs = {scaled.add_node("gemm", op::Gemm{0.5, 1.0, false, false}, {in, w})};
   const Run run(std::move(scaled), x);
   const Bounds bounds = bound(run.graph, run.trace);
-  CHECK(find_bound(bounds.layers[0].accumulated, "adjoint/any-order")->condition.find("A-05") != std::string::npos);
-  CHECK(find_bound(bounds.layers[0].accumulated, "shadow")->guarantee == Guarantee::proven);
-  CHECK(find_bound(bounds.layers[0].accumulated, "forward")->guarantee == Guarantee::proven);
+  CHECK(find_bound(bounds.layers[0].accumulated, BoundKind::adjoint_any_order)->condition.find("A-05") !=
+        std::string::npos);
+  CHECK(find_bound(bounds.layers[0].accumulated, BoundKind::shadow)->guarantee == Guarantee::proven);
+  CHECK(find_bound(bounds.layers[0].accumulated, BoundKind::forward)->guarantee == Guarantee::proven);
   CHECK(std::count_if(bounds.assumptions.begin(), bounds.assumptions.end(),
                       [](const std::string& text) { return text.find("A-05") != std::string::npos; }) == 1);
 }

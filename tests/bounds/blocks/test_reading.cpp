@@ -89,7 +89,7 @@ Trace run_of(const Graph& graph, const Tensor<float>& input, const std::vector<U
 
 Bounds bounds_of_run(const Graph& graph, const Trace& trace) {
   BoundOptions options;
-  options.names = {"adjoint/any-order", "rounded-shadow"};
+  options.requests = {BoundKind::adjoint_any_order, BoundKind::rounded_shadow};
   return bound(graph, trace, options);
 }
 
@@ -104,10 +104,10 @@ std::string reading_condition(const Bounds& bounds) {
 }
 
 /// Of the outputs, how much of a bound the worst error is.
-double used(const Graph& graph, const Trace& trace, const Bounds& bounds, const char* name) {
+double used(const Graph& graph, const Trace& trace, const Bounds& bounds, BoundKind kind) {
   const std::vector<Tensor<Real>> exact = exact_values(graph, trace.inputs.tensors[0].second.to_double());
   const Tensor<double> computed = trace.layers.back().output.to_double();
-  const BoundResult* bound = find_bound(bounds.layers.back().accumulated, name);
+  const BoundResult* bound = find_bound(bounds.layers.back().accumulated, kind);
   double most = 0.0;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     const Real error = abs(Real(computed.values[i]) - exact[graph.outputs[0]].values[i]);
@@ -139,9 +139,9 @@ TEST_CASE("a recorded run shows how each of its products reads its operands, and
         const std::vector<std::optional<Reading>> found = readings_of_products(bounds);
         CHECK(found == std::vector<std::optional<Reading>>{a, b, c});
         CHECK_FALSE(bounds.layers[1].reading.has_value());
-        const double share = used(graph, trace, bounds, "rounded-shadow");
+        const double share = used(graph, trace, bounds, BoundKind::rounded_shadow);
         closest = !(share <= closest) ? share : closest;
-        CHECK(used(graph, trace, bounds, "adjoint/any-order") <= 1.0);
+        CHECK(used(graph, trace, bounds, BoundKind::adjoint_any_order) <= 1.0);
       }
   CHECK_APPROACH("T-130", closest, 0.9995);
 }
@@ -157,7 +157,7 @@ TEST_CASE("the rule for ties is that of the run") {
     const Trace trace = run_of(graph, input, {reads, reads, reads}, generator);
     const Bounds bounds = bounds_of_run(graph, trace);
     CHECK(bounds.layers[0].reading == found);
-    CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+    CHECK(used(graph, trace, bounds, BoundKind::rounded_shadow) <= 1.0);
   }
 }
 
@@ -169,8 +169,8 @@ TEST_CASE("a run in TF32 that reads nothing rounded is bounded by what float32 d
       run_of(graph, random_floats({samples, width}, generator), {as_given, as_given, as_given}, generator);
   const Bounds bounds = bounds_of_run(graph, trace);
   const std::vector<BoundResult>& of_output = bounds.layers.back().accumulated;
-  const BoundResult* rounded = find_bound(of_output, "rounded-shadow");
-  const BoundResult* any_order = find_bound(of_output, "adjoint/any-order");
+  const BoundResult* rounded = find_bound(of_output, BoundKind::rounded_shadow);
+  const BoundResult* any_order = find_bound(of_output, BoundKind::adjoint_any_order);
   for (std::size_t i = 0; i < rounded->values.size(); ++i)
     CHECK(rounded->values.values[i] < 0.01 * any_order->values.values[i]);
   CHECK(reading_condition(bounds) ==
@@ -193,7 +193,7 @@ TEST_CASE("samples that another kernel multiplied leave the reading open in thei
   }
   const Bounds bounds = bounds_of_run(graph, trace);
   for (const std::optional<Reading>& reading : readings_of_products(bounds)) CHECK(reading == Reading::either_way);
-  CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+  CHECK(used(graph, trace, bounds, BoundKind::rounded_shadow) <= 1.0);
 }
 
 TEST_CASE("the condition names the products that differ") {
@@ -230,8 +230,8 @@ TEST_CASE("a run shows whether numbers below the normal range are taken for 0") 
         reading_condition(bounds).find("all of them rounded to nearest, ties to even, in fp16, nothing flushed") !=
         std::string::npos;
     CHECK(all_kept == !flushes);
-    CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
-    const double bound = find_bound(bounds.layers.back().accumulated, "rounded-shadow")->values.values[0];
+    CHECK(used(graph, trace, bounds, BoundKind::rounded_shadow) <= 1.0);
+    const double bound = find_bound(bounds.layers.back().accumulated, BoundKind::rounded_shadow)->values.values[0];
     if (flushes) CHECK(kept < 0.5 * bound);
     kept = bound;
   }
@@ -270,7 +270,7 @@ TEST_CASE("sums that read a number each in its own way are not taken for a produ
     const Trace trace = sum_of_product({first, r}, {first + r, 2.0f * first - r, -1.5f});
     const Bounds bounds = bounds_of_run(graph, trace);
     const double error = std::abs(trace.layers.back().output.to_double().values[0]);  // it is 0 over the reals
-    CHECK(error <= find_bound(bounds.layers.back().accumulated, "rounded-shadow")->values.values[0]);
+    CHECK(error <= find_bound(bounds.layers.back().accumulated, BoundKind::rounded_shadow)->values.values[0]);
   }
 }
 
@@ -301,7 +301,7 @@ TEST_CASE("a product of constants shows how it reads them") {
     const Reading expected = reading == UnitReading::as_given ? Reading::as_given : Reading::nearest_even;
     CHECK(bounds.layers[0].reading == expected);
     CHECK(bounds.layers[1].reading == expected);
-    CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+    CHECK(used(graph, trace, bounds, BoundKind::rounded_shadow) <= 1.0);
   }
 }
 
@@ -323,7 +323,7 @@ TEST_CASE("operands that are cut, and results that are stored in 16 bits, leave 
         const Reading expected = reading == UnitReading::as_given ? Reading::as_given : rounded;
         if (!stores) CHECK(bounds.layers[0].reading == expected);
         CHECK(bounds.layers[0].reading != Reading::either_way);
-        CHECK(used(graph, trace, bounds, "rounded-shadow") <= 1.0);
+        CHECK(used(graph, trace, bounds, BoundKind::rounded_shadow) <= 1.0);
       }
 }
 

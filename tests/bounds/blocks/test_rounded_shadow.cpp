@@ -56,7 +56,7 @@ Trace bf16_trace(const Graph& graph, const std::vector<float>& x, const std::vec
 }
 
 /// Bounds of x W, W or x cast to bfloat16 by the model, both read in TF32.
-LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<std::string> names) {
+LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<BoundRequest> requests) {
   Graph graph;
   const ValueId x = add_fixed_input(graph, "x", ElementType::f32, {1, 2});
   const ValueId w = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 1}, {0.1f, 0.7f})));
@@ -74,7 +74,7 @@ LayerBounds bounds_behind_a_cast(bool of_weights, std::vector<std::string> names
       {"cast", StoredTensor::from(Tensor<float>(shape, {rounded(operand[0]), rounded(operand[1])}))});
   trace.layers.push_back({"y", StoredTensor::from(Tensor<float>({1, 1}, {0.66f}))});
   BoundOptions options;
-  options.names = std::move(names);
+  options.requests = std::move(requests);
   return bound(graph, trace, options).layers.back();
 }
 
@@ -248,17 +248,19 @@ TEST_CASE(
     CAPTURE(is_fused);
     const std::vector<float> run = stored_values(x, is_fused);
     BoundOptions options;
-    options.names = {"adjoint/any-order", "adjoint/probabilistic", "adjoint/statistical", "rounded-shadow"};
+    options.requests = {BoundKind::adjoint_any_order, BoundKind::adjoint_probabilistic, BoundKind::adjoint_statistical,
+                        BoundKind::rounded_shadow};
     const Bounds bounds = bound(graph, bf16_trace(graph, x, run), options);
     const std::vector<BoundResult>& of_output = bounds.layers.back().accumulated;
     const double error = abs(Real(static_cast<double>(run.back())) - exact).to_double();
-    for (const char* name : {"adjoint/any-order", "adjoint/probabilistic", "adjoint/statistical"}) {
-      CAPTURE(name);
-      const BoundResult* bound = find_bound(of_output, name);
+    for (const BoundKind kind :
+         {BoundKind::adjoint_any_order, BoundKind::adjoint_probabilistic, BoundKind::adjoint_statistical}) {
+      CAPTURE(name_of(kind));
+      const BoundResult* bound = find_bound(of_output, kind);
       CHECK(error <= bound->values.values[0]);
       CHECK_FALSE(says_nothing_is_fused(*bound));
     }
-    const BoundResult* rounded = find_bound(of_output, "rounded-shadow");
+    const BoundResult* rounded = find_bound(of_output, BoundKind::rounded_shadow);
     CHECK((error <= rounded->values.values[0]) == !is_fused);
     CHECK(says_nothing_is_fused(*rounded));
     CHECK(std::count_if(bounds.assumptions.begin(), bounds.assumptions.end(), [](const std::string& condition) {
@@ -268,13 +270,14 @@ TEST_CASE(
 }
 
 TEST_CASE("what is made of a Cast stands on the Cast being made (A-09)") {
-  const std::vector<std::string> names = {"rounded-shadow", "adjoint/statistical", "adjoint/any-order"};
+  const std::vector<BoundKind> kinds = {BoundKind::rounded_shadow, BoundKind::adjoint_statistical,
+                                        BoundKind::adjoint_any_order};
   for (const bool of_weights : {false, true}) {
-    const LayerBounds bounds = bounds_behind_a_cast(of_weights, names);
+    const LayerBounds bounds = bounds_behind_a_cast(of_weights, {kinds.begin(), kinds.end()});
     CAPTURE(of_weights);
-    for (const std::string& name : names) REQUIRE(find_bound(bounds.accumulated, name) != nullptr);
-    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, "rounded-shadow")));
-    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, "adjoint/statistical")) == of_weights);
-    CHECK_FALSE(says_nothing_is_fused(*find_bound(bounds.accumulated, "adjoint/any-order")));
+    for (const BoundKind kind : kinds) REQUIRE(find_bound(bounds.accumulated, kind) != nullptr);
+    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, BoundKind::rounded_shadow)));
+    CHECK(says_nothing_is_fused(*find_bound(bounds.accumulated, BoundKind::adjoint_statistical)) == of_weights);
+    CHECK_FALSE(says_nothing_is_fused(*find_bound(bounds.accumulated, BoundKind::adjoint_any_order)));
   }
 }

@@ -21,7 +21,7 @@ double largest(const std::vector<double>& values) {
 }
 
 const BoundResult& shadow_of_layer(const Bounds& bounds, std::size_t layer) {
-  const BoundResult* shadow = find_bound(bounds.layers[layer].accumulated, "shadow");
+  const BoundResult* shadow = find_bound(bounds.layers[layer].accumulated, BoundKind::shadow);
   REQUIRE(shadow != nullptr);
   return *shadow;
 }
@@ -191,7 +191,7 @@ TEST_CASE("shadow is probabilistic where it needs random directions, and says wi
   const Trace trace = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("blocked:8"))).run(graph, inputs);
   const std::size_t last = graph.nodes.size() - 1;
   BoundOptions options;
-  options.names = {"shadow"};
+  options.requests = {BoundKind::shadow};
   options.targets = {{{0, 3}, std::nullopt}};
   const Bounds bounds = bound(graph, trace, options);
   const BoundResult& shadow = shadow_of_layer(bounds, last);

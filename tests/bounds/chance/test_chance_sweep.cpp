@@ -62,13 +62,13 @@ struct LongSum {
   Bounds bounds() const { return bounds(cpu_arithmetic("fp32", parse_summation_order("sequential"))); }
 };
 
-const std::vector<std::string> by_chance = {"adjoint/probabilistic", "adjoint/statistical"};
+const std::vector<BoundKind> by_chance = {BoundKind::adjoint_probabilistic, BoundKind::adjoint_statistical};
 
 void check_not_applicable(const Bounds& bounds, const std::string& reason) {
-  for (const std::string& name : by_chance) {
-    CAPTURE(name);
-    const BoundResult* of_output = find_bound(bounds.layers.back().accumulated, name);
-    const BoundResult* of_target = find_bound(bounds.targets.at(0).bounds, name);
+  for (const BoundKind kind : by_chance) {
+    CAPTURE(name_of(kind));
+    const BoundResult* of_output = find_bound(bounds.layers.back().accumulated, kind);
+    const BoundResult* of_target = find_bound(bounds.targets.at(0).bounds, kind);
     REQUIRE(of_output != nullptr);
     REQUIRE(of_target != nullptr);
     CHECK(std::isinf(of_output->values.values[0]));
@@ -141,7 +141,7 @@ TEST_CASE("what a scaled addend loses where it is read as 0 goes in at full size
                          arithmetic);
   one.trace.provenance = foreign_provenance;
   const Bounds all = bound(one.graph, one.trace, {});
-  const BoundResult* result = find_bound(all.layers.back().accumulated, "adjoint/probabilistic");
+  const BoundResult* result = find_bound(all.layers.back().accumulated, BoundKind::adjoint_probabilistic);
   REQUIRE(result != nullptr);
   CHECK(result->values.values[0] >= beta * c);
   CHECK(result->values.values[0] <= 3.0 * beta * c);
@@ -153,16 +153,16 @@ TEST_CASE("a probabilistic bound of one sum is below that of any order, and runs
     LongSum sum;
     for (int k = 0; k < 512; ++k) sum.terms.push_back(static_cast<float>(uniform(generator, -1.0, 1.0)));
     const Bounds bounds = sum.bounds();
-    const BoundResult* local = find_bound(bounds.layers[0].local, "probabilistic");
-    const BoundResult* any_order = find_bound(bounds.layers[0].local, "partial-sums");
+    const BoundResult* local = find_bound(bounds.layers[0].local, BoundKind::probabilistic);
+    const BoundResult* any_order = find_bound(bounds.layers[0].local, BoundKind::partial_sums);
     REQUIRE(local != nullptr);
     CHECK(local->theorem == "T-74");
     CHECK(local->failure_probability.value_or(1.0) <= 1e-9);
     CHECK(local->values.values[0] < 0.5 * any_order->values.values[0]);
     CHECK(std::abs(sum.error()) <= local->values.values[0]);
-    const BoundResult* whole = find_bound(bounds.layers[0].accumulated, "adjoint/probabilistic");
+    const BoundResult* whole = find_bound(bounds.layers[0].accumulated, BoundKind::adjoint_probabilistic);
     CHECK(whole->values.values[0] == doctest::Approx(local->values.values[0]).epsilon(0.05));
-    const BoundResult* estimate = find_bound(bounds.layers[0].accumulated, "adjoint/statistical");
+    const BoundResult* estimate = find_bound(bounds.layers[0].accumulated, BoundKind::adjoint_statistical);
     CHECK(estimate->guarantee == Guarantee::heuristic);
     CHECK(estimate->values.values[0] < whole->values.values[0]);
     CHECK(std::abs(sum.error()) <= estimate->values.values[0]);
@@ -304,7 +304,7 @@ TEST_CASE("constant data exceed the estimate, and it is not applicable to them")
   CHECK(std::abs(sum.error()) > 6.0 * sum.estimate_sigma());
   const Bounds bounds = sum.bounds();
   check_not_applicable(bounds, "of one magnitude");
-  const BoundResult* local = find_bound(bounds.layers[0].local, "probabilistic");
+  const BoundResult* local = find_bound(bounds.layers[0].local, BoundKind::probabilistic);
   CHECK(std::isinf(local->values.values[0]));
   CHECK(local->not_applicable.find("of one magnitude") != std::string::npos);
 }
@@ -337,7 +337,7 @@ TEST_CASE("an accumulator narrower than float32 stagnates in sums that do not lo
   arithmetic.input = arithmetic.accumulator = arithmetic.output = FormatId::fp16;
   const Bounds bounds = sum.bounds(arithmetic);
   check_not_applicable(bounds, "narrower than float32");
-  CHECK(find_bound(bounds.layers[0].local, "probabilistic") == nullptr);
+  CHECK(find_bound(bounds.layers[0].local, BoundKind::probabilistic) == nullptr);
 }
 
 TEST_CASE("numbers that are close to each other are all stored as one, which is no chance (T-74)") {
@@ -366,7 +366,7 @@ TEST_CASE("numbers that are close to each other are all stored as one, which is 
   trace.inputs.tensors.emplace_back("x", StoredTensor::from(inputs));
   trace.layers = {{"h", StoredTensor::from(stored)}, {"y", StoredTensor::from(Tensor<float>({1, 1}, {0.0f}))}};
   const Bounds bounds = bound(graph, trace, {});
-  const BoundResult* result = find_bound(bounds.layers.back().accumulated, "adjoint/probabilistic");
+  const BoundResult* result = find_bound(bounds.layers.back().accumulated, BoundKind::adjoint_probabilistic);
   REQUIRE(result != nullptr);
   CHECK(result->values.values[0] >= error);
   CHECK(result->values.values[0] <= 4.0 * error);
@@ -451,8 +451,8 @@ TEST_CASE("every target of every sample is a statement of its own (T-74)") {
   };
   const ScopedTheorems in_force(theorems);
   BoundOptions options;
-  options.names = {"adjoint/probabilistic"};
-  REQUIRE(find_bound(bound(graph, trace, options).layers[0].accumulated, "adjoint/probabilistic") != nullptr);
+  options.requests = {BoundKind::adjoint_probabilistic};
+  REQUIRE(find_bound(bound(graph, trace, options).layers[0].accumulated, BoundKind::adjoint_probabilistic) != nullptr);
   REQUIRE(!asked_statements.empty());
   for (const std::int64_t statements : asked_statements) CHECK(statements == 3 * 4);
 }
@@ -460,7 +460,7 @@ TEST_CASE("every target of every sample is a statement of its own (T-74)") {
 TEST_CASE("what reading an operand changes is not left to chance (T-74)") {
   const LongSum sum{{1.0f + 0x1p-11f}};
   const Bounds bounds = sum.bounds(cpu_arithmetic("tf32", parse_summation_order("sequential")));
-  CHECK(find_bound(bounds.layers[0].accumulated, "adjoint/probabilistic")->values.values[0] >= 0x1p-11);
+  CHECK(find_bound(bounds.layers[0].accumulated, BoundKind::adjoint_probabilistic)->values.values[0] >= 0x1p-11);
 }
 
 TEST_CASE("narrow roundings are estimated where values are, not where radii of any run reach (T-75)") {
@@ -485,16 +485,16 @@ TEST_CASE("narrow roundings are estimated where values are, not where radii of a
   inputs.tensors.emplace_back("x", StoredTensor::from(x));
   const Trace trace = cpu_evaluator(cpu_arithmetic("bf16", parse_summation_order("sequential"))).run(graph, inputs);
   BoundOptions options;
-  options.names = {"shadow", "adjoint/any-order", "adjoint/statistical"};
+  options.requests = {BoundKind::shadow, BoundKind::adjoint_any_order, BoundKind::adjoint_statistical};
   const Bounds bounds = bound(graph, trace, options);
-  const auto largest = [&](const char* name) {
-    const BoundResult* result = find_bound(bounds.layers.back().accumulated, name);
+  const auto largest = [&](BoundKind kind) {
+    const BoundResult* result = find_bound(bounds.layers.back().accumulated, kind);
     REQUIRE(result != nullptr);
     return *std::max_element(result->values.values.begin(), result->values.values.end());
   };
-  CHECK(largest("adjoint/statistical") >= largest("shadow"));
-  CHECK(largest("adjoint/statistical") <= 5.0 * largest("shadow"));
-  CHECK(largest("adjoint/any-order") >= 10.0 * largest("adjoint/statistical"));
+  CHECK(largest(BoundKind::adjoint_statistical) >= largest(BoundKind::shadow));
+  CHECK(largest(BoundKind::adjoint_statistical) <= 5.0 * largest(BoundKind::shadow));
+  CHECK(largest(BoundKind::adjoint_any_order) >= 10.0 * largest(BoundKind::adjoint_statistical));
 }
 
 TEST_CASE("a failure probability is at least 0 and below 1") {
@@ -510,10 +510,10 @@ TEST_CASE("nothing is left to chance where no failure is allowed") {
   const OneNode one = one_node(op::MatMul{}, {{{1, 2}, {1.0, 2.0}}, {{2, 1}, {3.0, 4.0}}}, {{1, 1}, {11.0}},
                                cpu_arithmetic("fp32", parse_summation_order("sequential")));
   BoundOptions options;
-  CHECK(find_bound(bound(one.graph, one.trace, options).layers[0].local, "probabilistic") != nullptr);
+  CHECK(find_bound(bound(one.graph, one.trace, options).layers[0].local, BoundKind::probabilistic) != nullptr);
   options.failure_probability = 0.0;
   const LayerBounds layer = bound(one.graph, one.trace, options).layers[0];
-  CHECK(find_bound(layer.local, "probabilistic") == nullptr);
-  CHECK(find_bound(layer.accumulated, "adjoint/probabilistic") == nullptr);
-  CHECK(find_bound(layer.accumulated, "adjoint/statistical") != nullptr);
+  CHECK(find_bound(layer.local, BoundKind::probabilistic) == nullptr);
+  CHECK(find_bound(layer.accumulated, BoundKind::adjoint_probabilistic) == nullptr);
+  CHECK(find_bound(layer.accumulated, BoundKind::adjoint_statistical) != nullptr);
 }

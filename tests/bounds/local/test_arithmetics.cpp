@@ -131,7 +131,7 @@ TEST_CASE("a flushing cast loses subnormal numbers of its target, which are norm
       arithmetic.output = output;
       const auto bound_of = [&](double y) {
         const OneNode one = one_node(op::Cast{ElementType::f16}, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
-        return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
+        return find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0];
       };
       CAPTURE(flushes);
       if (flushes) CHECK(bound_of(0.0) >= x);
@@ -147,7 +147,7 @@ TEST_CASE("what a narrow output flushes is not taken for a copy") {
   arithmetic.output = FormatId::fp16;
   for (const Op& op : {Op(op::Relu{}), Op(op::Identity{})}) {
     const OneNode one = one_node(op, {{{1}, {0x1p-20}}}, {{1}, {0.0}}, arithmetic);
-    CHECK(find_bound(bounds_of(one).local, "componentwise")->values.values[0] >= 0x1p-20);
+    CHECK(find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0] >= 0x1p-20);
   }
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("a number that rounds to the smallest normal one may be read as 0 inst
     std::vector<Tensor<double>> tensors;
     for (const double operand : operands) tensors.push_back({{1}, {operand}});
     const OneNode one = one_node(op, tensors, {{1}, {y}}, arithmetic);
-    return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
+    return find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0];
   };
   for (const double read : {0.0, omega}) {
     CAPTURE(read);
@@ -179,7 +179,7 @@ TEST_CASE("a function that stops at the accumulator's largest number stands for 
   arithmetic.input = FormatId::fp16;
   const auto bound_of = [&](const Op& op, double x, double y) {
     const OneNode one = one_node(op, {{{1}, {x}}}, {{1}, {y}}, arithmetic);
-    return find_bound(bounds_of(one).local, "componentwise")->values.values[0];
+    return find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0];
   };
   for (const Rounding rounding : {Rounding::nearest_even, Rounding::toward_zero}) {
     arithmetic.rounding = rounding;
@@ -208,7 +208,7 @@ TEST_CASE("an Elu of another program is as accurate as its exp and as its expm1 
       one_node(op::Elu{1.0}, {{{1}, {x}}}, {{1}, {static_cast<double>(static_cast<float>(by_exp))}}, arithmetic);
   one.trace.provenance = foreign_provenance;
   const LayerBounds bounds = bounds_of(one);
-  const BoundResult* bound = find_bound(bounds.local, "componentwise");
+  const BoundResult* bound = find_bound(bounds.local, BoundKind::componentwise);
   CHECK(bound->values.values[0] >= std::abs(one.trace.layers[0].output.to_double().values[0] - exact));
   CHECK(bound->values.values[0] <= 12.0 * 0x1p-24);
   CHECK(bound->condition.find("exp within 9") != std::string::npos);

@@ -39,8 +39,8 @@ Chain tanh_chain(const ArithmeticModel& arithmetic) {
   return chain;
 }
 
-Guarantee guarantee_of(const std::vector<BoundResult>& list, const std::string& name) {
-  const BoundResult* result = find_bound(list, name);
+Guarantee guarantee_of(const std::vector<BoundResult>& list, BoundKind kind) {
+  const BoundResult* result = find_bound(list, kind);
   REQUIRE(result != nullptr);
   CHECK(result->condition.empty() == (result->guarantee == Guarantee::proven));
   CHECK_FALSE(result->theorem.empty());
@@ -53,12 +53,12 @@ TEST_CASE("IEEE arithmetic is proven; a measured function makes its layer and ev
   const Chain chain = tanh_chain(cpu_arithmetic("fp32", blocked));
   const Bounds result = bound(chain.graph, chain.trace);
   REQUIRE(result.layers.size() == 3);
-  CHECK(guarantee_of(result.layers[0].local, "componentwise") == Guarantee::proven);
-  CHECK(guarantee_of(result.layers[0].local, "order-aware") == Guarantee::proven);
-  CHECK(guarantee_of(result.layers[0].accumulated, "forward") == Guarantee::proven);
-  CHECK(guarantee_of(result.layers[1].local, "componentwise") == Guarantee::conditional);
-  CHECK(guarantee_of(result.layers[2].local, "componentwise") == Guarantee::proven);
-  CHECK(guarantee_of(result.layers[2].accumulated, "forward") == Guarantee::conditional);
+  CHECK(guarantee_of(result.layers[0].local, BoundKind::componentwise) == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[0].local, BoundKind::order_aware) == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[0].accumulated, BoundKind::forward) == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[1].local, BoundKind::componentwise) == Guarantee::conditional);
+  CHECK(guarantee_of(result.layers[2].local, BoundKind::componentwise) == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[2].accumulated, BoundKind::forward) == Guarantee::conditional);
   REQUIRE(result.assumptions.size() == 1);
   CHECK(result.assumptions[0].find("tanh") != std::string::npos);
   CHECK(result.assumptions[0].find("measured") != std::string::npos);
@@ -67,7 +67,7 @@ TEST_CASE("IEEE arithmetic is proven; a measured function makes its layer and ev
 TEST_CASE("correctly rounded functions leave everything proven") {
   const Chain chain = tanh_chain(cpu_arithmetic("fp64", blocked));
   const Bounds result = bound(chain.graph, chain.trace);
-  CHECK(guarantee_of(result.layers[2].accumulated, "forward") == Guarantee::proven);
+  CHECK(guarantee_of(result.layers[2].accumulated, BoundKind::forward) == Guarantee::proven);
   CHECK(result.assumptions.empty());
 }
 
@@ -90,17 +90,17 @@ TEST_CASE("an arithmetic that is only assumed makes every bound conditional") {
   const Chain chain = tanh_chain(arithmetic);
   const Bounds result = bound(chain.graph, chain.trace);
   for (const LayerBounds& layer : result.layers) {
-    CHECK(guarantee_of(layer.local, "componentwise") == Guarantee::conditional);
-    CHECK(guarantee_of(layer.accumulated, "forward") == Guarantee::conditional);
+    CHECK(guarantee_of(layer.local, BoundKind::componentwise) == Guarantee::conditional);
+    CHECK(guarantee_of(layer.accumulated, BoundKind::forward) == Guarantee::conditional);
   }
 }
 
 TEST_CASE("only a run of the own CPU evaluator is proven, whatever another trace says of itself") {
   const auto is_proven = [](const Chain& chain) {
     const Bounds result = bound(chain.graph, chain.trace);
-    CHECK(guarantee_of(result.layers[0].accumulated, "forward") ==
-          guarantee_of(result.layers[0].local, "componentwise"));
-    return guarantee_of(result.layers[0].local, "componentwise") == Guarantee::proven;
+    CHECK(guarantee_of(result.layers[0].accumulated, BoundKind::forward) ==
+          guarantee_of(result.layers[0].local, BoundKind::componentwise));
+    return guarantee_of(result.layers[0].local, BoundKind::componentwise) == Guarantee::proven;
   };
   const auto claimed = [&](const auto& change) {
     Chain chain = tanh_chain(cpu_arithmetic("fp32", blocked));
@@ -128,7 +128,7 @@ TEST_CASE("the condition of a foreign trace names its arithmetic, its evidence a
   chain.trace.provenance = foreign_provenance;
   chain.trace.arithmetic.source = "a manual";
   const Bounds result = bound(chain.graph, chain.trace);
-  CHECK(find_bound(result.layers[0].local, "componentwise")->condition ==
+  CHECK(find_bound(result.layers[0].local, BoundKind::componentwise)->condition ==
         "the arithmetic of the run is fp32 in order unknown, as documented by a manual");
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("a foreign sigmoid may overflow inside") {
   Tallies tallies;
   for (std::size_t i = 0; i < x.size(); ++i) tallies.add(layer, i, y.values[i], sigmoid(x.values[i]));
   CHECK_MESSAGE(tallies.violations() == 0, tallies.first_violation());
-  const std::vector<double>& values = find_bound(layer.local, "componentwise")->values.values;
+  const std::vector<double>& values = find_bound(layer.local, BoundKind::componentwise)->values.values;
   for (std::size_t i = 0; i < 5; ++i) CHECK(values[i] <= 3.0 * 0x1p-126);
   CHECK(values[5] <= 0x1p-145);
 }
@@ -159,7 +159,7 @@ TEST_CASE("a subnormal constant of an op may be lost where results are flushed")
   const auto check = [&](const Op& op, const std::vector<Tensor<double>>& operands, double computed, double exact) {
     CAPTURE(name_of(op));
     const OneNode node = one_node(op, operands, {operands[0].shape, {computed}}, arithmetic);
-    const std::vector<double> bounds = find_bound(bounds_of(node).local, "componentwise")->values.values;
+    const std::vector<double> bounds = find_bound(bounds_of(node).local, BoundKind::componentwise)->values.values;
     CHECK(bounds[0] >= (exact - computed) * (1.0 - 0x1p-40));
     CHECK(bounds[0] <= (exact - computed) * 1.0001);
   };
@@ -172,13 +172,13 @@ TEST_CASE("a subnormal constant of an op may be lost where results are flushed")
 TEST_CASE("folklore stands at products and at graph outputs, and is called heuristic") {
   const Chain chain = tanh_chain(float_arithmetic(blocked));
   const Bounds result = bound(chain.graph, chain.trace);
-  for (const char* name : {"seed-gamma", "seed-gamma/note"}) {
-    CHECK(find_bound(result.layers[0].local, name)->guarantee == Guarantee::heuristic);
-    CHECK(find_bound(result.layers[1].local, name) == nullptr);
+  for (const BoundKind kind : {BoundKind::seed_gamma, BoundKind::seed_gamma_note}) {
+    CHECK(find_bound(result.layers[0].local, kind)->guarantee == Guarantee::heuristic);
+    CHECK(find_bound(result.layers[1].local, kind) == nullptr);
   }
-  for (const char* name : {"seed-sum-gamma", "seed-sum-gamma/note"}) {
-    CHECK(find_bound(result.layers[2].accumulated, name)->guarantee == Guarantee::heuristic);
-    CHECK(find_bound(result.layers[0].accumulated, name) == nullptr);
+  for (const BoundKind kind : {BoundKind::seed_sum_gamma, BoundKind::seed_sum_gamma_note}) {
+    CHECK(find_bound(result.layers[2].accumulated, kind)->guarantee == Guarantee::heuristic);
+    CHECK(find_bound(result.layers[0].accumulated, kind) == nullptr);
   }
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("folklore counts convolutions as products, and says nothing where ther
       const OneNode node = one_node(op, operands, computed, cpu_arithmetic("fp32", blocked));
       return bound(node.graph, node.trace);
     }();
-    const BoundResult* found = find_bound(result.layers[0].accumulated, "seed-sum-gamma");
+    const BoundResult* found = find_bound(result.layers[0].accumulated, BoundKind::seed_sum_gamma);
     return found == nullptr ? std::vector<double>() : found->values.values;
   };
   CHECK(folklore_of(op::Tanh{}, {{{1}, {0.5}}}, {{1}, {0.46}}).empty());
@@ -201,7 +201,7 @@ TEST_CASE("folklore counts convolutions as products, and says nothing where ther
 TEST_CASE("an unknown order gives no order-aware bound") {
   const Chain chain = tanh_chain(float_arithmetic({}));
   for (const LayerBounds& layer : bound(chain.graph, chain.trace).layers) {
-    CHECK(find_bound(layer.local, "order-aware") == nullptr);
+    CHECK(find_bound(layer.local, BoundKind::order_aware) == nullptr);
   }
 }
 
@@ -220,10 +220,10 @@ TEST_CASE("layers that depend on no input have bounds too, and hand their errors
   trace.layers = {{"folded", StoredTensor::from(rounded)}, {"sum", StoredTensor::from(rounded)}};
   const Bounds result = bound(graph, trace);
   const double error = std::abs(1.0 / 3.0 - static_cast<double>(static_cast<float>(1.0 / 3.0)));
-  CHECK(find_bound(result.layers[0].accumulated, "forward")->values.values[0] >= error);
-  CHECK(find_bound(result.layers[0].local, "componentwise")->values.values[0] >= error);
-  CHECK(find_bound(result.layers[1].local, "componentwise")->values.values[0] == 0.0);
-  CHECK(find_bound(result.layers[1].accumulated, "forward")->values.values[0] >= error);
+  CHECK(find_bound(result.layers[0].accumulated, BoundKind::forward)->values.values[0] >= error);
+  CHECK(find_bound(result.layers[0].local, BoundKind::componentwise)->values.values[0] >= error);
+  CHECK(find_bound(result.layers[1].local, BoundKind::componentwise)->values.values[0] == 0.0);
+  CHECK(find_bound(result.layers[1].accumulated, BoundKind::forward)->values.values[0] >= error);
 }
 
 TEST_CASE("values that are not finite have no bound, and neither has what they reach") {
@@ -231,8 +231,8 @@ TEST_CASE("values that are not finite have no bound, and neither has what they r
   const auto bound_of = [](const Op& op, const std::vector<Tensor<double>>& operands, double y) {
     const OneNode one = one_node(op, operands, {{1}, {y}}, cpu_arithmetic("fp32", blocked));
     const LayerBounds layer = bounds_of(one);
-    CHECK(find_bound(layer.accumulated, "forward")->values.values[0] == infinity);
-    return find_bound(layer.local, "componentwise")->values.values[0];
+    CHECK(find_bound(layer.accumulated, BoundKind::forward)->values.values[0] == infinity);
+    return find_bound(layer.local, BoundKind::componentwise)->values.values[0];
   };
   CHECK(bound_of(op::Exp{}, {{{1}, {100.0}}}, infinity) == infinity);
   CHECK(bound_of(op::Exp{}, {{{1}, {-infinity}}}, 0.0) == infinity);

@@ -36,7 +36,7 @@ TEST_CASE("a partial sum that overflows inside a composite and leaves a finite r
   REQUIRE(error_of(computed, exact).lower() > 0.4);
   const Bounds bounds = bound(graph, trace);
   for (const BoundResult& result : bounds.layers[0].local) {
-    CAPTURE(result.name);
+    CAPTURE(name_of(result.kind));
     CHECK(!(result.values.values[0] < 0.4));
   }
 }

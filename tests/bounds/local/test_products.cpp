@@ -120,13 +120,13 @@ TEST_CASE("(1, 2^-24, -1) . (1, 1, 1) exceeds the folklore and stays within comp
   const OneNode one = one_node(op::MatMul{}, {a, b}, {{1, 1}, {static_cast<double>(computed)}},
                                cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false}));
   const LayerBounds layer = bounds_of(one);
-  for (const char* name : {"seed-gamma", "seed-gamma/note"}) {
-    const BoundResult* folklore = find_bound(layer.local, name);
+  for (const BoundKind kind : {BoundKind::seed_gamma, BoundKind::seed_gamma_note}) {
+    const BoundResult* folklore = find_bound(layer.local, kind);
     REQUIRE(folklore != nullptr);
     CHECK(folklore->guarantee == Guarantee::heuristic);
     CHECK(folklore->values.values[0] < 0x1p-24);
   }
-  const BoundResult* componentwise = find_bound(layer.local, "componentwise");
+  const BoundResult* componentwise = find_bound(layer.local, BoundKind::componentwise);
   REQUIRE(componentwise != nullptr);
   CHECK(componentwise->guarantee == Guarantee::proven);
   CHECK(componentwise->values.values[0] >= 0x1p-24);
@@ -151,12 +151,12 @@ TEST_CASE("zeros among the inputs shorten the sum that a bound counts") {
   a[3] = a[9] = 1.0;
   const Tensor<double> weights{{16, 1}, std::vector<double>(16, 1.0)};
   const ArithmeticModel fp32 = cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true});
-  const auto bound_of = [&](const std::vector<double>& row, double y, const char* name) {
+  const auto bound_of = [&](const std::vector<double>& row, double y, BoundKind kind) {
     const LayerBounds layer = bounds_of(one_node(op::MatMul{}, {{{1, 16}, row}, weights}, {{1, 1}, {y}}, fp32));
-    return find_bound(layer.local, name)->values.values[0];
+    return find_bound(layer.local, kind)->values.values[0];
   };
-  for (const char* name : {"componentwise", "order-aware", "running"}) {
-    CHECK(bound_of(a, 2.0, name) < 5 * 0x1p-24);
-    CHECK(bound_of(dense, 16.0, name) > 100 * 0x1p-24);
+  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::order_aware, BoundKind::running}) {
+    CHECK(bound_of(a, 2.0, kind) < 5 * 0x1p-24);
+    CHECK(bound_of(dense, 16.0, kind) > 100 * 0x1p-24);
   }
 }

@@ -63,14 +63,14 @@ Tensor<float> some_inputs(std::int64_t rows = 3, std::int64_t columns = 4) {
   return x;
 }
 
-BoundOptions asked(std::vector<std::string> names) {
+BoundOptions asked(std::vector<BoundRequest> requests) {
   BoundOptions options;
-  options.names = std::move(names);
+  options.requests = std::move(requests);
   return options;
 }
 
 const BoundResult& replay_in(const Bounds& bounds) {
-  const BoundResult* found = find_bound(bounds.layers.back().accumulated, "replay");
+  const BoundResult* found = find_bound(bounds.layers.back().accumulated, BoundKind::replay);
   REQUIRE(found != nullptr);
   return *found;
 }
@@ -95,14 +95,14 @@ TEST_CASE("plain loops in float in every order and format err by what the replay
 TEST_CASE("a recorded run of the declared order is known as such, its error is that of every run") {
   const Graph graph = two_layers();
   const Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
-  const Bounds bounds = bound(graph, trace, asked({"replay", "shadow"}));
+  const Bounds bounds = bound(graph, trace, asked({BoundKind::replay, BoundKind::shadow}));
   const BoundResult& replay = replay_in(bounds);
   for (const LayerBounds& layer : bounds.layers) CHECK(layer.differing == 0);
   CHECK(replay.guarantee == Guarantee::proven);
   CHECK(replay.question == Question::any_run);
   CHECK(replay.theorem == "T-97");
-  CHECK(replay.values.values == find_bound(bounds.layers.back().accumulated, "shadow")->values.values);
-  CHECK(replay_in(bound(graph, trace, asked({"replay"}))).values.values == replay.values.values);
+  CHECK(replay.values.values == find_bound(bounds.layers.back().accumulated, BoundKind::shadow)->values.values);
+  CHECK(replay_in(bound(graph, trace, asked({BoundKind::replay}))).values.values == replay.values.values);
   CHECK(bounds.assumptions.empty());
 }
 
@@ -112,7 +112,7 @@ TEST_CASE(
   const Inputs inputs = inputs_of(some_inputs(20));
   Trace trace = cpu_evaluator(fp32("pairwise")).run(graph, inputs);
   trace.arithmetic = fp32();
-  BoundOptions options = asked({"replay", "shadow"});
+  BoundOptions options = asked({BoundKind::replay, BoundKind::shadow});
   options.targets = {{{0, 1}, OutputElement{0, 0}}};
   const Bounds bounds = bound(graph, trace, options);
   CHECK(bounds.layers.front().differing.value() > 0);
@@ -120,10 +120,10 @@ TEST_CASE(
   const Trace declared = cpu_evaluator(fp32()).run(graph, inputs);
   const Bounds of_declared = bound(graph, declared, options);
   CHECK(replay_in(bounds).values.values == replay_in(of_declared).values.values);
-  const BoundResult* target = find_bound(bounds.targets.at(0).bounds, "replay");
+  const BoundResult* target = find_bound(bounds.targets.at(0).bounds, BoundKind::replay);
   REQUIRE(target != nullptr);
-  CHECK(target->values.values == find_bound(of_declared.targets.at(0).bounds, "shadow")->values.values);
-  CHECK(target->values.values != find_bound(bounds.targets.at(0).bounds, "shadow")->values.values);
+  CHECK(target->values.values == find_bound(of_declared.targets.at(0).bounds, BoundKind::shadow)->values.values);
+  CHECK(target->values.values != find_bound(bounds.targets.at(0).bounds, BoundKind::shadow)->values.values);
 }
 
 TEST_CASE("a run that was made here is its own replay") {
@@ -134,11 +134,12 @@ TEST_CASE("a run that was made here is its own replay") {
       throw std::logic_error("made again");
     };
   }));
-  BoundOptions options = asked({"replay", "shadow"});
+  BoundOptions options = asked({BoundKind::replay, BoundKind::shadow});
   CHECK_THROWS_AS(bound(graph, trace, options), std::logic_error);
   options.trace_is_declared_run = true;
   const Bounds bounds = bound(graph, trace, options);
-  CHECK(replay_in(bounds).values.values == find_bound(bounds.layers.back().accumulated, "shadow")->values.values);
+  CHECK(replay_in(bounds).values.values ==
+        find_bound(bounds.layers.back().accumulated, BoundKind::shadow)->values.values);
   CHECK_FALSE(bounds.layers.front().differing.has_value());
   Trace of_another = trace;
   of_another.provenance.program = "another program";
@@ -154,7 +155,7 @@ TEST_CASE("signs of zeros and which NaN it is are no difference; the rows of a N
   REQUIRE(y.values[0] == 0.0);
   y.values[0] = -0.0;
   trace.layers[0].output = StoredTensor::from(y);
-  const Bounds bounds = bound(graph, trace, asked({"replay"}));
+  const Bounds bounds = bound(graph, trace, asked({BoundKind::replay}));
   CHECK(bounds.layers[0].differing == 0);
   for (std::size_t i = 0; i < 12; ++i) CHECK(std::isfinite(replay_in(bounds).values.values[i]) == (i / 4 != 1));
 }
@@ -170,7 +171,7 @@ TEST_CASE("a model whose inputs are one evaluation is made again as one") {
   whole.provenance = own_provenance;
   whole.samples = 1;
   whole.layers.push_back({"product", StoredTensor::from(Tensor<float>({3, 2}))});
-  const Bounds bounds = bound(graph, whole, asked({"replay"}));
+  const Bounds bounds = bound(graph, whole, asked({BoundKind::replay}));
   CHECK(bounds.layers[0].differing == 6);
   CHECK(replay_in(bounds).values.shape == Shape{3, 2});
   for (const double value : replay_in(bounds).values.values) CHECK(value < 1e-6);
@@ -267,17 +268,17 @@ TEST_CASE(
   Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
   trace.arithmetic = elsewhere();
   trace.arithmetic.functions = function_library("cuda").functions;
-  BoundOptions options = asked({"replay"});
+  BoundOptions options = asked({BoundKind::replay});
   options.targets = {{{0, 0}, std::nullopt}};
   const Bounds bounds = bound(graph, trace, options);
   CHECK(replay_in(bounds).not_applicable.find("tanh of 'the node'") != std::string::npos);
   CHECK(std::isinf(replay_in(bounds).values.values.at(0)));
-  CHECK(std::isinf(find_bound(bounds.targets.at(0).bounds, "replay")->values.values.at(2)));
+  CHECK(std::isinf(find_bound(bounds.targets.at(0).bounds, BoundKind::replay)->values.values.at(2)));
   CHECK_FALSE(bounds.layers[0].differing.has_value());
 
   trace.arithmetic.order = {};
-  CHECK(find_bound(bound(graph, trace, asked({})).layers[0].accumulated, "replay") == nullptr);
-  CHECK_FALSE(replay_in(bound(graph, trace, asked({"replay"}))).not_applicable.empty());
+  CHECK(find_bound(bound(graph, trace, asked({})).layers[0].accumulated, BoundKind::replay) == nullptr);
+  CHECK_FALSE(replay_in(bound(graph, trace, asked({BoundKind::replay}))).not_applicable.empty());
 }
 
 TEST_CASE(
@@ -286,7 +287,7 @@ TEST_CASE(
     const Graph graph = graph_of(op);
     Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
     change(trace);
-    return replay_in(bound(graph, trace, asked({"replay"})));
+    return replay_in(bound(graph, trace, asked({BoundKind::replay})));
   };
   const auto leave = [](Trace&) {};
   const auto say_elsewhere = [](Trace& trace) { trace.arithmetic = elsewhere(); };

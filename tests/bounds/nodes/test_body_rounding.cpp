@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "bounds/nodes/own_run.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/own_run.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/directed.hpp"
@@ -581,7 +581,7 @@ TEST_CASE("what radii from node to node cannot bound at all is refined before it
   inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({3, 1}, {0.5F, 0.75F, 1.0F})));
   const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential")));
   const LayerBounds root = bound(graph, evaluator.run(graph, inputs)).layers.back();
-  const BoundResult* any_order = find_bound(root.accumulated, "adjoint/any-order");
+  const BoundResult* any_order = find_bound(root.accumulated, BoundKind::adjoint_any_order);
   REQUIRE(any_order != nullptr);
   for (const double value : any_order->values.values) CHECK(value < 0x1p-10);
 }
@@ -597,7 +597,7 @@ double local_bound(const Op& op, const std::vector<Tensor<double>>& operands, co
   const LayerBounds layer = bounds_of(one_node(op, operands, computed, arithmetic));
   double least = HUGE_VAL;
   for (const BoundResult& bound : layer.local) {
-    const bool is_bound = bound.name == "componentwise" || bound.name == "order-aware";
+    const bool is_bound = bound.kind == BoundKind::componentwise || bound.kind == BoundKind::order_aware;
     if (is_bound && !bound.values.values.empty()) least = std::min(least, bound.values.values[0]);
   }
   return least;

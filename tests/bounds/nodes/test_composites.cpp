@@ -224,7 +224,7 @@ struct Report {
   std::vector<double> ratios;  ///< bound / error, where there is an error
   double utilisation = 0.0;
 
-  void add(const std::string& name, double computed, const Ball& exact, double bound) {
+  void add(BoundKind kind, double computed, const Ball& exact, double bound) {
     if (!std::isfinite(computed) || !exact.is_finite()) return;
     ++checked;
     if (!std::isfinite(bound)) {
@@ -235,8 +235,8 @@ struct Report {
     if (!(least <= bound)) {
       if (violations++ == 0) {
         char text[200];
-        std::snprintf(text, sizeof text, "%s: computed %a, exact %a, error %.6g, bound %.6g", name.c_str(), computed,
-                      exact.hi, least, bound);
+        std::snprintf(text, sizeof text, "%s: computed %a, exact %a, error %.6g, bound %.6g", name_of(kind).data(),
+                      computed, exact.hi, least, bound);
         first_violation = text;
       }
     }
@@ -292,11 +292,11 @@ void check_trace(const Problem& problem, const Trace& trace, Reports& reports) {
   for (std::size_t i = 0; i < computed.size(); ++i) {
     for (const BoundResult& result : bounds.local) {
       if (claims_to_hold(result))
-        reports.local.add(result.name, computed.values[i], local.values[i], result.values.values.at(i));
+        reports.local.add(result.kind, computed.values[i], local.values[i], result.values.values.at(i));
     }
     for (const BoundResult& result : bounds.accumulated) {
-      if (result.name == "forward")
-        reports.forward.add(result.name, computed.values[i], exact.values[i], result.values.values.at(i));
+      if (result.kind == BoundKind::forward)
+        reports.forward.add(result.kind, computed.values[i], exact.values[i], result.values.values.at(i));
     }
   }
 }
@@ -348,7 +348,7 @@ Reports check_foreign_order(const Family& family, const SummationOrder& order, s
     trace.arithmetic.order = SummationOrder{};
     trace.provenance = foreign_provenance;
     check_trace(problem, trace, reports);
-    CHECK(find_bound(bound(problem.graph, trace).layers.back().local, "order-aware") == nullptr);
+    CHECK(find_bound(bound(problem.graph, trace).layers.back().local, BoundKind::order_aware) == nullptr);
   }
   return reports;
 }

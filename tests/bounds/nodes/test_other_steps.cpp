@@ -77,7 +77,7 @@ Judged judge(const OtherSteps& one, const Tensor<double>& computed, ArithmeticMo
   run.trace.provenance = provenance;
   const Tensor<Ball> exact = local_reference(run.graph, run.trace).layers.back();
   Judged judged;
-  judged.bounds = find_bound(bound(run.graph, run.trace).layers.back().local, "componentwise")->values.values;
+  judged.bounds = find_bound(bound(run.graph, run.trace).layers.back().local, BoundKind::componentwise)->values.values;
   for (std::size_t i = 0; i < computed.size(); ++i) {
     const double error = error_of(computed.values[i], exact.values[i]).lower();
     judged.violations += error <= judged.bounds[i] ? 0 : 1;

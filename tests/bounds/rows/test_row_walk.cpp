@@ -402,14 +402,14 @@ TEST_CASE("numbers that are not finite leave everything to the radii (T-82)") {
 namespace {
 
 std::vector<double> shadow_of_layer(const Bounds& bounds, std::size_t layer) {
-  const BoundResult* result = find_bound(bounds.layers[layer].accumulated, "shadow");
+  const BoundResult* result = find_bound(bounds.layers[layer].accumulated, BoundKind::shadow);
   REQUIRE(result != nullptr);
   return result->values.values;
 }
 
 Bounds shadow_alone(const Graph& graph, const Trace& trace) {
   BoundOptions options;
-  options.names = {"shadow"};
+  options.requests = {BoundKind::shadow};
   return bound(graph, trace, options);
 }
 

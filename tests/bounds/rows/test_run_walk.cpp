@@ -218,8 +218,8 @@ std::vector<std::pair<std::string, Change>> changes_of_nothing() {
            }}};
 }
 
-/// Bounds of the output, by name. Loops over rows must take the network.
-std::map<std::string, std::vector<double>> output_bounds(const Graph& graph, const Tensor<double>& x) {
+/// Bounds of the output, by kind. Loops over rows must take the network.
+std::map<BoundKind, std::vector<double>> output_bounds(const Graph& graph, const Tensor<double>& x) {
   const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
   const bounds::Setting setting = setting_of(arithmetic);
   bounds::BoundCache operands;
@@ -227,9 +227,9 @@ std::map<std::string, std::vector<double>> output_bounds(const Graph& graph, con
   std::string obstacle;
   CHECK(bounds::RunWalk::of(program, setting, operands, obstacle) != nullptr);
   CHECK(obstacle == "");
-  std::map<std::string, std::vector<double>> values;
+  std::map<BoundKind, std::vector<double>> values;
   const Bounds bounds_of_all = bound(graph, float_run(graph, x, arithmetic));
-  for (const BoundResult& result : bounds_of_all.layers.back().accumulated) values[result.name] = result.values.values;
+  for (const BoundResult& result : bounds_of_all.layers.back().accumulated) values[result.kind] = result.values.values;
   return values;
 }
 
@@ -722,7 +722,7 @@ TEST_CASE("what is kept from trace to trace is that of the trace's own arithmeti
   Inputs inputs;
   inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({3, 2}, {0.5F, 0.25F, 0.75F, 0.5F, 0.25F, 1.0F})));
   BoundOptions options;
-  options.names = {"adjoint/any-order"};
+  options.requests = {BoundKind::adjoint_any_order};
   const Bounder kept(graph, options);
   for (const char* name : {"fp32", "fp32 by others", "bf16", "tf32", "fp64", "fp32"}) {
     CAPTURE(name);
@@ -734,8 +734,8 @@ TEST_CASE("what is kept from trace to trace is that of the trace's own arithmeti
       for (FunctionAccuracy& function : trace.arithmetic.functions) function.units = 1000.0;
     }
     const LayerBounds first = bound(graph, trace, options).layers.back(), again = kept(trace).layers.back();
-    const BoundResult &alone = *find_bound(first.accumulated, "adjoint/any-order"),
-                      &among_others = *find_bound(again.accumulated, "adjoint/any-order");
+    const BoundResult &alone = *find_bound(first.accumulated, BoundKind::adjoint_any_order),
+                      &among_others = *find_bound(again.accumulated, BoundKind::adjoint_any_order);
     CHECK(among_others.values.values == alone.values.values);
     CHECK(among_others.condition == alone.condition);
     CHECK(among_others.guarantee == alone.guarantee);
@@ -777,7 +777,7 @@ TEST_CASE("rows in memory that others have used have the bounds that they have i
           const std::vector<BoundResult>&a = again.targets[target].bounds, &b = alone.targets[target].bounds;
           REQUIRE(a.size() == b.size());
           for (std::size_t i = 0; i < b.size(); ++i) {
-            CAPTURE(b[i].name);
+            CAPTURE(name_of(b[i].kind));
             CHECK(a[i].values.values == b[i].values.values);
           }
         }

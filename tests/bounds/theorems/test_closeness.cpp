@@ -153,7 +153,7 @@ TEST_CASE("a softmax of equal logits whose exponentials err against each other (
   y[0] = static_cast<double>(static_cast<float>((1.0 + off) / ((1.0 + off) + (n - 1) * (1.0 - off))));
   const OneNode one = one_node(op::Softmax{}, {{{1, n}, std::vector<double>(n, 0.5)}}, {{1, n}, y}, with_units());
   Tally tally;
-  tally.add(y[0], Real(1.0 / n), find_bound(bounds_of(one).local, "componentwise")->values.values[0]);
+  tally.add(y[0], Real(1.0 / n), find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0]);
   CHECK(tally.violations == 0);
   CHECK_APPROACH("T-17", tally.utilisation, 0.95);
 }

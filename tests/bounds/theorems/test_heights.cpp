@@ -55,8 +55,8 @@ struct TwoProducts {
 std::vector<double> known_order(const TwoProducts& network, Trace trace, const SummationOrder& order, bool end_to_end) {
   trace.arithmetic.order = order;
   const LayerBounds layer = bound(network.graph, trace, {}).layers.back();
-  return end_to_end ? find_bound(layer.accumulated, "adjoint/order-aware")->values.values
-                    : find_bound(layer.local, "order-aware")->values.values;
+  return end_to_end ? find_bound(layer.accumulated, BoundKind::adjoint_order_aware)->values.values
+                    : find_bound(layer.local, BoundKind::order_aware)->values.values;
 }
 
 }  // namespace
@@ -148,8 +148,8 @@ TEST_CASE("a network's pairwise run stays within the bounds for its height, betw
     }
     trace.arithmetic.order = order_of_height(6);
     const LayerBounds layer = bound(network.graph, trace, {}).layers.back();
-    CHECK(find_bound(layer.local, "running") == nullptr);
-    const BoundResult& told = *find_bound(layer.local, "order-aware");
+    CHECK(find_bound(layer.local, BoundKind::running) == nullptr);
+    const BoundResult& told = *find_bound(layer.local, BoundKind::order_aware);
     CHECK(told.guarantee == Guarantee::conditional);
     CHECK(told.condition.find("in order height:6") != std::string::npos);
   }

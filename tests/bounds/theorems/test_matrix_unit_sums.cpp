@@ -49,7 +49,7 @@ LayerBounds bounds_of_sum(const std::vector<double>& a, const std::vector<double
 }
 
 double componentwise(const LayerBounds& layer) {
-  return find_bound(layer.local, "componentwise")->values.values[0];
+  return find_bound(layer.local, BoundKind::componentwise)->values.values[0];
 }
 
 }  // namespace
@@ -400,21 +400,21 @@ TEST_CASE("a bound of a matrix unit is conditional, names the unit, and has no o
   ArithmeticModel arithmetic = unit.arithmetic();
   arithmetic.order = {SummationOrder::Kind::blocked, 8, true};
   const LayerBounds layer = bounds_of_sum({1.0, 2.0}, {1.0, 1.0}, 3.0, arithmetic);
-  CHECK(find_bound(layer.local, "order-aware") == nullptr);
-  CHECK(find_bound(layer.local, "seed-gamma") != nullptr);
-  const BoundResult* bound = find_bound(layer.local, "componentwise");
+  CHECK(find_bound(layer.local, BoundKind::order_aware) == nullptr);
+  CHECK(find_bound(layer.local, BoundKind::seed_gamma) != nullptr);
+  const BoundResult* bound = find_bound(layer.local, BoundKind::componentwise);
   CHECK(bound->guarantee == Guarantee::conditional);
   CHECK(bound->theorem == "T-21");
   for (const char* part : {"A-03", "at least 4 ", "23 bits", "multiples of 4"}) {
     CAPTURE(part);
     CHECK(bound->condition.find(part) != std::string::npos);
   }
-  CHECK(find_bound(layer.accumulated, "forward")->guarantee == Guarantee::conditional);
+  CHECK(find_bound(layer.accumulated, BoundKind::forward)->guarantee == Guarantee::conditional);
 
   arithmetic.input = FormatId::fp8_e4m3;
   arithmetic.tensor_core = TensorCore{13, 32, 13, 128};
   const LayerBounds of_fp8 = bounds_of_sum({1.0, 2.0}, {1.0, 1.0}, 3.0, arithmetic);
-  const std::string condition = find_bound(of_fp8.local, "componentwise")->condition;
+  const std::string condition = find_bound(of_fp8.local, BoundKind::componentwise)->condition;
   for (const char* part : {"cuts that sum no earlier than 13 bits",
                            "multiples of 32 products (padding not counted), none longer than 128"}) {
     CAPTURE(condition);
@@ -423,8 +423,8 @@ TEST_CASE("a bound of a matrix unit is conditional, names the unit, and has no o
 
   const Tensor<double> x{{1, 2}, {0.0, 0.0}}, p{{1, 2}, {0.5, 0.5}};
   const LayerBounds softmax = bounds_of(one_node(op::Softmax{}, {x}, p, arithmetic));
-  CHECK(find_bound(softmax.local, "order-aware") != nullptr);
-  CHECK(find_bound(softmax.local, "componentwise")->condition.find("A-03") == std::string::npos);
+  CHECK(find_bound(softmax.local, BoundKind::order_aware) != nullptr);
+  CHECK(find_bound(softmax.local, BoundKind::componentwise)->condition.find("A-03") == std::string::npos);
 }
 
 TEST_CASE("matrix units that T-21 does not cover are refused") {

@@ -137,8 +137,8 @@ TEST_CASE("the bound by partial sums is well below the classical one on sums of 
   const OneNode one = one_node(op::MatMul{}, {{{1, columns}, a}, {{columns, 1}, ones}},
                                {{1, 1}, {static_cast<double>(y)}}, cpu_arithmetic("fp32", SummationOrder{}));
   const LayerBounds layer = bounds_of(one);
-  const BoundResult* classical = find_bound(layer.local, "componentwise");
-  const BoundResult* by_partial_sums = find_bound(layer.local, "partial-sums");
+  const BoundResult* classical = find_bound(layer.local, BoundKind::componentwise);
+  const BoundResult* by_partial_sums = find_bound(layer.local, BoundKind::partial_sums);
   REQUIRE(by_partial_sums != nullptr);
   CHECK(by_partial_sums->theorem == "T-68");
   CHECK(by_partial_sums->values.values[0] < 0.5 * classical->values.values[0]);
@@ -157,14 +157,14 @@ TEST_CASE("the bound by the partial sums of the declared order is well below tha
     const OneNode one = one_node(op::MatMul{}, {{{1, columns}, wide}, {{columns, 1}, std::vector<double>(n, 1.0)}},
                                  {{1, 1}, {y}}, cpu_arithmetic("fp32", order));
     const LayerBounds layer = bounds_of(one);
-    const double in_any_order = find_bound(layer.local, "partial-sums")->values.values[0];
-    const BoundResult* running = find_bound(layer.local, "running");
+    const double in_any_order = find_bound(layer.local, BoundKind::partial_sums)->values.values[0];
+    const BoundResult* running = find_bound(layer.local, BoundKind::running);
     INFO(to_string(order));
     REQUIRE(running != nullptr);
     CHECK(running->theorem == "T-69");
     CHECK(running->guarantee == Guarantee::proven);
     CHECK(running->values.values[0] < 0.4 * in_any_order);
-    CHECK(running->values.values[0] <= find_bound(layer.local, "order-aware")->values.values[0]);
+    CHECK(running->values.values[0] <= find_bound(layer.local, BoundKind::order_aware)->values.values[0]);
     CHECK(layer.accumulated[0].values.values[0] <= running->values.values[0]);
   }
 }
@@ -191,9 +191,9 @@ TEST_CASE("sums of numbers have the same bounds without products, and hold in ev
     Tallies tallies;
     for (std::size_t row = 0; row < rows; ++row) {
       tallies.add(layer, row, computed[row], exact[row]);
-      const auto value_of = [&](const char* name) { return find_bound(layer.local, name)->values.values[row]; };
-      CHECK(value_of("partial-sums") < 0.5 * value_of("componentwise"));
-      CHECK(value_of("running") < 0.4 * value_of("partial-sums"));
+      const auto value_of = [&](BoundKind kind) { return find_bound(layer.local, kind)->values.values[row]; };
+      CHECK(value_of(BoundKind::partial_sums) < 0.5 * value_of(BoundKind::componentwise));
+      CHECK(value_of(BoundKind::running) < 0.4 * value_of(BoundKind::partial_sums));
     }
     CHECK(tallies.violations() == 0);
   }
@@ -204,7 +204,7 @@ TEST_CASE("a sum of numbers whose every rounding is a tie comes close to its run
   x[0] = 1.0;
   const OneNode one = one_node(op::ReduceSum{{0}, false}, {{{9}, x}}, {{}, {1.0}},
                                cpu_arithmetic("fp32", parse_summation_order("sequential")));
-  const double bound = find_bound(bounds_of(one).local, "running")->values.values[0];
+  const double bound = find_bound(bounds_of(one).local, BoundKind::running)->values.values[0];
   CHECK(8 * 0x1p-24 <= bound);
   CHECK(bound <= 1.01 * 8 * 0x1p-24);
 }
@@ -215,7 +215,7 @@ TEST_CASE("a sum whose every rounding is a tie comes close to its running bound"
   const OneNode one = one_node(op::MatMul{}, {{{1, 9}, a}, {{9, 1}, std::vector<double>(9, 1.0)}}, {{1, 1}, {1.0}},
                                cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, true}));
   const double error = 8 * 0x1p-24;
-  const double bound = find_bound(bounds_of(one).local, "running")->values.values[0];
+  const double bound = find_bound(bounds_of(one).local, BoundKind::running)->values.values[0];
   CHECK(error <= bound);
   CHECK(bound <= 1.13 * error);
 }
@@ -225,7 +225,7 @@ TEST_CASE("no bound by partial sums where its theorem does not hold") {
     const op::Gemm gemm{alpha, 1.0, false, false};
     const OneNode one =
         one_node(gemm, {{{1, 2}, {1.0, 2.0}}, {{2, 1}, {3.0, 4.0}}}, {{1, 1}, {alpha * 11.0}}, arithmetic);
-    return find_bound(bounds_of(one).local, "partial-sums") != nullptr;
+    return find_bound(bounds_of(one).local, BoundKind::partial_sums) != nullptr;
   };
   ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
   CHECK(names(arithmetic, 1.0));
@@ -247,7 +247,7 @@ TEST_CASE("an addend that a product may read as 0 is lost in some run (T-13, T-6
     const OneNode one = one_node(op::Gemm{1.0, beta, false, false}, {{{1, 1}, {0.0}}, {{1, 1}, {1.0}}, {{1}, {small}}},
                                  {{1, 1}, {0.0}}, arithmetic);
     const LayerBounds layer = bounds_of(one);
-    CHECK(small <= find_bound(layer.local, "partial-sums")->values.values[0]);
-    CHECK(small <= find_bound(layer.accumulated, "adjoint/any-order")->values.values[0]);
+    CHECK(small <= find_bound(layer.local, BoundKind::partial_sums)->values.values[0]);
+    CHECK(small <= find_bound(layer.accumulated, BoundKind::adjoint_any_order)->values.values[0]);
   }
 }

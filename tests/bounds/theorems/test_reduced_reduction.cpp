@@ -52,7 +52,7 @@ TEST_CASE("a sum that parts in float16 cannot hold has no bound for any run") {
   sum.b = {300.0f, -300.0f};
   sum.reduction = {FormatId::fp16, 2};
   const LayerBounds layer = bounds_of_reduced(sum, 0.0f);
-  const BoundResult* any_run = find_bound(layer.accumulated, "adjoint/any-order");
+  const BoundResult* any_run = find_bound(layer.accumulated, BoundKind::adjoint_any_order);
   REQUIRE(any_run != nullptr);
   CHECK(std::isinf(any_run->values.values[0]));
 }
@@ -62,9 +62,9 @@ TEST_CASE("a product whose operands E4M3 cannot hold has no bound for any run") 
   const OneNode one =
       one_node(op::MatMul{}, {{{1, 2}, {400.0, 1.0}}, {{2, 1}, {1.0, 470.0}}}, {{1, 1}, {0.0}}, arithmetic);
   const LayerBounds layer = bounds_of(one);
-  for (const char* name : {"adjoint/any-order", "adjoint/order-aware"})
-    CHECK(std::isinf(find_bound(layer.accumulated, name)->values.values[0]));
-  CHECK(std::isinf(find_bound(layer.local, "componentwise")->values.values[0]));
+  for (const BoundKind kind : {BoundKind::adjoint_any_order, BoundKind::adjoint_order_aware})
+    CHECK(std::isinf(find_bound(layer.accumulated, kind)->values.values[0]));
+  CHECK(std::isinf(find_bound(layer.local, BoundKind::componentwise)->values.values[0]));
 }
 
 TEST_CASE("the CPU evaluator does not round parts of sums, and says so") {
