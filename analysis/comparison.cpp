@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "analysis/scope_accumulator.hpp"
+#include "driftbound/model/composite.hpp"
+#include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
@@ -48,36 +51,59 @@ Status worse(Status a, Status b) {
   return std::max(a, b);
 }
 
-/// Values that the bound decides which decides most.
-std::int64_t most_decided(const ScopeSummary& scope) {
-  std::int64_t most = 0;
+/// Values that are decided: by bounds on errors, or all of them by the run of the declared arithmetic.
+std::int64_t decided_values(const ScopeSummary& scope) {
+  std::int64_t most = scope.decided;
   for (const BoundSummary& bound : scope.bounds) most = std::max(most, bound.decided());
   return most;
 }
 
-Status status_of(const ScopeSummary& scope, double threshold) {
+/// Whether some bound is asked to decide the scope's values.
+bool has_deciding_bounds(const ScopeSummary& scope) {
+  return std::any_of(scope.bounds.begin(), scope.bounds.end(),
+                     [](const BoundSummary& bound) { return bound.must_decide() && !bound.is_silent(); });
+}
+
+/// The verdict on a scope. `leaves_open`: whether a value that no bound decides is undecided; else it says nothing.
+Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open = true) {
   const bool has_values = scope.elements + scope.non_finite > 0;
-  Status status = has_values && most_decided(scope) == 0 ? Status::not_checked : Status::holds;
+  const std::int64_t decided = decided_values(scope);
+  Status status = has_values && decided == 0 ? Status::not_checked : Status::holds;
   if (scope.non_finite > 0) status = Status::invalid;
+  if (leaves_open && decided < scope.elements && has_deciding_bounds(scope)) status = worse(status, Status::undecided);
   for (const BoundSummary& bound : scope.bounds) {
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
-    if (bound.undecided > 0 && bound.must_decide()) status = worse(status, Status::undecided);
     if (bound.must_decide() && bound.decides() && bound.approach >= threshold)
       status = worse(status, Status::approaches);
   }
   return status;
 }
 
+/// The verdict on a layer stands on its own op where bounds on that are there; errors from the input on can violate it.
+Status status_of(const LayerSummary& layer, double threshold) {
+  const bool is_local = has_deciding_bounds(layer.local);
+  return worse(status_of(layer.local, threshold, is_local), status_of(layer.accumulated, threshold, !is_local));
+}
+
 /// Whether any proven or conditional bound decided of a value: without that nothing "holds".
 bool anything_checked(const Comparison& comparison) {
   const std::vector<ScopeOf> scopes = scopes_of(comparison);
-  return std::any_of(scopes.begin(), scopes.end(), [](const ScopeOf& one) { return most_decided(one.summary) > 0; });
+  return std::any_of(scopes.begin(), scopes.end(), [](const ScopeOf& one) { return decided_values(one.summary) > 0; });
 }
 
 bool is_violated(const ScopeSummary& scope) {
   return std::any_of(scope.bounds.begin(), scope.bounds.end(),
                      [](const BoundSummary& b) { return b.gives_verdict() && b.violations > 0; });
+}
+
+/// Whether a bound that is not one of every run is exceeded.
+bool exceeds_of_this_run(const LayerSummary& layer) {
+  const auto is_exceeded = [](const BoundSummary& bound) {
+    return bound.gives_verdict() && bound.question == Question::this_run && bound.violations > 0;
+  };
+  return std::any_of(layer.local.bounds.begin(), layer.local.bounds.end(), is_exceeded) ||
+         std::any_of(layer.accumulated.bounds.begin(), layer.accumulated.bounds.end(), is_exceeded);
 }
 
 FormatId stored_format(const StoredTensor& tensor) {
@@ -213,6 +239,7 @@ void mark_smallest(ScopeSummary& scope) {
 /// One block of samples.
 struct SampleBlock {
   std::vector<Tensor<double>> computed;
+  const Trace& trace;
   const Reference &accumulated, &local;
   const Bounds& bounds;
   std::int64_t first_sample, samples;
@@ -268,6 +295,16 @@ std::string_view name_of(Scope scope) {
   return "end_to_end";
 }
 
+bool is_answered(const Comparison& comparison, Question question) {
+  const auto is_open = [&](const OpenQuestion& open) { return open.question == question; };
+  if (std::any_of(comparison.open_questions.begin(), comparison.open_questions.end(), is_open)) return false;
+  const auto has_bound = [&](const OutputSummary& output) {
+    return !output.given_as.empty() || output.scope.elements == 0 ||
+           output.scope.unbounded[static_cast<std::size_t>(question)].has_value();
+  };
+  return std::all_of(comparison.outputs.begin(), comparison.outputs.end(), has_bound);
+}
+
 std::vector<ScopeOf> scopes_of(const Comparison& comparison) {
   std::vector<ScopeOf> scopes;
   for (const LayerSummary& layer : comparison.layers) {
@@ -288,10 +325,13 @@ struct Comparer::State {
   std::vector<LayerState> layers = {};
   std::vector<OutputState> outputs = {}, scalar_states = {};
   Comparison result = {};
+  std::vector<InfiniteBound> first_infinite = {};  ///< the first one of each question
   bool started = false;
+  bool other_steps = false;  ///< the run may have computed a layer by other steps
 
   void start(const Trace& trace) {
     started = true;
+    other_steps = may_take_other_steps(trace);
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       const FormatId stored = stored_format(trace.layers[i].output);
       LayerState layer;
@@ -345,10 +385,56 @@ struct Comparer::State {
     if (bounds.differing) summary.differing = summary.differing.value_or(0) + *bounds.differing;
     layer.kappa.add(bounds.kappa.values);
     if (summary.outputs == 0) return;
+    std::optional<VoidCase> found = find_void(block, node, summary.outputs);
+    if (found && (!summary.first_void || (found->is_in_range() && !summary.first_void->is_in_range())))
+      summary.first_void = std::move(found);
     layer.local.add(computed.values, block.local.layers[node].values, all_values(bounds.local), block.first_sample,
                     summary.outputs);
     layer.accumulated.add(computed.values, block.accumulated.layers[node].values, all_values(bounds.accumulated),
                           block.first_sample, summary.outputs);
+  }
+
+  /// The first value of a layer that is not finite, of those whose exact value is in range if there are such; empty
+  /// where all are finite.
+  std::optional<VoidCase> find_void(const SampleBlock& block, std::size_t node, std::int64_t per_sample) const {
+    const Tensor<double>& computed = block.computed[node];
+    const double largest = format(stored_format(block.trace.layers[node].output)).largest;
+    std::optional<VoidCase> found;
+    for (std::size_t i = 0; i < computed.size() && !(found && found->is_in_range()); ++i) {
+      if (std::isfinite(computed.values[i])) continue;
+      const Ball& exact = block.local.layers[node].values[i];
+      VoidCase one;
+      one.sample = block.first_sample + static_cast<std::int64_t>(i) / per_sample;
+      one.element = static_cast<std::int64_t>(i) % per_sample;
+      one.computed = computed.values[i];
+      one.largest = largest;
+      if (exact.is_finite()) one.exact = exact.hi;
+      if (!found || one.is_in_range()) found = std::move(one);
+    }
+    const bool has_single_operands =
+        std::visit([]<class T>(const T&) { return ElementwiseUnary<T> || ElementwiseBinary<T>; }, graph.nodes[node].op);
+    if (!found || !has_single_operands) return found;
+    const std::int64_t at = (found->sample - block.first_sample) * per_sample + found->element;
+    for (const ValueId id : graph.nodes[node].inputs)
+      add_operand(block, id, computed.shape, static_cast<std::size_t>(at), *found);
+    return found;
+  }
+
+  /// The operand's element that belongs to element `i` of a result, as recorded and in the exact network.
+  void add_operand(const SampleBlock& block, ValueId id, const Shape& shape, std::size_t i, VoidCase& found) const {
+    const std::optional<std::size_t> producer = graph.producer(id);
+    Tensor<double> fixed;
+    if (!producer)
+      fixed =
+          (graph.is_constant(id) ? graph.value(id).constant : used_inputs(graph, block.trace).at(graph.value(id).name))
+              .to_double();
+    const Tensor<double>& operand = producer ? block.computed[*producer] : fixed;
+    const std::size_t at = BroadcastIndex(operand.shape, shape)(i);
+    found.operands.push_back(operand.values[at]);
+    const bool is_known = producer && block.accumulated.layers[*producer].values[at].is_finite();
+    found.exact_operands.push_back(!producer  ? operand.values[at]
+                                   : is_known ? block.accumulated.layers[*producer].values[at].hi
+                                              : std::numeric_limits<double>::quiet_NaN());
   }
 
   void add_output(const SampleBlock& block, std::size_t output) {
@@ -441,6 +527,48 @@ struct Comparer::State {
     }
   }
 
+  /// Whether programs compute some layer by other steps than bounds of any run assume.
+  bool may_take_other_steps(const Trace& trace) const {
+    if (trace.provenance.program.starts_with("driftbound")) return false;
+    std::vector<Shape> shapes(graph.values.size());
+    for (ValueId id = 0; id < shapes.size(); ++id)
+      if (graph.is_constant(id)) shapes[id] = graph.value(id).constant.shape();
+    for (const ValueId id : graph.inputs) shapes[id] = trace.inputs.at(graph.value(id).name).shape();
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node)
+      shapes[graph.nodes[node].output] = trace.layers[node].output.shape();
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      if (!is_composite(node.op)) return false;
+      std::vector<Shape> operands;
+      for (const ValueId id : node.inputs) operands.push_back(shapes[id]);
+      try {
+        return composite_bodies(node.op, operands).size() > 1;
+      } catch (const ShapeMismatch&) {  // rows of samples in front of a shape
+        return true;
+      }
+    });
+  }
+
+  /// Leaves open what exceeds bounds of any run alone, where a layer may have been computed by other steps.
+  void excuse_other_steps(ScopeSummary& scope) const {
+    if (!other_steps || !layers_hold()) return;
+    for (BoundSummary& bound : scope.bounds) {
+      if (bound.question != Question::any_run || bound.violations == 0) continue;
+      bound.by_other_steps += bound.violations;
+      bound.undecided += std::exchange(bound.violations, 0);
+    }
+  }
+
+  void excuse_other_steps_of_layer(LayerSummary& layer) const {
+    layer.status = Status::holds;
+    excuse_other_steps(layer.accumulated);
+    layer.status = status_of(layer, threshold);
+  }
+
+  bool layers_hold() const {
+    return std::none_of(result.layers.begin(), result.layers.end(),
+                        [](const LayerSummary& layer) { return layer.status == Status::violated; });
+  }
+
   void explain() {
     std::vector<std::string> non_finite_origin(graph.values.size()), violation_origin(graph.values.size());
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -455,6 +583,27 @@ struct Comparer::State {
         non_finite_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
       if (is_violated(layer.accumulated) || is_violated(layer.local))
         violation_origin[node.output] = layer.explained_by.empty() ? layer.name : layer.explained_by;
+    }
+  }
+
+  /// Of both questions, where outputs and scalars have values without a finite bound.
+  void find_open_questions() {
+    for (const Question question : {Question::this_run, Question::any_run}) {
+      OpenQuestion open;
+      open.question = question;
+      for (const OutputSummary& output : result.outputs) {
+        const auto& unbounded = output.scope.unbounded[static_cast<std::size_t>(question)];
+        if (!unbounded) continue;
+        open.values += *unbounded;
+        open.of += output.scope.elements;
+      }
+      if (open.values == 0) continue;
+      for (const InfiniteBound& infinite : first_infinite) {
+        if (infinite.question != question) continue;
+        open.layer = graph.nodes[infinite.node].name;
+        open.why = infinite.reason;
+      }
+      result.open_questions.push_back(std::move(open));
     }
   }
 
@@ -475,7 +624,7 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
                    const std::function<void(std::size_t)>& before_layer) {
   State& s = *state_;
   if (!s.started) s.start(trace);
-  SampleBlock block{{}, accumulated, local, bounds, first_sample, layout.batched ? trace.samples : 1};
+  SampleBlock block{{}, trace, accumulated, local, bounds, first_sample, layout.batched ? trace.samples : 1};
   for (const LayerTrace& layer : trace.layers) block.computed.push_back(layer.output.to_double());
   for (std::size_t node = 0; node < s.graph.nodes.size(); ++node) {
     if (before_layer) before_layer(node);
@@ -487,6 +636,12 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   s.add_references(block);
   s.result.samples += block.samples;
   for (const NotByRows& one : bounds.not_by_rows) add_to(s.result.not_by_rows, one);
+  for (InfiniteBound infinite : bounds.infinite) {
+    const auto is_it = [&](const InfiniteBound& known) { return known.question == infinite.question; };
+    if (std::any_of(s.first_infinite.begin(), s.first_infinite.end(), is_it)) continue;
+    infinite.sample += first_sample;
+    s.first_infinite.push_back(std::move(infinite));
+  }
   for (const std::string& assumption : bounds.assumptions)
     if (std::find(s.result.assumptions.begin(), s.result.assumptions.end(), assumption) == s.result.assumptions.end())
       s.result.assumptions.push_back(assumption);
@@ -501,27 +656,37 @@ Comparison Comparer::finish() {
     layer.summary.kappa = layer.kappa.summary();
     layer.summary.non_finite = layer.summary.local.non_finite;
     layer.summary.compared = layer.summary.local.elements;
-    layer.summary.checked = std::max(most_decided(layer.summary.local), most_decided(layer.summary.accumulated));
-    layer.summary.status =
-        worse(status_of(layer.summary.local, s.threshold), status_of(layer.summary.accumulated, s.threshold));
+    layer.summary.checked = std::max(decided_values(layer.summary.local), decided_values(layer.summary.accumulated));
+    layer.summary.status = status_of(layer.summary, s.threshold);
+    if (s.other_steps && layer.summary.status == Status::violated && !exceeds_of_this_run(layer.summary)) {
+      s.result.layers.push_back(std::move(layer.summary));
+      s.excuse_other_steps_of_layer(s.result.layers.back());
+      s.result.verdict = worse(s.result.verdict, s.result.layers.back().status);
+      continue;
+    }
     s.result.verdict = worse(s.result.verdict, layer.summary.status);
     s.result.layers.push_back(std::move(layer.summary));
   }
+  const bool layers_are_checked = std::any_of(s.result.layers.begin(), s.result.layers.end(),
+                                              [](const LayerSummary& layer) { return layer.checked > 0; });
   for (std::vector<OutputState>* states : {&s.outputs, &s.scalar_states}) {
     for (OutputState& output : *states) {
       output.summary.scope = output.scope.finish();
+      s.excuse_other_steps(output.summary.scope);
       mark_smallest(output.summary.scope);
       output.summary.kappa = output.kappa.summary();
       output.summary.condition = output.conditions.summary();
       output.summary.breakdown = output.breakdown.finish(s.graph);
       output.summary.status =
           output.summary.given_as.empty() ? status_of(output.summary.scope, s.threshold) : Status::not_checked;
-      s.result.verdict = worse(s.result.verdict, output.summary.status);
+      const bool is_open = output.summary.status == Status::undecided;
+      if (!is_open || !layers_are_checked) s.result.verdict = worse(s.result.verdict, output.summary.status);
       s.result.outputs.push_back(std::move(output.summary));
     }
   }
   if (s.result.verdict <= Status::approaches && !anything_checked(s.result)) s.result.verdict = Status::undecided;
   s.explain();
+  s.find_open_questions();
   s.find_closest();
   return std::move(s.result);
 }

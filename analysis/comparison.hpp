@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -50,12 +52,16 @@ struct BoundSummary {
   std::int64_t checked = 0;
   std::int64_t undecided = 0;
   std::int64_t not_certifiable = 0;  ///< infinite bounds for every run: no statement is possible in this arithmetic
+  std::int64_t infinite = 0;         ///< values whose bound is infinite, of this run or of every run
   std::optional<double> remainder_share;  ///< largest share that curvature and kinks have in it
   std::optional<bool> is_smallest;        ///< of several for every run in any order; empty where it is not among them
   /// Probabilistic bounds: how likely it is, at most, that any of the values is above its own, under the model.
   std::optional<double> failure_probability;
   std::string not_applicable;          ///< why there is no statement for some values; empty: there is one for all
   std::int64_t without_statement = 0;  ///< those values
+  /// Of undecided values, those above a bound of any run while every layer is within its own: the run may compute a layer
+  /// by other steps, which docs/ops.md lists.
+  std::int64_t by_other_steps = 0;
   std::optional<WorstCase> worst;      ///< the element that uses it most
   double seconds = 0.0;
 
@@ -85,11 +91,16 @@ struct ScopeSummary {
   double max_ulps = 0.0;          ///< in units in the last place of the exact value, output format
   double bit_exact = 0.0;         ///< share of elements equal to the exact value rounded to the output format
   double reference_radius = 0.0;  ///< largest radius
+  double scale = 0.0;             ///< largest |exact value|
   std::int64_t elements = 0;      ///< finite elements compared
   std::int64_t non_finite = 0;
+  /// Finite elements that at least one proven or conditional bound decides. Bounds that are the error itself do not count.
+  std::int64_t decided = 0;
+  std::optional<WorstCase> first_open;  ///< the first element that none decides
+  /// By Question: finite elements without a finite proven or conditional bound. Empty: there is no such bound.
+  std::array<std::optional<std::int64_t>, 2> unbounded = {};
   std::vector<BoundSummary> bounds;
   std::optional<WorstCase> worst;
-  std::optional<WorstCase> lost;  ///< the first value that is not finite where the exact one is, and in range
 };
 
 /// The bound of that kind; nullptr where the scope has none.
@@ -103,6 +114,19 @@ BoundKind declared_order_bound(const ScopeSummary& scope);
 
 struct KappaSummary {
   double median = 0.0, p99 = 0.0, max = 0.0;
+};
+
+/// A value that is not finite, and what it was made of.
+struct VoidCase {
+  std::int64_t sample = 0, element = 0;
+  double computed = 0.0;
+  std::vector<double> operands;        ///< of functions and arithmetic of single elements; empty: of others
+  std::vector<double> exact_operands;  ///< the same in the exact network; NaN where that has none
+  std::optional<double> exact;         ///< of the exact op on these operands; empty: it has no value there
+  double largest = 0.0;                ///< number of the format
+
+  /// Whether the exact value is well within the format, so that rounding cannot make an infinity of it.
+  bool is_in_range() const { return exact && std::abs(*exact) <= largest / 2.0; }
 };
 
 struct LayerSummary {
@@ -120,7 +144,8 @@ struct LayerSummary {
   std::optional<Reading> reading;         ///< of its products' operands, as the run shows it (T-130)
   std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
-  std::string explained_by;  ///< earlier layer whose non-finite values or violation explain this one's
+  std::optional<VoidCase> first_void;  ///< the first value that is not finite
+  std::string explained_by;            ///< earlier layer whose non-finite values or violation explain this one's
   ScopeSummary local, accumulated;
   Status status = Status::holds;
 };
@@ -161,12 +186,24 @@ enum class Scope { local, accumulated, end_to_end };
 /// "local", "accumulated", "end_to_end"
 std::string_view name_of(Scope scope);
 
+/// A question about errors from the input on that has no answer for some values, as their bounds are infinite. It leaves
+/// the verdict as it is, which stands on the layers.
+struct OpenQuestion {
+  Question question = Question::this_run;
+  std::int64_t values = 0, of = 0;  ///< of outputs and scalars
+  std::string layer;                ///< from which on bounds are infinite; empty: unknown
+  std::string why;                  ///< empty: unknown
+};
+
 struct ClosestApproach {
   std::string layer;
   Scope scope = Scope::local;
   BoundKind bound = BoundKind::componentwise;
   double utilisation = 0.0;
 };
+
+/// Whether a question has been answered for every output: with finite bounds, and some were computed.
+bool is_answered(const struct Comparison& comparison, Question question);
 
 struct Comparison {
   std::vector<LayerSummary> layers;
@@ -182,6 +219,7 @@ struct Comparison {
   std::vector<std::string> assumptions;
   std::vector<NotByRows> not_by_rows;  ///< of all blocks together
   Status verdict = Status::holds;
+  std::vector<OpenQuestion> open_questions;  ///< at most one a question
   std::optional<ClosestApproach> closest;
   double threshold = 0.5;
 };

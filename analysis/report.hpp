@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analysis/comparison.hpp"
 #include "analysis/document.hpp"
@@ -38,14 +39,20 @@ struct Report {
 /// What makes the exit status of a report non-zero: a violation and what is left open, a bound approached too, nothing.
 enum class FailOn { violation, approach, never };
 
-/// Exit status of `report`: 0 every proven and conditional bound holds; 1 undecided or void somewhere, or
-/// with FailOn::approach a bound approached; 2 violated.
-int exit_status(const Comparison& comparison, FailOn fail_on);
+/// What a report is held against beside its verdict.
+struct ExitRules {
+  FailOn fail_on = FailOn::violation;
+  std::vector<Question> required = {};  ///< questions that may not stay open
+};
+
+/// Exit status of `report`: 0 every proven and conditional bound holds; 1 undecided or void somewhere, a required question
+/// is open, or with FailOn::approach a bound approached; 2 violated.
+int exit_status(const Comparison& comparison, const ExitRules& rules);
 
 /// The report as a document: one sentence with the verdict, the layer it hangs on and why; a line per layer and scope,
 /// the bounds of every output, a chart of errors and bounds per layer. JSON has the schema driftbound/report/1
 /// (docs/schema/report-1.json), CSV one line per layer, scope and bound, JUnit a case for the verdict, one per layer and
 /// output, and one where the work was interrupted.
-Document document_of(const Report& report, FailOn fail_on = FailOn::violation);
+Document document_of(const Report& report, const ExitRules& rules = {});
 
 }  // namespace driftbound::analysis

@@ -115,6 +115,8 @@ Section remarks(const Report& report) {
   for (const OutputSummary& output : comparison.outputs)
     if (output.signs && output.signs->wrong + output.signs->open > 0)
       add(fmt::format("'{}': {}.", shorten(output.name, 40), signs_text(*output.signs)));
+  for (const OpenQuestion& open : comparison.open_questions) add(open_question_text(report, open.question) + ".");
+  add(decided_by_some_text(comparison));
   add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);
   add(folklore_text(comparison));
   return section;
@@ -192,7 +194,7 @@ std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::vector<Case> cases_of(const Report& report) {
+std::vector<Case> cases_of(const Report& report, const ExitRules& rules) {
   const Comparison& comparison = report.comparison;
   std::vector<Case> cases = {{"report", "verdict", comparison.verdict, headline(report)}};
   if (report.context.interrupted)
@@ -201,8 +203,16 @@ std::vector<Case> cases_of(const Report& report) {
          fmt::format("interrupted after {} of {} samples", comparison.samples, report.context.requested_samples)});
   for (const LayerSummary& layer : comparison.layers)
     cases.push_back({"layer", layer.name, layer.status, failure_text({&layer.local, &layer.accumulated})});
-  for (const OutputSummary& output : comparison.outputs)
-    cases.push_back({"output", output.name, output.status, failure_text({&output.scope})});
+  for (const OutputSummary& output : comparison.outputs) {
+    const bool is_open = output.status == Status::undecided && comparison.verdict < Status::undecided;
+    cases.push_back(
+        {"output", output.name, is_open ? Status::not_checked : output.status, failure_text({&output.scope})});
+  }
+  for (const Question question : rules.required) {
+    const bool is_known = is_answered(comparison, question);
+    cases.push_back({"question", std::string(name_of(question)), is_known ? Status::holds : Status::undecided,
+                     is_known ? "" : open_question_text(report, question)});
+  }
   return cases;
 }
 
@@ -217,13 +227,16 @@ std::string gemm_of(const Provenance& run) {
   return gemm == run.details.end() ? "" : gemm->second;
 }
 
-int exit_status(const Comparison& comparison, FailOn fail_on) {
-  if (fail_on == FailOn::never || comparison.verdict == Status::holds) return 0;
-  if (comparison.verdict == Status::approaches) return fail_on == FailOn::approach ? 1 : 0;
-  return comparison.verdict == Status::violated ? 2 : 1;
+int exit_status(const Comparison& comparison, const ExitRules& rules) {
+  if (rules.fail_on == FailOn::never) return 0;
+  if (comparison.verdict == Status::violated) return 2;
+  const bool is_approached = comparison.verdict == Status::approaches && rules.fail_on == FailOn::approach;
+  const bool answers_all = std::all_of(rules.required.begin(), rules.required.end(),
+                                       [&](Question question) { return is_answered(comparison, question); });
+  return comparison.verdict > Status::approaches || is_approached || !answers_all ? 1 : 0;
 }
 
-Document document_of(const Report& report, FailOn fail_on) {
+Document document_of(const Report& report, const ExitRules& rules) {
   const Comparison& comparison = report.comparison;
   Document document;
   document.verb = "report";
@@ -241,8 +254,8 @@ Document document_of(const Report& report, FailOn fail_on) {
                        explanation()};
   document.fields = fields_of(report);
   document.records = records_of(comparison);
-  document.cases = cases_of(report);
-  document.exit_status = exit_status(comparison, fail_on);
+  document.cases = cases_of(report, rules);
+  document.exit_status = exit_status(comparison, rules);
   return document;
 }
 

@@ -33,7 +33,8 @@ Json to_json(const BoundSummary& bound) {
       "max_bound"_key = bound.max_bound, "max_utilisation"_key = bound.max_utilisation,
       "median_bound_over_error"_key = bound.median_bound_over_error, "violations"_key = bound.violations,
       "checked"_key = bound.checked, "undecided"_key = bound.undecided, "not_certifiable"_key = bound.not_certifiable,
-      "remainder_share"_key = bound.remainder_share, "smallest"_key = bound.is_smallest, "seconds"_key = bound.seconds);
+      "infinite"_key = bound.infinite, "remainder_share"_key = bound.remainder_share,
+      "smallest"_key = bound.is_smallest, "seconds"_key = bound.seconds);
 }
 
 Json to_json(const WorstCase& worst) {
@@ -48,6 +49,7 @@ Json to_json(const ScopeSummary& scope) {
   for (const BoundSummary& bound : scope.bounds) bounds.push_back(to_json(bound));
   return object("max_error"_key = scope.max_error, "rms_error"_key = scope.rms_error, "max_ulps"_key = scope.max_ulps,
                 "bit_exact"_key = scope.bit_exact, "reference_radius"_key = scope.reference_radius,
+                "scale"_key = scope.scale, "elements"_key = scope.elements, "decided"_key = scope.decided,
                 "bounds"_key = bounds, "worst"_key = scope.worst ? to_json(*scope.worst) : Json(nullptr));
 }
 
@@ -74,14 +76,27 @@ Json attribution_json(std::size_t layer, const Breakdown* breakdown) {
   return object("share"_key = finite_or_null(breakdown->share_of_error(breakdown->layers[layer].part)));
 }
 
+Json numbers(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(finite_or_null(value));
+  return list;
+}
+
+Json to_json(const std::optional<VoidCase>& one) {
+  if (!one) return nullptr;
+  return object("sample"_key = one->sample, "element"_key = one->element, "computed"_key = one->computed,
+                "operands"_key = numbers(one->operands), "exact_operands"_key = numbers(one->exact_operands),
+                "exact"_key = finite_or_null(one->exact), "largest"_key = one->largest);
+}
+
 Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
   return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
                 "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
                 "gamma_n"_key = layer.gamma_n, "kappa"_key = to_json(layer.kappa), "ambiguous"_key = layer.ambiguous,
                 "reading"_key = layer.reading ? Json(name_of(*layer.reading)) : Json(),
                 "differing"_key = layer.differing, "non_finite"_key = layer.non_finite,
-                "explained_by"_key = text_or_null(layer.explained_by), "local"_key = to_json(layer.local),
-                "accumulated"_key = to_json(layer.accumulated),
+                "void"_key = to_json(layer.first_void), "explained_by"_key = text_or_null(layer.explained_by),
+                "local"_key = to_json(layer.local), "accumulated"_key = to_json(layer.accumulated),
                 "attribution"_key = attribution_json(layer.index, breakdown), "status"_key = name_of(layer.status));
 }
 
@@ -161,6 +176,14 @@ Json run_json(const Report& report) {
                 "observer_effect"_key = name_of(c.provenance.observer_effect), "interrupted"_key = c.interrupted);
 }
 
+Json to_json(const std::vector<OpenQuestion>& questions) {
+  Json list = Json::array();
+  for (const OpenQuestion& open : questions)
+    list.push_back(object("question"_key = name_of(open.question), "values"_key = open.values, "of"_key = open.of,
+                          "layer"_key = text_or_null(open.layer), "reason"_key = text_or_null(open.why)));
+  return list;
+}
+
 Json closest_json(const std::optional<ClosestApproach>& closest) {
   if (!closest) return nullptr;
   return object("layer"_key = closest->layer, "scope"_key = name_of(closest->scope),
@@ -181,6 +204,7 @@ Json fields_of(const Report& report) {
                 "inputs"_key = inputs_json(c, report.comparison.samples), "run"_key = run_json(report),
                 "layers"_key = layers, "end_to_end"_key = object("outputs"_key = outputs),
                 "verdict"_key = name_of(report.comparison.verdict),
+                "open_questions"_key = to_json(report.comparison.open_questions),
                 "closest"_key = closest_json(report.comparison.closest));
 }
 

@@ -208,6 +208,12 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
     if (bound.not_certifiable > 0 && bound.answers())
       note(fmt::format("{}: not certifiable in this arithmetic: {} of {} values", name_of(bound.kind),
                        bound.not_certifiable, bound.checked));
+  for (const BoundSummary& bound : bounds)
+    if (bound.by_other_steps > 0)
+      note(
+          fmt::format("{} is exceeded by {} of {} values, though every layer is within its own bounds: the run may "
+                      "compute a layer by other steps (docs/ops.md, what follows \"or\")",
+                      name_of(bound.kind), bound.by_other_steps, bound.checked));
   if (output.signs) note(signs_text(*output.signs));
   for (const BoundSummary& bound : bounds) add_chance(section, bound);
   if (const BoundSummary* folklore = find_bound(output.scope, BoundKind::seed_sum_gamma);

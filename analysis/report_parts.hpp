@@ -29,6 +29,12 @@ std::string_view what_may_have_run(const Comparison& comparison);
 /// known.
 std::string replay_text(const Report& report);
 
+/// "any run: not certifiable in float32 from '/b.1/ln1' on: the divisor ... (4 of 4 values)"; where no bound was asked for,
+/// that; empty where the question is answered.
+std::string open_question_text(const Report& report, Question question);
+/// Which bounds say nothing of values that others decide; empty where none does.
+std::string decided_by_some_text(const Comparison& comparison);
+
 /// How many elements of the references were settled at which precision, and how many at none.
 std::string reference_text(const Comparison& comparison);
 

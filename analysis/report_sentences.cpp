@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
@@ -10,7 +11,7 @@ namespace driftbound::analysis {
 namespace {
 
 /// A layer's name in a sentence.
-std::string quoted(const std::string& name) {
+std::string named(const std::string& name) {
   return "'" + shorten(name, 40) + "'";
 }
 
@@ -50,8 +51,8 @@ std::string_view in_words(Scope scope) {
 Culprit find_culprit(const Comparison& comparison) {
   for (const ScopeOf& one : scopes_of(comparison)) {
     if (one.status() != comparison.verdict) continue;
-    const std::string what = one.layer ? fmt::format("layer {} ({})", quoted(one.layer->name), one.layer->op)
-                                       : fmt::format("output {}", quoted(one.output->name));
+    const std::string what = one.layer ? fmt::format("layer {} ({})", named(one.layer->name), one.layer->op)
+                                       : fmt::format("output {}", named(one.output->name));
     for (const BoundSummary& bound : one.summary.bounds)
       if (bound.gives_verdict() && (comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0)
         return {what, &bound, in_words(one.scope)};
@@ -126,36 +127,81 @@ std::string violated_sentence(const Comparison& comparison) {
       is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
 }
 
+/// Of values that no bound on their own op decides.
+std::string undecided_layer(const LayerSummary& layer) {
+  const std::int64_t open = layer.local.elements - layer.local.decided;
+  const auto is_infinite = [](const BoundSummary& bound) { return bound.must_decide() && bound.infinite > 0; };
+  const bool any_infinite = std::any_of(layer.local.bounds.begin(), layer.local.bounds.end(), is_infinite);
+  std::string where;
+  if (const auto& first = layer.local.first_open)
+    where = fmt::format(", first sample {} element {}: computed {:.6g}, exact {:.6g}", first->sample, first->element,
+                        first->computed, first->reference);
+  return fmt::format(
+      "layer {} ({}): {} of {} values undecided{}: {}.", named(layer.name), layer.op, open, layer.local.elements, where,
+      any_infinite ? "no bound on its own rounding errors is finite there (a result that may leave the format, a "
+                     "divisor that may be 0, or an argument outside the domain)"
+                   : "the reference cannot be told from the computed value there, and the bound is smaller still");
+}
+
 std::string undecided_sentence(const Comparison& comparison) {
+  for (const LayerSummary& layer : comparison.layers)
+    if (layer.status == Status::undecided && layer.local.decided < layer.local.elements && !layer.local.bounds.empty())
+      return undecided_layer(layer);
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound)
     return "nothing was held against a proven or conditional bound (no values, or --bounds left none that decides: "
            "shadow and rounded-shadow are the error itself), or an output's bound is missing.";
   const char* why = std::isinf(culprit.bound->max_bound)
-                        ? "there is no finite bound there (overflow, or a division that may meet 0)"
+                        ? "there is no finite bound there"
                         : "the reference cannot be told from the computed value there, and the bound is smaller still";
   return fmt::format("{}: {} of {} values undecided against the {} {} bound: {}.", culprit.what,
                      culprit.bound->undecided, culprit.bound->checked, culprit.scope, name_of(culprit.bound->kind),
                      why);
 }
 
+std::string list_of(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += fmt::format("{}{:.6g}", text.empty() ? "" : " and ", number);
+  return text;
+}
+
+/// "its operand is 0 (1.7e-48 in the exact network)"
+std::string operands_text(const VoidCase& one) {
+  if (one.operands.empty()) return "";
+  const std::string what = one.operands.size() == 1 ? "its operand is " : "its operands are ";
+  const bool differs = one.operands != one.exact_operands;
+  return what + list_of(one.operands) +
+         (differs ? fmt::format(" ({} in the exact network)", list_of(one.exact_operands)) : "");
+}
+
+/// Why a value is not finite, as far as its op tells.
+std::string cause_of(const LayerSummary& layer, const VoidCase& one) {
+  if (layer.op == op::MaskedSoftmax::name && !one.exact)
+    return "every element of its row is masked, and 0/0 is no number";
+  if (!one.exact) return fmt::format("{} has no value there, or one beyond all doubles", layer.op);
+  if (std::abs(*one.exact) > one.largest)
+    return fmt::format("the exact value is {:.6g}, above the largest number of the format, {:.6g}", *one.exact,
+                       one.largest);
+  const std::string value = fmt::format("the exact value is {:.3g}", *one.exact);
+  return value +
+         (layer.copies ? ": no rounding makes that of it, a bug does" : ": an overflow on the way there, or a bug");
+}
+
 /// Where values come from that are not finite.
 std::string why_void(const LayerSummary& layer) {
-  if (!layer.explained_by.empty()) return fmt::format(" (from {})", quoted(layer.explained_by));
-  const auto& lost = layer.local.lost;
-  if (!lost) return " (overflow or an undefined operation there)";
-  const std::string facts =
-      fmt::format(": sample {} element {} is {}, its operands are finite and the exact value is {:.3g}", lost->sample,
-                  lost->element, lost->computed, lost->reference);
-  return facts +
-         (layer.copies ? ": no rounding makes that of it, a bug does" : ": an overflow on the way there, or a bug");
+  if (!layer.explained_by.empty()) return fmt::format(" (from {})", named(layer.explained_by));
+  if (!layer.first_void) return "";
+  const VoidCase& one = *layer.first_void;
+  const std::string operands = operands_text(one);
+  return fmt::format(": sample {} element {} is {}, {}{}{}", one.sample, one.element, one.computed, operands,
+                     operands.empty() ? "" : ", ", cause_of(layer, one));
 }
 
 std::string void_sentence(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers)
     if (layer.status == Status::invalid)
       return fmt::format("layer {} ({}) has {} that {} not finite{}; no bound says anything about {}.",
-                         quoted(layer.name), layer.op,
+                         named(layer.name), layer.op,
                          layer.non_finite == 1 ? "an output" : fmt::format("{} outputs", layer.non_finite),
                          layer.non_finite == 1 ? "is" : "are", why_void(layer), layer.non_finite == 1 ? "it" : "them");
   return "some outputs are not finite.";
@@ -168,10 +214,21 @@ std::string share_text(double share) {
 std::string holding_sentence(const Comparison& comparison) {
   std::string text = fmt::format("every proven and conditional bound holds on {}.", checked_outputs(comparison));
   if (const auto& closest = comparison.closest)
-    text += fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", quoted(closest->layer),
+    text += fmt::format(" Closest, single roundings apart: {}, {} of its {} {} bound{}.", named(closest->layer),
                         share_text(closest->utilisation), in_words(closest->scope), name_of(closest->bound),
                         why_close(comparison));
   return text;
+}
+
+/// Outputs that have lost most of their digits, holds or not: "; output 'y' is off by 37 % of its largest value".
+std::string lost_digits(const Comparison& comparison) {
+  constexpr double most_of_them = 0.01;
+  for (const OutputSummary& output : comparison.outputs)
+    if (output.scope.elements > 0 && output.scope.scale > 0.0 &&
+        output.scope.max_error > most_of_them * output.scope.scale)
+      return fmt::format(" Output {} is off by {:.3g} % of its largest value.", named(output.name),
+                         100.0 * output.scope.max_error / output.scope.scale);
+  return "";
 }
 
 std::string verdict_sentence(const Comparison& comparison) {
@@ -202,7 +259,39 @@ std::string premise_of(const ArithmeticModel& arithmetic) {
 
 std::string headline(const Report& report) {
   const std::string state = report.context.interrupted ? "INTERRUPTED, " : "";
-  return state + verdict_sentence(report.comparison) + premise_of(report.context.arithmetic);
+  return state + verdict_sentence(report.comparison) + lost_digits(report.comparison) +
+         premise_of(report.context.arithmetic);
+}
+
+std::string open_question_text(const Report& report, Question question) {
+  if (is_answered(report.comparison, question)) return "";
+  const std::string what = question == Question::this_run ? "this run from the input on" : "any run";
+  for (const OpenQuestion& open : report.comparison.open_questions) {
+    if (open.question != question) continue;
+    return fmt::format("{}: not certifiable in {}{}{} ({} of {} values of outputs)", what,
+                       report.context.arithmetic.name,
+                       open.layer.empty() ? "" : fmt::format(" from {} on", named(open.layer)),
+                       open.why.empty() ? "" : ": " + open.why, open.values, open.of);
+  }
+  return what + ": no such bound was computed for some outputs (--bounds, --scalar OUTPUT[I])";
+}
+
+std::string decided_by_some_text(const Comparison& comparison) {
+  std::map<BoundKind, std::int64_t> silent;
+  std::string layer;
+  for (const LayerSummary& one : comparison.layers) {
+    for (const BoundSummary& bound : one.local.bounds) {
+      const std::int64_t others = std::min(bound.infinite, one.local.decided - bound.decided());
+      if (!bound.must_decide() || others <= 0) continue;
+      silent[bound.kind] += others;
+      if (layer.empty()) layer = one.name;
+    }
+  }
+  if (silent.empty()) return "";
+  std::string text;
+  for (const auto& [kind, values] : silent)
+    text += fmt::format("{}{} of {} value{}", text.empty() ? "" : ", ", name_of(kind), values, values == 1 ? "" : "s");
+  return fmt::format("Infinite where another bound decides: {} (first in {}).", text, named(layer));
 }
 
 std::string explain_columns(Medium medium) {

@@ -37,11 +37,6 @@ ErrorParts error_parts(double computed, const Ball& exact) {
   return {std::abs(value + low), sum == 0.0 ? 0.0 : sum * (1.0 + 0x1p-50) + 0x1p-1060};
 }
 
-/// Whether rounding cannot make an infinity of it.
-bool is_in_range(const Ball& exact, const Format& format) {
-  return exact.is_finite() && std::abs(exact.hi) <= format.largest / 2.0;
-}
-
 double utilisation_of(double error, double bound) {
   if (error == 0.0) return 0.0;
   return error / bound;
@@ -70,6 +65,7 @@ private:
 /// What holds where an upper bound of the error does not settle it.
 void count_verdict(BoundSummary& summary, double computed, const Ball& exact, double bound) {
   const bool is_finite = bound < infinity;
+  if (!is_finite) ++summary.infinite;
   const Interval error = error_of(computed, exact);
   if (error.lower() > bound) {
     ++summary.violations;
@@ -78,6 +74,16 @@ void count_verdict(BoundSummary& summary, double computed, const Ball& exact, do
   } else if (!(error.upper() <= bound) || !is_finite) {
     ++summary.undecided;
   }
+}
+
+/// Whether a finite bound answers its question: that for the declared order is the error of one run.
+bool answers_question(const BoundSummary& bound) {
+  return bound.gives_verdict() && bound.kind != BoundKind::replay;
+}
+
+/// Whether the error is certainly within a finite bound.
+bool is_decided_within(double computed, const Ball& exact, double bound) {
+  return bound < infinity && error_of(computed, exact).upper() <= bound;
 }
 
 /// Whether every bound is above its error beyond doubt and none is used to a larger share than those given.
@@ -145,6 +151,14 @@ double largest_of(const double* numbers, std::size_t n, double least) {
   return *std::max_element(largest, largest + chains);
 }
 
+/// The largest magnitude of numbers.
+DRIFTBOUND_VECTORISED
+double largest_magnitude(const double* numbers, std::size_t n) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < n; ++i) largest = largest < std::abs(numbers[i]) ? std::abs(numbers[i]) : largest;
+  return largest;
+}
+
 }  // namespace
 
 double quantile(std::vector<double>& values, double p) {
@@ -210,8 +224,15 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   }
 }
 
-std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& values, const Elements& elements) const {
-  const Measurements& m = measured_;
+void ScopeAccumulator::note_clear(const BoundSummary& bound) {
+  Measurements& m = measured_;
+  if (bound.must_decide()) std::fill_n(m.is_decided.begin(), m.count, true);
+  if (answers_question(bound))
+    std::fill_n(m.is_bounded[static_cast<std::size_t>(bound.question)].begin(), m.count, true);
+}
+
+std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& values, const Elements& elements) {
+  Measurements& m = measured_;
   BoundSummary& summary = state.summary;
   const bool may_say_nothing = !values.description->not_applicable.empty();
   const bool is_measurement = summary.is_measurement();
@@ -224,8 +245,12 @@ std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& valu
       ++silent;
       continue;
     }
-    if (!(m.at_most[j] <= bound && bound < infinity))
-      count_verdict(summary, elements.computed[i], elements.exact[i], bound);
+    const bool is_within = m.at_most[j] <= bound && bound < infinity;
+    if (!is_within) count_verdict(summary, elements.computed[i], elements.exact[i], bound);
+    if (summary.must_decide() && (is_within || is_decided_within(elements.computed[i], elements.exact[i], bound)))
+      m.is_decided[j] = true;
+    if (bound < infinity && answers_question(summary))
+      m.is_bounded[static_cast<std::size_t>(summary.question)][j] = true;
     summary.max_bound = summary.max_bound < bound ? bound : summary.max_bound;
     const bool is_wide = !is_measurement && bound > m.one_unit[j];
     // no quotient where it changes nothing
@@ -275,6 +300,8 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
   m.first = first;
   m.count = count;
   m.number = 0;
+  std::fill_n(m.is_decided.begin(), count, false);
+  for (auto& is_bounded : m.is_bounded) std::fill_n(is_bounded.begin(), count, false);
   const double* const computed = elements.computed.data() + first;
   const Ball* const exact = elements.exact.data() + first;
   for (std::size_t j = 0; j < count; ++j) {
@@ -284,6 +311,8 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
     m.middle[j] = exact[j].hi;
     m.radius[j] = exact[j].radius.value();
   }
+  // Where the ball reaches the computed value the error is known to be below the radius alone: what is certain is 0.
+  for (std::size_t j = 0; j < count; ++j) m.error[j] = m.error[j] <= m.radius[j] ? 0.0 : m.error[j];
   const UnitsInLastPlace unit_at(format(output_format_));
   for (std::size_t j = 0; j < count; ++j) m.one_unit[j] = unit_at(computed[j]);
   if (count_finite(m.at_most.data(), count) == count) {
@@ -330,6 +359,7 @@ void ScopeAccumulator::sum_up_finite(const Elements& elements) {
   summary_.max_error = largest;
   summary_.reference_radius = largest_of(m.radius.data(), m.count, summary_.reference_radius);
   summary_.elements += static_cast<std::int64_t>(m.count);
+  summary_.scale = std::max(summary_.scale, largest_magnitude(m.middle.data(), m.count));
   sum_of_squares_ += sum_of_squares(m.error.data(), m.count);
   bit_exact_ += count_rounded(m.middle.data(), elements.computed.data() + m.first, output, m.count);
 }
@@ -364,6 +394,7 @@ void ScopeAccumulator::sum_up(const Elements& elements) {
     }
     const double error = m.error[j], unit = unit_at(exact.hi);
     radius = std::max(radius, exact.radius.value());
+    summary_.scale = std::max(summary_.scale, std::abs(exact.hi));
     if (error > ulps * unit) ulps = error / unit;
     squares += error * error;
     if (rounds_to(exact.hi, elements.computed[m.first + j], output)) ++same;
@@ -372,8 +403,6 @@ void ScopeAccumulator::sum_up(const Elements& elements) {
     largest = std::max(largest, error);
     summary_.worst = worst_case(j, elements);
   }
-  for (std::size_t j = 0; j < m.count && m.number < m.count && !summary_.lost; ++j)
-    if (!m.is_measured[j] && is_in_range(elements.exact[m.first + j], output)) summary_.lost = worst_case(j, elements);
   summary_.elements += static_cast<std::int64_t>(m.number);
   summary_.non_finite += static_cast<std::int64_t>(m.count - m.number);
   summary_.reference_radius = radius;
@@ -401,6 +430,7 @@ void ScopeAccumulator::add(std::span<const double> computed, std::span<const Bal
   for (std::size_t first = 0; first < computed.size(); first += elements_at_once) {
     measure(elements, first, std::min(computed.size() - first, elements_at_once));
     for (std::size_t b = 0; b < bounds.size(); ++b) add(elements, bounds[b], bounds_[b]);
+    count_decided(elements);
     if (places_.is_full()) leave_out_samples();
   }
 }
@@ -414,6 +444,7 @@ void ScopeAccumulator::add(const Elements& elements, const BoundValues& values, 
       m.number == m.count && are_clear(bounds, m.at_most.data(), m.error.data(), m.one_unit.data(),
                                        summary.is_measurement() ? share : nearly(summary.approach), share, m.count);
   const std::int64_t silent = is_clear ? 0 : decide(state, values, elements);
+  if (is_clear) note_clear(summary);
   if (is_clear) summary.max_bound = largest_of(bounds, m.count, summary.max_bound);
   sample(state, values);
   summary.without_statement += silent;
@@ -424,6 +455,22 @@ void ScopeAccumulator::add(const Elements& elements, const BoundValues& values, 
   state.worst = worst_case(*state.new_worst, elements);
   state.worst.bound = worst_bound;
   state.new_worst.reset();
+}
+
+void ScopeAccumulator::count_decided(const Elements& elements) {
+  const Measurements& m = measured_;
+  for (const BoundState& state : bounds_)
+    if (answers_question(state.summary)) {
+      auto& unbounded = summary_.unbounded[static_cast<std::size_t>(state.summary.question)];
+      if (!unbounded) unbounded = 0;
+    }
+  for (std::size_t j = 0; j < m.count; ++j) {
+    if (!m.is_measured[j]) continue;
+    if (m.is_decided[j]) ++summary_.decided;
+    if (!m.is_decided[j] && !summary_.first_open) summary_.first_open = worst_case(j, elements);
+    for (std::size_t question = 0; question < summary_.unbounded.size(); ++question)
+      if (summary_.unbounded[question] && !m.is_bounded[question][j]) ++*summary_.unbounded[question];
+  }
 }
 
 void ScopeAccumulator::leave_out_samples() {

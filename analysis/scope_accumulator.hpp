@@ -75,8 +75,10 @@ private:
     Numbers error{}, at_most{}, one_unit{};
     Numbers middle{}, radius{};  ///< of the balls
     std::array<bool, elements_at_once> is_measured{};
-    std::size_t number = 0;            ///< measured
-    std::vector<std::size_t> sampled;  ///< of those with an error, for medians
+    std::array<bool, elements_at_once> is_decided{};                 ///< by some bound
+    std::array<std::array<bool, elements_at_once>, 2> is_bounded{};  ///< by Question
+    std::size_t number = 0;                                          ///< measured
+    std::vector<std::size_t> sampled;                                ///< of those with an error, for medians
   };
   /// What add() was given.
   struct Elements {
@@ -91,7 +93,10 @@ private:
   void sample_places();
   void add(const Elements& elements, const BoundValues& bound, BoundState& state);
   /// Element by element; returns of how many the bound says nothing.
-  std::int64_t decide(BoundState& state, const BoundValues& bound, const Elements& elements) const;
+  std::int64_t decide(BoundState& state, const BoundValues& bound, const Elements& elements);
+  /// Notes that the bound decides all measured elements.
+  void note_clear(const BoundSummary& bound);
+  void count_decided(const Elements& elements);
   void sample(BoundState& state, const BoundValues& bound) const;
   void note_utilisation(BoundState& state, std::size_t at, double bound) const;
   void note_remainders(BoundSummary& summary, const BoundValues& values) const;

@@ -33,6 +33,7 @@ struct ReportSettings {
   RunSettings run;
   std::vector<std::string> scalars, bounds;
   std::string box;
+  std::vector<std::string> required;
   double threshold = 0.5;
   double failure_probability = 1e-9;
   int max_precision = 4096;
@@ -61,6 +62,13 @@ std::vector<BoundRequest> bounds_to_compute(const std::vector<std::string>& name
     requests.push_back(*request);
   }
   return requests;
+}
+
+analysis::ExitRules exit_rules(const ReportSettings& settings) {
+  analysis::ExitRules rules{fail_on(settings.fail_on), {}};
+  for (const std::string& name : settings.required)
+    rules.required.push_back(name == name_of(Question::any_run) ? Question::any_run : Question::this_run);
+  return rules;
 }
 
 Trace obtain_trace(const ReportSettings& settings, const LoadedModel& model) {
@@ -172,7 +180,7 @@ int run_report(const ReportSettings& settings) {
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const analysis::Document document = analysis::document_of(result, fail_on(settings.fail_on));
+  const analysis::Document document = analysis::document_of(result, exit_rules(settings));
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, settings.explain}, [&] {
     if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), trace.model_sha256);
   });
@@ -204,6 +212,10 @@ Verb::Run add_report(CLI::App& app, const std::string& command_line) {
              CLI::Range(0.0, 1.0));
   add_option(app, "--fail-on", settings->fail_on, "What makes the exit status non-zero",
              CLI::IsMember({"violation", "approach", "never"}));
+  app.add_option("--require", settings->required,
+                 "Questions about errors from the input on that may not stay open, comma-separated")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"this-run", "any-run"}));
   settings->outputs.add_json_to(app,
                                 "Write the report as JSON to this file (-: standard output, instead of the table)");
   settings->outputs.add_others_to(app);

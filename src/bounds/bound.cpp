@@ -12,6 +12,7 @@
 #include "bounds/local/local.hpp"
 #include "bounds/local/replay.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/infinite_reason.hpp"
 #include "bounds/nodes/own_run.hpp"
 #include "bounds/rows/bound_cache.hpp"
 #include "bounds/sums/operand.hpp"
@@ -308,6 +309,23 @@ private:
     theorems::add_local_errors(own, state.error);
     for (std::size_t i = 0; i < state.error.size(); ++i)
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
+    if (bounds_.infinite.empty()) note_infinite(index, view, radii);
+  }
+
+  /// Notes the node if its `forward` bound is the first infinite one.
+  void note_infinite(std::size_t index, const NodeView& view, const std::vector<Radii>& radii) {
+    const ValueState& state = states_[graph_.nodes[index].output];
+    const std::optional<std::size_t> at = first_infinite(state.error);
+    const bool was_finite =
+        std::none_of(radii.begin(), radii.end(), [](Radii r) { return first_infinite(r).has_value(); });
+    if (!at || !was_finite) return;
+    const std::int64_t rows = batch_layout(graph_).batched ? std::max<std::int64_t>(trace_.samples, 1) : 1;
+    const auto size = std::max<std::int64_t>(static_cast<std::int64_t>(state.error.size()) / rows, 1);
+    const auto element = static_cast<std::int64_t>(*at);
+    std::string reason = std::isfinite(state.used.values[*at])
+                             ? infinite_reason(view, radii, *at, setting_.machine.output->largest)
+                             : "the run's own value is not finite";
+    bounds_.infinite.push_back({Question::this_run, index, element / size, element % size, std::move(reason)});
   }
 
   /// Adds all end-to-end bounds except `forward`.

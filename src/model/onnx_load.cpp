@@ -15,6 +15,7 @@
 #include "model/onnx_functions.hpp"
 #include "model/onnx_given.hpp"
 #include "model/onnx_integers.hpp"
+#include "model/onnx_masks.hpp"
 #include "model/onnx_ops.hpp"
 #include "model/onnx_order.hpp"
 #include "model/onnx_parts.hpp"
@@ -301,14 +302,23 @@ private:
     if (node.op_type == "If") return add_branch(scope, node, operands);
     if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
     const bool asks_for_shape = node.op_type == "Shape" || node.op_type == "Size";
-    if (has_given_ && !asks_for_shape && add_given(scope, node, operands)) return;
+    if (!asks_for_shape && add_masked(scope, node, operands)) return;
+    if (!asks_for_shape && reads_given(operands) && add_given(scope, node, operands)) return;
 
     const std::vector<Operand> views = views_of(operands);
     const NodeView view = view_of(scope, node, views, allowance_);
     require_form(view);
-    if (std::optional<IntegerTensor> integers = fold_integers(view)) return define_integers(scope, node, *integers);
+    if (std::optional<IntegerTensor> integers = fold_integers(view)) {
+      const bool is_partial = std::any_of(integers->elements.begin(), integers->elements.end(),
+                                          [](const Extent& element) { return !element.is_known(); });
+      if (is_partial && samples_ && add_given(scope, node, operands)) return;
+      return define_integers(scope, node, *integers);
+    }
     Mapping mapping = map_node(view);
-    if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) throw Unsupported(not_mapped->reason);
+    if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) {
+      if (samples_ && add_given(scope, node, operands)) return;
+      throw Unsupported(not_mapped->reason);
+    }
     if (auto* constant = std::get_if<MappedConstant>(&mapping))
       return define(scope, node.outputs.front(), Known::of(std::move(constant->value)));
     if (auto* one = std::get_if<MappedOp>(&mapping)) return add_ops(scope, node, operands, as_list(std::move(*one)));
@@ -319,15 +329,140 @@ private:
     return {node, *scope.opset, operands, outputs_used(scope, node), owner_, data_files_, allowance, open_inputs_};
   }
 
+  // ---- minus infinity in masks --------------------------------------------------------------------------------------
+
+  Known* remember(Known known) {
+    require_memory(sizeof(Known));
+    return &known_.emplace_back(std::move(known));
+  }
+
+  Known* computed_step(const Scope& scope, const NodeProto& node, const char* part, Op op,
+                       const std::vector<Known*>& operands) {
+    return remember(computed(scope.prefix + layer_name(node) + part, std::move(op), operands));
+  }
+
+  /// Where and Add that make scores minus infinity, and Softmax of such scores. Returns false for other nodes.
+  /// Throws:    Unsupported where another node reads such scores
+  bool add_masked(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    if (is_computed_by_unsupported(operands) || std::count(operands.begin(), operands.end(), nullptr) > 0) return false;
+    const bool reads_masked = std::any_of(operands.begin(), operands.end(),
+                                          [](const Known* known) { return known != nullptr && known->masked; });
+    if (reads_masked && node.op_type == "Softmax") return add_masked_softmax(scope, node, *operands[0]);
+    if (reads_masked && node.op_type == "Identity") {
+      define(scope, node.outputs.front(), operands[0]);
+      return true;
+    }
+    if (node.op_type == "Where" && operands.size() == 3) {
+      for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
+        const Known *hides = operands[slot], *other = operands[3 - slot];
+        const bool masks = hides->constant && is_minus_infinity(*hides->constant);
+        if (masks && !other->constant && !other->given)
+          return define_masked(scope, node, operands[3 - slot], kept_by(scope, node, *operands[0], slot == 2));
+      }
+    }
+    if (node.op_type == "Add" && operands.size() == 2) {
+      for (const std::size_t slot : {std::size_t{0}, std::size_t{1}})
+        if (!operands[1 - slot]->constant && !operands[1 - slot]->given &&
+            add_mask(scope, node, *operands[slot], operands[1 - slot]))
+          return true;
+    }
+    if (reads_masked)
+      throw Unsupported("it reads minus infinity, which a mask made; only Softmax has a number for that");
+    return false;
+  }
+
+  /// The truth values of a condition, or the others.
+  Known* kept_by(const Scope& scope, const NodeProto& node, Known& condition, bool as_it_is) {
+    if (condition.type != ElementType::boolean) throw ParseError("its condition is no boolean");
+    if (as_it_is) return &condition;
+    if (condition.constant) return remember(Known::of(inverted(*condition.constant)));
+    if (condition.given) {
+      Known known;
+      known.type = ElementType::boolean;
+      known.shape = condition.shape;
+      known.given = inverted(*condition.given);
+      return remember(std::move(known));
+    }
+    return computed_step(scope, node, "/not", op::Choice{}, {&condition, truth(false), truth(true)});
+  }
+
+  Known* truth(bool value) { return remember(Known::of(StoredTensor(ElementType::boolean, {}, {std::byte{value}}))); }
+
+  /// Scores plus a mask that holds minus infinity. Returns false for other operands.
+  bool add_mask(Scope& scope, const NodeProto& node, Known& mask, Known* scores) {
+    Known *kept = nullptr, *added = nullptr;
+    if (mask.constant) {
+      auto parts = parts_of_mask(*mask.constant);
+      if (!parts) return false;
+      kept = remember(Known::of(std::move(parts->kept)));
+      if (parts->added) added = remember(Known::of(std::move(*parts->added)));
+    } else if (mask.given) {
+      auto parts = parts_of_mask(*mask.given);
+      if (!parts) return false;
+      const auto known_of = [&](GivenValue value, ElementType type) {
+        Known known;
+        known.type = type;
+        known.shape = mask.shape;
+        known.given = std::move(value);
+        return remember(std::move(known));
+      };
+      kept = known_of(std::move(parts->kept), ElementType::boolean);
+      if (parts->added) added = known_of(std::move(*parts->added), mask.type);
+    } else {
+      return false;
+    }
+    if (scores->masked && added != nullptr)
+      throw Unsupported("it adds a bias to scores that a mask made minus infinity; add it before the mask");
+    if (added != nullptr) scores = computed_step(scope, node, "", op::Add{}, {scores, added});
+    return define_masked(scope, node, scores, kept);
+  }
+
+  bool define_masked(Scope& scope, const NodeProto& node, Known* scores, Known* kept) {
+    if (scores->masked) {  // hidden by either mask
+      kept = both(scope, node, scores->masked->kept, kept);
+      scores = scores->masked->scores;
+    }
+    Known known;
+    known.type = scores->type;
+    known.shape = scores->shape;
+    known.masked = Known::Masked{scores, kept};
+    define(scope, node.outputs.front(), std::move(known));
+    return true;
+  }
+
+  Known* both(const Scope& scope, const NodeProto& node, Known* a, Known* b) {
+    return computed_step(scope, node, "/both", op::Choice{}, {a, b, truth(false)});
+  }
+
+  bool add_masked_softmax(Scope& scope, const NodeProto& node, const Known& of) {
+    const std::size_t first_new = graph().values.size();
+    op::MaskedSoftmax softmax{integer_or(node, "axis", *scope.opset < 13 ? 1 : -1), {}, {}};
+    const auto rank = of.shape ? static_cast<std::int64_t>(of.shape->size()) : 0;
+    const bool is_last = softmax.axis == -1 || (rank > 0 && softmax.axis == rank - 1);
+    if (*scope.opset < 13 && !is_last)
+      throw Unsupported("a Softmax over several axes of scores that a mask made minus infinity");
+    std::vector<Known*> inputs = {of.masked->scores};
+    if (const auto& kept = of.masked->kept->constant) {
+      softmax.kept_shape = kept->shape();
+      for (const std::byte truth : kept->bytes()) softmax.kept.push_back(truth != std::byte{0});
+    } else {
+      inputs.push_back(of.masked->kept);
+    }
+    Known* const result = computed_step(scope, node, "", std::move(softmax), inputs);
+    bind(scope, node.outputs.front(), result, first_new);
+    return true;
+  }
+
   // ---- what follows from given integers -----------------------------------------------------------------------------
 
-  /// Computes a node for every sample alone, and for all together, where it depends on given integers and constants
-  /// alone and its result is exact. Returns false for other nodes, which are added to the graph.
+  static bool reads_given(const std::vector<Known*>& operands) {
+    return std::any_of(operands.begin(), operands.end(),
+                       [](const Known* known) { return known != nullptr && known->given; });
+  }
+
+  /// Computes a node for every sample alone, and for all together, where it depends on given integers, extents and
+  /// constants alone and its result is exact. Returns false for other nodes, which are added to the graph.
   bool add_given(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
-    const bool depends = std::any_of(operands.begin(), operands.end(), [&](const Known* known) {
-      return known != nullptr && (known->given || (known->integers && samples_));
-    });
-    if (!depends) return false;
     std::size_t samples = 1;
     bool has_all = samples_.has_value();
     for (const Known* known : operands) {
@@ -561,7 +696,8 @@ private:
       if (!is_float(cast->to)) throw Unsupported("casts computed values to " + std::string(name_of(cast->to)));
       return;
     }
-    if (is_selection(op) || std::holds_alternative<op::Choice>(op)) return;
+    if (is_selection(op) || std::holds_alternative<op::Choice>(op) || std::holds_alternative<op::MaskedSoftmax>(op))
+      return;
     const bool takes_truths = std::visit([]<class T>(const T&) { return Comparison<T>; }, op);
     for (const Known* known : operands) {
       if (takes_truths && known->type == ElementType::boolean) continue;
@@ -571,6 +707,7 @@ private:
   }
 
   static void require_one_type(const Op& op, const std::vector<Known*>& operands) {
+    if (std::holds_alternative<op::MaskedSoftmax>(op)) return;  // scores and truth values
     const bool has_condition = std::holds_alternative<op::Choice>(op);
     const ElementType type = operands.at(has_condition ? 1 : 0)->type;
     for (std::size_t slot = 0; slot < operands.size(); ++slot) {
@@ -721,6 +858,8 @@ private:
       if (!known) throw ParseError("the graph's output " + in_quotes(output.name) + " is not defined anywhere");
       if ((*known)->integers) {
         report({printable(output.name), "output", open_extent_hint});
+      } else if ((*known)->masked) {
+        report({printable(output.name), "output", "it holds minus infinity, which a mask made"});
       } else if ((*known)->is_available) {
         graph().outputs.push_back(id_of(**known));
       }

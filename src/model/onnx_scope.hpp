@@ -19,6 +19,12 @@ struct Known {
   std::optional<IntegerTensor> integers;  ///< integers that are only partly known; never in the graph
   std::optional<GivenValue> given;        ///< differs by sample; an input of the graph once a node computes with it
   std::optional<ValueId> id;              ///< in the graph; constants get there when a node uses them
+  /// Scores of which some are minus infinity: `scores` where `kept` is 1. Only Softmax may read them.
+  struct Masked {
+    Known* scores = nullptr;
+    Known* kept = nullptr;
+  };
+  std::optional<Masked> masked;
   ElementType type = ElementType::f32;
   std::optional<OpenShape> shape;  ///< empty: not even the rank is known
   bool is_available = true;        ///< false: not an array of numbers, or computed by something unsupported

@@ -7,6 +7,7 @@
 #include "driftbound/num/elementary.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/text.hpp"
+#include "trace/trace_parse.hpp"
 
 namespace driftbound {
 namespace {
@@ -149,6 +150,13 @@ std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_
   std::vector<std::int64_t> lengths;
   for (std::int64_t done = 0; done < n; done += lengths.back()) lengths.push_back(std::min(length, n - done));
   return lengths;
+}
+
+bool names_function(std::string_view name) {
+  const auto is_it = [&](std::string_view known) { return known == name; };
+  if (std::any_of(functions_of_the_ops.begin(), functions_of_the_ops.end(), is_it)) return true;
+  const auto& own = own_float32_accuracy();
+  return std::any_of(own.begin(), own.end(), [&](const ElementaryAccuracy& entry) { return is_it(entry.function); });
 }
 
 const FunctionAccuracy& ArithmeticModel::accuracy(std::string_view function) const {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -9,6 +10,7 @@
 #include "driftbound/trace/function_libraries.hpp"
 #include "model/json_text.hpp"
 #include "model/text.hpp"
+#include "trace/trace_parse.hpp"
 
 namespace driftbound {
 namespace {
@@ -140,7 +142,16 @@ std::vector<FunctionAccuracy> parse_functions(const Fields& fields, const json& 
   }
   if (!functions.is_array()) fields.fail("functions", "expected an array, or the name of a library");
   std::vector<FunctionAccuracy> table;
-  for (std::size_t i = 0; i < functions.size(); ++i) table.push_back(parse_function(functions[i], i));
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    FunctionAccuracy entry = parse_function(functions[i], i);
+    const auto is_it = [&](const FunctionAccuracy& known) { return known.function == entry.function; };
+    if (std::any_of(table.begin(), table.end(), is_it))
+      fields.fail("functions", "the function " + in_quotes(entry.function) + " is listed twice; leave one entry");
+    if (!names_function(entry.function))
+      fields.fail("functions", "no op calls a function " + in_quotes(entry.function) +
+                                   "; docs/functions.md lists the names that there are");
+    table.push_back(std::move(entry));
+  }
   return table;
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "driftbound/trace/trace.hpp"
 #include "model/mapped_file.hpp"
@@ -11,6 +12,9 @@ namespace driftbound {
 /// read_trace for a file that is open already; messages start with `where`.
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
                   const std::string& where, const Inputs& computed = {});
+
+/// Whether some op, or some library, calls a function of this name.
+bool names_function(std::string_view name);
 
 /// A trace's metadata "provenance", JSON.
 /// Throws:    ParseError

@@ -117,11 +117,21 @@ struct NotByRows {
   double seconds = 0.0;  ///< time that these bounds took
 };
 
+/// Where bounds from the input on become infinite: the first node, in graph order, with an infinite bound and finite
+/// ones at all operands.
+struct InfiniteBound {
+  Question question = Question::this_run;
+  std::size_t node = 0;
+  std::int64_t sample = 0, element = 0;  ///< the first one there; the element within the sample
+  std::string reason;                    ///< in plain words: a divisor's enclosure, an overflow, a jump
+};
+
 struct Bounds {
   std::vector<LayerBounds> layers;       ///< per node
   std::vector<TargetBounds> targets;     ///< per entry of BoundOptions::targets
   std::vector<std::string> assumptions;  ///< the conditions of all conditional bounds, without repetition
   std::vector<NotByRows> not_by_rows;    ///< one entry per question and obstacle; empty: row kernels did all
+  std::vector<InfiniteBound> infinite;   ///< at most one a question
 };
 
 /// Adds seconds to the entry of the same question and obstacle, or appends one.

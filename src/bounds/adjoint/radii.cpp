@@ -307,14 +307,16 @@ private:
 
   /// Stores the radii of a value: for every element the smallest of the given radius, the known one and the row's norm.
   /// A radius is infinite if the run's value may exceed the largest finite number, since an infinity inside a network
-  /// need not be visible in its outputs.
+  /// need not be visible in its outputs. The roundings of the node, which may end there, are known not to overflow.
   void set_radii(ValueId id, std::vector<double> element, std::optional<std::vector<double>> norms) {
     if (known_ != nullptr && !(*known_)[id].empty()) {
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
     }
     const std::int64_t rows = program_.rows(id);
-    const double largest =
-        rounds() ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) : infinity;
+    const double largest = rounds()
+                               ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) *
+                                     (1.0 + 4.0 * setting_.machine.u)
+                               : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
     const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {

@@ -15,6 +15,7 @@
 #include "bounds/blocks/row_bounds.hpp"
 #include "bounds/blocks/sketch.hpp"
 #include "bounds/kernels/row_kernels.hpp"
+#include "bounds/nodes/infinite_reason.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/sums/known_products.hpp"
 #include "bounds/theorems/rounded_shadow.hpp"
@@ -87,6 +88,7 @@ public:
     if (request.conditioned > 0) add_conditions(request.conditioned, bounds);
     if (request.chance.any()) add_chance(targets, request.chance, cache, bounds);
     if (request.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
+    if (request.follows_any_order()) bounds.infinite = infinite_radius(deviations_[1]);
     if (request.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
     return bounds;
   }
@@ -103,6 +105,25 @@ private:
       bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
     }
     return bound;
+  }
+
+  /// The first node, in the order of the program, with an infinite radius and finite ones at its operands.
+  std::optional<InfiniteBound> infinite_radius(const Deviation& any_order) const {
+    for (std::size_t index = 0; index < program_.nodes().size(); ++index) {
+      const Node& node = program_.nodes()[index];
+      const std::optional<std::size_t> at = first_infinite(any_order.radii[node.output].element);
+      if (!at) continue;
+      std::vector<Radii> radii;
+      for (const ValueId id : node.inputs) radii.emplace_back(any_order.radii[id].element);
+      if (std::any_of(radii.begin(), radii.end(), [](Radii r) { return first_infinite(r).has_value(); })) continue;
+      const std::size_t size = program_.row_size(node.output);
+      const Machine& machine = setting_.machine;
+      const double largest = std::min(machine.accumulator->largest, machine.output->largest);
+      return InfiniteBound{Question::any_run, program_.flat().of_node[index], static_cast<std::int64_t>(*at / size),
+                           static_cast<std::int64_t>(*at % size),
+                           infinite_reason(shadow_.view_of(node), radii, *at, largest)};
+    }
+    return std::nullopt;
   }
 
   double small_radius(ValueId id) const {
@@ -434,6 +455,7 @@ public:
     if (request_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
     if (of_runs && !add_runs(bounds, products)) return std::nullopt;
     bounds.not_by_rows = obstacles_;
+    bounds.infinite = infinite_;
     return bounds;
   }
 
@@ -491,6 +513,10 @@ private:
         Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, request, cache_);
     if (!of_rows.is_shadow_known) return false;
     replace_rows(program_, quick.undecided, of_rows, quick.bounds);
+    if (of_rows.infinite) {
+      infinite_ = of_rows.infinite;
+      infinite_->sample = quick.undecided[static_cast<std::size_t>(infinite_->sample)];
+    }
     obstacles_.back().seconds = seconds_since(start);
     return true;
   }
@@ -528,6 +554,7 @@ private:
   const Setting& setting_;
   BoundCache& cache_;
   std::vector<NotByRows> obstacles_;
+  std::optional<InfiniteBound> infinite_;  ///< of any run
 };
 
 }  // namespace

@@ -49,9 +49,10 @@ struct BlockBounds {
   double failure_probability = 0.0;  ///< that any of the probabilistic bounds fails
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
-  std::vector<std::int64_t> ambiguous;  ///< by node of the graph: number of undecided roundings (T-76)
-  std::vector<NotByRows> not_by_rows;   ///< questions that were answered element by element
-  Readings readings;                    ///< by node of the graph, as detected in the run (T-130); empty: not determined
+  std::vector<std::int64_t> ambiguous;    ///< by node of the graph: number of undecided roundings (T-76)
+  std::vector<NotByRows> not_by_rows;     ///< questions that were answered element by element
+  std::optional<InfiniteBound> infinite;  ///< the first node with an infinite radius of any run
+  Readings readings;  ///< by node of the graph, as detected in the run (T-130); empty: not determined
 };
 
 /// Computes the bounds of one block: shadow, radii, and one adjoint sweep per target. Uses the row kernels of T-82 and

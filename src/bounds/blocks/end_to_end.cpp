@@ -109,6 +109,7 @@ public:
       if (const auto reading = block_.readings[node]) bounds.layers[node].reading = reading->operands;
     note_conditions(bounds);
     for (const NotByRows& one : block_.not_by_rows) driftbound::add_to(bounds.not_by_rows, one);
+    if (block_.infinite) bounds.infinite.push_back(*block_.infinite);
     for (const Output& output : outputs_) add_output(output, bounds.layers[output.node], seconds);
     for (std::size_t i = 0; i < options_.targets.size(); ++i) bounds.targets.push_back(target_bounds(i, seconds));
   }
@@ -209,7 +210,11 @@ private:
     }
     const auto one = cache_.program(evaluation_.graph, input_shapes(1), std::nullopt);
     request_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
-    for (std::int64_t row = 0; row < rows_; ++row) join(follow_row(*one, row));
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      BlockBounds of_row = follow_row(*one, row);
+      if (of_row.infinite) of_row.infinite->sample = row;
+      join(std::move(of_row));
+    }
   }
 
   /// Whether a layer is the same for all samples. It rounds once, and its error contributes to that of every sample.
@@ -241,6 +246,7 @@ private:
     }
     block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
     for (const NotByRows& one : row.not_by_rows) driftbound::add_to(block_.not_by_rows, one);
+    if (!block_.infinite && row.infinite) block_.infinite = row.infinite;
     for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
                                   &BlockBounds::rounded_conditions, &BlockBounds::estimate_conditions})
       (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());

@@ -7,6 +7,7 @@
 #include "bounds/nodes/body_error.hpp"
 #include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/product_node.hpp"
+#include "bounds/nodes/softmax_row.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "driftbound/model/layout.hpp"
@@ -75,17 +76,18 @@ std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& v
   const ReductionPlan plan = plan_reduction(softmax, view.output->shape);
   const auto length = static_cast<std::size_t>(plan.length);
   std::vector<double> result(view.output->size());
-  std::vector<double> p(length), error(length), e(length), moved(length);
+  SoftmaxRow row(length);
+  std::vector<double> moved(length);
   for (std::int64_t o = 0; o < plan.outer; ++o) {
     for (std::int64_t i = 0; i < plan.inner; ++i) {
-      for (std::size_t j = 0; j < length; ++j) {
-        const std::size_t at = plan.index(o, static_cast<std::int64_t>(j), i);
-        p[j] = view.y(at);
-        error[j] = radius_at(y_error, at).value();
-        e[j] = radius_at(radii, at).value();
-      }
-      theorems::propagate_softmax(p, error, e, moved);
-      for (std::size_t j = 0; j < length; ++j) result[plan.index(o, static_cast<std::int64_t>(j), i)] = moved[j];
+      const auto place = [&](std::size_t j) { return plan.index(o, static_cast<std::int64_t>(j), i); };
+      row.read(view, radii, y_error, place);
+      moved.resize(row.p.size());
+      theorems::propagate_softmax(row.p, row.error, row.e, moved);
+      for (std::size_t k = 0; k < row.seen.size(); ++k)
+        result[place(row.seen[k])] = (Magnitude(moved[k]) + row.hidden.total + row.hidden.total).value();
+      for (std::size_t j = 0; j < length; ++j)
+        if (row.hidden.is_hidden[j] != 0) result[place(j)] = row.hidden.largest[j].value();
     }
   }
   return result;

@@ -9,6 +9,7 @@
 #include "bounds/nodes/function_rules.hpp"
 #include "bounds/nodes/linear.hpp"
 #include "bounds/nodes/product_node.hpp"
+#include "bounds/nodes/softmax_row.hpp"
 #include "bounds/theorems/boxes.hpp"
 #include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/layout.hpp"
@@ -170,18 +171,25 @@ private:
   }
 
   void softmax_row(const ReductionPlan& plan, std::int64_t row, std::vector<double>& result) const {
-    const std::size_t length = at(plan.length);
-    std::vector<double> p(length), error(length), e(length), remainder(length);
     const auto place = [&](std::size_t j) {
       return plan.index(row / plan.inner, static_cast<std::int64_t>(j), row % plan.inner);
     };
-    for (std::size_t j = 0; j < length; ++j) {
-      p[j] = view_.y(place(j));
-      error[j] = radius_at(y_error_, place(j)).value();
-      e[j] = radius_at(radii_[0], place(j)).value();
-    }
-    theorems::linear_softmax(p, error, e, remainder);
-    for (std::size_t j = 0; j < length; ++j) result[place(j)] = remainder[j];
+    SoftmaxRow of(at(plan.length));
+    of.read(view_, radii_[0], y_error_, place);
+    std::vector<double> remainder(of.seen.size());
+    theorems::linear_softmax(of.p, of.error, of.e, remainder);
+    Magnitude by_slopes;  // sum of the stored weights of hidden elements times their radii
+    for (std::size_t j = 0; j < of.x.size(); ++j)
+      if (of.hidden.is_hidden[j] != 0) by_slopes += Magnitude(view_.y(place(j))) * Magnitude(of.radius[j]);
+    for (std::size_t k = 0; k < of.seen.size(); ++k)
+      result[place(of.seen[k])] =
+          theorems::remainder_beside_hidden(remainder[k], of.p[k], by_slopes, of.hidden.total).value();
+    Magnitude by_all = by_slopes;
+    for (std::size_t k = 0; k < of.seen.size(); ++k) by_all += Magnitude(of.p[k]) * Magnitude(of.e[k]);
+    for (std::size_t j = 0; j < of.x.size(); ++j)
+      if (of.hidden.is_hidden[j] != 0)
+        result[place(j)] =
+            theorems::remainder_of_hidden(of.hidden.largest[j], view_.y(place(j)), of.radius[j], by_all).value();
   }
 
   Linearised groups(GroupExpansion rule) const {

@@ -65,12 +65,20 @@ double ufp(double x) {
 
 namespace {
 
+/// The smallest magnitude that rounding to nearest makes infinite: half a unit above the largest number.
+double first_overflow(const Format& format) {
+  const double half_unit = std::ldexp(ufp(format.largest), -format.precision);
+  return format.largest + half_unit;
+}
+
 /// Bound of the error of one rounding to nearest without flushing; 0 for 0.
 double nearest_error(double largest, const Format& format) {
   if (largest == 0.0) return 0.0;
   const double u = std::bit_cast<double>(static_cast<std::uint64_t>(1023 - format.precision) << 52);  // 2^-precision
   const double eta = std::max(0.5 * format.smallest_subnormal, std::numeric_limits<double>::denorm_min());
-  return largest <= format.largest ? std::max(u * ufp(largest), eta) : std::numeric_limits<double>::infinity();
+  const bool overflows = !(largest < first_overflow(format));
+  return overflows ? std::numeric_limits<double>::infinity()
+                   : std::max(u * ufp(std::min(largest, format.largest)), eta);
 }
 
 }  // namespace

@@ -79,6 +79,31 @@ void softmax_error(std::span<const double> x, std::span<const double> p, Functio
   }
 }
 
+HiddenShares hidden_shares(std::span<const double> x, std::span<const double> e) {
+  constexpr double far_below = 64.0;
+  double low = -std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::isfinite(e[i])) low = std::max(low, sub_down(x[i], e[i]));
+  HiddenShares hidden{std::vector<Magnitude>(x.size()), std::vector<char>(x.size(), 0), {}, false};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double exponent = sub_up(add_up(x[i], e[i]), low);
+    if (!(exponent <= -far_below)) continue;
+    hidden.is_hidden[i] = 1;
+    hidden.any = true;
+    hidden.largest[i] = Magnitude(exp_up(exponent));
+    hidden.total += hidden.largest[i];
+  }
+  return hidden;
+}
+
+Magnitude remainder_beside_hidden(double remainder, double p, Magnitude by_slopes, Magnitude hidden_total) {
+  return Magnitude(remainder) + hidden_total + hidden_total + Magnitude(p) * by_slopes;
+}
+
+Magnitude remainder_of_hidden(Magnitude largest, double p, double e, Magnitude by_slopes) {
+  return largest + Magnitude(p) * (Magnitude(e) + by_slopes);
+}
+
 namespace {
 
 /// For errors of an exponent above this, the bound by the computed exponential may be smaller than that by its error.

@@ -17,7 +17,27 @@ struct UnrecordedRow {
   std::vector<double> results;  ///< upper bounds of the exact softmax of the run's x
 };
 
+/// Elements of a softmax whose weights are next to nothing wherever the arguments lie, as those of a mask.
+struct HiddenShares {
+  std::vector<Magnitude> largest;  ///< by element: bound of the weight; 0 for elements that are not hidden
+  std::vector<char> is_hidden;
+  Magnitude total;  ///< of all hidden elements together
+  bool any = false;
+};
+
 inline namespace theorems {
+
+/// The elements i with x_i + e_i <= max_j (x_j - e_j) - 64. Their exact weights are at most e^(x_i + e_i - max_j (x_j -
+/// e_j)), for every argument within the radii e.
+/// Shapes:    x, e [n]
+/// Source:    docs/theory.md T-131
+HiddenShares hidden_shares(std::span<const double> x, std::span<const double> e);
+
+/// kappa of T-60 for an element that is seen, and for a hidden one. `remainder`: by the softmax over the elements seen;
+/// `by_slopes`: sum over hidden elements (or all) of stored weight times radius; `p`, `e`: the element's own.
+/// Source:    docs/theory.md T-131
+Magnitude remainder_beside_hidden(double remainder, double p, Magnitude by_slopes, Magnitude hidden_total);
+Magnitude remainder_of_hidden(Magnitude largest, double p, double e, Magnitude by_slopes);
 
 /// Number of additions on the longest path of a sum of n stored numbers; n - 1 if the order is unknown.
 /// Source:    docs/theory.md T-17

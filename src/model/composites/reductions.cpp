@@ -1,3 +1,4 @@
+#include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
 #include "model/shapes.hpp"
 
