@@ -438,6 +438,22 @@ struct Interpolation {
   bool excludes_outside = false;
 };
 
+/// Neighbours outside get weight 0, the others are divided by their sum.
+void exclude_outside(StepWriter& steps, std::vector<Input>& weights, const Neighbours& neighbours,
+                     const ResizedAxis& axis, std::size_t rank) {
+  std::optional<Input> sum;
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    Tensor<double> inside = along(axis, rank);
+    for (const std::int64_t floor : neighbours.floors) {
+      const std::int64_t at = floor + static_cast<std::int64_t>(k) - 1;
+      inside.values.push_back(at >= 0 && at < axis.input ? 1.0 : 0.0);
+    }
+    weights[k] = steps.multiply(steps.numbers(inside), weights[k]);
+    sum = sum ? steps.add(*sum, weights[k]) : weights[k];
+  }
+  for (Input& each : weights) each = steps.divide(each, *sum);
+}
+
 /// Weights of every neighbour; empty for one whose weights are all 0.
 std::vector<std::optional<Input>> weights_of(StepWriter& steps, const Interpolation& how, const Neighbours& neighbours,
                                              const ResizedAxis& axis, std::size_t rank) {
@@ -454,10 +470,9 @@ std::vector<std::optional<Input>> weights_of(StepWriter& steps, const Interpolat
     are_written = !is_used || result.back().has_value();
   }
   if (are_written) return result;
-  if (is_cubic && how.excludes_outside)
-    throw Unsupported("its weights are not exact in " + std::string(driftbound::name_of(steps.type())));
   const Input t = computed_fractions(steps, neighbours, axis, how.place, rank);
-  const std::vector<Input> computed = computed_weights(steps, t, how.mode, how.cubic_a);
+  std::vector<Input> computed = computed_weights(steps, t, how.mode, how.cubic_a);
+  if (is_cubic && how.excludes_outside) exclude_outside(steps, computed, neighbours, axis, rank);
   return {computed.begin(), computed.end()};
 }
 
