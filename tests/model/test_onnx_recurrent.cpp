@@ -212,7 +212,9 @@ void check_all(const std::string& op, std::int64_t gates) {
   for (const int direction : {0, 1, 2}) {
     for (const bool samples_first : {false, true}) {
       for (unsigned parts = 0; parts < 32; ++parts) {
-        Recurrent node{op, gates};
+        Recurrent node;
+        node.op = op;
+        node.gates = gates;
         node.directions = direction == 2 ? 2 : 1;
         node.is_reversed = direction == 1;
         node.samples_first = samples_first;
