@@ -123,6 +123,14 @@ Mapping map_transpose(const NodeView& node) {
                   {0}};
 }
 
+/// To the element type of the second input.
+Mapping map_cast_like(const NodeView& node) {
+  const std::optional<ElementType> type = node.operands[1].type;
+  if (!type) return NotMapped{"casts to the element type of an input that is not known"};
+  if (*type == ElementType::boolean) return map_truth_of(node);
+  return MappedOp{op::Cast{*type}, {0}};
+}
+
 Mapping map_cast(const NodeView& node) {
   const auto target = static_cast<DataType>(required_integer(node.proto, "to"));
   const std::optional<ElementType> type = element_type(target);
@@ -215,7 +223,7 @@ Mapping map_constant(const NodeView& node) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-constexpr std::array<Rule, 30> rules = {{
+constexpr std::array<Rule, 31> rules = {{
     {"Gemm", 2, 3, means<op::Gemm>(map_gemm), {"alpha", "beta", "transA", "transB"}, 1, {"broadcast"}},
     {"MatMul", 2, 2, plain<op::MatMul>, {}, 1},
     {"Add", 2, 2, means<op::Add>(map_arithmetic<op::Add>), {}, 1, {"broadcast", "axis"}},
@@ -255,6 +263,12 @@ constexpr std::array<Rule, 30> rules = {{
      means<op::Cast, op::Choice>(map_cast, "between floats and booleans"),
      {"to", "saturate", "round_mode"},
      6},
+    {"CastLike",
+     2,
+     2,
+     means<op::Cast, op::Choice>(map_cast_like, "between floats and booleans"),
+     {"saturate", "round_mode"},
+     15},
     {"Dropout",
      1,
      3,
@@ -302,9 +316,10 @@ void check_inputs(const NodeView& node, const Rule& rule) {
   if (!complete) fail("wrong number of inputs for the op (" + std::to_string(given) + ")");
 }
 
-std::array<std::span<const Rule>, 8> families() {
-  return {rules,          element_rules(),       logic_rules(),    reduction_rules(), selection_rules(),
-          window_rules(), normalisation_rules(), attention_rules()};
+std::array<std::span<const Rule>, 13> families() {
+  return {rules,        element_rules(), logic_rules(),  reduction_rules(),     cumulation_rules(), selection_rules(),
+          move_rules(), resize_rules(),  window_rules(), normalisation_rules(), attention_rules(),  recurrent_rules(),
+          loss_rules()};
 }
 
 const Rule* find_rule(std::string_view name) {

@@ -264,6 +264,10 @@ AttributeProto parse_attribute(Bytes bytes) {
       case 8:
         attribute.integers.push_back(reader.repeated(WireType::varint));
         break;
+      case 9:
+        if (const std::string_view text = reader.text(); attribute.text_count++ < most_texts)
+          attribute.texts.push_back(text);
+        break;
       case 20:
         attribute.type = static_cast<AttributeType>(reader.integer());
         break;

@@ -93,8 +93,12 @@ enum class AttributeType : std::int64_t {
   graph = 5,
   reals = 6,
   integers = 7,
+  strings = 8,
   sparse_tensor = 11
 };
+
+/// More texts than any attribute read here lists.
+constexpr std::size_t most_texts = 16;
 
 struct AttributeProto {
   AttributeType type = AttributeType::undefined;
@@ -104,6 +108,8 @@ struct AttributeProto {
   std::optional<Bytes> tensor, sparse_tensor, graph;  ///< unparsed
   Pieces reals;                                       ///< little-endian float32
   Pieces integers;                                    ///< varints
+  std::vector<std::string_view> texts;                ///< the first of a list, at most `most_texts`
+  std::size_t text_count = 0;                         ///< how many the list has
   std::string_view reference;                         ///< the attribute of the function around it that this stands for
 };
 AttributeProto parse_attribute(Bytes bytes);

@@ -60,7 +60,12 @@ std::span<const Rule> element_rules();
 std::span<const Rule> logic_rules();
 std::span<const Rule> reduction_rules();
 std::span<const Rule> selection_rules();
+std::span<const Rule> move_rules();
+std::span<const Rule> resize_rules();
+std::span<const Rule> cumulation_rules();
 std::span<const Rule> window_rules();
+std::span<const Rule> recurrent_rules();
+std::span<const Rule> loss_rules();
 std::span<const Rule> normalisation_rules();
 std::span<const Rule> attention_rules();
 

@@ -3,8 +3,11 @@
 #include <limits>
 #include <set>
 
+#include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/onnx_steps.hpp"
+#include "model/shapes.hpp"
 #include "model/text.hpp"
 
 namespace driftbound::onnx {
@@ -42,6 +45,30 @@ Mapping map_pow(const NodeView& node) {
   return are_finite ? map_powers(exponents) : NotMapped{"an exponent that is not finite"};
 }
 
+/// A computed limit, which must be one number, as a scalar.
+MappedOps::Input limit_of(const NodeView& node, StepWriter& steps, std::size_t slot) {
+  const auto shape = shape_of(node, slot);
+  if (!shape || element_count(*shape) != 1)
+    throw Unsupported("its limits are computed and not known to be single numbers");
+  return shape->empty() ? steps.slot(slot) : steps.reshape(steps.slot(slot), {});
+}
+
+/// The lower limit first: where it is above the upper one, that is the result.
+Mapping map_clip_by_computed(const NodeView& node, const op::Clip& known) {
+  StepWriter steps(node);
+  const bool computes_least = is_given(node, 1) && node.operands[1].constant == nullptr;
+  const bool computes_most = is_given(node, 2) && node.operands[2].constant == nullptr;
+  op::Clip one_sided;
+  MappedOps::Input x = steps.slot(0);
+  (computes_least ? one_sided.most : one_sided.least) = computes_least ? known.most : known.least;
+  const bool is_clipped = is_given(node, computes_least ? 2 : 1) && !(computes_least && computes_most);
+  if (is_clipped && computes_most) x = steps.apply(one_sided, {x});
+  if (computes_least) x = steps.apply(op::Max{}, {x, limit_of(node, steps, 1)});
+  if (computes_most) x = steps.apply(op::Min{}, {x, limit_of(node, steps, 2)});
+  if (is_clipped && computes_least) x = steps.apply(one_sided, {x});
+  return steps.finish(x);
+}
+
 Mapping map_clip(const NodeView& node) {
   op::Clip clip;
   if (node.opset < 11) {
@@ -50,13 +77,94 @@ Mapping map_clip(const NodeView& node) {
     if (find_attribute(node.proto, "max", AttributeType::real)) clip.most = real_or(node.proto, "max", largest);
     return MappedOp{clip, {0}};
   }
+  bool are_known = true;
   for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
     if (!is_given(node, slot)) continue;
     const auto limit = constant_number(node, slot);
-    if (!limit) return NotMapped{"its limits are computed, not constants"};
-    (slot == 1 ? clip.least : clip.most) = *limit;
+    are_known = are_known && limit.has_value();
+    if (limit) (slot == 1 ? clip.least : clip.most) = *limit;
   }
-  return MappedOp{clip, {0}};
+  return are_known ? MappedOp{clip, {0}} : map_clip_by_computed(node, clip);
+}
+
+/// x + bias below -lambd, x - bias above lambd, 0 between.
+Mapping map_shrink(const NodeView& node) {
+  const double bias = real_or(node.proto, "bias", 0.0f), limit = real_or(node.proto, "lambd", 0.5f);
+  StepWriter steps(node);
+  const MappedOps::Input x = steps.slot(0);
+  const MappedOps::Input upper = steps.number(limit), lower = steps.number(-limit), shift = steps.number(bias);
+  const MappedOps::Input is_above = steps.apply(op::Greater{}, {x, upper});
+  const MappedOps::Input is_below = steps.apply(op::Greater{}, {lower, x});
+  const MappedOps::Input above = bias == 0.0 ? x : steps.subtract(x, shift);
+  const MappedOps::Input below = bias == 0.0 ? x : steps.add(x, shift);
+  const MappedOps::Input rest = steps.apply(op::Choice{}, {is_above, above, steps.zero()});
+  return steps.finish(steps.apply(op::Choice{}, {is_below, below, rest}));
+}
+
+/// The remainder of a division that truncates: a - b sign(a / b) floor(|a / b|).
+Mapping map_mod(const NodeView& node) {
+  if (integer_or(node.proto, "fmod", 0) == 0) return NotMapped{"the remainder of integers (fmod = 0)"};
+  StepWriter steps(node);
+  const MappedOps::Input a = steps.slot(0), b = steps.slot(1);
+  const MappedOps::Input quotient = steps.divide(a, b);
+  const MappedOps::Input whole = steps.apply(op::Floor{}, {steps.apply(op::Abs{}, {quotient})});
+  const MappedOps::Input times = steps.multiply(steps.apply(op::Sign{}, {quotient}), whole);
+  return steps.finish(steps.subtract(a, steps.multiply(times, b)));
+}
+
+/// 1 for the first of the largest elements along an axis, else 0: of the largest, that with the highest number where
+/// they are counted down. Before opset 13 along all axes from `axis` on.
+Mapping map_hardmax(const NodeView& node) {
+  const bool coerces_to_matrix = node.opset < 13;
+  if (node.operands[0].shape == nullptr) return NotMapped{"the shape of its input is not known when loading"};
+  const OpenShape& shape = *node.operands[0].shape;
+  const std::size_t axis = normalized_axis(integer_or(node.proto, "axis", coerces_to_matrix ? 1 : -1), shape.size());
+  const OpenShape reduced(shape.begin() + static_cast<std::ptrdiff_t>(axis),
+                          coerces_to_matrix ? shape.end() : shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+  const auto extents = to_numbers(reduced);
+  const auto target = reshape_target(shape);
+  constexpr std::int64_t longest = 1 << 16;
+  if (!extents || !target) return NotMapped{"runs along an axis whose extent is not known when loading"};
+  const std::int64_t extent = element_count(*extents);
+  if (extent < 1 || extent > longest) return NotMapped{"runs along an axis of none, or of more than 2^16 elements"};
+
+  StepWriter steps(node);
+  MappedOps::Input x = steps.slot(0);
+  if (coerces_to_matrix) x = steps.apply(op::Flatten{static_cast<std::int64_t>(axis)}, {x});
+  const std::vector<std::int64_t> along = {coerces_to_matrix ? 1 : static_cast<std::int64_t>(axis)};
+  Tensor<double> numbers(Shape(coerces_to_matrix ? 1 : shape.size() - axis, 1), {});
+  numbers.shape[0] = extent;
+  for (std::int64_t i = extent; i > 0; --i) numbers.values.push_back(static_cast<double>(i));
+  const MappedOps::Input countdown = steps.numbers(numbers), one = steps.number(1.0), zero = steps.zero();
+  const MappedOps::Input largest = steps.apply(op::ReduceMax{along, true}, {x});
+  const MappedOps::Input are_largest = steps.apply(op::Equal{}, {x, largest});
+  const MappedOps::Input counted = steps.apply(op::Choice{}, {are_largest, countdown, zero});
+  const MappedOps::Input first = steps.apply(op::ReduceMax{along, true}, {counted});
+  MappedOps::Input y = steps.apply(op::Choice{}, {steps.apply(op::Equal{}, {counted, first}), one, zero});
+  if (coerces_to_matrix) y = steps.reshape(y, *target);
+  return steps.finish(y);
+}
+
+/// 2 atan(x / (1 + sqrt((1 - x) (1 + x)))), which is asin x up to x = -1 and 1.
+MappedOps::Input half_arc_sine(StepWriter& steps, MappedOps::Input one) {
+  const MappedOps::Input x = steps.slot(0);
+  const MappedOps::Input below = steps.subtract(one, x), above = steps.add(one, x);
+  const MappedOps::Input root = steps.apply(op::Sqrt{}, {steps.multiply(below, above)});
+  return steps.apply(op::Atan{}, {steps.divide(x, steps.add(one, root))});
+}
+
+Mapping map_asin(const NodeView& node) {
+  StepWriter steps(node);
+  const MappedOps::Input one = steps.number(1.0), two = steps.number(2.0);
+  return steps.finish(steps.multiply(two, half_arc_sine(steps, one)));
+}
+
+/// acos x = pi / 2 - asin x, where pi / 4 = atan 1
+Mapping map_acos(const NodeView& node) {
+  StepWriter steps(node);
+  const MappedOps::Input one = steps.number(1.0), two = steps.number(2.0);
+  const MappedOps::Input right_angle = steps.apply(op::Atan{}, {one});
+  return steps.finish(steps.multiply(two, steps.subtract(right_angle, half_arc_sine(steps, one))));
 }
 
 template <class Activation>
@@ -111,7 +219,7 @@ Mapping map_extremum(const NodeView& node) {
   return map_plain<Variadic>(node);
 }
 
-constexpr std::array<Rule, 27> rules = {{
+constexpr std::array<Rule, 32> rules = {{
     {"Abs", 1, 1, plain<op::Abs>, {}, 1},
     {"Reciprocal", 1, 1, plain<op::Reciprocal>, {}, 1},
     {"Log", 1, 1, plain<op::Log>, {}, 1},
@@ -133,7 +241,7 @@ constexpr std::array<Rule, 27> rules = {{
     {"Clip",
      1,
      3,
-     means<op::Clip>(map_clip, "constant limits"),
+     means<op::Clip, op::Max, op::Min>(map_clip, "limits that are known to be single numbers"),
      {"min", "max"},
      1,
      {},
@@ -151,6 +259,11 @@ constexpr std::array<Rule, 27> rules = {{
     {"Swish", 1, 1, means<op::Swish>(map_with_alpha<op::Swish>), {"alpha"}, 24},
     {"Mish", 1, 1, plain<op::Mish>, {}, 18},
     {"Softsign", 1, 1, plain<op::Softsign>, {}, 1},
+    {"Shrink", 1, 1, means<op::Choice>(map_shrink), {"bias", "lambd"}, 9},
+    {"Mod", 2, 2, means<op::Sub>(map_mod, "of floats (fmod = 1), by rounding the quotient"), {"fmod"}, 10},
+    {"Hardmax", 1, 1, means<op::Choice>(map_hardmax, "an axis of known extent"), {"axis"}, 1},
+    {"Asin", 1, 1, means<op::Atan>(map_asin), {}, 7},
+    {"Acos", 1, 1, means<op::Atan>(map_acos), {}, 7},
     {"Gelu", 1, 1, means<op::Gelu>(map_gelu), {"approximate"}, 20},
 }};
 

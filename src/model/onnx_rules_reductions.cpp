@@ -1,10 +1,32 @@
+#include <utility>
+
+#include "driftbound/model/op_groups.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/shapes.hpp"
 
 namespace driftbound::onnx {
 namespace {
 
 constexpr bool keeps_without_axes = true;
+
+/// Sums are 0 over axes without elements: of a zero that is put there.
+template <class Reduction>
+std::optional<Mapping> map_empty_sum(const NodeView& node, const Reduction& reduction) {
+  const auto rank = rank_of(node, 0);
+  if (!rank) return std::nullopt;
+  const std::vector<bool> reduced = reduced_axes(reduction.axes, *rank);
+  op::Pad pad;
+  pad.before.assign(*rank, 0);
+  pad.after = pad.before;
+  for (std::size_t axis = 0; axis < *rank; ++axis)
+    pad.after[axis] = reduced[axis] && extent_along(node, static_cast<std::int64_t>(axis)) == 0 ? 1 : 0;
+  if (pad.after == pad.before) return std::nullopt;
+  MappedOps mapped;
+  const MappedOps::Input zeros = mapped.add(std::move(pad), {MappedOps::slot(0)});
+  mapped.outputs = {mapped.add(reduction, {zeros})};
+  return mapped;
+}
 
 /// `axes` is an input since opset 13 for ReduceSum, since opset 18 for the others. Without axes an op reduces all of
 /// them, or, where asked, none.
@@ -14,7 +36,13 @@ Mapping map_reduction(const NodeView& node) {
   if (!axes.are_known) return computed_axes;
   const bool keep_axes = integer_or(node.proto, "keepdims", 1) != 0;
   const bool reduces_nothing = axes.values.empty() && integer_or(node.proto, "noop_with_empty_axes", 0) != 0;
-  if (!reduces_nothing) return MappedOp{Reduction{axes.values, keep_axes}, {0}};
+  if (!reduces_nothing) {
+    const Reduction reduction{axes.values, keep_axes};
+    if constexpr (OneOf<Reduction, op::ReduceSum, op::ReduceL1, op::ReduceL2, op::ReduceSumSquare>) {
+      if (auto mapped = map_empty_sum(node, reduction)) return std::move(*mapped);
+    }
+    return MappedOp{reduction, {0}};
+  }
   if (is_identity_on_one_element) return MappedOp{op::Identity{}, {0}};
   return NotMapped{"without axes it maps every element, which this version does not do"};
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "driftbound/num/errors.hpp"
@@ -233,62 +232,7 @@ Mapping map_split(const NodeView& node) {
   return mapped;
 }
 
-/// By how much a Resize scales the axes, by its scales or its sizes; empty where these are computed.
-std::optional<std::vector<double>> scales_of(const NodeView& node, const OpenShape& shape) {
-  const std::size_t scales = node.proto.op_type == "Resize" && node.opset >= 11 ? 2 : 1;
-  const StoredTensor* constant = is_given(node, scales) ? node.operands[scales].constant : nullptr;
-  if (constant != nullptr && constant->size() > 0) return constant->to_double().values;
-  const auto sizes = is_given(node, 3) ? constant_integers(node, 3) : std::nullopt;
-  if (!sizes || sizes->size() != shape.size()) return std::nullopt;
-  std::vector<double> result;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    const bool is_known = shape[axis].is_number() && shape[axis].value() > 0;
-    if (!is_known) return std::nullopt;
-    result.push_back(static_cast<double>((*sizes)[axis]) / static_cast<double>(shape[axis].value()));
-  }
-  return result;
-}
-
-/// Whether element i of an axis scaled by a whole number k is element floor(i / k) of the input: by definition, or
-/// because (i + 1/2) / k - 1/2 is nearest to that and never half-way to another.
-bool repeats_elements(const NodeView& node) {
-  if (text_or(node.proto, "mode", "nearest") != "nearest") return false;
-  if (node.proto.op_type == "Upsample" || node.opset < 11) return true;
-  const std::string_view place = text_or(node.proto, "coordinate_transformation_mode", "half_pixel");
-  const std::string_view rounding = text_or(node.proto, "nearest_mode", "round_prefer_floor");
-  if (place == "asymmetric") return rounding == "floor";
-  return place == "half_pixel" && (rounding == "round_prefer_floor" || rounding == "round_prefer_ceil");
-}
-
-/// Nearest neighbours by whole factors: every element as often as the factor of its axis says.
-Mapping map_resize(const NodeView& node) {
-  if (!repeats_elements(node)) return NotMapped{"interpolates, or takes other neighbours than the nearest"};
-  if (node.operands[0].shape == nullptr) return NotMapped{"its input has no known shape"};
-  const OpenShape& shape = *node.operands[0].shape;
-  const auto scales = scales_of(node, shape);
-  if (!scales || scales->size() != shape.size()) return NotMapped{"its scales are computed, or those of some axes"};
-  MappedOps mapped;
-  MappedOps::Input result = MappedOps::slot(0);
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    const double scale = (*scales)[axis];
-    if (scale == 1.0) continue;
-    constexpr std::int64_t most_elements = std::int64_t{1} << 40;
-    const bool is_whole = scale >= 1.0 && scale <= 65536.0 && std::floor(scale) == scale;
-    if (!is_whole || !shape[axis].is_number() || shape[axis].value() > most_elements)
-      return NotMapped{"a scale that is no whole number, or of an axis of open extent"};
-    const auto factor = static_cast<std::int64_t>(scale);
-    op::Gather repeat{static_cast<std::int64_t>(axis), {shape[axis].value() * factor}, {}};
-    if (!node.allowance.take(static_cast<std::size_t>(repeat.indices_shape[0]) * sizeof(std::int64_t)))
-      return NotMapped{"more elements along an axis than a file of this size justifies"};
-    for (std::int64_t i = 0; i < repeat.indices_shape[0]; ++i) repeat.indices.push_back(i / factor);
-    result = mapped.add(std::move(repeat), {result});
-  }
-  if (mapped.steps.empty()) return MappedOp{op::Identity{}, {0}};
-  mapped.outputs = {result};
-  return mapped;
-}
-
-constexpr std::array<Rule, 9> rules = {{
+constexpr std::array<Rule, 7> rules = {{
     {"Slice",
      1,
      5,
@@ -314,15 +258,6 @@ constexpr std::array<Rule, 9> rules = {{
      {},
      {{{"pads", 1, 11}, {"value", 2, 11}, {"axes", 3, 18}}}},
     {"Where", 3, 3, means<op::Where, op::Choice>(map_where), {}, 9},
-    {"Resize",
-     1,
-     4,
-     means<op::Gather>(map_resize, "nearest neighbours, constant whole factors; one Gather for every axis"),
-     {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a"},
-     10,
-     {},
-     {{{"scales", 2, 11}, {"sizes", 3, 11}}}},
-    {"Upsample", 2, 2, means<op::Gather>(map_resize, "as Resize"), {"mode"}, 9},
     {"Split",
      1,
      2,

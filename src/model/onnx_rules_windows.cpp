@@ -1,5 +1,6 @@
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/onnx_steps.hpp"
 #include "model/text.hpp"
 #include "model/windows.hpp"
 
@@ -83,7 +84,80 @@ Mapping map_average_pool(const NodeView& node) {
   return MappedOp{pool, {0}};
 }
 
-constexpr std::array<Rule, 6> rules = {{
+constexpr const char* needs_shape =
+    "the extents of its input are not known when loading; export the model with fixed input shapes";
+
+/// x / (bias + alpha / size times the sum of the squares of `size` neighbouring channels)^beta; of an even number one
+/// more lies behind.
+Mapping map_local_response(const NodeView& node) {
+  const std::int64_t size = required_integer(node.proto, "size");
+  constexpr std::int64_t largest = 1 << 20;
+  if (size < 1 || size > largest) fail("attribute 'size' is " + std::to_string(size));
+  const OpenShape* shape = node.operands[0].shape;
+  if (shape == nullptr || shape->size() < 2 || !(*shape)[1].is_number()) return NotMapped{needs_shape};
+  const auto target = reshape_target(*shape, true);
+  if (!target) return NotMapped{needs_shape};
+  op::Windows windows;
+  windows.geometry.kernel = {size, 1};
+  windows.geometry.pads_before = {(size - 1) / 2, 0};
+  windows.geometry.pads_after = {size - 1 - (size - 1) / 2, 0};
+
+  StepWriter steps(node);
+  const MappedOps::Input x = steps.slot(0);
+  const MappedOps::Input alpha = steps.number(real_or(node.proto, "alpha", 1e-4f));
+  const MappedOps::Input bias = steps.number(real_or(node.proto, "bias", 1.0f));
+  const MappedOps::Input count = steps.number(static_cast<double>(size));
+  const MappedOps::Input squares = steps.reshape(steps.multiply(x, x), {0, 1, (*shape)[1].value(), -1});
+  const MappedOps::Input sums = steps.apply(op::ReduceSum{{2}, false}, {steps.apply(std::move(windows), {squares})});
+  const MappedOps::Input mean_factor = steps.divide(alpha, count);
+  const MappedOps::Input scaled = steps.multiply(mean_factor, steps.reshape(sums, *target));
+  const MappedOps::Input base = steps.add(bias, scaled);
+  return steps.finish(steps.divide(x, steps.apply(op::Pow{real_or(node.proto, "beta", 0.75f)}, {base})));
+}
+
+/// The norm of a Reduce: 1 or 2.
+std::optional<Op> norm_over(const NodeView& node, Integers64 axes, bool keep_axes) {
+  const std::int64_t p = integer_or(node.proto, "p", 2);
+  if (p == 1) return op::ReduceL1{std::move(axes), keep_axes};
+  if (p == 2) return op::ReduceL2{std::move(axes), keep_axes};
+  return std::nullopt;
+}
+
+const NotMapped other_norm{"a norm other than those of p = 1 and 2"};
+
+/// Norms of windows, in which padding is 0.
+Mapping map_lp_pool(const NodeView& node) {
+  op::Windows windows{geometry(node), op::Windows::Outside::zero};
+  if (windows.geometry.kernel.empty()) return no_kernel;
+  auto norm = norm_over(node, {2}, false);
+  if (!norm) return other_norm;
+  const OpenShape* open = node.operands[0].shape;
+  if (open == nullptr) return NotMapped{needs_shape};
+  Shape shape;  // of one sample with one channel
+  for (std::size_t axis = 0; axis < open->size(); ++axis) {
+    if (axis >= 2 && !(*open)[axis].is_number()) return NotMapped{needs_shape};
+    shape.push_back(axis < 2 ? 1 : (*open)[axis].value());
+  }
+  Integers64 target = {0, 0};
+  for (const WindowAxis& axis : window_axes(windows.geometry, windows.geometry.kernel, shape))
+    target.push_back(axis.output);
+  StepWriter steps(node);
+  const MappedOps::Input elements = steps.apply(std::move(windows), {steps.slot(0)});
+  return steps.finish(steps.reshape(steps.apply(std::move(*norm), {elements}), std::move(target)));
+}
+
+Mapping map_global_lp_pool(const NodeView& node) {
+  const auto rank = rank_of(node, 0);
+  if (!rank) return NotMapped{needs_shape};
+  Integers64 axes;
+  for (std::size_t axis = 2; axis < *rank; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  if (axes.empty()) fail("its input has no axes behind [N, C]");
+  auto norm = norm_over(node, std::move(axes), true);
+  if (!norm) return other_norm;
+  return MappedOp{std::move(*norm), {0}};
+}
+
+constexpr std::array<Rule, 9> rules = {{
     {"Conv", 2, 3, means<op::Conv>(map_conv), {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}, 1},
     {"ConvTranspose",
      2,
@@ -105,6 +179,19 @@ constexpr std::array<Rule, 6> rules = {{
      1},
     {"GlobalAveragePool", 1, 1, plain<op::GlobalAveragePool>, {}, 1},
     {"GlobalMaxPool", 1, 1, plain<op::GlobalMaxPool>, {}, 1},
+    {"LRN",
+     1,
+     1,
+     means<op::Windows>(map_local_response, "a known number of channels; a norm of several steps"),
+     {"alpha", "beta", "bias", "size"},
+     1},
+    {"LpPool",
+     1,
+     1,
+     means<op::Windows>(map_lp_pool, "p = 1 or 2, known extents"),
+     {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"},
+     2},
+    {"GlobalLpPool", 1, 1, means<op::ReduceL1, op::ReduceL2>(map_global_lp_pool, "p = 1 or 2"), {"p"}, 2},
 }};
 
 }  // namespace

@@ -286,7 +286,7 @@ std::set<std::string> unread_inputs(const Graph& graph) {
 
 /// The suites pass axes, shapes, exponents and conditions as inputs. They are part of the function and become
 /// constants: inputs without elements, masks with infinities behind the first input, where that does not do all that
-/// hold no floats, and then all but the first.
+/// hold no floats, then all but the first, and then all but the last.
 Case load_case(const fs::path& file, const Declared& model, const fs::path& set) {
   const Inputs all = inputs_of(model, set);
   std::set<std::string> constants;
@@ -295,10 +295,14 @@ Case load_case(const fs::path& file, const Declared& model, const fs::path& set)
     if (tensor.size() == 0 || (i > 0 && has_infinities(tensor))) constants.insert(name);
   }
   Case result = with_constants(file, all, constants);
-  for (const bool keeps_floats : {true, false}) {
+  enum class Kept { floats, first, last };
+  for (const Kept kept : {Kept::floats, Kept::first, Kept::last}) {
     if (result.model.unsupported.empty()) break;
+    if (kept == Kept::last) constants.erase(all.tensors.back().first);
     for (std::size_t i = 0; i < all.tensors.size(); ++i) {
-      const bool is_argument = keeps_floats ? is_float(all.tensors[i].second.type()) : i == 0;
+      const bool is_argument = kept == Kept::floats  ? is_float(all.tensors[i].second.type())
+                               : kept == Kept::first ? i == 0
+                                                     : i + 1 == all.tensors.size();
       if (!is_argument) constants.insert(all.tensors[i].first);
     }
     result = with_constants(file, all, constants);
