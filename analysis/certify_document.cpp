@@ -97,7 +97,7 @@ Section segment_section(const SegmentReport& report) {
   const SampledZeros& sampled = report.sampled;
   const std::string undecidable = sampled.undecidable > 0 ? fmt::format(", {} undecidable", sampled.undecidable) : "";
   Section section = {Paragraph{fmt::format(
-      "Zeros on the segment: {}, certified{}.{} Samples in {} show {}: {} true, {} false{}; {} missed.", zeros.size(),
+      "Zeros on the segment: {} certified{}.{} Samples in {} show {}: {} true, {} false{}; {} missed.", zeros.size(),
       report.zeros.is_complete() ? ", and there are no others" : "", unresolved_text(report.zeros), report.arithmetic,
       sampled.computed, sampled.matched, sampled.spurious, undecidable, sampled.missed)}};
   Table table{{{"t", 22, true}, {"crossing", 8, true}, {"point", 0, true}}, {}, 2, false};

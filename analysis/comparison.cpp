@@ -126,11 +126,27 @@ struct OutputState {
                   std::int64_t first_sample) {
     breakdown.add(computed, exact, target, first_sample);
     if (target.enclosures) add_signs(*target.enclosures);
+    for (const BoundResult& bound : target.bounds)
+      if (bound.kind == BoundKind::adjoint_any_order && !target.enclosures) add_signs(exact, bound.values.values);
     if (!target.condition) return;
     for (std::size_t sample = 0; sample < computed.size(); ++sample) {
       double sum = 0.0;
       for (const std::vector<double>& layer : target.condition->layers) sum += layer[sample];
       conditions.add(sum);
+    }
+  }
+
+  /// Every run has the sign of the exact number where that is farther from 0 than the bound of every run.
+  void add_signs(const std::vector<Ball>& exact, const std::vector<double>& any_run) {
+    SignCounts& counts = summary.signs ? *summary.signs : summary.signs.emplace();
+    for (std::size_t sample = 0; sample < any_run.size(); ++sample) {
+      const Interval value = exact[sample].enclosure();
+      const double distance = std::max({value.lower(), -value.upper(), 0.0});
+      if (exact[sample].is_finite() && distance > any_run[sample])
+        ++counts.right;
+      else
+        ++counts.open;
+      summary.least_distance = std::min(summary.least_distance.value_or(distance), distance);
     }
   }
 

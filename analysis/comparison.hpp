@@ -62,7 +62,7 @@ struct BoundSummary {
   /// Of undecided values, those above a bound of any run while every layer is within its own: the run may compute a layer
   /// by other steps, which docs/ops.md lists.
   std::int64_t by_other_steps = 0;
-  std::optional<WorstCase> worst;      ///< the element that uses it most
+  std::optional<WorstCase> worst;  ///< the element that uses it most
   double seconds = 0.0;
 
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
@@ -167,7 +167,8 @@ struct OutputSummary {
   std::string given_as;  ///< "an input" or "a constant" that the model hands on; empty: a node computes it
   ScopeSummary scope;
   std::optional<SignCounts>
-      signs;  ///< scalars and outputs that are one number a sample, where there is a rounded shadow
+      signs;  ///< scalars and outputs that are one number a sample, by the rounded shadow, else by adjoint/any-order
+  std::optional<double> least_distance;  ///< of an exact number from 0, where signs come from adjoint/any-order
   std::optional<KappaSummary> kappa;
   std::optional<KappaSummary> condition;  ///< of targets: the layers' condition numbers, added up, over the samples
   std::optional<BoxSummary> box;          ///< scalars and outputs that are one number a sample, where a box was given

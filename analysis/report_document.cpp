@@ -97,8 +97,12 @@ std::string folklore_text(const Comparison& comparison) {
     }
   }
   if (!most) return "";
-  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets kappa.",
-                     violations, checked, shorten(most->name, 40));
+  constexpr double cancels = 2.0;
+  const bool forgets_kappa = most->kappa && most->kappa->median > cancels;
+  return fmt::format(
+      "Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets {}.", violations, checked,
+      shorten(most->name, 40),
+      forgets_kappa ? fmt::format("kappa, here {}", brief(most->kappa->median)) : "that operands are rounded too");
 }
 
 /// What stands beside the verdict.
@@ -108,13 +112,15 @@ Section remarks(const Report& report) {
     if (!text.empty()) section.push_back(Paragraph{text, style});
   };
   const Comparison& comparison = report.comparison;
+  for (const std::string& node : report.context.left_out)
+    add("Outputs behind this node are left out, as this version does not support it: " + node, Style::warning);
   if (report.context.interrupted)
     add(fmt::format("Interrupted after {} of {} samples; this is the report on those.", comparison.samples,
                     report.context.requested_samples),
         Style::warning);
   for (const OutputSummary& output : comparison.outputs)
     if (output.signs && output.signs->wrong + output.signs->open > 0)
-      add(fmt::format("'{}': {}.", shorten(output.name, 40), signs_text(*output.signs)));
+      add(fmt::format("'{}': {}.", shorten(output.name, 40), signs_text(output)));
   for (const OpenQuestion& open : comparison.open_questions) add(open_question_text(report, open.question) + ".");
   add(decided_by_some_text(comparison));
   add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);

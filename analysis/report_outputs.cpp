@@ -214,7 +214,12 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
           fmt::format("{} is exceeded by {} of {} values, though every layer is within its own bounds: the run may "
                       "compute a layer by other steps (docs/ops.md, what follows \"or\")",
                       name_of(bound.kind), bound.by_other_steps, bound.checked));
-  if (output.signs) note(signs_text(*output.signs));
+  if (output.signs) note(signs_text(output));
+  const bool has_any_run = output.scope.unbounded[static_cast<std::size_t>(Question::any_run)].has_value();
+  if (!has_any_run && output.given_as.empty() && output.scope.elements > 0)
+    note(
+        "no bound of any run: it has more elements a sample than are followed (16), or none was asked for; --scalar "
+        "'OUTPUT[I]' follows one");
   for (const BoundSummary& bound : bounds) add_chance(section, bound);
   if (const BoundSummary* folklore = find_bound(output.scope, BoundKind::seed_sum_gamma);
       folklore && folklore->violations > 0)
@@ -229,9 +234,15 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
 
 }  // namespace
 
-std::string signs_text(const SignCounts& signs) {
-  return fmt::format("the sign of every run (rounded-shadow): right in {}, wrong in {}, open in {} samples",
-                     signs.right, signs.wrong, signs.open);
+std::string signs_text(const OutputSummary& output) {
+  const SignCounts& signs = *output.signs;
+  const std::string counts =
+      fmt::format("right in {}, wrong in {}, open in {} samples", signs.right, signs.wrong, signs.open);
+  if (!output.least_distance) return "the sign of every run (rounded-shadow): " + counts;
+  const BoundSummary* bound = find_bound(output.scope, BoundKind::adjoint_any_order);
+  return fmt::format(
+      "the sign of every run (adjoint/any-order): {}; the smallest exact |value| is {:.3g}, the bound at most {}",
+      counts, *output.least_distance, bound_text(bound ? bound->max_bound : 0.0));
 }
 
 Section outputs_section(const Comparison& comparison) {

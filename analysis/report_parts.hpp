@@ -45,7 +45,7 @@ std::string explain_columns(Medium medium = Medium::text);
 /// and where the error comes from.
 Section outputs_section(const Comparison& comparison);
 /// "the sign of every run (rounded-shadow): right in 95, wrong in 1, open in 4 samples"
-std::string signs_text(const SignCounts& signs);
+std::string signs_text(const OutputSummary& output);
 
 /// The report in JSON.
 Json fields_of(const Report& report);

@@ -111,6 +111,15 @@ bool stands_on_order(BoundKind bound) {
          bound == BoundKind::replay;
 }
 
+/// What rounding cannot explain. Fast convolutions compute the same function by sums of other terms.
+std::string_view what_else(const Culprit& culprit) {
+  if (culprit.what.find("(Conv") != std::string::npos)
+    return "another algorithm for convolutions (Winograd and FFT obey none of these bounds: docs/assumptions.md), "
+           "another "
+           "arithmetic, another model, or a bug";
+  return "another arithmetic, another model, or a bug";
+}
+
 std::string violated_sentence(const Comparison& comparison) {
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound) return "an output or scalar violates its bound.";
@@ -123,8 +132,7 @@ std::string violated_sentence(const Comparison& comparison) {
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
       "that: {}.",
       culprit.what, culprit.scope, name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked,
-      where, is_of_order ? " and order" : "",
-      is_of_order ? what_may_have_run(comparison) : "another arithmetic, another model, or a bug");
+      where, is_of_order ? " and order" : "", is_of_order ? what_may_have_run(comparison) : what_else(culprit));
 }
 
 /// Of values that no bound on their own op decides.

@@ -1,6 +1,7 @@
 #include "cli/common.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,6 +37,13 @@ std::int64_t first_non_finite(const StoredTensor& tensor) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values.values[i])) return static_cast<std::int64_t>(i);
   return -1;
+}
+
+/// A mapped file that another program cuts while it is read.
+extern "C" void report_cut_file(int) {
+  constexpr char message[] = "driftbound: a file was cut by another program while it was read; copy it first\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message, sizeof message - 1);
+  ::_exit(exit_bad_input);
 }
 
 constexpr const char* default_order = "blocked:8+fma";
@@ -238,12 +246,13 @@ std::string open_input(const ModelDescription& model, const std::vector<std::str
 
 }  // namespace
 
-ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace) {
+ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace,
+                                  bool requires_shapes) {
   ModelDescription model = describe_model(file);
   if (is_complete(model)) return model;
   const bool generates = trace.empty() && inputs.file.empty();
   if (const std::string open = open_input(model, inputs.shapes); generates && !open.empty()) {
-    if (model.unsupported.empty())
+    if (requires_shapes || model.unsupported.empty())
       throw Unsupported(
           fmt::format("{}: input '{}' leaves extents open; say which ones to generate (--shape {}=1x3x48x320), "
                       "or give a file of inputs",
@@ -259,14 +268,17 @@ ModelDescription describe_for_run(const std::string& file, const InputOptions& i
 }
 
 LoadedModel load_for_run(const std::string& file, const InputOptions* inputs, const std::string& trace) {
-  ModelDescription model = inputs != nullptr ? describe_for_run(file, *inputs, trace) : describe_model(file);
-  require_supported(model);
+  ModelDescription model = inputs != nullptr ? describe_for_run(file, *inputs, trace, true) : describe_model(file);
+  const bool any_output = inputs != nullptr && !model.graph.outputs.empty();
+  if (!any_output) require_supported(model);
   const Graph& graph = model.graph;
   if (const std::string complaint = non_finite_weight(graph); !complaint.empty())
     throw InvalidArgument(graph.source + ": " + complaint);
   require_samples_apart(graph, 1);
-  LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}, {}};
+  LoadedModel loaded{std::move(model.graph), sha256_of_file(file), {}, {}, {}};
   if (!model.inputs.tensors.empty()) loaded.inputs = std::move(model.inputs);
+  for (const UnsupportedNode& node : model.unsupported)
+    loaded.left_out.push_back(fmt::format("{} ('{}'): {}", node.op, node.node, node.reason));
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   for (const DataFile& data : model.data_files) loaded.data_files.push_back((folder / data.location).string());
   return loaded;
@@ -353,6 +365,7 @@ bool interrupted() {
 void catch_interrupts() {
   std::signal(SIGINT, remember_interrupt);
   std::signal(SIGTERM, remember_interrupt);
+  std::signal(SIGBUS, report_cut_file);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of writing
 }
 

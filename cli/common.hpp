@@ -93,13 +93,16 @@ struct LoadedModel {
   Graph graph;
   std::string sha256;                   ///< of the file itself
   std::vector<std::string> data_files;  ///< others, which hold weights
+  std::vector<std::string> left_out;    ///< nodes that are not supported, behind outputs that are left out
   std::optional<Inputs> inputs;  ///< where the graph depends on them: those of the run, and what follows from them
 };
 
 /// Describes a model by its file alone where that is all a run needs; else for the inputs that a run is given: those of
 /// a trace, those of a file, or generated ones.
 /// Throws:    what describe_model and reading inputs throw
-ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace = "");
+/// `requires_shapes`: whether extents that stay open are refused even where nodes are not supported.
+ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace = "",
+                                  bool requires_shapes = false);
 
 /// Loads a model that a run can judge: finite weights, and an open axis 0 only where it counts samples. `inputs` of a
 /// run, or its trace, as in describe_for_run; null: the file alone says what is computed.

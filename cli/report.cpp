@@ -179,6 +179,7 @@ int run_report(const ReportSettings& settings) {
 
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
+  result.context.left_out = model.left_out;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(result, exit_rules(settings));
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, settings.explain}, [&] {

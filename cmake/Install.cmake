@@ -21,5 +21,10 @@ install(FILES ${PROJECT_BINARY_DIR}/driftboundConfig.cmake ${PROJECT_BINARY_DIR}
   ${PROJECT_SOURCE_DIR}/cmake/FindMPFR.cmake DESTINATION ${config_folder} COMPONENT dev)
 
 file(RELATIVE_PATH DRIFTBOUND_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+# A static library needs the libraries behind it whether or not --static is given.
+get_target_property(driftbound_type driftbound TYPE)
+if(driftbound_type STREQUAL "STATIC_LIBRARY")
+  set(DRIFTBOUND_PC_LIBS " -lmpfr -lgmp -lfmt -lzip -lpthread -ldl")
+endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/driftbound.pc.in ${PROJECT_BINARY_DIR}/driftbound.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/driftbound.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

@@ -21,7 +21,7 @@ class GptAttention(nn.Module):
         if self.mask == "masked_fill":
             scores = scores.masked_fill(~causal, float("-inf"))
         elif self.mask == "where":
-            scores = torch.where(causal, scores, torch.finfo(torch.float32).min)
+            scores = torch.where(causal, scores, torch.full((1,), torch.finfo(torch.float32).min))
         else:
             scores = scores + (1.0 - causal.float()) * -1e9
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, t, width))
@@ -115,8 +115,7 @@ class Llama(nn.Module):
         t, all_t = ids.shape[1], attention_mask.shape[1]
         lowest = torch.finfo(torch.float32).min
         causal = torch.full((t, all_t), lowest).triu(diagonal=all_t - t + 1)
-        padding = (1.0 - attention_mask[:, None, None, :].float()) * lowest
-        mask = torch.maximum(causal[None, None] + padding, torch.tensor(lowest))
+        mask = torch.where(attention_mask[:, None, None, :] == 0, torch.full((1,), lowest), causal[None, None])
         x, caches = self.embed(ids), []
         for i, layer in enumerate(self.layers):
             x, k, v = layer(x, cos, sin, mask, past[2 * i], past[2 * i + 1])

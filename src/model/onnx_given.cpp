@@ -128,8 +128,10 @@ GivenValue GivenShapes::value_of(const ValueInfoProto& input) const {
   const StoredTensor typed = converted(data, *element_type(input.element_type), where);
   const Shape& shape = typed.shape();
   const bool is_stacked = input.has_shape && shape.size() == input.shape.size() + 1;
+  const bool has_rows_of_one = input.has_shape && !shape.empty() && shape.size() == input.shape.size() &&
+                               input.shape[0].value == 1 && shape.front() > 1;
   GivenValue value;
-  if (!counts_samples(input) && !is_stacked) {
+  if (!counts_samples(input) && !is_stacked && !has_rows_of_one) {
     value.each = {typed};
     return value;
   }

@@ -95,7 +95,7 @@ public:
     add_rest_of_data();
     for (const auto& [location, bytes] : data_files_.opened()) result_.data_files.push_back({location, bytes});
     known_.clear();  // makes room for the tables of the check
-    if (result_.unsupported.empty()) check();
+    if (result_.unsupported.empty() || !graph().outputs.empty()) check();
     return std::move(result_);
   }
 
@@ -352,6 +352,13 @@ private:
       define(scope, node.outputs.front(), operands[0]);
       return true;
     }
+    if (node.op_type == "Mul" && operands.size() == 2) {
+      for (const std::size_t slot : {std::size_t{0}, std::size_t{1}})
+        if (holds_minus_infinity(*operands[slot]) && is_one(*operands[1 - slot])) {
+          define(scope, node.outputs.front(), operands[slot]);
+          return true;
+        }
+    }
     if (node.op_type == "Where" && operands.size() == 3) {
       for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
         const Known *hides = operands[slot], *other = operands[3 - slot];
@@ -369,6 +376,15 @@ private:
     if (reads_masked)
       throw Unsupported("it reads minus infinity, which a mask made; only Softmax has a number for that");
     return false;
+  }
+
+  static bool holds_minus_infinity(const Known& known) {
+    if (known.masked) return true;
+    return (known.constant && parts_of_mask(*known.constant)) || (known.given && parts_of_mask(*known.given));
+  }
+  static bool is_one(const Known& known) {
+    return known.constant && known.constant->size() == 1 && is_float(known.type) &&
+           known.constant->to_double().values[0] == 1.0;
   }
 
   /// The truth values of a condition, or the others.

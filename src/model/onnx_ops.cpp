@@ -316,10 +316,11 @@ void check_inputs(const NodeView& node, const Rule& rule) {
   if (!complete) fail("wrong number of inputs for the op (" + std::to_string(given) + ")");
 }
 
-std::array<std::span<const Rule>, 13> families() {
-  return {rules,        element_rules(), logic_rules(),  reduction_rules(),     cumulation_rules(), selection_rules(),
-          move_rules(), resize_rules(),  window_rules(), normalisation_rules(), attention_rules(),  recurrent_rules(),
-          loss_rules()};
+std::array<std::span<const Rule>, 14> families() {
+  return {
+      rules,        element_rules(),     logic_rules(),  reduction_rules(),     cumulation_rules(), selection_rules(),
+      move_rules(), resize_rules(),      window_rules(), normalisation_rules(), attention_rules(),  recurrent_rules(),
+      loss_rules(), quantisation_rules()};
 }
 
 const Rule* find_rule(std::string_view name) {

@@ -68,6 +68,7 @@ std::span<const Rule> recurrent_rules();
 std::span<const Rule> loss_rules();
 std::span<const Rule> normalisation_rules();
 std::span<const Rule> attention_rules();
+std::span<const Rule> quantisation_rules();
 
 /// A Cast to a boolean: whether the value is not 0.
 Mapping map_truth_of(const NodeView& node);

@@ -189,6 +189,7 @@ std::vector<Propagation> propagations() {
           {"propagate_abs", unary<&T::propagate_abs>},
           {"propagate_floor", unary<&T::propagate_floor>},
           {"propagate_ceil", unary<&T::propagate_ceil>},
+          {"propagate_round", unary<&T::propagate_round>},
           {"propagate_sign", unary<&T::propagate_sign>},
           {"propagate_thresholded_relu", unary<&T::propagate_thresholded_relu>},
           {"propagate_product", binary<&T::propagate_product>},

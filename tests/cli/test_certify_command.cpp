@@ -198,7 +198,7 @@ TEST_CASE("on a segment all zeros are found, and those of a run are told apart")
   CHECK(
       text.ends_with("; 0 missed.\n  t = 0.25               falling  at (-0.5)\n"
                      "  t = 0.75               rising   at (0.5)\n"));
-  CHECK(text.find("Zeros on the segment: 2, certified, and there are no others. Samples in fp32") != std::string::npos);
+  CHECK(text.find("Zeros on the segment: 2 certified, and there are no others. Samples in fp32") != std::string::npos);
   CHECK(text.find("show 2: 2 true, 0 false; 0 missed.") != std::string::npos);
   check_refused(absolute + " --grid 5 --arithmetic tf32", "on a --segment");
 }

@@ -72,6 +72,7 @@ FUNCTION(sinh)
 FUNCTION(cosh)
 FUNCTION(floor)
 FUNCTION(ceil)
+FUNCTION(rint)
 #undef FUNCTION
 
 std::vector<double> formula_of(const OpCase& one) {
@@ -193,6 +194,8 @@ std::vector<SpecialCase> functions_at_special_values(double least, double most) 
       at(op::Cosh{}, {{-0.0, 1.0}, {inf, inf}, {-inf, inf}, {-most, inf}, {nan, nan}}),
       at(op::Floor{}, {{-0.0, -0.0}, {-least, -1.0}, {least, 0.0}, {most, most}, {-inf, -inf}, {nan, nan}}),
       at(op::Ceil{}, {{-0.0, -0.0}, {-least, -0.0}, {least, 1.0}, {-most, -most}, {inf, inf}, {nan, nan}}),
+      at(op::Round{},
+         {{-0.0, -0.0}, {least, 0.0}, {0.5, 0.0}, {1.5, 2.0}, {-2.5, -2.0}, {-most, -most}, {inf, inf}, {nan, nan}}),
       at(op::Sign{}, {{0.0, 0.0}, {-least, -1.0}, {most, 1.0}, {-inf, -1.0}, {nan, nan}}),
       at(op::Pow{3.0}, {{-0.0, -0.0}, {-inf, -inf}, {most, inf}, {-least, -0.0}, {nan, nan}}),
       at(op::Pow{0.5}, {{0.0, 0.0}, {inf, inf}, {-1.0, nan}, {nan, nan}}),

@@ -73,6 +73,10 @@ TEST_CASE("functions of one element") {
   check_function(op::Cosh{}, [](double x) { return std::cosh(x); });
   check_function(op::Floor{}, [](double x) { return std::floor(x); });
   check_function(op::Ceil{}, [](double x) { return std::ceil(x); });
+  check_function(op::Round{}, [](double x) {
+    const double down = std::floor(x), rest = x - down;
+    return rest < 0.5 || (rest == 0.5 && std::fmod(down, 2.0) == 0.0) ? down : down + 1.0;
+  });
   check_function(op::Sign{}, [](double x) { return x < 0 ? -1.0 : x > 0 ? 1.0 : 0.0; });
   check_function(op::Pow{3.0}, [](double x) { return x * x * x; });
   check_function(
@@ -171,6 +175,15 @@ TEST_CASE("normalisations of rows") {
     log_softmax.values[i] = x.values[i] - std::log(total);
   }
   check_values(op::LogSoftmax{}, {x}, log_softmax);
+
+  const std::vector<bool> kept = {true, false, true, true, false};
+  Tensor<double> masked = x;
+  for (std::size_t i = 0; i < 15; ++i) {
+    double total = 0.0;
+    for (std::size_t j = 0; j < 5; ++j) total += kept[j] ? std::exp(x.values[i / 5 * 5 + j]) : 0.0;
+    masked.values[i] = kept[i % 5] ? std::exp(x.values[i]) / total : 0.0;
+  }
+  check_values(op::MaskedSoftmax{-1, {5}, kept}, {x}, masked);
 }
 
 TEST_CASE("BatchNormalization by channels") {

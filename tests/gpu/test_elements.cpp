@@ -57,6 +57,7 @@ const Function functions[] = {
     {"cosh", DRIFTBOUND_COSH, 0, driftbound::cosh_f32},
     {"floor", DRIFTBOUND_FLOOR, 0, [](float x) { return std::floor(x); }},
     {"ceil", DRIFTBOUND_CEIL, 0, [](float x) { return std::ceil(x); }},
+    {"round", DRIFTBOUND_ROUND, 0, [](float x) { return std::nearbyint(x); }},
     {"sign", DRIFTBOUND_SIGN, 0, [](float x) { return x < 0 ? -1.0f : (x > 0 ? 1.0f : x); }},
     {"pow 2.3", DRIFTBOUND_POW, 2.3, [](float x) { return driftbound::pow_f32(x, 2.3); }},
     {"pow -3", DRIFTBOUND_POW, -3, [](float x) { return driftbound::pow_f32(x, -3); }},

@@ -42,8 +42,9 @@ Graph of_other_ops() {
   add(op::GreaterOrEqual{}, {reversed, half});
   add(op::Div{}, {reversed, positive});
   for (const Op& op : std::vector<Op>{op::Reciprocal{}, op::Log{}, op::Pow{1.5}, op::Pow{-2.0}}) add(op, {positive});
-  for (const Op& op : std::vector<Op>{op::Atan{}, op::Sinh{}, op::Cosh{}, op::Pow{3.0}, op::Clip{-0.5, 1.0},
-                                      op::ThresholdedRelu{0.25}, op::Floor{}, op::Ceil{}, op::Sign{}, op::Tan{}})
+  for (const Op& op :
+       std::vector<Op>{op::Atan{}, op::Sinh{}, op::Cosh{}, op::Pow{3.0}, op::Clip{-0.5, 1.0}, op::ThresholdedRelu{0.25},
+                       op::Floor{}, op::Ceil{}, op::Round{}, op::Sign{}, op::Tan{}})
     add(op, {x});
   for (const Op& op : std::vector<Op>{op::ReduceSum{{1}, true}, op::ReduceMax{{1}, true}, op::ReduceMin{{1}, true}})
     add(op::Add{}, {add(op, {reversed}), zero});
@@ -233,9 +234,7 @@ TEST_CASE("a fault in any theorem of the enclosures is noticed" * doctest::test_
   const std::vector<std::pair<std::string, std::function<void(checks::Theorems&)>>> faults = {
       {"reach",
        [](checks::Theorems& theorems) {
-         theorems.reach = [](double e, double p, double, double) {
-           return Magnitude(e) + Magnitude(p) * Magnitude();
-         };
+         theorems.reach = [](double e, double p, double, double) { return Magnitude(e) + Magnitude(p) * Magnitude(); };
        }},
       {"product_radius",
        [](checks::Theorems& theorems) { theorems.product_radius = [](double, std::int64_t, bool) { return 0.0; }; }},

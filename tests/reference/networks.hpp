@@ -285,7 +285,7 @@ private:
       case 17:
         return make_.chance(0.5) ? push(op::Floor{}, {x.id}, x.width) : push(op::Ceil{}, {x.id}, x.width);
       case 18:
-        return push(op::Sign{}, {x.id}, x.width);
+        return make_.chance(0.5) ? push(op::Sign{}, {x.id}, x.width) : push(op::Round{}, {x.id}, x.width);
       case 19: {
         const double exponents[] = {2.0, 3.0, -1.0, 0.5, 1.7};
         return push(op::Pow{exponents[make_.below(5)]}, {x.id}, x.width);

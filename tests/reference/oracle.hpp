@@ -348,6 +348,13 @@ private:
   static M transcendental(const driftbound::op::Ceil&, In in) {
     return map(in[0], [](const Real& x) { return Real(ceil(x)); });
   }
+  static M transcendental(const driftbound::op::Round&, In in) {
+    return map(in[0], [](const Real& x) {
+      const Real down = floor(x), rest = x - down, half = Real(0.5);
+      const bool is_even = floor(down / 2) * 2 == down;
+      return Real(rest < half || (rest == half && is_even) ? down : down + 1);
+    });
+  }
   static M transcendental(const driftbound::op::Pow& power, In in) {
     return map(in[0], [&](const Real& x) { return Real(pow(x, Real(power.exponent))); });
   }

@@ -65,6 +65,12 @@ const std::vector<Unary>& functions() {
       power_of(31.0, 1.01),
       {"floor", floor_function, [](const Real400& x) { return Real400(floor(x)); }, 0.0, true},
       {"ceil", ceiling_function, [](const Real400& x) { return Real400(ceil(x)); }, 0.0, true},
+      {"round", rounding_function,
+       [](const Real400& x) {
+         const Real400 down = floor(x), rest = x - down;
+         return Real400(rest < 0.5 || (rest == 0.5 && floor(down / 2) * 2 == down) ? down : down + 1);
+       },
+       0.0, true},
       {"sign", without_scratch(sign_function), [](const Real400& x) { return Real400(x.sign()); }, 0.0, true}};
   return all;
 }
@@ -251,6 +257,12 @@ TEST_CASE("floor, ceil and sign are exact next to a jump and unknown on it") {
   CHECK(value(floor_function, -2.5, Scaled::of(0.25)) == -3.0);
   CHECK(value(floor_function, 1e300, Scaled()) == 1e300);
   CHECK(std::isnan(value(floor_function, ldexp(Real400(1), 200), tiny)));
+  CHECK(value(rounding_function, half_way, tiny) == 0.0);
+  CHECK(value(rounding_function, 2.5, Scaled()) == 2.0);
+  CHECK(value(rounding_function, 3.5, Scaled()) == 4.0);
+  CHECK(std::isnan(value(rounding_function, 2.5, tiny)));
+  CHECK(value(rounding_function, 2.75, Scaled::of(0.125)) == 3.0);
+  CHECK(std::isnan(value(rounding_function, 2.75, Scaled::of(0.25))));
   const BallFunction sign = without_scratch(sign_function);
   CHECK(value(sign, half_way, tiny) == 1.0);
   CHECK(value(sign, -half_way, tiny) == -1.0);

@@ -176,6 +176,7 @@ std::vector<BoundFault> linear_faults() {
   add_faults<&Theorems::linear_thresholded_relu, proven::linear_thresholded_relu>(faults, "thresholded relu");
   faults.push_back(overlooks_jumps<&Theorems::linear_floor>("floor"));
   faults.push_back(overlooks_jumps<&Theorems::linear_ceil>("ceil"));
+  faults.push_back(overlooks_jumps<&Theorems::linear_round>("round"));
   faults.push_back(overlooks_jumps<&Theorems::linear_sign>("sign"));
   add_clip_faults(faults);
   add_pair_faults<&Theorems::linear_product, proven::linear_product>(

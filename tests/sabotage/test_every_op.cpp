@@ -171,6 +171,7 @@ std::vector<BoundFault> overlooked_remainders() {
        {}},
       {"floor has no jumps", overlook_jumps<&Theorems::propagate_floor, &Theorems::linear_floor>, {}},
       {"ceil has no jumps", overlook_jumps<&Theorems::propagate_ceil, &Theorems::linear_ceil>, {}},
+      {"round has no jumps", overlook_jumps<&Theorems::propagate_round, &Theorems::linear_round>, {}},
       {"sign has no jumps", overlook_jumps<&Theorems::propagate_sign, &Theorems::linear_sign>, {}},
       {"a choice is decided", [](auto& r) { r.decides_choice = [](double, Magnitude) { return true; }; }, {}},
       {"products of moves vanish", [](auto& r) { r.crossed = [](double, double) { return Magnitude(); }; }, {}}};
@@ -222,7 +223,7 @@ TEST_CASE("for every primitive op faults in its remainder, between trajectories 
         one.op);
     // What is 0 or infinite shows no fault in how it is added up.
     const bool is_nothing_or_all =
-        std::holds_alternative<op::Floor>(one.op) || std::holds_alternative<op::Ceil>(one.op);
+        std::visit([]<class T>(const T&) { return OneOf<T, op::Floor, op::Ceil, op::Round>; }, one.op);
     if (!is_nothing_or_all) CHECK(is_caught(cases, alternative, between, false));
     CHECK(is_caught(cases, alternative, remainders, false) == has_remainder);
     if (has_remainder) CHECK(is_caught(cases, alternative, in_boxes, true));

@@ -817,6 +817,17 @@ std::vector<BoundFault> checks::bound_faults() {
        []() { return check_jumps(bounds::propagate_floor, [](double x) { return std::floor(x); }); }},
       {"jumps are overlooked: ceil", [](auto& r) { r.propagate_ceil = [](const Point&) { return Magnitude(); }; },
        []() { return check_jumps(bounds::propagate_ceil, [](double x) { return std::ceil(x); }); }},
+      {"jumps are overlooked: round", [](auto& r) { r.propagate_round = [](const Point&) { return Magnitude(); }; },
+       []() { return check_jumps(bounds::propagate_round, [](double x) { return std::nearbyint(x); }); }},
+      {"hidden weights vanish",
+       [](auto& r) {
+         r.hidden_shares = [](std::span<const double> x, std::span<const double> e) {
+           bounds::HiddenShares hidden = proven::hidden_shares(x, e);
+           for (Magnitude& share : hidden.largest) share = Magnitude();
+           return hidden;
+         };
+       },
+       []() { return check_hidden_shares(60, 49).violations; }},
       {"jumps are overlooked: sign", [](auto& r) { r.propagate_sign = [](const Point&) { return Magnitude(); }; },
        []() {
          return check_jumps(bounds::propagate_sign,

@@ -363,8 +363,8 @@ private:
 
   void function() {
     append(random_.pick(std::vector<Op>{op::Abs{}, op::Reciprocal{}, op::Log{}, op::Tan{}, op::Atan{}, op::Sinh{},
-                                        op::Cosh{}, op::Floor{}, op::Ceil{}, op::Sign{}, op::Sin{}, op::Cos{},
-                                        op::Exp{}, op::Erf{}, op::Sqrt{}, op::Neg{},
+                                        op::Cosh{}, op::Floor{}, op::Ceil{}, op::Round{}, op::Sign{}, op::Sin{},
+                                        op::Cos{}, op::Exp{}, op::Erf{}, op::Sqrt{}, op::Neg{},
                                         op::Pow{one_of({2.0, 3.0, 0.5, -1.0, -2.0, 1.7, 0.3, 0.0})}}));
   }
 

@@ -35,6 +35,7 @@ inline Op op_of_case(const std::string& name, const LinearSubject& subject) {
                                                 {"cosh", op::Cosh{}},
                                                 {"floor", op::Floor{}},
                                                 {"ceil", op::Ceil{}},
+                                                {"round", op::Round{}},
                                                 {"sign", op::Sign{}},
                                                 {"clip", op::Clip{-0.5, 1.0}},
                                                 {"clip from below", op::Clip{0.5}},

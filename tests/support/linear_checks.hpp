@@ -283,6 +283,7 @@ inline std::vector<LinearCase> linear_cases() {
           {"cosh", {bounds::linear_cosh, of(mpfr_cosh), -20, 20, 0.0, {0.0}}},
           {"floor", {bounds::linear_floor, whole(mpfr_floor), -3, 3, 0.0, {1.0}}, 0.0},
           {"ceil", {bounds::linear_ceil, whole(mpfr_ceil), -3, 3, 0.0, {1.0}}, 0.0},
+          {"round", {bounds::linear_round, whole(mpfr_roundeven), -3, 3, 0.0, {0.5}}, 0.0},
           {"sign", {bounds::linear_sign, sign, -3, 3, 0.0, {0.0}}, 0.0},
           {"square", {bounds::linear_power, real_power(2.0), -4, 4, 2.0, {0.0}}},
           {"cube", {bounds::linear_power, real_power(3.0), -4, 4, 3.0, {0.0}}},

@@ -122,6 +122,36 @@ inline Tally check_softmax_rule(int repetitions, std::uint64_t seed) {
   return tally;
 }
 
+/// Elements far below the others, with radii up to half the distance, at every corner of the box: their weights, and those
+/// of the others without them.
+inline Tally check_hidden_shares(int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 2 + generator() % 4, hidden = 1 + generator() % (n - 1);
+    std::vector<double> x(n), e(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool is_far = i < hidden;
+      const double distance = uniform(generator, 70.0, 300.0);
+      x[i] = uniform(generator, -3.0, 3.0) - (is_far ? distance : 0.0);
+      e[i] = is_far ? uniform(generator, 0.0, (distance - 66.0) / 2.0) : uniform(generator, 0.0, 0.5);
+    }
+    const bounds::HiddenShares shares = bounds::hidden_shares(x, e);
+    for (std::size_t corner = 0; corner < (std::size_t{1} << n); ++corner) {
+      std::vector<Real> moved(n);
+      for (std::size_t i = 0; i < n; ++i) moved[i] = Real(x[i]) + Real((corner >> i & 1) != 0 ? e[i] : -e[i]);
+      const std::vector<Real> p = exact_softmax(moved);
+      const std::vector<Real> of_seen =
+          exact_softmax(std::vector<Real>(moved.begin() + static_cast<std::ptrdiff_t>(hidden), moved.end()));
+      for (std::size_t i = 0; i < n; ++i) {
+        if (shares.is_hidden[i] != 0) tally.add(0.0, p[i], shares.largest[i].value());
+        if (i >= hidden) tally.add(0.0, p[i] - of_seen[i - hidden], shares.total.value());
+      }
+    }
+  }
+  return tally;
+}
+
 /// Rows of float32 at the ends of radii, their softmax evaluated naively, against what its roundings may add.
 inline Tally check_unrecorded_softmax(int repetitions, std::uint64_t seed) {
   Generator generator(seed);

@@ -156,6 +156,7 @@ TEST_CASE("what copies its operands has no error") {
       {"abs", op::Abs{}, [](double x) { return std::abs(x); }},
       {"floor", op::Floor{}, [](double x) { return std::floor(x); }},
       {"ceil", op::Ceil{}, [](double x) { return std::ceil(x); }},
+      {"round", op::Round{}, [](double x) { return std::nearbyint(x); }},
       {"sign", op::Sign{}, [](double x) { return static_cast<double>((x > 0.0) - (x < 0.0)); }},
       {"clip", op::Clip{-0.3, 0.7}, [](double x) { return x < -0.3  ? -0.3
                                                           : x > 0.7 ? 0.7

@@ -55,6 +55,7 @@ std::vector<Family> primitives() {
       {"cosh", op::Cosh{}, {{{40}}}},
       {"floor", op::Floor{}, {{{40}}}},
       {"ceil", op::Ceil{}, {{{40}}}},
+      {"round", op::Round{}, {{{40}}}},
       {"sign", op::Sign{}, {{{40}}}},
       {"square", op::Pow{2.0}, {{{40}}}},
       {"power", op::Pow{1.7}, {{{40}, Sign::positive}}},
@@ -104,6 +105,7 @@ std::vector<Family> reductions() {
   return {
       {"log softmax", op::LogSoftmax{}, {{{5, 8}}}},
       {"log softmax, trailing", op::LogSoftmax{1, true}, {{{2, 3, 4}}}},
+      {"masked softmax", op::MaskedSoftmax{-1, {4}, {true, false, true, true}}, {{{5, 4}}}},
       {"reduce mean", op::ReduceMean{axes, true}, {{{3, 4, 5}}}, 200.0},
       {"reduce l1", op::ReduceL1{axes, false}, {{{3, 4, 5}}}},
       {"reduce l2", op::ReduceL2{axes, true}, {{{3, 4, 5}}}},

@@ -178,7 +178,7 @@ TEST_CASE("wide radii of powers, hyperbolic functions and logarithms are bounded
   }
 }
 
-TEST_CASE("floor, ceil and sign have the bound 0 where no jump is in reach and none elsewhere") {
+TEST_CASE("floor, ceil, round and sign have the bound 0 where no jump is in reach and none elsewhere") {
   const auto bound = [](bounds::UnaryPropagation rule, double x, double e) {
     return rule(bounds::Point{x, Magnitude(e), 0.0, Magnitude(), 0.0});
   };
@@ -193,6 +193,10 @@ TEST_CASE("floor, ceil and sign have the bound 0 where no jump is in reach and n
   CHECK_FALSE(bound(bounds::propagate_ceil, 2.25, 0.25).is_finite());
   CHECK(bound(bounds::propagate_ceil, 1.75, 0.25) == Magnitude());
   CHECK_FALSE(bound(bounds::propagate_floor, 1.75, 0.25).is_finite());
+  CHECK(bound(bounds::propagate_round, 2.25, 0.125) == Magnitude());
+  CHECK(bound(bounds::propagate_round, 1.5, 0.0) == Magnitude());
+  CHECK_FALSE(bound(bounds::propagate_round, 1.75, 0.375).is_finite());
+  CHECK_FALSE(bound(bounds::propagate_round, 1.5, 1e-300).is_finite());
   CHECK(bound(bounds::propagate_sign, 1e-30, 0.9e-30) == Magnitude());
   CHECK(bound(bounds::propagate_sign, 0.0, 0.0) == Magnitude());
   CHECK_FALSE(bound(bounds::propagate_sign, -1.0, 1.0).is_finite());
@@ -201,6 +205,7 @@ TEST_CASE("floor, ceil and sign have the bound 0 where no jump is in reach and n
     const double x = uniform(generator, -3.0, 3.0), e = draw_radius(generator), t = x + uniform(generator, -e, e);
     if (bound(bounds::propagate_floor, x, e).is_finite()) CHECK(std::floor(x) == std::floor(t));
     if (bound(bounds::propagate_ceil, x, e).is_finite()) CHECK(std::ceil(x) == std::ceil(t));
+    if (bound(bounds::propagate_round, x, e).is_finite()) CHECK(std::nearbyint(x) == std::nearbyint(t));
     if (bound(bounds::propagate_sign, x, e).is_finite()) CHECK((x > 0.0) == (t > 0.0));
   }
 }
@@ -391,4 +396,17 @@ TEST_CASE("the declared orders round as often on a path as the counting table sa
   std::vector<std::int64_t> roundings(6);
   bounds::path_lengths({Kind::blocked, 2, true}, std::vector<char>{0, 1, 0, 0, 1, 1}, roundings);
   CHECK(roundings == std::vector<std::int64_t>{0, 2, 0, 0, 3, 2});
+}
+
+TEST_CASE("T-131: elements that a mask hides weigh no more than is said, and the others hardly move without them") {
+  const Tally tally = check_hidden_shares(400 * test_multiplier(), 48);
+  INFO(tally.first_violation);
+  CHECK(tally.violations == 0);
+  const std::vector<double> x = {1.0, -1e9, 0.5}, e = {1e-3, 64.0, 1e-3};
+  const bounds::HiddenShares shares = bounds::hidden_shares(x, e);
+  CHECK(shares.is_hidden == std::vector<char>{0, 1, 0});
+  CHECK(shares.total == Magnitude(shares.largest[1]));
+  const std::vector<double> near = {1.0, -62.0, 0.5}, unknown = {1e-3, HUGE_VAL, 1e-3};
+  CHECK_FALSE(bounds::hidden_shares(near, e).any);
+  CHECK_FALSE(bounds::hidden_shares(x, unknown).any);
 }
