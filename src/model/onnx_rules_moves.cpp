@@ -62,6 +62,7 @@ Mapping moved_blocks(const NodeView& node, Integers64 split, Integers64 permutat
 
 /// Channels are [row in block, column in block, channel], or [channel, row, column] (CRD, since opset 11).
 Mapping map_depth_to_space(const NodeView& node) {
+  require_since(node, "mode", 11);
   const auto [channels, height, width, block] = image_of(node);
   const std::string_view mode = text_or(node.proto, "mode", "DCR");
   if (mode != "DCR" && mode != "CRD") fail("attribute 'mode' is " + in_quotes(mode));
@@ -229,6 +230,7 @@ Mapping map_gather_nd(const NodeView& node) {
   if (!indices) return computed_indices;
   if (indices->values.empty()) return NotMapped{"its indices have no elements"};
   const Shape picks(indices->shape.begin(), indices->shape.end() - (indices->shape.empty() ? 0 : 1));
+  require_since(node, "batch_dims", 12);
   const std::int64_t shared = integer_or(node.proto, "batch_dims", 0);
   const bool takes_rows = shared == 0 && !indices->shape.empty() && indices->shape.back() == 1;
   if (takes_rows) return MappedOp{op::Gather{0, picks, indices->values}, {0}};

@@ -118,6 +118,7 @@ struct Layout {
 };
 
 Layout layout_of(const NodeView& node, std::int64_t gates) {
+  require_since(node, "layout", 14);
   Layout layout;
   layout.has_samples_first = integer_or(node.proto, "layout", 0) != 0;
   const std::string_view direction = text_or(node.proto, "direction", "forward");

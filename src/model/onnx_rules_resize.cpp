@@ -504,7 +504,15 @@ void require_no_filter(const NodeView& node, const std::vector<ResizedAxis>& axe
     throw Unsupported("filters what it shrinks (antialias); export the model without");
 }
 
+void require_attributes_of_opset(const NodeView& node) {
+  for (const char* name :
+       {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value"})
+    require_since(node, name, 11);
+  for (const char* name : {"antialias", "axes", "keep_aspect_ratio_policy"}) require_since(node, name, 18);
+}
+
 Mapping map_resize(const NodeView& node) {
+  require_attributes_of_opset(node);
   if (node.operands[0].shape == nullptr) return NotMapped{"its input has no known shape"};
   const OpenShape& shape = *node.operands[0].shape;
   const Mode mode = mode_of(node);

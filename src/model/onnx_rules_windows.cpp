@@ -127,6 +127,7 @@ const NotMapped other_norm{"a norm other than those of p = 1 and 2"};
 
 /// Norms of windows, in which padding is 0.
 Mapping map_lp_pool(const NodeView& node) {
+  for (const char* name : {"ceil_mode", "dilations"}) require_since(node, name, 18);
   op::Windows windows{geometry(node), op::Windows::Outside::zero};
   if (windows.geometry.kernel.empty()) return no_kernel;
   auto norm = norm_over(node, {2}, false);
