@@ -570,10 +570,8 @@ constexpr std::array<Rule, 2> rules = {{
     {"Resize",
      1,
      4,
-     means<op::Gather>(
-         map_resize,
-         "constant scales, or sizes known when loading; no antialias, no region (tf_crop_and_resize); one "
-         "Gather for every neighbour along an axis"),
+     composes(map_resize,
+              "scales or sizes known when loading; neighbours along an axis times weights, one Gather each"),
      {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "antialias", "axes",
       "keep_aspect_ratio_policy", "extrapolation_value"},
      10,
@@ -582,7 +580,7 @@ constexpr std::array<Rule, 2> rules = {{
     {"Upsample",
      1,
      2,
-     means<op::Gather>(map_resize, "nearest neighbours, constant scales"),
+     composes(map_resize, "nearest neighbours, constant scales, since opset 7"),
      {"mode", "scales"},
      7,
      {},

@@ -183,16 +183,16 @@ constexpr std::array<Rule, 9> rules = {{
     {"LRN",
      1,
      1,
-     means<op::Windows>(map_local_response, "a known number of channels; a norm of several steps"),
+     composes(map_local_response, "extents known when loading; x / (bias + alpha / size · sum of squares)^beta"),
      {"alpha", "beta", "bias", "size"},
      1},
     {"LpPool",
      1,
      1,
-     means<op::Windows>(map_lp_pool, "p = 1 or 2, known extents"),
+     composes(map_lp_pool, "p = 1 or 2, extents known when loading, since opset 2; a ReduceL1 or ReduceL2 of windows"),
      {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"},
      2},
-    {"GlobalLpPool", 1, 1, means<op::ReduceL1, op::ReduceL2>(map_global_lp_pool, "p = 1 or 2"), {"p"}, 2},
+    {"GlobalLpPool", 1, 1, composes(map_global_lp_pool, "p = 1 or 2, since opset 2; a ReduceL1 or ReduceL2"), {"p"}, 2},
 }};
 
 }  // namespace
