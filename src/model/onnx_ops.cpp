@@ -333,7 +333,9 @@ const Rule* find_rule(std::string_view name) {
 }
 
 /// Whether the mapping is what the rule's meaning says.
-bool is_meant(const Mapping& mapping, std::span<const std::size_t> kinds) {
+bool is_meant(const Mapping& mapping, const Meaning& meaning) {
+  if (meaning.is_several) return true;
+  const std::span<const std::size_t> kinds = meaning.kinds;
   const auto is_listed = [&](const Op& op) { return std::find(kinds.begin(), kinds.end(), op.index()) != kinds.end(); };
   return std::visit(
       Overloaded{
@@ -368,7 +370,7 @@ Mapping map_node(const NodeView& node) {
   }
   check_inputs(node, *rule);
   Mapping mapping = rule->meaning.map(node);
-  if (!is_meant(mapping, rule->meaning.kinds))
+  if (!is_meant(mapping, rule->meaning))
     throw std::logic_error("the ONNX rule of " + std::string(rule->name) + " makes an op that it does not list");
   return mapping;
 }

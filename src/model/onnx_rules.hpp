@@ -19,6 +19,7 @@ struct Meaning {
   Mapping (*map)(const NodeView&);
   std::span<const std::size_t> kinds;  ///< alternatives of Op; every mapping to ops has one of them, or the identity
   std::string_view limits = {};        ///< what a node must be to be mapped
+  bool is_several = false;             ///< several ops, none of which it is; `kinds` is empty
 };
 template <class... Ops>
 inline constexpr std::array<std::size_t, sizeof...(Ops)> kinds = {kind_of<Ops>...};
@@ -26,6 +27,11 @@ inline constexpr std::array<std::size_t, sizeof...(Ops)> kinds = {kind_of<Ops>..
 template <class... Ops>
 constexpr Meaning means(Mapping (*map)(const NodeView&), std::string_view limits = {}) {
   return {map, kinds<Ops...>, limits};
+}
+
+/// Nodes that `map` makes several ops of, none of which they are; `says` tells what they become, or must be.
+constexpr Meaning composes(Mapping (*map)(const NodeView&), std::string_view says) {
+  return {map, {}, says, true};
 }
 
 /// An opset, to be given: it has no default.

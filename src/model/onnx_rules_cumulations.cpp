@@ -107,28 +107,17 @@ Mapping map_cumulation(const NodeView& node) {
   return steps.finish(all);
 }
 
+constexpr std::string_view runs = "a constant axis of at most 512 elements, a step for each";
+
 constexpr std::array<Rule, 3> rules = {{
     {"ReduceProd",
      1,
      2,
-     means<op::Mul, op::Pad, op::Squeeze>(map_reduce_product,
-                                          "constant axes of known extents; the logarithm of these steps"),
+     composes(map_reduce_product, "constant axes of known extents, halves of which are multiplied"),
      {"axes", "keepdims", "noop_with_empty_axes"},
      1},
-    {"CumSum",
-     2,
-     2,
-     means<op::Add, op::Slice, op::Where>(map_cumulation<op::Add>,
-                                          "a constant axis of at most 512 elements, a step for each"),
-     {"exclusive", "reverse"},
-     11},
-    {"CumProd",
-     2,
-     2,
-     means<op::Mul, op::Slice, op::Where>(map_cumulation<op::Mul>,
-                                          "a constant axis of at most 512 elements, a step for each"),
-     {"exclusive", "reverse"},
-     26},
+    {"CumSum", 2, 2, composes(map_cumulation<op::Add>, runs), {"exclusive", "reverse"}, 11},
+    {"CumProd", 2, 2, composes(map_cumulation<op::Mul>, runs), {"exclusive", "reverse"}, 26},
 }};
 
 }  // namespace

@@ -62,6 +62,7 @@ Mapping moved_blocks(const NodeView& node, Integers64 split, Integers64 permutat
 
 /// Channels are [row in block, column in block, channel], or [channel, row, column] (CRD, since opset 11).
 Mapping map_depth_to_space(const NodeView& node) {
+  require_since(node, "mode", 11);
   const auto [channels, height, width, block] = image_of(node);
   const std::string_view mode = text_or(node.proto, "mode", "DCR");
   if (mode != "DCR" && mode != "CRD") fail("attribute 'mode' is " + in_quotes(mode));
@@ -229,6 +230,7 @@ Mapping map_gather_nd(const NodeView& node) {
   if (!indices) return computed_indices;
   if (indices->values.empty()) return NotMapped{"its indices have no elements"};
   const Shape picks(indices->shape.begin(), indices->shape.end() - (indices->shape.empty() ? 0 : 1));
+  require_since(node, "batch_dims", 12);
   const std::int64_t shared = integer_or(node.proto, "batch_dims", 0);
   const bool takes_rows = shared == 0 && !indices->shape.empty() && indices->shape.back() == 1;
   if (takes_rows) return MappedOp{op::Gather{0, picks, indices->values}, {0}};
@@ -457,30 +459,30 @@ Mapping map_compress(const NodeView& node) {
   return steps.finish(steps.apply(std::move(kept), {flat}));
 }
 
-constexpr std::string_view fixed_shapes = "constant indices, shapes known when loading";
+constexpr std::string_view scatters =
+    "constant indices, shapes known when loading; a step for every update of one element";
 
 constexpr std::array<Rule, 10> rules = {{
     {"DepthToSpace",
      1,
      1,
-     means<op::Transpose>(map_depth_to_space, "an image of known extents"),
+     composes(map_depth_to_space, "channels, height and width known when loading; a Transpose between two Reshape"),
      {"blocksize", "mode"},
      1},
-    {"SpaceToDepth", 1, 1, means<op::Transpose>(map_space_to_depth, "an image of known extents"), {"blocksize"}, 1},
+    {"SpaceToDepth", 1, 1, composes(map_space_to_depth, "as DepthToSpace"), {"blocksize"}, 1},
     {"Trilu", 1, 2, means<op::Where>(map_trilu, "a constant k, matrices of known extents"), {"upper"}, 14},
-    {"GatherElements", 2, 2, means<op::Gather>(map_gather_elements, fixed_shapes), {"axis"}, 11},
-    {"GatherND", 2, 2, means<op::Gather>(map_gather_nd, fixed_shapes), {"batch_dims"}, 11},
-    {"Scatter", 3, 3, means<op::Gather>(map_scatter_elements, "as ScatterElements"), {"axis"}, 9},
-    {"ScatterElements",
-     3,
-     3,
-     means<op::Gather>(map_scatter_elements,
-                       "constant indices, shapes known when loading; a step for every update of one element"),
-     {"axis", "reduction"},
+    {"GatherElements",
+     2,
+     2,
+     composes(map_gather_elements, "constant indices, data of known shape; a Gather of the data flattened"),
+     {"axis"},
      11},
-    {"ScatterND", 3, 3, means<op::Gather>(map_scatter_nd, "as ScatterElements"), {"reduction"}, 11},
-    {"OneHot", 3, 3, means<op::Gather>(map_one_hot, "constant indices and depth"), {"axis"}, 9},
-    {"Compress", 2, 2, means<op::Gather>(map_compress, "a constant condition"), {"axis"}, 9},
+    {"GatherND", 2, 2, composes(map_gather_nd, "as GatherElements"), {"batch_dims"}, 11},
+    {"Scatter", 3, 3, composes(map_scatter_elements, scatters), {"axis"}, 9},
+    {"ScatterElements", 3, 3, composes(map_scatter_elements, scatters), {"axis", "reduction"}, 11},
+    {"ScatterND", 3, 3, composes(map_scatter_nd, scatters), {"reduction"}, 11},
+    {"OneHot", 3, 3, composes(map_one_hot, "constant indices and depth; a Gather of the two values"), {"axis"}, 9},
+    {"Compress", 2, 2, composes(map_compress, "a constant condition; a Gather"), {"axis"}, 9},
 }};
 
 }  // namespace

@@ -118,6 +118,7 @@ struct Layout {
 };
 
 Layout layout_of(const NodeView& node, std::int64_t gates) {
+  require_since(node, "layout", 14);
   Layout layout;
   layout.has_samples_first = integer_or(node.proto, "layout", 0) != 0;
   const std::string_view direction = text_or(node.proto, "direction", "forward");
@@ -485,26 +486,26 @@ Mapping map_lstm(const NodeView& node) {
 }
 
 constexpr std::string_view limits =
-    "a sequence of known length, at most 1024, for which it is unrolled; sequence_lens absent or full";
+    "since opset 7, a sequence of known length, at most 1024, with steps for each element; no sequence_lens";
 
 constexpr std::array<Rule, 3> rules = {{
     {"RNN",
      3,
      6,
-     means<op::MatMul>(map_rnn, limits),
+     composes(map_rnn, limits),
      {"activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout"},
      7},
     {"GRU",
      3,
      6,
-     means<op::MatMul>(map_gru, limits),
+     composes(map_gru, limits),
      {"activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout",
       "linear_before_reset"},
      7},
     {"LSTM",
      3,
      8,
-     means<op::MatMul>(map_lstm, limits),
+     composes(map_lstm, limits),
      {"activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget",
       "layout"},
      7},

@@ -373,39 +373,64 @@ bool is_short(Wide number) {
   return number <= largest && number >= -largest;
 }
 
-/// Weights as a constant, or as a quotient of two; empty where the element type does not represent these.
-std::optional<Input> written(StepWriter& steps, const Weights& weights, const ResizedAxis& axis, std::size_t rank) {
-  Tensor<double> over = along(axis, rank), under = over, quotients = over;
-  bool are_exact = true;
+/// Weights as a constant; empty where the element type does not represent them.
+std::optional<Input> exact_weights(StepWriter& steps, const Weights& weights, const ResizedAxis& axis,
+                                   std::size_t rank) {
+  Tensor<double> numbers = along(axis, rank);
   for (const Fraction& each : weights) {
     const Fraction weight = reduced(each);
-    if (!is_short(weight.over) || !is_short(weight.under)) return std::nullopt;
-    over.values.push_back(static_cast<double>(weight.over));
-    under.values.push_back(static_cast<double>(weight.under));
-    quotients.values.push_back(over.values.back() / under.values.back());
-    are_exact = are_exact && (weight.under & (weight.under - 1)) == 0;
+    const bool is_exact = is_short(weight.over) && (weight.under & (weight.under - 1)) == 0 && is_short(weight.under);
+    if (!is_exact) return std::nullopt;
+    numbers.values.push_back(static_cast<double>(weight.over) / static_cast<double>(weight.under));
   }
-  if (are_exact && steps.is_exact(quotients)) return steps.numbers(quotients);
-  if (!steps.is_exact(over) || !steps.is_exact(under)) return std::nullopt;
+  return steps.is_exact(numbers) ? std::optional(steps.numbers(numbers)) : std::nullopt;
+}
+
+[[noreturn]] void refuse_inexact(const StepWriter& steps) {
+  throw Unsupported("its weights are not exact in " + std::string(driftbound::name_of(steps.type())));
+}
+
+Input scale_of(StepWriter& steps, const ResizedAxis& axis) {
+  if (axis.stored_scale != 0.0) return steps.number(axis.stored_scale);
+  const auto over = static_cast<double>(axis.scale.over), under = static_cast<double>(axis.scale.under);
+  const bool is_exact = (axis.scale.under & (axis.scale.under - 1)) == 0;
+  if (is_exact && steps.is_exact(Tensor<double>({}, {over / under}))) return steps.number(over / under);
+  const Input output = steps.number(over), input = steps.number(under);
+  return steps.divide(output, input);
+}
+
+/// t as a quotient of two constants.
+Input quotients(StepWriter& steps, const Neighbours& neighbours, const ResizedAxis& axis, std::size_t rank) {
+  Tensor<double> over = along(axis, rank), under = over;
+  for (const Fraction& t : neighbours.fractions) {
+    if (!is_short(t.over) || !is_short(t.under)) refuse_inexact(steps);
+    over.values.push_back(static_cast<double>(t.over));
+    under.values.push_back(static_cast<double>(t.under));
+  }
+  if (!steps.is_exact(over) || !steps.is_exact(under)) refuse_inexact(steps);
   const Input dividend = steps.numbers(over), divisor = steps.numbers(under);
   return steps.divide(dividend, divisor);
 }
 
-/// t by the steps of its definition, for a stored scale: i / scale, or (i + 1/2) / scale - 1/2, less the floor.
+/// t by the steps of its definition, as programs take them: i / scale, (i + 1/2) / scale - 1/2, or
+/// i (input - 1) / (output - 1), less the floor.
 Input computed_fractions(StepWriter& steps, const Neighbours& neighbours, const ResizedAxis& axis, Place place,
                          std::size_t rank) {
-  const bool takes_middles = place == Place::half_pixel || place == Place::pytorch_half_pixel;
-  if (axis.stored_scale == 0.0 || (!takes_middles && place != Place::asymmetric))
-    throw Unsupported("its weights are not exact in " + std::string(driftbound::name_of(steps.type())));
+  if (place == Place::half_pixel_symmetric) return quotients(steps, neighbours, axis, rank);
+  const bool aligns = place == Place::align_corners;
+  const double shift = aligns || place == Place::asymmetric ? 0.0 : 0.5;
+  const double back = place == Place::whole_pixel ? 0.0 : shift;
   Tensor<double> over = along(axis, rank), less = over;
   for (std::size_t i = 0; i < neighbours.floors.size(); ++i) {
-    const bool is_outside = neighbours.fractions[i].over == 0;
-    const auto floor = static_cast<double>(neighbours.floors[i]);
-    over.values.push_back(is_outside ? 0.0 : static_cast<double>(i) + (takes_middles ? 0.5 : 0.0));
-    less.values.push_back(is_outside ? 0.0 : floor + (takes_middles ? 0.5 : 0.0));
+    const bool is_zero = neighbours.fractions[i].over == 0;
+    const double at = (static_cast<double>(i) + shift) * (aligns ? static_cast<double>(axis.input - 1) : 1.0);
+    over.values.push_back(is_zero ? 0.0 : at);
+    less.values.push_back(is_zero ? 0.0 : static_cast<double>(neighbours.floors[i]) + back);
   }
-  const Input places = steps.numbers(over), scale = steps.number(axis.stored_scale), floors = steps.numbers(less);
-  return steps.subtract(steps.divide(places, scale), floors);
+  const Input places = steps.numbers(over);
+  const Input divisor = aligns ? steps.number(static_cast<double>(axis.output - 1)) : scale_of(steps, axis);
+  const Input floors = steps.numbers(less);
+  return steps.subtract(steps.divide(places, divisor), floors);
 }
 
 /// ((a + 2) t - (a + 3)) t^2 + 1
@@ -466,7 +491,7 @@ std::vector<std::optional<Input>> weights_of(StepWriter& steps, const Interpolat
   for (std::size_t k = 0; are_written && k < weights->size(); ++k) {
     const bool is_used = std::any_of((*weights)[k].begin(), (*weights)[k].end(),
                                      [](const Fraction& weight) { return weight.over != 0; });
-    result.push_back(is_used ? written(steps, (*weights)[k], axis, rank) : std::nullopt);
+    result.push_back(is_used ? exact_weights(steps, (*weights)[k], axis, rank) : std::nullopt);
     are_written = !is_used || result.back().has_value();
   }
   if (are_written) return result;
@@ -504,7 +529,15 @@ void require_no_filter(const NodeView& node, const std::vector<ResizedAxis>& axe
     throw Unsupported("filters what it shrinks (antialias); export the model without");
 }
 
+void require_attributes_of_opset(const NodeView& node) {
+  for (const char* name :
+       {"coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value"})
+    require_since(node, name, 11);
+  for (const char* name : {"antialias", "axes", "keep_aspect_ratio_policy"}) require_since(node, name, 18);
+}
+
 Mapping map_resize(const NodeView& node) {
+  require_attributes_of_opset(node);
   if (node.operands[0].shape == nullptr) return NotMapped{"its input has no known shape"};
   const OpenShape& shape = *node.operands[0].shape;
   const Mode mode = mode_of(node);
@@ -537,10 +570,8 @@ constexpr std::array<Rule, 2> rules = {{
     {"Resize",
      1,
      4,
-     means<op::Gather>(
-         map_resize,
-         "constant scales, or sizes known when loading; no antialias, no region (tf_crop_and_resize); one "
-         "Gather for every neighbour along an axis"),
+     composes(map_resize,
+              "scales or sizes known when loading; neighbours along an axis times weights, one Gather each"),
      {"mode", "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside", "antialias", "axes",
       "keep_aspect_ratio_policy", "extrapolation_value"},
      10,
@@ -549,7 +580,7 @@ constexpr std::array<Rule, 2> rules = {{
     {"Upsample",
      1,
      2,
-     means<op::Gather>(map_resize, "nearest neighbours, constant scales"),
+     composes(map_resize, "nearest neighbours, constant scales, since opset 7"),
      {"mode", "scales"},
      7,
      {},

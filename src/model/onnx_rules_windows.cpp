@@ -127,6 +127,7 @@ const NotMapped other_norm{"a norm other than those of p = 1 and 2"};
 
 /// Norms of windows, in which padding is 0.
 Mapping map_lp_pool(const NodeView& node) {
+  for (const char* name : {"ceil_mode", "dilations"}) require_since(node, name, 18);
   op::Windows windows{geometry(node), op::Windows::Outside::zero};
   if (windows.geometry.kernel.empty()) return no_kernel;
   auto norm = norm_over(node, {2}, false);
@@ -182,16 +183,16 @@ constexpr std::array<Rule, 9> rules = {{
     {"LRN",
      1,
      1,
-     means<op::Windows>(map_local_response, "a known number of channels; a norm of several steps"),
+     composes(map_local_response, "extents known when loading; x / (bias + alpha / size · sum of squares)^beta"),
      {"alpha", "beta", "bias", "size"},
      1},
     {"LpPool",
      1,
      1,
-     means<op::Windows>(map_lp_pool, "p = 1 or 2, known extents"),
+     composes(map_lp_pool, "p = 1 or 2, extents known when loading, since opset 2; a ReduceL1 or ReduceL2 of windows"),
      {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"},
      2},
-    {"GlobalLpPool", 1, 1, means<op::ReduceL1, op::ReduceL2>(map_global_lp_pool, "p = 1 or 2"), {"p"}, 2},
+    {"GlobalLpPool", 1, 1, composes(map_global_lp_pool, "p = 1 or 2, since opset 2; a ReduceL1 or ReduceL2"), {"p"}, 2},
 }};
 
 }  // namespace

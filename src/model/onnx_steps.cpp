@@ -1,8 +1,11 @@
 #include "model/onnx_steps.hpp"
 
+#include <algorithm>
+
 #include "driftbound/num/errors.hpp"
 #include "model/convert.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/text.hpp"
 
 namespace driftbound::onnx {
 
@@ -50,6 +53,15 @@ std::optional<std::vector<std::int64_t>> reshape_target(const OpenShape& shape, 
     target.push_back(is_copied ? 0 : extent.is_number() ? extent.value() : -1);
   }
   return open > 1 ? std::nullopt : std::optional(target);
+}
+
+void require_since(const NodeView& node, std::string_view attribute, std::int64_t opset) {
+  const Attributes& attributes = node.proto.attributes;
+  const bool is_there =
+      std::any_of(attributes.begin(), attributes.end(), [&](const auto& each) { return each.first == attribute; });
+  if (is_there && node.opset < opset)
+    fail("attribute " + in_quotes(attribute) + " is there since opset " + std::to_string(opset) +
+         " only; declare that opset, or leave it out");
 }
 
 void pay_for_elements(const NodeView& node, std::int64_t count, std::size_t bytes_each, const char* what) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,9 @@ std::optional<Shape> shape_of(const NodeView& node, std::size_t slot);
 /// The target of a Reshape to a shape of which at most one extent is open; empty where more are. A target that copies
 /// axis 0 (0) does so where the value reshaped has the samples there.
 std::optional<std::vector<std::int64_t>> reshape_target(const OpenShape& shape, bool copies_axis_0 = false);
+
+/// Throws:    ParseError for an attribute that the node's opset does not have
+void require_since(const NodeView& node, std::string_view attribute, std::int64_t opset);
 
 /// Throws:    Unsupported where so many elements are more than the file justifies
 void pay_for_elements(const NodeView& node, std::int64_t count, std::size_t bytes_each, const char* what);

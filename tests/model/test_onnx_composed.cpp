@@ -149,6 +149,21 @@ TEST_CASE("DepthToSpace makes blocks of channels, in one of two orders, and Spac
   CHECK(holds(Case(13, {2, 8, 2, 3}).node("DepthToSpace", {"x"}, {two, A::of_string("mode", "RCD")}).error(), "'RCD'"));
 }
 
+TEST_CASE("an attribute of a later opset is refused") {
+  CHECK(holds(Case(10, {1, 4, 2, 2})
+                  .node("DepthToSpace", {"x"}, {A::of_int("blocksize", 2), A::of_string("mode", "CRD")})
+                  .error(),
+              "attribute 'mode' is there since opset 11 only"));
+  CHECK(holds(Case(10, {1, 2})
+                  .with("s", {2}, Floats{1, 2})
+                  .node("Resize", {"x", "s"}, {A::of_string("nearest_mode", "ceil")})
+                  .error(),
+              "since opset 11 only"));
+  CHECK(holds(
+      Case(13, {1, 2}).with("s", {1}, Floats{2}).node("Resize", {"x", "", "s"}, {A::of_ints("axes", {1})}).error(),
+      "since opset 18 only"));
+}
+
 TEST_CASE("Trilu keeps one side of a diagonal") {
   const auto triangle = [](const std::vector<A>& attributes, std::int64_t k) {
     return Case(14, {2, 3}).with("k", {}, Integers{k}).node("Trilu", {"x", "k"}, attributes).values();
@@ -577,6 +592,9 @@ TEST_CASE("losses of constant classes, some ignored, weighted or not") {
       }
     }
   }
+  Case masked(13, {2, 3});  // -1 is no class
+  masked.with("t", {2}, Integers{-1, 2}).node("NegativeLogLikelihoodLoss", {"x", "t"}, {A::of_int("ignore_index", -1)});
+  CHECK(masked.values() == Doubles{-6});
   Case wrong(13, shape);
   wrong.with("t", {2, 2}, Integers{0, 1, 2, 3}).node("NegativeLogLikelihoodLoss", {"x", "t"});
   CHECK(holds(wrong.mismatch(), "class 3 of 3"));
