@@ -546,22 +546,8 @@ struct Comparer::State {
   /// Whether programs compute some layer by other steps than bounds of any run assume.
   bool may_take_other_steps(const Trace& trace) const {
     if (trace.provenance.program.starts_with("driftbound")) return false;
-    std::vector<Shape> shapes(graph.values.size());
-    for (ValueId id = 0; id < shapes.size(); ++id)
-      if (graph.is_constant(id)) shapes[id] = graph.value(id).constant.shape();
-    for (const ValueId id : graph.inputs) shapes[id] = trace.inputs.at(graph.value(id).name).shape();
-    for (std::size_t node = 0; node < graph.nodes.size(); ++node)
-      shapes[graph.nodes[node].output] = trace.layers[node].output.shape();
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-      if (!is_composite(node.op)) return false;
-      std::vector<Shape> operands;
-      for (const ValueId id : node.inputs) operands.push_back(shapes[id]);
-      try {
-        return composite_bodies(node.op, operands).size() > 1;
-      } catch (const ShapeMismatch&) {  // rows of samples in front of a shape
-        return true;
-      }
-    });
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [](const Node& node) { return has_other_bodies(node.op); });
   }
 
   /// Leaves open what exceeds bounds of any run alone, where a layer may have been computed by other steps.

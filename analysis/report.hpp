@@ -27,6 +27,8 @@ struct ReportContext {
   Provenance provenance = {};  ///< of the run
   ArithmeticModel arithmetic = {};
   std::vector<std::string> left_out = {};  ///< nodes that are not supported; the outputs behind them are not judged
+  std::string stores =
+      {};  ///< narrower type in which the model declares results, where the run keeps wider ones; empty
   std::string rounded_inputs = {};  ///< "float64, the model takes float32"; empty: it takes the numbers as they are
   bool interrupted = false;
   std::int64_t requested_samples = 0;

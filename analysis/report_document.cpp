@@ -83,10 +83,18 @@ Section chart_section(const Comparison& comparison) {
           Figure{log_chart(names, series)}};
 }
 
-std::string folklore_text(const Comparison& comparison) {
+/// What the folklore of that layer leaves out: that operands are rounded, where they are and nothing cancels; else kappa.
+std::string_view forgotten_by_folklore(const LayerSummary& layer, const ArithmeticModel& arithmetic) {
+  constexpr double cancels = 2.0;
+  const bool rounds_operands = format(arithmetic.input).precision < format(arithmetic.accumulator).precision;
+  const bool is_cancelling = !layer.kappa || layer.kappa->median > cancels;
+  return rounds_operands && !is_cancelling ? "that operands are rounded" : "kappa";
+}
+
+std::string folklore_text(const Report& report) {
   std::int64_t violations = 0, checked = 0, most_violations = 0;
   const LayerSummary* most = nullptr;
-  for (const LayerSummary& layer : comparison.layers) {
+  for (const LayerSummary& layer : report.comparison.layers) {
     const BoundSummary* folklore = find_bound(layer.local, BoundKind::seed_gamma);
     if (!folklore) continue;
     violations += folklore->violations;
@@ -97,12 +105,9 @@ std::string folklore_text(const Comparison& comparison) {
     }
   }
   if (!most) return "";
-  constexpr double cancels = 2.0;
-  const bool forgets_kappa = most->kappa && most->kappa->median > cancels;
   return fmt::format(
       "Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets {}.", violations, checked,
-      shorten(most->name, 40),
-      forgets_kappa ? fmt::format("kappa, here {}", brief(most->kappa->median)) : "that operands are rounded too");
+      shorten(most->name, 40), forgotten_by_folklore(*most, report.context.arithmetic));
 }
 
 /// What stands beside the verdict.
@@ -124,7 +129,7 @@ Section remarks(const Report& report) {
   for (const OpenQuestion& open : comparison.open_questions) add(open_question_text(report, open.question) + ".");
   add(decided_by_some_text(comparison));
   add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);
-  add(folklore_text(comparison));
+  add(folklore_text(report));
   return section;
 }
 
@@ -137,11 +142,28 @@ std::string backend_text(const Provenance& run) {
   return text.empty() ? backend : fmt::format("{} ({})", backend, text);
 }
 
+/// "operands tf32, sums and results fp32"
+std::string formats_text(const ArithmeticModel& arithmetic) {
+  const auto name = [](FormatId id) { return std::string(format(id).name); };
+  const std::string operands = name(arithmetic.input), sums = name(arithmetic.accumulator);
+  const std::string results = name(arithmetic.output);
+  if (operands == sums && sums == results) return "operands, sums and results " + sums;
+  if (sums == results) return fmt::format("operands {}, sums and results {}", operands, sums);
+  return fmt::format("operands {}, sums {}, results {}", operands, sums, results);
+}
+
 Section about_run(const Report& report) {
   const ReportContext& c = report.context;
   Section section = {Paragraph{fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44),
                                            shorten(backend_text(c.provenance), 48), c.arithmetic.name,
-                                           to_string(c.arithmetic.order), report.comparison.samples)}};
+                                           to_string(c.arithmetic.order), report.comparison.samples)},
+                     Paragraph{"Formats: " + formats_text(c.arithmetic) + "."}};
+  if (!c.stores.empty())
+    section.push_back(
+        Paragraph{fmt::format("The model stores {} results; this run keeps {} between nodes, so that its errors "
+                              "are not those of a run that stores {}.",
+                              c.stores, format(c.arithmetic.output).name, c.stores),
+                  Style::warning});
   if (c.provenance.observer_effect != ObserverEffect::not_checked)
     section.push_back(Paragraph{fmt::format("recorded samples' outputs with and without capture: {}",
                                             c.provenance.observer_effect == ObserverEffect::none

@@ -111,6 +111,16 @@ std::string rounded_inputs(const Graph& graph, const Trace& trace) {
   return "";
 }
 
+/// The narrow float type that the model declares for a result which the run keeps wider; empty where there is none.
+std::string narrow_results(const Graph& graph, const ArithmeticModel& arithmetic) {
+  for (const Node& node : graph.nodes) {
+    const std::optional<FormatId> declared = float_format(graph.value(node.output).type);
+    if (declared && format(*declared).precision < format(arithmetic.output).precision)
+      return std::string(name_of(graph.value(node.output).type));
+  }
+  return "";
+}
+
 void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
   context.inputs_sha256 = hash_inputs(trace.inputs);
   if (!settings.trace.empty()) {
@@ -134,6 +144,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
                                      .nodes = static_cast<std::int64_t>(graph.nodes.size()),
                                      .provenance = trace.provenance,
                                      .arithmetic = trace.arithmetic,
+                                     .stores = narrow_results(graph, trace.arithmetic),
                                      .rounded_inputs = rounded_inputs(graph, trace),
                                      .requested_samples = trace.samples};
   describe_inputs(context, settings, trace);

@@ -52,6 +52,11 @@ std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs)
   });
 }
 
+bool has_other_bodies(const Op& op) {
+  return is_composite(op) &&
+         visit_composite(op, [](const auto& composite) { return !composites::other_steps(composite).empty(); });
+}
+
 Shape composite_shape(const Op& op, std::span<const Shape> inputs) {
   const Graph body = composite_body(op, inputs);
   return infer_shapes(body, {inputs.begin(), inputs.end()})[body.outputs.front()];

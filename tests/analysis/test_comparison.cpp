@@ -67,7 +67,7 @@ TEST_CASE("computed values equal to the exact ones hold with utilisation 0") {
   CHECK(local.bit_exact == 1.0);
   CHECK(local.bounds.at(0).checked == 6);
   CHECK(local.bounds.at(0).max_utilisation == 0.0);
-  CHECK(exit_status(comparison, FailOn::approach) == 0);
+  CHECK(exit_status(comparison, {FailOn::approach}) == 0);
 }
 
 TEST_CASE("an error above the bound is a violation at the element where it happened") {
@@ -81,8 +81,8 @@ TEST_CASE("an error above the bound is a violation at the element where it happe
   REQUIRE(local.worst);
   CHECK(local.worst->sample == 1);
   CHECK(local.worst->element == 1);
-  CHECK(exit_status(comparison, FailOn::violation) == 2);
-  CHECK(exit_status(comparison, FailOn::never) == 0);
+  CHECK(exit_status(comparison, {FailOn::violation}) == 2);
+  CHECK(exit_status(comparison, {FailOn::never}) == 0);
 }
 
 TEST_CASE("a violated heuristic is counted and leaves the verdict alone") {
@@ -121,17 +121,88 @@ TEST_CASE("a radius that straddles the bound is undecided, never a holding verdi
   const Comparison comparison = made.compare();
   CHECK(comparison.verdict == Status::undecided);
   CHECK(comparison.layers[0].local.bounds[0].undecided == 1);
-  CHECK(exit_status(comparison, FailOn::violation) == 1);
+  CHECK(exit_status(comparison, {FailOn::violation}) == 1);
 }
 
-TEST_CASE("an infinite bound or an unbounded reference is undecided") {
+TEST_CASE("an infinite bound on a layer's own errors or an unbounded local reference is undecided") {
   const double infinity = std::numeric_limits<double>::infinity();
   HandMade no_bound;
-  no_bound.bounds.layers[0].accumulated[0].values.values[5] = infinity;
+  no_bound.bounds.layers[0].local[0].values.values[5] = infinity;
   CHECK(no_bound.compare().verdict == Status::undecided);
+  CHECK(no_bound.compare().layers[0].local.decided == 5);
+  REQUIRE(no_bound.compare().layers[0].local.first_open);
+  CHECK(no_bound.compare().layers[0].local.first_open->sample == 2);
   HandMade no_reference;
-  no_reference.accumulated.layers[0].values[1].radius = Magnitude::infinite();
+  no_reference.local.layers[0].values[1].radius = Magnitude::infinite();
   CHECK(no_reference.compare().verdict == Status::undecided);
+}
+
+TEST_CASE("a value that one bound decides holds, though another is infinite there") {
+  HandMade made;
+  made.bounds.layers[0].local.push_back(HandMade::make_bound(BoundKind::order_aware, Guarantee::proven));
+  made.bounds.layers[0].local[0].values.values.assign(6, std::numeric_limits<double>::infinity());
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::holds);
+  CHECK(comparison.layers[0].checked == 6);
+  CHECK(find_bound(comparison.layers[0].local, BoundKind::componentwise)->infinite == 6);
+  made.bounds.layers[0].local.back().values.values[3] = std::numeric_limits<double>::infinity();
+  made.bounds.layers[0].local[0].values.values[3] = 1.0;
+  CHECK(made.compare().verdict == Status::holds);  // each by its own bound
+  made.bounds.layers[0].local[0].values.values[3] = std::numeric_limits<double>::infinity();
+  CHECK(made.compare().verdict == Status::undecided);
+}
+
+TEST_CASE("infinite bounds from the input on leave a question open, and only --require makes it count") {
+  HandMade made;
+  made.bounds.layers[0].accumulated[0].values.values[5] = std::numeric_limits<double>::infinity();
+  made.bounds.infinite.push_back({Question::this_run, 0, 2, 1, "its divisor lies between -1 and 2"});
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict == Status::holds);
+  REQUIRE(comparison.open_questions.size() == 1);
+  CHECK(comparison.open_questions[0].question == Question::this_run);
+  CHECK(comparison.open_questions[0].values == 1);
+  CHECK(comparison.open_questions[0].layer == "layer");
+  CHECK(exit_status(comparison, {}) == 0);
+  CHECK(exit_status(comparison, {FailOn::violation, {Question::this_run}}) == 1);
+  CHECK(exit_status(comparison, {FailOn::violation, {Question::any_run}}) == 1);  // no bound of any run was computed
+  CHECK(exit_status(comparison, {FailOn::never, {Question::this_run}}) == 0);
+  Report report = made.report();
+  const std::string text = open_question_text(report, Question::this_run);
+  CHECK(text.find("from 'layer' on: its divisor lies between -1 and 2") != std::string::npos);
+  made.bounds.layers[0].accumulated.push_back(HandMade::make_bound(BoundKind::shadow, Guarantee::proven));
+  CHECK(made.compare().open_questions.empty());  // the error itself is known
+}
+
+TEST_CASE("an error above a bound from the input on violates, whatever the layers do") {
+  HandMade made;
+  made.accumulated.layers[0].values[2] = exact_ball(6.0);
+  CHECK(made.compare().verdict == Status::violated);
+}
+
+TEST_CASE("where the reference covers the computed value no share of the bound is made up") {
+  HandMade made;
+  made.local.layers[0].values[2] = {3.0, 1e-30, Magnitude(2e-30)};
+  made.bounds.layers[0].local[0].values.values[2] = 1e-300;
+  const Comparison comparison = made.compare();
+  CHECK(comparison.layers[0].local.bounds[0].max_utilisation <= 1.0);
+  CHECK(comparison.layers[0].local.max_error == 0.0);
+  CHECK(comparison.verdict == Status::undecided);
+}
+
+TEST_CASE("a run by other steps that exceeds bounds of any run alone is undecided, not violated") {
+  HandMade made;
+  made.add_second_layer(op::Gelu{});
+  made.trace.provenance.program = "another program";
+  BoundResult any_run = HandMade::make_bound(BoundKind::adjoint_any_order, Guarantee::proven);
+  any_run.question = Question::any_run;
+  made.bounds.layers[1].accumulated.push_back(any_run);
+  for (std::size_t i = 0; i < 6; ++i) made.accumulated.layers[1].values[i].hi += 0.5;
+  made.bounds.layers[1].accumulated.back().values.values.assign(6, 0.25);
+  const Comparison comparison = made.compare();
+  CHECK(comparison.verdict < Status::violated);
+  CHECK(find_bound(comparison.outputs.at(1).scope, BoundKind::adjoint_any_order)->by_other_steps == 6);
+  made.trace.provenance.program = "driftbound 0.1";
+  CHECK(made.compare().verdict == Status::violated);
 }
 
 TEST_CASE("a bound that is NaN never passes") {
@@ -182,7 +253,7 @@ TEST_CASE("values that are not finite make the layer void and are counted") {
   CHECK(comparison.verdict == Status::invalid);
   CHECK(comparison.layers[0].non_finite == 1);
   CHECK(comparison.layers[0].local.bounds[0].checked == 5);
-  CHECK(exit_status(comparison, FailOn::violation) == 1);
+  CHECK(exit_status(comparison, {FailOn::violation}) == 1);
 }
 
 TEST_CASE("a bound used to the threshold is approached") {
@@ -190,8 +261,8 @@ TEST_CASE("a bound used to the threshold is approached") {
   shift_exact(made, 0, 0.75);
   CHECK(made.compare(0.5).verdict == Status::approaches);
   CHECK(made.compare(0.8).verdict == Status::holds);
-  CHECK(exit_status(made.compare(0.5), FailOn::violation) == 0);
-  CHECK(exit_status(made.compare(0.5), FailOn::approach) == 1);
+  CHECK(exit_status(made.compare(0.5), {FailOn::violation}) == 0);
+  CHECK(exit_status(made.compare(0.5), {FailOn::approach}) == 1);
   CHECK(made.compare().closest->utilisation == 0.75);
 }
 

@@ -23,6 +23,9 @@ Graph composite_body(const Op& op, std::span<const Shape> inputs);
 /// Source:    docs/theory.md T-22
 std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs);
 
+/// Whether composite_bodies() has more than one body; false for ops that are no composites.
+bool has_other_bodies(const Op& op);
+
 /// Shape of the body's output.
 /// Throws:    ShapeMismatch
 Shape composite_shape(const Op& op, std::span<const Shape> inputs);
