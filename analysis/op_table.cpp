@@ -36,7 +36,7 @@ std::string onnx_names(const Op& op) {
       names.push_back(onnx.name == name_of(op) ? std::to_string(onnx.since)
                                                : fmt::format("{} {}", onnx.name, onnx.since));
   }
-  return names.empty() ? "in bodies" : join(names);
+  return names.empty() ? "none" : join(names);
 }
 
 std::vector<Graph> bodies_of(const CompositeExample& example) {

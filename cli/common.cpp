@@ -209,11 +209,15 @@ void require_with(const CLI::App& app, const std::string& option, std::initializ
 }
 
 void require_filled(const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& text : option->results())
-      if (text.empty() && option->get_items_expected_max() > 0)
-        throw InvalidArgument(fmt::format("{}: {} is given as empty text; name what is meant, or leave it out",
-                                          app.get_name(), option->get_name()));
+  const auto check = [&](const CLI::App& of) {
+    for (const CLI::Option* option : of.get_options())
+      for (const std::string& text : option->results())
+        if (text.empty() && option->get_items_expected_max() > 0)
+          throw InvalidArgument(fmt::format("{}: {} is given as empty text; name what is meant, or leave it out",
+                                            app.get_name(), option->get_name()));
+  };
+  check(app);
+  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) check(*group);
 }
 
 namespace {
@@ -333,7 +337,9 @@ double largest_of_input(const Graph& graph, const std::string& name) {
 
 void require_finite_inputs(const Graph& graph, const Inputs& inputs, const std::string& where) {
   for (const auto& [name, tensor] : inputs.tensors) {
-    if (!is_float(tensor.type())) continue;
+    const bool is_input = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                      [&, &of = name](ValueId id) { return graph.value(id).name == of; });
+    if (!is_input || !is_float(tensor.type())) continue;  // a mask may hold minus infinity
     const double largest = largest_of_input(graph, name);
     const std::vector<double> values = tensor.to_double().values;
     const auto bad = std::find_if(values.begin(), values.end(), [&](double x) { return !(std::abs(x) <= largest); });

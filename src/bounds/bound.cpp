@@ -13,6 +13,7 @@
 #include "bounds/local/replay.hpp"
 #include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/infinite_reason.hpp"
+#include "bounds/nodes/normed_values.hpp"
 #include "bounds/nodes/own_run.hpp"
 #include "bounds/rows/bound_cache.hpp"
 #include "bounds/sums/operand.hpp"
@@ -138,7 +139,7 @@ class Walk {
 public:
   Walk(const Graph& graph, const Trace& trace, const std::vector<Tensor<Ball>>* exact, const BoundOptions& options,
        BoundCache& cache)
-      : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache) {
+      : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache), normed_(graph) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic);
     setting_.threads = options.threads;
@@ -307,6 +308,7 @@ private:
     const std::vector<double> own = local.best();
     state.error = propagate(view, radii, own, setting_of(node));
     theorems::add_local_errors(own, state.error);
+    normed_.limit(view, state.error);
     for (std::size_t i = 0; i < state.error.size(); ++i)
       if (!std::isfinite(state.used.values[i])) state.error[i] = Magnitude::infinite().value();
     if (bounds_.infinite.empty()) note_infinite(index, view, radii);
@@ -385,6 +387,7 @@ private:
   const std::vector<Tensor<Ball>>* exact_;
   const BoundOptions& options_;
   BoundCache& cache_;
+  NormedValues normed_;
   Setting setting_;
   double folklore_u_ = 0.0;
   std::vector<Shape> shapes_;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "driftbound/num/errors.hpp"
 #include "model/load_formats.hpp"
@@ -85,12 +88,27 @@ ModelDescription describe_model(const std::filesystem::path& file, const Inputs&
 }
 
 ModelDescription describe_model(const std::filesystem::path& file, const GivenInputs& given) {
-  ModelDescription model = describe_file(file, {}, given);
-  if (given.empty() || !given.rows_are_samples || is_complete(model, most_rows(given))) return model;
-  GivenInputs as_one = given;
-  as_one.rows_are_samples = false;
-  ModelDescription together = describe_file(file, {}, as_one);
-  return is_complete(together, 1) ? std::move(together) : std::move(model);
+  std::optional<ModelDescription> by_rows;
+  std::exception_ptr why_not;
+  try {
+    by_rows = describe_file(file, {}, given);
+  } catch (const ShapeMismatch&) {  // a row alone may not have a shape that all have together
+    why_not = std::current_exception();
+  }
+  const bool has_other_way = !given.empty() && given.rows_are_samples;
+  if (by_rows && (!has_other_way || is_complete(*by_rows, most_rows(given)))) return std::move(*by_rows);
+  if (has_other_way) {
+    GivenInputs as_one = given;
+    as_one.rows_are_samples = false;
+    try {
+      ModelDescription together = describe_file(file, {}, as_one);
+      if (is_complete(together, 1)) return together;
+    } catch (const ShapeMismatch&) {  // the reason above is told
+      if (!why_not) throw;
+    }
+  }
+  if (why_not) std::rethrow_exception(why_not);
+  return std::move(*by_rows);
 }
 
 Graph load_model(const std::filesystem::path& file) {

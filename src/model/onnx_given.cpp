@@ -28,6 +28,69 @@ bool names_another_axis(std::string_view symbol, std::span<const ValueInfoProto>
   return false;
 }
 
+/// Whether the extents that the file fixes are those of data whose further axes in front are left out.
+bool has_fixed_extents(const ValueInfoProto& input, std::span<const std::int64_t> extents) {
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    if (!is_open(input.shape[axis]) && *input.shape[axis].value != extents[axis]) return false;
+  return true;
+}
+
+std::string declared_shape(const ValueInfoProto& input, bool of_samples) {
+  std::string text = of_samples ? "[N" : "[";
+  for (const Dimension& dimension : input.shape) {
+    if (text.size() > 1) text += ", ";
+    if (!is_open(dimension))
+      text += std::to_string(*dimension.value);
+    else
+      text += dimension.symbol.empty() ? "?" : printable(dimension.symbol);
+  }
+  return text + "]";
+}
+
+/// Throws:    ShapeMismatch where data are neither one sample, nor rows of an axis 0 of one, nor samples stacked
+void require_declared(const ValueInfoProto& input, const Shape& shape) {
+  if (!input.has_shape) return;
+  const std::size_t rank = input.shape.size();
+  const std::span<const std::int64_t> extents = shape;
+  if (shape.size() == rank + 1 && has_fixed_extents(input, extents.subspan(1))) return;
+  if (shape.size() == rank) {
+    Shape one = shape;
+    if (rank > 0 && input.shape[0].value == 1) one[0] = 1;
+    if (has_fixed_extents(input, one)) return;
+  }
+  throw ShapeMismatch("input " + in_quotes(input.name) + " has shape " + to_string(shape) + ", the model takes " +
+                      declared_shape(input, false) + " or " + declared_shape(input, true) + " (N samples)");
+}
+
+/// Throws:    ShapeMismatch where extents of one name differ and one of the inputs holds integers
+void require_equal_names(const GivenShapes& given, std::span<const ValueInfoProto> inputs) {
+  struct Seen {
+    const ValueInfoProto* input = nullptr;
+    std::int64_t extent = 0;
+  };
+  std::map<std::string_view, std::vector<Seen>> seen;
+  const auto holds_integers = [](const ValueInfoProto& input) {
+    const auto type = element_type(input.element_type);
+    return type && !is_float(*type);
+  };
+  for (const ValueInfoProto& input : inputs) {
+    const Shape* shape = given.shape_of(input.name);
+    const std::size_t rank = input.shape.size();
+    if (shape == nullptr || !input.has_shape || shape->size() < rank || shape->size() > rank + 1) continue;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      if (!is_open(input.shape[axis]) || input.shape[axis].symbol.empty()) continue;
+      const std::int64_t extent = (*shape)[axis + shape->size() - rank];
+      std::vector<Seen>& others = seen[input.shape[axis].symbol];
+      for (const Seen& other : others)
+        if (other.extent != extent && (holds_integers(input) || holds_integers(*other.input)))
+          throw ShapeMismatch("axis " + in_quotes(input.shape[axis].symbol) + " has " + std::to_string(other.extent) +
+                              " elements in input " + in_quotes(other.input->name) + " and " + std::to_string(extent) +
+                              " in input " + in_quotes(input.name));
+      others.push_back({&input, extent});
+    }
+  }
+}
+
 /// Tensors of one shape one after the other along an axis.
 StoredTensor joined_along(const std::vector<StoredTensor>& parts, std::size_t axis) {
   Shape shape = parts.front().shape();
@@ -79,6 +142,7 @@ GivenShapes::GivenShapes(const GivenInputs& given, std::span<const ValueInfoProt
   };
   for (const auto& [name, tensor] : given.data.tensors) require(name);
   for (const auto& [name, shape] : given.shapes) require(name);
+  require_equal_names(*this, inputs);
   if (!given.rows_are_samples) return;
   for (const ValueInfoProto& input : inputs) {
     const Shape* shape = shape_of(input.name);
@@ -127,6 +191,7 @@ GivenValue GivenShapes::value_of(const ValueInfoProto& input) const {
   const std::string where = "input " + in_quotes(input.name);
   const StoredTensor typed = converted(data, *element_type(input.element_type), where);
   const Shape& shape = typed.shape();
+  require_declared(input, shape);
   const bool is_stacked = input.has_shape && shape.size() == input.shape.size() + 1;
   const bool has_rows_of_one = input.has_shape && !shape.empty() && shape.size() == input.shape.size() &&
                                input.shape[0].value == 1 && shape.front() > 1;

@@ -22,7 +22,8 @@ struct GivenValue {
 /// The shapes and data that a run gives a model's inputs, and which extents follow from them.
 class GivenShapes {
 public:
-  /// Throws:    InvalidArgument where no input has the name of a given tensor or shape
+  /// Throws:    InvalidArgument where no input has the name of a given tensor or shape; ShapeMismatch where extents of
+  ///            one name differ
   GivenShapes(const GivenInputs& given, std::span<const ValueInfoProto> inputs);
 
   /// The shape given for an input; null where none is.
@@ -35,6 +36,7 @@ public:
   /// Rows of the inputs that count samples; empty where none does.
   std::optional<std::int64_t> rows() const { return rows_; }
   /// The value of an input of integers.
+  /// Throws:    ShapeMismatch where the data have not the declared shape, for one sample or several
   GivenValue value_of(const ValueInfoProto& input) const;
 
 private:

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <deque>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -216,9 +218,10 @@ private:
                                                                   : open_extent(dimension.symbol));
     }
     const StoredTensor* data = given_.data_of(input.name);
-    if (data != nullptr && !is_float(*type)) {
+    if (data != nullptr && (!is_float(*type) || is_mask(*data))) {
       GivenValue value = given_.value_of(input);
       if (value.each.size() == 1 && !value.all) return Known::of(std::move(value.each.front()));
+      require_samples(input.name, value.each.size());
       Known known;
       known.type = *type;
       if (input.has_shape) known.shape = std::move(shape);
@@ -232,6 +235,14 @@ private:
     if (input.has_shape) known.shape = std::move(shape);
     if (data != nullptr) result_.inputs.tensors.emplace_back(graph().values[*known.id].name, *data);
     return known;
+  }
+
+  /// Throws:    ShapeMismatch where another input of integers has another number of samples
+  void require_samples(std::string_view input, std::size_t samples) {
+    if (!sampled_) sampled_ = {input, samples};
+    if (sampled_->second != samples)
+      throw ShapeMismatch("input " + in_quotes(sampled_->first) + " has " + std::to_string(sampled_->second) +
+                          " samples, input " + in_quotes(input) + " has " + std::to_string(samples));
   }
 
   std::size_t symbol_of_samples() {
@@ -299,6 +310,7 @@ private:
     require_memory(memory_of_further_values(node.inputs.size(), node.outputs.size()));
     if (Function* function = functions_.find(node)) return add_call(scope, node, operands, *function);
     require_represented(scope, node, operands);
+    const std::optional<ElementType> integers = integers_moved(node, operands);
     if (node.op_type == "If") return add_branch(scope, node, operands);
     if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
     const bool asks_for_shape = node.op_type == "Shape" || node.op_type == "Size";
@@ -308,11 +320,11 @@ private:
     const std::vector<Operand> views = views_of(operands);
     const NodeView view = view_of(scope, node, views, allowance_);
     require_form(view);
-    if (std::optional<IntegerTensor> integers = fold_integers(view)) {
-      const bool is_partial = std::any_of(integers->elements.begin(), integers->elements.end(),
+    if (std::optional<IntegerTensor> folded = fold_integers(view)) {
+      const bool is_partial = std::any_of(folded->elements.begin(), folded->elements.end(),
                                           [](const Extent& element) { return !element.is_known(); });
       if (is_partial && samples_ && add_given(scope, node, operands)) return;
-      return define_integers(scope, node, *integers);
+      return define_integers(scope, node, *folded);
     }
     Mapping mapping = map_node(view);
     if (auto* not_mapped = std::get_if<NotMapped>(&mapping)) {
@@ -321,8 +333,34 @@ private:
     }
     if (auto* constant = std::get_if<MappedConstant>(&mapping))
       return define(scope, node.outputs.front(), Known::of(std::move(constant->value)));
-    if (auto* one = std::get_if<MappedOp>(&mapping)) return add_ops(scope, node, operands, as_list(std::move(*one)));
-    add_ops(scope, node, operands, std::move(std::get<MappedOps>(mapping)));
+    const auto* one = std::get_if<MappedOp>(&mapping);
+    MappedOps ops = one != nullptr ? as_list(*one) : std::move(std::get<MappedOps>(mapping));
+    if (integers) ops.quantised.assign(ops.outputs.size(), integers);
+    add_ops(scope, node, operands, std::move(ops));
+  }
+
+  /// The type of the integers that floats among the operands stand for, where the node moves or compares them. Empty
+  /// where there are none, and where the node makes floats or other integers of them.
+  /// Throws:    Unsupported for other nodes, as integers wrap around and divide with truncation
+  static std::optional<ElementType> integers_moved(const NodeProto& node, const std::vector<Known*>& operands) {
+    static const std::set<std::string_view> moves = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten",
+                                                     "Slice",   "Identity",  "Concat",  "Gather",    "GatherElements",
+                                                     "Split",   "GatherND",  "Expand",  "Tile",      "MaxPool",
+                                                     "Max",     "Min",       "Pad",     "ReduceMax", "ReduceMin"};
+    static const std::set<std::string_view> reads = {"DequantizeLinear", "MatMulInteger", "QLinearMatMul", "Cast",
+                                                     "CastLike",         "Shape",         "Size",          "Equal",
+                                                     "Greater",          "Less"};
+    std::optional<ElementType> type;
+    for (const Known* known : operands)
+      if (known != nullptr && known->quantised) type = known->quantised;
+    if (!type || reads.count(node.op_type) != 0) return std::nullopt;
+    if (moves.count(node.op_type) == 0)
+      throw Unsupported("computes in " + std::string(name_of(*type)) + "; only float arithmetic is supported");
+    for (const Known* known : operands)
+      if (known != nullptr && is_float(known->type) && known->quantised != type)
+        throw ShapeMismatch("its inputs have element types " + std::string(name_of(*type)) + " and " +
+                            std::string(name_of(known->quantised.value_or(known->type))));
+    return type;
   }
 
   NodeView view_of(const Scope& scope, const NodeProto& node, std::span<const Operand> operands, Allowance& allowance) {
@@ -354,7 +392,7 @@ private:
     }
     if (node.op_type == "Mul" && operands.size() == 2) {
       for (const std::size_t slot : {std::size_t{0}, std::size_t{1}})
-        if (holds_minus_infinity(*operands[slot]) && is_one(*operands[1 - slot])) {
+        if (holds_minus_infinity(*operands[slot]) && is_one(*operands[1 - slot], *operands[slot])) {
           define(scope, node.outputs.front(), operands[slot]);
           return true;
         }
@@ -363,8 +401,12 @@ private:
       for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
         const Known *hides = operands[slot], *other = operands[3 - slot];
         const bool masks = hides->constant && is_minus_infinity(*hides->constant);
-        if (masks && !other->constant && !other->given)
-          return define_masked(scope, node, operands[3 - slot], kept_by(scope, node, *operands[0], slot == 2));
+        if (!masks || other->constant || other->given) continue;
+        require_one_type(op::Add{}, {operands[1], operands[2]});
+        if (!keeps_shape(*hides, *other))
+          throw Unsupported("minus infinity " + to_string(hides->constant->shape()) +
+                            " gives the scores further elements or axes; expand the scores first");
+        return define_masked(scope, node, operands[3 - slot], kept_by(scope, node, *operands[0], slot == 2));
       }
     }
     if (node.op_type == "Add" && operands.size() == 2) {
@@ -378,59 +420,81 @@ private:
     return false;
   }
 
-  static bool holds_minus_infinity(const Known& known) {
-    if (known.masked) return true;
-    return (known.constant && parts_of_mask(*known.constant)) || (known.given && parts_of_mask(*known.given));
-  }
-  static bool is_one(const Known& known) {
-    return known.constant && known.constant->size() == 1 && is_float(known.type) &&
+  bool holds_minus_infinity(const Known& known) { return known.masked || split_mask(known).first != nullptr; }
+  /// Whether a value times this one is that value, of the same shape.
+  static bool is_one(const Known& known, const Known& other) {
+    return known.constant && known.constant->size() == 1 && known.type == other.type && is_float(known.type) &&
+           known.constant->shape().size() <= (other.shape ? other.shape->size() : 0) &&
            known.constant->to_double().values[0] == 1.0;
+  }
+
+  /// What follows from given data; its name in the graph is that of the data and `part`.
+  Known* remember_given(const Known& data, const char* part, GivenValue value, ElementType type) {
+    Known known;
+    known.name = made_names_.emplace_back(std::string(data.name) + part);
+    require_memory(known.name.size());
+    known.type = type;
+    known.shape = data.shape;
+    known.given = std::move(value);
+    return remember(std::move(known));
   }
 
   /// The truth values of a condition, or the others.
   Known* kept_by(const Scope& scope, const NodeProto& node, Known& condition, bool as_it_is) {
     if (condition.type != ElementType::boolean) throw ParseError("its condition is no boolean");
     if (as_it_is) return &condition;
-    if (condition.constant) return remember(Known::of(inverted(*condition.constant)));
-    if (condition.given) {
-      Known known;
-      known.type = ElementType::boolean;
-      known.shape = condition.shape;
-      known.given = inverted(*condition.given);
-      return remember(std::move(known));
-    }
-    return computed_step(scope, node, "/not", op::Choice{}, {&condition, truth(false), truth(true)});
+    if (!condition.given && !condition.constant)
+      return computed_step(scope, node, "/not", op::Choice{}, {&condition, truth(false), truth(true)});
+    Known*& others = inverted_[&condition];
+    if (others == nullptr)
+      others = condition.given ? remember_given(condition, "/not", inverted(*condition.given), ElementType::boolean)
+                               : remember(Known::of(inverted(*condition.constant)));
+    return others;
   }
 
   Known* truth(bool value) { return remember(Known::of(StoredTensor(ElementType::boolean, {}, {std::byte{value}}))); }
 
   /// Scores plus a mask that holds minus infinity. Returns false for other operands.
   bool add_mask(Scope& scope, const NodeProto& node, Known& mask, Known* scores) {
-    Known *kept = nullptr, *added = nullptr;
-    if (mask.constant) {
-      auto parts = parts_of_mask(*mask.constant);
-      if (!parts) return false;
-      kept = remember(Known::of(std::move(parts->kept)));
-      if (parts->added) added = remember(Known::of(std::move(*parts->added)));
-    } else if (mask.given) {
-      auto parts = parts_of_mask(*mask.given);
-      if (!parts) return false;
-      const auto known_of = [&](GivenValue value, ElementType type) {
-        Known known;
-        known.type = type;
-        known.shape = mask.shape;
-        known.given = std::move(value);
-        return remember(std::move(known));
-      };
-      kept = known_of(std::move(parts->kept), ElementType::boolean);
-      if (parts->added) added = known_of(std::move(*parts->added), mask.type);
-    } else {
-      return false;
-    }
+    const auto [kept, added] = split_mask(mask);
+    if (kept == nullptr) return false;
     if (scores->masked && added != nullptr)
       throw Unsupported("it adds a bias to scores that a mask made minus infinity; add it before the mask");
+    require_one_type(op::Add{}, {scores, &mask});
     if (added != nullptr) scores = computed_step(scope, node, "", op::Add{}, {scores, added});
     return define_masked(scope, node, scores, kept);
+  }
+
+  /// The parts of a mask (parts_of_mask), the same for every node that adds it; null where no element is minus infinity.
+  std::pair<Known*, Known*> split_mask(const Known& mask) {
+    const auto known = split_masks_.find(&mask);
+    if (known != split_masks_.end()) return known->second;
+    Known *kept = nullptr, *added = nullptr;
+    if (mask.given) {
+      if (auto parts = parts_of_mask(*mask.given)) {
+        kept = remember_given(mask, "/kept", std::move(parts->kept), ElementType::boolean);
+        if (parts->added) added = remember_given(mask, "/added", std::move(*parts->added), mask.type);
+      }
+    } else if (mask.constant) {
+      if (auto parts = parts_of_mask(*mask.constant)) {
+        kept = remember(Known::of(std::move(parts->kept)));
+        if (parts->added) added = remember(Known::of(std::move(*parts->added)));
+      }
+    }
+    return split_masks_[&mask] = {kept, added};
+  }
+
+  /// Whether a tensor of minus infinity leaves the shape of scores as it is, where it takes their place.
+  static bool keeps_shape(const Known& fill, const Known& scores) {
+    const std::size_t rank = fill.shape->size();
+    if (rank > (scores.shape ? scores.shape->size() : 1)) return false;  // a Softmax has an axis
+    for (std::size_t i = 1; i <= rank; ++i) {
+      const Extent& extent = (*fill.shape)[rank - i];
+      const Extent scored = scores.shape ? (*scores.shape)[scores.shape->size() - i] : Extent::number(1);
+      const bool is_same = scored.is_number() && scored.value() == extent.value();
+      if (extent.value() != 1 && !is_same) return false;
+    }
+    return true;
   }
 
   bool define_masked(Scope& scope, const NodeProto& node, Known* scores, Known* kept) {
@@ -458,7 +522,7 @@ private:
     if (*scope.opset < 13 && !is_last)
       throw Unsupported("a Softmax over several axes of scores that a mask made minus infinity");
     std::vector<Known*> inputs = {of.masked->scores};
-    if (const auto& kept = of.masked->kept->constant) {
+    if (const auto& kept = of.masked->kept->constant; kept && !of.masked->kept->given) {
       softmax.kept_shape = kept->shape();
       for (const std::byte truth : kept->bytes()) softmax.kept.push_back(truth != std::byte{0});
     } else {
@@ -628,11 +692,11 @@ private:
 
   // ---- ops ----------------------------------------------------------------------------------------------------------
 
-  static MappedOps as_list(MappedOp mapped) {
+  static MappedOps as_list(const MappedOp& mapped) {
     std::vector<MappedOps::Input> inputs;
     for (const std::size_t slot : mapped.slots) inputs.push_back(MappedOps::slot(slot));
     MappedOps list;
-    list.outputs = {list.add(std::move(mapped.op), std::move(inputs))};
+    list.outputs = {list.add(mapped.op, std::move(inputs))};
     return list;
   }
 
@@ -661,8 +725,11 @@ private:
       if (i > 0) require_memory(sizeof(Known));  // the first one's counts as that of the node's output
       results.push_back(&known_.emplace_back(computed(std::move(name), std::move(mapped.steps[i].op), inputs)));
     }
-    for (std::size_t i = 0; i < std::min(mapped.outputs.size(), node.outputs.size()); ++i)
-      bind(scope, node.outputs[i], known_of(mapped.outputs[i]), first_new);
+    for (std::size_t i = 0; i < std::min(mapped.outputs.size(), node.outputs.size()); ++i) {
+      Known* const output = known_of(mapped.outputs[i]);
+      if (i < mapped.quantised.size() && mapped.quantised[i]) output->quantised = mapped.quantised[i];
+      bind(scope, node.outputs[i], output, first_new);
+    }
   }
 
   /// The result of one op: a constant where it can be folded, else that of a layer.
@@ -696,6 +763,7 @@ private:
     std::vector<const StoredTensor*> constants;
     for (const Known* known : operands) {
       if (known->type != operands.front()->type) return std::nullopt;
+      if (known->given) return std::nullopt;
       if (known->constant) constants.push_back(&*known->constant);
     }
     if (constants.size() < operands.size()) {
@@ -808,7 +876,7 @@ private:
     }
     if (operands.size() != 1) throw ParseError("an If takes one input, its condition");
     if (!operands[0]->is_available) return define_unavailable(scope, node);
-    if (operands[0]->given)
+    if (operands[0]->given && !operands[0]->constant)
       throw Unsupported("its condition follows from integers and differs between samples; give one sample at a time");
     if (!operands[0]->constant)
       throw Unsupported(
@@ -903,14 +971,18 @@ private:
   const Inputs& constants_;
   const bool has_given_;
   const GivenShapes given_;
-  Allowance of_given_{std::size_t{4} << 30};  ///< for what follows from given integers
-  std::optional<std::size_t> samples_;        ///< symbol of the samples of given inputs
+  Allowance of_given_{std::size_t{4} << 30};                         ///< for what follows from given integers
+  std::optional<std::size_t> samples_;                               ///< symbol of the samples of given inputs
+  std::optional<std::pair<std::string_view, std::size_t>> sampled_;  ///< an input of integers, and its samples
   std::shared_ptr<const MappedFile> file_;
   std::shared_ptr<const void> owner_;
   DataFiles data_files_;
   FunctionTable functions_;
   Allowance allowance_;  ///< for what is made from the file's parts
   std::deque<Known> known_;
+  std::deque<std::string> made_names_;                             ///< of what follows from given data
+  std::map<const Known*, std::pair<Known*, Known*>> split_masks_;  ///< by mask: what it keeps, and adds
+  std::map<const Known*, Known*> inverted_;                        ///< by condition
   std::size_t open_extents_ = 0;
   std::vector<std::optional<ElementType>> open_inputs_;  ///< by symbol: an input whose axis 0 has this extent
   std::vector<Known*> known_open_inputs_;                ///< the same

@@ -14,6 +14,11 @@ bool is_minus_infinite(double x) {
   return std::isinf(x) && x < 0.0;
 }
 
+bool all_finite(const StoredTensor& tensor) {
+  const std::vector<double> values = tensor.to_double().values;
+  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+}
+
 StoredTensor truths_of(const Shape& shape, const std::vector<bool>& truths) {
   std::vector<std::byte> bytes;
   for (const bool truth : truths) bytes.push_back(std::byte{truth});
@@ -26,7 +31,6 @@ MaskParts<StoredTensor> split(const StoredTensor& mask) {
   for (double& x : numbers.values) {
     kept.push_back(!is_minus_infinite(x));
     if (is_minus_infinite(x)) x = 0.0;
-    if (!std::isfinite(x)) throw Unsupported("a mask holds plus infinity or NaN; only minus infinity masks an element");
   }
   const bool any = std::any_of(numbers.values.begin(), numbers.values.end(), [](double x) { return x != 0.0; });
   MaskParts<StoredTensor> parts{truths_of(mask.shape(), kept), std::nullopt};
@@ -34,21 +38,25 @@ MaskParts<StoredTensor> split(const StoredTensor& mask) {
   return parts;
 }
 
-bool has_minus_infinity(const StoredTensor& mask) {
-  if (!is_float(mask.type())) return false;
-  const Tensor<double> values = mask.to_double();
-  return std::any_of(values.values.begin(), values.values.end(), is_minus_infinite);
-}
-
 }  // namespace
 
+bool is_mask(const StoredTensor& tensor) {
+  if (!is_float(tensor.type())) return false;
+  const std::vector<double> values = tensor.to_double().values;
+  return std::any_of(values.begin(), values.end(), is_minus_infinite) &&
+         std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x) || is_minus_infinite(x); });
+}
+
 std::optional<MaskParts<StoredTensor>> parts_of_mask(const StoredTensor& mask) {
-  if (!has_minus_infinity(mask)) return std::nullopt;
+  if (!is_mask(mask)) return std::nullopt;
   return split(mask);
 }
 
 std::optional<MaskParts<GivenValue>> parts_of_mask(const GivenValue& mask) {
-  if (std::none_of(mask.each.begin(), mask.each.end(), has_minus_infinity)) return std::nullopt;
+  const auto is_one = [](const StoredTensor& one) { return is_mask(one) || all_finite(one); };
+  if (std::none_of(mask.each.begin(), mask.each.end(), is_mask) ||
+      !std::all_of(mask.each.begin(), mask.each.end(), is_one))
+    return std::nullopt;
   MaskParts<GivenValue> parts;
   GivenValue added;
   bool adds = false;

@@ -15,10 +15,12 @@ struct MaskParts {
   Value kept;                  ///< truth values: 1 where the mask is a number
   std::optional<Value> added;  ///< the numbers, 0 where it is minus infinity; empty: all of them are 0
 };
-/// Empty where no element is minus infinity.
-/// Throws:    Unsupported for plus infinity and NaN next to it
+/// Empty where no element is minus infinity, or another one no number.
 std::optional<MaskParts<StoredTensor>> parts_of_mask(const StoredTensor& mask);
 std::optional<MaskParts<GivenValue>> parts_of_mask(const GivenValue& mask);
+
+/// Whether some elements are minus infinity and all others numbers.
+bool is_mask(const StoredTensor& tensor);
 
 /// Whether every element is minus infinity.
 bool is_minus_infinity(const StoredTensor& tensor);

@@ -64,6 +64,7 @@ struct MappedOps {
   std::vector<Step> steps;
   std::vector<StoredTensor> constants;
   std::vector<Input> outputs;  ///< what the node's outputs are; as many as it has, or fewer where the others are unused
+  std::vector<std::optional<ElementType>> quantised = {};  ///< by output: the integers that its floats stand for
 
   static Input slot(std::size_t index) { return {Source::slot, index}; }
   /// Appends a step and gives its result.

@@ -94,8 +94,15 @@ public:
     return ops.add(op::Clip{limits.least, limits.most}, {result});
   }
 
-  Mapping finish(Input output) {
+  /// The type of a zero point, which is that of the values; unsigned bytes where there is none.
+  ElementType type_of(std::size_t zero) const {
+    return is_given(node_, zero) ? node_.operands[zero].type.value_or(ElementType::u8) : ElementType::u8;
+  }
+
+  /// An output of floats, or of integers of this type.
+  Mapping finish(Input output, std::optional<ElementType> integers = std::nullopt) {
     ops.outputs = {output};
+    ops.quantised = {integers};
     return std::move(ops);
   }
 
@@ -109,7 +116,8 @@ Mapping map_quantise(const NodeView& node) {
   Quantised quantised(node);
   const Input scale = quantised.along_axis(1, rank_of(node, 0), axis);
   const Input scaled = quantised.ops.add(op::Div{}, {quantised.number(0), scale});
-  return quantised.finish(quantised.stored(scaled, 2, rank_of(node, 0), axis));
+  const Input stored = quantised.stored(scaled, 2, rank_of(node, 0), axis);
+  return quantised.finish(stored, quantised.type_of(2));
 }
 
 Mapping map_dequantise(const NodeView& node) {
@@ -126,7 +134,7 @@ Mapping map_integer_product(const NodeView& node) {
   const auto rank = rank_of(node, 0).value_or(2);
   const Input a = quantised.centred(0, 2, static_cast<std::int64_t>(rank) - 2);
   const Input b = quantised.centred(1, 3, -1);
-  return quantised.finish(quantised.ops.add(op::MatMul{}, {a, b}));
+  return quantised.finish(quantised.ops.add(op::MatMul{}, {a, b}), ElementType::i32);
 }
 
 /// (a - a_zero)(b - b_zero) a_scale b_scale / y_scale, rounded and stored.
@@ -139,7 +147,7 @@ Mapping map_quantised_product(const NodeView& node) {
   y = quantised.ops.add(op::Mul{}, {y, quantised.along_axis(1, rank_of(node, 0), static_cast<std::int64_t>(rank) - 2)});
   y = quantised.ops.add(op::Mul{}, {y, quantised.along_axis(4, rank_of(node, 3), -1)});
   y = quantised.ops.add(op::Div{}, {y, quantised.along_axis(6, rank_of(node, 0), -1)});
-  return quantised.finish(quantised.stored(y, 7, rank_of(node, 0), -1));
+  return quantised.finish(quantised.stored(y, 7, rank_of(node, 0), -1), quantised.type_of(7));
 }
 
 /// The least and the largest of 0 and all elements share 255 steps.
@@ -158,6 +166,7 @@ Mapping map_dynamic_quantise(const NodeView&) {
   const Input rounded = ops.add(op::Round{}, {ops.add(op::Div{}, {x, scale})});
   const Input y = ops.add(op::Clip{0.0, 255.0}, {ops.add(op::Add{}, {rounded, zero_point})});
   ops.outputs = {y, scale, zero_point};
+  ops.quantised = {ElementType::u8, std::nullopt, ElementType::u8};
   return ops;
 }
 

@@ -14,8 +14,8 @@ namespace driftbound::onnx {
 
 /// What a name of the file stands for.
 struct Known {
-  std::string_view name;  ///< the first that the file gives it
-  std::optional<StoredTensor> constant;
+  std::string_view name;                  ///< the first that the file gives it
+  std::optional<StoredTensor> constant;   ///< next to `given`: that of every sample
   std::optional<IntegerTensor> integers;  ///< integers that are only partly known; never in the graph
   std::optional<GivenValue> given;        ///< differs by sample; an input of the graph once a node computes with it
   std::optional<ValueId> id;              ///< in the graph; constants get there when a node uses them
@@ -26,9 +26,10 @@ struct Known {
   };
   std::optional<Masked> masked;
   ElementType type = ElementType::f32;
-  std::optional<OpenShape> shape;  ///< empty: not even the rank is known
-  bool is_available = true;        ///< false: not an array of numbers, or computed by something unsupported
-  std::string why_unavailable;     ///< empty: an unsupported node computes it
+  std::optional<ElementType> quantised;  ///< type of the integers that these floats stand for
+  std::optional<OpenShape> shape;        ///< empty: not even the rank is known
+  bool is_available = true;              ///< false: not an array of numbers, or computed by something unsupported
+  std::string why_unavailable;           ///< empty: an unsupported node computes it
 
   static Known of(StoredTensor value) {
     Known known;
@@ -45,7 +46,12 @@ struct Known {
     return known;
   }
   static Known of(JoinedValue joined) {
-    if (joined.is_same) return of(std::move(joined.value.each.front()));
+    if (joined.is_same) {
+      Known known = of(joined.value.each.front());
+      // That samples happen to be equal does not make the value one of no sample.
+      if (joined.value.each.size() > 1 && !joined.value.all) known.given = std::move(joined.value);
+      return known;
+    }
     Known known;
     known.type = joined.value.each.front().type();
     known.shape = std::move(joined.shape);

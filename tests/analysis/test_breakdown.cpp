@@ -231,14 +231,20 @@ TEST_CASE("a report counts the samples whose sign every run gives right, wrong, 
   CHECK(schema_errors(schema_file, json).empty());
 }
 
-TEST_CASE("in a narrow format the signs of all samples are counted, in float32 none") {
+TEST_CASE("the signs of all samples are counted, in float32 with the least distance from 0") {
   const Graph graph = network_of(1);
   const Comparison narrow = judged(graph, "bf16", {});
   REQUIRE(narrow.outputs[0].signs);
   const SignCounts& signs = *narrow.outputs[0].signs;
   CHECK(signs.right + signs.wrong + signs.open == narrow.samples);
   CHECK(signs.right > 0);
-  CHECK_FALSE(judged(graph, "fp32", {}).outputs[0].signs);
+  CHECK_FALSE(narrow.outputs[0].least_distance);  // by the rounded shadow
+  const Comparison single = judged(graph, "fp32", {});
+  REQUIRE(single.outputs[0].signs);
+  CHECK(single.outputs[0].signs->right + single.outputs[0].signs->open == single.samples);
+  CHECK(single.outputs[0].signs->wrong == 0);
+  REQUIRE(single.outputs[0].least_distance);
+  CHECK(*single.outputs[0].least_distance >= 0.0);
 }
 
 TEST_CASE("a report in a narrow format says which bound of every run is the smaller one, and what is ambiguous") {

@@ -139,7 +139,8 @@ TEST_CASE("NaN of a rectifier with finite operands is told as what it is, and no
   const ProgramResult result = report.text();
   const std::string text = unwrapped(result.out);
   CHECK(result.status != 0);
-  CHECK(contains(text, "is nan, its operands are finite and the exact value is "));
+  CHECK(contains(text, "is nan, its operand is "));
+  CHECK(contains(text, "the exact value is "));
   CHECK(contains(text, "no rounding makes that of it, a bug does"));
   CHECK(contains(text, "without an exact value: operands are not finite"));
   CHECK_FALSE(contains(text, "could explain it"));

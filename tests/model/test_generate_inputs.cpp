@@ -256,7 +256,23 @@ TEST_CASE("what cannot be generated says why") {
                    (void)generate_inputs(half, generator(InputDistribution::segment, 2, {{0, 1e6}}));
                  }),
                  "fp16"));
+}
+
+TEST_CASE("integers are rows of their table, or masks of ones before zeros, the same for the same seed") {
   Graph whole;
-  whole.outputs = {whole.add_node("cast", op::Cast{}, {whole.add_input("n", ElementType::i64, declared({-1, 1}))})};
-  CHECK_THROWS_AS(generate_inputs(whole, generator(InputDistribution::uniform, 1, {{0, 1}})), Unsupported);
+  whole.outputs = {whole.add_node("cast", op::Cast{}, {whole.add_input("n", ElementType::i64, declared({-1, 6}))})};
+  InputGenerator masks = generator(InputDistribution::uniform, 20, {{0, 1}});
+  const Inputs drawn = generate_inputs(whole, masks);
+  CHECK(drawn.at("n").type() == ElementType::i64);
+  const Tensor<double> mask = drawn.at("n").to_double();
+  REQUIRE(mask.shape == Shape{20, 6});
+  for (std::size_t row = 0; row < 20; ++row) {
+    CHECK(mask.values[6 * row] == 1.0);
+    for (std::size_t i = 1; i < 6; ++i) CHECK(mask.values[6 * row + i] <= mask.values[6 * row + i - 1]);
+  }
+  masks.index_limits = {{"n", 7}};
+  const Tensor<double> ids = generate_inputs(whole, masks).at("n").to_double();
+  CHECK(ids.values == generate_inputs(whole, masks).at("n").to_double().values);
+  CHECK(*std::min_element(ids.values.begin(), ids.values.end()) == 0.0);
+  CHECK(*std::max_element(ids.values.begin(), ids.values.end()) == 6.0);
 }

@@ -72,6 +72,7 @@ TEST_CASE("add_node takes as many inputs as the op has") {
                                                                                   {"Conv", {2, 3}},
                                                                                   {"ConvTranspose", {2, 3}},
                                                                                   {"Attention", {3, 4}},
+                                                                                  {"MaskedSoftmax", {1, 2}},
                                                                                   {"RotaryEmbedding", {3, 3}}};
   for (const Op& op : every_kind()) {
     CAPTURE(name_of(op));

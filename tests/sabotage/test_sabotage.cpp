@@ -828,6 +828,16 @@ std::vector<BoundFault> checks::bound_faults() {
          };
        },
        []() { return check_hidden_shares(60, 49).violations; }},
+      {"what hidden elements add to the remainders of others is forgotten",
+       [](auto& r) {
+         r.remainder_beside_hidden = [](double remainder, double, Magnitude, Magnitude) {
+           return Magnitude(remainder);
+         };
+       },
+       []() { return check_hidden_remainders(60, 50).violations; }},
+      {"hidden elements have no remainder",
+       [](auto& r) { r.remainder_of_hidden = [](Magnitude, double, double, Magnitude) { return Magnitude(); }; },
+       []() { return check_hidden_remainders(60, 51).violations; }},
       {"jumps are overlooked: sign", [](auto& r) { r.propagate_sign = [](const Point&) { return Magnitude(); }; },
        []() {
          return check_jumps(bounds::propagate_sign,

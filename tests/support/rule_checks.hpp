@@ -152,6 +152,47 @@ inline Tally check_hidden_shares(int repetitions, std::uint64_t seed) {
   return tally;
 }
 
+/// Rows of which some elements are hidden and only these move: what the slopes of the stored weights leave over.
+inline Tally check_hidden_remainders(int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  Tally tally;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    const std::size_t n = 2 + generator() % 4, hidden = 1 + generator() % (n - 1);
+    std::vector<double> x(n), e(n), p(n);
+    std::vector<Real> exact_x(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = uniform(generator, -3.0, 3.0) - (i < hidden ? uniform(generator, 80.0, 200.0) : 0.0);
+      e[i] = i < hidden ? uniform(generator, 0.0, 4.0) : 0.0;
+      exact_x[i] = Real(x[i]);
+    }
+    const bounds::HiddenShares shares = bounds::hidden_shares(x, e);
+    const std::vector<Real> before = exact_softmax(exact_x);
+    Magnitude by_slopes;
+    for (std::size_t i = 0; i < n; ++i) {
+      p[i] = before[i].to_double();
+      by_slopes += Magnitude(p[i]) * Magnitude(e[i]);
+    }
+    for (std::size_t corner = 0; corner < (std::size_t{1} << hidden); ++corner) {
+      std::vector<Real> moved = exact_x;
+      Real mean(0.0);
+      const auto move = [&](std::size_t j) { return j >= hidden ? 0.0 : (corner >> j & 1) != 0 ? e[j] : -e[j]; };
+      for (std::size_t j = 0; j < n; ++j) {
+        moved[j] = moved[j] + Real(move(j));
+        mean = mean + Real(p[j]) * Real(move(j));
+      }
+      const std::vector<Real> after = exact_softmax(moved);
+      for (std::size_t i = 0; i < n; ++i) {
+        const Real left = after[i] - before[i] - Real(p[i]) * (Real(move(i)) - mean);
+        const Magnitude bound = shares.is_hidden[i] != 0
+                                    ? bounds::remainder_of_hidden(shares.largest[i], p[i], e[i], by_slopes)
+                                    : bounds::remainder_beside_hidden(0.0, p[i], by_slopes, shares.total);
+        tally.add(0.0, left, bound.value());
+      }
+    }
+  }
+  return tally;
+}
+
 /// Rows of float32 at the ends of radii, their softmax evaluated naively, against what its roundings may add.
 inline Tally check_unrecorded_softmax(int repetitions, std::uint64_t seed) {
   Generator generator(seed);

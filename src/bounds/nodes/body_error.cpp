@@ -8,6 +8,7 @@
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/normed_values.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/bodies.hpp"
 #include "driftbound/model/composite.hpp"
@@ -38,7 +39,12 @@ Radii unless_zero(const std::vector<double>& radii) {
 class Follower {
 public:
   Follower(const Graph& body, const BodyRequest& request, const Setting& setting, std::set<std::string>& conditions)
-      : body_(body), request_(request), setting_(setting), conditions_(conditions), values_(body.values.size()) {}
+      : body_(body),
+        request_(request),
+        setting_(setting),
+        conditions_(conditions),
+        normed_(body),
+        values_(body.values.size()) {}
 
   void start(ValueId id, const Tensor<double>& recorded, Radii radii) {
     std::vector<double> run(radii.begin(), radii.end());
@@ -73,6 +79,8 @@ public:
     std::vector<double> moved_exact = propagate(view, exact, centre.error, setting_);
     add_magnitudes(moved_run, centre.error);
     add_magnitudes(moved_exact, centre.error);
+    normed_.limit(view, moved_exact);
+    if (!request_.rounds) normed_.limit(view, moved_run);
     if (request_.rounds) {
       add_magnitudes(moved_run, body_rounding({view, run, moved_run, request_.any_order}, setting_, conditions_));
       lose_what_may_overflow(centre.value, moved_run);
@@ -110,6 +118,7 @@ private:
   const BodyRequest& request_;
   const Setting& setting_;
   std::set<std::string>& conditions_;
+  NormedValues normed_;
   std::vector<Followed> values_;
 };
 

@@ -402,6 +402,11 @@ TEST_CASE("T-131: elements that a mask hides weigh no more than is said, and the
   const Tally tally = check_hidden_shares(400 * test_multiplier(), 48);
   INFO(tally.first_violation);
   CHECK(tally.violations == 0);
+  CHECK_APPROACH("T-131", tally.utilisation, 0.999);
+  const Tally remainders = check_hidden_remainders(400 * test_multiplier(), 49);
+  INFO(remainders.first_violation);
+  CHECK(remainders.violations == 0);
+  CHECK(remainders.checked > 1000);
   const std::vector<double> x = {1.0, -1e9, 0.5}, e = {1e-3, 64.0, 1e-3};
   const bounds::HiddenShares shares = bounds::hidden_shares(x, e);
   CHECK(shares.is_hidden == std::vector<char>{0, 1, 0});
