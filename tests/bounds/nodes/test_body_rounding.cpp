@@ -226,7 +226,7 @@ const std::map<std::string, double> recorded_approach = {
     {"Cosh", 0.831},    {"Div", 0.992},       {"Elu", 0.662},  {"Erf", 0.81},         {"Exp", 0.658},
     {"Gemm", 0.999},    {"LeakyRelu", 0.981}, {"Log", 0.795},  {"MatMul", 0.999},     {"Mul", 0.993},
     {"PRelu", 0.95},    {"Pad", 1.0},         {"Pow", 0.938},  {"Reciprocal", 0.989}, {"ReduceSum", 1.0},
-    {"Sigmoid", 0.639}, {"Sin", 0.66},        {"Sinh", 0.773}, {"Softmax", 0.871},    {"Softplus", 0.689},
+    {"Sigmoid", 0.639}, {"Sin", 0.66},        {"Sinh", 0.773}, {"Softmax", 0.747},    {"Softplus", 0.689},
     {"Sqrt", 0.938},    {"Sub", 1.0},         {"Tan", 0.714},  {"Tanh", 0.503}};
 
 TEST_CASE("every op keeps the bound of its roundings in runs at the ends of the operands' radii (T-22)") {
