@@ -248,13 +248,40 @@ std::string open_input(const ModelDescription& model, const std::vector<std::str
   return "";
 }
 
+bool has_softmax(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const Node& node) { return std::holds_alternative<op::Softmax>(node.op); });
+}
+
+/// Whether some floats are minus infinity, as in a mask that is given.
+bool holds_minus_infinity(const Inputs& inputs) {
+  for (const auto& [name, tensor] : inputs.tensors) {
+    if (!is_float(tensor.type())) continue;
+    const std::vector<double> values = tensor.to_double().values;
+    if (std::find(values.begin(), values.end(), -std::numeric_limits<double>::infinity()) != values.end()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ModelDescription describe_for_run(const std::string& file, const InputOptions& inputs, const std::string& trace,
                                   bool requires_shapes) {
   ModelDescription model = describe_model(file);
-  if (is_complete(model)) return model;
   const bool generates = trace.empty() && inputs.file.empty();
+  const auto given_data = [&] {
+    return trace.empty() ? inputs.load_given(model) : read_given_inputs(model.graph, trace);
+  };
+  GivenInputs given;
+  if (is_complete(model)) {
+    if (generates || !has_softmax(model.graph)) return model;
+    try {
+      given.data = given_data();
+    } catch (const Error&) {  // the reader of a complete model's inputs says what is wrong
+      return model;
+    }
+    return holds_minus_infinity(given.data) ? describe_model(file, given) : std::move(model);
+  }
   if (const std::string open = open_input(model, inputs.shapes); generates && !open.empty()) {
     if (requires_shapes || model.unsupported.empty())
       throw Unsupported(
@@ -263,11 +290,7 @@ ModelDescription describe_for_run(const std::string& file, const InputOptions& i
                       file, open, open));
     return model;
   }
-  GivenInputs given;
-  if (!trace.empty())
-    given.data = read_given_inputs(model.graph, trace);
-  else
-    given.data = inputs.load_given(model);
+  given.data = given_data();
   return describe_model(file, given);
 }
 

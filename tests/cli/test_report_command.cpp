@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "support/json_schema.hpp"
+#include "support/npy_writer.hpp"
+#include "support/onnx_writer.hpp"
 #include "support/report_schema.hpp"
 #include "support/run_program.hpp"
 
@@ -324,4 +327,29 @@ TEST_CASE("inspect keeps its columns behind long names") {
   const std::size_t row = result.out.find("   2 /down1");
   REQUIRE(row != std::string::npos);
   CHECK(result.out.find('\n', row) - row == end - head);
+}
+
+TEST_CASE("a mask that is given as floats may hold minus infinity, next to scores that may not") {
+  using namespace driftbound::test;
+  const TemporaryFolder folder;
+  const std::string model = folder.file("m.onnx");
+  folder.write("m.onnx", OnnxModel(14)
+                             .input("x", {2, 3})
+                             .input("mask", {2, 3})
+                             .node("Add", {"x", "mask"}, "seen")
+                             .node("Softmax", {"seen"}, "y", {OnnxAttribute::of_int("axis", -1)})
+                             .output("y")
+                             .bytes());
+  const float hidden = -std::numeric_limits<float>::infinity();
+  const auto inputs = [&](float x, float mask) {
+    return folder
+        .write("in.npz", zip_of({{"x.npy", npy_of<float>("<f4", {2, 3}, {x, 1, 2, 3, 4, 5})},
+                                 {"mask.npy", npy_of<float>("<f4", {2, 3}, {0, mask, 0, 0, 0, mask})}}))
+        .string();
+  };
+  const ProgramResult masked = run_program("report " + model + " " + inputs(1.0F, hidden));
+  CHECK(masked.status == 0);
+  CHECK(masked.out.rfind("HOLDS", 0) == 0);
+  CHECK(run_program("report " + model + " " + inputs(hidden, hidden)).status == 3);
+  CHECK(run_program("report " + model + " " + inputs(1.0F, -hidden)).status == 3);
 }
