@@ -105,9 +105,9 @@ std::string folklore_text(const Report& report) {
     }
   }
   if (!most) return "";
-  return fmt::format(
-      "Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets {}.", violations, checked,
-      shorten(most->name, 40), forgotten_by_folklore(*most, report.context.arithmetic));
+  return fmt::format("Folklore |error| <= gamma_n |y| is violated by {} of {} sums, most in '{}': it forgets {}.",
+                     violations, checked, shorten(most->name, 40),
+                     forgotten_by_folklore(*most, report.context.arithmetic));
 }
 
 /// What stands beside the verdict.
