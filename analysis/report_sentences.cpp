@@ -115,8 +115,7 @@ bool stands_on_order(BoundKind bound) {
 std::string_view what_else(const Culprit& culprit) {
   if (culprit.what.find("(Conv") != std::string::npos)
     return "another algorithm for convolutions (Winograd and FFT obey none of these bounds: docs/assumptions.md), "
-           "another "
-           "arithmetic, another model, or a bug";
+           "another arithmetic, another model, or a bug";
   return "another arithmetic, another model, or a bug";
 }
 

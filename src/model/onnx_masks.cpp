@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "driftbound/num/errors.hpp"
 #include "model/convert.hpp"
 
 namespace driftbound::onnx {
@@ -12,11 +11,6 @@ namespace {
 
 bool is_minus_infinite(double x) {
   return std::isinf(x) && x < 0.0;
-}
-
-bool all_finite(const StoredTensor& tensor) {
-  const std::vector<double> values = tensor.to_double().values;
-  return std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
 }
 
 StoredTensor truths_of(const Shape& shape, const std::vector<bool>& truths) {
@@ -53,7 +47,7 @@ std::optional<MaskParts<StoredTensor>> parts_of_mask(const StoredTensor& mask) {
 }
 
 std::optional<MaskParts<GivenValue>> parts_of_mask(const GivenValue& mask) {
-  const auto is_one = [](const StoredTensor& one) { return is_mask(one) || all_finite(one); };
+  const auto is_one = [](const StoredTensor& one) { return is_mask(one) || one.all_finite(); };
   if (std::none_of(mask.each.begin(), mask.each.end(), is_mask) ||
       !std::all_of(mask.each.begin(), mask.each.end(), is_one))
     return std::nullopt;
