@@ -157,6 +157,24 @@ struct AttributesOf {
   A operator()(const op::AveragePool& op) const {
     return A().add(op.geometry).add_if(op.counts_padding, "padding counts");
   }
+  A operator()(const op::ArgMax& op) const {
+    return A().add(fmt::format("axis {}", op.axis)).add_if(op.last, "the last of equal ones");
+  }
+  A operator()(const op::TopK& op) const {
+    const bool is_index = op.result == op::TopK::Result::indices;
+    return A().add(fmt::format("axis {}", op.axis)).add(fmt::format("largest {}", op.count)).add_if(is_index, "indices");
+  }
+  A operator()(const op::Truncate& op) const { return A().add(std::string(name_of(op.to))); }
+  A operator()(const op::GridSample& op) const {
+    using Sample = op::GridSample;
+    A result = A().add(op.mode == Sample::Mode::linear  ? "linear"
+                       : op.mode == Sample::Mode::cubic ? "cubic"
+                                                        : "nearest");
+    result.add(op.outside == Sample::Outside::zero     ? "0 outside"
+               : op.outside == Sample::Outside::border ? "the border outside"
+                                                       : "reflected outside");
+    return result.add_if(op.align_corners, "corners aligned");
+  }
   A operator()(const op::Attention& op) const {
     A result = A().add_if(op.is_causal, "causal").add_if(op.scale != 0.0, "scale " + number(op.scale));
     result.add_if(op.softcap != 0.0, "softcap " + number(op.softcap));

@@ -54,7 +54,9 @@ bool is_cast_to(ElementType type, const SignField& field) {
 void require_as_computed(const std::filesystem::path& file, ElementType stored, const SignField& field,
                          const ArithmeticModel& arithmetic) {
   const bool is_difference = field.target().negative.has_value();
-  const Format& computed = format(is_difference ? FormatId::fp64 : arithmetic.output);
+  const ValueId output = field.graph().outputs.at(static_cast<std::size_t>(field.target().positive.output));
+  const FormatId results = stored_format(arithmetic, field.graph().value(output).type);
+  const Format& computed = format(is_difference ? FormatId::fp64 : results);
   if (type_holds(stored, computed) || (!is_difference && is_cast_to(stored, field))) return;
   throw InvalidArgument(
       fmt::format("{}: holds {}, but {} are {}; store the values as they were computed", file.string(), name_of(stored),

@@ -27,8 +27,9 @@ struct ReportContext {
   Provenance provenance = {};  ///< of the run
   ArithmeticModel arithmetic = {};
   std::vector<std::string> left_out = {};  ///< nodes that are not supported; the outputs behind them are not judged
-  std::string stores =
-      {};  ///< narrower type in which the model declares results, where the run keeps wider ones; empty
+  std::string results = {};   ///< formats of the results: "fp16 and fp32, as the model declares them"; empty: `output`
+  std::string declared = {};  ///< type of a result as the model declares it, where the run stores another; else empty
+  std::string stored = {};    ///< the format in which the run stores that result
   std::string rounded_inputs = {};  ///< "float64, the model takes float32"; empty: it takes the numbers as they are
   bool interrupted = false;
   std::int64_t requested_samples = 0;

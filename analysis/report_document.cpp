@@ -143,10 +143,11 @@ std::string backend_text(const Provenance& run) {
 }
 
 /// "operands tf32, sums and results fp32"
-std::string formats_text(const ArithmeticModel& arithmetic) {
+std::string formats_text(const ReportContext& context) {
+  const ArithmeticModel& arithmetic = context.arithmetic;
   const auto name = [](FormatId id) { return std::string(format(id).name); };
   const std::string operands = name(arithmetic.input), sums = name(arithmetic.accumulator);
-  const std::string results = name(arithmetic.output);
+  const std::string results = context.results.empty() ? name(arithmetic.output) : context.results;
   if (operands == sums && sums == results) return "operands, sums and results " + sums;
   if (sums == results) return fmt::format("operands {}, sums and results {}", operands, sums);
   return fmt::format("operands {}, sums {}, results {}", operands, sums, results);
@@ -157,12 +158,12 @@ Section about_run(const Report& report) {
   Section section = {Paragraph{fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44),
                                            shorten(backend_text(c.provenance), 48), c.arithmetic.name,
                                            to_string(c.arithmetic.order), report.comparison.samples)},
-                     Paragraph{"Formats: " + formats_text(c.arithmetic) + "."}};
-  if (!c.stores.empty())
+                     Paragraph{"Formats: " + formats_text(c) + "."}};
+  if (!c.declared.empty())
     section.push_back(
-        Paragraph{fmt::format("The model stores {} results; this run keeps {} between nodes, so that its errors "
+        Paragraph{fmt::format("The model declares {} results; this run stores {} between nodes, so that its errors "
                               "are not those of a run that stores {}.",
-                              c.stores, format(c.arithmetic.output).name, c.stores),
+                              c.declared, c.stored, c.declared),
                   Style::warning});
   if (c.provenance.observer_effect != ObserverEffect::not_checked)
     section.push_back(Paragraph{fmt::format("recorded samples' outputs with and without capture: {}",

@@ -275,8 +275,12 @@ std::string open_question_text(const Report& report, Question question) {
   const std::string what = question == Question::this_run ? "this run from the input on" : "any run";
   for (const OpenQuestion& open : report.comparison.open_questions) {
     if (open.question != question) continue;
-    return fmt::format("{}: not certifiable in {}{}{} ({} of {} values of outputs)", what,
-                       report.context.arithmetic.name,
+    const std::string_view results = format(report.context.arithmetic.output).name;
+    const bool stores_others = report.context.arithmetic.stores_declared_types ||
+                               report.context.arithmetic.output != report.context.arithmetic.accumulator;
+    const std::string stored = report.context.results.empty() ? std::string(results) : report.context.results;
+    return fmt::format("{}: not certifiable in {}{}{}{} ({} of {} values of outputs)", what,
+                       report.context.arithmetic.name, stores_others ? " with results in " + stored + "," : "",
                        open.layer.empty() ? "" : fmt::format(" from {} on", named(open.layer)),
                        open.why.empty() ? "" : ": " + open.why, open.values, open.of);
   }

@@ -52,6 +52,28 @@ std::string default_arithmetic(const Graph& graph) {
   return graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
 }
 
+/// A node whose result the model declares as a float type with fewer numbers than the format has; empty if there is
+/// none.
+const Node* narrower_result(const Graph& graph, FormatId wide) {
+  for (const Node& node : graph.nodes) {
+    const std::optional<FormatId> declared = float_format(graph.value(node.output).type);
+    if (declared && !holds_all_of(format(*declared), format(wide))) return &node;
+  }
+  return nullptr;
+}
+
+/// Whether results of the model have float types of their own, one another than the other.
+bool mixes_types(const Graph& graph) {
+  std::optional<ElementType> common;
+  for (const Node& node : graph.nodes) {
+    const ElementType type = graph.value(node.output).type;
+    if (!is_float(type)) continue;
+    if (common.value_or(type) != type) return true;
+    common = type;
+  }
+  return false;
+}
+
 }  // namespace
 
 void add_model(CLI::App& app, std::string& model) {
@@ -111,6 +133,10 @@ void RunSettings::add_arithmetic_to(CLI::App& app) {
   add_option(app, "--backend", backend, "What runs the model", CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}));
+  app.add_option("--store", store,
+                 "Format that results are stored in between nodes (default: as the model declares them; not with "
+                 "--arithmetic fp64)")
+      ->check(CLI::IsMember({"declared", "fp32", "bf16", "fp16"}));
   add_option(app, "--gemm", gemm, "What multiplies matrices on a GPU (auto: ordered with --order, else cublas)",
              CLI::IsMember({"auto", "cublas", "cublas-pedantic", "ordered"}));
   app.add_option("--order", order,
@@ -163,9 +189,27 @@ void RunSettings::check() const {
         "--gemm {}: cuBLAS chooses its order of summation itself; leave --order out, or use --gemm ordered", gemm));
 }
 
-Evaluator RunSettings::cuda_evaluator_for(const std::string& arithmetic_name) const {
+void RunSettings::store_results(const Graph& graph, ArithmeticModel& of_run) const {
+  const FormatId accumulator = of_run.accumulator;
+  if (store.empty() || store == "declared") {
+    const bool is_asked = store == "declared" || arithmetic != "fp64";
+    of_run.stores_declared_types = is_asked && narrower_result(graph, accumulator) != nullptr;
+    return;
+  }
+  of_run.output = find_format(store).value();
+  const bool narrows = !holds_all_of(format(of_run.output), format(accumulator));
+  if (narrows && mixes_types(graph))
+    throw InvalidArgument(
+        fmt::format("--store {}: the model casts between float types, so that it says itself what every result is "
+                    "stored in; leave --store out (declared), or take --store fp32",
+                    store));
+}
+
+Evaluator RunSettings::cuda_evaluator_for(const ArithmeticModel& of_run) const {
   CudaOptions options;
-  options.arithmetic = arithmetic_name;
+  options.arithmetic = of_run.name;
+  options.stores_declared_types = of_run.stores_declared_types;
+  options.output = of_run.output;
   options.order = summation_order();
   const bool is_ordered = gemm == "ordered" || (gemm == "auto" && !order.empty());
   options.product = is_ordered                  ? CudaProduct::ordered
@@ -176,17 +220,19 @@ Evaluator RunSettings::cuda_evaluator_for(const std::string& arithmetic_name) co
 
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
-  const std::string name = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
-  if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(name);
+  ArithmeticModel of_run =
+      cpu_arithmetic(arithmetic.empty() ? default_arithmetic(graph) : arithmetic, summation_order());
+  store_results(graph, of_run);
+  if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(of_run);
   if (backend == "auto") {
     try {
-      return cuda_evaluator_for(name);
+      return cuda_evaluator_for(of_run);
     } catch (const NotAvailable&) {     // no module or no GPU: the CPU it is
     } catch (const InvalidArgument&) {  // a variable that changes cuBLAS, which nobody asked for
       if (gemm != "auto" || !order.empty()) throw;
     }
   }
-  return cpu_evaluator(cpu_arithmetic(name, summation_order()));
+  return cpu_evaluator(of_run);
 }
 
 void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,

@@ -56,6 +56,7 @@ struct InputOptions {
 struct RunSettings {
   std::string backend = "auto";
   std::string arithmetic;  ///< empty: the model's own type
+  std::string store;       ///< format of results: a name, or "declared"; empty: declared, but for --arithmetic fp64
   std::string gemm = "auto";
   std::string order;  ///< empty: blocked:8+fma
   std::string rows;   ///< empty: all are recorded
@@ -76,7 +77,8 @@ struct RunSettings {
 private:
   bool asks_for_cublas() const;
   SummationOrder summation_order() const;
-  Evaluator cuda_evaluator_for(const std::string& arithmetic_name) const;
+  void store_results(const Graph& graph, ArithmeticModel& arithmetic_of_run) const;
+  Evaluator cuda_evaluator_for(const ArithmeticModel& arithmetic_of_run) const;
 };
 
 /// Refuses options that would say nothing beside `given`.

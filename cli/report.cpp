@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -111,14 +112,30 @@ std::string rounded_inputs(const Graph& graph, const Trace& trace) {
   return "";
 }
 
-/// The narrow float type that the model declares for a result which the run keeps wider; empty where there is none.
-std::string narrow_results(const Graph& graph, const ArithmeticModel& arithmetic) {
+/// The formats in which the run stores results: "fp32", "fp16 and fp32, as the model declares them".
+std::string formats_of_results(const Graph& graph, const ArithmeticModel& arithmetic) {
+  if (!arithmetic.stores_declared_types) return std::string(format(arithmetic.output).name);
+  std::set<std::string_view> names;
   for (const Node& node : graph.nodes) {
-    const std::optional<FormatId> declared = float_format(graph.value(node.output).type);
-    if (declared && format(*declared).precision < format(arithmetic.output).precision)
-      return std::string(name_of(graph.value(node.output).type));
+    const ElementType type = graph.value(node.output).type;
+    if (is_float(type)) names.insert(format(stored_format(arithmetic, type)).name);
   }
-  return "";
+  return fmt::format("{}, as the model declares them", fmt::join(names, " and "));
+}
+
+/// Notes a result that the run stores otherwise than the model declares it: in a wider format, or in a narrow one that
+/// is another.
+void note_other_storage(const Graph& graph, const ArithmeticModel& arithmetic, analysis::ReportContext& context) {
+  const bool narrows = !holds_all_of(format(arithmetic.output), format(arithmetic.accumulator));
+  for (const Node& node : graph.nodes) {
+    const ElementType declared = graph.value(node.output).type;
+    const std::optional<FormatId> own = float_format(declared);
+    const FormatId stored = stored_format(arithmetic, declared);
+    if (!own || *own == stored || (!narrows && !(format(*own).precision < format(stored).precision))) continue;
+    context.declared = std::string(name_of(declared));
+    context.stored = std::string(format(stored).name);
+    return;
+  }
 }
 
 void describe_inputs(analysis::ReportContext& context, const ReportSettings& settings, const Trace& trace) {
@@ -144,9 +161,10 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
                                      .nodes = static_cast<std::int64_t>(graph.nodes.size()),
                                      .provenance = trace.provenance,
                                      .arithmetic = trace.arithmetic,
-                                     .stores = narrow_results(graph, trace.arithmetic),
+                                     .results = formats_of_results(graph, trace.arithmetic),
                                      .rounded_inputs = rounded_inputs(graph, trace),
                                      .requested_samples = trace.samples};
+  note_other_storage(graph, trace.arithmetic, context);
   describe_inputs(context, settings, trace);
   return context;
 }

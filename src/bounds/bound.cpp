@@ -141,9 +141,10 @@ public:
        BoundCache& cache)
       : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache), normed_(graph) {
     setting_.arithmetic = &trace.arithmetic;
-    setting_.machine = machine_of(trace.arithmetic);
+    setting_.machine = machine_of(trace.arithmetic, &graph);
     setting_.threads = options.threads;
     setting_.is_own_run = is_own_run(trace);
+    setting_.machine.stores_inside = !setting_.is_own_run;
     folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
     states_.resize(graph.values.size());
     start();
@@ -265,6 +266,7 @@ private:
   /// The cache of packed operands is used only if the node's second operand is a constant.
   Setting setting_of(const Node& node) const {
     Setting setting = setting_;
+    setting.machine = machine_at(setting.machine, graph_.value(node.output).type, false);
     if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.operands = &cache_;
     return setting;
   }
@@ -324,9 +326,10 @@ private:
     const std::int64_t rows = batch_layout(graph_).batched ? std::max<std::int64_t>(trace_.samples, 1) : 1;
     const auto size = std::max<std::int64_t>(static_cast<std::int64_t>(state.error.size()) / rows, 1);
     const auto element = static_cast<std::int64_t>(*at);
-    std::string reason = std::isfinite(state.used.values[*at])
-                             ? infinite_reason(view, radii, *at, setting_.machine.output->largest)
-                             : "the run's own value is not finite";
+    std::string reason =
+        std::isfinite(state.used.values[*at])
+            ? infinite_reason(view, radii, *at, setting_of(graph_.nodes[index]).machine.output->largest)
+            : "the run's own value is not finite";
     bounds_.infinite.push_back({Question::this_run, index, element / size, element % size, std::move(reason)});
   }
 

@@ -17,7 +17,9 @@ std::vector<LayerTrace> layers_of(const Graph& graph, const Batches& batches, co
   Recorder<Real> recorder(graph, batches);
   Values<Real> values(graph, arithmetic);
   const auto evaluate = [&](std::size_t node) {
-    values.set(graph.nodes[node].output, evaluate_node(graph, node, arithmetic, threads, values));
+    const ValueId id = graph.nodes[node].output;
+    Tensor<Real> y = evaluate_node(graph, node, arithmetic, threads, values);
+    values.set(id, rounded<Real>(std::move(y), stored_format(arithmetic, graph.value(id).type)));
   };
   const auto output = [&](std::size_t node) -> const Tensor<Real>& { return values.operand(graph.nodes[node].output); };
   const auto copy_of = [&](std::size_t node) {
@@ -39,7 +41,7 @@ std::vector<LayerTrace> layers_of(const Graph& graph, const Batches& batches, co
       recorder.append(node, output(node).shape, copy_of(node));
     }
   });
-  return recorder.take();
+  return recorder.take(arithmetic);
 }
 
 class CpuEvaluator final : public Evaluator::Implementation {
@@ -93,8 +95,8 @@ void require_runnable(const ArithmeticModel& arithmetic) {
     throw Unsupported(in_message(arithmetic) + "it accumulates in " + std::string(accumulator.name) +
                       ", not in fp32 or fp64");
   }
-  if (arithmetic.output != arithmetic.accumulator) {
-    throw Unsupported(in_message(arithmetic) + "it stores results in another format than it accumulates in");
+  if (!holds_all_of(accumulator, format(arithmetic.output))) {
+    throw Unsupported(in_message(arithmetic) + "it stores results in a wider format than it accumulates in");
   }
   if (input.precision > accumulator.precision) {
     throw Unsupported(in_message(arithmetic) + "its operands are wider than its accumulator");

@@ -7,6 +7,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "evaluate/batches.hpp"
+#include "model/convert.hpp"
 
 namespace driftbound {
 
@@ -44,16 +45,25 @@ public:
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Real)) == 0);
   }
 
-  std::vector<LayerTrace> take() {
+  /// The layers, each in the type that the run stored it in, where there is one.
+  std::vector<LayerTrace> take(const ArithmeticModel& arithmetic) {
     std::vector<LayerTrace> layers;
     for (std::size_t node = 0; node < outputs_.size(); ++node) {
-      layers.push_back({graph_.nodes[node].name, StoredTensor::from(outputs_[node])});
+      const FormatId stored = stored_format(arithmetic, graph_.value(graph_.nodes[node].output).type);
+      layers.push_back({graph_.nodes[node].name, narrowed(StoredTensor::from(outputs_[node]), stored)});
       outputs_[node] = {};
     }
     return layers;
   }
 
 private:
+  /// Every element is a number of the format.
+  static StoredTensor narrowed(StoredTensor layer, FormatId stored) {
+    for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16})
+      if (float_format(type) == stored) return converted(layer, type, "a recorded layer");
+    return layer;
+  }
+
   void start(Tensor<Real>& all, const Shape& shape) const {
     all.shape = shape;
     if (!batches_.batched()) all.shape.insert(all.shape.begin(), 1);

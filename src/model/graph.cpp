@@ -53,7 +53,7 @@ Arity arity(const Op& op) {
           [](const CompositeReduction auto&) { return Arity{}; },
           [](const CompositeFunction auto&) { return Arity{}; },
           [](const OneOf<op::LogSoftmax, op::LpNormalization, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
-                         op::GlobalMaxPool> auto&) { return Arity{}; },
+                         op::GlobalMaxPool, op::ArgMax, op::TopK> auto&) { return Arity{}; },
           [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum> auto&) {
             return Arity{1, any_number};
           },
@@ -69,7 +69,7 @@ Arity arity(const Op& op) {
           [](const OneOf<op::LayerNormalization, op::Conv, op::ConvTranspose> auto&) {
             return Arity{2, 3};
           },
-          [](const op::RMSNormalization&) {
+          [](const OneOf<op::RMSNormalization, op::GridSample> auto&) {
             return Arity{2, 2};
           },
           [](const op::Attention&) {
@@ -139,6 +139,10 @@ ElementType output_type(const std::string& node, const Op& op, const std::vector
         fmt::format("node '{}' (Cast) casts to {}, which is not the identity over the reals", node, name_of(cast->to)));
   }
   if (is_selection(op)) return moved_type(inputs);
+  if (const auto* truncate = std::get_if<op::Truncate>(&op)) return truncate->to;
+  const auto* largest = std::get_if<op::TopK>(&op);
+  if (std::holds_alternative<op::ArgMax>(op) || (largest && largest->result == op::TopK::Result::indices))
+    return ElementType::i64;
   if (std::holds_alternative<op::Choice>(op)) return moved_type({inputs.begin() + 1, inputs.end()});
   const std::optional<ElementType> widest = widest_float(inputs);
   if (is_comparison(op) && (widest || are_truths(inputs))) return ElementType::boolean;

@@ -25,6 +25,7 @@
 #include "model/onnx_scope.hpp"
 #include "model/onnx_sparse.hpp"
 #include "model/onnx_tensor.hpp"
+#include "model/shapes.hpp"
 #include "model/text.hpp"
 
 namespace driftbound {
@@ -60,7 +61,7 @@ constexpr const char* open_extent_hint =
     "it depends on an extent that the model leaves open; export the model with fixed input shapes";
 
 constexpr const char* too_many_parts =
-    "the model has more nodes, values or numbers than a file of its size justifies (64 MiB of memory and twice its "
+    "the model has more nodes, values or numbers than a file of its size justifies (64 MiB of memory, twice its "
     "files)";
 
 class GraphBuilder {
@@ -312,6 +313,8 @@ private:
     require_represented(scope, node, operands);
     const std::optional<ElementType> integers = integers_moved(node, operands);
     if (node.op_type == "If") return add_branch(scope, node, operands);
+    if (node.op_type == "Loop") return add_loop(scope, node, operands);
+    if (node.op_type == "Scan") return add_scan(scope, node, operands);
     if (node.op_type == "Shape" && is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
     const bool asks_for_shape = node.op_type == "Shape" || node.op_type == "Size";
     if (!asks_for_shape && add_masked(scope, node, operands)) return;
@@ -347,9 +350,9 @@ private:
                                                      "Slice",   "Identity",  "Concat",  "Gather",    "GatherElements",
                                                      "Split",   "GatherND",  "Expand",  "Tile",      "MaxPool",
                                                      "Max",     "Min",       "Pad",     "ReduceMax", "ReduceMin"};
-    static const std::set<std::string_view> reads = {"DequantizeLinear", "MatMulInteger", "QLinearMatMul", "Cast",
-                                                     "CastLike",         "Shape",         "Size",          "Equal",
-                                                     "Greater",          "Less"};
+    static const std::set<std::string_view> reads = {
+        "DequantizeLinear", "MatMulInteger", "QLinearMatMul", "QLinearConv", "ConvInteger", "Cast",
+        "CastLike",         "Shape",         "Size",          "Equal",       "Greater",     "Less"};
     std::optional<ElementType> type;
     for (const Known* known : operands)
       if (known != nullptr && known->quantised) type = known->quantised;
@@ -921,6 +924,172 @@ private:
     }
   }
 
+  // ---- loops: their bodies once for every turn ----------------------------------------------------------------------
+
+  /// The body of a loop.
+  struct LoopBody {
+    GraphProto proto;
+    std::size_t bytes = 0;
+  };
+
+  static LoopBody body_of(const NodeProto& node) {
+    const auto attribute = find_attribute(node, "body", AttributeType::graph);
+    if (!attribute || !attribute->graph) throw ParseError("its body is missing");
+    return {parse_graph(*attribute->graph), attribute->graph->size()};
+  }
+
+  /// One turn of a loop. Returns what the body's outputs are.
+  std::vector<Known*> add_turn(const Scope& scope, const NodeProto& node, const LoopBody& body, std::int64_t turn,
+                               const std::vector<Known*>& inputs) {
+    const GraphProto& proto = body.proto;
+    Scope inner = inner_scope(scope, node, body.bytes, proto.nodes.size());
+    inner.prefix += std::to_string(turn) + "/";
+    inner.outer = &scope;
+    inner.arguments = scope.arguments;
+    inner.opset = scope.opset;
+    const NodeOrder order(proto.nodes);
+    add_initializers(inner, order, proto);
+    for (std::size_t i = 0; i < inputs.size(); ++i) introduce(inner, order, proto.inputs[i].name, inputs[i]);
+    mark_used(inner, proto.nodes);
+    for (const ValueInfoProto& output : proto.outputs) inner.used.insert(output.name);
+    add_nodes(inner, order, proto.nodes);
+    std::vector<Known*> outputs;
+    for (const ValueInfoProto& output : proto.outputs) {
+      const std::optional<Known*> known = inner.find(output.name);
+      if (!known || *known == nullptr)
+        throw ParseError("its output " + in_quotes(output.name) + " is not defined anywhere");
+      outputs.push_back(*known);
+    }
+    return outputs;
+  }
+
+  /// The parts that turns give, along a new axis.
+  Known* stacked(const Scope& scope, const NodeProto& node, std::size_t output, std::int64_t axis,
+                 const std::vector<Known*>& parts) {
+    if (parts.empty())
+      throw Unsupported("it makes no turn, so that the shape of its output " + std::to_string(output) +
+                        " is not known");
+    const std::string layer = scope.prefix + layer_name(node) + "/stacked" + std::to_string(output);
+    std::vector<Known*> rows;
+    for (Known* part : parts) {
+      if (!part->is_available) return remember(Known::unavailable());
+      rows.push_back(remember(computed(layer + "/" + std::to_string(rows.size()), op::Unsqueeze{{axis}}, {part})));
+    }
+    return rows.size() == 1 ? rows.front() : remember(computed(layer, op::Concat{axis}, rows));
+  }
+
+  static bool truth_of(const Known& known) {
+    if (!known.constant || known.given)
+      throw Unsupported("its condition is computed; a loop is supported whose number of turns follows from constants");
+    if (known.type != ElementType::boolean || known.constant->size() != 1)
+      throw ParseError("its condition is not one boolean");
+    return known.constant->bytes()[0] != std::byte{0};
+  }
+
+  /// Most turns that a Loop without a condition makes; none where only its condition ends it.
+  static std::optional<std::int64_t> turns_of(const Known* count) {
+    if (count == nullptr) return std::nullopt;
+    if (!count->constant || count->given)
+      throw Unsupported("its number of turns is computed; a loop is supported where it is a constant");
+    if (count->constant->size() != 1) throw ParseError("its number of turns is not one integer");
+    return count->constant->to_int64().values.front();
+  }
+
+  void add_loop(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    constexpr std::int64_t most_turns = 1 << 16;
+    if (is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
+    const LoopBody body = body_of(node);
+    const auto operand = [&](std::size_t slot) { return slot < operands.size() ? operands[slot] : nullptr; };
+    const std::optional<std::int64_t> count = turns_of(operand(0));
+    bool goes_on = operand(1) == nullptr || truth_of(*operand(1));
+    std::vector<Known*> carried(
+        operands.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(operands.size(), 2)), operands.end());
+    const std::size_t states = carried.size();
+    if (body.proto.inputs.size() != states + 2 || body.proto.outputs.size() < states + 1)
+      throw ParseError("its body has " + std::to_string(body.proto.inputs.size()) + " inputs and " +
+                       std::to_string(body.proto.outputs.size()) + " outputs for " + std::to_string(states) +
+                       " values that turns hand on");
+    const std::size_t stacks = body.proto.outputs.size() - states - 1, first_new = graph().values.size();
+    std::vector<std::vector<Known*>> parts(stacks);
+    for (std::int64_t turn = 0; goes_on && turn < count.value_or(most_turns); ++turn) {
+      if (turn == most_turns) throw Unsupported("it makes more than " + std::to_string(most_turns) + " turns");
+      std::vector<Known*> inputs = {remember(Known::of(StoredTensor::from(Tensor<std::int64_t>({}, {turn})))),
+                                    remember(Known::of(StoredTensor(ElementType::boolean, {}, {std::byte{1}})))};
+      inputs.insert(inputs.end(), carried.begin(), carried.end());
+      const std::vector<Known*> outputs = add_turn(scope, node, body, turn, inputs);
+      goes_on = truth_of(*outputs.front());
+      carried.assign(outputs.begin() + 1, outputs.begin() + 1 + static_cast<std::ptrdiff_t>(states));
+      for (std::size_t i = 0; i < stacks; ++i) parts[i].push_back(outputs[states + 1 + i]);
+    }
+    if (goes_on && !count) throw Unsupported("it makes more than " + std::to_string(most_turns) + " turns");
+    bind_turns(scope, node, carried, parts, std::vector<std::int64_t>(stacks, 0), first_new);
+  }
+
+  void bind_turns(Scope& scope, const NodeProto& node, const std::vector<Known*>& carried,
+                  const std::vector<std::vector<Known*>>& parts, const std::vector<std::int64_t>& axes,
+                  std::size_t first_new) {
+    const std::vector<bool> used = outputs_used(scope, node);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (i >= carried.size() + parts.size()) throw ParseError("its body has fewer outputs than the node");
+      if (!used[i]) continue;
+      const std::size_t stack = i - std::min(i, carried.size());
+      Known* const known = i < carried.size() ? carried[i] : stacked(scope, node, i, axes[stack], parts[stack]);
+      bind(scope, node.outputs[i], known, first_new);
+    }
+  }
+
+  /// Axes, or directions, of the values that a Scan takes apart or puts together.
+  static std::vector<std::int64_t> listed(const NodeProto& node, std::string_view name, std::size_t count) {
+    std::vector<std::int64_t> values = find_integers(node, name).value_or(std::vector<std::int64_t>());
+    if (!values.empty() && values.size() != count)
+      throw ParseError("attribute " + in_quotes(name) + " has " + std::to_string(values.size()) + " entries for " +
+                       std::to_string(count) + " values");
+    values.resize(count, 0);
+    return values;
+  }
+
+  void add_scan(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
+    if (*scope.opset < 9) throw Unsupported("a Scan before opset 9 scans every sample by itself");
+    if (is_computed_by_unsupported(operands)) return define_unavailable(scope, node);
+    const LoopBody body = body_of(node);
+    const std::int64_t given = required_integer(node, "num_scan_inputs");
+    if (given < 1 || std::cmp_greater(given, operands.size()))
+      throw ParseError("attribute 'num_scan_inputs' does not fit");
+    const auto scanned = static_cast<std::size_t>(given), states = operands.size() - scanned;
+    if (body.proto.inputs.size() != operands.size() || body.proto.outputs.size() < states)
+      throw ParseError("its body has other inputs than the node, or fewer outputs than states");
+    const std::size_t stacks = body.proto.outputs.size() - states, first_new = graph().values.size();
+    const std::vector<std::int64_t> axes = listed(node, "scan_input_axes", scanned);
+    const std::vector<std::int64_t> directions = listed(node, "scan_input_directions", scanned);
+    const std::vector<std::int64_t> backward = listed(node, "scan_output_directions", stacks);
+    std::optional<std::int64_t> turns;
+    for (std::size_t i = 0; i < scanned; ++i) {
+      const Known* known = operands[states + i];
+      if (known == nullptr || !known->shape)
+        throw Unsupported("it scans a value whose shape is not known when loading");
+      const Extent extent = (*known->shape)[normalized_axis(axes[i], known->shape->size())];
+      if (!extent.is_number()) throw Unsupported("it scans an axis whose extent is not known when loading");
+      if (turns.value_or(extent.value()) != extent.value()) throw ShapeMismatch("it scans axes of several extents");
+      turns = extent.value();
+    }
+    std::vector<Known*> carried(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(states));
+    std::vector<std::vector<Known*>> parts(stacks);
+    for (std::int64_t turn = 0; turn < *turns; ++turn) {
+      std::vector<Known*> inputs = carried;
+      for (std::size_t i = 0; i < scanned; ++i) {
+        const std::int64_t at = directions[i] == 0 ? turn : *turns - 1 - turn;
+        inputs.push_back(remember(
+            computed(scope.prefix + layer_name(node) + "/" + std::to_string(turn) + "/element" + std::to_string(i),
+                     op::Gather{axes[i], {}, {at}}, {operands[states + i]})));
+      }
+      const std::vector<Known*> outputs = add_turn(scope, node, body, turn, inputs);
+      carried.assign(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(states));
+      for (std::size_t i = 0; i < stacks; ++i)
+        parts[i].insert(backward[i] == 0 ? parts[i].end() : parts[i].begin(), outputs[states + i]);
+    }
+    bind_turns(scope, node, carried, parts, listed(node, "scan_output_axes", stacks), first_new);
+  }
+
   /// Given data that are no inputs of the graph, as others follow from them.
   void add_rest_of_data() {
     for (const ValueInfoProto& input : proto_.inputs) {
@@ -992,17 +1161,36 @@ private:
   ModelDescription result_;
 };
 
+/// What exporters make of weights of 8 and 16 bits takes: float32 numbers less their zero point, the same scaled, and
+/// one copy of them.
+std::size_t memory_of_widened_weights(const GraphProto& graph, std::size_t bytes_of_files) {
+  constexpr std::size_t copies = 3;
+  std::size_t elements = 0;
+  for (const Bytes bytes : graph.initializers) {
+    const TensorProto tensor = parse_tensor(bytes);
+    const std::optional<ElementType> type = element_type(tensor.data_type);
+    const std::size_t width = type ? bytes_per_element(*type) : 0;
+    if (width != 1 && width != 2) continue;
+    std::size_t count = 1;
+    for (const std::int64_t extent : tensor.dims)
+      count = extent <= 0 || count > bytes_of_files ? 0 : count * static_cast<std::size_t>(extent);
+    if (count <= bytes_of_files / width) elements += count;
+  }
+  return copies * sizeof(float) * std::min(elements, bytes_of_files);
+}
+
 }  // namespace
 
 ModelDescription describe_onnx(const std::shared_ptr<const MappedFile>& file, const std::filesystem::path& folder,
                                const Inputs& constants, const GivenInputs& given) {
-  // The files' bytes and what is made from them stay below 64 MiB and twice their size.
+  // The files' bytes and what is made from them stay below 64 MiB, twice their size, and what widens narrow weights.
   const std::size_t size = file->bytes().size() + bytes_of_data_files(file->bytes(), folder);
   const std::size_t parts = memory_of_parts(file->bytes());
   if (parts > size + 62 * mebibyte) throw Unsupported(too_many_parts);
-  const Allowance allowance(std::min(size + 62 * mebibyte - parts, size + 40 * mebibyte));
   const ModelProto model = parse_model(file->bytes());
   if (!model.graph) throw ParseError("not an ONNX model: it holds no graph");
+  const std::size_t widened = memory_of_widened_weights(*model.graph, size);
+  const Allowance allowance(std::min(size + 62 * mebibyte - parts, size + 40 * mebibyte) + widened);
   return GraphBuilder(model, file, folder, constants, given, allowance).build();
 }
 

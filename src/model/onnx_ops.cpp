@@ -123,12 +123,20 @@ Mapping map_transpose(const NodeView& node) {
                   {0}};
 }
 
+/// Computed floats lose what follows the point where the target is an integer type of 32 or 64 bits.
+Mapping cast_to(const NodeView& node, ElementType type) {
+  const Operand& x = node.operands[0];
+  const bool truncates = x.constant == nullptr && x.type && is_float(*x.type);
+  if (truncates && (type == ElementType::i64 || type == ElementType::i32)) return MappedOp{op::Truncate{type}, {0}};
+  return MappedOp{op::Cast{type}, {0}};
+}
+
 /// To the element type of the second input.
 Mapping map_cast_like(const NodeView& node) {
   const std::optional<ElementType> type = node.operands[1].type;
   if (!type) return NotMapped{"casts to the element type of an input that is not known"};
   if (*type == ElementType::boolean) return map_truth_of(node);
-  return MappedOp{op::Cast{*type}, {0}};
+  return cast_to(node, *type);
 }
 
 Mapping map_cast(const NodeView& node) {
@@ -136,7 +144,7 @@ Mapping map_cast(const NodeView& node) {
   const std::optional<ElementType> type = element_type(target);
   if (!type) return NotMapped{"casts to element type " + onnx::name_of(target)};
   if (*type == ElementType::boolean) return map_truth_of(node);
-  return MappedOp{op::Cast{*type}, {0}};
+  return cast_to(node, *type);
 }
 
 /// All true, for an input of known shape (a boolean since opset 10).
@@ -260,13 +268,15 @@ constexpr std::array<Rule, 31> rules = {{
     {"Cast",
      1,
      1,
-     means<op::Cast, op::Choice>(map_cast, "between floats and booleans"),
+     means<op::Cast, op::Choice, op::Truncate>(map_cast,
+                                               "between floats and booleans; computed floats to int32, int64"),
      {"to", "saturate", "round_mode"},
      6},
     {"CastLike",
      2,
      2,
-     means<op::Cast, op::Choice>(map_cast_like, "between floats and booleans"),
+     means<op::Cast, op::Choice, op::Truncate>(map_cast_like,
+                                               "between floats and booleans; computed floats to int32, int64"),
      {"saturate", "round_mode"},
      15},
     {"Dropout",
@@ -301,11 +311,6 @@ bool knows_attribute(const Rule& rule, std::string_view name, std::int64_t opset
   const auto lists = [name](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (opset < 6 && name == "consumed_inputs") return true;  // which inputs could be overwritten
   return lists(rule.attributes) || (opset < 7 && lists(rule.attributes_before_7));
-}
-
-std::string why_no_rule(std::string_view op) {
-  if (op == "Loop" || op == "Scan") return "loops are not supported; export the model with its loops unrolled";
-  return "this version has no such op";
 }
 
 void check_inputs(const NodeView& node, const Rule& rule) {
@@ -362,7 +367,7 @@ void require_form(const NodeView& node) {
 
 Mapping map_node(const NodeView& node) {
   const Rule* rule = find_rule(node.proto.op_type);
-  if (rule == nullptr) return NotMapped{why_no_rule(node.proto.op_type)};
+  if (rule == nullptr) return NotMapped{"this version has no such op"};
   if (node.opset < rule->since.number) return NotMapped{why_too_old(node.opset, rule->since.number)};
   for (const auto& [name, bytes] : node.proto.attributes) {
     if (!knows_attribute(*rule, name, node.opset))

@@ -15,7 +15,7 @@ constexpr std::size_t most_named_in_cycle = 10;
 void append_names_read(std::vector<std::string_view>& names, const NodeProto& node, std::size_t depth) {
   if (depth > deepest_nesting) throw ParseError("subgraphs are nested more than 64 deep");
   names.insert(names.end(), node.inputs.begin(), node.inputs.end());
-  if (node.op_type != "If") return;
+  if (node.op_type != "If" && node.op_type != "Loop" && node.op_type != "Scan") return;
   for (const auto& [name, bytes] : node.attributes) {
     const AttributeProto attribute = parse_attribute(bytes);
     if (!attribute.graph) continue;

@@ -76,6 +76,8 @@ std::span<const Rule> normalisation_rules();
 std::span<const Rule> attention_rules();
 std::span<const Rule> quantisation_rules();
 
+/// A convolution with the attributes of the node.
+op::Conv conv_of(const NodeView& node);
 /// A Cast to a boolean: whether the value is not 0.
 Mapping map_truth_of(const NodeView& node);
 

@@ -1,6 +1,7 @@
 #include "driftbound/num/errors.hpp"
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/onnx_steps.hpp"
 #include "model/shapes.hpp"
 
 // Comparisons, and logic on what they give. Everything but the comparisons is a choice by a truth value.
@@ -84,7 +85,16 @@ Mapping map_xor(const NodeView& node) {
   return with_output(std::move(ops), result);
 }
 
-constexpr std::array<Rule, 9> rules = {{
+/// Of a real number it is none: 0, as 0 x > 1.
+Mapping map_is_no_number(const NodeView& node) {
+  const auto type = node.operands[0].type;
+  if (!type || !is_float(*type)) return NotMapped{"it takes floats"};
+  StepWriter steps(node);
+  return steps.finish(
+      steps.apply(op::Greater{}, {steps.multiply(steps.slot(0), steps.number(0.0)), steps.number(1.0)}));
+}
+
+constexpr std::array<Rule, 11> rules = {{
     {"Greater", 2, 2, means<op::Greater>(map_comparison<op::Greater, false>), {}, 1, {"broadcast", "axis"}},
     {"Less", 2, 2, means<op::Greater>(map_comparison<op::Greater, true>), {}, 1, {"broadcast", "axis"}},
     {"GreaterOrEqual", 2, 2, means<op::GreaterOrEqual>(map_comparison<op::GreaterOrEqual, false>), {}, 12},
@@ -94,6 +104,13 @@ constexpr std::array<Rule, 9> rules = {{
     {"And", 2, 2, means<op::Choice>(map_and), {}, 1, {"broadcast", "axis"}},
     {"Or", 2, 2, means<op::Choice>(map_or), {}, 1, {"broadcast", "axis"}},
     {"Xor", 2, 2, means<op::Choice>(map_xor), {}, 1, {"broadcast", "axis"}},
+    {"IsNaN", 1, 1, composes(map_is_no_number, "0 for every real number: Mul, Greater"), {}, 9},
+    {"IsInf",
+     1,
+     1,
+     composes(map_is_no_number, "0 for every real number: Mul, Greater"),
+     {"detect_negative", "detect_positive"},
+     10},
 }};
 
 }  // namespace

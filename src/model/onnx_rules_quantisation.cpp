@@ -150,6 +150,27 @@ Mapping map_quantised_product(const NodeView& node) {
   return quantised.finish(quantised.stored(y, 7, rank_of(node, 0), -1), quantised.type_of(7));
 }
 
+/// Pads are the zero point, which is 0 when it is centred.
+Mapping map_integer_conv(const NodeView& node) {
+  Quantised quantised(node);
+  const Input x = quantised.centred(0, 2, 1), w = quantised.centred(1, 3, 0);
+  return quantised.finish(quantised.ops.add(conv_of(node), {x, w}), ElementType::i32);
+}
+
+/// (conv(x - x_zero, w - w_zero) + bias) x_scale w_scale / y_scale, rounded and stored.
+Mapping map_quantised_conv(const NodeView& node) {
+  Quantised quantised(node);
+  const auto rank = rank_of(node, 0);
+  const Input x = quantised.centred(0, 2, 1), w = quantised.centred(3, 5, 0);
+  std::vector<Input> operands = {x, w};
+  if (is_given(node, 8)) operands.push_back(quantised.number(8));
+  Input y = quantised.ops.add(conv_of(node), std::move(operands));
+  y = quantised.ops.add(op::Mul{}, {y, quantised.along_axis(1, rank, 1)});
+  y = quantised.ops.add(op::Mul{}, {y, quantised.along_axis(4, rank, 1)});
+  y = quantised.ops.add(op::Div{}, {y, quantised.along_axis(6, rank, 1)});
+  return quantised.finish(quantised.stored(y, 7, rank, 1), quantised.type_of(7));
+}
+
 /// The least and the largest of 0 and all elements share 255 steps.
 Mapping map_dynamic_quantise(const NodeView&) {
   MappedOps ops;
@@ -170,7 +191,7 @@ Mapping map_dynamic_quantise(const NodeView&) {
   return ops;
 }
 
-constexpr std::array<Rule, 5> rules = {{
+constexpr std::array<Rule, 7> rules = {{
     {"QuantizeLinear",
      2,
      3,
@@ -182,6 +203,18 @@ constexpr std::array<Rule, 5> rules = {{
      3,
      composes(map_dequantise, "Sub, Mul; by tensor or along an axis"),
      {"axis", "block_size", "output_dtype"},
+     10},
+    {"ConvInteger",
+     2,
+     4,
+     composes(map_integer_conv, "Sub, Conv"),
+     {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
+     10},
+    {"QLinearConv",
+     8,
+     9,
+     composes(map_quantised_conv, "Sub, Conv, Mul, Div, Round, Add, Clip"),
+     {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
      10},
     {"MatMulInteger", 2, 4, composes(map_integer_product, "Sub, MatMul"), {}, 10},
     {"QLinearMatMul", 8, 8, composes(map_quantised_product, "Sub, MatMul, Mul, Div, Round, Add, Clip"), {}, 10},

@@ -566,7 +566,39 @@ Mapping map_resize(const NodeView& node) {
   return steps.finish(result);
 }
 
-constexpr std::array<Rule, 2> rules = {{
+Mapping map_grid_sample(const NodeView& node) {
+  using Sample = op::GridSample;
+  Sample sample;
+  const std::string_view mode = text_or(node.proto, "mode", node.opset < 20 ? "bilinear" : "linear");
+  if (mode == "nearest") {
+    sample.mode = Sample::Mode::nearest;
+  } else if (mode == "cubic" || mode == "bicubic") {
+    sample.mode = Sample::Mode::cubic;
+  } else if (mode != "linear" && mode != "bilinear") {
+    fail("attribute 'mode' is " + in_quotes(mode));
+  }
+  const std::string_view outside = text_or(node.proto, "padding_mode", "zeros");
+  if (outside == "border") {
+    sample.outside = Sample::Outside::border;
+  } else if (outside == "reflection") {
+    sample.outside = Sample::Outside::reflected;
+  } else if (outside != "zeros") {
+    fail("attribute 'padding_mode' is " + in_quotes(outside));
+  }
+  sample.align_corners = integer_or(node.proto, "align_corners", 0) != 0;
+  if (rank_of(node, 0).value_or(4) != 4) return NotMapped{"it reads pixels of other than two axes"};
+  if (sample.mode == Sample::Mode::cubic && sample.outside != Sample::Outside::zero)
+    return NotMapped{"cubic interpolation with padding_mode " + std::string(outside)};
+  return MappedOp{sample, {0, 1}};
+}
+
+constexpr std::array<Rule, 3> rules = {{
+    {"GridSample",
+     2,
+     2,
+     means<op::GridSample>(map_grid_sample, "two axes of pixels; cubic with zeros outside"),
+     {"mode", "padding_mode", "align_corners"},
+     16},
     {"Resize",
      1,
      4,

@@ -5,6 +5,7 @@
 #include "model/onnx_attributes.hpp"
 #include "model/onnx_integers.hpp"
 #include "model/onnx_rules.hpp"
+#include "model/onnx_steps.hpp"
 #include "model/text.hpp"
 
 namespace driftbound::onnx {
@@ -232,7 +233,68 @@ Mapping map_split(const NodeView& node) {
   return mapped;
 }
 
-constexpr std::array<Rule, 7> rules = {{
+/// The smallest element is the largest of the negatives.
+template <bool is_smallest>
+Mapping map_largest_index(const NodeView& node) {
+  op::ArgMax largest;
+  largest.axis = integer_or(node.proto, "axis", 0);
+  largest.keep_axis = integer_or(node.proto, "keepdims", 1) != 0;
+  require_since(node, "select_last_index", 12);
+  largest.last = integer_or(node.proto, "select_last_index", 0) != 0;
+  MappedOps ops;
+  const MappedOps::Input x = MappedOps::slot(0);
+  ops.outputs = {ops.add(largest, {is_smallest ? ops.add(op::Neg{}, {x}) : x})};
+  return ops;
+}
+
+/// `k` is an attribute before opset 10. Indices are those of the values; unsorted results are sorted all the same.
+Mapping map_largest(const NodeView& node) {
+  op::TopK largest;
+  largest.axis = integer_or(node.proto, "axis", -1);
+  if (node.opset < 10) {
+    largest.count = required_integer(node.proto, "k");
+  } else {
+    const auto count = constant_integers(node, 1);
+    if (!count) return NotMapped{"the number of its elements is computed, not a constant"};
+    if (count->size() != 1) fail("its input 1 ('K') must be one number");
+    largest.count = count->front();
+  }
+  const auto extent = extent_along(node, largest.axis);
+  if (largest.count == 0) return NotMapped{"it takes no element at all"};
+  if (largest.count < 0 || (extent && largest.count > *extent))
+    fail("it takes " + std::to_string(largest.count) + " elements" +
+         (extent ? " of " + std::to_string(*extent) : std::string()));
+  const bool is_smallest = integer_or(node.proto, "largest", 1) == 0;
+  MappedOps ops;
+  const MappedOps::Input x = is_smallest ? ops.add(op::Neg{}, {MappedOps::slot(0)}) : MappedOps::slot(0);
+  MappedOps::Input values = MappedOps::slot(0), indices = values;
+  const auto is_used = [&](std::size_t output) { return output < node.is_used.size() && node.is_used[output]; };
+  if (is_used(0) || !is_used(1)) {
+    values = ops.add(largest, {x});
+    if (is_smallest) values = ops.add(op::Neg{}, {values});
+  }
+  largest.result = op::TopK::Result::indices;
+  if (is_used(1)) indices = ops.add(largest, {x});
+  ops.outputs = {values, indices};
+  return ops;
+}
+
+constexpr std::array<Rule, 10> rules = {{
+    {"ArgMax", 1, 1, means<op::ArgMax>(map_largest_index<false>), {"axis", "keepdims", "select_last_index"}, 1},
+    {"ArgMin",
+     1,
+     1,
+     means<op::ArgMax>(map_largest_index<true>, "ArgMax of the negatives"),
+     {"axis", "keepdims", "select_last_index"},
+     1},
+    {"TopK",
+     1,
+     2,
+     means<op::TopK>(map_largest, "a constant number of elements"),
+     {"axis", "k", "largest", "sorted"},
+     1,
+     {},
+     {{{"k", 1, 10}}}},
     {"Slice",
      1,
      5,

@@ -39,7 +39,7 @@ op::WindowGeometry geometry(const NodeView& node) {
 }
 
 Mapping map_conv(const NodeView& node) {
-  return MappedOp{op::Conv{geometry(node), integer_or(node.proto, "group", 1)}, given_slots(node)};
+  return MappedOp{conv_of(node), given_slots(node)};
 }
 
 /// Whether an odd element of a padding that follows from the extents has to go to one side, or the shapes do not tell.
@@ -196,6 +196,10 @@ constexpr std::array<Rule, 9> rules = {{
 }};
 
 }  // namespace
+
+op::Conv conv_of(const NodeView& node) {
+  return {geometry(node), integer_or(node.proto, "group", 1)};
+}
 
 std::span<const Rule> window_rules() {
   return rules;

@@ -66,7 +66,10 @@ private:
     std::vector<ValueId> of_body(body.values.size());
     for (std::size_t slot = 0; slot < operands.size(); ++slot) of_body[body.inputs[slot]] = operands[slot];
     for (ValueId id = 0; id < body.values.size(); ++id) {
-      if (body.value(id).kind != ValueKind::input) of_body[id] = add(body.value(id));
+      if (body.value(id).kind == ValueKind::input) continue;
+      of_body[id] = add(body.value(id));
+      if (body.value(id).kind == ValueKind::computed)
+        flat_.graph.values[of_body[id]].type = original_.value(node.output).type;
     }
     for (const Node& step : body.nodes) {
       std::vector<ValueId> inputs;

@@ -8,6 +8,7 @@
 namespace driftbound {
 
 /// A graph of primitive ops alone, for inputs of known shapes. It computes the same function as the original graph.
+/// Values inside a composite have the type of the composite's result.
 struct FlatGraph {
   Graph graph;
   std::vector<Shape> shapes;         ///< by value of `graph`

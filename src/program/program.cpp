@@ -41,6 +41,8 @@ Program::Program(const Graph& graph, const std::vector<Shape>& input_shapes, std
       identity_(new_identity()) {
   varies_ = depends_on_input(flat_.graph);
   for (const Node& node : graph.nodes) node_outputs_.push_back(flat_.of_value[node.output]);
+  is_layer_.resize(size(), false);
+  for (const ValueId id : flat_.of_value) is_layer_[id] = true;
   fuse();
   last_reads_ = last_reads_of(nodes(), size());
   fused_.last_reads = last_reads_of(fused_.nodes, size());

@@ -41,6 +41,8 @@ public:
   const Shape& shape(ValueId id) const { return flat_.shapes[id]; }
   /// Returns the value in the flat graph that is the output of a node of the original graph.
   ValueId value_of_node(std::size_t node) const { return node_outputs_[node]; }
+  /// Whether a value of the flat graph is a value of the original graph. Others are computed inside a composite.
+  bool is_layer(ValueId id) const { return is_layer_[id]; }
   std::size_t size() const { return flat_.graph.values.size(); }
   /// Whether a value depends on the inputs. A value that does not is the same for every sample.
   bool varies(ValueId id) const { return varies_[id]; }
@@ -77,6 +79,7 @@ private:
   std::vector<std::vector<ValueId>> last_reads_;
   FusedNodes fused_;
   std::vector<ValueId> node_outputs_;
+  std::vector<bool> is_layer_;
   std::int64_t rows_ = 1;
   std::vector<bool> varies_;
   bool keeps_rows_apart_ = true;

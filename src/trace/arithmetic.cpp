@@ -167,6 +167,13 @@ const FunctionAccuracy& ArithmeticModel::accuracy(std::string_view function) con
                     "; add it to \"functions\" of the arithmetic, in the trace or in the file that describes it");
 }
 
+FormatId stored_format(const ArithmeticModel& arithmetic, ElementType declared) {
+  const std::optional<FormatId> own = float_format(declared);
+  if (!own) return arithmetic.accumulator;
+  const bool is_narrower = !holds_all_of(format(*own), format(arithmetic.output));
+  return arithmetic.stores_declared_types && is_narrower ? *own : arithmetic.output;
+}
+
 ArithmeticModel cpu_arithmetic(std::string_view name, const SummationOrder& order) {
   const auto found = std::find_if(cpu_arithmetics.begin(), cpu_arithmetics.end(),
                                   [&](const NamedArithmetic& entry) { return entry.name == name; });

@@ -199,6 +199,7 @@ std::string to_json(const ArithmeticModel& arithmetic) {
                  {"functions", functions},
                  {"evidence", driftbound::name_of(arithmetic.evidence)},
                  {"source", arithmetic.source}};
+  if (arithmetic.stores_declared_types) object["stores_declared_types"] = true;
   if (arithmetic.products_may_flush) object["products_may_flush"] = true;
   if (arithmetic.tensor_core) object["tensor_core"] = tensor_core_to_json(*arithmetic.tensor_core);
   if (arithmetic.reduced_reduction) {
@@ -211,13 +212,18 @@ std::string to_json(const ArithmeticModel& arithmetic) {
 ArithmeticModel arithmetic_from_json(std::string_view text) {
   const json object = parse_json(text, "arithmetic");
   const Fields fields(object, "arithmetic");
-  fields.allow_only({"name", "input", "accumulator", "output", "rounding", "order", "flushes_subnormals",
-                     "products_may_flush", "tensor_core", "reduced_reduction", "functions", "evidence", "source"});
+  fields.allow_only({"name", "input", "accumulator", "output", "stores_declared_types", "rounding", "order",
+                     "flushes_subnormals", "products_may_flush", "tensor_core", "reduced_reduction", "functions",
+                     "evidence", "source"});
   ArithmeticModel arithmetic;
   arithmetic.name = fields.text("name");
   arithmetic.input = parse_format(fields, "input");
   arithmetic.accumulator = parse_format(fields, "accumulator");
   arithmetic.output = parse_format(fields, "output");
+  arithmetic.stores_declared_types = fields.flag_or("stores_declared_types", false);
+  if (arithmetic.stores_declared_types && arithmetic.output != arithmetic.accumulator)
+    fields.fail("stores_declared_types",
+                "needs 'output' to be 'accumulator': the declared types are the narrower ones");
   arithmetic.rounding = parse_rounding(fields);
   arithmetic.order = parse_order(fields);
   arithmetic.flushes_subnormals = fields.flag_or("flushes_subnormals", false);

@@ -272,12 +272,13 @@ private:
 
   /// A layer stored more narrowly than its arithmetic rounds to has lost what is to be judged.
   void check_storage(const Trace& trace) const {
-    const Format& output = format(trace.arithmetic.output);
     const std::vector<bool> are_narrow = are_of_their_type(graph_);
     for (std::size_t i = 0; i < trace.layers.size(); ++i) {
       const ElementType type = trace.layers[i].output.type();
+      const ElementType declared = graph_.value(graph_.nodes[i].output).type;
+      const Format& output = format(stored_format(trace.arithmetic, declared));
       const auto storage = float_format(type);
-      const bool loses_nothing = are_narrow[i] && type == graph_.value(graph_.nodes[i].output).type;
+      const bool loses_nothing = are_narrow[i] && type == declared;
       if (!storage || loses_nothing || holds_all_of(format(*storage), output)) continue;
       throw ShapeMismatch(where_ + ": layer " + in_quotes(trace.layers[i].name) + " is stored as " +
                           std::string(name_of(type)) + ", but its arithmetic's results are " +

@@ -69,6 +69,7 @@ TEST_CASE("add_node takes as many inputs as the op has") {
                                                                                   {"GroupNormalization", {3, 3}},
                                                                                   {"LayerNormalization", {2, 3}},
                                                                                   {"RMSNormalization", {2, 2}},
+                                                                                  {"GridSample", {2, 2}},
                                                                                   {"Conv", {2, 3}},
                                                                                   {"ConvTranspose", {2, 3}},
                                                                                   {"Attention", {3, 4}},

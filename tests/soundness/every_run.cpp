@@ -63,7 +63,9 @@ private:
   Trace in_order(const SummationOrder& order, std::int64_t batch) const {
     RunOptions options;
     options.batch = batch;
-    return cpu_evaluator(cpu_arithmetic(case_.arithmetic.name, order)).run(case_.graph, case_.inputs, options);
+    ArithmeticModel arithmetic = case_.arithmetic;
+    arithmetic.order = order;
+    return cpu_evaluator(arithmetic).run(case_.graph, case_.inputs, options);
   }
 
   /// Against the rounded shadow too, where there is one.

@@ -63,7 +63,7 @@ public:
 
   LayerTrace visit(const Node& node) {
     if (!varies_[node.output]) throw Unsupported("foreign runs of constants are not written");
-    values_[node.output] = is_plain_product(node) ? product(node) : on_its_own(node);
+    values_[node.output] = stored(node, is_plain_product(node) ? product(node) : on_its_own(node));
     return {node.name, values_[node.output]};
   }
 
@@ -125,6 +125,14 @@ private:
       result.insert(result.end(), rows_of_it.begin(), rows_of_it.end());
     }
     return result;
+  }
+
+  StoredTensor stored(const Node& node, StoredTensor result) const {
+    const FormatId stored = stored_format(arithmetic_, graph_.value(node.output).type);
+    if (stored == arithmetic_.accumulator) return result;
+    Tensor<double> values = result.to_double();
+    for (double& x : values.values) x = round_to(x, format(stored), Rounding::nearest_even);
+    return StoredTensor::from(Tensor<float>(values.shape, {values.values.begin(), values.values.end()}));
   }
 
   StoredTensor on_its_own(const Node& node) {

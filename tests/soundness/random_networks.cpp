@@ -466,6 +466,13 @@ SummationOrder random_order(Random& random) {
   return order;
 }
 
+/// Stores results in a narrower format, some of the time: one for all, or the types that the graph declares.
+void draw_stored_format(Random& random, ArithmeticModel& arithmetic) {
+  if (!random.chance(0.3)) return;
+  arithmetic.stores_declared_types = random.chance(0.5);
+  if (!arithmetic.stores_declared_types) arithmetic.output = random.chance(0.5) ? FormatId::fp16 : FormatId::bf16;
+}
+
 }  // namespace
 
 ArithmeticModel random_arithmetic(Random& random) {
@@ -482,6 +489,7 @@ Case case_of(Random& random, Family family, Graph graph) {
   result.arithmetic = random_arithmetic(random);
   result.batch = random.pick(std::vector<std::int64_t>{0, 1, 3});
   result.threads = random.chance(0.1) ? 2 : 1;
+  draw_stored_format(random, result.arithmetic);
   return result;
 }
 
@@ -503,9 +511,11 @@ std::string describe(const Case& the_case) {
   const Graph& graph = the_case.graph;
   const BatchLayout layout = batch_layout(graph);
   const std::vector<Shape> shapes = infer_shapes(graph, layout.sample_shapes);
-  std::string text = fmt::format("{}: {} {}, {} samples, {}\n", graph.name, the_case.arithmetic.name,
-                                 to_string(the_case.arithmetic.order), the_case.samples,
-                                 layout.batched ? "batched" : "one sample at a time");
+  std::string text =
+      fmt::format("{}: {} {}, results {}, {} samples, {}\n", graph.name, the_case.arithmetic.name,
+                  to_string(the_case.arithmetic.order),
+                  the_case.arithmetic.stores_declared_types ? "as declared" : format(the_case.arithmetic.output).name,
+                  the_case.samples, layout.batched ? "batched" : "one sample at a time");
   const auto value = [&](ValueId id) {
     return fmt::format("{} {} {}", graph.value(id).name, name_of(graph.value(id).type),
                        driftbound::to_string(shapes[id]));

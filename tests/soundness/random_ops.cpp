@@ -433,10 +433,40 @@ private:
     const Extents axes = random_.chance(0.2) ? Extents{} : some_axes();
     const bool keep = random_.chance(0.7);
     if (rank() == 0) return append(op::Unsqueeze{{0}});
+    if (random_.chance(0.25)) return pick();
     append(random_.pick(std::vector<Op>{op::ReduceSum{axes, keep}, op::ReduceMax{axes, keep}, op::ReduceMin{axes, keep},
                                         op::ReduceMean{axes, keep}, op::ReduceL1{axes, keep}, op::ReduceL2{axes, keep},
                                         op::ReduceSumSquare{axes, keep}, op::ReduceLogSum{axes, keep},
                                         op::ReduceLogSumExp{axes, keep}}));
+  }
+
+  /// The largest elements and where they are, as numbers; elements without what follows the point; places of a map.
+  void pick() {
+    const std::int64_t axis = some_axis(), count = random_.integer(1, std::max<std::int64_t>(extent(axis), 1));
+    using Result = op::TopK::Result;
+    const auto as_numbers = [&](const Op& op) {
+      append(op);
+      if (!is_float(graph_.value(last_.id).type)) append(op::Cast{ElementType::f32});
+    };
+    switch (random_.integer(0, 4)) {
+      case 0:
+        return as_numbers(op::ArgMax{axis, random_.chance(0.5), random_.chance(0.5)});
+      case 1:
+        return append(op::TopK{axis, count, Result::values});
+      case 2:
+        return as_numbers(op::TopK{axis, count, Result::indices});
+      case 3:
+        return as_numbers(op::Truncate{});
+      default: {
+        if (rank() != 4) return as_numbers(op::Truncate{});
+        using Sample = op::GridSample;
+        const Sample sample{random_.pick(std::vector<Sample::Mode>{Sample::Mode::linear, Sample::Mode::nearest}),
+                            random_.pick(std::vector<Sample::Outside>{Sample::Outside::zero, Sample::Outside::border,
+                                                                      Sample::Outside::reflected}),
+                            random_.chance(0.5)};
+        return append(sample, {{extent(0), random_.integer(1, 2), 2, 2}});
+      }
+    }
   }
 
   // ---- products

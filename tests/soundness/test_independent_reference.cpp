@@ -52,9 +52,9 @@ struct Count {
   std::map<int, std::int64_t> rungs;  ///< elements by the bits that settled them
 
   std::string text() const {
-    std::string result =
-        fmt::format("networks {}, left out {}; balls {}, of which the whole line {}, {} out of MPFR's range; by bits:",
-                    networks, left_out, balls, infinite, out_of_range);
+    std::string result = fmt::format(
+        "networks {}, left out {}; balls {}, of which the whole line {}, {} out of MPFR's range; by bits:", networks,
+        left_out, balls, infinite, out_of_range);
     for (const auto& [bits, elements] : rungs) result += fmt::format(" {}: {}", bits, elements);
     return result;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "driftbound/evaluate/evaluator.hpp"
@@ -18,6 +19,8 @@ struct CudaOptions {
   CudaProduct product = CudaProduct::vendor;
   SummationOrder order{SummationOrder::Kind::blocked, 8, true};  ///< of `ordered` products, and of Softmax always
   int device = 0;
+  std::optional<FormatId> output;      ///< format that results are stored in; empty: the accumulator's
+  bool stores_declared_types = false;  ///< as ArithmeticModel::stores_declared_types
 };
 
 /// Evaluates on a GPU through the module libdriftbound_cuda.so, looked for in the folders of

@@ -558,6 +558,39 @@ struct AveragePool {
   WindowGeometry geometry;
   bool counts_padding = false;
 };
+/// Index of the largest element of x along `axis`: the first of equal ones, or the last
+struct ArgMax {
+  static constexpr std::string_view name = "ArgMax";
+  static constexpr OpGroup group = OpGroup::composite;
+  std::int64_t axis = 0;
+  bool keep_axis = true;
+  bool last = false;
+};
+/// The `count` largest elements of x along `axis` in falling order, or their indices; of equal ones the first comes first
+struct TopK {
+  static constexpr std::string_view name = "TopK";
+  static constexpr OpGroup group = OpGroup::composite;
+  enum class Result { values, indices };
+  std::int64_t axis = -1;
+  std::int64_t count = 1;
+  Result result = Result::values;
+};
+/// x without what follows the point, as an integer type
+struct Truncate {
+  static constexpr std::string_view name = "Truncate";
+  static constexpr OpGroup group = OpGroup::composite_function;
+  ElementType to = ElementType::i64;
+};
+/// x [N, C, H, W] read between its pixels, at places (column, row) in [-1, 1]: inputs x, places [N, H', W', 2]
+struct GridSample {
+  static constexpr std::string_view name = "GridSample";
+  static constexpr OpGroup group = OpGroup::composite;
+  enum class Mode { linear, nearest, cubic };
+  enum class Outside { zero, border, reflected };
+  Mode mode = Mode::linear;
+  Outside outside = Outside::zero;
+  bool align_corners = false;  ///< -1 and 1 are the middles of the first and last pixel, not their outer edges
+};
 struct GlobalAveragePool {
   static constexpr std::string_view name = "GlobalAveragePool";
   static constexpr OpGroup group = OpGroup::composite;
@@ -617,7 +650,8 @@ using OpAlternatives =
                  op::ReduceSumSquare, op::ReduceLogSum, op::ReduceLogSumExp, op::BatchNormalization,
                  op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
                  op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
-                 op::GlobalMaxPool, op::Attention, op::RotaryEmbedding, op::Einsum>;
+                 op::GlobalMaxPool, op::ArgMax, op::TopK, op::Truncate, op::GridSample, op::Attention,
+                 op::RotaryEmbedding, op::Einsum>;
 
 template <class T, class... Alternatives>
 constexpr bool is_alternative(const std::variant<Alternatives...>*) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driftbound/model/tensor.hpp"
 #include "driftbound/num/format.hpp"
 
 namespace driftbound {
@@ -87,6 +88,7 @@ struct ArithmeticModel {
   FormatId input = FormatId::fp32;        ///< format the operands of matrix products are rounded to
   FormatId accumulator = FormatId::fp32;  ///< format of sums, products and every other op
   FormatId output = FormatId::fp32;       ///< format a layer's result is stored in
+  bool stores_declared_types = false;     ///< results of a narrower type, as the model declares them, are stored in it
   Rounding rounding = Rounding::nearest_even;
   SummationOrder order;
   bool flushes_subnormals = false;        ///< results (FTZ) and operands (DAZ), in every op
@@ -100,6 +102,11 @@ struct ArithmeticModel {
   /// Throws:    Unsupported where the table has no entry for the function
   const FunctionAccuracy& accuracy(std::string_view function) const;
 };
+
+/// The format in which a run stores a result that the model declares as `declared`: `output`, or the declared type where
+/// `stores_declared_types` is set and `output` holds numbers that the type does not; the accumulator for integers and
+/// truth values, which are exact.
+FormatId stored_format(const ArithmeticModel& arithmetic, ElementType declared);
 
 /// The arithmetics of the CPU evaluators: "fp64", "fp32", and "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2" (operands
 /// of products rounded to nearest even, float32 accumulation and activations).

@@ -90,20 +90,21 @@ private:
     const std::size_t owner = from_.of_node[index];
     for (ValueId& id : node.inputs) id = new_id_[id];
     if (multiplies_matrices(node.op) && is_rounded(reading_of(owner).operands)) read_operands(node, owner);
-    const bool stores = machine_.stores_narrower() && is_layer_[old];
+    const Machine at = machine_at(machine_, from_.graph.value(old).type, !is_layer_[old]);
+    const bool stores = at.stores_narrower() && is_layer_[old];
     const Format* copied = copied_format(node);
-    const bool is_stored_already = stores && copied == machine_.output;
+    const bool is_stored_already = stores && copied == at.output;
     const std::optional<NarrowRounding> cast = cast_rounding(node.op);
     node.output = add(from_.graph.value(old), from_.shapes[old]);
     format_[node.output] = cast ? cast->format : copied;
     const std::string name = node.name;
     const ValueId result = node.output;
-    add_node(std::move(node), owner, cast, cast.has_value(), stores || !machine_.stores_narrower());
+    add_node(std::move(node), owner, cast, cast.has_value(), stores || !at.stores_narrower());
     new_id_[old] =
-        stores && !is_stored_already ? add_rounding(result, name + "/stored", owner, storing(), true) : result;
+        stores && !is_stored_already ? add_rounding(result, name + "/stored", owner, storing(at), true) : result;
   }
 
-  NarrowRounding storing() const { return {machine_.output, machine_.rounding, false, machine_.flushes}; }
+  NarrowRounding storing(const Machine& at) const { return {at.output, at.rounding, false, at.flushes}; }
   ProductReading reading_of(std::size_t owner) const {
     return readings_.empty() ? ProductReading() : readings_[owner].value_or(ProductReading());
   }

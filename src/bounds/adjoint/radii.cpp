@@ -12,6 +12,7 @@
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/op_traits.hpp"
@@ -83,7 +84,8 @@ public:
         known_(known),
         sources_(sources),
         takes_chords_(refinement != nullptr || sources != nullptr || (centres != nullptr && centres->takes_chords())),
-        radii_by_adjoints_(program, shadow, setting) {
+        radii_by_adjoints_(program, shadow, setting),
+        settings_(program, setting) {
     result_.radii.resize(program.size());
     result_.added.resize(program.size());
     result_.remainder.resize(program.size());
@@ -134,7 +136,7 @@ public:
     std::vector<double> rounding;
     if (rounds()) {
       const bool any_order = trajectory_ == Trajectory::any_order;
-      const Setting& setting = centres_ != nullptr ? centres_->rounding_setting(index) : setting_;
+      const Setting& setting = centres_ != nullptr ? centres_->rounding_setting(index) : settings_[index];
       const bool is_read = centres_ != nullptr && centres_->operands_are_read(index);
       rounding = body_rounding({view, radii, moved, any_order, std::nullopt, is_read}, setting, result_.conditions);
       add_to(added, rounding);
@@ -313,10 +315,7 @@ private:
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
     }
     const std::int64_t rows = program_.rows(id);
-    const double largest = rounds()
-                               ? std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest) *
-                                     (1.0 + 4.0 * setting_.machine.u)
-                               : infinity;
+    const double largest = rounds() ? settings_.largest(id) * (1.0 + 4.0 * setting_.machine.u) : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
     const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
@@ -344,6 +343,7 @@ private:
   SourceRadii* sources_;
   const bool takes_chords_;
   AdjointRadii radii_by_adjoints_;
+  const NodeSettings settings_;
   std::optional<JointFunctions> joint_;
   Deviation result_;
 };

@@ -42,9 +42,21 @@ void require_float32_unit(const Machine& machine, const ArithmeticModel& arithme
                     "promote them, if at all, after a whole step or more");
 }
 
+/// The accumulator, or the format of a result that the graph declares narrower.
+const Format* narrowest_output(const Machine& machine, const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const Machine at = machine_at(machine, graph.value(node.output).type, false);
+    if (at.stores_narrower()) return at.output;
+  }
+  return machine.accumulator;
+}
+
 }  // namespace
 
-Machine machine_of(const ArithmeticModel& arithmetic) {
+Machine machine_of(const ArithmeticModel& arithmetic, const Graph* graph) {
+  if (arithmetic.stores_declared_types && graph == nullptr)
+    throw InvalidArgument("bounds: arithmetic '" + arithmetic.name +
+                          "' stores results in the types that a model declares; give the model's graph");
   Machine machine;
   machine.input = &format(arithmetic.input);
   machine.accumulator = &format(arithmetic.accumulator);
@@ -59,6 +71,19 @@ Machine machine_of(const ArithmeticModel& arithmetic) {
   machine.u = unit_roundoff(*machine.accumulator, machine.rounding);
   machine.eta = eta_of(machine);
   require_float32_unit(machine, arithmetic);
+  machine.stores_declared_types = arithmetic.stores_declared_types;
+  if (machine.stores_declared_types) machine.output = narrowest_output(machine, *graph);
+  return machine;
+}
+
+Machine machine_at(Machine machine, ElementType declared, bool is_inside_composite) {
+  const std::optional<FormatId> own = float_format(declared);
+  if (!own || (is_inside_composite && !machine.stores_inside)) {
+    machine.output = machine.accumulator;
+  } else if (machine.stores_declared_types) {
+    const bool is_narrower = !holds_all_of(format(*own), *machine.accumulator);
+    machine.output = is_narrower ? &format(*own) : machine.accumulator;
+  }
   return machine;
 }
 

@@ -16,6 +16,7 @@
 #include "bounds/blocks/sketch.hpp"
 #include "bounds/kernels/row_kernels.hpp"
 #include "bounds/nodes/infinite_reason.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/sums/known_products.hpp"
 #include "bounds/theorems/rounded_shadow.hpp"
@@ -117,8 +118,7 @@ private:
       for (const ValueId id : node.inputs) radii.emplace_back(any_order.radii[id].element);
       if (std::any_of(radii.begin(), radii.end(), [](Radii r) { return first_infinite(r).has_value(); })) continue;
       const std::size_t size = program_.row_size(node.output);
-      const Machine& machine = setting_.machine;
-      const double largest = std::min(machine.accumulator->largest, machine.output->largest);
+      const double largest = NodeSettings(program_, setting_).largest(node.output);
       return InfiniteBound{Question::any_run, program_.flat().of_node[index], static_cast<std::int64_t>(*at / size),
                            static_cast<std::int64_t>(*at % size),
                            infinite_reason(shadow_.view_of(node), radii, *at, largest)};

@@ -7,12 +7,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "bounds/adjoint/norms.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/blocks/reading.hpp"
 #include "bounds/nodes/centre.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/theorems/rounded_shadow.hpp"
 #include "bounds/theorems/trajectories.hpp"
 #include "driftbound/bounds/rounded_shadow.hpp"
@@ -29,8 +31,8 @@ bool is_zero(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
-/// The setting of a node. `keeps_result`: the node does not round its result to the output format. `reading`: how its
-/// products read their operands; operands that are read as given are summed by operations of the accumulator, without a
+/// The setting of a node from that of its result. `keeps_result`: the node does not round its result to the output
+/// format. `reading`: how its products read their operands; operands that are read as given are summed by operations of the accumulator, without a
 /// matrix unit.
 Setting setting_for(Setting setting, bool keeps_result, ProductReading reading) {
   Machine& machine = setting.machine;
@@ -59,11 +61,12 @@ public:
         setting_(setting),
         shadow_(shadow),
         radii_by_adjoints_(program, shadow, setting),
+        of_results_(program, setting),
         ambiguous_(program.flat().of_node.empty() ? 0 : program.flat().of_node.back() + 1, 0) {
     for (std::size_t index = 0; index < program.nodes().size(); ++index) {
       const bool keeps = program.steps().keeps[index];
       const ProductReading reading = program.steps().readings[index];
-      settings_.try_emplace({keeps, reading}, setting_for(setting, keeps, reading));
+      settings_.try_emplace(key_of(index), setting_for(of_results_[index], keeps, reading));
     }
   }
 
@@ -79,9 +82,7 @@ public:
     return false;
   }
 
-  const Setting& rounding_setting(std::size_t index) const override {
-    return settings_.at({program_.steps().keeps[index], program_.steps().readings[index]});
-  }
+  const Setting& rounding_setting(std::size_t index) const override { return settings_.at(key_of(index)); }
 
   bool operands_are_read(std::size_t index) const override {
     return is_rounded(program_.steps().readings[index].operands);
@@ -92,6 +93,12 @@ public:
   std::vector<std::int64_t> ambiguous() && { return std::move(ambiguous_); }
 
 private:
+  /// What a node's setting depends on: NarrowSteps::keeps and readings, and the format of the result.
+  using Key = std::tuple<bool, ProductReading, const Format*>;
+  Key key_of(std::size_t index) const {
+    return {program_.steps().keeps[index], program_.steps().readings[index], of_results_[index].machine.output};
+  }
+
   /// The operands with an undecided rounding whose boundary a smaller radius may exclude, those farthest from their
   /// boundary first.
   std::vector<RowElement> worth_settling(ValueId operand, const std::vector<double>& radii,
@@ -200,9 +207,10 @@ private:
   const Made made_;
   const NarrowedProgram& program_;
   const Setting& setting_;
-  std::map<std::pair<bool, ProductReading>, Setting> settings_;  ///< by NarrowSteps::keeps and readings
+  std::map<Key, Setting> settings_;
   Shadow& shadow_;
   AdjointRadii radii_by_adjoints_;
+  NodeSettings of_results_;
   std::vector<std::int64_t> ambiguous_;
 };
 

@@ -6,9 +6,9 @@
 
 #include "bounds/adjoint/source_radii.hpp"
 #include "bounds/adjoint/sweep.hpp"
-#include "bounds/nodes/own_run.hpp"
 #include "bounds/boxes/box_walk.hpp"
 #include "bounds/boxes/pair_box.hpp"
+#include "bounds/nodes/own_run.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "driftbound/model/layout.hpp"
@@ -206,10 +206,10 @@ BoxBound bound_over_box(const Graph& graph, const Box& box, const Target& target
   return result;
 }
 
-Setting setting_of(const ArithmeticModel& arithmetic, const BoundOptions& options) {
+Setting setting_of(const Graph& graph, const ArithmeticModel& arithmetic, const BoundOptions& options) {
   Setting setting;
   setting.arithmetic = &arithmetic;
-  setting.machine = machine_of(arithmetic);
+  setting.machine = machine_of(arithmetic, &graph);
   setting.threads = options.threads;
   return setting;
 }
@@ -219,7 +219,7 @@ Setting setting_of(const ArithmeticModel& arithmetic, const BoundOptions& option
 Magnitude pair_error_bound(const Graph& graph, const Box& box) {
   require_sound_environment();
   const ArithmeticModel doubles = cpu_arithmetic("fp64", {});
-  return bound_over_box(graph, box, {}, setting_of(doubles, {}), true).error;
+  return bound_over_box(graph, box, {}, setting_of(graph, doubles, {}), true).error;
 }
 
 }  // namespace bounds
@@ -227,8 +227,9 @@ Magnitude pair_error_bound(const Graph& graph, const Box& box) {
 BoxBound forward_error_bound(const Graph& graph, const ArithmeticModel& arithmetic, const Box& box,
                              const Target& target, const BoundOptions& options) {
   require_sound_environment();
-  bounds::Setting setting = bounds::setting_of(arithmetic, options);
+  bounds::Setting setting = bounds::setting_of(graph, arithmetic, options);
   setting.is_own_run = bounds::is_own_arithmetic(arithmetic);
+  setting.machine.stores_inside = !setting.is_own_run;
   return bounds::bound_over_box(graph, box, target, setting, false);
 }
 

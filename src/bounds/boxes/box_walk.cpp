@@ -11,6 +11,7 @@
 #include "bounds/boxes/box_node.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/pair_rounding.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/boxes.hpp"
@@ -43,6 +44,7 @@ public:
         shadow_(shadow),
         ranges_(ranges),
         setting_(setting),
+        settings_(program, setting),
         operands_(operands),
         in_double_double_(in_double_double),
         sources_(sources) {
@@ -81,7 +83,7 @@ public:
     limit_by_ends(view, reaches, over.moved);
     lose_what_is_no_number(node.output, over.moved);
 
-    std::vector<double> added = rounding_of(view, reaches, sum_of(range(node.output), over.moved));
+    std::vector<double> added = rounding_of(index, view, reaches, sum_of(range(node.output), over.moved));
     std::vector<double> moved = sum_of(over.moved, added);
     if (flushed() != Magnitude()) added = sum_of(added, moved_by_flushing(view, operands));
     const auto norms = norms_of(view, over.lipschitz, added);
@@ -126,12 +128,12 @@ private:
     return sum_of(propagate(view, radii, own, setting_), own);
   }
 
-  std::vector<double> rounding_of(const NodeView& view, const std::vector<std::vector<double>>& reaches,
-                                  const std::vector<double>& moved) {
+  std::vector<double> rounding_of(std::size_t index, const NodeView& view,
+                                  const std::vector<std::vector<double>>& reaches, const std::vector<double>& moved) {
     const std::vector<Radii> radii(reaches.begin(), reaches.end());
     const UnrecordedNode node{view, radii, moved, trajectory_ == Trajectory::any_order};
     if (in_double_double_) return pair_rounding(node, setting_);
-    return body_rounding(node, setting_, result_.conditions);
+    return body_rounding(node, settings_[index], result_.conditions);
   }
 
   Magnitude flushed() const {
@@ -204,7 +206,7 @@ private:
   }
 
   void lose_what_may_overflow(ValueId id, std::vector<double>& error) const {
-    const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
+    const double largest = settings_.largest(id);
     for (std::size_t i = 0; i < error.size(); ++i) {
       double reach = theorems::box_reach(radius_at(range(id), i), Magnitude(error[i])).value();
       row_kernels().limit(&shadow_.value(id).values[i], infinity, largest, &reach, 1);
@@ -219,6 +221,7 @@ private:
   const Shadow& shadow_;
   const Deviation& ranges_;
   const Setting& setting_;
+  const NodeSettings settings_;
   OperandCache& operands_;
   const bool in_double_double_;
   SourceRadii* sources_;

@@ -10,6 +10,7 @@
 #include "bounds/chance/probabilistic.hpp"
 #include "bounds/chance/statistical.hpp"
 #include "bounds/nodes/linear.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/push.hpp"
 #include "bounds/theorems/chance.hpp"
@@ -63,6 +64,7 @@ public:
         shadow_(shadow),
         any_order_(any_order),
         setting_(setting),
+        settings_(program, setting),
         radii_by_chance_(static_cast<std::size_t>(program.rows()), char{1}),
         patterns_(program.size()),
         unattributed_(program.size()) {
@@ -179,7 +181,7 @@ private:
   /// Returns the setting for a node's own roundings. In a narrowed program it excludes the narrow roundings that are
   /// separate nodes.
   Setting setting_at(std::size_t node) const {
-    Setting setting = setting_;
+    Setting setting = settings_[node];
     if (narrow_ == nullptr) return setting;
     setting.machine.input = setting.machine.accumulator;
     if (narrow_->keeps[node]) setting.machine.output = setting.machine.accumulator;
@@ -339,6 +341,7 @@ private:
   const Shadow& shadow_;
   const Deviation& any_order_;
   const Setting& setting_;
+  const NodeSettings settings_;
   bool fixed_are_exact_ = true;        ///< no value that is the same for all samples has an error
   std::vector<char> radii_by_chance_;  ///< by row: whether radii from random sign vectors may be used
   std::vector<Model> models_;

@@ -72,7 +72,20 @@ constexpr const char* other_steps = " may be computed by other steps";
 
 /// Whether a composite selects elements of its operands, so that its result does not depend on the steps.
 template <class T>
-constexpr bool picks_an_operand = OneOf<T, op::MinOf, op::MaxOf, op::MaxPool, op::GlobalMaxPool>;
+constexpr bool picks_an_operand =
+    OneOf<T, op::MinOf, op::MaxOf, op::MaxPool, op::GlobalMaxPool, op::ArgMax, op::TopK, op::Truncate>;
+
+/// Returns a text if a result is stored in a narrower format than it is computed in: a program that fuses ops leaves
+/// this rounding out. Empty if none is.
+std::string stored_or_fused(const Graph& graph, const ArithmeticModel& arithmetic) {
+  for (const Node& node : graph.nodes) {
+    const Format& stored = format(stored_format(arithmetic, graph.value(node.output).type));
+    if (!holds_all_of(stored, format(arithmetic.accumulator)))
+      return in_quotes(node.name) + " is stored in " + std::string(stored.name) +
+             ", unless it is fused with the next op";
+  }
+  return "";
+}
 
 std::string open_steps(const Node& node) {
   const std::string who = std::string(name_of(node.op)) + " " + in_quotes(node.name);
@@ -114,6 +127,7 @@ std::string undetermined_by(const Graph& graph, const ArithmeticModel& arithmeti
   if (std::string refused = refused_by_evaluator(arithmetic); !refused.empty()) return refused;
   if (has_our_steps(arithmetic)) return "";
   if (std::string stored = rounded_once_or_twice(graph, arithmetic); !stored.empty()) return stored;
+  if (std::string stored = stored_or_fused(graph, arithmetic); !stored.empty()) return stored;
   for (const Node& node : graph.nodes) {
     if (std::string steps = open_steps(node); !steps.empty()) return steps;
     if (std::string function = open_function(node, arithmetic); !function.empty()) return function;

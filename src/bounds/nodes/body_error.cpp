@@ -42,9 +42,12 @@ public:
       : body_(body),
         request_(request),
         setting_(setting),
+        inside_(setting),
         conditions_(conditions),
         normed_(body),
-        values_(body.values.size()) {}
+        values_(body.values.size()) {
+    if (!setting.machine.stores_inside) inside_.machine.output = inside_.machine.accumulator;
+  }
 
   void start(ValueId id, const Tensor<double>& recorded, Radii radii) {
     std::vector<double> run(radii.begin(), radii.end());
@@ -82,8 +85,9 @@ public:
     normed_.limit(view, moved_exact);
     if (!request_.rounds) normed_.limit(view, moved_run);
     if (request_.rounds) {
-      add_magnitudes(moved_run, body_rounding({view, run, moved_run, request_.any_order}, setting_, conditions_));
-      lose_what_may_overflow(centre.value, moved_run);
+      const Setting& setting = node.output == body_.outputs.front() ? setting_ : inside_;
+      add_magnitudes(moved_run, body_rounding({view, run, moved_run, request_.any_order}, setting, conditions_));
+      lose_what_may_overflow(centre.value, setting.machine, moved_run);
     }
     values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};
   }
@@ -105,8 +109,8 @@ private:
 
   /// Sets the run's radii to infinity where a value may overflow. An overflow inside a body may not be visible in its
   /// result.
-  void lose_what_may_overflow(const Tensor<double>& centre, std::vector<double>& run) const {
-    const double largest = std::min(setting_.machine.accumulator->largest, setting_.machine.output->largest);
+  static void lose_what_may_overflow(const Tensor<double>& centre, const Machine& machine, std::vector<double>& run) {
+    const double largest = std::min(machine.accumulator->largest, machine.output->largest);
     const Magnitude most = Magnitude(largest_magnitude(centre.values)) + Magnitude(largest_magnitude(run));
     if (most.value() < largest) return;
     for (std::size_t i = 0; i < run.size(); ++i) {
@@ -117,6 +121,7 @@ private:
   const Graph& body_;
   const BodyRequest& request_;
   const Setting& setting_;
+  Setting inside_;  ///< of nodes whose results stay inside the composite
   std::set<std::string>& conditions_;
   NormedValues normed_;
   std::vector<Followed> values_;

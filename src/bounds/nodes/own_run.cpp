@@ -30,7 +30,10 @@ bool is_own_arithmetic(const ArithmeticModel& arithmetic) {
                                                          "fp16", "fp8_e4m3", "fp8_e5m2"};
   if (!arithmetic.order.gives_partial_sums()) return false;
   if (std::find(own_names.begin(), own_names.end(), arithmetic.name) == own_names.end()) return false;
-  return to_json(arithmetic) == to_json(cpu_arithmetic(arithmetic.name, arithmetic.order));
+  ArithmeticModel own = cpu_arithmetic(arithmetic.name, arithmetic.order);
+  if (holds_all_of(format(own.output), format(arithmetic.output))) own.output = arithmetic.output;
+  own.stores_declared_types = arithmetic.stores_declared_types;
+  return to_json(arithmetic) == to_json(own);
 }
 
 std::string arithmetic_condition(const ArithmeticModel& arithmetic) {

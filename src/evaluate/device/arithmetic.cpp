@@ -85,6 +85,8 @@ ArithmeticModel common_arithmetic(const CudaOptions& options) {
   }
   ArithmeticModel arithmetic = cpu_arithmetic(options.arithmetic, options.order);
   arithmetic.source = "driftbound CUDA kernels";
+  arithmetic.output = options.output.value_or(arithmetic.output);
+  arithmetic.stores_declared_types = options.stores_declared_types;
   if (arithmetic.accumulator == FormatId::fp64) arithmetic.functions = cuda_double_functions();
   return arithmetic;
 }

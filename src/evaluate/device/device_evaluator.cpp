@@ -54,7 +54,7 @@ public:
     });
   }
 
-  std::vector<LayerTrace> take_layers() { return recorder_.take(); }
+  std::vector<LayerTrace> take_layers() { return recorder_.take(rules_.arithmetic); }
 
   /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits, in the
   /// samples that are recorded.
@@ -111,8 +111,11 @@ private:
   }
 
   DeviceTensor evaluate(std::size_t node) {
+    const ValueId id = graph_.nodes[node].output;
+    const FormatId stored = stored_format(rules_.arithmetic, graph_.value(id).type);
     DeviceTensor y = evaluate_on_device(graph_, node, rules_, device_, values_);
-    values_.set(graph_.nodes[node].output, y);
+    y = rounded_on_device(y, stored, rules_, device_, values_);
+    values_.set(id, y);
     return y;
   }
 

@@ -73,13 +73,7 @@ public:
   DeviceTensor operator()(const op::Sqrt&) { return elements(DRIFTBOUND_SQRT); }
 
   DeviceTensor operator()(const op::Cast& cast) {
-    const FormatId target = cast_format(cast.to);
-    const DeviceTensor x = input(0);
-    if (target == FormatId::fp64 || target == rules_.arithmetic.accumulator) return x;
-    DeviceTensor y = values_.allocate(shape_);
-    if (count(y) > 0)
-      device_.call(device_.functions().round, real_of<Real>, device_format(target), x.data(), y.data(), count(y));
-    return y;
+    return rounded_on_device(input(0), cast_format(cast.to), rules_, device_, values_);
   }
 
   DeviceTensor operator()(const op::Softmax& softmax) {
@@ -351,11 +345,25 @@ DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arit
 }
 
 template <class Real>
+DeviceTensor rounded_on_device(const DeviceTensor& x, FormatId target, const DeviceRules& rules, Device& device,
+                               DeviceValues<Real>& values) {
+  if (holds_all_of(format(target), format(rules.arithmetic.accumulator))) return x;
+  DeviceTensor y = values.allocate(x.shape);
+  const std::int64_t count = element_count(x.shape);
+  if (count > 0) device.call(device.functions().round, real_of<Real>, device_format(target), x.data(), y.data(), count);
+  return y;
+}
+
+template <class Real>
 DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
                                 DeviceValues<Real>& values) {
   return std::visit(DeviceNode<Real>(graph.nodes[node], rules, device, values), graph.nodes[node].op);
 }
 
+template DeviceTensor rounded_on_device<float>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
+                                               DeviceValues<float>&);
+template DeviceTensor rounded_on_device<double>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
+                                                DeviceValues<double>&);
 template DeviceTensor evaluate_on_device<float>(const Graph&, std::size_t, const DeviceRules&, Device&,
                                                 DeviceValues<float>&);
 template DeviceTensor evaluate_on_device<double>(const Graph&, std::size_t, const DeviceRules&, Device&,

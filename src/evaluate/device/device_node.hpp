@@ -17,6 +17,12 @@ struct DeviceRules {
 /// Settles the rules for options that cuda_arithmetic accepts.
 DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arithmetic);
 
+/// x rounded to nearest even to the format; x itself where the format holds every number of the accumulator.
+/// Throws:    DeviceFailure
+template <class Real>
+DeviceTensor rounded_on_device(const DeviceTensor& x, FormatId target, const DeviceRules& rules, Device& device,
+                               DeviceValues<Real>& values);
+
 /// Output of one node from the values at hand, as docs/arithmetic.md defines every op.
 /// Throws:    DeviceFailure, Unsupported
 template <class Real>

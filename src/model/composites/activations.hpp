@@ -57,6 +57,11 @@ inline ValueId write(Body& body, const op::Mish&) {
   return body.multiply(x, body.apply(op::Tanh{}, {body.apply(op::Softplus{}, {x})}));
 }
 
+inline ValueId write(Body& body, const op::Truncate&) {
+  const ValueId x = body.input(0);
+  return body.multiply(body.apply(op::Sign{}, {x}), body.apply(op::Floor{}, {body.apply(op::Abs{}, {x})}));
+}
+
 inline ValueId write(Body& body, const op::Softsign&) {
   const ValueId x = body.input(0);
   return body.divide(x, body.add(body.number(1.0), body.apply(op::Abs{}, {x})));

@@ -74,6 +74,10 @@ ValueId write(Body& body, const op::AveragePool& pool);
 ValueId write(Body& body, const op::GlobalAveragePool&);
 ValueId write(Body& body, const op::GlobalMaxPool&);
 
+ValueId write(Body& body, const op::ArgMax& largest);
+ValueId write(Body& body, const op::TopK& largest);
+ValueId write(Body& body, const op::GridSample& sample);
+
 ValueId write(Body& body, const op::Attention& attention);
 ValueId write(Body& body, const op::RotaryEmbedding& rotary);
 ValueId write(Body& body, const op::Einsum& einsum);

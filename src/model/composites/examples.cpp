@@ -74,6 +74,15 @@ struct ExamplesOf {
   }
   Examples operator()(const OneOf<op::GlobalAveragePool, op::GlobalMaxPool> auto& op) const { return {{op, images_x}}; }
 
+  Examples operator()(const op::ArgMax&) const { return {{op::ArgMax{-1, false, false}, matrix_x}}; }
+  Examples operator()(const op::TopK&) const {
+    return {{op::TopK{-1, 2, op::TopK::Result::values}, matrix_x},
+            {op::TopK{-1, 2, op::TopK::Result::indices}, matrix_x}};
+  }
+  Examples operator()(const op::GridSample&) const {
+    return {{op::GridSample{}, {{"x", {1, 2, 3, 4}}, {"places", {1, 2, 2, 2}}}}};
+  }
+
   Examples operator()(const op::Attention&) const {
     const Operands operands = {{"Q", {1, 2, 3, 4}}, {"K", {1, 2, 5, 4}}, {"V", {1, 2, 5, 4}}};
     op::Attention causal;

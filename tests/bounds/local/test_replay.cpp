@@ -217,7 +217,7 @@ TEST_CASE("what an arithmetic leaves open is said, with the node") {
       {graph_of(op::MatMul{}, {w}), height, "height:7"},
       {graph_of(op::MatMul{}, {w}), flushing, "subnormal"},
       {graph_of(op::MatMul{}, {w}), unit, "matrix unit"},
-      {graph_of(op::MatMul{}, {w}), narrow, "stores results in another format"},
+      {graph_of(op::MatMul{}, {w}), narrow, "is stored in bf16, unless it is fused"},
       {graph_of(op::MatMul{}, {w}), rounded, "rounds parts of sums"},
       {graph_of(op::MatMul{}, {w}), tf32, "stored in float64"},
       {graph_of(op::MatMul{}, {w}), fp64, ""},

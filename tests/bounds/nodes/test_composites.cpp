@@ -133,6 +133,8 @@ std::vector<Family> windows() {
       {"average pool, padding", op::AveragePool{window({3}, {2}, {}, {1}), true}, {{{1, 2, 9}}}},
       {"global average pool", op::GlobalAveragePool{}, {{{2, 3, 4, 4}}}, 125.0},
       {"global max pool", op::GlobalMaxPool{}, {{{2, 3, 4, 4}}}},
+      {"grid sample", op::GridSample{}, {{{1, 2, 3, 4}}, {{1, 2, 2, 2}}}, 150.0, {1.0}},
+      {"largest", op::TopK{-1, 3, op::TopK::Result::values}, {{{3, 7}}}},
   };
 }
 

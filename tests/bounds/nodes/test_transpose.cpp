@@ -21,7 +21,7 @@ template <std::size_t... Index>
 std::size_t count_primitives(std::index_sequence<Index...>) {
   return (std::size_t{Composite<std::variant_alternative_t<Index, OpAlternatives>> ? 0 : 1} + ...);
 }
-const std::size_t primitives = count_primitives(std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
+const std::size_t primitive_ops = count_primitives(std::make_index_sequence<std::variant_size_v<OpAlternatives>>());
 
 std::vector<bounds::Transposed> shares_of(const TransposeCase& one, int threads = 1) {
   return transposed(one.view(), one.slopes, one.d, one.all_wanted(), setting_of(threads));
@@ -82,7 +82,7 @@ TEST_CASE("transposed products of every primitive are within their defects of th
       CHECK(tally.first_violation == "");
     }
   }
-  CHECK(seen.size() == primitives);
+  CHECK(seen.size() == primitive_ops);
 }
 
 TEST_CASE("transposed products are adjoint: <J x, d> = <x, J^T d> within the defects") {

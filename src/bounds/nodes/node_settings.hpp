@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "bounds/nodes/node_view.hpp"
+#include "program/program.hpp"
+
+namespace driftbound::bounds {
+
+/// The settings by which the nodes of a program round: they differ in the format that results are stored in.
+class NodeSettings {
+public:
+  /// `setting` must outlive the object, unless the nodes store their results in different formats.
+  NodeSettings(const Program& program, const Setting& setting);
+
+  const Setting& operator[](std::size_t node) const { return *of_node_[node]; }
+  /// The largest finite number that a run may store in a value; an input or a constant is a number of the accumulator.
+  double largest(ValueId id) const { return largest_[id]; }
+
+private:
+  std::map<FormatId, Setting> by_output_;
+  std::vector<const Setting*> of_node_;
+  std::vector<double> largest_;
+};
+
+}  // namespace driftbound::bounds
