@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,16 @@ void require(const SegmentOptions& options, std::span<const double> a, std::span
 
 bool is_monotone(const Run& run) {
   return run.course == Course::rising || run.course == Course::falling;
+}
+
+/// The number with the fewest binary digits strictly inside a piece of [0, 1], where functions of few digits have their
+/// kinks; empty where the piece has none of up to 52.
+std::optional<double> simplest_inside(double lower, double upper) {
+  for (double step = 1.0; step >= 0x1p-52; step /= 2.0) {
+    const double t = (std::floor(lower / step) + 1.0) * step;
+    if (lower < t && t < upper) return t;
+  }
+  return std::nullopt;
 }
 
 /// What a run says of the sign of g at its own ends; undecided: nothing.
@@ -81,9 +92,31 @@ private:
       open.push_back(i);
       t.push_back(end(i));
     }
+    for (std::size_t i = 0; i < runs().size(); ++i) {
+      const Run& run = runs()[i];
+      const bool is_beside_stretch = (i > 0 && runs()[i - 1].course == Course::zero) ||
+                                     (i + 1 < runs().size() && runs()[i + 1].course == Course::zero);
+      if (run.course != Course::open || is_beside_stretch) continue;
+      if (const auto inside = simplest_inside(run.piece.lower, run.piece.upper)) t.push_back(*inside);
+    }
     const std::vector<Sign> found = points_.signs(t);
     result_.points += static_cast<std::int64_t>(t.size());
     for (std::size_t j = 0; j < open.size(); ++j) signs_[open[j]] = found[j];
+    for (std::size_t j = open.size(); j < t.size(); ++j)
+      if (found[j] == Sign::zero) inside_.push_back(t[j]);
+  }
+
+  /// A run of which nothing is known but that g may be 0 there, and the zero inside that was found, if there is one.
+  void add_open(const Interval& t, Sign lower, Sign upper, bool is_continuous) {
+    const auto found =
+        std::find_if(inside_.begin(), inside_.end(), [&](double zero) { return t.lower() < zero && zero < t.upper(); });
+    if (found == inside_.end()) {
+      result_.unresolved.push_back({t, lower, upper, is_continuous && differ(lower, upper), false});
+      return;
+    }
+    result_.zeros.push_back({Interval(*found), Crossing::unknown});
+    result_.unresolved.push_back({Interval(t.lower(), *found), lower, Sign::zero, false, false});
+    result_.unresolved.push_back({Interval(*found, t.upper()), Sign::zero, upper, false, false});
   }
 
   /// Where run `i` starts, or the last one ends.
@@ -117,8 +150,7 @@ private:
     const Interval t(run.piece.lower, run.piece.upper);
     const bool is_continuous = run.slope.is_finite();
     if (run.course == Course::zero) result_.stretches.push_back(t);
-    if (run.course == Course::open)
-      result_.unresolved.push_back({t, lower, upper, is_continuous && differ(lower, upper), false});
+    if (run.course == Course::open) add_open(t, lower, upper, is_continuous);
     if (!is_monotone(run)) return;
     const Sign before_zero = run.course == Course::rising ? Sign::negative : Sign::positive;
     if (differ(lower, upper)) {
@@ -150,8 +182,9 @@ private:
   const PieceEvaluator evaluator_;
   const PointValues points_;
   const Isolation isolation_;
-  std::vector<Sign> signs_;   ///< where run i starts; the last one: where the last run ends
-  std::vector<Run> crossed_;  ///< monotone runs with a zero inside
+  std::vector<Sign> signs_;     ///< where run i starts; the last one: where the last run ends
+  std::vector<Run> crossed_;    ///< monotone runs with a zero inside
+  std::vector<double> inside_;  ///< zeros found inside of open runs
   SegmentZeros result_;
 };
 

@@ -139,7 +139,11 @@ ElementType output_type(const std::string& node, const Op& op, const std::vector
         fmt::format("node '{}' (Cast) casts to {}, which is not the identity over the reals", node, name_of(cast->to)));
   }
   if (is_selection(op)) return moved_type(inputs);
-  if (const auto* truncate = std::get_if<op::Truncate>(&op)) return truncate->to;
+  if (const auto* truncate = std::get_if<op::Truncate>(&op)) {
+    if (truncate->to == ElementType::i64 || truncate->to == ElementType::i32) return truncate->to;
+    throw Unsupported(fmt::format("node '{}' (Truncate) makes {} of numbers; there are int32 and int64", node,
+                                  name_of(truncate->to)));
+  }
   const auto* largest = std::get_if<op::TopK>(&op);
   if (std::holds_alternative<op::ArgMax>(op) || (largest && largest->result == op::TopK::Result::indices))
     return ElementType::i64;

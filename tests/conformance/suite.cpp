@@ -89,8 +89,11 @@ bool formula_says(const OpCase& one, std::size_t slot) {
 
 /// A comparison with NaN is false, and chooses as such.
 bool is_false_of_nan(const OpCase& one, std::size_t slot) {
-  return std::visit([slot]<class T>(const T&) { return Comparison<T> || (std::same_as<T, op::Choice> && slot == 0); },
-                    one.op);
+  return std::visit(
+      [slot]<class T>(const T&) {
+        return Comparison<T> || OneOf<T, op::ArgMax, op::TopK> || (std::same_as<T, op::Choice> && slot == 0);
+      },
+      one.op);
 }
 
 bool same_bits(double a, double b) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "driftbound/evaluate/cuda.hpp"
@@ -9,6 +10,7 @@
 #include "evaluate/every_op.hpp"
 #include "evaluate/small_graphs.hpp"
 #include "support/environment.hpp"
+#include "support/half_network.hpp"
 
 namespace {
 
@@ -86,6 +88,25 @@ Graph network(std::mt19937_64& random) {
 
 Inputs inputs_for(std::mt19937_64& random, std::int64_t samples) {
   return inputs({{"x", StoredTensor::from(random_tensor<float>({samples, 6}, random))}});
+}
+
+TEST_CASE("stored results have the bits of the CPU evaluator, in one format and in the types that a model declares") {
+  const ScopedVariable path = with_host_module();
+  std::mt19937_64 random(2713);
+  const Graph graph = half_network(random);
+  const Inputs data = half_inputs(random);
+  for (const std::optional<FormatId> output : {std::optional<FormatId>(), {FormatId::fp16}, {FormatId::bf16}}) {
+    for (const char* name : {"fp32", "tf32", "fp16"}) {
+      CudaOptions options = cuda_options(name, CudaProduct::ordered);
+      options.output = output;
+      options.stores_declared_types = !output;
+      ArithmeticModel arithmetic = cpu_arithmetic(name, options.order);
+      arithmetic.output = output.value_or(arithmetic.output);
+      arithmetic.stores_declared_types = !output;
+      CAPTURE(name);
+      check_identical(cuda_evaluator(options).run(graph, data), cpu_evaluator(arithmetic).run(graph, data));
+    }
+  }
 }
 
 TEST_CASE("every op releases the device's memory") {

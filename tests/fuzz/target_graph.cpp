@@ -35,6 +35,15 @@ void draw_into(Draw& draw, ElementType& type) {
 void draw_into(Draw& draw, op::Pad::Mode& mode) {
   mode = static_cast<op::Pad::Mode>(draw.pick(4));
 }
+void draw_into(Draw& draw, op::GridSample::Mode& mode) {
+  mode = static_cast<op::GridSample::Mode>(draw.pick(3));
+}
+void draw_into(Draw& draw, op::GridSample::Outside& outside) {
+  outside = static_cast<op::GridSample::Outside>(draw.pick(3));
+}
+void draw_into(Draw& draw, op::TopK::Result& result) {
+  result = static_cast<op::TopK::Result>(draw.pick(2));
+}
 void draw_into(Draw& draw, op::Windows::Outside& outside) {
   outside = static_cast<op::Windows::Outside>(draw.pick(2));
 }
@@ -85,6 +94,10 @@ void draw_fields(Draw& draw, T& op) {
   DRIFTBOUND_DRAW(indices);
   DRIFTBOUND_DRAW(repeats);
   DRIFTBOUND_DRAW(mode);
+  DRIFTBOUND_DRAW(align_corners);
+  DRIFTBOUND_DRAW(count);
+  DRIFTBOUND_DRAW(keep_axis);
+  DRIFTBOUND_DRAW(last);
   DRIFTBOUND_DRAW(before);
   DRIFTBOUND_DRAW(after);
   DRIFTBOUND_DRAW(value);
@@ -109,6 +122,7 @@ void draw_fields(Draw& draw, T& op) {
   DRIFTBOUND_DRAW(heads);
   DRIFTBOUND_DRAW(rotary_size);
   DRIFTBOUND_DRAW(equation);
+  if constexpr (std::same_as<T, op::TopK>) draw_into(draw, op.result);
 }
 #undef DRIFTBOUND_DRAW
 
@@ -132,6 +146,7 @@ Operands fitting_operands(const T& op, Draw& draw) {
     return {x, op.scales_groups ? Shape{op.groups} : channels, op.scales_groups ? Shape{op.groups} : channels};
   if constexpr (std::same_as<T, op::LayerNormalization>) return {x, last, last};
   if constexpr (std::same_as<T, op::RMSNormalization>) return {x, last};
+  if constexpr (std::same_as<T, op::GridSample>) return {drawn_extents(draw, 4), {1, 2, 3, 2}};
   if constexpr (OneOf<T, op::Gemm, op::MatMul>) return {x, {x.back(), 3}};
   if constexpr (OneOf<T, op::Conv, op::ConvTranspose>) {
     Shape filter = drawn_extents(draw, x.size());

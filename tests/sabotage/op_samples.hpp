@@ -49,7 +49,7 @@ inline OpSample sample_of(const Op& op, const std::vector<Tensor<double>>& opera
   for (std::size_t node = 0; node < sample.trace.layers.size(); ++node) {
     Tensor<double> output = sample.trace.layers[node].output.to_double();
     output.shape = inferred[sample.graph.nodes[node].output];
-    if (kind.stores_narrowly) {
+    if (kind.stores_narrowly && is_float(sample.graph.value(sample.graph.nodes[node].output).type)) {
       for (double& y : output.values) y = nearest_bf16(y);
     }
     sample.trace.layers[node].output = StoredTensor::from(output);

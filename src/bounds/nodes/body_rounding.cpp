@@ -1,6 +1,7 @@
 #include "bounds/nodes/body_rounding.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/matrices/matrix.hpp"
@@ -35,23 +36,24 @@ public:
   using Errors = std::vector<double>;
 
   Errors operator()(const OneOf<op::Add, op::Sub, op::Mul, op::Div, op::PRelu> auto&) const {
-    return outputs([&](Magnitude y) { return rounded(y); });
+    return unless_held([&](Magnitude y) { return rounded(y); });
   }
   Errors operator()(const OneOf<op::Min, op::Max, op::Choice, op::ReduceMax, op::ReduceMin> auto&) const {
-    return outputs([&](Magnitude y) { return stored(y); });
+    return unless_held([&](Magnitude y) { return stored(y); });
   }
   template <ElementwiseUnary F>
   Errors operator()(const F&) const {
     using Traits = OpTraits<F>;
     static_assert(Traits::evaluation != Evaluation::special, "a rule of its own is missing below");
-    if constexpr (Traits::evaluation == Evaluation::copied) return outputs([&](Magnitude y) { return stored(y); });
-    if constexpr (Traits::evaluation == Evaluation::rounded) return outputs([&](Magnitude y) { return rounded(y); });
+    if constexpr (Traits::evaluation == Evaluation::copied) return unless_held([&](Magnitude y) { return stored(y); });
+    if constexpr (Traits::evaluation == Evaluation::rounded)
+      return unless_held([&](Magnitude y) { return rounded(y); });
     if constexpr (Traits::evaluation == Evaluation::called) return function(Traits::accuracy);
   }
   /// The results 0 and 1 are exact in every format.
   Errors operator()(const Comparison auto&) const { return Errors(node_.view.output->size(), 0.0); }
   Errors operator()(const Selection auto&) const {
-    Errors errors = outputs([&](Magnitude y) { return stored(y); });
+    Errors errors = unless_held([&](Magnitude y) { return stored(y); });
     add_fill_errors(errors);
     return errors;
   }
@@ -175,6 +177,19 @@ private:
   Errors outputs(const Rule& rule) const {
     Errors errors(results_.size());
     for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = rule(result(i)).value();
+    return errors;
+  }
+  /// outputs(), but 0 where the result of one operation is known and a number of the format that it is rounded to.
+  template <class Rule>
+  Errors unless_held(const Rule& rule) const {
+    Errors errors = outputs(rule);
+    for (std::size_t i = 0; i < errors.size() && i < node_.moved.size(); ++i) {
+      const double y = node_.view.y(i);
+      const bool is_known = node_.moved[i] == 0.0 && std::isfinite(y);
+      if (is_known && theorems::fits(y, *machine_.accumulator, machine_) &&
+          theorems::fits(y, *machine_.output, machine_))
+        errors[i] = 0.0;
+    }
     return errors;
   }
   template <class Rule>
