@@ -162,7 +162,10 @@ struct AttributesOf {
   }
   A operator()(const op::TopK& op) const {
     const bool is_index = op.result == op::TopK::Result::indices;
-    return A().add(fmt::format("axis {}", op.axis)).add(fmt::format("largest {}", op.count)).add_if(is_index, "indices");
+    return A()
+        .add(fmt::format("axis {}", op.axis))
+        .add(fmt::format("largest {}", op.count))
+        .add_if(is_index, "indices");
   }
   A operator()(const op::Truncate& op) const { return A().add(std::string(name_of(op.to))); }
   A operator()(const op::GridSample& op) const {

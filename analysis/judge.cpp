@@ -167,6 +167,44 @@ std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_
   return std::clamp<std::int64_t>(most_numbers / numbers, 1, std::max<std::int64_t>(most, 1));
 }
 
+/// Bytes that bounds from end to end take for a block of samples, roughly: what convolutional networks and decoders were
+/// seen to take for each number on the way.
+std::uint64_t memory_of_bounds(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block) {
+  constexpr std::uint64_t bytes_per_number = 700;
+  if (trace.samples < 1) return 0;
+  const std::int64_t samples = layout.batched ? std::min(block, trace.samples) : 1;
+  const Inputs used = used_inputs(graph, slice(graph, layout, trace, 0, 1));
+  std::vector<Shape> shapes;
+  for (const ValueId input : graph.inputs) shapes.push_back(used.at(graph.value(input).name).shape());
+  return bytes_per_number * static_cast<std::uint64_t>(numbers_between(graph, shapes) * samples);
+}
+
+/// Whether a bound compares whole trajectories, whose numbers are all kept.
+bool is_costly(const BoundRequest& request) {
+  const auto* kind = std::get_if<BoundKind>(&request);
+  if (kind == nullptr) return true;
+  switch (*kind) {
+    case BoundKind::shadow:
+    case BoundKind::adjoint_any_order:
+    case BoundKind::adjoint_order_aware:
+    case BoundKind::replay:
+    case BoundKind::adjoint_probabilistic:
+    case BoundKind::adjoint_statistical:
+    case BoundKind::rounded_shadow:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Leaves out the bounds that would take too much memory, where all were to be computed.
+void leave_out_costly(JudgeOptions& options, std::uint64_t needed, Judgement& judgement) {
+  if (options.memory == 0 || needed <= options.memory || !options.bounds.empty()) return;
+  judgement.memory_needed = needed;
+  for (const BoundRequest& request : every_bound_request())
+    (is_costly(request) ? judgement.left_out : options.bounds).push_back(request);
+}
+
 /// An open axis counts as one.
 std::size_t elements_of_sample(const Graph& graph) {
   std::size_t elements = 0;
@@ -214,11 +252,14 @@ void add_boxes(const Graph& graph, const Trace& trace, const JudgeOptions& optio
 
 }  // namespace
 
-Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
+Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& asked) {
+  JudgeOptions options = asked;
   check_scalars(graph, trace, options.scalars);
   const std::optional<Box> box = options.box.empty() ? std::nullopt : std::optional(box_of(graph, options.box));
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = block_of(graph, layout, options.block);
+  Judgement judgement;
+  leave_out_costly(options, memory_of_bounds(graph, layout, trace, block), judgement);
   BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
@@ -226,7 +267,6 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   const bool wants_all = options.bounds.empty();  // so that bounds need norms too
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
-  Judgement judgement;
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);

@@ -19,6 +19,9 @@ struct JudgeOptions {
   bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
+  /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
+  /// them. 0: any number.
+  std::uint64_t memory = 0;
   std::int64_t block = 64;  ///< samples judged at a time at most (batched models); fewer where these are large
   /// A box of inputs to bound numbers of interest over: ranges of a sample's elements, the last one repeats; empty:
   /// none.
@@ -32,6 +35,8 @@ struct JudgeOptions {
 struct Judgement {
   Comparison comparison;
   bool interrupted = false;
+  std::vector<BoundRequest> left_out;  ///< bounds that would have taken more than JudgeOptions::memory
+  std::uint64_t memory_needed = 0;     ///< bytes that they would have taken, roughly; 0 where none was left out
 };
 
 /// Compares a trace with the certified references and the bounds, block by block.

@@ -30,6 +30,8 @@ struct ReportContext {
   std::string results = {};   ///< formats of the results: "fp16 and fp32, as the model declares them"; empty: `output`
   std::string declared = {};  ///< type of a result as the model declares it, where the run stores another; else empty
   std::string stored = {};    ///< the format in which the run stores that result
+  std::vector<std::string> bounds_left_out = {};  ///< as they would have taken more memory than was allowed
+  std::uint64_t memory_needed = 0;                ///< bytes that these would have taken, roughly
   std::string rounded_inputs = {};  ///< "float64, the model takes float32"; empty: it takes the numbers as they are
   bool interrupted = false;
   std::int64_t requested_samples = 0;

@@ -122,6 +122,11 @@ Section remarks(const Report& report) {
   const Comparison& comparison = report.comparison;
   for (const std::string& node : report.context.left_out)
     add("Outputs behind this node are left out, as this version does not support it: " + node, Style::warning);
+  if (!report.context.bounds_left_out.empty())
+    add(fmt::format("Left out, as they would take about {:.1f} GB of memory (--memory allows more): {}.",
+                    static_cast<double>(report.context.memory_needed) / 1e9,
+                    fmt::join(report.context.bounds_left_out, ", ")),
+        Style::warning);
   if (report.context.interrupted)
     add(fmt::format("Interrupted after {} of {} samples; this is the report on those.", comparison.samples,
                     report.context.requested_samples),

@@ -173,7 +173,8 @@ Json run_json(const Report& report) {
                 "reference"_key = object("rungs"_key = rungs, "max_bits"_key = report.comparison.max_bits,
                                          "undecided"_key = report.comparison.reference_undecided),
                 "replay"_key = replay_json(report.comparison),
-                "observer_effect"_key = name_of(c.provenance.observer_effect), "interrupted"_key = c.interrupted);
+                "observer_effect"_key = name_of(c.provenance.observer_effect), "interrupted"_key = c.interrupted,
+                "bounds_left_out"_key = c.bounds_left_out);
 }
 
 Json to_json(const std::vector<OpenQuestion>& questions) {

@@ -111,15 +111,26 @@ bool stands_on_order(BoundKind bound) {
          bound == BoundKind::replay;
 }
 
+/// Whether another program may have handed results on that it did not round as it stores them.
+bool may_skip_storing(const ReportContext& context) {
+  const bool narrows =
+      context.arithmetic.stores_declared_types || context.arithmetic.output != context.arithmetic.accumulator;
+  return narrows && !context.provenance.program.starts_with("driftbound ");
+}
+
 /// What rounding cannot explain. Fast convolutions compute the same function by sums of other terms.
-std::string_view what_else(const Culprit& culprit) {
+std::string_view what_else(const Culprit& culprit, bool may_skip_storing) {
   if (culprit.what.find("(Conv") != std::string::npos)
     return "another algorithm for convolutions (Winograd and FFT obey none of these bounds: docs/assumptions.md), "
+           "another arithmetic, another model, or a bug";
+  if (may_skip_storing)
+    return "numbers handed on to the next op that were not rounded as they are stored (A-09 in docs/assumptions.md), "
            "another arithmetic, another model, or a bug";
   return "another arithmetic, another model, or a bug";
 }
 
-std::string violated_sentence(const Comparison& comparison) {
+std::string violated_sentence(const Report& report) {
+  const Comparison& comparison = report.comparison;
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound) return "an output or scalar violates its bound.";
   std::string where;
@@ -131,7 +142,8 @@ std::string violated_sentence(const Comparison& comparison) {
       "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
       "that: {}.",
       culprit.what, culprit.scope, name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked,
-      where, is_of_order ? " and order" : "", is_of_order ? what_may_have_run(comparison) : what_else(culprit));
+      where, is_of_order ? " and order" : "",
+      is_of_order ? what_may_have_run(comparison) : what_else(culprit, may_skip_storing(report.context)));
 }
 
 /// Of values that no bound on their own op decides.
@@ -238,7 +250,8 @@ std::string lost_digits(const Comparison& comparison) {
   return "";
 }
 
-std::string verdict_sentence(const Comparison& comparison) {
+std::string verdict_sentence(const Report& report) {
+  const Comparison& comparison = report.comparison;
   switch (comparison.verdict) {
     case Status::holds:
       return "HOLDS: " + holding_sentence(comparison);
@@ -250,7 +263,7 @@ std::string verdict_sentence(const Comparison& comparison) {
     case Status::invalid:
       return "VOID: " + void_sentence(comparison);
     case Status::violated:
-      return "VIOLATED: " + violated_sentence(comparison);
+      return "VIOLATED: " + violated_sentence(report);
   }
   return "";
 }
@@ -266,8 +279,7 @@ std::string premise_of(const ArithmeticModel& arithmetic) {
 
 std::string headline(const Report& report) {
   const std::string state = report.context.interrupted ? "INTERRUPTED, " : "";
-  return state + verdict_sentence(report.comparison) + lost_digits(report.comparison) +
-         premise_of(report.context.arithmetic);
+  return state + verdict_sentence(report) + lost_digits(report.comparison) + premise_of(report.context.arithmetic);
 }
 
 std::string open_question_text(const Report& report, Question question) {

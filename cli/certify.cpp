@@ -191,6 +191,7 @@ ArithmeticModel arithmetic_of_values(const CertifySettings& settings, const Grap
   if (name == "fp64")
     throw InvalidArgument("--values computed in fp64: describe their arithmetic by --arithmetic-file");
   ArithmeticModel arithmetic = cpu_arithmetic(name, parse_summation_order(order));
+  settings.run.store_results(graph, arithmetic);
   arithmetic.functions = function_library("cuda").functions;
   for (FunctionAccuracy& function : arithmetic.functions) function.evidence = Evidence::assumed;
   arithmetic.evidence = Evidence::assumed;

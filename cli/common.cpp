@@ -7,7 +7,9 @@
 #include <cmath>
 #include <csignal>
 #include <ctime>
+#include <fstream>
 #include <limits>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -233,6 +235,17 @@ Evaluator RunSettings::evaluator_for(const Graph& graph) const {
     }
   }
   return cpu_evaluator(of_run);
+}
+
+std::uint64_t free_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (words >> name >> kibibytes && name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return 0;
 }
 
 void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,

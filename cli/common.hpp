@@ -71,15 +71,20 @@ struct RunSettings {
   std::int64_t batch_for(std::int64_t samples) const;
   /// Throws:    InvalidArgument where options contradict each other, NotAvailable for backends this version lacks
   void check() const;
+  /// Sets the formats in which results are stored: as asked, else as the model declares them.
+  /// Throws:    InvalidArgument for one format where the model casts between several
+  void store_results(const Graph& graph, ArithmeticModel& arithmetic_of_run) const;
   /// Throws:    NotAvailable for a backend this machine lacks
   Evaluator evaluator_for(const Graph& graph) const;
 
 private:
   bool asks_for_cublas() const;
   SummationOrder summation_order() const;
-  void store_results(const Graph& graph, ArithmeticModel& arithmetic_of_run) const;
   Evaluator cuda_evaluator_for(const ArithmeticModel& arithmetic_of_run) const;
 };
+
+/// Bytes of memory that programs may take without others giving any back; 0 where the system does not say.
+std::uint64_t free_memory();
 
 /// Refuses options that would say nothing beside `given`.
 /// Throws:    InvalidArgument naming both

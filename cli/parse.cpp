@@ -95,6 +95,15 @@ std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t sampl
   return rows;
 }
 
+std::uint64_t parse_bytes(const std::string& text, std::string_view option) {
+  const double unit = text.ends_with('M') ? 1e6 : text.ends_with('G') ? 1e9 : text.ends_with('T') ? 1e12 : 0.0;
+  const std::optional<double> number =
+      text.empty() ? std::nullopt : number_of<double>(std::string_view(text).substr(0, text.size() - 1));
+  if (unit == 0.0 || !number || !(*number > 0.0) || !(*number * unit < 0x1p62))
+    throw InvalidArgument(fmt::format("{} '{}': write a number above 0 and M, G or T: 800M, 12G", option, text));
+  return static_cast<std::uint64_t>(*number * unit);
+}
+
 std::pair<std::string, Shape> parse_shape(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   Shape shape;

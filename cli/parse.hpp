@@ -36,6 +36,10 @@ std::vector<std::pair<double, double>> parse_domain(const std::string& text, std
 /// Throws:    InvalidArgument where they do not ascend or there are no such samples
 std::vector<std::int64_t> parse_rows(const std::string& text, std::int64_t samples);
 
+/// "800M", "12G" or "1.5G" as bytes, by powers of 1000.
+/// Throws:    InvalidArgument naming the option
+std::uint64_t parse_bytes(const std::string& text, std::string_view option);
+
 /// "x=1x3x48x320" as the name of an input and a shape.
 /// Throws:    InvalidArgument naming the option
 std::pair<std::string, Shape> parse_shape(const std::string& text);

@@ -33,6 +33,7 @@ struct ReportSettings {
   InputOptions inputs;
   RunSettings run;
   std::vector<std::string> scalars, bounds;
+  std::string memory;  ///< empty: half of what is free
   std::string box;
   std::vector<std::string> required;
   double threshold = 0.5;
@@ -95,6 +96,7 @@ analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& gra
   options.failure_probability = settings.failure_probability;
   options.trace_is_declared_run = settings.trace.empty() && trace.provenance.backend == "cpu";
   options.progress = shown_by(progress);
+  options.memory = settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
   if (recorder != nullptr)
     options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
       recorder->add(reference, samples);
@@ -194,6 +196,7 @@ int run_report(const ReportSettings& settings) {
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
   if (!settings.box.empty()) parse_domain(settings.box, "--box");
   bounds_to_compute(settings.bounds);
+  if (!settings.memory.empty()) parse_bytes(settings.memory, "--memory");
   const LoadedModel model = load_for_run(settings.model, &settings.inputs, settings.trace);
   const Graph& graph = model.graph;
   require_distinct(model.data_files, settings.files());
@@ -209,6 +212,8 @@ int run_report(const ReportSettings& settings) {
   analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.left_out = model.left_out;
+  for (const BoundRequest& request : judgement.left_out) result.context.bounds_left_out.emplace_back(name_of(request));
+  result.context.memory_needed = judgement.memory_needed;
   result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(result, exit_rules(settings));
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, settings.explain}, [&] {
@@ -231,6 +236,10 @@ Verb::Run add_report(CLI::App& app, const std::string& command_line) {
   app.add_option(
       "--box", settings->box,
       "Bound scalars and single outputs for every point of a box too: lo:hi, or lo:hi,lo:hi,… one an element");
+  app.add_option(
+      "--memory", settings->memory,
+      "Memory for bounds from end to end, 800M or 12G; beyond it they are left out (default: half of what is "
+      "free)");
   app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")
       ->delimiter(',');
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",

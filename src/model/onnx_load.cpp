@@ -264,7 +264,7 @@ private:
   static void introduce(Scope& scope, const NodeOrder& order, std::string_view name, Known* known) {
     if (order.computes(name))
       throw ParseError("the value " + in_quotes(name) + " is computed by a node and given as well");
-    if (scope.find(name)) throw ParseError("two values are named " + in_quotes(name));
+    if (scope.has(name)) throw ParseError("two values are named " + in_quotes(name));
     add_name(scope, name, known);
   }
 
@@ -689,7 +689,7 @@ private:
 
   static void define(Scope& scope, std::string_view name, Known* known) {
     if (name.empty()) return;
-    if (scope.find(name)) throw ParseError("two values are named " + in_quotes(name));
+    if (scope.has(name)) throw ParseError("two values are named " + in_quotes(name));
     add_name(scope, name, known);
   }
 
@@ -850,10 +850,22 @@ private:
     constexpr std::size_t bytes_per_node = 1024;
     if (!allowance_.take(bytes + nodes * (bytes_per_node + inner.prefix.size())))
       throw Unsupported(
-          "the functions and branches of the model written out are larger than a file of this size "
-          "justifies; export the model with its functions inlined");
+          "the functions, branches and loops of the model written out are larger than a file of this size justifies; "
+          "export the model with its functions inlined, and its loops with fewer turns");
     return inner;
   }
+
+  /// Marks a function while its body is written, whether that ends or throws.
+  class ActiveCall {
+  public:
+    explicit ActiveCall(Function& function) : function_(function) { function_.is_active = true; }
+    ~ActiveCall() { function_.is_active = false; }
+    ActiveCall(const ActiveCall&) = delete;
+    ActiveCall& operator=(const ActiveCall&) = delete;
+
+  private:
+    Function& function_;
+  };
 
   void add_call(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands, Function& function) {
     const FunctionProto& proto = function.proto;
@@ -867,9 +879,8 @@ private:
     const NodeOrder order(proto.nodes);
     for (std::size_t i = 0; i < proto.inputs.size(); ++i)
       introduce(inner, order, proto.inputs[i], i < operands.size() ? operands[i] : nullptr);
-    function.is_active = true;
+    const ActiveCall call(function);
     add_body(scope, node, inner, order, proto.nodes, proto.outputs);
-    function.is_active = false;
   }
 
   void add_branch(Scope& scope, const NodeProto& node, const std::vector<Known*>& operands) {
@@ -944,6 +955,7 @@ private:
     const GraphProto& proto = body.proto;
     Scope inner = inner_scope(scope, node, body.bytes, proto.nodes.size());
     inner.prefix += std::to_string(turn) + "/";
+    inner.shadows = true;
     inner.outer = &scope;
     inner.arguments = scope.arguments;
     inner.opset = scope.opset;
@@ -1062,6 +1074,10 @@ private:
     const std::vector<std::int64_t> axes = listed(node, "scan_input_axes", scanned);
     const std::vector<std::int64_t> directions = listed(node, "scan_input_directions", scanned);
     const std::vector<std::int64_t> backward = listed(node, "scan_output_directions", stacks);
+    for (const std::vector<std::int64_t>* list : {&directions, &backward})
+      for (const std::int64_t direction : *list)
+        if (direction != 0 && direction != 1)
+          throw ParseError("a direction of " + std::to_string(direction) + "; there are 0 and 1");
     std::optional<std::int64_t> turns;
     for (std::size_t i = 0; i < scanned; ++i) {
       const Known* known = operands[states + i];

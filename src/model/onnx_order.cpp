@@ -3,6 +3,7 @@
 #include <functional>
 #include <queue>
 #include <string>
+#include <unordered_set>
 
 #include "driftbound/num/errors.hpp"
 #include "model/text.hpp"
@@ -20,8 +21,15 @@ void append_names_read(std::vector<std::string_view>& names, const NodeProto& no
     const AttributeProto attribute = parse_attribute(bytes);
     if (!attribute.graph) continue;
     const GraphProto graph = parse_graph(*attribute.graph);
-    for (const NodeProto& inner : graph.nodes) append_names_read(names, inner, depth + 1);
-    for (const ValueInfoProto& output : graph.outputs) names.push_back(output.name);
+    std::unordered_set<std::string_view> defined;
+    for (const ValueInfoProto& input : graph.inputs) defined.insert(input.name);
+    for (const Bytes tensor : graph.initializers) defined.insert(parse_tensor(tensor).name);
+    for (const NodeProto& inner : graph.nodes) defined.insert(inner.outputs.begin(), inner.outputs.end());
+    std::vector<std::string_view> inside;
+    for (const NodeProto& inner : graph.nodes) append_names_read(inside, inner, depth + 1);
+    for (const ValueInfoProto& output : graph.outputs) inside.push_back(output.name);
+    for (const std::string_view name_inside : inside)
+      if (defined.count(name_inside) == 0) names.push_back(name_inside);
   }
 }
 

@@ -42,8 +42,16 @@ public:
   /// An input as floats, exactly.
   Input number(std::size_t slot) {
     const auto& type = node_.operands[slot].type;
-    if (!type || is_float(*type)) return MappedOps::slot(slot);
+    const bool is_narrow = type && (*type == ElementType::f16 || *type == ElementType::bf16);
+    if (!type || (is_float(*type) && !is_narrow)) return MappedOps::slot(slot);
     return ops.add(op::Cast{ElementType::f32}, {MappedOps::slot(slot)});
+  }
+
+  /// Floats of a slot's type, of those that number() makes of it.
+  Input like(Input x, std::size_t slot) {
+    const auto& type = node_.operands[slot].type;
+    const bool is_narrow = type && (*type == ElementType::f16 || *type == ElementType::bf16);
+    return is_narrow ? ops.add(op::Cast{*type}, {x}) : x;
   }
 
   /// A scale or zero point, placed along an axis of a value of `rank` axes where it is a list.
@@ -126,7 +134,7 @@ Mapping map_dequantise(const NodeView& node) {
   Quantised quantised(node);
   const Input centred = quantised.centred(0, 2, axis);
   const Input scale = quantised.along_axis(1, rank_of(node, 0), axis);
-  return quantised.finish(quantised.ops.add(op::Mul{}, {centred, scale}));
+  return quantised.finish(quantised.like(quantised.ops.add(op::Mul{}, {centred, scale}), 1));
 }
 
 Mapping map_integer_product(const NodeView& node) {

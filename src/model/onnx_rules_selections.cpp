@@ -247,7 +247,7 @@ Mapping map_largest_index(const NodeView& node) {
   return ops;
 }
 
-/// `k` is an attribute before opset 10. Indices are those of the values; unsorted results are sorted all the same.
+/// `k` is an attribute before opset 10.
 Mapping map_largest(const NodeView& node) {
   op::TopK largest;
   largest.axis = integer_or(node.proto, "axis", -1);
@@ -264,6 +264,8 @@ Mapping map_largest(const NodeView& node) {
   if (largest.count < 0 || (extent && largest.count > *extent))
     fail("it takes " + std::to_string(largest.count) + " elements" +
          (extent ? " of " + std::to_string(*extent) : std::string()));
+  if (largest.count > 1 && integer_or(node.proto, "sorted", 1) == 0)
+    return NotMapped{"it gives its elements in no order (sorted = 0), in which no two runs compare; export sorted = 1"};
   const bool is_smallest = integer_or(node.proto, "largest", 1) == 0;
   MappedOps ops;
   const MappedOps::Input x = is_smallest ? ops.add(op::Neg{}, {MappedOps::slot(0)}) : MappedOps::slot(0);

@@ -75,7 +75,10 @@ struct Scope {
   const Attributes* arguments = nullptr;  ///< attributes of the function around
   std::string prefix;                     ///< of layers' names
   std::size_t depth = 0;
+  bool shadows = false;  ///< the body of a loop, whose names hide those around it
 
+  /// Whether a value may not have the name, as another one has it.
+  bool has(std::string_view name) const { return shadows ? values.count(name) != 0 : find(name).has_value(); }
   /// Empty where the name is not defined.
   std::optional<Known*> find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -327,6 +328,78 @@ TEST_CASE("inspect keeps its columns behind long names") {
   const std::size_t row = result.out.find("   2 /down1");
   REQUIRE(row != std::string::npos);
   CHECK(result.out.find('\n', row) - row == end - head);
+}
+
+namespace {
+
+/// x [N, 3] in float16 times weights, with the product cast to float32 where it is `mixed`.
+std::string half_model(const TemporaryFolder& folder, bool mixed) {
+  using namespace driftbound::test;
+  OnnxModel model(13);
+  model.input("x", {"N", std::int64_t{3}}, onnx_float16);
+  model.initializer(onnx_tensor_header("w", onnx_float16, {3, 1})
+                        .bytes(9, std::string("\x9a\x39\x66\x3a\x33\x3b", 6)));  // 0.7, 0.8, 0.9, about
+  model.node("MatMul", {"x", "w"}, mixed ? "h" : "y", {}, "product");
+  if (mixed) model.node("Cast", {"h"}, "y", {OnnxAttribute::of_int("to", 1)}, "wide");
+  return model.output("y").save(folder.file(mixed ? "mixed.onnx" : "half.onnx")).string();
+}
+
+nlohmann::json report_of(const std::string& arguments) {
+  return nlohmann::json::parse(run_program("report " + arguments + " --samples 5 --json -").out);
+}
+
+}  // namespace
+
+TEST_CASE("a model that declares float16 results is run so, and --store says otherwise") {
+  const TemporaryFolder folder;
+  const std::string model = half_model(folder, false), mixed = half_model(folder, true);
+  const auto error_of = [&](const std::string& arguments) {
+    const nlohmann::json report = report_of(arguments);
+    CHECK(report["verdict"] != "violated");
+    return report["end_to_end"]["outputs"][0]["max_error"].get<double>();
+  };
+  CHECK(error_of(model) > 0x1p-13);
+  CHECK(error_of(mixed) > 0x1p-13);
+  CHECK(error_of(model + " --store fp32") < 0x1p-20);
+  CHECK(error_of(model + " --arithmetic fp64") < 0x1p-48);
+  CHECK(error_of(model + " --store bf16") > 0x1p-10);
+  CHECK(report_of(model)["run"]["arithmetic"]["stores_declared_types"] == true);
+  CHECK_FALSE(report_of(model + " --store fp32")["run"]["arithmetic"].contains("stores_declared_types"));
+  const std::string text = run_program("report " + mixed + " --samples 5").out;
+  CHECK(text.find("results fp16 and fp32, as the model declares them.") != std::string::npos);
+  CHECK(run_program("report " + model + " --samples 5 --store fp32").out.find("The model declares float16 results") !=
+        std::string::npos);
+  const ProgramResult refused = run_program("report " + mixed + " --samples 5 --store bf16");
+  CHECK(refused.status == 3);
+  CHECK(refused.err.find("casts between float types") != std::string::npos);
+}
+
+TEST_CASE("a captured run of stored results is judged as the run itself") {
+  const TemporaryFolder folder;
+  const std::string model = half_model(folder, true), trace = folder.file("t.safetensors");
+  REQUIRE(run_program("capture " + model + " --samples 5 -o " + trace).status == 0);
+  const auto direct = report_of(model);
+  const auto traced = nlohmann::json::parse(run_program("report " + model + " --trace " + trace + " --json -").out);
+  CHECK(direct["end_to_end"]["outputs"][0]["max_error"] == traced["end_to_end"]["outputs"][0]["max_error"]);
+}
+
+TEST_CASE("bounds that would take more memory than is allowed are left out by name") {
+  const std::string model = models + "mlp_2_10_10_2.onnx --samples 5 ";
+  const auto report = nlohmann::json::parse(run_program("report " + model + "--json - --memory 0.001M").out);
+  CHECK(schema_errors(schema_file, report) == "");
+  CHECK((report["verdict"] == "holds" || report["verdict"] == "approaches"));
+  const auto& left_out = report["run"]["bounds_left_out"];
+  CHECK(std::find(left_out.begin(), left_out.end(), "shadow") != left_out.end());
+  for (const auto& bound : report["end_to_end"]["outputs"][0]["bounds"]) CHECK(bound["name"] != "shadow");
+  CHECK(run_program("report " + model + "--memory 0.001M").out.find("Left out, as they would take about") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(run_program("report " + model + "--json - --memory 1G").out)["run"]["bounds_left_out"]
+            .empty());
+  for (const char* size : {"1", "G", "-1G", "nanG", "1e60G"}) {
+    const ProgramResult refused = run_program("report " + model + "--memory " + size);
+    CHECK(refused.status == 3);
+    CHECK(refused.err.find("800M, 12G") != std::string::npos);
+  }
 }
 
 TEST_CASE("a mask that is given as floats may hold minus infinity, next to scores that may not") {

@@ -160,6 +160,31 @@ TEST_CASE("a cast to an integer drops what follows the point") {
   CHECK(holds(narrow.refusal(), "uint8"));
 }
 
+TEST_CASE("a number beyond the range of its integer type has no value") {
+  for (const std::int64_t type : {6, 7}) {
+    Case one(13, {3});
+    const float range = type == 6 ? 0x1p31f : 0x1p63f;
+    one.x.values = {range / 2, -range / 2, 2 * range};
+    one.node("Cast", {"x"}, {A::of_int("to", type)});
+    const Doubles found = one.values();
+    CHECK(found[0] == static_cast<double>(range) / 2);
+    CHECK(found[1] == -static_cast<double>(range) / 2);
+    CHECK(std::isnan(found[2]));
+    const Graph graph = loaded(one.model);
+    const Inputs given{{{"x", StoredTensor::from(one.x)}}};
+    const Tensor<Ball> exact = certified_reference(graph, given).layers.at(0);
+    CHECK(exact.values[0].radius == Magnitude());
+    CHECK_FALSE(exact.values[2].is_finite());
+  }
+}
+
+TEST_CASE("TopK in no order is refused, as no two runs of it compare") {
+  OnnxModel model(13);
+  model.input("x", {2, 3}).initializer("k", {1}, std::vector<std::int64_t>{2});
+  model.node("TopK", {"x", "k"}, std::vector<std::string>{"v", "i"}, {A::of_int("sorted", 0)}, "best").output("v");
+  CHECK(holds(load_error<Unsupported>(model), "sorted = 0"));
+}
+
 TEST_CASE("no real number is NaN or infinite") {
   for (const char* op : {"IsNaN", "IsInf"}) {
     Case one(13, {3});
@@ -246,6 +271,16 @@ TEST_CASE("GridSample reads between pixels, outside of them too") {
   CHECK(holds(cubic.refusal(), "padding_mode border"));
 }
 
+TEST_CASE("places on the last pixel are decided, where outside is reflected there") {
+  Case one(20, {1, 1, 2, 3});
+  one.also("grid", Tensor<float>({1, 1, 2, 2}, {1.0f, 1.0f, -1.0f, 1.0f}));
+  one.node("GridSample", {"x", "grid"}, {A::of_string("padding_mode", "reflection"), A::of_int("align_corners", 1)});
+  CHECK(one.values() == Doubles{6, 4});
+  Inputs given{{{"x", StoredTensor::from(one.x)}}};
+  given.tensors.insert(given.tensors.end(), one.others.begin(), one.others.end());
+  for (const Ball& exact : certified_reference(loaded(one.model), given).layers.at(0).values) CHECK(exact.is_finite());
+}
+
 // ---- loops ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("a Loop with a constant number of turns becomes its body that many times") {
@@ -309,6 +344,33 @@ TEST_CASE("a Scan takes its inputs apart and puts its outputs together, in eithe
         evaluate_as<double>(graph, Inputs{{{"x", StoredTensor::from(counted({3, 2}))}}}).back().values;
     CHECK(found == (backward == 0 ? Doubles{1, 4, 9, 2, 6, 12} : Doubles{5, 8, 9, 6, 10, 12}));
   }
+}
+
+TEST_CASE("names inside of a loop's body are its own: of its inputs, of later nodes outside, of other bodies") {
+  OnnxModel model(13);
+  model.input("x", {2}).initializer("n", {}, std::vector<std::int64_t>{2});
+  const Message inner =
+      with_inputs(onnx_graph({onnx_node("Identity", {"c"}, {"d"}), onnx_node("Add", {"s", "s"}, {"y"})}, {"d", "y"}),
+                  {"i", "c", "s"});
+  const Message outer = with_inputs(onnx_graph({onnx_node("Identity", {"c"}, {"d"}),
+                                                onnx_node("Loop", {"n", "", "s"}, {"y"}, {A::of_graph("body", inner)})},
+                                               {"d", "y"}),
+                                    {"i", "c", "s"});
+  model.node("Loop", {"n", "", "x"}, "s", {A::of_graph("body", outer)}).node("Neg", {"s"}, "y").output("y");
+  const Tensor<float> x = counted({2});
+  CHECK(evaluate_as<double>(loaded(model), Inputs{{{"x", StoredTensor::from(x)}}}).back().values == Doubles{-16, -32});
+}
+
+TEST_CASE("scales of 16 bits quantise and give numbers of their type") {
+  OnnxModel model(19);
+  model.input("x", {3}, onnx_float16).initializer("zero", {}, std::vector<std::uint8_t>{3});
+  model.initializer(onnx_tensor_header("half", onnx_float16, {}).bytes(9, std::string("\x00\x38", 2)));
+  model.node("QuantizeLinear", {"x", "half", "zero"}, "q").node("DequantizeLinear", {"q", "half", "zero"}, "y");
+  model.output("y");
+  const Graph graph = loaded(model);
+  CHECK(graph.value(graph.outputs.at(0)).type == ElementType::f16);
+  const Inputs given{{{"x", StoredTensor::from(Tensor<float>({3}, {1.25f, -0.75f, 2.0f}))}}};
+  CHECK(evaluate_as<double>(graph, given).back().values == Doubles{1.0, -1.0, 2.0});
 }
 
 TEST_CASE("loops whose number of turns is computed, or that hand on other values than they take, are refused") {

@@ -57,9 +57,14 @@ inline ValueId write(Body& body, const op::Mish&) {
   return body.multiply(x, body.apply(op::Tanh{}, {body.apply(op::Softplus{}, {x})}));
 }
 
-inline ValueId write(Body& body, const op::Truncate&) {
-  const ValueId x = body.input(0);
-  return body.multiply(body.apply(op::Sign{}, {x}), body.apply(op::Floor{}, {body.apply(op::Abs{}, {x})}));
+/// sign(x) floor(|x|), and 0 times the root of what is left to the end of the type's range: a number beyond it has no
+/// value.
+inline ValueId write(Body& body, const op::Truncate& truncate) {
+  const ValueId x = body.input(0), size = body.apply(op::Abs{}, {x});
+  const ValueId truncated = body.multiply(body.apply(op::Sign{}, {x}), body.apply(op::Floor{}, {size}));
+  const ValueId range = body.number(truncate.to == ElementType::i32 ? 0x1p31 : 0x1p63);
+  const ValueId left = body.apply(op::Sqrt{}, {body.subtract(range, size)});
+  return body.add(truncated, body.multiply(left, body.number(0.0)));
 }
 
 inline ValueId write(Body& body, const op::Softsign&) {
