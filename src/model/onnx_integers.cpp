@@ -210,11 +210,14 @@ Extent inverted(const Extent& a) {
 
 using Binary = Extent (*)(const Extent&, const Extent&);
 
+void require_same_type(const Integers& a, const Integers& b) {
+  if (a.type() == b.type()) return;
+  throw ShapeMismatch("its inputs have element types " + std::string(driftbound::name_of(a.type())) + " and " +
+                      std::string(driftbound::name_of(b.type())));
+}
+
 IntegerTensor combined(const Integers& a, const Integers& b, ElementType type, Binary operation, Allowance& allowance) {
-  if (a.type() != b.type()) {
-    throw ShapeMismatch("its inputs have element types " + std::string(driftbound::name_of(a.type())) + " and " +
-                        std::string(driftbound::name_of(b.type())));
-  }
+  require_same_type(a, b);
   IntegerTensor result = blank(type, broadcast(a.shape(), b.shape()), allowance);
   const BroadcastIndex in_a(a.shape(), result.shape), in_b(b.shape(), result.shape);
   for (std::size_t i = 0; i < result.elements.size(); ++i) result.elements[i] = operation(a[in_a(i)], b[in_b(i)]);
@@ -251,6 +254,7 @@ Folded fold_unary(const NodeView& node) {
 Folded fold_where(const NodeView& node) {
   const auto condition = integers_of(node, 0), a = integers_of(node, 1), b = integers_of(node, 2);
   if (!condition || !a || !b) return std::nullopt;
+  require_same_type(*a, *b);
   const Shape shape = broadcast(condition->shape(), broadcast(a->shape(), b->shape()));
   IntegerTensor result = blank(a->type(), shape, node.allowance);
   const BroadcastIndex at(condition->shape(), shape), in_a(a->shape(), shape), in_b(b->shape(), shape);

@@ -135,6 +135,14 @@ TEST_CASE("integer arithmetic that leaves the type or divides by zero is refused
   CHECK(contains(narrow(huge, "Add"), "2^63"));
 }
 
+TEST_CASE("a Where of integers of two types is refused") {
+  OnnxModel model;
+  model.input("x", {1}).initializer(onnx_boolean("c", true)).initializer("a", {1}, std::vector<std::int64_t>{1});
+  model.initializer("b", {1}, std::vector<std::int32_t>{1}).node("Where", {"c", "a", "b"}, "i");
+  model.node("Cast", {"i"}, "y", {A::of_int("to", onnx_float)}).output("y");
+  CHECK(contains(load_error<ShapeMismatch>(model), "element types int64 and int32"));
+}
+
 TEST_CASE("elements are taken, cut and chosen as ONNX says") {
   Chain matrix;
   matrix.constant("a", {2, 3}, {1, 2, 3, 4, 5, 6}).constant("i", {2, 1}, {-1, 0});
