@@ -278,7 +278,8 @@ TEST_CASE("places on the last pixel are decided, where outside is reflected ther
   CHECK(one.values() == Doubles{6, 4});
   Inputs given{{{"x", StoredTensor::from(one.x)}}};
   given.tensors.insert(given.tensors.end(), one.others.begin(), one.others.end());
-  for (const Ball& exact : certified_reference(loaded(one.model), given).layers.at(0).values) CHECK(exact.is_finite());
+  const Tensor<Ball> exact = certified_reference(loaded(one.model), given).layers.at(0);
+  for (const Ball& value : exact.values) CHECK(value.is_finite());
 }
 
 // ---- loops ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ public:
 
   /// `coordinate`: 0 the column, 1 the row.
   ValueId pixels(ValueId places, std::int64_t coordinate) const {
-    const Shape& shape = body_.shape(places);
+    const Shape shape = body_.shape(places);
     const ValueId chosen = body_.apply(op::Slice{{coordinate}, {coordinate + 1}, {3}, {}}, {places});
     const ValueId from_one = body_.add(body_.reshape(chosen, {shape[0], 1, shape[1] * shape[2]}), body_.number(1.0));
     const ValueId two = body_.number(2.0);
