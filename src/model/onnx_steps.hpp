@@ -15,8 +15,9 @@ class StepWriter {
 public:
   using Input = MappedOps::Input;
 
-  explicit StepWriter(const NodeView& node)
-      : allowance_(node.allowance), type_(node.operands[0].type.value_or(ElementType::f32)) {}
+  explicit StepWriter(const NodeView& node) : StepWriter(node, node.operands[0].type.value_or(ElementType::f32)) {}
+  /// Constants of another element type than the first input's.
+  StepWriter(const NodeView& node, ElementType type) : allowance_(node.allowance), type_(type) {}
 
   ElementType type() const { return type_; }
   static Input slot(std::size_t index) { return MappedOps::slot(index); }

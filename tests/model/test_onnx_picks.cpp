@@ -420,3 +420,16 @@ TEST_CASE("a convolution of quantised numbers pads with their zero point, and sc
   // (sum + 7) / 2, rounded to even: 1.5, 1.5, 3, 4.5, 4
   CHECK(evaluate_as<double>(loaded(linear), given).back().values == Doubles{2, 2, 3, 4, 4});
 }
+
+TEST_CASE("LRN in float16 computes in float32, as alpha is no number of its type, and gives float16") {
+  OnnxModel model(13);
+  model.input("x", {1, 3, 1}, onnx_float16).node("LRN", {"x"}, "y", {A::of_int("size", 3)}).output("y");
+  const Graph graph = loaded(model);
+  CHECK(graph.value(graph.outputs.at(0)).type == ElementType::f16);
+  const Inputs given{{{"x", StoredTensor::from(Tensor<float>({1, 3, 1}, {1.0f, 2.0f, 4.0f}))}}};
+  const Doubles found = evaluate_as<double>(graph, given).back().values;
+  const auto alpha = static_cast<double>(1e-4f) / 3.0;
+  const Doubles squares = {5.0, 21.0, 20.0}, x = {1.0, 2.0, 4.0};
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(found[i] == doctest::Approx(x[i] / std::pow(1.0 + alpha * squares[i], 0.75)).epsilon(1e-9));
+}
