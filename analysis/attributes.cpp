@@ -158,13 +158,16 @@ struct AttributesOf {
     return A().add(op.geometry).add_if(op.counts_padding, "padding counts");
   }
   A operator()(const op::ArgMax& op) const {
-    return A().add(fmt::format("axis {}", op.axis)).add_if(op.last, "the last of equal ones");
+    return A()
+        .add(fmt::format("axis {}", op.axis))
+        .add_if(op.last, "the last of equal ones")
+        .add_if(op.smallest, "the smallest");
   }
   A operator()(const op::TopK& op) const {
     const bool is_index = op.result == op::TopK::Result::indices;
     return A()
         .add(fmt::format("axis {}", op.axis))
-        .add(fmt::format("largest {}", op.count))
+        .add(fmt::format("{} {}", op.smallest ? "smallest" : "largest", op.count))
         .add_if(is_index, "indices");
   }
   A operator()(const op::Truncate& op) const { return A().add(std::string(name_of(op.to))); }

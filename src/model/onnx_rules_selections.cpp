@@ -233,7 +233,6 @@ Mapping map_split(const NodeView& node) {
   return mapped;
 }
 
-/// The smallest element is the largest of the negatives.
 template <bool is_smallest>
 Mapping map_largest_index(const NodeView& node) {
   op::ArgMax largest;
@@ -241,10 +240,8 @@ Mapping map_largest_index(const NodeView& node) {
   largest.keep_axis = integer_or(node.proto, "keepdims", 1) != 0;
   require_since(node, "select_last_index", 12);
   largest.last = integer_or(node.proto, "select_last_index", 0) != 0;
-  MappedOps ops;
-  const MappedOps::Input x = MappedOps::slot(0);
-  ops.outputs = {ops.add(largest, {is_smallest ? ops.add(op::Neg{}, {x}) : x})};
-  return ops;
+  largest.smallest = is_smallest;
+  return MappedOp{largest, {0}};
 }
 
 /// `k` is an attribute before opset 10.
@@ -266,14 +263,13 @@ Mapping map_largest(const NodeView& node) {
          (extent ? " of " + std::to_string(*extent) : std::string()));
   if (largest.count > 1 && integer_or(node.proto, "sorted", 1) == 0)
     return NotMapped{"it gives its elements in no order (sorted = 0), in which no two runs compare; export sorted = 1"};
-  const bool is_smallest = integer_or(node.proto, "largest", 1) == 0;
+  largest.smallest = integer_or(node.proto, "largest", 1) == 0;
   MappedOps ops;
-  const MappedOps::Input x = is_smallest ? ops.add(op::Neg{}, {MappedOps::slot(0)}) : MappedOps::slot(0);
+  const MappedOps::Input x = MappedOps::slot(0);
   MappedOps::Input values = MappedOps::slot(0), indices = values;
   const auto is_used = [&](std::size_t output) { return output < node.is_used.size() && node.is_used[output]; };
   if (is_used(0) || !is_used(1)) {
     values = ops.add(largest, {x});
-    if (is_smallest) values = ops.add(op::Neg{}, {values});
   }
   largest.result = op::TopK::Result::indices;
   if (is_used(1)) indices = ops.add(largest, {x});
@@ -283,12 +279,7 @@ Mapping map_largest(const NodeView& node) {
 
 constexpr std::array<Rule, 10> rules = {{
     {"ArgMax", 1, 1, means<op::ArgMax>(map_largest_index<false>), {"axis", "keepdims", "select_last_index"}, 1},
-    {"ArgMin",
-     1,
-     1,
-     means<op::ArgMax>(map_largest_index<true>, "ArgMax of the negatives"),
-     {"axis", "keepdims", "select_last_index"},
-     1},
+    {"ArgMin", 1, 1, means<op::ArgMax>(map_largest_index<true>), {"axis", "keepdims", "select_last_index"}, 1},
     {"TopK",
      1,
      2,

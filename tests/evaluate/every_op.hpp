@@ -170,6 +170,8 @@ inline std::vector<OpCase> every_composite(std::mt19937_64& random) {
       {op::GlobalMaxPool{}, {some({2, 3, 4})}},
       {op::ArgMax{1, false, false}, {some({2, 5, 3})}},
       {op::ArgMax{-1, true, true}, {some({2, 4})}},
+      {op::ArgMax{0, true, false, true}, {some({5, 2})}},
+      {op::TopK{0, 2, op::TopK::Result::values, true}, {some({5, 2})}},
       {op::TopK{-1, 3, op::TopK::Result::values}, {some({2, 7})}},
       {op::TopK{1, 2, op::TopK::Result::indices}, {some({2, 5, 2})}},
       {op::Truncate{}, {positive({2, 3})}},

@@ -98,6 +98,7 @@ void draw_fields(Draw& draw, T& op) {
   DRIFTBOUND_DRAW(count);
   DRIFTBOUND_DRAW(keep_axis);
   DRIFTBOUND_DRAW(last);
+  DRIFTBOUND_DRAW(smallest);
   DRIFTBOUND_DRAW(before);
   DRIFTBOUND_DRAW(after);
   DRIFTBOUND_DRAW(value);

@@ -450,11 +450,11 @@ private:
     };
     switch (random_.integer(0, 4)) {
       case 0:
-        return as_numbers(op::ArgMax{axis, random_.chance(0.5), random_.chance(0.5)});
+        return as_numbers(op::ArgMax{axis, random_.chance(0.5), random_.chance(0.5), random_.chance(0.5)});
       case 1:
-        return append(op::TopK{axis, count, Result::values});
+        return append(op::TopK{axis, count, Result::values, random_.chance(0.5)});
       case 2:
-        return as_numbers(op::TopK{axis, count, Result::indices});
+        return as_numbers(op::TopK{axis, count, Result::indices, random_.chance(0.5)});
       case 3:
         return as_numbers(op::Truncate{});
       default: {

@@ -558,15 +558,17 @@ struct AveragePool {
   WindowGeometry geometry;
   bool counts_padding = false;
 };
-/// Index of the largest element of x along `axis`: the first of equal ones, or the last
+/// Index of the largest, or smallest, element of x along `axis`: the first of equal ones, or the last
 struct ArgMax {
   static constexpr std::string_view name = "ArgMax";
   static constexpr OpGroup group = OpGroup::composite;
   std::int64_t axis = 0;
   bool keep_axis = true;
   bool last = false;
+  bool smallest = false;
 };
-/// The `count` largest elements of x along `axis` in falling order, or their indices; of equal ones the first comes first
+/// The `count` largest elements of x along `axis` in falling order, or the smallest in rising order, or their indices; of
+/// equal ones the first comes first
 struct TopK {
   static constexpr std::string_view name = "TopK";
   static constexpr OpGroup group = OpGroup::composite;
@@ -574,6 +576,7 @@ struct TopK {
   std::int64_t axis = -1;
   std::int64_t count = 1;
   Result result = Result::values;
+  bool smallest = false;
 };
 /// x without what follows the point, as an integer type
 struct Truncate {

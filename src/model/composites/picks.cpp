@@ -57,14 +57,16 @@ ValueId write(Body& body, const op::ArgMax& largest) {
       second.push_back(i + 1);
     }
     const ValueId a = picked(body, x, axis, first), b = picked(body, x, axis, second);
-    const ValueId wins = largest.last ? body.apply(op::Greater{}, {a, b}) : body.apply(op::GreaterOrEqual{}, {a, b});
+    const std::vector<ValueId> compared = largest.smallest ? std::vector{b, a} : std::vector{a, b};
+    const ValueId wins =
+        largest.last ? body.apply(op::Greater{}, compared) : body.apply(op::GreaterOrEqual{}, compared);
     const ValueId of_a = picked(body, index, axis, first), of_b = picked(body, index, axis, second);
     const auto with_last = [&](ValueId winners, ValueId all) {
       if (count % 2 == 0) return winners;
       return body.apply(op::Concat{static_cast<std::int64_t>(axis)}, {winners, picked(body, all, axis, {count - 1})});
     };
     index = with_last(body.apply(op::Choice{}, {wins, of_a, of_b}), index);
-    x = with_last(body.apply(op::Max{}, {a, b}), x);
+    x = with_last(largest.smallest ? body.apply(op::Min{}, {a, b}) : body.apply(op::Max{}, {a, b}), x);
   }
   if (largest.keep_axis) return index;
   Shape shape = body.shape(index);
@@ -79,13 +81,13 @@ using Exchange = std::pair<std::int64_t, std::int64_t>;
 /// Exchanges that have no place in common.
 using Stage = std::vector<Exchange>;
 
-/// The stages that put the `count` largest of `elements` numbers first: blocks of `count`, rounded up to a power of two,
-/// are sorted; two and two are merged, of which the first half goes on. Both by Batcher's odd-even merges (D. E. Knuth,
-/// The Art of Computer Programming 3, 5.2.2 M). A place behind the last element stands for the smallest number: it never
-/// changes places.
-class LargestFirst {
+/// The stages that put the `count` best (largest or smallest) of `elements` numbers first: blocks of `count`, rounded up
+/// to a power of two, are sorted; two and two are merged, of which the first half goes on. Both by Batcher's odd-even
+/// merges (D. E. Knuth, The Art of Computer Programming 3, 5.2.2 M). A place behind the last element stands for the
+/// worst number: it never changes places.
+class BestFirst {
 public:
-  LargestFirst(std::int64_t elements, std::int64_t count) : elements_(elements) {
+  BestFirst(std::int64_t elements, std::int64_t count) : elements_(elements) {
     while (block_ < count) block_ *= 2;
     for (std::int64_t step = 1; step < block_; step *= 2) merge(block_, block_, step);
     for (std::int64_t apart = block_; apart < elements_; apart *= 2) merge(2 * block_, apart, block_);
@@ -128,7 +130,7 @@ struct Ranked {
 };
 
 /// The second elements of a stage's pairs go where they belong; places that no pair names keep theirs.
-Ranked exchanged(Body& body, const Ranked& from, std::size_t axis, const Stage& stage) {
+Ranked exchanged(Body& body, const Ranked& from, std::size_t axis, const Stage& stage, bool smallest) {
   const auto pairs = static_cast<std::int64_t>(stage.size()), count = body.extent(from.x, axis);
   Places first, second, others, back(static_cast<std::size_t>(count), -1);
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -144,19 +146,20 @@ Ranked exchanged(Body& body, const Ranked& from, std::size_t axis, const Stage& 
     place = 2 * pairs + static_cast<std::int64_t>(others.size());
     others.push_back(i);
   }
-  const auto together = [&](ValueId before, ValueId large, ValueId small) {
-    std::vector<ValueId> parts = {large, small};
+  const auto together = [&](ValueId before, ValueId better, ValueId worse) {
+    std::vector<ValueId> parts = {better, worse};
     if (!others.empty()) parts.push_back(picked(body, before, axis, others));
     return picked(body, body.apply(op::Concat{static_cast<std::int64_t>(axis)}, parts), axis, back);
   };
   const ValueId a = picked(body, from.x, axis, first), b = picked(body, from.x, axis, second);
   Ranked result;
-  result.x = together(from.x, body.apply(op::Max{}, {a, b}), body.apply(op::Min{}, {a, b}));
+  const ValueId larger = body.apply(op::Max{}, {a, b}), smaller = body.apply(op::Min{}, {a, b});
+  result.x = smallest ? together(from.x, smaller, larger) : together(from.x, larger, smaller);
   if (!from.index) return result;
   const ValueId of_a = picked(body, *from.index, axis, first), of_b = picked(body, *from.index, axis, second);
-  const ValueId stays = body.apply(
-      op::Choice{},
-      {body.apply(op::Equal{}, {a, b}), body.apply(op::Greater{}, {of_b, of_a}), body.apply(op::Greater{}, {a, b})});
+  const ValueId is_better = smallest ? body.apply(op::Greater{}, {b, a}) : body.apply(op::Greater{}, {a, b});
+  const ValueId stays =
+      body.apply(op::Choice{}, {body.apply(op::Equal{}, {a, b}), body.apply(op::Greater{}, {of_b, of_a}), is_better});
   result.index = together(*from.index, body.apply(op::Choice{}, {stays, of_a, of_b}),
                           body.apply(op::Choice{}, {stays, of_b, of_a}));
   return result;
@@ -174,8 +177,8 @@ ValueId write(Body& body, const op::TopK& largest) {
   Ranked ranked{x, std::nullopt};
   const bool asks_for_indices = largest.result == op::TopK::Result::indices;
   if (asks_for_indices) ranked.index = indices_of(body, x, axis);
-  for (const Stage& stage : LargestFirst(elements, largest.count).stages())
-    ranked = exchanged(body, ranked, axis, stage);
+  for (const Stage& stage : BestFirst(elements, largest.count).stages())
+    ranked = exchanged(body, ranked, axis, stage, largest.smallest);
   Places first(static_cast<std::size_t>(largest.count));
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i);
   return picked(body, asks_for_indices ? *ranked.index : ranked.x, axis, std::move(first));
