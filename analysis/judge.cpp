@@ -198,8 +198,11 @@ bool is_costly(const BoundRequest& request) {
 }
 
 /// Leaves out the bounds that would take too much memory, where all were to be computed.
-void leave_out_costly(JudgeOptions& options, std::uint64_t needed, Judgement& judgement) {
-  if (options.memory == 0 || needed <= options.memory || !options.bounds.empty()) return;
+void leave_out_costly(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block,
+                      JudgeOptions& options, Judgement& judgement) {
+  if (options.memory == 0 || !options.bounds.empty()) return;
+  const std::uint64_t needed = memory_of_bounds(graph, layout, trace, block);
+  if (needed <= options.memory) return;
   judgement.memory_needed = needed;
   for (const BoundRequest& request : every_bound_request())
     (is_costly(request) ? judgement.left_out : options.bounds).push_back(request);
@@ -259,7 +262,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = block_of(graph, layout, options.block);
   Judgement judgement;
-  leave_out_costly(options, memory_of_bounds(graph, layout, trace, block), judgement);
+  leave_out_costly(graph, layout, trace, block, options, judgement);
   BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);

@@ -37,6 +37,11 @@ struct ReportContext {
   std::int64_t requested_samples = 0;
 };
 
+/// Whether the run stores results in fewer digits than it computes them in.
+inline bool stores_narrowly(const ArithmeticModel& arithmetic) {
+  return arithmetic.stores_declared_types || arithmetic.output != arithmetic.accumulator;
+}
+
 struct Report {
   ReportContext context;
   Comparison comparison;

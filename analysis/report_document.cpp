@@ -88,8 +88,7 @@ Section chart_section(const Comparison& comparison) {
 std::string_view forgotten_by_folklore(const LayerSummary& layer, const ArithmeticModel& arithmetic) {
   constexpr double cancels = 2.0;
   const bool rounds_operands = format(arithmetic.input).precision < format(arithmetic.accumulator).precision;
-  if (arithmetic.stores_declared_types || arithmetic.output != arithmetic.accumulator)
-    return "that results are stored in fewer digits";
+  if (stores_narrowly(arithmetic)) return "that results are stored in fewer digits";
   const bool is_cancelling = !layer.kappa || layer.kappa->median > cancels;
   return rounds_operands && !is_cancelling ? "that operands are rounded" : "kappa";
 }

@@ -113,9 +113,7 @@ bool stands_on_order(BoundKind bound) {
 
 /// Whether another program may have handed results on that it did not round as it stores them.
 bool may_skip_storing(const ReportContext& context) {
-  const bool narrows =
-      context.arithmetic.stores_declared_types || context.arithmetic.output != context.arithmetic.accumulator;
-  return narrows && !context.provenance.program.starts_with("driftbound ");
+  return stores_narrowly(context.arithmetic) && !context.provenance.program.starts_with("driftbound ");
 }
 
 /// What rounding cannot explain. Fast convolutions compute the same function by sums of other terms.
@@ -288,11 +286,10 @@ std::string open_question_text(const Report& report, Question question) {
   for (const OpenQuestion& open : report.comparison.open_questions) {
     if (open.question != question) continue;
     const std::string_view results = format(report.context.arithmetic.output).name;
-    const bool stores_others = report.context.arithmetic.stores_declared_types ||
-                               report.context.arithmetic.output != report.context.arithmetic.accumulator;
     const std::string stored = report.context.results.empty() ? std::string(results) : report.context.results;
     return fmt::format("{}: not certifiable in {}{}{}{} ({} of {} values of outputs)", what,
-                       report.context.arithmetic.name, stores_others ? " with results in " + stored + "," : "",
+                       report.context.arithmetic.name,
+                       stores_narrowly(report.context.arithmetic) ? " with results in " + stored + "," : "",
                        open.layer.empty() ? "" : fmt::format(" from {} on", named(open.layer)),
                        open.why.empty() ? "" : ": " + open.why, open.values, open.of);
   }

@@ -54,17 +54,15 @@ std::string default_arithmetic(const Graph& graph) {
   return graph.working_type() == ElementType::f64 ? "fp64" : "fp32";
 }
 
-/// A node whose result the model declares as a float type with fewer numbers than the format has; empty if there is
-/// none.
-const Node* narrower_result(const Graph& graph, FormatId wide) {
-  for (const Node& node : graph.nodes) {
+/// Whether the model declares a result in a float type that lacks some of the format's numbers.
+bool has_narrower_result(const Graph& graph, FormatId wide) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
     const std::optional<FormatId> declared = float_format(graph.value(node.output).type);
-    if (declared && !holds_all_of(format(*declared), format(wide))) return &node;
-  }
-  return nullptr;
+    return declared && !holds_all_of(format(*declared), format(wide));
+  });
 }
 
-/// Whether results of the model have float types of their own, one another than the other.
+/// Whether the model declares its results in more than one float type.
 bool mixes_types(const Graph& graph) {
   std::optional<ElementType> common;
   for (const Node& node : graph.nodes) {
@@ -195,7 +193,7 @@ void RunSettings::store_results(const Graph& graph, ArithmeticModel& of_run) con
   const FormatId accumulator = of_run.accumulator;
   if (store.empty() || store == "declared") {
     const bool is_asked = store == "declared" || arithmetic != "fp64";
-    of_run.stores_declared_types = is_asked && narrower_result(graph, accumulator) != nullptr;
+    of_run.stores_declared_types = is_asked && has_narrower_result(graph, accumulator);
     return;
   }
   of_run.output = find_format(store).value();

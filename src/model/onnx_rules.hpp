@@ -76,6 +76,10 @@ std::span<const Rule> normalisation_rules();
 std::span<const Rule> attention_rules();
 std::span<const Rule> quantisation_rules();
 
+/// Whether a type is a float of 16 bits.
+inline bool is_half(const std::optional<ElementType>& type) {
+  return type == ElementType::f16 || type == ElementType::bf16;
+}
 /// A convolution with the attributes of the node.
 op::Conv conv_of(const NodeView& node);
 /// A Cast to a boolean: whether the value is not 0.

@@ -85,7 +85,7 @@ Mapping map_xor(const NodeView& node) {
   return with_output(std::move(ops), result);
 }
 
-/// Of a real number it is none: 0, as 0 x > 1.
+/// Whether a number is NaN or infinite, which no real number is: 0 x > 1.
 Mapping map_is_no_number(const NodeView& node) {
   const auto type = node.operands[0].type;
   if (!type || !is_float(*type)) return NotMapped{"it takes floats"};

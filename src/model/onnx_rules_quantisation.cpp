@@ -39,19 +39,17 @@ public:
 
   MappedOps ops;
 
-  /// An input as floats, exactly.
+  /// An input as floats, of 32 bits or more, exactly.
   Input number(std::size_t slot) {
     const auto& type = node_.operands[slot].type;
-    const bool is_narrow = type && (*type == ElementType::f16 || *type == ElementType::bf16);
-    if (!type || (is_float(*type) && !is_narrow)) return MappedOps::slot(slot);
+    if (!type || (is_float(*type) && !is_half(type))) return MappedOps::slot(slot);
     return ops.add(op::Cast{ElementType::f32}, {MappedOps::slot(slot)});
   }
 
-  /// Floats of a slot's type, of those that number() makes of it.
+  /// Casts x back to the type of a slot whose floats have 16 bits: number() made float32 of them.
   Input like(Input x, std::size_t slot) {
     const auto& type = node_.operands[slot].type;
-    const bool is_narrow = type && (*type == ElementType::f16 || *type == ElementType::bf16);
-    return is_narrow ? ops.add(op::Cast{*type}, {x}) : x;
+    return is_half(type) ? ops.add(op::Cast{*type}, {x}) : x;
   }
 
   /// A scale or zero point, placed along an axis of a value of `rank` axes where it is a list.

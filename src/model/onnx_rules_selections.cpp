@@ -266,11 +266,9 @@ Mapping map_largest(const NodeView& node) {
   largest.smallest = integer_or(node.proto, "largest", 1) == 0;
   MappedOps ops;
   const MappedOps::Input x = MappedOps::slot(0);
-  MappedOps::Input values = MappedOps::slot(0), indices = values;
+  MappedOps::Input values = x, indices = x;  // what is not read may be anything
   const auto is_used = [&](std::size_t output) { return output < node.is_used.size() && node.is_used[output]; };
-  if (is_used(0) || !is_used(1)) {
-    values = ops.add(largest, {x});
-  }
+  if (is_used(0) || !is_used(1)) values = ops.add(largest, {x});
   largest.result = op::TopK::Result::indices;
   if (is_used(1)) indices = ops.add(largest, {x});
   ops.outputs = {values, indices};

@@ -104,9 +104,8 @@ Mapping map_local_response(const NodeView& node) {
 
   // In 16 bits alpha and bias are no numbers of the type: programs compute in float32.
   const ElementType type = node.operands[0].type.value_or(ElementType::f32);
-  const bool is_narrow = type == ElementType::f16 || type == ElementType::bf16;
-  StepWriter steps(node, is_narrow ? ElementType::f32 : type);
-  const MappedOps::Input x = is_narrow ? steps.apply(op::Cast{ElementType::f32}, {steps.slot(0)}) : steps.slot(0);
+  StepWriter steps(node, is_half(type) ? ElementType::f32 : type);
+  const MappedOps::Input x = is_half(type) ? steps.apply(op::Cast{ElementType::f32}, {steps.slot(0)}) : steps.slot(0);
   const MappedOps::Input alpha = steps.number(real_or(node.proto, "alpha", 1e-4f));
   const MappedOps::Input bias = steps.number(real_or(node.proto, "bias", 1.0f));
   const MappedOps::Input count = steps.number(static_cast<double>(size));
@@ -116,7 +115,7 @@ Mapping map_local_response(const NodeView& node) {
   const MappedOps::Input scaled = steps.multiply(mean_factor, steps.reshape(sums, *target));
   const MappedOps::Input base = steps.add(bias, scaled);
   const MappedOps::Input y = steps.divide(x, steps.apply(op::Pow{real_or(node.proto, "beta", 0.75f)}, {base}));
-  return steps.finish(is_narrow ? steps.apply(op::Cast{type}, {y}) : y);
+  return steps.finish(is_half(type) ? steps.apply(op::Cast{type}, {y}) : y);
 }
 
 /// The norm of a Reduce: 1 or 2.

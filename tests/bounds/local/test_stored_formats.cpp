@@ -129,3 +129,22 @@ TEST_CASE("bounds for any run of stored results hold for other orders, and a rep
     CHECK(*std::max_element(replay->values.values.begin(), replay->values.values.end()) <= 4 * 0x1p-8);
   }
 }
+
+TEST_CASE("a copy of the format's largest number has no error in any run (T-22)") {
+  Graph graph;
+  const auto constant = [&](const char* name, std::vector<double> values) {
+    const Shape shape = {static_cast<std::int64_t>(values.size())};
+    return graph.add_constant(name, stored_as(ElementType::f16, Tensor<double>(shape, std::move(values))));
+  };
+  const ValueId x = graph.add_input("x", ElementType::f16, dimensions({open, 2}));
+  const ValueId bias = graph.add_node("bias", op::Neg{}, {constant("most", {0.0, 65504.0})});
+  const ValueId active = graph.add_node("active", op::Tanh{}, {x});
+  graph.outputs = {graph.add_node("y", op::Max{}, {active, bias})};
+  ArithmeticModel arithmetic = cpu_arithmetic("fp32", stored_in_blocks);
+  arithmetic.stores_declared_types = true;
+  const Inputs given = inputs({{"x", stored_as(ElementType::f16, Tensor<double>({1, 2}, {0.5, 0.25}))}});
+  const Bounds bounds = bound(graph, cpu_evaluator(arithmetic).run(graph, given));
+  for (const double value :
+       checks::find_bound(bounds.layers.back().accumulated, BoundKind::adjoint_any_order)->values.values)
+    CHECK(value <= 0x1p-10);
+}
