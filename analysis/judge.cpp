@@ -59,8 +59,13 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   return how;
 }
 
-Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const Reference& local, const JudgeOptions& options) {
-  Bounds bounds = bounder(trace, &local.layers);
+struct References {
+  Reference accumulated, local;
+};
+
+Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const References& references,
+                     const JudgeOptions& options) {
+  Bounds bounds = bounder(trace, {&references.local.layers, &references.accumulated.layers});
   if (options.bounds.empty()) return bounds;
   for (LayerBounds& layer : bounds.layers) {
     keep_only(layer.local, options.bounds);
@@ -68,10 +73,6 @@ Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const Reference
   }
   return bounds;
 }
-
-struct References {
-  Reference accumulated, local;
-};
 
 /// Whether a radius alone keeps a verdict open: the bound lies between the two ends of the error's enclosure.
 bool is_open(double computed, const Ball& exact, double bound) {
@@ -123,6 +124,7 @@ public:
   SharpenedReferences(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy)
       : maker_(maker), trace_(trace), policy_(policy), references_(references_of(maker, trace, policy)) {}
 
+  const References& get() const { return references_; }
   const Reference& accumulated() const { return references_.accumulated; }
   const Reference& local() const { return references_.local; }
 
@@ -274,7 +276,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
     SharpenedReferences references(reference_maker, part, options.precision);
-    const Bounds bounds = wanted_bounds(bounder, part, references.local(), options);
+    const Bounds bounds = wanted_bounds(bounder, part, references.get(), options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
     if (options.keep_reference) options.keep_reference(references.accumulated(), first, count);

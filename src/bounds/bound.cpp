@@ -137,8 +137,7 @@ bool has_products(const Op& op) {
 
 class Walk {
 public:
-  Walk(const Graph& graph, const Trace& trace, const std::vector<Tensor<Ball>>* exact, const BoundOptions& options,
-       BoundCache& cache)
+  Walk(const Graph& graph, const Trace& trace, const KnownExact& exact, const BoundOptions& options, BoundCache& cache)
       : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache), normed_(graph) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic, &graph);
@@ -167,7 +166,8 @@ private:
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       if (graph_.is_constant(id)) states_[id].kept = &cache_.constant(graph_.value(id).constant);
     }
-    require_exact_layers_fit();
+    require_fitting(exact_.local, "local");
+    require_fitting(exact_.network, "certified");
     const Inputs used = used_inputs(graph_, trace_);
     std::vector<Shape> input_shapes;
     for (const ValueId id : graph_.inputs) {
@@ -183,12 +183,12 @@ private:
       setting_.tail_factor = local_tail_factor();
   }
 
-  void require_exact_layers_fit() const {
-    if (exact_ == nullptr) return;
-    bool fits = exact_->size() == trace_.layers.size();
-    for (std::size_t i = 0; fits && i < exact_->size(); ++i)
-      fits = (*exact_)[i].size() == trace_.layers[i].output.size();
-    if (!fits) throw ShapeMismatch("bounds: exact layers are not those of the trace; give its own local_reference");
+  void require_fitting(const std::vector<Tensor<Ball>>* exact, const std::string& which) const {
+    if (exact == nullptr) return;
+    bool fits = exact->size() == trace_.layers.size();
+    for (std::size_t i = 0; fits && i < exact->size(); ++i) fits = (*exact)[i].size() == trace_.layers[i].output.size();
+    if (!fits)
+      throw ShapeMismatch("bounds: exact layers are not those of the trace; give its own " + which + "_reference");
   }
 
   /// Returns lambda of T-74, chosen so that the statements for all sums of the graph hold together.
@@ -289,7 +289,9 @@ private:
   void add_replay() {
     BoundOptions options = options_;
     options.requests = {BoundKind::shadow};
-    const auto shadow_of = [&](const Trace& run) { return Walk(graph_, run, nullptr, options, cache_).run(); };
+    const auto shadow_of = [&](const Trace& run) {
+      return Walk(graph_, run, {nullptr, exact_.network}, options, cache_).run();
+    };
     std::vector<const Tensor<double>*> layers;
     for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
     bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
@@ -347,8 +349,10 @@ private:
       evaluation.run.used.push_back(states_[id].used);
       evaluation.run.input_error.push_back(read_error(states_[id]));
     }
-    if (exact_ != nullptr)
-      for (const Tensor<Ball>& layer : *exact_) evaluation.run.exact.push_back(&layer);
+    if (exact_.local != nullptr)
+      for (const Tensor<Ball>& layer : *exact_.local) evaluation.run.exact.push_back(&layer);
+    if (exact_.network != nullptr)
+      for (const Tensor<Ball>& layer : *exact_.network) evaluation.run.network.push_back(&layer);
     add_end_to_end(evaluation, options_, setting_, cache_, bounds_);
   }
 
@@ -387,7 +391,7 @@ private:
 
   const Graph& graph_;
   const Trace& trace_;
-  const std::vector<Tensor<Ball>>* exact_;
+  const KnownExact exact_;
   const BoundOptions& options_;
   BoundCache& cache_;
   NormedValues normed_;
@@ -430,7 +434,7 @@ Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;
 Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 
-Bounds Bounder::operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact) const {
+Bounds Bounder::operator()(const Trace& trace, const KnownExact& exact) const {
   require_sound_environment();
   return bounds::Walk(state_->graph, trace, exact, state_->options, state_->cache).run();
 }

@@ -22,10 +22,6 @@ std::int64_t by_rows() {
   return check_chance_by_rows(3, 746).violations;
 }
 
-const bounds::RowKernels& sound() {
-  return bounds::fastest_row_kernels();
-}
-
 }  // namespace
 
 std::vector<BoundFault> chance_faults() {

@@ -5,9 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "bounds/kernels/row_kernels.hpp"
 #include "faults/theorems.hpp"
 
 namespace checks {
+
+inline driftbound::Magnitude halved(driftbound::Magnitude m) {
+  return driftbound::Magnitude(0.5) * m;
+}
+
+inline const driftbound::bounds::RowKernels& sound() {
+  return driftbound::bounds::fastest_row_kernels();
+}
 
 /// A deliberate fault in one rule of the bounds, and a check that counts violations: none with the theorems, some
 /// with the fault.
@@ -31,7 +40,5 @@ std::vector<BoundFault> narrow_faults();
 std::vector<BoundFault> replay_faults();
 /// Faults in the bounds that leave rounding errors to chance.
 std::vector<BoundFault> chance_faults();
-/// Faults in radii by random directions.
-std::vector<BoundFault> sketch_faults();
 
 }  // namespace checks

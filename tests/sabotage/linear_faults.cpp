@@ -17,10 +17,6 @@ using bounds::LinearExtremum;
 using bounds::LinearPair;
 using bounds::Point;
 
-Magnitude halved(Magnitude m) {
-  return Magnitude(0.5) * m;
-}
-
 /// Violations by the subjects with this name.
 auto violations_of(const std::string& name) {
   return [name]() {

@@ -43,10 +43,6 @@ struct NumberFault {
 
 constexpr int repetitions = 60;
 
-Magnitude halved(Magnitude m) {
-  return Magnitude(0.5) * m;
-}
-
 std::int64_t violations_of_blocks(const std::vector<std::string>& blocks) {
   return check_blocks(blocks, repetitions, 41).violations();
 }
@@ -1029,8 +1025,8 @@ std::vector<BoundFault> number_faults() {
 
 std::vector<BoundFault> all_faults() {
   std::vector<BoundFault> all = bound_faults();
-  for (auto* const more : {linear_faults, trajectory_faults, box_faults, narrow_faults, replay_faults, chance_faults,
-                           sketch_faults, number_faults})
+  for (auto* const more :
+       {linear_faults, trajectory_faults, box_faults, narrow_faults, replay_faults, chance_faults, number_faults})
     for (BoundFault& fault : more()) all.push_back(std::move(fault));
   return all;
 }

@@ -19,10 +19,6 @@
 namespace checks {
 namespace {
 
-Magnitude halved(Magnitude m) {
-  return Magnitude(0.5) * m;
-}
-
 auto norm_rule(const std::string& name) {
   return [name]() { return check_norm_rule(name).violations; };
 }
@@ -130,6 +126,25 @@ std::int64_t check_run_in_double() {
     Tallies tallies;
     tallies.add(bounds_of(one), 0, a + b, Real(a) + Real(b));
     violations += tallies.violations();
+  }
+  return violations;
+}
+
+/// Numbers at the ends of enclosures, single ones and differences of two.
+std::int64_t check_distance_from_exact() {
+  Generator generator(98);
+  std::int64_t violations = 0;
+  for (int i = 0; i < 100; ++i) {
+    const double mid = uniform(generator, -1.0, 1.0), low = mid * uniform(generator, -0x1p-54, 0x1p-54);
+    const double radius = std::ldexp(uniform(generator, 0.5, 1.0), -60 - i / 4), x = uniform(generator, -1.0, 1.0);
+    for (const double y : {0.0, uniform(generator, -1.0, 1.0) * 0x1p-30}) {
+      const Ball exact{mid, low, Magnitude(radius)}, computed = exact_ball(x) - exact_ball(y);
+      const Real bound(bounds::distance_from_exact(computed, exact).value());
+      for (const double end : {-radius, radius}) {
+        const Real distance = abs(Real(x) - Real(y) - (Real(mid) + Real(low) + Real(end)));
+        violations += distance <= bound ? 0 : 1;
+      }
+    }
   }
   return violations;
 }
@@ -574,15 +589,18 @@ void add_sweep_faults(std::vector<BoundFault>& faults) {
         []() { return check_rounded_slopes().violations; }},
        {"the shadow is taken for the exact network",
         [](Theorems& r) { r.through_shadow = [](Magnitude from_shadow, double) { return from_shadow; }; },
-        check_run_in_double}});
+        check_run_in_double},
+       {"an enclosure of the exact network is taken for its midpoint",
+        [](Theorems& r) {
+          r.distance_from_exact = [](const Ball& computed, const Ball& exact) {
+            return proven::distance_from_exact(computed, {exact.hi, exact.lo, Magnitude()});
+          };
+        },
+        check_distance_from_exact}});
 }
 
 auto row_rule(const std::string& name) {
   return [name]() { return violations_of_row(bounds::row_kernels(), name); };
-}
-
-const bounds::RowKernels& sound() {
-  return bounds::fastest_row_kernels();
 }
 
 void halve(double* values, std::size_t n) {

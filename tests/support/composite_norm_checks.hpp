@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
-#include "support/sketch_checks.hpp"
+#include "support/flat_reals.hpp"
 
 /// Norms that maps of several nodes hand on as one, against the same maps in 700 bits at inputs that are off, and against
 /// runs in float32.

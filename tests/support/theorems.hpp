@@ -22,7 +22,6 @@
 #include "bounds/theorems/rounded_shadow.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "bounds/theorems/rows.hpp"
-#include "bounds/theorems/sketches.hpp"
 #include "bounds/theorems/slope_ranges.hpp"
 #include "bounds/theorems/softmax.hpp"
 #include "bounds/theorems/sums.hpp"

@@ -48,8 +48,8 @@ struct BoundResult {
   /// The part of `values` due to second-order remainders and to errors of constants (T-71); empty if the bound has
   /// none.
   std::vector<double> remainder;
-  /// Probabilistic bounds: upper bound of the probability that any of `values` is exceeded. The probability is that of
-  /// the model stated in `condition` or, if `condition` is empty, over random bits of this library (T-78).
+  /// Probabilistic bounds: upper bound of the probability that any of `values` is exceeded, by the model stated in
+  /// `condition`.
   std::optional<double> failure_probability;
   /// Why a probabilistic bound, an estimate or `replay` is infinite where its method does not apply; empty: it applies
   /// everywhere.
@@ -149,9 +149,8 @@ struct BoundOptions {
   /// second-order remainders are large (T-72). Eight times as many are recomputed in arithmetics with narrow formats, a
   /// matrix unit, directed rounding or flushing. The radii with the largest effect on the targets are chosen. 0: none.
   std::int64_t refined_radii = 128;
-  /// Failure probability of one call. It applies separately to all local probabilistic bounds together, to all
-  /// end-to-end probabilistic bounds together, and to the random directions that `shadow` uses where its bound is not
-  /// small otherwise (T-78). 0: no probabilistic bounds are computed, and every `shadow` is proven.
+  /// Failure probability of one call. It applies separately to all local probabilistic bounds together and to all
+  /// end-to-end probabilistic bounds together. 0: no probabilistic bounds are computed.
   double failure_probability = 1e-9;
   /// If set, the trace was made in this process by cpu_evaluator(). It then is the run of the declared arithmetic that
   /// `replay` needs, and no second run is made. Ignored if the trace does not name this library's CPU evaluator.
@@ -170,9 +169,8 @@ struct BoundOptions {
 ///                order-aware     products and softmax in a known order (that of a matrix unit is unknown)
 ///                seed-gamma, seed-gamma/note           products whose gamma_n is finite; a heuristic (T-19)
 ///   accumulated  forward         every node; sums in the declared order where it is known
-///                shadow          every node; |computed - shadow| plus the bound of |shadow - exact| (T-70). If the
-///                                latter exceeds 2^-30 of an output's largest element, layers with such a large
-///                                bound use radii from random directions instead (T-78) and are probabilistic
+///                shadow          every node; |computed - shadow| plus the bound of |shadow - exact|, or the distance
+///                                from KnownExact::network (T-70)
 ///                adjoint/any-order       small outputs; every run, sums in any order (T-71)
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
 ///                replay                  outputs; every run of the arithmetic in the declared order. The run is
@@ -184,17 +182,27 @@ struct BoundOptions {
 ///                                        order (T-76)
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs that depend on a product; a heuristic (T-19)
 ///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition if requested
-/// Guarantee: see BoundResult::guarantee. `shadow` is proven (or probabilistic, over random bits of this library) for
-///            runs of any program. The others are proven for runs of this library's CPU evaluator that use only
-///            IEEE 754 operations and correctly rounded functions, else conditional on BoundResult::condition. They are
-///            infinite where a recorded value is not finite. `replay` is proven for this library's CPU evaluators,
-///            including their own functions
+/// Guarantee: see BoundResult::guarantee. `shadow` is proven for runs of any program. The others are proven for runs of
+///            this library's CPU evaluator that use only IEEE 754 operations and correctly rounded functions, else
+///            conditional on BoundResult::condition. They are infinite where a recorded value is not finite. `replay` is
+///            proven for this library's CPU evaluators, including their own functions
 /// Tightness: errors reach 0.3 and more of componentwise and order-aware on data built for it; forward grows with the
 ///            products of |W| and is loose for deep networks; shadow and replay are within 1 in 10^4 of the error;
 ///            docs/campaigns.md compares adjoint bounds with the largest errors found
 /// Throws:    UnsoundEnvironment; ShapeMismatch; Unsupported for a function without an accuracy entry, or a matrix unit
 ///            whose sums are not float32
 Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options = {});
+
+/// What is known of the exact values of a trace's layers, by node; null: unknown.
+struct KnownExact {
+  /// The layers of the trace's local_reference: every node's exact function at the recorded operands. Attribution uses
+  /// these values instead of computing them again. No bound depends on them.
+  const std::vector<Tensor<Ball>>* local = nullptr;
+  /// The layers of a certified_reference at the trace's inputs: the exact network. Where the error of the shadow in
+  /// double is not negligible, bounds compare with these values instead. Deep networks, transformers and runs in float64
+  /// need them for tight bounds.
+  const std::vector<Tensor<Ball>>* network = nullptr;
+};
 
 /// Computes bound() for several traces of one graph. Verified norms of the weights are computed once and cached. Const
 /// member functions are thread-safe.
@@ -206,10 +214,8 @@ public:
   ~Bounder();
   Bounder(Bounder&&) noexcept;
   Bounder& operator=(Bounder&&) noexcept;
-  /// `exact`, if given, holds for every node its exact function at the recorded operands (the layers of a
-  /// local_reference). Attribution then uses these values instead of computing them again. No bound depends on `exact`.
   /// Throws:    as bound(); ShapeMismatch for `exact` of another trace
-  Bounds operator()(const Trace& trace, const std::vector<Tensor<Ball>>* exact = nullptr) const;
+  Bounds operator()(const Trace& trace, const KnownExact& exact = {}) const;
   /// Upper bound of the largest singular value of a constant matrix of the graph; infinite if an element is not finite.
   /// It is computed at first use and cached.
   /// Guarantee: proven

@@ -13,8 +13,6 @@
 #include "bounds/blocks/reading.hpp"
 #include "bounds/blocks/rounded_shadow.hpp"
 #include "bounds/blocks/row_bounds.hpp"
-#include "bounds/blocks/sketch.hpp"
-#include "bounds/kernels/row_kernels.hpp"
 #include "bounds/nodes/infinite_reason.hpp"
 #include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/plain_rows.hpp"
@@ -34,20 +32,11 @@ constexpr double only_infinite = 0x1p-1000;
 /// that of an undecided kink (T-72).
 constexpr std::int64_t more_radii_in_narrow_formats = 8;
 
-/// A radius of the shadow is small if it is at most this share of the layer's largest recorded element.
-constexpr double small_share = 0x1p-30;
-
 /// The bounds of one block, evaluated element by element.
 class Block {
 public:
-  /// `largest_values`: by node; of this block, or of the block that it is a part of.
-  Block(const Program& program, const RecordedBlock& block, std::vector<double> largest_values, const Setting& setting,
-        BoundCache& cache)
-      : program_(program),
-        recorded_(block.layers),
-        block_(block),
-        largest_values_(std::move(largest_values)),
-        setting_(setting) {
+  Block(const Program& program, const RecordedBlock& block, const Setting& setting, BoundCache& cache)
+      : program_(program), recorded_(block.layers), block_(block), setting_(setting) {
     setting_.operands = &cache;
     setting_.programs = &cache;
   }
@@ -55,31 +44,24 @@ public:
   BlockBounds run(const std::vector<Target>& targets, const AdjointRequest& request, BoundCache& cache) {
     const bool is_coarse = setting_.machine.u >= 0x1p-40;  // the shadow's error is then negligible
     const bool is_exact_near = is_coarse && !request.this_run && request.attributed == 0;
-    shadow_ = shadow_of(program_, block_.given, setting_, is_coarse ? &cache : nullptr);
-    const std::vector<std::vector<double>>& input_error = block_.input_error;
-    const std::vector<std::vector<double>> exact_inputs(input_error.size());
-    std::vector<Trajectory> trajectories = {is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact};
-    if (request.follows_any_order()) trajectories.push_back(Trajectory::any_order);
-    if (request.declared_order) trajectories.push_back(Trajectory::declared_order);
-    for (const Trajectory trajectory : trajectories) {
-      const bool is_exact = trajectory == trajectories.front();
-      deviations_.push_back(
-          deviation_of(trajectory, program_, shadow_, is_exact ? exact_inputs : input_error, setting_, cache));
-    }
+    const Trajectory exact = is_exact_near ? Trajectory::exact_by_norms : Trajectory::exact;
+    const bool follows_runs = !targets.empty();
+    if (follows_runs || !is_network_known())
+      shadow_ = shadow_of(program_, block_.given, setting_, is_coarse ? &cache : nullptr);
+    if (!is_network_known()) follow(exact, cache);
+    if (follows_runs && request.follows_any_order()) follow(Trajectory::any_order, cache);
+    if (follows_runs && request.declared_order) follow(Trajectory::declared_order, cache);
     sweep_targets(targets);
-    refine(trajectories, request.refined_radii, cache);
+    refine(request.refined_radii, cache);
 
     BlockBounds bounds;
     if (request.this_run) {
       for (std::size_t node = 0; node < recorded_.size(); ++node) {
-        bounds.this_run.push_back(layer_this_run(node, deviations_.front()));
+        bounds.this_run.push_back(layer_this_run(node));
       }
-      bounds.is_sketched.resize(recorded_.size());
+      if (is_network_known()) bounds.this_run_theorem = "T-70";
     }
     for (std::size_t i = 0; i < targets.size(); ++i) bounds.targets.push_back(certified(i, request));
-    bounds.is_shadow_known = !request.this_run || are_outputs_known();
-    if (!bounds.is_shadow_known && request.failure_probability > 0.0)
-      sketch(request.failure_probability, exact_inputs, cache, bounds);
     if (request.rounded) hold_against_rounded_shadow(targets, cache, bounds);
     if (request.attributed > 0) {
       const RecordedRun run(program_, shadow_, block_, setting_);
@@ -88,19 +70,43 @@ public:
     }
     if (request.conditioned > 0) add_conditions(request.conditioned, bounds);
     if (request.chance.any()) add_chance(targets, request.chance, cache, bounds);
-    if (request.follows_any_order()) bounds.any_order_conditions = deviations_[1].conditions;
-    if (request.follows_any_order()) bounds.infinite = infinite_radius(deviations_[1]);
+    if (!follows_runs) return bounds;
+    if (request.follows_any_order()) bounds.any_order_conditions = any_order().conditions;
+    if (request.follows_any_order()) bounds.infinite = infinite_radius(any_order());
     if (request.declared_order) bounds.declared_order_conditions = deviations_.back().conditions;
     return bounds;
   }
 
 private:
-  /// T-70 for every element of a layer, with the radii of T-62 or T-78.
-  std::vector<double> layer_this_run(std::size_t node, const Deviation& exact) const {
+  bool is_network_known() const { return !block_.network.empty(); }
+
+  void follow(Trajectory trajectory, BoundCache& cache) {
+    const bool is_run = trajectory == Trajectory::any_order || trajectory == Trajectory::declared_order;
+    const std::vector<std::vector<double>> exact_inputs(block_.input_error.size());
+    trajectories_.push_back(trajectory);
+    deviations_.push_back(
+        deviation_of(trajectory, program_, shadow_, is_run ? block_.input_error : exact_inputs, setting_, cache));
+  }
+
+  std::size_t position_of(Trajectory trajectory) const {
+    return static_cast<std::size_t>(std::find(trajectories_.begin(), trajectories_.end(), trajectory) -
+                                    trajectories_.begin());
+  }
+  std::size_t any_order_position() const { return position_of(Trajectory::any_order); }
+  const Deviation& any_order() const { return deviations_.at(any_order_position()); }
+
+  /// T-70 for every element of a layer: through the enclosure of the exact network, or through the shadow with the radii
+  /// of T-62.
+  std::vector<double> layer_this_run(std::size_t node) const {
     const ValueId id = value_of_node(node);
     const std::vector<double>& computed = recorded_[node]->values;
-    const std::vector<double>& radius = exact.radii[id].element;
     std::vector<double> bound;
+    if (is_network_known()) {
+      for (std::size_t i = 0; i < computed.size(); ++i)
+        bound.push_back(theorems::distance_from_exact(exact_ball(computed[i]), exact_at(node, i)).value());
+      return bound;
+    }
+    const std::vector<double>& radius = deviations_.front().radii[id].element;
     for (std::size_t i = 0; i < computed.size(); ++i) {
       const Interval deviation = deviation_at(computed[i], shadow_.value(id).values[i]);
       bound.push_back(through_shadow(deviation.magnitude(), radius.empty() ? 0.0 : radius[i]));
@@ -126,55 +132,7 @@ private:
     return std::nullopt;
   }
 
-  double small_radius(ValueId id) const {
-    const std::size_t node = node_of(id);
-    return node < largest_values_.size() ? small_share * largest_values_[node] : 0.0;
-  }
-
-  bool are_small(ValueId id, const std::vector<double>& radii) const {
-    return std::all_of(radii.begin(), radii.end(), [small = small_radius(id)](double r) { return r <= small; });
-  }
-
-  /// Whether the shadow's error of an output is small: by its radii or, if every element is a target, by their bounds.
-  bool is_known(ValueId id) const {
-    if (are_small(id, deviations_.front().radii[id].element)) return true;
-    std::set<std::int64_t> known;
-    for (std::size_t i = 0; i < seeds_.size(); ++i) {
-      const Seed& seed = seeds_[i].front();
-      if (seeds_[i].size() == 1 && seed.value == id && are_small(id, certificates_[i].front().total))
-        known.insert(seed.element);
-    }
-    return known.size() == shadow_.value(id).size() / static_cast<std::size_t>(program_.rows(id));
-  }
-
-  bool are_outputs_known() const {
-    const std::vector<ValueId>& outputs = program_.flat().graph.outputs;
-    return std::all_of(outputs.begin(), outputs.end(), [&](ValueId id) { return is_known(id); });
-  }
-
-  /// T-78 for layers and targets with a large error of the shadow.
-  void sketch(double failure_probability, const std::vector<std::vector<double>>& exact_inputs, BoundCache& cache,
-              BlockBounds& bounds) const {
-    SketchOptions options;
-    options.failure_probability = failure_probability;
-    const std::optional<Deviation> sketch =
-        sketched(Trajectory::exact, program_, shadow_, exact_inputs, setting_, cache, options);
-    if (!sketch) return;
-    bounds.failure_probability = failure_probability;
-    for (std::size_t node = 0; node < recorded_.size(); ++node) {
-      if (is_known(value_of_node(node))) continue;
-      bounds.this_run[node] = layer_this_run(node, *sketch);
-      bounds.is_sketched[node] = true;
-    }
-    for (std::size_t i = 0; i < bounds.targets.size(); ++i) {
-      if (are_small(seeds_[i].front().value, certificates_[i].front().total)) continue;
-      const std::vector<Deviation> deviations = {*sketch};
-      const Direction c = direction_of(program_, shadow_, seeds_[i]);
-      bounds.targets[i].this_run =
-          target_this_run(seeds_[i], sweep(program_, shadow_, deviations, c, setting_).front().total);
-      bounds.targets[i].is_sketched = true;
-    }
-  }
+  const Ball& exact_at(std::size_t node, std::size_t i) const { return block_.network.at(node)->values.at(i); }
 
   void sweep_targets(const std::vector<Target>& targets) {
     adjoints_.resize(targets.size());
@@ -182,20 +140,50 @@ private:
       seeds_.push_back(seeds_of(program_, targets[i]));
       certificates_.push_back(
           sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
+      shadow_error_.push_back(is_network_known() ? distance_from_network(seeds_[i]) : certificates_[i].front().total);
     }
   }
 
+  /// |c.(shadow - exact)| by enclosures of the exact network, one number a row.
+  std::vector<double> distance_from_network(const std::vector<Seed>& seeds) const {
+    std::vector<double> distance;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(program_.rows()); ++row)
+      distance.push_back(theorems::distance_from_exact(shadow_ball(seeds, row), exact(seeds, row)).value());
+    return distance;
+  }
+
+  Ball shadow_ball(const std::vector<Seed>& seeds, std::size_t row) const {
+    return combined(seeds, row, [&](const Seed& seed, std::size_t i) {
+      return exact_ball(shadow_.value(seed.value).values.at(i));
+    });
+  }
+
+  /// The enclosure of c.exact.
+  Ball exact(const std::vector<Seed>& seeds, std::size_t row) const {
+    return combined(seeds, row, [&](const Seed& seed, std::size_t i) { return exact_at(node_of(seed.value), i); });
+  }
+
+  /// c.x for the balls x = ball_of(seed, element).
+  Ball combined(const std::vector<Seed>& seeds, std::size_t row, const auto& ball_of) const {
+    Ball sum;
+    for (const Seed& seed : seeds) {
+      const Ball part = ball_of(seed, index_of(seed, program_, shadow_, row));
+      sum = sum + (seed.factor > 0.0 ? part : -part);
+    }
+    return sum;
+  }
+
   /// T-72, if remainders are more than 5 % of a bound or a bound is infinite.
-  void refine(const std::vector<Trajectory>& trajectories, std::int64_t radii_a_row, BoundCache& cache) {
+  void refine(std::int64_t radii_a_row, BoundCache& cache) {
     bool any = false;
     if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
-    for (std::size_t which = 1; which < trajectories.size(); ++which) {
+    for (std::size_t which = is_network_known() ? 0 : 1; which < trajectories_.size(); ++which) {
       if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
       if (!cache.with_rows(program_, 2)) return;
       any = true;
       const Refinement refinement = refinement_for(which, radii_a_row * program_.rows());
       deviations_[which] =
-          deviation_of(trajectories[which], program_, shadow_, block_.input_error, setting_, cache, &refinement);
+          deviation_of(trajectories_[which], program_, shadow_, block_.input_error, setting_, cache, &refinement);
     }
     for (std::size_t i = 0; any && i < seeds_.size(); ++i)
       certificates_[i] = sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_);
@@ -265,18 +253,18 @@ private:
     std::vector<Direction> directions;
     std::vector<std::vector<double>> local;
     for (const std::vector<Seed>& seeds : seeds_) directions.push_back(direction_of(program_, shadow_, seeds));
-    for (const std::vector<Certificate>& certificates : certificates_) local.push_back(certificates[1].local);
-    std::vector<ChanceBounds> all =
-        chance_bounds(program_, shadow_, deviations_[1], directions, local, factors, setting_);
+    for (const std::vector<Certificate>& certificates : certificates_)
+      local.push_back(certificates[any_order_position()].local);
+    std::vector<ChanceBounds> all = chance_bounds(program_, shadow_, any_order(), directions, local, factors, setting_);
     if (factors.random_order > 0.0)
       bounds.estimate_conditions = estimate_narrow_roundings(targets, factors.random_order, cache, all);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::vector<Certificate>& certificates = certificates_[i];
+      const Certificate& certificate = certificates_[i][any_order_position()];
       for (std::optional<ChanceBound>* bound : {&all[i].martingale, &all[i].random_order}) {
         for (std::size_t row = 0; *bound && row < (*bound)->total.size(); ++row) {
           double& total = (*bound)->total[row];
-          if ((*bound)->patterns[row] == TermPattern::none) total = std::min(total, certificates[1].total[row]);
-          total = through_shadow(Magnitude(total), certificates.front().total[row]);
+          if ((*bound)->patterns[row] == TermPattern::none) total = std::min(total, certificate.total[row]);
+          total = through_shadow(Magnitude(total), shadow_error_[i][row]);
         }
       }
       bounds.targets[i].chance = std::move(all[i]);
@@ -307,7 +295,7 @@ private:
         const Interval moved =
             combined(*narrowed, rounded.shadow, seeds[i], row) - combined(program_, shadow_, seeds_[i], row);
         const double total = (Magnitude(estimate.total[row]) + moved.magnitude()).value();
-        const bool is_certifiable = std::isfinite(certificates_[i][1].local[row]);
+        const bool is_certifiable = std::isfinite(certificates_[i][any_order_position()].local[row]);
         if (!is_certifiable || !(total < all[i].random_order->total[row])) continue;
         all[i].random_order->total[row] = total;
         all[i].random_order->remainder[row] = estimate.remainder[row];
@@ -319,33 +307,34 @@ private:
   TargetCertificate certified(std::size_t target, const AdjointRequest& request) const {
     std::vector<Certificate> certificates = certificates_[target];
     const std::vector<Seed>& seeds = seeds_[target];
-    const std::vector<double>& exact = certificates.front().total;
+    const std::vector<double>& shadow_error = shadow_error_[target];
     TargetCertificate result;
-    if (request.this_run) result.this_run = target_this_run(seeds, exact);
+    if (request.this_run) result.this_run = target_this_run(seeds, shadow_error);
     const auto with_shadow = [&](Certificate certificate) {
-      for (std::size_t row = 0; row < exact.size(); ++row)
-        certificate.total[row] = through_shadow(Magnitude(certificate.total[row]), exact[row]);
+      for (std::size_t row = 0; row < shadow_error.size(); ++row)
+        certificate.total[row] = through_shadow(Magnitude(certificate.total[row]), shadow_error[row]);
       return certificate;
     };
     if (request.declared_order) result.declared_order = with_shadow(std::move(certificates.back()));
-    if (request.any_order) result.any_order = with_shadow(std::move(certificates[1]));
+    if (request.any_order) result.any_order = with_shadow(std::move(certificates[any_order_position()]));
     return result;
   }
 
-  /// T-70: |c.(computed - shadow)| plus the shadow's own error.
+  /// T-70 for c.computed: through the enclosure of the exact network, or through the shadow and its own error.
   std::vector<double> target_this_run(const std::vector<Seed>& seeds, const std::vector<double>& shadow_error) const {
-    std::vector<Interval> deviation(shadow_error.size(), Interval(0.0));
-    for (const Seed& seed : seeds) {
-      const std::vector<double>& computed = recorded_.at(node_of(seed.value))->values;
-      for (std::size_t row = 0; row < deviation.size(); ++row) {
-        const std::size_t i = index_of(seed, program_, shadow_, row);
-        const Interval part = deviation_at(computed.at(i), shadow_.value(seed.value).values[i]);
-        deviation[row] += seed.factor > 0.0 ? part : -part;
+    const auto recorded = [&](const Seed& seed, std::size_t i) {
+      return exact_ball(recorded_.at(node_of(seed.value))->values.at(i));
+    };
+    std::vector<double> bound;
+    for (std::size_t row = 0; row < shadow_error.size(); ++row) {
+      const Ball computed = combined(seeds, row, recorded);
+      if (is_network_known()) {
+        bound.push_back(theorems::distance_from_exact(computed, exact(seeds, row)).value());
+      } else {
+        const Magnitude from_shadow = theorems::distance_from_exact(computed, shadow_ball(seeds, row));
+        bound.push_back(through_shadow(from_shadow, shadow_error[row]));
       }
     }
-    std::vector<double> bound;
-    for (std::size_t row = 0; row < deviation.size(); ++row)
-      bound.push_back(through_shadow(deviation[row].magnitude(), shadow_error[row]));
     return bound;
   }
 
@@ -359,14 +348,15 @@ private:
       const std::vector<Seed> seeds = seeds_of(*narrowed, targets[i]);
       TargetCertificate& target = bounds.targets[i];
       target.rounded = distance_of_runs(rounded, seeds, setting_);
-      const std::vector<double>& shadow_error = certificates_[i].front().total;
+      const std::vector<double>& shadow_error = shadow_error_[i];
       for (std::size_t row = 0; row < shadow_error.size(); ++row) {
         double& total = target.rounded.total[row];
         const Interval centre = combined(*narrowed, rounded.shadow, seeds, row);
-        const Interval exact = combined(program_, shadow_, seeds_[i], row);
+        const Interval in_double = combined(program_, shadow_, seeds_[i], row);
         target.enclosures.runs.push_back(widened(centre, total));
-        target.enclosures.exact.push_back(widened(exact, shadow_error[row]));
-        const Magnitude between = (centre - exact).magnitude();
+        target.enclosures.exact.push_back(is_network_known() ? exact(seeds_[i], row).enclosure()
+                                                             : widened(in_double, shadow_error[row]));
+        const Magnitude between = (centre - in_double).magnitude();
         const Magnitude from_shadow = theorems::through_rounded_shadow(Magnitude(total), between);
         total = through_shadow(from_shadow, shadow_error[row]);
       }
@@ -412,13 +402,14 @@ private:
   const Program& program_;
   const std::vector<const Tensor<double>*>& recorded_;
   const RecordedBlock& block_;
-  const std::vector<double> largest_values_;  ///< by node
   Setting setting_;
   Shadow shadow_;
-  std::vector<Deviation> deviations_;
+  std::vector<Trajectory> trajectories_;
+  std::vector<Deviation> deviations_;                       ///< by trajectory
   std::vector<std::vector<Seed>> seeds_;                    ///< by target
   std::vector<std::vector<Certificate>> certificates_;      ///< by target and deviation
   std::vector<std::vector<std::vector<double>>> adjoints_;  ///< by target and value
+  std::vector<std::vector<double>> shadow_error_;           ///< by target and row: bounds of |c.(shadow - exact)|
 };
 
 }  // namespace
@@ -472,7 +463,6 @@ private:
     alone.any_order = alone.declared_order = alone.rounded = false;
     if (!quick || !evaluate_undecided(Question::this_run, alone, *quick)) return false;
     bounds.this_run = std::move(quick->bounds.this_run);
-    bounds.is_sketched = std::move(quick->bounds.is_sketched);
     bounds.this_run_theorem = quick->bounds.this_run_theorem;
     for (std::size_t i = 0; i < targets_.size(); ++i)
       bounds.targets[i].this_run = std::move(quick->bounds.targets[i].this_run);
@@ -498,20 +488,17 @@ private:
     return true;
   }
 
-  /// Evaluates the undecided rows element by element. Returns false if these are all rows, if there is no program for
-  /// fewer rows, or if the shadow's error is large in them.
-  bool evaluate_undecided(Question which, AdjointRequest request, RowBounds& quick) {
+  /// Evaluates the undecided rows element by element. Returns false if these are all rows, or if there is no program for
+  /// fewer rows.
+  bool evaluate_undecided(Question which, const AdjointRequest& request, RowBounds& quick) {
     if (quick.undecided.empty()) return true;
     const auto start = std::chrono::steady_clock::now();
     note(which, "samples whose numbers are not finite, or not known well enough in double");
     const auto rows = static_cast<std::int64_t>(quick.undecided.size());
     const auto part = rows < program_.rows() ? cache_.with_rows(program_, rows) : nullptr;
     if (part == nullptr) return false;
-    request.failure_probability = 0.0;
     const PickedRows picked(program_, block_, quick.undecided);
-    const BlockBounds of_rows =
-        Block(*part, picked.block(), block_.largest_values(), setting_, cache_).run(targets_, request, cache_);
-    if (!of_rows.is_shadow_known) return false;
+    const BlockBounds of_rows = Block(*part, picked.block(), setting_, cache_).run(targets_, request, cache_);
     replace_rows(program_, quick.undecided, of_rows, quick.bounds);
     if (of_rows.infinite) {
       infinite_ = of_rows.infinite;
@@ -573,7 +560,7 @@ BlockBounds block_bounds(const Program& program, const RecordedBlock& block, con
 
 BlockBounds block_bounds_in_full(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
                                  const AdjointRequest& request, const Setting& setting, BoundCache& cache) {
-  return Block(program, block, block.largest_values(), setting, cache).run(targets, request, cache);
+  return Block(program, block, setting, cache).run(targets, request, cache);
 }
 
 }  // namespace driftbound::bounds

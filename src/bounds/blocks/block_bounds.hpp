@@ -16,11 +16,10 @@ namespace driftbound::bounds {
 struct AdjointRequest {
   bool this_run = true;
   bool any_order = true;
-  bool declared_order = true;        ///< false if the order is unknown
-  bool rounded = true;               ///< the rounded shadow (T-76), if the arithmetic has a narrow format
-  std::size_t attributed = 0;        ///< number of targets with an attribution (T-73), from the first on
-  std::size_t conditioned = 0;       ///< number of targets with condition numbers (T-79), from the first on
-  double failure_probability = 0.0;  ///< of random directions (T-78) for this run; 0: none are drawn
+  bool declared_order = true;   ///< false if the order is unknown
+  bool rounded = true;          ///< the rounded shadow (T-76), if the arithmetic has a narrow format
+  std::size_t attributed = 0;   ///< number of targets with an attribution (T-73), from the first on
+  std::size_t conditioned = 0;  ///< number of targets with condition numbers (T-79), from the first on
   ChanceFactors chance;
   std::int64_t refined_radii = 128;  ///< radii by adjoints (T-72) per sample, on average over the block
 
@@ -31,7 +30,6 @@ struct AdjointRequest {
 /// Bounds of one target, one entry per sample; empty: not requested.
 struct TargetCertificate {
   std::vector<double> this_run;           ///< bounds of |computed - exact|
-  bool is_sketched = false;               ///< whether this_run holds with BlockBounds::failure_probability only
   Certificate any_order, declared_order;  ///< bounds of |any run - exact|
   Certificate rounded;                    ///< the same by the rounded shadow; empty without a narrow format
   RunEnclosures enclosures;               ///< of any run and of the exact network, by the rounded shadow
@@ -44,9 +42,6 @@ struct TargetCertificate {
 struct BlockBounds {
   std::vector<std::vector<double>> this_run;  ///< by node of the graph, per element; empty: not requested
   const char* this_run_theorem = "T-62";
-  bool is_shadow_known = true;       ///< whether the outputs' radii are proven to be small against the outputs
-  std::vector<bool> is_sketched;     ///< by node of the graph: whether this_run is probabilistic (T-78)
-  double failure_probability = 0.0;  ///< that any of the probabilistic bounds fails
   std::vector<TargetCertificate> targets;
   std::set<std::string> any_order_conditions, declared_order_conditions, rounded_conditions, estimate_conditions;
   std::vector<std::int64_t> ambiguous;    ///< by node of the graph: number of undecided roundings (T-76)
@@ -57,9 +52,8 @@ struct BlockBounds {
 
 /// Computes the bounds of one block: shadow, radii, and one adjoint sweep per target. Uses the row kernels of T-82 and
 /// T-88 if they cover the network, and evaluates element by element the rows that these leave undecided, or all rows.
-/// Guarantee: this run: proven, for every program that made the run, except for bounds that are sketched (T-78); any
-///            run: as body_rounding()
-/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-78, T-79, T-82, T-88
+/// Guarantee: this run: proven, for every program that made the run; any run: as body_rounding()
+/// Source:    docs/theory.md T-70, T-71, T-73 to T-75, T-79, T-82, T-88
 BlockBounds block_bounds(const Program& program, const RecordedBlock& block, const std::vector<Target>& targets,
                          const AdjointRequest& request, const Setting& setting, BoundCache& cache);
 

@@ -54,9 +54,10 @@ void append(Attribution& to, const Attribution& more) {
 }
 
 /// One row of a tensor, with axis 0 of extent 1; a tensor that is the same for all rows is returned unchanged.
-Tensor<double> row_of(const Tensor<double>& tensor, bool varies, std::int64_t row, std::int64_t rows) {
+template <class T>
+Tensor<T> row_of(const Tensor<T>& tensor, bool varies, std::int64_t row, std::int64_t rows) {
   if (!varies) return tensor;
-  Tensor<double> part;
+  Tensor<T> part;
   part.shape = tensor.shape;
   part.shape.front() = 1;
   const auto size = static_cast<std::ptrdiff_t>(tensor.size()) / rows;
@@ -79,7 +80,6 @@ public:
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
     request_.declared_order = order_is_known && options.wants(BoundKind::adjoint_order_aware);
     request_.rounded = options.wants(BoundKind::rounded_shadow);
-    request_.failure_probability = options.failure_probability;
     request_.refined_radii = options.refined_radii;
     is_batched_ = batch_layout(evaluation.graph).batched;
     rows_ = is_batched_ ? evaluation.run.given.front().shape.front() : 1;
@@ -99,8 +99,7 @@ public:
     follow();
     const double seconds = seconds_since(start);
     for (std::size_t node = 0; node < block_.this_run.size(); ++node) {
-      bounds.layers[node].accumulated.push_back(this_run(block_.is_sketched[node], block_.this_run_theorem,
-                                                         evaluation_.run.layers[node]->shape,
+      bounds.layers[node].accumulated.push_back(this_run(block_.this_run_theorem, evaluation_.run.layers[node]->shape,
                                                          std::move(block_.this_run[node]), seconds));
     }
     for (std::size_t node = 0; node < block_.ambiguous.size(); ++node)
@@ -209,7 +208,6 @@ private:
       return;
     }
     const auto one = cache_.program(evaluation_.graph, input_shapes(1), std::nullopt);
-    request_.failure_probability = options_.failure_probability / static_cast<double>(rows_);
     for (std::int64_t row = 0; row < rows_; ++row) {
       BlockBounds of_row = follow_row(*one, row);
       if (of_row.infinite) of_row.infinite->sample = row;
@@ -225,12 +223,16 @@ private:
 
   BlockBounds follow_row(const Program& program, std::int64_t row) {
     std::vector<Tensor<double>> recorded;
+    std::vector<Tensor<Ball>> network;
     RecordedBlock part;
     for (std::size_t node = 0; node < evaluation_.run.layers.size(); ++node) {
       const bool varies = varies_[evaluation_.graph.nodes[node].output];
       recorded.push_back(row_of(*evaluation_.run.layers[node], varies, row, rows_));
+      if (!evaluation_.run.network.empty())
+        network.push_back(row_of(*evaluation_.run.network[node], varies, row, rows_));
     }
     for (const Tensor<double>& tensor : recorded) part.layers.push_back(&tensor);
+    for (const Tensor<Ball>& tensor : network) part.network.push_back(&tensor);
     for (std::size_t i = 0; i < evaluation_.run.given.size(); ++i) {
       part.given.push_back(row_of(evaluation_.run.given[i], true, row, rows_));
       part.used.push_back(row_of(evaluation_.run.used[i], true, row, rows_));
@@ -244,14 +246,12 @@ private:
       block_ = std::move(row);
       return;
     }
-    block_.failure_probability = add_up(block_.failure_probability, row.failure_probability);
     for (const NotByRows& one : row.not_by_rows) driftbound::add_to(block_.not_by_rows, one);
     if (!block_.infinite && row.infinite) block_.infinite = row.infinite;
     for (const auto conditions : {&BlockBounds::any_order_conditions, &BlockBounds::declared_order_conditions,
                                   &BlockBounds::rounded_conditions, &BlockBounds::estimate_conditions})
       (block_.*conditions).insert((row.*conditions).begin(), (row.*conditions).end());
     for (std::size_t node = 0; node < row.this_run.size(); ++node) {
-      block_.is_sketched[node] = block_.is_sketched[node] || row.is_sketched[node];
       if (varies_[evaluation_.graph.nodes[node].output]) append(block_.this_run[node], row.this_run[node]);
     }
     for (std::size_t node = 0; node < row.ambiguous.size(); ++node) block_.ambiguous[node] += row.ambiguous[node];
@@ -260,7 +260,6 @@ private:
         block_.readings[node] = {*joined(block_.readings[node]->operands, read->operands),
                                  block_.readings[node]->may_flush || read->may_flush};
     for (std::size_t i = 0; i < row.targets.size(); ++i) {
-      block_.targets[i].is_sketched = block_.targets[i].is_sketched || row.targets[i].is_sketched;
       append(block_.targets[i].this_run, row.targets[i].this_run);
       append(block_.targets[i].any_order, row.targets[i].any_order);
       append(block_.targets[i].declared_order, row.targets[i].declared_order);
@@ -273,15 +272,10 @@ private:
     }
   }
 
-  BoundResult this_run(bool is_sketched, std::string theorem, Shape shape, std::vector<double> values,
-                       double seconds) const {
+  BoundResult this_run(std::string theorem, Shape shape, std::vector<double> values, double seconds) const {
     BoundResult result;
     result.kind = BoundKind::shadow;
-    result.theorem = is_sketched ? "T-78" : std::move(theorem);
-    if (is_sketched) {
-      result.guarantee = Guarantee::probabilistic;
-      result.failure_probability = block_.failure_probability;
-    }
+    result.theorem = std::move(theorem);
     result.values = Tensor<double>(std::move(shape), std::move(values));
     result.seconds = seconds;
     return result;
@@ -398,20 +392,16 @@ private:
                                         [](const BoundResult& bound) { return bound.kind == BoundKind::shadow; });
     const std::vector<double> adjoint =
         gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
-    const bool is_proven = shadow.guarantee == Guarantee::proven;
-    for (std::size_t i = 0; i < adjoint.size(); ++i) {
-      if (is_proven && block_.targets[output.targets[i % output.targets.size()]].is_sketched) continue;
+    for (std::size_t i = 0; i < adjoint.size(); ++i)
       shadow.values.values[i] = std::min(shadow.values.values[i], adjoint[i]);
-    }
-    if (shadow.guarantee == Guarantee::proven) shadow.theorem = "T-70";
+    shadow.theorem = "T-70";
   }
 
   TargetBounds target_bounds(std::size_t index, double seconds) const {
     const TargetCertificate& certificate = block_.targets[index];
     const Shape shape = {rows_};
     TargetBounds result;
-    if (request_.this_run)
-      result.bounds.push_back(this_run(certificate.is_sketched, "T-70", shape, certificate.this_run, seconds));
+    if (request_.this_run) result.bounds.push_back(this_run("T-70", shape, certificate.this_run, seconds));
     const auto add = [&](BoundKind kind, const Certificate& part, const std::set<std::string>& of_roundings) {
       result.bounds.push_back(any_run(kind, target_conditions(options_.targets[index], of_roundings), shape, part.total,
                                       part.remainder, seconds));

@@ -26,7 +26,6 @@ public:
     nodes_.resize(program.size());
     for (std::size_t node = 0; node < block.layers.size(); ++node) nodes_[program.value_of_node(node)].push_back(node);
     result_.this_run.resize(block.layers.size());
-    result_.is_sketched.resize(block.layers.size());
     result_.this_run_theorem = "T-82";
     for (const Target& target : targets)
       targets_.push_back({seeds_of(program, target), std::vector<TargetRow>(is_open_.size())});
@@ -240,10 +239,15 @@ PickedRows::PickedRows(const Program& program, const RecordedBlock& block, const
   for (std::size_t node = 0; node < block.layers.size(); ++node) {
     const bool varies = program.varies(program.value_of_node(node));
     layers_.push_back(varies ? rows_of(*block.layers[node], all, rows) : *block.layers[node]);
-    if (!block.exact.empty()) exact_.push_back(varies ? rows_of(*block.exact[node], all, rows) : *block.exact[node]);
+    const auto pick = [&](const std::vector<const Tensor<Ball>*>& from, std::vector<Tensor<Ball>>& to) {
+      if (!from.empty()) to.push_back(varies ? rows_of(*from[node], all, rows) : *from[node]);
+    };
+    pick(block.exact, exact_);
+    pick(block.network, network_);
   }
   for (const Tensor<double>& layer : layers_) block_.layers.push_back(&layer);
   for (const Tensor<Ball>& layer : exact_) block_.exact.push_back(&layer);
+  for (const Tensor<Ball>& layer : network_) block_.network.push_back(&layer);
   for (const Tensor<double>& input : block.given) block_.given.push_back(rows_of(input, all, rows));
   for (const Tensor<double>& input : block.used) block_.used.push_back(rows_of(input, all, rows));
   for (const std::vector<double>& error : block.input_error) block_.input_error.push_back(rows_of(error, all, rows));

@@ -51,7 +51,7 @@ public:
 
 private:
   std::vector<Tensor<double>> layers_;
-  std::vector<Tensor<Ball>> exact_;
+  std::vector<Tensor<Ball>> exact_, network_;
   RecordedBlock block_;
 };
 

@@ -28,7 +28,7 @@ enum class Jacobian { as_stored, magnitudes };
 /// Shapes:    `slopes`: as in Linearised; `directions`: one entry t_e per operand, [count * operand size], empty: 0;
 ///            result [count * output size]
 /// Throws:    InvalidArgument for a composite
-/// Source:    docs/theory.md T-78
+/// Source:    docs/theory.md T-117
 Pushed pushed(const NodeView& view, const std::vector<std::vector<double>>& slopes,
               std::span<const std::span<const double>> directions, std::size_t count, Jacobian jacobian,
               const Setting& setting);

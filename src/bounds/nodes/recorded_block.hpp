@@ -15,9 +15,9 @@ struct RecordedBlock {
   std::vector<Tensor<double>> given, used;       ///< by input: the input of the exact network, and of the recorded run
   std::vector<std::vector<double>> input_error;  ///< by input: bounds of |input of any run - given|; empty: 0
   std::vector<const Tensor<Ball>*> exact = {};   ///< by node: enclosure of f(recorded operands); empty: unknown
+  std::vector<const Tensor<Ball>*> network =
+      {};                                        ///< by node: enclosure of the exact network at `given`; empty: unknown
   std::vector<const CoarseProducts*> sums = {};  ///< by node: ProductBounds::sums; null, or an empty vector: unknown
-  /// Returns, by node of the graph, the largest finite magnitude of its recorded output; 0 if there is none.
-  std::vector<double> largest_values() const;
 };
 
 /// Returns an enclosure of computed - shadow.

@@ -55,6 +55,11 @@ Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
   return std::min(by_norm, by_elements) + defect;
 }
 
+Magnitude distance_from_exact(const Ball& computed, const Ball& exact) {
+  if (computed.lo == 0.0 && computed.radius == Magnitude()) return error_of(computed.hi, exact).magnitude();
+  return (computed - exact).enclosure().magnitude();
+}
+
 Magnitude through_shadow(Magnitude from_shadow, double shadow_error) {
   return from_shadow + Magnitude(shadow_error);
 }

@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "driftbound/num/ball.hpp"
 #include "driftbound/num/magnitude.hpp"
 
 namespace driftbound::bounds {
@@ -67,6 +68,11 @@ Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect);
 /// Guarantee: upper bound
 /// Source:    docs/theory.md T-96
 Magnitude remainder_by_norm(std::span<const double> d, const double* r, const double* e, double norm);
+
+/// Bound of |computed - exact| for all numbers of two balls.
+/// Tightness: the distance of the midpoints plus the radii, up to 2^-103 (|computed| + |exact|)
+/// Source:    docs/theory.md T-70
+Magnitude distance_from_exact(const Ball& computed, const Ball& exact);
 
 /// Bound of the distance from the exact network: the distance from the shadow plus the shadow's own error.
 /// Source:    docs/theory.md T-70, T-71

@@ -13,6 +13,7 @@
 #include "program/program.hpp"
 #include "support/approach.hpp"
 #include "support/small_networks.hpp"
+#include "support/transformers.hpp"
 
 // Bounds by two trajectories from traces of real runs, held against certified references.
 
@@ -354,4 +355,69 @@ TEST_CASE("neurons that are 0 in every run are no terms of later sums, behind an
       }
     }
   }
+}
+
+namespace {
+
+struct Compared {
+  Trace trace;
+  Reference exact;
+  Bounds alone, with_network;
+};
+
+/// Bounds of a run of a transformer of five blocks, without and with enclosures of the exact network.
+Compared transformer_run(const std::string& arithmetic) {
+  Generator generator(788);
+  TransformerBuilder builder({5, 6, 16, 2, false}, generator);
+  const Graph graph = builder.build();
+  Inputs inputs;
+  inputs.tensors.emplace_back("x", StoredTensor::from(builder.inputs()));
+  BoundOptions options;
+  options.requests = {BoundKind::shadow, BoundKind::replay};
+  options.targets = {{{0, 3}, std::nullopt}, {{0, 3}, OutputElement{0, 5}}};
+  Compared result;
+  result.trace = run_of(graph, inputs, arithmetic);
+  result.exact = certified_reference(graph, result.trace.inputs, {}, &result.trace);
+  const Bounder bounder(graph, options);
+  result.alone = bounder(result.trace);
+  result.with_network = bounder(result.trace, {nullptr, &result.exact.layers});
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("enclosures of the exact network bound this run to within 2^-29 of its error, where radii cannot (T-70)") {
+  for (const std::string arithmetic : {"fp32", "fp64"}) {
+    CAPTURE(arithmetic);
+    const Compared run = transformer_run(arithmetic);
+    const std::size_t last = run.trace.layers.size() - 1;
+    for (std::size_t node = 0; node <= last; ++node) {
+      const std::vector<double> computed = run.trace.layers[node].output.to_double().values;
+      const std::vector<double> bound = values_of(run.with_network.layers[node], BoundKind::shadow);
+      for (std::size_t i = 0; i < computed.size(); ++i) {
+        const Interval error = error_of(computed[i], run.exact.layers[node].values[i]);
+        CHECK(error.upper() <= bound[i]);
+        CHECK(bound[i] <= (1.0 + 0x1p-29) * error.upper() + 0x1p-1000);
+      }
+    }
+    const std::vector<double> bound = values_of(run.with_network.layers[last], BoundKind::shadow);
+    for (const BoundResult& target : run.with_network.targets[0].bounds)
+      if (target.kind == BoundKind::shadow) CHECK(target.values.values[0] <= bound[3]);
+    for (const BoundResult& target : run.with_network.targets[1].bounds)
+      if (target.kind == BoundKind::shadow) CHECK(target.values.values[0] <= (1.0 + 0x1p-40) * (bound[3] + bound[5]));
+    const std::vector<double> alone = values_of(run.alone.layers[last], BoundKind::shadow);
+    CHECK(*std::max_element(alone.begin(), alone.end()) > 1000.0 * *std::max_element(bound.begin(), bound.end()));
+    CHECK(run.with_network.layers[last].accumulated.front().guarantee == Guarantee::proven);
+  }
+}
+
+TEST_CASE("enclosures of another network's layers are refused") {
+  const Compared run = transformer_run("fp32");
+  Generator generator(788);
+  TransformerBuilder builder({5, 6, 16, 2, false}, generator);
+  const Graph graph = builder.build();
+  std::vector<Tensor<Ball>> fewer = run.exact.layers;
+  fewer.pop_back();
+  const Bounder bounder(graph);
+  CHECK_THROWS_AS(bounder(run.trace, {nullptr, &fewer}), ShapeMismatch);
 }

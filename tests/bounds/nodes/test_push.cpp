@@ -12,7 +12,7 @@
 
 using namespace checks;
 
-TEST_CASE("directions pushed through every primitive are within their roundings of the exact ones (T-78)") {
+TEST_CASE("directions pushed through every primitive are within their roundings of the exact ones (T-117)") {
   Generator generator(781);
   std::set<std::string> seen;
   Tally all;
@@ -28,7 +28,7 @@ TEST_CASE("directions pushed through every primitive are within their roundings 
     all += tally;
   }
   CHECK(seen.size() > 40);
-  CHECK_APPROACH("T-78", all.utilisation, 0.984);
+  CHECK_APPROACH("T-117", all.utilisation, 0.984);
 }
 
 TEST_CASE("what products lose by underflow is lost alpha times where alpha comes afterwards (T-117)") {

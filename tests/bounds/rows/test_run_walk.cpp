@@ -832,7 +832,7 @@ TEST_CASE("attribution takes the exact layers that are given, and refuses those 
     options.targets = {{{0, 1}, OutputElement{0, 0}}};
     const Bounder bounder(graph, options);
     const Reference local = local_reference(graph, trace), accumulated = certified_reference(graph, trace.inputs);
-    const Bounds given = bounder(trace, &local.layers), found = bounder(trace);
+    const Bounds given = bounder(trace, {&local.layers}), found = bounder(trace);
     const Attribution &parts = *given.targets[0].attribution, &others = *found.targets[0].attribution;
     const std::vector<double> computed = trace.layers.back().output.to_double().values;
     for (std::size_t row = 0; row < parts.inputs.size(); ++row) {
@@ -851,8 +851,8 @@ TEST_CASE("attribution takes the exact layers that are given, and refuses those 
     for (Tensor<Ball>& layer : doubled)
       for (Ball& ball : layer.values) ball.lo += 1e-3;
     wrong.pop_back();
-    CHECK_THROWS_AS(bounder(trace, &wrong), ShapeMismatch);
-    CHECK(bounder(trace, &doubled).targets[0].attribution->layers != parts.layers);
+    CHECK_THROWS_AS(bounder(trace, {&wrong}), ShapeMismatch);
+    CHECK(bounder(trace, {&doubled}).targets[0].attribution->layers != parts.layers);
   }
 }
 
@@ -865,5 +865,5 @@ TEST_CASE("exact layers that are not known are found (T-73)") {
   const Bounder bounder(graph, options);
   std::vector<Tensor<Ball>> unknown = local_reference(graph, trace).layers;
   for (Tensor<Ball>& layer : unknown) layer.values[0] = {0.0, 0.0, Magnitude::infinite()};
-  CHECK(bounder(trace, &unknown).targets[0].attribution->layers == bounder(trace).targets[0].attribution->layers);
+  CHECK(bounder(trace, {&unknown}).targets[0].attribution->layers == bounder(trace).targets[0].attribution->layers);
 }
