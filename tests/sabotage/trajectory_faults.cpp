@@ -136,8 +136,9 @@ std::int64_t check_distance_from_exact() {
   std::int64_t violations = 0;
   for (int i = 0; i < 100; ++i) {
     const double mid = uniform(generator, -1.0, 1.0), low = mid * uniform(generator, -0x1p-54, 0x1p-54);
-    const double radius = std::ldexp(uniform(generator, 0.5, 1.0), -60 - i / 4), x = uniform(generator, -1.0, 1.0);
-    for (const double y : {0.0, uniform(generator, -1.0, 1.0) * 0x1p-30}) {
+    const double radius = std::ldexp(uniform(generator, 0.5, 1.0), -60 - i / 4);
+    const double x = mid * (1.0 + uniform(generator, -0x1p-50, 0x1p-50));
+    for (const double y : {0.0, uniform(generator, -1.0, 1.0) * 0x1p-60}) {
       const Ball exact{mid, low, Magnitude(radius)}, computed = exact_ball(x) - exact_ball(y);
       const Real bound(bounds::distance_from_exact(computed, exact).value());
       for (const double end : {-radius, radius}) {
@@ -166,7 +167,7 @@ std::int64_t check_overflow() {
     const double centre = uniform(generator, -65504.0, 65504.0), radius = uniform(generator, 0.0, 65504.0);
     const bool may = Real(65504.0) <= abs(Real(centre)) + Real(radius);
     double limited = radius;
-    bounds::row_kernels().limit(&centre, INFINITY, 65504.0, &limited, 1);
+    bounds::row_kernels().limit(&centre, INFINITY, 0.5 * 65504.0, &limited, 1);
     violations += may && std::isfinite(limited) ? 1 : 0;
   }
   return violations;

@@ -387,7 +387,7 @@ inline std::vector<RowCase> row_cases() {
          const Row centre = spread_row(n, g, false), e = spread_row(n, g, true);
          const double norm = std::abs(spread_number(g)), largest = 65504.0;
          Row limited = e;
-         rows.limit(centre.data(), norm, largest, limited.data(), n);
+         rows.limit(centre.data(), norm, 0.5 * largest, limited.data(), n);
          for (std::size_t i = 0; i < n; ++i) {
            const double smaller = std::min(e[i], norm);
            tally.add(limited[i], Real(smaller));

@@ -315,12 +315,12 @@ private:
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
     }
     const std::int64_t rows = program_.rows(id);
-    const double largest = rounds() ? settings_.largest(id) * (1.0 + 4.0 * setting_.machine.u) : infinity;
+    const double half_largest = rounds() ? 0.5 * settings_.largest(id) * (1.0 + 4.0 * setting_.machine.u) : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
     const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-      row_kernels().limit(centre + row * size, norms ? (*norms)[row] : infinity, largest, element.data() + row * size,
-                          size);
+      row_kernels().limit(centre + row * size, norms ? (*norms)[row] : infinity, half_largest,
+                          element.data() + row * size, size);
     }
     if (sources_ != nullptr && program_.varies(id)) sources_->settle(id, element);
     if (is_zero(element)) return;

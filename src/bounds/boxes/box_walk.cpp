@@ -206,10 +206,10 @@ private:
   }
 
   void lose_what_may_overflow(ValueId id, std::vector<double>& error) const {
-    const double largest = settings_.largest(id);
+    const double half_largest = 0.5 * settings_.largest(id);
     for (std::size_t i = 0; i < error.size(); ++i) {
       double reach = theorems::box_reach(radius_at(range(id), i), Magnitude(error[i])).value();
-      row_kernels().limit(&shadow_.value(id).values[i], infinity, largest, &reach, 1);
+      row_kernels().limit(&shadow_.value(id).values[i], infinity, half_largest, &reach, 1);
       if (!std::isfinite(reach)) error[i] = infinity;
     }
   }

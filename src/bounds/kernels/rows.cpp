@@ -236,11 +236,11 @@ void chances_row(const SumRow& row, const RowFormat& format, const double* added
   });
 }
 
-void limit_row(const double* centre, double norm, double largest, double* radius, std::size_t n) {
+void limit_row(const double* centre, double norm, double half_largest, double* radius, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles limited = smaller(load(radius + i, count), norm);
-    const Doubles size = up(magnitude(load(centre + i, count)) + limited);
-    store(radius + i, where(size < largest, limited, infinity), count);
+    const Doubles half = up(0.5 * magnitude(load(centre + i, count)) + 0.5 * limited);
+    store(radius + i, where(half < half_largest, limited, infinity), count);
   });
 }
 

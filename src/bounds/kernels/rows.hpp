@@ -123,8 +123,9 @@ struct RowKernels {
   /// T-74 and T-75; `added` as any_order() gives it. Amplitudes, rests and estimates are infinite where `added` is.
   void (*chances)(const SumRow& row, const RowFormat& format, const double* added, const RowChances& result,
                   std::size_t n);
-  /// radius = min(radius, norm); infinite where |centre| + radius is not below `largest`.
-  void (*limit)(const double* centre, double norm, double largest, double* radius, std::size_t n);
+  /// radius = min(radius, norm); infinite where (|centre| + radius)/2 is not below `half_largest`. Halves of the largest
+  /// double and more are doubles.
+  void (*limit)(const double* centre, double norm, double half_largest, double* radius, std::size_t n);
   /// Slopes 1 for x > 0, else 0; remainder max(e - |x|, 0); moved = max |relu(x + t) - relu(x)| over |t| <= e. If e is
   /// null, all radii are 0, and only the slopes are written.
   ReluFlags (*relu)(const double* x, const double* e, double* slopes, double* remainder, double* moved, std::size_t n);

@@ -11,6 +11,7 @@
 #include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/directed.hpp"
 #include "linalg/ordered_product.hpp"
+#include "linalg/pair_product.hpp"
 #include "num/enclosed.hpp"
 #include "num/error_free.hpp"
 #include "num/power_of_two.hpp"
@@ -32,16 +33,32 @@ double rounding_error(double y) {
   return std::max(sum_error(y), smallest);
 }
 
+/// a + b and what is lost in rounding it, which is a double unless a - b overflows.
+Enclosed sum_of_numbers(double a, double b) {
+  const num::ErrorFree sum = num::two_sum(a, b);
+  return {sum.value, std::isfinite(sum.error) ? std::abs(sum.error) : sum_error(sum.value)};
+}
+
+/// Products that large have a rounding error that is a double.
+constexpr double least_with_exact_error = 0x1p-960;
+
 Enclosed product_of_numbers(double a, double b) {
   const double y = a * b;
-  const bool is_exact = a == 0.0 || b == 0.0 || std::abs(a) == 1.0 || std::abs(b) == 1.0;
-  return {y, is_exact ? 0.0 : rounding_error(y)};
+  if (a == 0.0 || b == 0.0) return {y, 0.0};
+  return {y, std::abs(y) >= least_with_exact_error ? std::abs(std::fma(a, b, -y)) : rounding_error(y)};
 }
 
 Enclosed quotient_of_numbers(double a, double b) {
   const double y = a / b;
-  const bool is_exact = b != 0.0 && (a == 0.0 || std::abs(b) == 1.0);
-  return {y, is_exact ? 0.0 : rounding_error(y)};
+  if (b != 0.0 && (a == 0.0 || std::abs(b) == 1.0)) return {y, 0.0};
+  if (!(std::abs(a) >= least_with_exact_error && std::abs(y) >= least_with_exact_error)) return {y, rounding_error(y)};
+  return {y, divide_up(Magnitude(std::fma(-y, b, a)), std::abs(b)).value()};
+}
+
+Enclosed root_of_number(double x) {
+  const double y = std::sqrt(x);
+  if (!(x >= least_with_exact_error)) return {y, sum_error(y)};
+  return {y, std::min(sum_error(y), divide_up(Magnitude(std::fma(-y, y, x)), y).value())};
 }
 
 Enclosed leaky_product(double x, double slope) {
@@ -120,11 +137,9 @@ public:
     return centre;
   }
 
-  Centre operator()(const op::Add&) const {
-    return pairs([](double a, double b) { return Enclosed{a + b, sum_error(a + b)}; });
-  }
+  Centre operator()(const op::Add&) const { return pairs(sum_of_numbers); }
   Centre operator()(const op::Sub&) const {
-    return pairs([](double a, double b) { return Enclosed{a - b, sum_error(a - b)}; });
+    return pairs([](double a, double b) { return sum_of_numbers(a, -b); });
   }
   Centre operator()(const op::Mul&) const { return pairs(product_of_numbers); }
   Centre operator()(const op::Div&) const { return pairs(quotient_of_numbers); }
@@ -133,9 +148,7 @@ public:
   Centre operator()(const op::Reciprocal&) const {
     return elements([](double x) { return quotient_of_numbers(1.0, x); });
   }
-  Centre operator()(const op::Sqrt&) const {
-    return elements([](double x) { return Enclosed{std::sqrt(x), sum_error(std::sqrt(x))}; });
-  }
+  Centre operator()(const op::Sqrt&) const { return elements(root_of_number); }
   Centre operator()(const op::LeakyRelu& leaky) const {
     return elements([&](double x) { return leaky_product(x, leaky.alpha); });
   }
@@ -295,7 +308,28 @@ private:
     const double factor = static_cast<double>(plan.k) * unit * (1.0 + 4.0 * unit);
     const double lost = static_cast<double>(plan.k + 1) * smallest;
     for (double& sum : centre.error) sum = sum == 0.0 ? 0.0 : sum * factor + lost;
+    if (run_is_as_fine()) sharpen(plan, centre);
     return centre;
+  }
+
+  /// Takes sums of products from a product of pairs (T-86) where its bound is smaller.
+  void sharpen(const ProductPlan& plan, Centre& centre) const {
+    const auto extent = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const std::size_t size = extent(plan.m * plan.n);
+    std::vector<double> high(size), low(size), radius(size);
+    for (std::size_t batch = 0; batch < extent(plan.batches); ++batch) {
+      const double* const a = view_.input(0).values.data() + plan.a_batch[batch];
+      const double* const b = view_.input(1).values.data() + plan.b_batch[batch];
+      const linalg::PairOperand left({a, nullptr, extent(plan.m), extent(plan.k), plan.a_row, plan.a_col},
+                                     linalg::Side::left);
+      const linalg::PairOperand right({b, nullptr, extent(plan.n), extent(plan.k), plan.b_col, plan.b_row},
+                                      linalg::Side::right);
+      linalg::pair_product(left, right, {high.data(), low.data(), radius.data()});
+      for (std::size_t i = 0; i < size; ++i) {
+        const double error = add_up(radius[i], std::abs(low[i]));
+        if (error < centre.error[batch * size + i]) set(centre, batch * size + i, {high[i], error});
+      }
+    }
   }
 
   static void scale(Centre& centre, double alpha) {
@@ -310,8 +344,8 @@ private:
     const BroadcastIndex index(addend.shape, shape_);
     for (std::size_t i = 0; i < centre.error.size(); ++i) {
       const Enclosed scaled = product_of_numbers(beta, addend.values[index(i)]);
-      const double sum = centre.value.values[i] + scaled.value;
-      set(centre, i, {sum, add_up(centre.error[i], add_up(scaled.error, sum_error(sum)))});
+      const Enclosed sum = sum_of_numbers(centre.value.values[i], scaled.value);
+      set(centre, i, {sum.value, add_up(centre.error[i], add_up(scaled.error, sum.error))});
     }
   }
 

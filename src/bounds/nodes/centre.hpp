@@ -15,7 +15,8 @@ struct Centre {
 /// Evaluates an op in double at operands in double, and bounds the distance from the exact value at these operands.
 /// Shapes:    `shape` is the shape of the output
 /// Guarantee: proven
-/// Tightness: 0 for ops that copy, 2^-53 ufp(value) for one rounding, k 2^-53 |A||B| for products
+/// Tightness: 0 for ops that copy, the error itself for one rounding, k 2^-53 |A||B| for products (for runs in double
+///            2^-53 ufp(value))
 /// Source:    docs/theory.md T-80
 Centre centre_of_node(const NodeView& view, const Shape& shape, const Setting& setting);
 

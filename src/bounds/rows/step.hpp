@@ -43,7 +43,7 @@ protected:
   void finish(const std::vector<double>& centre, std::size_t row, Magnitude norm, std::vector<double>& radius,
               std::vector<double>& norms) const {
     const std::size_t n = centre.size() / norms.size(), first = row * n;
-    rows_.limit(centre.data() + first, norm.value(), format_.largest, radius.data() + first, n);
+    rows_.limit(centre.data() + first, norm.value(), 0.5 * format_.largest, radius.data() + first, n);
     norms[row] = theorems::norm_of_row(norm_of(radius, row, n).value(), norm.value());
   }
   Magnitude norm_of(const std::vector<double>& values, std::size_t row, std::size_t n) const {

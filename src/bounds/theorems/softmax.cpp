@@ -32,9 +32,12 @@ struct Exponential {
 };
 
 Exponential exponential(double x, double m, FunctionError accuracy, const Machine& machine) {
-  const double difference = std::max(sub_up(m, x), 0.0);  // |x - m|
+  const double half_difference = std::max(sub_up(0.5 * m, 0.5 * x), 0.0), difference = std::max(sub_up(m, x), 0.0);
   const Magnitude flushed = machine.flushes ? Magnitude(machine.accumulator->smallest_normal) : Magnitude();
-  const Magnitude argument = Magnitude(machine.u) * Magnitude(difference) + flushed;
+  // u |x - m|, also where |x - m| is beyond the doubles: halves of x and m are exact there.
+  const Magnitude argument = (std::isfinite(difference) ? Magnitude(machine.u) * Magnitude(difference)
+                                                        : Magnitude(2.0 * machine.u) * Magnitude(half_difference)) +
+                             flushed;
   const Magnitude relative = Magnitude(accuracy.units) * Magnitude(machine.u);
   const Magnitude absolute = accuracy.absolute(machine) + flushed;
   Exponential t{exp_down(sub_down(x, m)), Magnitude(exp_up(sub_up(x, m))), Magnitude()};
