@@ -315,7 +315,7 @@ private:
       for (std::size_t i = 0; i < element.size(); ++i) element[i] = std::min(element[i], (*known_)[id][i]);
     }
     const std::int64_t rows = program_.rows(id);
-    const double half_largest = rounds() ? 0.5 * settings_.largest(id) * (1.0 + 4.0 * setting_.machine.u) : infinity;
+    const double half_largest = rounds() ? settings_.half_beyond_largest(id) : infinity;
     const std::size_t size = element.size() / static_cast<std::size_t>(rows);
     const double* centre = shadow_.value(id).values.data();
     for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {

@@ -1,15 +1,15 @@
 #include "bounds/nodes/node_settings.hpp"
 
-#include <algorithm>
+#include <cmath>
 
 namespace driftbound::bounds {
 
 NodeSettings::NodeSettings(const Program& program, const Setting& setting)
-    : largest_(program.size(), setting.machine.accumulator->largest) {
+    : stored_(program.size(), setting.machine.accumulator) {
   for (const Node& node : program.nodes()) {
     const ElementType declared = program.flat().graph.value(node.output).type;
     const Machine machine = machine_at(setting.machine, declared, !program.is_layer(node.output));
-    largest_[node.output] = std::min(largest_[node.output], machine.output->largest);
+    if (machine.output->largest < stored_[node.output]->largest) stored_[node.output] = machine.output;
     if (machine.output == setting.machine.output) {
       of_node_.push_back(&setting);
       continue;
@@ -18,6 +18,10 @@ NodeSettings::NodeSettings(const Program& program, const Setting& setting)
     if (is_new) entry->second.machine = machine;
     of_node_.push_back(&entry->second);
   }
+}
+
+double NodeSettings::half_beyond_largest(ValueId id) const {
+  return 0.5 * stored_[id]->largest * (1.0 + std::ldexp(4.0, -stored_[id]->precision));
 }
 
 }  // namespace driftbound::bounds

@@ -657,6 +657,18 @@ TEST_CASE("a softmax whose sum overflows is all 0, and says nothing (T-17)") {
   CHECK(local_bound(op::Softmax{1}, {logits}, logits, arithmetic) >= 1.0 / 70000.0);
 }
 
+TEST_CASE("a softmax next to the smallest number of the format has a bound (T-17)") {
+  for (const FormatId id : {FormatId::fp32, FormatId::fp64}) {
+    const Format& stored = format(id);
+    const ArithmeticModel arithmetic = cpu_arithmetic(std::string(stored.name), parse_summation_order("pairwise"));
+    const double largest = stored.largest;
+    const Tensor<double> logits({1, 3}, {1.0, -largest, 1.0}), p({1, 3}, {0.5, 0.0, 0.5});
+    const double bound = local_bound(op::Softmax{1}, {logits}, p, arithmetic);
+    CHECK(bound > 0.0);
+    CHECK(bound < 16.0 * unit_roundoff(stored, Rounding::nearest_even));
+  }
+}
+
 TEST_CASE("the largest number of a format may stand for larger ones where results stop there (T-12, T-14, T-16)") {
   ArithmeticModel directed = cpu_arithmetic("fp32", {});
   directed.rounding = Rounding::toward_zero;
