@@ -59,6 +59,7 @@ struct BoundSummary {
   std::optional<double> failure_probability;
   std::string not_applicable;          ///< why there is no statement for some values; empty: there is one for all
   std::int64_t without_statement = 0;  ///< those values
+  bool follows_largest = false;        ///< whether there is a statement for the largest elements of the samples alone
   /// Of undecided values, those above a bound of any run while every layer is within its own: the run may compute a layer
   /// by other steps, which docs/ops.md lists.
   std::int64_t by_other_steps = 0;

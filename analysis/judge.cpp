@@ -169,33 +169,32 @@ std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_
   return std::clamp<std::int64_t>(most_numbers / numbers, 1, std::max<std::int64_t>(most, 1));
 }
 
-/// Bytes that bounds from end to end take for a block of samples, roughly: what convolutional networks and decoders were
-/// seen to take for each number on the way.
-std::uint64_t memory_of_bounds(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block) {
-  constexpr std::uint64_t bytes_per_number = 700;
+/// Numbers on the way of the samples of a block.
+std::uint64_t numbers_of_block(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block) {
   if (trace.samples < 1) return 0;
   const std::int64_t samples = layout.batched ? std::min(block, trace.samples) : 1;
   const Inputs used = used_inputs(graph, slice(graph, layout, trace, 0, 1));
   std::vector<Shape> shapes;
   for (const ValueId input : graph.inputs) shapes.push_back(used.at(graph.value(input).name).shape());
-  return bytes_per_number * static_cast<std::uint64_t>(numbers_between(graph, shapes) * samples);
+  return static_cast<std::uint64_t>(numbers_between(graph, shapes) * samples);
 }
 
-/// Whether a bound compares whole trajectories, whose numbers are all kept.
-bool is_costly(const BoundRequest& request) {
+/// Bytes that a bound takes for each number on the way, with the bounds that take no more, roughly: what convolutional
+/// networks and decoders were seen to take.
+std::uint64_t bytes_per_number(const BoundRequest& request) {
+  constexpr std::uint64_t local = 0, trajectories = 150, chances = 400;
   const auto* kind = std::get_if<BoundKind>(&request);
-  if (kind == nullptr) return true;
+  if (kind == nullptr) return trajectories;
   switch (*kind) {
-    case BoundKind::shadow:
     case BoundKind::adjoint_any_order:
     case BoundKind::adjoint_order_aware:
-    case BoundKind::replay:
+    case BoundKind::rounded_shadow:
+      return trajectories;
     case BoundKind::adjoint_probabilistic:
     case BoundKind::adjoint_statistical:
-    case BoundKind::rounded_shadow:
-      return true;
+      return chances;
     default:
-      return false;
+      return local;
   }
 }
 
@@ -203,11 +202,15 @@ bool is_costly(const BoundRequest& request) {
 void leave_out_costly(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block,
                       JudgeOptions& options, Judgement& judgement) {
   if (options.memory == 0 || !options.bounds.empty()) return;
-  const std::uint64_t needed = memory_of_bounds(graph, layout, trace, block);
-  if (needed <= options.memory) return;
-  judgement.memory_needed = needed;
-  for (const BoundRequest& request : every_bound_request())
-    (is_costly(request) ? judgement.left_out : options.bounds).push_back(request);
+  const std::uint64_t numbers = numbers_of_block(graph, layout, trace, block);
+  std::vector<BoundRequest> kept;
+  for (const BoundRequest& request : every_bound_request()) {
+    const std::uint64_t needed = bytes_per_number(request) * numbers;
+    const bool fits = needed <= options.memory;
+    (fits ? kept : judgement.left_out).push_back(request);
+    if (!fits) judgement.memory_needed = std::max(judgement.memory_needed, needed);
+  }
+  if (!judgement.left_out.empty()) options.bounds = std::move(kept);
 }
 
 /// An open axis counts as one.

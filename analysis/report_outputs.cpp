@@ -217,9 +217,14 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
   if (output.signs) note(signs_text(output));
   const bool has_any_run = output.scope.unbounded[static_cast<std::size_t>(Question::any_run)].has_value();
   if (!has_any_run && output.given_as.empty() && output.scope.elements > 0)
-    note(
-        "no bound of any run: it has more elements a sample than are followed (16), or none was asked for; --scalar "
-        "'OUTPUT[I]' follows one");
+    note("no bound of any run was asked for; --scalar 'OUTPUT[I]' follows one element");
+  const auto is_partial = [](const BoundSummary& bound) {
+    return bound.question == Question::any_run && bound.follows_largest && bound.checked > 0;
+  };
+  if (const auto partial = std::find_if(bounds.begin(), bounds.end(), is_partial); partial != bounds.end())
+    note(fmt::format(
+        "any run: bounds of {} of {} values, the largest of the samples; --scalar 'OUTPUT[I]' follows another",
+        partial->checked, partial->checked + partial->without_statement));
   for (const BoundSummary& bound : bounds) add_chance(section, bound);
   if (const BoundSummary* folklore = find_bound(output.scope, BoundKind::seed_sum_gamma);
       folklore && folklore->violations > 0)

@@ -216,6 +216,7 @@ void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
     if (bounds[i].description->failure_probability)
       summary.failure_probability =
           add_up(summary.failure_probability.value_or(0.0), *bounds[i].description->failure_probability);
+    summary.follows_largest = summary.follows_largest || !bounds[i].description->elements.empty();
     if (summary.not_applicable.empty()) summary.not_applicable = bounds[i].description->not_applicable;
     if (bounds[i].description->guarantee == Guarantee::probabilistic) summary.theorem = bounds[i].description->theorem;
     const std::string& condition = bounds[i].description->condition;
@@ -236,11 +237,21 @@ std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& valu
   BoundSummary& summary = state.summary;
   const bool may_say_nothing = !values.description->not_applicable.empty();
   const bool is_measurement = summary.is_measurement();
+  const auto is_followed = [&](std::size_t i) {
+    const std::vector<std::int64_t>& followed = values.description->elements;
+    const std::int64_t element = static_cast<std::int64_t>(i) % elements.per_sample;
+    return followed.empty() || std::binary_search(followed.begin(), followed.end(), element);
+  };
   std::int64_t silent = 0;
   for (std::size_t j = 0; j < m.count; ++j) {
     if (!m.is_measured[j]) continue;
     const std::size_t i = m.first + j;
     const double bound = values.values[i];
+    if (!(bound < infinity) && !is_followed(i)) {
+      ++silent;  // of this element nobody asked: its question is not open
+      if (answers_question(summary)) m.is_bounded[static_cast<std::size_t>(summary.question)][j] = true;
+      continue;
+    }
     if (may_say_nothing && !(bound < infinity)) {
       ++silent;
       continue;
@@ -261,7 +272,7 @@ std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& valu
 }
 
 void ScopeAccumulator::sample(BoundState& state, const BoundValues& values) const {
-  const bool may_say_nothing = !values.description->not_applicable.empty();
+  const bool may_say_nothing = !values.description->not_applicable.empty() || !values.description->elements.empty();
   for (const std::size_t j : measured_.sampled) {
     const double bound = values.values[measured_.first + j];
     const bool is_silent = may_say_nothing && !(bound < infinity);

@@ -480,7 +480,47 @@ struct Rule {
   std::array<std::string_view, 3> attributes = {};
 };
 
-constexpr std::array<Rule, 25> rules = {{
+/// Whether each number of a constant, or of integers that are all known, is other than 0; empty where that is not known.
+std::optional<std::vector<char>> known_nonzero(const NodeView& node) {
+  std::vector<char> nonzero;
+  if (const auto integers = integers_of(node, 0)) {
+    for (std::size_t i = 0; i < integers->size(); ++i) {
+      if (!(*integers)[i].is_number()) return std::nullopt;
+      nonzero.push_back((*integers)[i].value() != 0 ? 1 : 0);
+    }
+    return nonzero;
+  }
+  const StoredTensor* const constant = is_given(node, 0) ? node.operands[0].constant : nullptr;
+  if (constant == nullptr) return std::nullopt;
+  for (const double x : constant->to_double().values) nonzero.push_back(x != 0.0 ? 1 : 0);
+  return nonzero;
+}
+
+/// The places of the nonzero elements, [rank, their number], in row-major order.
+Folded fold_nonzero(const NodeView& node) {
+  const auto nonzero = known_nonzero(node);
+  if (!nonzero) return std::nullopt;
+  const auto integers = integers_of(node, 0);
+  const Shape& shape = integers ? integers->shape() : node.operands[0].constant->shape();
+  if (shape.empty()) return std::nullopt;  // a number without an axis has no place
+  const auto count = static_cast<std::size_t>(std::count(nonzero->begin(), nonzero->end(), 1));
+  IntegerTensor result = blank(
+      ElementType::i64, {static_cast<std::int64_t>(shape.size()), static_cast<std::int64_t>(count)}, node.allowance);
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < nonzero->size(); ++i) {
+    if ((*nonzero)[i] == 0) continue;
+    std::size_t rest = i;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      const auto extent = static_cast<std::size_t>(shape[axis]);
+      result.elements[axis * count + found] = Extent::number(static_cast<std::int64_t>(rest % extent));
+      rest /= extent;
+    }
+    ++found;
+  }
+  return result;
+}
+
+constexpr std::array<Rule, 26> rules = {{
     {"Shape", 1, fold_shape, {"start", "end"}},
     {"Size", 1, fold_size},
     {"Add", 2, fold_arithmetic<plus>},
@@ -506,6 +546,7 @@ constexpr std::array<Rule, 25> rules = {{
     {"Expand", 2, fold_expand},
     {"Range", 3, fold_range},
     {"ReduceProd", 2, fold_product, {"keepdims"}},
+    {"NonZero", 1, fold_nonzero},
 }};
 
 bool knows_attributes(const Rule& rule, const NodeProto& node) {

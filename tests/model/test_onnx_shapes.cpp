@@ -403,6 +403,14 @@ TEST_CASE("indices outside an axis and lists that do not fit are refused") {
                  "broadcast"));
 }
 
+TEST_CASE("NonZero of constants gives the places of what is not 0, axis by axis") {
+  CHECK(Chain().constant("a", {2, 3}, {0, 7, 0, -1, 0, 2}).node("NonZero", {"a"}, "r").values() ==
+        Doubles{0, 1, 1, 1, 0, 2});
+  CHECK(Chain().truth("a", {3}, std::string("\1\0\1", 3)).node("NonZero", {"a"}, "r").values() == Doubles{0, 2});
+  CHECK(Chain().constant("a", {2}, {0, 0}).node("NonZero", {"a"}, "r").values().empty());
+  CHECK(contains(load_error<Unsupported>(Chain().node("NonZero", {"x"}, "r").model()), "NonZero"));
+}
+
 TEST_CASE("integer constants cannot be blown up beyond what the file justifies") {
   Chain expanded;
   expanded.constant("a", {1}, {7}).constant("t", {3}, {1 << 20, 1 << 20, 1 << 20}).node("Expand", {"a", "t"}, "r");

@@ -51,6 +51,9 @@ struct BoundResult {
   /// Probabilistic bounds: upper bound of the probability that any of `values` is exceeded, by the model stated in
   /// `condition`.
   std::optional<double> failure_probability;
+  /// The elements of a sample that have a bound, where those of a large output are chosen
+  /// (BoundOptions::most_output_elements); empty: all. `values` of the others are infinite and say nothing.
+  std::vector<std::int64_t> elements;
   /// Why a probabilistic bound, an estimate or `replay` is infinite where its method does not apply; empty: it applies
   /// everywhere.
   std::string not_applicable;
@@ -143,12 +146,14 @@ struct BoundOptions {
   /// The requested bounds and diagnostics; empty: all. If none of them compares with a shadow, the shadow and the
   /// adjoints are not computed. If only `shadow` and `replay` are requested, local and forward bounds are not computed.
   std::vector<BoundRequest> requests;
-  /// Adjoint bounds are computed for every element of an output with at most this many elements per sample.
+  /// Bounds for any run are computed for this many elements of an output per sample. Of an output with more, they are
+  /// the recorded run's largest elements: the largest of every sample first, then the runners-up. 0: of none.
   std::int64_t most_output_elements = 16;
   /// Number of radii per sample, on average over a block, that any-run bounds recompute by an adjoint of their own if
-  /// second-order remainders are large (T-72). Eight times as many are recomputed in arithmetics with narrow formats, a
-  /// matrix unit, directed rounding or flushing. The radii with the largest effect on the targets are chosen. 0: none.
-  std::int64_t refined_radii = 128;
+  /// second-order remainders are large (T-72); none for samples with more than 2^22 numbers on the way. Twice as many
+  /// are recomputed in arithmetics with narrow formats, a matrix unit, directed rounding or flushing. The radii with the
+  /// largest effect on the targets are chosen. 0: none.
+  std::int64_t refined_radii = 512;
   /// Failure probability of one call. It applies separately to all local probabilistic bounds together and to all
   /// end-to-end probabilistic bounds together. 0: no probabilistic bounds are computed.
   double failure_probability = 1e-9;
@@ -171,15 +176,15 @@ struct BoundOptions {
 ///   accumulated  forward         every node; sums in the declared order where it is known
 ///                shadow          every node; |computed - shadow| plus the bound of |shadow - exact|, or the distance
 ///                                from KnownExact::network (T-70)
-///                adjoint/any-order       small outputs; every run, sums in any order (T-71)
+///                adjoint/any-order       outputs; every run, sums in any order (T-71)
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known
 ///                replay                  outputs; every run of the arithmetic in the declared order. The run is
 ///                                        executed here and compared with the shadow; not applicable if the
 ///                                        arithmetic does not determine the run (T-97)
 ///                adjoint/probabilistic   as adjoint/any-order, rounding errors modelled as random (T-74)
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
-///                rounded-shadow          small outputs of arithmetics that round to a narrow format; every run, any
-///                                        order (T-76)
+///                rounded-shadow          outputs of arithmetics that round to a narrow format; every run, any order
+///                                        (T-76)
 ///                seed-sum-gamma, seed-sum-gamma/note   graph outputs that depend on a product; a heuristic (T-19)
 ///   targets      shadow, replay, rounded-shadow, adjoint/...; attribution and condition if requested
 /// Guarantee: see BoundResult::guarantee. `shadow` is proven for runs of any program. The others are proven for runs of

@@ -1,6 +1,7 @@
 #include "bounds/adjoint/sweep.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "bounds/theorems/outward.hpp"
 #include "bounds/theorems/rows.hpp"
 #include "bounds/theorems/trajectories.hpp"
+#include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -31,12 +33,84 @@ struct Adjoint {
   }
 };
 
+/// Which elements of every value a target depends on, by the paths of the graph.
+class Reach {
+public:
+  Reach(const Program& program, const Direction& c) : program_(program), reached_(program.size()) {
+    for (ValueId id = 0; id < program.size(); ++id)
+      reached_[id].assign(static_cast<std::size_t>(element_count(program.shape(id))), 0);
+    for (const auto& [id, weights] : c)
+      for (std::size_t i = 0; i < weights.size(); ++i)
+        if (weights[i] != 0.0) reached_[id][i] = 1;
+    for (std::size_t node = program.nodes().size(); node-- > 0;) pull(program.nodes()[node]);
+  }
+
+  const std::vector<char>& operator[](ValueId id) const { return reached_[id]; }
+
+private:
+  void pull(const Node& node) {
+    const bool is_elementwise = std::visit(
+        []<class T>(const T&) {
+          return ElementwiseUnary<T> || ElementwiseBinary<T> || OneOf<T, op::Clip, op::Neg, op::Cast, op::Choice>;
+        },
+        node.op);
+    const bool is_selection = std::visit([]<class T>(const T&) { return Selection<T>; }, node.op);
+    if (is_elementwise) {
+      pull_elements(node);
+    } else if (is_selection) {
+      pull_selection(node);
+    } else {
+      pull_rows(node);
+    }
+  }
+
+  void pull_elements(const Node& node) {
+    const std::vector<char>& y = reached_[node.output];
+    for (const ValueId id : node.inputs) {
+      const BroadcastIndex index(program_.shape(id), program_.shape(node.output));
+      for (std::size_t i = 0; i < y.size(); ++i)
+        if (y[i] != 0) reached_[id][index(i)] = 1;
+    }
+  }
+
+  void pull_selection(const Node& node) {
+    std::vector<Shape> shapes;
+    for (const ValueId id : node.inputs) shapes.push_back(program_.shape(id));
+    const std::vector<ElementSource> sources = plan_selection(node.op, shapes, program_.shape(node.output));
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (!sources[i].is_fill() && reached_[node.output][i] != 0)
+        reached_[node.inputs[sources[i].input]][sources[i].index] = 1;
+  }
+
+  /// All elements of a row of an operand, if one of that row of the result is reached.
+  void pull_rows(const Node& node) {
+    const std::vector<char>& y = reached_[node.output];
+    const auto rows = static_cast<std::size_t>(program_.rows(node.output));
+    const std::size_t size = y.size() / rows;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto first = y.begin() + static_cast<std::ptrdiff_t>(row * size);
+      if (std::none_of(first, first + static_cast<std::ptrdiff_t>(size), [](char one) { return one != 0; })) continue;
+      for (const ValueId id : node.inputs) {
+        std::vector<char>& x = reached_[id];
+        const bool has_this_row = program_.rows(id) == program_.rows(node.output);
+        const std::size_t of_operand = has_this_row ? x.size() / rows : x.size();
+        const auto begin = x.begin() + static_cast<std::ptrdiff_t>(has_this_row ? row * of_operand : 0);
+        std::fill(begin, begin + static_cast<std::ptrdiff_t>(of_operand), 1);
+      }
+    }
+  }
+
+  const Program& program_;
+  std::vector<std::vector<char>> reached_;
+};
+
 class Sweep {
 public:
   /// All deviations must have the same slopes.
-  Sweep(const Program& program, const Shadow& shadow, std::span<const Deviation* const> deviations,
+  Sweep(const Program& program, const Shadow& shadow, std::span<const Deviation* const> deviations, const Direction& c,
         const Setting& setting, std::vector<std::vector<double>>* kept)
       : program_(program),
+        c_(c),
         shadow_(shadow),
         deviations_(deviations),
         setting_(setting),
@@ -51,9 +125,8 @@ public:
     empty.layers.assign(program.flat().of_node.empty() ? 0 : program.flat().of_node.back() + 1,
                         std::vector<double>(rows, 0.0));
     certificates_.assign(deviations.size(), empty);
+    for (const auto& [value, tensor] : c) adjoints_[value].add({tensor, {}}, row_kernels());
   }
-
-  void start(ValueId id, const std::vector<double>& c) { adjoints_[id].add({c, {}}, row_kernels()); }
 
   void pull_back(std::size_t index) {
     const Node& node = program_.nodes()[index];
@@ -97,23 +170,36 @@ private:
     }
   }
 
-  /// Returns an upper bound of sum |d_i| x_i by T-08. If some x_i is infinite the sum is infinite, even where d_i = 0.
-  Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) const {
+  /// Returns an upper bound of sum |d_i| x_i by T-08. If some x_i is infinite the sum is infinite, even where d_i = 0,
+  /// unless no path leads from that element to the target.
+  Magnitude charged(ValueId id, std::span<const double> d, const std::vector<double>& x, std::size_t row) {
     if (x.empty() || d.empty()) return Magnitude();
-    const double sum = row_kernels().weighted_sum(d.data(), row_of(id, x, row).data(), d.size());
+    const std::span<const double> of_row = row_of(id, x, row);
+    double sum = row_kernels().weighted_sum(d.data(), of_row.data(), d.size());
+    if (!std::isfinite(sum)) {
+      if (!reach_) reach_.emplace(program_, c_);
+      std::vector<double> reached(of_row.begin(), of_row.end());
+      const std::span<const char> is_reached = row_of(id, (*reach_)[id], row);
+      for (std::size_t i = 0; i < reached.size(); ++i)
+        if (is_reached[i] == 0) reached[i] = 0.0;
+      sum = row_kernels().weighted_sum(d.data(), reached.data(), d.size());
+    }
     const auto size = static_cast<std::int64_t>(d.size());
     return Magnitude(theorems::outward(sum, size + 1, size));
   }
 
-  std::span<const double> row_of(ValueId id, const std::vector<double>& values, std::size_t row) const {
+  template <class T>
+  std::span<const T> row_of(ValueId id, const std::vector<T>& values, std::size_t row) const {
     if (program_.rows(id) == 1 || values.empty()) return values;
     const std::size_t size = values.size() / static_cast<std::size_t>(program_.rows(id));
-    return std::span(values).subspan(row * size, size);
+    return std::span<const T>(values).subspan(row * size, size);
   }
 
   static void add(double& sum, Magnitude more) { sum = (Magnitude(sum) + more).value(); }
 
   const Program& program_;
+  const Direction& c_;
+  std::optional<Reach> reach_;  ///< found where an error is infinite
   const Shadow& shadow_;
   std::span<const Deviation* const> deviations_;
   const Setting& setting_;
@@ -165,8 +251,7 @@ std::vector<Certificate> sweep(const Program& program, const Shadow& shadow, std
   for (std::vector<std::size_t>& alike : by_slopes(deviations)) {
     std::vector<const Deviation*> of_these;
     for (const std::size_t which : alike) of_these.push_back(&deviations[which]);
-    Sweep sweep(program, shadow, of_these, setting, alike.front() == 0 ? adjoints : nullptr);
-    for (const auto& [value, tensor] : c) sweep.start(value, tensor);
+    Sweep sweep(program, shadow, of_these, c, setting, alike.front() == 0 ? adjoints : nullptr);
     for (std::size_t node = program.nodes().size(); node-- > 0;) sweep.pull_back(node);
     for (const ValueId input : program.flat().graph.inputs) sweep.charge_input(input);
     std::vector<Certificate> of_alike = std::move(sweep).result();

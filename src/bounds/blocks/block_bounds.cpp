@@ -6,6 +6,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "bounds/adjoint/condition.hpp"
@@ -28,9 +29,12 @@ namespace {
 /// Weight of elements in an infinite bound: only infinite remainders are then worth a refinement.
 constexpr double only_infinite = 0x1p-1000;
 
+/// Rows of more numbers than that have no radii refined: every radius costs a sweep over all of them.
+constexpr std::size_t most_numbers_refined = std::size_t{1} << 22;
+
 /// Factor of the number of refined radii if operands are rounded to a narrow format: nearly every remainder is then
 /// that of an undecided kink (T-72).
-constexpr std::int64_t more_radii_in_narrow_formats = 8;
+constexpr std::int64_t more_radii_in_narrow_formats = 2;
 
 /// The bounds of one block, evaluated element by element.
 class Block {
@@ -51,7 +55,7 @@ public:
     if (!is_network_known()) follow(exact, cache);
     if (follows_runs && request.follows_any_order()) follow(Trajectory::any_order, cache);
     if (follows_runs && request.declared_order) follow(Trajectory::declared_order, cache);
-    sweep_targets(targets);
+    sweep_targets(targets, request.conditioned);
     refine(request.refined_radii, cache);
 
     BlockBounds bounds;
@@ -69,7 +73,9 @@ public:
         bounds.targets[i].attribution = run.attribute(direction_of(program_, shadow_, seeds_[i]));
     }
     if (request.conditioned > 0) add_conditions(request.conditioned, bounds);
-    if (request.chance.any()) add_chance(targets, request.chance, cache, bounds);
+    const bool are_large = numbers_a_row() > most_numbers_refined;
+    const std::size_t chanced = are_large ? std::min(request.chanced, targets.size()) : targets.size();
+    if (request.chance.any() && chanced > 0) add_chance({targets.data(), chanced}, request.chance, cache, bounds);
     if (!follows_runs) return bounds;
     if (request.follows_any_order()) bounds.any_order_conditions = any_order().conditions;
     if (request.follows_any_order()) bounds.infinite = infinite_radius(any_order());
@@ -134,12 +140,14 @@ private:
 
   const Ball& exact_at(std::size_t node, std::size_t i) const { return block_.network.at(node)->values.at(i); }
 
-  void sweep_targets(const std::vector<Target>& targets) {
+  /// Keeps the adjoints of the targets with condition numbers and, where radii may be refined, of all.
+  void sweep_targets(const std::vector<Target>& targets, std::size_t conditioned) {
     adjoints_.resize(targets.size());
+    const bool may_refine = numbers_a_row() <= most_numbers_refined;
     for (std::size_t i = 0; i < targets.size(); ++i) {
       seeds_.push_back(seeds_of(program_, targets[i]));
-      certificates_.push_back(
-          sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_, &adjoints_[i]));
+      certificates_.push_back(sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]),
+                                    setting_, may_refine || i < conditioned ? &adjoints_[i] : nullptr));
       shadow_error_.push_back(is_network_known() ? distance_from_network(seeds_[i]) : certificates_[i].front().total);
     }
   }
@@ -176,6 +184,7 @@ private:
   /// T-72, if remainders are more than 5 % of a bound or a bound is infinite.
   void refine(std::int64_t radii_a_row, BoundCache& cache) {
     bool any = false;
+    if (numbers_a_row() > most_numbers_refined) return;
     if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
     for (std::size_t which = is_network_known() ? 0 : 1; which < trajectories_.size(); ++which) {
       if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
@@ -187,6 +196,14 @@ private:
     }
     for (std::size_t i = 0; any && i < seeds_.size(); ++i)
       certificates_[i] = sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_);
+  }
+
+  /// Numbers of a row that depend on the inputs.
+  std::size_t numbers_a_row() const {
+    std::size_t numbers = 0;
+    for (ValueId id = 0; id < program_.size(); ++id)
+      if (program_.varies(id)) numbers += shadow_.value(id).size() / static_cast<std::size_t>(program_.rows(id));
+    return numbers;
   }
 
   bool has_large_remainder(std::size_t which) const {
@@ -248,13 +265,14 @@ private:
   }
 
   /// T-74 and T-75, limited to the any-order bound.
-  void add_chance(const std::vector<Target>& targets, const ChanceFactors& factors, BoundCache& cache,
+  void add_chance(std::span<const Target> targets, const ChanceFactors& factors, BoundCache& cache,
                   BlockBounds& bounds) const {
     std::vector<Direction> directions;
     std::vector<std::vector<double>> local;
-    for (const std::vector<Seed>& seeds : seeds_) directions.push_back(direction_of(program_, shadow_, seeds));
-    for (const std::vector<Certificate>& certificates : certificates_)
-      local.push_back(certificates[any_order_position()].local);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      directions.push_back(direction_of(program_, shadow_, seeds_[i]));
+      local.push_back(certificates_[i][any_order_position()].local);
+    }
     std::vector<ChanceBounds> all = chance_bounds(program_, shadow_, any_order(), directions, local, factors, setting_);
     if (factors.random_order > 0.0)
       bounds.estimate_conditions = estimate_narrow_roundings(targets, factors.random_order, cache, all);
@@ -273,7 +291,7 @@ private:
 
   /// T-75, narrow formats: estimate with rounded weights in the shadow and random roundings of other numbers. Keeps the
   /// smaller of this estimate and the one in `all`. Returns the conditions of this estimate.
-  std::set<std::string> estimate_narrow_roundings(const std::vector<Target>& targets, double sigmas, BoundCache& cache,
+  std::set<std::string> estimate_narrow_roundings(std::span<const Target> targets, double sigmas, BoundCache& cache,
                                                   std::vector<ChanceBounds>& all) const {
     const std::optional<NarrowedProgram> narrowed = narrowed_program(program_, setting_.machine);
     if (!narrowed) return {};

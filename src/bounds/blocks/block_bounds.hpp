@@ -21,7 +21,8 @@ struct AdjointRequest {
   std::size_t attributed = 0;   ///< number of targets with an attribution (T-73), from the first on
   std::size_t conditioned = 0;  ///< number of targets with condition numbers (T-79), from the first on
   ChanceFactors chance;
-  std::int64_t refined_radii = 128;  ///< radii by adjoints (T-72) per sample, on average over the block
+  std::size_t chanced = 0;  ///< number of targets, from the first on, with `chance` in rows of many numbers too
+  std::int64_t refined_radii = 512;  ///< radii by adjoints (T-72) per sample, on average over the block
 
   /// Returns whether the trajectory of runs in any order is needed.
   bool follows_any_order() const { return any_order || chance.any(); }

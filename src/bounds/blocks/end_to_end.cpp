@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace driftbound::bounds {
 namespace {
 
 constexpr double sigmas = 6.0;
+constexpr const char* too_large = "samples with more than 2^22 numbers on the way have it for named scalars alone";
 constexpr const char* random_order_condition =
     "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
 
@@ -114,10 +117,12 @@ public:
   }
 
 private:
-  /// An output with few elements, each of which is a target; `targets` are positions in targets_.
+  /// An output with elements that are targets; `targets` are positions in targets_.
   struct Output {
     std::size_t node = 0;
+    std::vector<std::int64_t> elements;  ///< of a sample
     std::vector<std::size_t> targets;
+    bool is_whole = true;  ///< whether all elements are targets
   };
 
   void find_targets() {
@@ -127,6 +132,13 @@ private:
       if (target.negative) require_element(*target.negative);
     }
     targets_ = options_.targets;
+    add_outputs(true);
+    request_.chanced = targets_.size();
+    add_outputs(false);
+  }
+
+  /// Adds the outputs whose elements are all targets, or those of which only the largest are.
+  void add_outputs(bool are_whole) {
     const Graph& graph = evaluation_.graph;
     for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
       const auto node = graph.producer(graph.outputs[i]);
@@ -135,11 +147,44 @@ private:
       if (!node || is_known) continue;
       const auto size = static_cast<std::int64_t>(evaluation_.run.layers[*node]->size());
       const std::int64_t elements = varies_[graph.outputs[i]] ? size / std::max<std::int64_t>(rows_, 1) : size;
-      if (elements > options_.most_output_elements) continue;
-      Output output{*node, {}};
-      for (std::int64_t element = 0; element < elements; ++element) output.targets.push_back(target_of({i, element}));
+      Output output{*node, {}, {}, elements <= options_.most_output_elements};
+      if (output.is_whole != are_whole || (!are_whole && !asks_for_any_run())) continue;
+      output.elements = followed_elements(*evaluation_.run.layers[*node], elements);
+      for (const std::int64_t element : output.elements) output.targets.push_back(target_of({i, element}));
       outputs_.push_back(std::move(output));
     }
+  }
+
+  bool asks_for_any_run() const {
+    return request_.any_order || request_.declared_order || request_.rounded || wants(&ChanceBounds::martingale) ||
+           wants(&ChanceBounds::random_order);
+  }
+
+  /// Returns the elements of a sample that are targets, in order: all, or at most BoundOptions::most_output_elements. The
+  /// largest number of every sample comes first, then the second largest of every sample, and so on.
+  std::vector<std::int64_t> followed_elements(const Tensor<double>& output, std::int64_t elements) const {
+    const std::int64_t most = std::min(options_.most_output_elements, elements);
+    std::vector<std::int64_t> followed(static_cast<std::size_t>(std::max<std::int64_t>(most, 0)));
+    std::iota(followed.begin(), followed.end(), std::int64_t{0});
+    if (most == elements || most <= 0) return followed;
+    std::vector<std::vector<std::int64_t>> largest;  // by sample
+    for (std::size_t first = 0; first < output.size(); first += static_cast<std::size_t>(elements)) {
+      const double* const row = output.values.data() + first;
+      const auto is_larger = [&](std::int64_t a, std::int64_t b) {
+        const auto rank = [&](std::int64_t i) { return std::isnan(row[i]) ? -HUGE_VAL : row[i]; };
+        return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
+      };
+      std::vector<std::int64_t>& of_row = largest.emplace_back(elements);
+      std::iota(of_row.begin(), of_row.end(), std::int64_t{0});
+      std::partial_sort(of_row.begin(), of_row.begin() + most, of_row.end(), is_larger);
+      of_row.resize(static_cast<std::size_t>(most));
+    }
+    std::set<std::int64_t> chosen;
+    for (std::size_t rank = 0; rank < followed.size(); ++rank) {
+      for (const std::vector<std::int64_t>& of_row : largest)
+        if (chosen.size() < followed.size()) chosen.insert(of_row[rank]);
+    }
+    return {chosen.begin(), chosen.end()};
   }
 
   /// Chooses one factor for every target and sample such that all bounds together fail with the probability requested.
@@ -302,25 +347,39 @@ private:
     return conditions;
   }
 
-  /// The bound of T-74 or the estimate of T-75. `bounds`: one per element of a sample; the result has `size` elements.
-  BoundResult by_chance(BoundKind kind, const std::vector<const ChanceBound*>& bounds, std::size_t size,
+  /// The numbers of bounds in the layout of a tensor of `size` elements, `per_sample` of a sample: `number_of` for the
+  /// position among `elements` and the sample, `others` elsewhere.
+  static std::vector<double> laid_out(const std::vector<std::int64_t>& elements, std::size_t size,
+                                      std::size_t per_sample, double others, const auto& number_of) {
+    std::vector<double> values(size, others);
+    for (std::size_t sample = 0; sample < size / per_sample; ++sample)
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        values[sample * per_sample + static_cast<std::size_t>(elements[i])] = number_of(i, sample);
+    return values;
+  }
+
+  /// The bound of T-74 or the estimate of T-75 for `elements`, `bounds` one for each; the result has `size` elements.
+  BoundResult by_chance(BoundKind kind, const std::vector<const ChanceBound*>& bounds,
+                        const std::vector<std::int64_t>& elements, std::size_t size, std::size_t per_sample,
                         std::set<std::string> conditions, Shape shape, double seconds) const {
     const bool is_estimate = kind == BoundKind::adjoint_statistical;
     conditions.insert(is_estimate ? random_order_condition : chance_condition);
     if (is_estimate) conditions.insert(block_.estimate_conditions.begin(), block_.estimate_conditions.end());
-    std::vector<double> values(size, std::numeric_limits<double>::infinity()), remainder;
-    if (!bounds.empty()) remainder.resize(size);
-    for (std::size_t i = 0; !bounds.empty() && i < size; ++i) {
-      const ChanceBound& bound = *bounds[i % bounds.size()];
-      values[i] = bound.total.at(i / bounds.size());
-      remainder[i] = bound.remainder.at(i / bounds.size());
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    std::vector<double> values(size, infinite), remainder;
+    if (!bounds.empty()) {
+      values = laid_out(elements, size, per_sample, infinite,
+                        [&](std::size_t i, std::size_t sample) { return bounds[i]->total.at(sample); });
+      remainder = laid_out(elements, size, per_sample, 0.0,
+                           [&](std::size_t i, std::size_t sample) { return bounds[i]->remainder.at(sample); });
     }
     BoundResult result = any_run(kind, conditions, std::move(shape), std::move(values), std::move(remainder), seconds);
     result.theorem = is_estimate ? "T-75" : "T-74";
     result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
-    result.not_applicable = refused_.empty() ? pattern_in(bounds) : refused_;
-    if (!is_estimate && refused_.empty())
-      result.failure_probability = failure_probability_of(request_.chance.martingale, static_cast<std::int64_t>(size));
+    result.not_applicable = !refused_.empty() ? refused_ : bounds.empty() ? too_large : pattern_in(bounds);
+    if (!is_estimate && refused_.empty() && !bounds.empty())
+      result.failure_probability = failure_probability_of(
+          request_.chance.martingale, static_cast<std::int64_t>(size / per_sample * elements.size()));
     return result;
   }
 
@@ -339,41 +398,53 @@ private:
     return options_.wants(BoundKind::adjoint_probabilistic) && options_.failure_probability > 0.0;
   }
 
-  /// Adds the bound of T-74 and the estimate of T-75 for the targets of one output, or for one target.
-  void add_by_chance(const std::vector<std::size_t>& targets, std::size_t size, const std::set<std::string>& conditions,
+  /// Adds the bound of T-74 and the estimate of T-75 for the targets of one output, or for one target: a tensor of
+  /// `size` elements, `per_sample` of a sample.
+  void add_by_chance(const std::vector<std::size_t>& targets, const std::vector<std::int64_t>& elements,
+                     std::size_t size, std::size_t per_sample, const std::set<std::string>& conditions,
                      const Shape& shape, double seconds, std::vector<BoundResult>& results) const {
     for (const Chance which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
       if (!wants(which)) continue;
       std::vector<const ChanceBound*> bounds;
       for (const std::size_t target : targets)
-        if (refused_.empty()) bounds.push_back(&*(block_.targets[target].chance.*which));
+        if (const auto& bound = block_.targets[target].chance.*which; refused_.empty() && bound)
+          bounds.push_back(&*bound);
       const BoundKind kind =
           which == &ChanceBounds::martingale ? BoundKind::adjoint_probabilistic : BoundKind::adjoint_statistical;
-      results.push_back(by_chance(kind, bounds, size, conditions, shape, seconds));
+      results.push_back(by_chance(kind, bounds, elements, size, per_sample, conditions, shape, seconds));
+      if (elements.size() < per_sample) results.back().elements = elements;
     }
   }
 
   using Part = Certificate TargetCertificate::*;
 
-  /// Values of all rows and elements in the layout of the output's tensor.
-  std::vector<double> gathered(const Output& output, const auto& row_values) const {
-    const std::size_t size = evaluation_.run.layers[output.node]->size(), elements = output.targets.size();
-    std::vector<double> values;
-    for (std::size_t i = 0; i < size; ++i)
-      values.push_back(row_values(block_.targets[output.targets[i % elements]]).at(i / elements));
-    return values;
+  /// Elements of a sample of an output.
+  std::size_t per_sample(const Output& output) const {
+    const std::size_t size = evaluation_.run.layers[output.node]->size();
+    const bool varies = varies_[evaluation_.graph.nodes[output.node].output];
+    return varies ? size / static_cast<std::size_t>(rows_) : size;
+  }
+
+  /// Values of all rows and followed elements in the layout of the output's tensor; `others` elsewhere.
+  std::vector<double> gathered(const Output& output, double others, const auto& row_values) const {
+    return laid_out(
+        output.elements, evaluation_.run.layers[output.node]->size(), per_sample(output), others,
+        [&](std::size_t i, std::size_t sample) { return row_values(block_.targets[output.targets[i]]).at(sample); });
   }
 
   void add_output(const Output& output, LayerBounds& layer, double seconds) const {
     if (output.targets.empty()) return;
+    constexpr double infinite = std::numeric_limits<double>::infinity();
     const Shape& shape = evaluation_.run.layers[output.node]->shape;
     const auto add = [&](BoundKind kind, Part part, const std::set<std::string>& of_roundings) {
       layer.accumulated.push_back(any_run(
           kind, conditions_of(output.node, of_roundings), shape,
-          gathered(output, [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).total; }),
-          gathered(output,
+          gathered(output, infinite,
+                   [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).total; }),
+          gathered(output, 0.0,
                    [&](const TargetCertificate& t) -> const std::vector<double>& { return (t.*part).remainder; }),
           seconds));
+      if (!output.is_whole) layer.accumulated.back().elements = output.elements;
     };
     if (request_.this_run) sharpen(output, layer);
     if (request_.any_order)
@@ -382,7 +453,7 @@ private:
       add(BoundKind::adjoint_order_aware, &TargetCertificate::declared_order, block_.declared_order_conditions);
     if (!block_.ambiguous.empty())
       add(BoundKind::rounded_shadow, &TargetCertificate::rounded, block_.rounded_conditions);
-    add_by_chance(output.targets, evaluation_.run.layers[output.node]->size(),
+    add_by_chance(output.targets, output.elements, evaluation_.run.layers[output.node]->size(), per_sample(output),
                   conditions_of(output.node, block_.any_order_conditions), shape, seconds, layer.accumulated);
   }
 
@@ -391,7 +462,8 @@ private:
     BoundResult& shadow = *std::find_if(layer.accumulated.begin(), layer.accumulated.end(),
                                         [](const BoundResult& bound) { return bound.kind == BoundKind::shadow; });
     const std::vector<double> adjoint =
-        gathered(output, [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
+        gathered(output, std::numeric_limits<double>::infinity(),
+                 [](const TargetCertificate& t) -> const std::vector<double>& { return t.this_run; });
     for (std::size_t i = 0; i < adjoint.size(); ++i)
       shadow.values.values[i] = std::min(shadow.values.values[i], adjoint[i]);
     shadow.theorem = "T-70";
@@ -416,7 +488,7 @@ private:
       add(BoundKind::rounded_shadow, certificate.rounded, block_.rounded_conditions);
       result.enclosures = certificate.enclosures;
     }
-    add_by_chance({index}, static_cast<std::size_t>(rows_),
+    add_by_chance({index}, {0}, static_cast<std::size_t>(rows_), 1,
                   target_conditions(options_.targets[index], block_.any_order_conditions), shape, seconds,
                   result.bounds);
     result.attribution = certificate.attribution;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -276,6 +277,11 @@ void replace_rows(const Program& program, const std::vector<std::int64_t>& rows,
     }
     for (const auto which : {&ChanceBounds::martingale, &ChanceBounds::random_order}) {
       if (!(to.chance.*which)) continue;
+      if (!(from.chance.*which)) {
+        for (const std::int64_t row : rows)
+          (to.chance.*which)->total[static_cast<std::size_t>(row)] = std::numeric_limits<double>::infinity();
+        continue;
+      }
       put((from.chance.*which)->total, (to.chance.*which)->total, program.rows());
       put((from.chance.*which)->remainder, (to.chance.*which)->remainder, program.rows());
       put((from.chance.*which)->patterns, (to.chance.*which)->patterns, program.rows());

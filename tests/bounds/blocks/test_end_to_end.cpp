@@ -481,3 +481,38 @@ TEST_CASE("masks of every size give the same bounds for any run, up to a factor 
     }
   }
 }
+
+TEST_CASE("an element at a jump leaves the targets open that it has a path to, and no others (T-60)") {
+  const auto bounds_of = [](bool is_mixed) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
+    const ValueId step = graph.add_constant("step", StoredTensor::from(Tensor<float>({1}, {0.05F})));
+    const ValueId level = graph.add_node("floor", op::Floor{}, {graph.add_node("div", op::Div{}, {x, step})});
+    const ValueId y = graph.add_node("scaled", op::Mul{}, {level, step});
+    const ValueId picked = graph.add_node("picked", op::Slice{{2}, {4}, {1}, {1}}, {y});
+    const Tensor<float> zeros({4, 2});
+    graph.outputs = {
+        y, is_mixed ? graph.add_node("mixed", op::MatMul{}, {y, graph.add_constant("w", StoredTensor::from(zeros))})
+                    : picked};
+    Inputs inputs;
+    inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 4}, {0.15F, 0.17F, 0.31F, -0.02F})));
+    const Trace trace = run_of(graph, inputs);
+    std::vector<std::vector<double>> bounds;
+    for (const LayerBounds& layer : end_to_end_bounds(graph, trace).layers)
+      if (const BoundResult* bound = find_bound(layer.accumulated, BoundKind::adjoint_any_order))
+        bounds.push_back(bound->values.values);
+    return bounds;
+  };
+  const auto is_open = [](const std::vector<double>& bound) {
+    std::vector<bool> open;
+    for (const double x : bound) open.push_back(std::isinf(x));
+    return open;
+  };
+  const auto apart = bounds_of(false), mixed = bounds_of(true);
+  REQUIRE(apart.size() == 2);
+  REQUIRE(mixed.size() == 2);
+  CHECK(is_open(apart[0]) == std::vector<bool>{true, false, false, false});
+  CHECK(is_open(apart[1]) == std::vector<bool>{false, false});
+  CHECK(apart[0][1] < 1e-7);
+  CHECK(is_open(mixed[1]) == std::vector<bool>{true, true});
+}
