@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "support/bound_checks.hpp"
@@ -89,4 +92,60 @@ TEST_CASE("targets that are no elements of an output are refused") {
     options.targets = {{{0, 0}, element}};
     CHECK_THROWS_AS(bound(run.graph, run.trace, options), InvalidArgument);
   }
+}
+
+namespace {
+
+/// 40 numbers a sample, in an order of their own for each of the three samples.
+Run wide_output() {
+  constexpr std::int64_t elements = 40;
+  std::vector<float> weights;
+  for (std::int64_t k = 0; k < 3; ++k)
+    for (std::int64_t j = 0; j < elements; ++j) weights.push_back(static_cast<float>((j * (7 + 4 * k)) % 41) / 41.0F);
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {3, ""}});
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {x, graph.add_constant("w", stored({3, elements}, weights))})};
+  return Run(graph, stored({3, 3}, {0.9F, 0.1F, 0.3F, 0.1F, 0.9F, 0.2F, -0.3F, 0.2F, 0.7F}));
+}
+
+}  // namespace
+
+TEST_CASE("of a large output the largest elements of every sample have bounds of any run") {
+  const Run run = wide_output();
+  BoundOptions options;
+  options.most_output_elements = 5;
+  options.targets = {{{0, 7}, std::nullopt}};
+  const Bounds few = bound(run.graph, run.trace, options);
+  options.most_output_elements = 40;
+  const Bounds all = bound(run.graph, run.trace, options);
+  const std::vector<double> y = run.trace.layers[0].output.to_double().values;
+  for (const BoundKind kind : {BoundKind::adjoint_any_order, BoundKind::adjoint_order_aware,
+                               BoundKind::adjoint_probabilistic, BoundKind::adjoint_statistical}) {
+    CAPTURE(name_of(kind));
+    const BoundResult* const some = find_bound(few.layers[0].accumulated, kind);
+    const BoundResult* const every = find_bound(all.layers[0].accumulated, kind);
+    REQUIRE(some != nullptr);
+    REQUIRE(every != nullptr);
+    CHECK(every->elements.empty());
+    CHECK(some->elements.size() == 5);
+    CHECK(std::is_sorted(some->elements.begin(), some->elements.end()));
+    const auto is_followed = [&](std::int64_t element) {
+      return std::binary_search(some->elements.begin(), some->elements.end(), element);
+    };
+    for (std::int64_t sample = 0; sample < 3; ++sample) {
+      const auto row = y.begin() + 40 * sample;
+      CHECK(is_followed(std::max_element(row, row + 40) - row));
+      for (std::int64_t element = 0; element < 40; ++element) {
+        const auto at = static_cast<std::size_t>(40 * sample + element);
+        if (!is_followed(element)) {
+          CHECK(std::isinf(some->values.values[at]));
+        } else if (kind != BoundKind::adjoint_probabilistic) {  // this one shares its probability among all targets
+          CHECK(some->values.values[at] == every->values.values[at]);
+        }
+      }
+    }
+  }
+  options.most_output_elements = 0;
+  CHECK(find_bound(bound(run.graph, run.trace, options).layers[0].accumulated, BoundKind::adjoint_any_order) ==
+        nullptr);
 }
