@@ -173,6 +173,14 @@ private:
     return theorems::stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
   }
 
+  /// Whether the exact result may lie above the largest double, where no Magnitude is, but below what is rounded to
+  /// infinity: its rounding error then is at most that of the largest double.
+  bool rounds_to_largest_double(std::size_t i) const {
+    constexpr double quarter_unit = 0x1p969;
+    return std::isinf(results_[i]) && machine_.to_nearest() && machine_.accumulator->id == FormatId::fp64 &&
+           std::isfinite(node_.view.y(i)) && !node_.moved.empty() && node_.moved[i] < quarter_unit;
+  }
+
   template <class Rule>
   Errors outputs(const Rule& rule) const {
     Errors errors(results_.size());
@@ -183,6 +191,8 @@ private:
   template <class Rule>
   Errors unless_held(const Rule& rule) const {
     Errors errors = outputs(rule);
+    for (std::size_t i = 0; i < errors.size(); ++i)
+      if (rounds_to_largest_double(i)) errors[i] = rule(Magnitude(machine_.accumulator->largest)).value();
     for (std::size_t i = 0; i < errors.size() && i < node_.moved.size(); ++i) {
       const double y = node_.view.y(i);
       const bool is_known = node_.moved[i] == 0.0 && std::isfinite(y);

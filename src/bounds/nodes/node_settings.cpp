@@ -21,7 +21,8 @@ NodeSettings::NodeSettings(const Program& program, const Setting& setting)
 }
 
 double NodeSettings::half_beyond_largest(ValueId id) const {
-  return 0.5 * stored_[id]->largest * (1.0 + std::ldexp(4.0, -stored_[id]->precision));
+  const double units = stored_[id]->id == FormatId::fp64 ? 4.0 : 2.0;  // in double, halves of sums are rounded up
+  return 0.5 * stored_[id]->largest * (1.0 + std::ldexp(2.0 * units, -stored_[id]->precision));
 }
 
 }  // namespace driftbound::bounds

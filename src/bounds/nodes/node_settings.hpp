@@ -17,7 +17,7 @@ public:
   const Setting& operator[](std::size_t node) const { return *of_node_[node]; }
   /// The largest finite number that a run may store in a value; an input or a constant is a number of the accumulator.
   double largest(ValueId id) const { return stored_[id]->largest; }
-  /// Half of a number that is two units in the last place above the largest one. Values of a run before their rounding,
+  /// Half of a number that is two units in the last place above the largest one (four in double). Values of a run before their rounding,
   /// which is known not to overflow, may lie beyond the largest number but not beyond that. Its half is a double.
   double half_beyond_largest(ValueId id) const;
 
