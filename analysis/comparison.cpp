@@ -70,7 +70,8 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
   const std::int64_t decided = decided_values(scope);
   Status status = has_values && decided == 0 ? Status::not_checked : Status::holds;
   if (scope.non_finite > 0) status = Status::invalid;
-  if (leaves_open && decided < scope.elements && has_deciding_bounds(scope)) status = worse(status, Status::undecided);
+  const bool are_all_decided = decided + scope.not_followed_undecided >= scope.elements;
+  if (leaves_open && !are_all_decided && has_deciding_bounds(scope)) status = worse(status, Status::undecided);
   for (const BoundSummary& bound : scope.bounds) {
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
@@ -121,6 +122,7 @@ struct OutputState {
   ScopeAccumulator scope;
   KappaValues kappa, conditions;
   BreakdownKeeper breakdown;
+  bool is_counted = false;  ///< whether a block of samples has been added
 
   void add_target(const std::vector<double>& computed, const std::vector<Ball>& exact, const TargetBounds& target,
                   std::int64_t first_sample) {
@@ -274,7 +276,8 @@ std::int64_t require_element(const Graph& graph, const Scalar& scalar, const Out
   if (!graph.producer(graph.outputs[wanted.output]))
     throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is {} of the model", scalar.text, name,
                                       given_as(graph, graph.outputs[wanted.output])));
-  const std::int64_t per_sample = static_cast<std::int64_t>(size) / samples;
+  const bool varies = depends_on_input(graph)[graph.outputs[wanted.output]];
+  const std::int64_t per_sample = static_cast<std::int64_t>(size) / (varies ? samples : 1);
   if (wanted.element >= per_sample)
     throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
                                       scalar.text, name, per_sample));
@@ -315,8 +318,9 @@ bool is_answered(const Comparison& comparison, Question question) {
   const auto is_open = [&](const OpenQuestion& open) { return open.question == question; };
   if (std::any_of(comparison.open_questions.begin(), comparison.open_questions.end(), is_open)) return false;
   const auto has_bound = [&](const OutputSummary& output) {
+    const bool are_followed = question != Question::any_run || output.scope.not_followed == 0;
     return !output.given_as.empty() || output.scope.elements == 0 ||
-           output.scope.unbounded[static_cast<std::size_t>(question)].has_value();
+           (are_followed && output.scope.unbounded[static_cast<std::size_t>(question)].has_value());
   };
   return std::all_of(comparison.outputs.begin(), comparison.outputs.end(), has_bound);
 }
@@ -455,8 +459,12 @@ struct Comparer::State {
 
   void add_output(const SampleBlock& block, std::size_t output) {
     const auto node = graph.producer(graph.outputs[output]);
-    const auto per_sample = node ? static_cast<std::int64_t>(block.computed[*node].size()) / block.samples : 0;
+    const bool is_per_sample = varies[graph.outputs[output]];
+    if (!is_per_sample && outputs[output].is_counted) return;  // the same for every sample: counted once
+    const auto size = node ? static_cast<std::int64_t>(block.computed[*node].size()) : 0;
+    const std::int64_t per_sample = is_per_sample ? size / block.samples : size;
     if (per_sample == 0) return;
+    outputs[output].is_counted = true;
     const LayerBounds& bounds = block.bounds.layers[*node];
     outputs[output].kappa.add(bounds.kappa.values);
     outputs[output].scope.add(block.computed[*node].values, block.accumulated.layers[*node].values,
@@ -473,13 +481,15 @@ struct Comparer::State {
   /// Where one output element lies in the tensors of a block.
   struct Located {
     std::size_t node, element, per_sample;
-    std::size_t index(std::size_t sample) const { return sample * per_sample + element; }
+    bool varies;
+    std::size_t index(std::size_t sample) const { return (varies ? sample * per_sample : 0) + element; }
   };
   Located locate(const Scalar& scalar, const OutputElement& wanted, const SampleBlock& block) const {
     const auto node = graph.producer(graph.outputs[wanted.output]);
     const std::size_t size = node ? block.computed[*node].size() : 0;
     const std::int64_t per_sample = require_element(graph, scalar, wanted, size, block.samples);
-    return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample)};
+    return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample),
+            varies[graph.outputs[wanted.output]]};
   }
 
   void add_scalar(const SampleBlock& block, std::size_t index) {

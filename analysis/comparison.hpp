@@ -100,6 +100,8 @@ struct ScopeSummary {
   std::optional<WorstCase> first_open;  ///< the first element that none decides
   /// By Question: finite elements without a finite proven or conditional bound. Empty: there is no such bound.
   std::array<std::optional<std::int64_t>, 2> unbounded = {};
+  /// Finite elements of a large output that bounds of any run do not follow, and those of them that no bound decides.
+  std::int64_t not_followed = 0, not_followed_undecided = 0;
   std::vector<BoundSummary> bounds;
   std::optional<WorstCase> worst;
 };

@@ -113,7 +113,7 @@ std::string folklore_text(const Report& report) {
 }
 
 /// What stands beside the verdict.
-Section remarks(const Report& report) {
+Section remarks(const Report& report, const ExitRules& rules) {
   Section section;
   const auto add = [&](const std::string& text, Style style = Style::plain) {
     if (!text.empty()) section.push_back(Paragraph{text, style});
@@ -122,7 +122,7 @@ Section remarks(const Report& report) {
   for (const std::string& node : report.context.left_out)
     add("Outputs behind this node are left out, as this version does not support it: " + node, Style::warning);
   if (!report.context.bounds_left_out.empty())
-    add(fmt::format("Left out, as they would take about {:.1f} GB of memory (--memory allows more): {}.",
+    add(fmt::format("Left out, as they would take about {:.3g} GB of memory (--memory allows more): {}.",
                     static_cast<double>(report.context.memory_needed) / 1e9,
                     fmt::join(report.context.bounds_left_out, ", ")),
         Style::warning);
@@ -134,6 +134,11 @@ Section remarks(const Report& report) {
     if (output.signs && output.signs->wrong + output.signs->open > 0)
       add(fmt::format("'{}': {}.", shorten(output.name, 40), signs_text(output)));
   for (const OpenQuestion& open : comparison.open_questions) add(open_question_text(report, open.question) + ".");
+  for (const Question question : rules.required) {
+    const bool is_said = std::any_of(comparison.open_questions.begin(), comparison.open_questions.end(),
+                                     [&](const OpenQuestion& open) { return open.question == question; });
+    if (!is_said && !is_answered(comparison, question)) add(open_question_text(report, question) + ".", Style::warning);
+  }
   add(decided_by_some_text(comparison));
   add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);
   add(folklore_text(report));
@@ -281,7 +286,7 @@ Document document_of(const Report& report, const ExitRules& rules) {
   document.seconds = report.context.seconds;
   document.verdict = comparison.verdict;
   document.headline = headline(report);
-  document.sections = {remarks(report),
+  document.sections = {remarks(report, rules),
                        about_run(report),
                        chart_section(comparison),
                        layers_section(comparison),

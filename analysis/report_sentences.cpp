@@ -293,7 +293,7 @@ std::string open_question_text(const Report& report, Question question) {
                        open.layer.empty() ? "" : fmt::format(" from {} on", named(open.layer)),
                        open.why.empty() ? "" : ": " + open.why, open.values, open.of);
   }
-  return what + ": no such bound was computed for some outputs (--bounds, --scalar OUTPUT[I])";
+  return what + ": no such bound was computed for some values of outputs (--bounds, --memory, --scalar OUTPUT[I])";
 }
 
 std::string decided_by_some_text(const Comparison& comparison) {

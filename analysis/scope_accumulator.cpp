@@ -248,8 +248,8 @@ std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& valu
     const std::size_t i = m.first + j;
     const double bound = values.values[i];
     if (!(bound < infinity) && !is_followed(i)) {
-      ++silent;  // of this element nobody asked: its question is not open
-      if (answers_question(summary)) m.is_bounded[static_cast<std::size_t>(summary.question)][j] = true;
+      ++silent;
+      m.is_unfollowed[j] = true;
       continue;
     }
     if (may_say_nothing && !(bound < infinity)) {
@@ -312,6 +312,7 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
   m.count = count;
   m.number = 0;
   std::fill_n(m.is_decided.begin(), count, false);
+  std::fill_n(m.is_unfollowed.begin(), count, false);
   for (auto& is_bounded : m.is_bounded) std::fill_n(is_bounded.begin(), count, false);
   const double* const computed = elements.computed.data() + first;
   const Ball* const exact = elements.exact.data() + first;
@@ -478,9 +479,13 @@ void ScopeAccumulator::count_decided(const Elements& elements) {
   for (std::size_t j = 0; j < m.count; ++j) {
     if (!m.is_measured[j]) continue;
     if (m.is_decided[j]) ++summary_.decided;
-    if (!m.is_decided[j] && !summary_.first_open) summary_.first_open = worst_case(j, elements);
-    for (std::size_t question = 0; question < summary_.unbounded.size(); ++question)
-      if (summary_.unbounded[question] && !m.is_bounded[question][j]) ++*summary_.unbounded[question];
+    if (m.is_unfollowed[j]) ++summary_.not_followed;
+    if (m.is_unfollowed[j] && !m.is_decided[j]) ++summary_.not_followed_undecided;
+    if (!m.is_decided[j] && !m.is_unfollowed[j] && !summary_.first_open) summary_.first_open = worst_case(j, elements);
+    for (std::size_t question = 0; question < summary_.unbounded.size(); ++question) {
+      const bool is_asked = static_cast<Question>(question) != Question::any_run || !m.is_unfollowed[j];
+      if (summary_.unbounded[question] && is_asked && !m.is_bounded[question][j]) ++*summary_.unbounded[question];
+    }
   }
 }
 

@@ -76,6 +76,7 @@ private:
     Numbers middle{}, radius{};  ///< of the balls
     std::array<bool, elements_at_once> is_measured{};
     std::array<bool, elements_at_once> is_decided{};                 ///< by some bound
+    std::array<bool, elements_at_once> is_unfollowed{};              ///< by some bound of a large output
     std::array<std::array<bool, elements_at_once>, 2> is_bounded{};  ///< by Question
     std::size_t number = 0;                                          ///< measured
     std::vector<std::size_t> sampled;                                ///< of those with an error, for medians

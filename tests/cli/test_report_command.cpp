@@ -383,6 +383,30 @@ TEST_CASE("a captured run of stored results is judged as the run itself") {
   CHECK(direct["end_to_end"]["outputs"][0]["max_error"] == traced["end_to_end"]["outputs"][0]["max_error"]);
 }
 
+TEST_CASE("of a large output the largest values are followed, and a question about all of them stays open") {
+  const std::string run = "report " + std::string(DRIFTBOUND_SOURCE_DIR) +
+                          "/examples/vision/unet_tiny.onnx --samples 2 --bounds componentwise,adjoint/any-order ";
+  const ProgramResult result = run_program(run + "--json -");
+  CHECK(result.status == 0);
+  const auto report = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(schema_file, report) == "");
+  const auto& output = report["end_to_end"]["outputs"][0];
+  const auto& bounds = output["bounds"];
+  const auto any_order = std::find_if(bounds.begin(), bounds.end(),
+                                      [](const auto& bound) { return bound["name"] == "adjoint/any-order"; });
+  REQUIRE(any_order != bounds.end());
+  const std::int64_t checked = (*any_order)["checked"], silent = (*any_order)["without_statement"];
+  CHECK(checked >= 32);
+  CHECK(silent > 0);
+  CHECK(checked + silent == output["elements"]);
+  CHECK(report["open_questions"].empty());
+  CHECK(run_program(run).out.find(std::to_string(checked) + " of " + std::to_string(checked + silent) + " values") !=
+        std::string::npos);
+  const ProgramResult required = run_program(run + "--require any-run");
+  CHECK(required.status == 1);
+  CHECK(required.out.find("no such bound was computed for some values") != std::string::npos);
+}
+
 TEST_CASE("bounds that would take more memory than is allowed are left out by name") {
   const std::string model = models + "mlp_2_10_10_2.onnx --samples 5 ";
   const auto report = nlohmann::json::parse(run_program("report " + model + "--json - --memory 0.001M").out);

@@ -168,16 +168,16 @@ private:
     std::iota(followed.begin(), followed.end(), std::int64_t{0});
     if (most == elements || most <= 0) return followed;
     std::vector<std::vector<std::int64_t>> largest;  // by sample
+    std::vector<std::int64_t> order(static_cast<std::size_t>(elements));
     for (std::size_t first = 0; first < output.size(); first += static_cast<std::size_t>(elements)) {
       const double* const row = output.values.data() + first;
       const auto is_larger = [&](std::int64_t a, std::int64_t b) {
-        const auto rank = [&](std::int64_t i) { return std::isnan(row[i]) ? -HUGE_VAL : row[i]; };
+        const auto rank = [&](std::int64_t i) { return std::isfinite(row[i]) ? row[i] : -HUGE_VAL; };
         return rank(a) != rank(b) ? rank(a) > rank(b) : a < b;
       };
-      std::vector<std::int64_t>& of_row = largest.emplace_back(elements);
-      std::iota(of_row.begin(), of_row.end(), std::int64_t{0});
-      std::partial_sort(of_row.begin(), of_row.begin() + most, of_row.end(), is_larger);
-      of_row.resize(static_cast<std::size_t>(most));
+      std::iota(order.begin(), order.end(), std::int64_t{0});
+      std::partial_sort(order.begin(), order.begin() + most, order.end(), is_larger);
+      largest.emplace_back(order.begin(), order.begin() + most);
     }
     std::set<std::int64_t> chosen;
     for (std::size_t rank = 0; rank < followed.size(); ++rank) {
@@ -193,7 +193,10 @@ private:
     if (rows_ == 0 || targets_.empty() || !(wants_bound || wants_estimate)) return;
     refused_ = refused_by(setting_.machine);
     if (!refused_.empty()) return;
-    const auto statements = static_cast<std::int64_t>(targets_.size()) * rows_;
+    // Which elements of a large output are followed depends on the run, so that the bound must hold for all of them.
+    std::int64_t statements = static_cast<std::int64_t>(targets_.size()) * rows_;
+    for (const Output& output : outputs_)
+      if (!output.is_whole) statements += static_cast<std::int64_t>(evaluation_.run.layers[output.node]->size());
     if (wants_bound) request_.chance.martingale = theorems::tail_factor(options_.failure_probability, statements);
     if (wants_estimate) request_.chance.random_order = sigmas;
   }
@@ -378,8 +381,7 @@ private:
     result.guarantee = is_estimate ? Guarantee::heuristic : Guarantee::probabilistic;
     result.not_applicable = !refused_.empty() ? refused_ : bounds.empty() ? too_large : pattern_in(bounds);
     if (!is_estimate && refused_.empty() && !bounds.empty())
-      result.failure_probability = failure_probability_of(
-          request_.chance.martingale, static_cast<std::int64_t>(size / per_sample * elements.size()));
+      result.failure_probability = failure_probability_of(request_.chance.martingale, static_cast<std::int64_t>(size));
     return result;
   }
 
