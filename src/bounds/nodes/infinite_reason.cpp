@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,7 +20,12 @@ namespace {
 struct Ends {
   double lower, upper;
   bool includes(double x) const { return lower <= x && x <= upper; }
-  std::string text() const { return fmt::format("between {:.3g} and {:.3g}", lower, upper); }
+  std::string text() const {
+    const std::string first = fmt::format("{:.3g}", lower), last = fmt::format("{:.3g}", upper);
+    if (first != last || lower == upper) return "between " + first + " and " + last;
+    const double middle = std::strtod(first.c_str(), nullptr);
+    return fmt::format("within {:.2g} of {}", std::max(std::abs(lower - middle), std::abs(upper - middle)), first);
+  }
 };
 
 class Reason {
