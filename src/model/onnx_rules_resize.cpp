@@ -587,8 +587,9 @@ Mapping map_grid_sample(const NodeView& node) {
   }
   sample.align_corners = integer_or(node.proto, "align_corners", 0) != 0;
   if (rank_of(node, 0).value_or(4) != 4) return NotMapped{"it reads pixels of other than two axes"};
-  if (sample.mode == Sample::Mode::cubic && sample.outside != Sample::Outside::zero)
-    return NotMapped{"cubic interpolation with padding_mode " + std::string(outside)};
+  if (sample.mode == Sample::Mode::cubic && sample.outside == Sample::Outside::border && !sample.align_corners)
+    return NotMapped{
+        "cubic interpolation with padding_mode border and without align_corners, which jumps at the border"};
   return MappedOp{sample, {0, 1}};
 }
 
@@ -596,7 +597,7 @@ constexpr std::array<Rule, 3> rules = {{
     {"GridSample",
      2,
      2,
-     means<op::GridSample>(map_grid_sample, "two axes of pixels; cubic with zeros outside"),
+     means<op::GridSample>(map_grid_sample, "two axes of pixels; cubic at a border with align_corners"),
      {"mode", "padding_mode", "align_corners"},
      16},
     {"Resize",

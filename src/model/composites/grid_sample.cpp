@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
 
@@ -10,7 +12,15 @@ constexpr std::int64_t most_products = std::int64_t{1} << 28;
 class PlacesAlong {
 public:
   PlacesAlong(Body& body, const op::GridSample& sample, std::int64_t extent)
-      : body_(body), sample_(sample), extent_(extent) {}
+      : body_(body), sample_(sample), extent_(extent), margin_(margin_of(sample)) {}
+
+  /// The pixels that a place inside reads, in order: those of the axis and, where cubic weights read copies of pixels
+  /// outside, two more on either side.
+  std::vector<std::int64_t> pixels_read() const {
+    std::vector<std::int64_t> read;
+    for (std::int64_t i = -margin_; i < extent_ + margin_; ++i) read.push_back(inside(i));
+    return read;
+  }
 
   /// `coordinate`: 0 the column, 1 the row.
   ValueId pixels(ValueId places, std::int64_t coordinate) const {
@@ -24,10 +34,11 @@ public:
     return within(body_.divide(body_.subtract(scaled, body_.number(1.0)), two));
   }
 
-  /// Weights of the pixels at places: [N, extent, P].
+  /// Weights of the pixels read at places: [N, pixels read, P].
   ValueId weights(ValueId pixels) const {
-    Tensor<double> numbers({extent_, 1});
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers.values[i] = static_cast<double>(i);
+    Tensor<double> numbers({extent_ + 2 * margin_, 1});
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers.values[i] = static_cast<double>(static_cast<std::int64_t>(i) - margin_);
     const ValueId middles = body_.constant(std::move(numbers)), one = body_.number(1.0);
     if (sample_.mode == op::GridSample::Mode::nearest) {
       const ValueId is_nearest = body_.apply(op::Equal{}, {body_.apply(op::Round{}, {pixels}), middles});
@@ -39,7 +50,22 @@ public:
   }
 
 private:
-  /// Places outside as they are, at the border, or reflected there.
+  static std::int64_t margin_of(const op::GridSample& sample) {
+    const bool copies = sample.mode == op::GridSample::Mode::cubic && sample.outside != op::GridSample::Outside::zero;
+    return copies ? 2 : 0;
+  }
+
+  /// The pixel of the axis that stands for pixel i outside.
+  std::int64_t inside(std::int64_t i) const {
+    const std::int64_t last = extent_ - 1;
+    if (sample_.outside != op::GridSample::Outside::reflected) return std::clamp<std::int64_t>(i, 0, last);
+    const std::int64_t period = sample_.align_corners ? std::max<std::int64_t>(2 * last, 1) : 2 * extent_;
+    const std::int64_t turned = ((i % period) + period) % period;
+    return turned <= last ? turned : (sample_.align_corners ? period : period - 1) - turned;
+  }
+
+  /// Places outside as they are, at the border, or reflected there: for cubic weights within half a pixel of the last one,
+  /// as they read on both sides.
   ValueId within(ValueId pixels) const {
     const double last = static_cast<double>(extent_) - 1.0;
     if (sample_.outside == op::GridSample::Outside::zero) return pixels;
@@ -55,7 +81,8 @@ private:
       const ValueId fold = body_.number(lengths * length);
       folded = body_.subtract(fold, body_.apply(op::Abs{}, {body_.subtract(fold, folded)}));
     }
-    return body_.apply(op::Clip{0.0, last}, {body_.add(folded, body_.number(low))});
+    const ValueId reflected = body_.add(folded, body_.number(low));
+    return margin_ == 0 ? body_.apply(op::Clip{0.0, last}, {reflected}) : reflected;
   }
 
   /// Keys' kernel with a = -3/4: ((a + 2) d - (a + 3)) d^2 + 1 up to 1, a (((d - 5) d + 8) d - 4) up to 2, 0 behind.
@@ -72,8 +99,14 @@ private:
 
   Body& body_;
   const op::GridSample& sample_;
-  const std::int64_t extent_;
+  const std::int64_t extent_, margin_;
 };
+
+/// ONNX moves a place outside to the middle of the last pixel, by up to half a pixel: a jump where weights are cubic.
+bool jumps(const op::GridSample& sample) {
+  return sample.mode == op::GridSample::Mode::cubic && sample.outside == op::GridSample::Outside::border &&
+         !sample.align_corners;
+}
 
 }  // namespace
 
@@ -84,16 +117,23 @@ ValueId write(Body& body, const op::GridSample& sample) {
   if (pixels.size() != 4 || grid.size() != 4 || grid[0] != pixels[0] || grid[3] != 2)
     throw ShapeMismatch("pixels " + to_string(pixels) + " at places " + to_string(grid) +
                         "; expected [N, C, H, W] and [N, H', W', 2]");
-  if (sample.mode == op::GridSample::Mode::cubic && sample.outside != op::GridSample::Outside::zero)
-    throw ShapeMismatch("cubic interpolation with pixels other than 0 outside");
-  const std::int64_t samples = pixels[0], channels = pixels[1], rows = pixels[2], columns = pixels[3];
+  if (jumps(sample))
+    throw ShapeMismatch("cubic interpolation with places outside at a border that is no pixel's middle");
+  const PlacesAlong across(body, sample, pixels[3]), down(body, sample, pixels[2]);
+  const std::vector<std::int64_t> columns_read = across.pixels_read(), rows_read = down.pixels_read();
+  const auto columns = static_cast<std::int64_t>(columns_read.size()),
+             rows = static_cast<std::int64_t>(rows_read.size());
+  const std::int64_t samples = pixels[0], channels = pixels[1];
   const std::int64_t count = grid[1] * grid[2];
   if (static_cast<double>(channels * rows) * static_cast<double>(count) > static_cast<double>(most_products))
     throw ShapeMismatch("pixels " + to_string(pixels) + " at " + std::to_string(count) +
                         " places are more than this version reads");
-  const PlacesAlong across(body, sample, columns), down(body, sample, rows);
+  ValueId read_pixels = x;
+  if (columns != pixels[3] || rows != pixels[2])
+    read_pixels =
+        body.apply(op::Gather{3, {columns}, columns_read}, {body.apply(op::Gather{2, {rows}, rows_read}, {x})});
   const ValueId of_columns = across.weights(across.pixels(places, 0)), of_rows = down.weights(down.pixels(places, 1));
-  const ValueId lines = body.reshape(x, {samples, channels * rows, columns});
+  const ValueId lines = body.reshape(read_pixels, {samples, channels * rows, columns});
   const ValueId read = body.reshape(body.apply(op::MatMul{}, {lines, of_columns}), {samples, channels, rows, count});
   const ValueId weighted = body.multiply(read, body.reshape(of_rows, {samples, 1, rows, count}));
   const ValueId sums = body.apply(op::ReduceSum{{2}, false}, {weighted});
