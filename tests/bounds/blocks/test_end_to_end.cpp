@@ -425,7 +425,8 @@ TEST_CASE("enclosures of another network's layers are refused") {
 namespace {
 
 /// What weighs values by a softmax of scores, some of which are masked by a large number.
-Graph masked_network(double masked, bool is_chosen) {
+enum class Mask { added, chosen, of_softmax };
+Graph masked_network(double masked, Mask how) {
   Generator generator(790);
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {6, ""}});
@@ -440,7 +441,12 @@ Graph masked_network(double masked, bool is_chosen) {
   const auto is_masked = [](std::size_t i) { return i % 3 == 1; };
   ValueId scores = graph.add_node("scores", op::MatMul{}, {x, constant("w", {6, 8}, random)});
   const ValueId weights = constant("v", {8, 2}, random);
-  if (is_chosen) {
+  Op softmax = op::Softmax{-1, false};
+  if (how == Mask::of_softmax) {
+    std::vector<bool> kept(8);
+    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = !is_masked(i);
+    softmax = op::MaskedSoftmax{-1, {8}, kept};
+  } else if (how == Mask::chosen) {
     const ValueId keep = constant("keep", {8}, [&](std::size_t i) { return is_masked(i) ? 0.0 : 1.0; });
     scores = graph.add_node("chosen", op::Choice{},
                             {keep, scores, constant("low", {1}, [&](std::size_t) { return masked; })});
@@ -448,35 +454,38 @@ Graph masked_network(double masked, bool is_chosen) {
     const ValueId mask = constant("mask", {8}, [&](std::size_t i) { return is_masked(i) ? masked : 0.0; });
     scores = graph.add_node("sum", op::Add{}, {scores, mask});
   }
-  graph.outputs = {graph.add_node("y", op::MatMul{}, {graph.add_node("p", op::Softmax{-1, false}, {scores}), weights})};
+  graph.outputs = {graph.add_node("y", op::MatMul{}, {graph.add_node("p", softmax, {scores}), weights})};
   return graph;
 }
 
-double any_order_of_mask(const ArithmeticModel& arithmetic, double masked, bool is_chosen) {
-  const Graph graph = masked_network(masked, is_chosen);
+double bound_of_mask(BoundKind kind, const ArithmeticModel& arithmetic, double masked, Mask how) {
+  const Graph graph = masked_network(masked, how);
   Generator generator(791);
   const Inputs inputs = random_inputs(graph, 2, generator);
   const Trace trace = cpu_evaluator(arithmetic).run(graph, inputs);
-  const std::vector<double> bound =
-      values_of(end_to_end_bounds(graph, trace).layers.back(), BoundKind::adjoint_any_order);
+  const Bounds bounds = Bounder(graph)(trace);
+  const std::vector<double> bound = values_of(bounds.layers.back(), kind);
   return *std::max_element(bound.begin(), bound.end());
 }
 
 }  // namespace
 
-TEST_CASE("masks of every size give the same bounds for any run, up to a factor of 2 (T-131)") {
+TEST_CASE("masks of every kind and size give the same bounds, up to a factor of 2 (T-45, T-131)") {
   for (const FormatId stored : {FormatId::fp32, FormatId::fp64, FormatId::fp16}) {
     CAPTURE(format(stored).name);
     ArithmeticModel arithmetic =
         cpu_arithmetic(stored == FormatId::fp64 ? "fp64" : "fp32", parse_summation_order("blocked:8"));
     arithmetic.output = stored;
-    const double usual = any_order_of_mask(arithmetic, -1e4, false);
-    CHECK(std::isfinite(usual));
     const double largest = format(stored).largest;
-    for (const bool is_chosen : {false, true}) {
-      const double bound = any_order_of_mask(arithmetic, -largest, is_chosen);
-      CHECK(bound <= 2.0 * usual);
-      CHECK(bound >= 0.5 * usual);
+    for (const BoundKind kind : {BoundKind::forward, BoundKind::adjoint_any_order}) {
+      CAPTURE(name_of(kind));
+      const double usual = bound_of_mask(kind, arithmetic, -1e4, Mask::added);
+      CHECK(std::isfinite(usual));
+      for (const Mask how : {Mask::added, Mask::chosen, Mask::of_softmax}) {
+        const double bound = bound_of_mask(kind, arithmetic, -largest, how);
+        CHECK(bound <= 2.0 * usual);
+        CHECK(bound >= 0.5 * usual);
+      }
     }
   }
 }
