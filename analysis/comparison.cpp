@@ -70,7 +70,8 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
   const std::int64_t decided = decided_values(scope);
   Status status = has_values && decided == 0 ? Status::not_checked : Status::holds;
   if (scope.non_finite > 0) status = Status::invalid;
-  const bool are_all_decided = decided + scope.not_followed_undecided >= scope.elements;
+  const bool are_all_decided =
+      decided >= scope.elements || scope.decided + scope.not_followed_undecided >= scope.elements;
   if (leaves_open && !are_all_decided && has_deciding_bounds(scope)) status = worse(status, Status::undecided);
   for (const BoundSummary& bound : scope.bounds) {
     if (!bound.gives_verdict()) continue;
@@ -276,8 +277,7 @@ std::int64_t require_element(const Graph& graph, const Scalar& scalar, const Out
   if (!graph.producer(graph.outputs[wanted.output]))
     throw InvalidArgument(fmt::format("--scalar '{}': output '{}' is {} of the model", scalar.text, name,
                                       given_as(graph, graph.outputs[wanted.output])));
-  const bool varies = depends_on_input(graph)[graph.outputs[wanted.output]];
-  const std::int64_t per_sample = static_cast<std::int64_t>(size) / (varies ? samples : 1);
+  const std::int64_t per_sample = static_cast<std::int64_t>(size) / samples;
   if (wanted.element >= per_sample)
     throw InvalidArgument(fmt::format("--scalar '{}': output '{}' has {} elements per sample, counted from 0",
                                       scalar.text, name, per_sample));
@@ -481,15 +481,15 @@ struct Comparer::State {
   /// Where one output element lies in the tensors of a block.
   struct Located {
     std::size_t node, element, per_sample;
-    bool varies;
-    std::size_t index(std::size_t sample) const { return (varies ? sample * per_sample : 0) + element; }
+    bool is_per_sample;  ///< else the same for every sample
+    std::size_t index(std::size_t sample) const { return (is_per_sample ? sample * per_sample : 0) + element; }
   };
   Located locate(const Scalar& scalar, const OutputElement& wanted, const SampleBlock& block) const {
     const auto node = graph.producer(graph.outputs[wanted.output]);
     const std::size_t size = node ? block.computed[*node].size() : 0;
-    const std::int64_t per_sample = require_element(graph, scalar, wanted, size, block.samples);
-    return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample),
-            varies[graph.outputs[wanted.output]]};
+    const bool is_per_sample = varies[graph.outputs[wanted.output]];
+    const std::int64_t per_sample = require_element(graph, scalar, wanted, size, is_per_sample ? block.samples : 1);
+    return {*node, static_cast<std::size_t>(wanted.element), static_cast<std::size_t>(per_sample), is_per_sample};
   }
 
   void add_scalar(const SampleBlock& block, std::size_t index) {

@@ -21,10 +21,12 @@ void keep_only(std::vector<BoundResult>& bounds, const std::vector<BoundRequest>
 }
 
 void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Scalar>& scalars) {
+  const std::vector<bool> varies = depends_on_input(graph);
   const auto check = [&](const Scalar& scalar, const OutputElement& element) {
     const auto node = graph.producer(graph.outputs[element.output]);
     const std::size_t size = node ? trace.layers.at(*node).output.size() : 0;
-    require_element(graph, scalar, element, size, std::max<std::int64_t>(trace.samples, 1));
+    const std::int64_t samples = varies[graph.outputs[element.output]] ? std::max<std::int64_t>(trace.samples, 1) : 1;
+    require_element(graph, scalar, element, size, samples);
   };
   for (const Scalar& scalar : scalars) {
     check(scalar, scalar.positive);
@@ -59,13 +61,8 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   return how;
 }
 
-struct References {
-  Reference accumulated, local;
-};
-
-Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const References& references,
-                     const JudgeOptions& options) {
-  Bounds bounds = bounder(trace, {&references.local.layers, &references.accumulated.layers});
+Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const KnownExact& exact, const JudgeOptions& options) {
+  Bounds bounds = bounder(trace, exact);
   if (options.bounds.empty()) return bounds;
   for (LayerBounds& layer : bounds.layers) {
     keep_only(layer.local, options.bounds);
@@ -73,6 +70,10 @@ Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const Reference
   }
   return bounds;
 }
+
+struct References {
+  Reference accumulated, local;
+};
 
 /// Whether a radius alone keeps a verdict open: the bound lies between the two ends of the error's enclosure.
 bool is_open(double computed, const Ball& exact, double bound) {
@@ -124,7 +125,6 @@ public:
   SharpenedReferences(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy)
       : maker_(maker), trace_(trace), policy_(policy), references_(references_of(maker, trace, policy)) {}
 
-  const References& get() const { return references_; }
   const Reference& accumulated() const { return references_.accumulated; }
   const Reference& local() const { return references_.local; }
 
@@ -279,7 +279,8 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
     SharpenedReferences references(reference_maker, part, options.precision);
-    const Bounds bounds = wanted_bounds(bounder, part, references.get(), options);
+    const Bounds bounds =
+        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated().layers}, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
     if (options.keep_reference) options.keep_reference(references.accumulated(), first, count);

@@ -368,9 +368,9 @@ Outputs: one line a bound, by the question that it answers
   condition how much a relative error of every term of a layer's sums shows up in the output,
             relative to it, to first order; times the layer's local error, its part of the bound
 Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so); and never
-part of the verdict: probabilistic (a theorem about rounding errors taken for chance, or about
-random bits of this program, with the probability that it fails), heuristic (an estimate, or
-folklore, shown with its violations). docs/theory.md has the theorems.
+part of the verdict: probabilistic (a theorem about rounding errors taken for chance, with the
+probability that it fails), heuristic (an estimate, or folklore, shown with its violations).
+docs/theory.md has the theorems.
 )",
       verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"),
       verdict("void", "void"), verdict("violated", "FAIL"), verdict("not checked", "-"),

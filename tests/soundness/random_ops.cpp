@@ -460,10 +460,13 @@ private:
       default: {
         if (rank() != 4) return as_numbers(op::Truncate{});
         using Sample = op::GridSample;
-        const Sample sample{random_.pick(std::vector<Sample::Mode>{Sample::Mode::linear, Sample::Mode::nearest}),
-                            random_.pick(std::vector<Sample::Outside>{Sample::Outside::zero, Sample::Outside::border,
-                                                                      Sample::Outside::reflected}),
-                            random_.chance(0.5)};
+        Sample sample{
+            random_.pick(std::vector<Sample::Mode>{Sample::Mode::linear, Sample::Mode::nearest, Sample::Mode::cubic}),
+            random_.pick(std::vector<Sample::Outside>{Sample::Outside::zero, Sample::Outside::border,
+                                                      Sample::Outside::reflected}),
+            random_.chance(0.5)};
+        const bool jumps = sample.mode == Sample::Mode::cubic && sample.outside == Sample::Outside::border;
+        sample.align_corners = sample.align_corners || jumps;
         return append(sample, {{extent(0), random_.integer(1, 2), 2, 2}});
       }
     }

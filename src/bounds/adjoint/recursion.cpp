@@ -89,13 +89,18 @@ std::shared_ptr<const Program> program_with_rows(const Program& program, std::in
 /// or fewer are stored unless 16 rows have more.
 std::size_t rows_at_once(const Program& program) {
   constexpr std::size_t most_rows = 256, most_numbers = std::size_t{1} << 22;
-  std::size_t numbers = 1;
-  for (ValueId id = 0; id < program.size(); ++id)
-    if (program.varies(id)) numbers += static_cast<std::size_t>(element_count(program.shape(id)) / program.rows(id));
-  return std::clamp(std::bit_floor(most_numbers / numbers), fewest_rows, most_rows);
+  return std::clamp(std::bit_floor(most_numbers / std::max<std::size_t>(numbers_of_row(program), 1)), fewest_rows,
+                    most_rows);
 }
 
 }  // namespace
+
+std::size_t numbers_of_row(const Program& program) {
+  std::size_t numbers = 0;
+  for (ValueId id = 0; id < program.size(); ++id)
+    if (program.varies(id)) numbers += static_cast<std::size_t>(element_count(program.shape(id)) / program.rows(id));
+  return numbers;
+}
 
 AdjointRadii::AdjointRadii(const Program& program, const Shadow& shadow, const Setting& setting)
     : program_(program), shadow_(shadow), setting_(setting), rows_at_once_(rows_at_once(program)) {}

@@ -38,6 +38,9 @@ struct Refinement {
   double least = 0.0;              ///< elements with a smaller cost are not refined
 };
 
+/// Returns how many numbers of a row depend on the inputs: what one adjoint of the row goes through.
+std::size_t numbers_of_row(const Program& program);
+
 /// Whether a node is a function of one element (or a Gelu) whose operand depends on the inputs, so that the operand's
 /// radii can be refined.
 bool may_be_refined(const Program& program, const Node& node);

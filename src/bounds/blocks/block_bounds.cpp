@@ -29,8 +29,9 @@ namespace {
 /// Weight of elements in an infinite bound: only infinite remainders are then worth a refinement.
 constexpr double only_infinite = 0x1p-1000;
 
-/// Rows of more numbers than that have no radii refined: every radius costs a sweep over all of them.
-constexpr std::size_t most_numbers_refined = std::size_t{1} << 22;
+/// Rows of more numbers than that have no radii refined, and bounds by chance for few targets: every radius and every
+/// target costs a sweep over all of them.
+constexpr std::size_t most_numbers_of_row = std::size_t{1} << 22;
 
 /// Factor of the number of refined radii if operands are rounded to a narrow format: nearly every remainder is then
 /// that of an undecided kink (T-72).
@@ -73,8 +74,7 @@ public:
         bounds.targets[i].attribution = run.attribute(direction_of(program_, shadow_, seeds_[i]));
     }
     if (request.conditioned > 0) add_conditions(request.conditioned, bounds);
-    const bool are_large = numbers_a_row() > most_numbers_refined;
-    const std::size_t chanced = are_large ? std::min(request.chanced, targets.size()) : targets.size();
+    const std::size_t chanced = has_large_rows() ? std::min(request.chanced, targets.size()) : targets.size();
     if (request.chance.any() && chanced > 0) add_chance({targets.data(), chanced}, request.chance, cache, bounds);
     if (!follows_runs) return bounds;
     if (request.follows_any_order()) bounds.any_order_conditions = any_order().conditions;
@@ -84,6 +84,7 @@ public:
   }
 
 private:
+  bool has_large_rows() const { return numbers_of_row(program_) > most_numbers_of_row; }
   bool is_network_known() const { return !block_.network.empty(); }
 
   void follow(Trajectory trajectory, BoundCache& cache) {
@@ -143,7 +144,7 @@ private:
   /// Keeps the adjoints of the targets with condition numbers and, where radii may be refined, of all.
   void sweep_targets(const std::vector<Target>& targets, std::size_t conditioned) {
     adjoints_.resize(targets.size());
-    const bool may_refine = numbers_a_row() <= most_numbers_refined;
+    const bool may_refine = !has_large_rows();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       seeds_.push_back(seeds_of(program_, targets[i]));
       certificates_.push_back(sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]),
@@ -184,7 +185,7 @@ private:
   /// T-72, if remainders are more than 5 % of a bound or a bound is infinite.
   void refine(std::int64_t radii_a_row, BoundCache& cache) {
     bool any = false;
-    if (numbers_a_row() > most_numbers_refined) return;
+    if (has_large_rows()) return;
     if (!is_plain(setting_.machine)) radii_a_row *= more_radii_in_narrow_formats;
     for (std::size_t which = is_network_known() ? 0 : 1; which < trajectories_.size(); ++which) {
       if (radii_a_row <= 0 || !has_large_remainder(which)) continue;
@@ -196,14 +197,6 @@ private:
     }
     for (std::size_t i = 0; any && i < seeds_.size(); ++i)
       certificates_[i] = sweep(program_, shadow_, deviations_, direction_of(program_, shadow_, seeds_[i]), setting_);
-  }
-
-  /// Numbers of a row that depend on the inputs.
-  std::size_t numbers_a_row() const {
-    std::size_t numbers = 0;
-    for (ValueId id = 0; id < program_.size(); ++id)
-      if (program_.varies(id)) numbers += shadow_.value(id).size() / static_cast<std::size_t>(program_.rows(id));
-    return numbers;
   }
 
   bool has_large_remainder(std::size_t which) const {

@@ -144,9 +144,7 @@ private:
   /// Rows marked by note_lost_rows() are infinite.
   BoundResult of_every_run(const BoundResult& shadow, bool varies) const {
     BoundResult result = named();
-    result.guarantee = std::max(shadow.guarantee, conditions_.empty() ? Guarantee::proven : Guarantee::conditional);
-    if (shadow.guarantee == Guarantee::probabilistic) result.theorem = shadow.theorem;
-    result.failure_probability = shadow.failure_probability;
+    result.guarantee = conditions_.empty() ? Guarantee::proven : Guarantee::conditional;
     result.condition = joined(conditions_);
     result.values = shadow.values;
     result.seconds = seconds_ + shadow.seconds;

@@ -73,58 +73,41 @@ std::vector<double> propagate_choice_node(const NodeView& view, std::span<const 
   return result;
 }
 
-/// One row of a softmax, whose elements lie at place(j).
-template <class Place>
-void propagate_row(const NodeView& view, Radii radii, Radii y_error, const Place& place, SoftmaxRow& row,
-                   std::vector<double>& moved, std::vector<double>& result) {
-  row.read(view, radii, y_error, place);
-  moved.resize(row.p.size());
-  theorems::propagate_softmax(row.p, row.error, row.e, moved);
-  for (std::size_t k = 0; k < row.seen.size(); ++k)
-    result[place(row.seen[k])] = (Magnitude(moved[k]) + row.hidden.total + row.hidden.total).value();
-  for (std::size_t j = 0; j < row.x.size(); ++j)
-    if (row.hidden.is_hidden[j] != 0) result[place(j)] = row.hidden.largest[j].value();
-}
-
-std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error) {
+/// A softmax over the elements i of every row with is_kept(i); the others are 0. Infinite where a row keeps none.
+std::vector<double> propagate_rows(const op::Softmax& softmax, const NodeView& view, Radii radii, Radii y_error,
+                                   const auto& is_kept) {
   const ReductionPlan plan = plan_reduction(softmax, view.output->shape);
   std::vector<double> result(view.output->size()), moved;
-  SoftmaxRow row(static_cast<std::size_t>(plan.length));
-  for (std::int64_t o = 0; o < plan.outer; ++o) {
-    for (std::int64_t i = 0; i < plan.inner; ++i) {
-      const auto place = [&](std::size_t j) { return plan.index(o, static_cast<std::int64_t>(j), i); };
-      propagate_row(view, radii, y_error, place, row, moved, result);
-    }
-  }
-  return result;
-}
-
-/// A softmax over the elements of every row that a known mask keeps; infinite where it keeps none.
-std::vector<double> propagate_masked_rows(const op::MaskedSoftmax& softmax, const NodeView& view, Radii radii,
-                                          Radii y_error) {
-  const Shape& shape = view.output->shape;
-  const ReductionPlan plan = plan_reduction(op::Softmax{softmax.axis, false}, shape);
-  const BroadcastIndex in_mask(softmax.kept.empty() ? view.input(1).shape : softmax.kept_shape, shape);
-  const auto is_kept = [&](std::size_t i) {
-    return softmax.kept.empty() ? view.input(1).values[in_mask(i)] > 0.5 : bool(softmax.kept[in_mask(i)]);
-  };
-  std::vector<double> result(view.output->size(), 0.0), moved;
   std::vector<std::size_t> kept;
+  const auto place = [&](std::size_t j) { return kept[j]; };
   for (std::int64_t o = 0; o < plan.outer; ++o) {
     for (std::int64_t i = 0; i < plan.inner; ++i) {
       kept.clear();
       for (std::int64_t j = 0; j < plan.length; ++j)
         if (is_kept(plan.index(o, j, i))) kept.push_back(plan.index(o, j, i));
-      if (kept.empty()) {
-        for (std::int64_t j = 0; j < plan.length; ++j) result[plan.index(o, j, i)] = infinity;
-        continue;
-      }
+      for (std::int64_t j = 0; kept.empty() && j < plan.length; ++j) result[plan.index(o, j, i)] = infinity;
+      if (kept.empty()) continue;
       SoftmaxRow row(kept.size());
-      propagate_row(
-          view, radii, y_error, [&](std::size_t j) { return kept[j]; }, row, moved, result);
+      row.read(view, radii, y_error, place);
+      moved.resize(row.p.size());
+      theorems::propagate_softmax(row.p, row.error, row.e, moved);
+      for (std::size_t k = 0; k < row.seen.size(); ++k)
+        result[place(row.seen[k])] = (Magnitude(moved[k]) + row.hidden.total + row.hidden.total).value();
+      for (std::size_t j = 0; j < kept.size(); ++j)
+        if (row.hidden.is_hidden[j] != 0) result[place(j)] = row.hidden.largest[j].value();
     }
   }
   return result;
+}
+
+/// The same for a known mask.
+std::vector<double> propagate_masked_rows(const op::MaskedSoftmax& softmax, const NodeView& view, Radii radii,
+                                          Radii y_error) {
+  const bool is_constant = !softmax.kept.empty();
+  const BroadcastIndex in_mask(is_constant ? softmax.kept_shape : view.input(1).shape, view.output->shape);
+  return propagate_rows(op::Softmax{softmax.axis, false}, view, radii, y_error, [&](std::size_t i) {
+    return is_constant ? softmax.kept[in_mask(i)] : view.input(1).values[in_mask(i)] > 0.5;
+  });
 }
 
 std::vector<double> propagate_selection(const NodeView& view, std::span<const Radii> radii) {
@@ -202,7 +185,9 @@ std::vector<double> propagate(const NodeView& view, std::span<const Radii> radii
           [&](const op::Div&) { return binary(theorems::propagate_quotient); },
           [&](const op::Relu&) { return quick_relu(); },
           [&](const ElementwiseUnary auto&) { return unary(); },
-          [&](const op::Softmax& softmax) { return propagate_rows(softmax, view, radii[0], y_error); },
+          [&](const op::Softmax& softmax) {
+            return propagate_rows(softmax, view, radii[0], y_error, [](std::size_t) { return true; });
+          },
           [&](const op::MaskedSoftmax& softmax) {
             const bool is_mask_known = radii.size() < 2 || radii[1].empty();
             return is_mask_known ? propagate_masked_rows(softmax, view, radii[0], y_error)

@@ -56,6 +56,7 @@ Magnitude ahead(Magnitude by_norm, Magnitude by_elements, Magnitude defect) {
 }
 
 Magnitude distance_from_exact(const Ball& computed, const Ball& exact) {
+  // Rounded as the errors of reports are, so that an error is not above its own bound by a last digit.
   if (computed.lo == 0.0 && computed.radius == Magnitude()) return error_of(computed.hi, exact).magnitude();
   return (computed - exact).enclosure().magnitude();
 }

@@ -491,17 +491,16 @@ TEST_CASE("masks of every kind and size give the same bounds, up to a factor of 
 }
 
 TEST_CASE("an element at a jump leaves the targets open that it has a path to, and no others (T-60)") {
-  const auto bounds_of = [](bool is_mixed) {
+  const auto bounds_of = [](const Op& last) {
     Graph graph;
     const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
     const ValueId step = graph.add_constant("step", StoredTensor::from(Tensor<float>({1}, {0.05F})));
     const ValueId level = graph.add_node("floor", op::Floor{}, {graph.add_node("div", op::Div{}, {x, step})});
     const ValueId y = graph.add_node("scaled", op::Mul{}, {level, step});
-    const ValueId picked = graph.add_node("picked", op::Slice{{2}, {4}, {1}, {1}}, {y});
-    const Tensor<float> zeros({4, 2});
-    graph.outputs = {
-        y, is_mixed ? graph.add_node("mixed", op::MatMul{}, {y, graph.add_constant("w", StoredTensor::from(zeros))})
-                    : picked};
+    std::vector<ValueId> operands = {y};
+    if (std::holds_alternative<op::MatMul>(last))
+      operands.push_back(graph.add_constant("w", StoredTensor::from(Tensor<float>({4, 2}))));
+    graph.outputs = {y, graph.add_node("last", last, operands)};
     Inputs inputs;
     inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 4}, {0.15F, 0.17F, 0.31F, -0.02F})));
     const Bounds all = end_to_end_bounds(graph, run_of(graph, inputs));
@@ -518,11 +517,52 @@ TEST_CASE("an element at a jump leaves the targets open that it has a path to, a
     for (const double x : bound) open.push_back(std::isinf(x));
     return open;
   };
-  const auto apart = bounds_of(false), mixed = bounds_of(true);
+  const auto apart = bounds_of(op::Slice{{2}, {4}, {1}, {1}}), mixed = bounds_of(op::MatMul{});
   REQUIRE(apart.size() == 2);
   REQUIRE(mixed.size() == 2);
   CHECK(is_open(apart[0]) == std::vector<bool>{true, false, false, false});
   CHECK(is_open(apart[1]) == std::vector<bool>{false, false});
   CHECK(apart[0][1] < 1e-7);
   CHECK(is_open(mixed[1]) == std::vector<bool>{true, true});
+}
+
+TEST_CASE("a path goes through data movement, through products by 0 and from row to row of an operand (T-60)") {
+  const auto is_open_after = [](const Op& last, const Shape& weights) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {2, ""}});
+    const Tensor<float> w({2, 4}, {1.0F, 0.3F, 0.7F, 0.9F, 1.0F, 0.1F, 0.2F, 0.4F});
+    const ValueId sums = graph.add_node("sums", op::MatMul{}, {x, graph.add_constant("w", StoredTensor::from(w))});
+    std::vector<ValueId> operands = {graph.add_node("floor", op::Floor{}, {sums})};  // of 3, which is at a jump, at 0
+    if (!weights.empty()) operands.push_back(graph.add_constant("v", StoredTensor::from(Tensor<float>(weights))));
+    graph.outputs = {graph.add_node("last", last, operands)};
+    Inputs inputs;
+    inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({1, 2}, {1.5F, 1.5F})));
+    std::vector<bool> open;  // of the distance of the shadow from the exact network, which has no roundings of its own
+    for (const double x : values_of(end_to_end_bounds(graph, run_of(graph, inputs)).layers.back(), BoundKind::shadow))
+      open.push_back(std::isinf(x));
+    return open;
+  };
+  using Open = std::vector<bool>;
+  CHECK(is_open_after(op::Slice{{2}, {4}, {1}, {1}}, {}) == Open{false, false});
+  CHECK(is_open_after(op::Slice{{3}, {-5}, {1}, {-1}}, {}) == Open{false, false, false, true});
+  CHECK(is_open_after(op::Neg{}, {}) == Open{true, false, false, false});
+  CHECK(is_open_after(op::Mul{}, {1, 4}) == Open{true, false, false, false});
+  CHECK(is_open_after(op::MatMul{}, {4, 2}) == Open{true, true});
+  CHECK(is_open_after(op::ReduceSum{{1}, true}, {}) == Open{true});
+}
+
+TEST_CASE("a run in double whose output is not followed is compared with the exact network alone (T-70)") {
+  const Graph graph = masked_network(-1e4, Mask::added);
+  Generator generator(792);
+  const Trace trace = run_of(graph, random_inputs(graph, 2, generator), "fp64");
+  const Reference exact = certified_reference(graph, trace.inputs, {}, &trace);
+  BoundOptions options;
+  options.requests = {BoundKind::shadow};
+  options.most_output_elements = 1;
+  const Bounder bounder(graph, options);
+  const Bounds bounds = bounder(trace, {nullptr, &exact.layers});
+  const std::vector<double> bound = values_of(bounds.layers.back(), BoundKind::shadow);
+  const std::vector<double> computed = trace.layers.back().output.to_double().values;
+  for (std::size_t i = 0; i < bound.size(); ++i)
+    CHECK(bound[i] == error_of(computed[i], exact.layers.back().values[i]).upper());
 }

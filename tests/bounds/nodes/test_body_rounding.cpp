@@ -657,6 +657,26 @@ TEST_CASE("a softmax whose sum overflows is all 0, and says nothing (T-17)") {
   CHECK(local_bound(op::Softmax{1}, {logits}, logits, arithmetic) >= 1.0 / 70000.0);
 }
 
+TEST_CASE("a sum in double next to the largest number has a bound where it cannot overflow (T-22)") {
+  const ArithmeticModel model = cpu_arithmetic("fp64", {});
+  const bounds::Setting setting = setting_of(model);
+  const double largest = format(FormatId::fp64).largest;
+  const Tensor<double> x{{1}, {largest}}, zero{{1}, {0.0}};
+  Graph graph;
+  const ValueId a = add_fixed_input(graph, "a", ElementType::f64, {1});
+  graph.add_node("y", op::Add{}, {a, add_fixed_input(graph, "b", ElementType::f64, {1})});
+  const auto rounding = [&](double moved) {
+    std::set<std::string> conditions;
+    const std::vector<double> off = {moved};
+    const bounds::UnrecordedNode node{{&graph.nodes.front(), {&x, &zero}, &x}, {{}, off}, off, true};
+    return bounds::body_rounding(node, setting, conditions).front();
+  };
+  CHECK(rounding(1.0) >= 1.0);
+  CHECK(rounding(0x1p968) >= 0x1p968);
+  CHECK(std::isfinite(rounding(0x1p968)));
+  CHECK(std::isinf(rounding(0x1p970)));  // the largest number and half a unit: rounded to infinity
+}
+
 TEST_CASE("a softmax next to the smallest number of the format has a bound (T-17)") {
   for (const FormatId id : {FormatId::fp32, FormatId::fp64}) {
     const Format& stored = format(id);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bounds/nodes/forward.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "faults/theorems.hpp"
@@ -494,4 +495,35 @@ TEST_CASE("roundings inside bodies that a bound forgets are noticed") {
     }
     CHECK(reports.local.violations > 0);
   }
+}
+
+TEST_CASE("a masked softmax moves as one of the elements that are kept, however large the others are (T-45)") {
+  const Tensor<double> x({1, 3}, {200.0, 0.0, 0.5}), mask({1, 3}, {0.0, 1.0, 1.0});
+  const auto softmax = [](double a, double b) { return std::exp(a) / (std::exp(a) + std::exp(b)); };
+  const Tensor<double> p({1, 3}, {0.0, softmax(0.0, 0.5), softmax(0.5, 0.0)});
+  const double moved = softmax(0.1, 0.4) - softmax(0.0, 0.5);
+  const std::vector<double> radii(3, 0.1);
+  const auto bound_of = [&](const Op& op, const Tensor<double>& kept) {
+    Graph graph;
+    std::vector<ValueId> operands = {add_fixed_input(graph, "x", ElementType::f64, {1, 3})};
+    bounds::NodeView view{nullptr, {&x}, &p};
+    std::vector<bounds::Radii> of_operands = {radii};
+    if (!kept.values.empty()) {
+      operands.push_back(add_fixed_input(graph, "kept", ElementType::boolean, {1, 3}));
+      view.inputs.push_back(&kept);
+      of_operands.emplace_back();
+    }
+    graph.outputs = {graph.add_node("p", op, operands)};
+    view.node = &graph.nodes.front();
+    const std::vector<double> error(3, 1e-15);
+    return bounds::propagate(view, of_operands, error, bounds::Setting());
+  };
+  for (const std::vector<double>& bound :
+       {bound_of(op::MaskedSoftmax{-1, {1, 3}, {false, true, true}}, {}), bound_of(op::MaskedSoftmax{}, mask)}) {
+    CHECK(bound[0] == 0.0);
+    CHECK(bound[1] >= moved);
+    CHECK(bound[1] <= 1.5 * moved);
+    CHECK(bound[2] >= moved);
+  }
+  for (const double e : bound_of(op::MaskedSoftmax{-1, {1, 3}, {false, false, false}}, {})) CHECK(std::isinf(e));
 }
