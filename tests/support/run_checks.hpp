@@ -46,6 +46,28 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
       const ValueId other = node(op::Sigmoid{}, {node(op::MatMul{}, {x, constant({9, 9}, 0.5)})});
       return node(op::Div{}, {x, node(op::Add{}, {constant_of(0.5F), other})});
     }
+    if (function == "silu") return node(op::Mul{}, {x, node(op::Sigmoid{}, {x})});
+    if (function == "hard_swish") {
+      const ValueId above = node(op::Max{}, {node(op::Add{}, {x, constant_of(3.0F)}), constant_of(0.0F)});
+      const ValueId clipped = node(op::Min{}, {above, constant_of(6.0F)});
+      return node(op::Div{}, {node(op::Mul{}, {x, clipped}), constant_of(6.0F)});
+    }
+    const auto mean = [&](ValueId values) {
+      return node(op::Div{}, {node(op::ReduceSum{{1}}, {values}), constant_of(9.0F)});
+    };
+    if (function == "softmax") return node(op::Softmax{1}, {x});
+    if (function == "normalised") {
+      const ValueId centred = node(op::Sub{}, {x, mean(x)});
+      const ValueId variance = node(op::Add{}, {mean(node(op::Mul{}, {centred, centred})), constant_of(0.125F)});
+      return node(op::Div{}, {centred, node(op::Sqrt{}, {variance})});
+    }
+    if (function == "largest") return node(op::Sub{}, {node(op::ReduceMax{{1}}, {x}), x});
+    if (function == "attention" || function == "outer") {
+      const ValueId values = node(op::Reshape{{-1, 3, 3}}, {x});
+      const ValueId other =
+          function == "outer" ? node(op::Transpose{{0, 2, 1}}, {values}) : node(op::Softmax{2}, {values});
+      return node(op::Reshape{{-1, 9}}, {node(op::MatMul{}, {other, values})});
+    }
     if (function == "max") return node(op::Max{}, {x, node(op::Neg{}, {node(op::Tanh{}, {x})})});
     if (function == "min") return node(op::Min{}, {constant({9}, 0.5), x});
     if (function == "prelu") return node(op::PRelu{}, {x, constant({9}, 1.5)});

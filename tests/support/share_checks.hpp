@@ -26,7 +26,7 @@ public:
         arithmetic_(cpu_arithmetic("fp32", parse_summation_order("pairwise"))),
         setting_(setting_of(arithmetic_)),
         program_(graph_, {{rows, static_cast<std::int64_t>(k())}}, rows),
-        step_(bounds::run_step_of({program_, program_.nodes()[0], {nullptr, &operands_}}, setting_, packed_,
+        step_(bounds::run_step_of({program_, program_.nodes()[0], {nullptr, &operands_}}, {}, setting_, packed_,
                                   conditions_)) {}
 
   const bounds::RunStep& step() const { return *step_; }
@@ -71,7 +71,7 @@ inline void check_shares(const HeldProduct& product, const bounds::SingleAdjoint
   bounds::SingleAdjoint share;
   share.d.resize(rows * k);
   share.defect.resize(rows);
-  product.step().pull_back(0, std::span<const float>(), of, d, share);
+  product.step().pull_back(0, bounds::RunErrors(), std::span<const float>(), of, d, share);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < k; ++i) {
       Real exact;

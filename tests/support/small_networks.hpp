@@ -168,6 +168,18 @@ Tensor<S> reduce_max(const Op& op, const Operands<S>& in, const Shape& shape) {
 }
 
 template <class S>
+Tensor<S> reduce_sum(const Op& op, const Operands<S>& in, const Shape& shape, const SummationOrder& order) {
+  const GroupPlan plan = plan_groups(op, in[0]->shape);
+  Tensor<S> result(shape);
+  for (std::size_t g = 0; g < result.size(); ++g) {
+    std::vector<S> terms;
+    for (const std::size_t element : plan.elements) terms.push_back(in[0]->values[plan.groups[g] + element]);
+    result.values[g] = dot(order, terms, std::vector<S>(terms.size(), Scalar<S>::constant(1.0)));
+  }
+  return result;
+}
+
+template <class S>
 Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const SummationOrder& order) {
   using F = Scalar<S>;
   const S zero = F::constant(0.0);
@@ -184,6 +196,7 @@ Tensor<S> apply(const Op& op, const Operands<S>& in, const Shape& shape, const S
   if (std::get_if<op::PRelu>(&op))
     return binary(in, shape, [](const S& a, const S& b) { return a < S(0.0) ? S(a * b) : a; });
   if (std::get_if<op::Min>(&op)) return binary(in, shape, [](const S& a, const S& b) { return b < a ? b : a; });
+  if (std::get_if<op::ReduceSum>(&op)) return reduce_sum(op, in, shape, order);
   if (std::get_if<op::ReduceMax>(&op)) return reduce_max(op, in, shape);
   if (std::get_if<op::Neg>(&op)) return unary(in, [](const S& x) { return S(-x); });
   if (std::get_if<op::Relu>(&op)) return unary(in, [&](const S& x) { return x < zero ? zero : x; });

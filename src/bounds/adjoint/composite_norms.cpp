@@ -157,6 +157,28 @@ private:
   const Shadow& shadow_;
 };
 
+std::vector<ValueId> values_of(const Means& means) {
+  return {means.terms, means.sums, means.means};
+}
+
+std::vector<ValueId> values_of(const Root& root) {
+  std::vector<ValueId> values = values_of(root.squares);
+  values.insert(values.end(), {root.c, root.argument, root.root});
+  return values;
+}
+
+std::vector<ValueId> values_of(const Shares& shares) {
+  std::vector<ValueId> values = {shares.shares, shares.s};
+  if (!shares.is_one_node) values.insert(values.end(), {shares.exponents, shares.powers, shares.seen, shares.sum});
+  if (shares.largest) values.push_back(*shares.largest);
+  return values;
+}
+
+template <class Pattern>
+std::vector<ValueId> values_of(const std::optional<Pattern>& pattern) {
+  return pattern ? values_of(*pattern) : std::vector<ValueId>();
+}
+
 /// The bounds (b) to (e) and (g) of T-67, one number per row.
 class Norms67 {
 public:
@@ -428,6 +450,23 @@ private:
 };
 
 }  // namespace
+
+std::vector<ValueId> values_of_composite(const NormRequest& request) {
+  const Patterns patterns(request);
+  const Node& node = *request.view.node;
+  std::vector<ValueId> values;
+  if (std::holds_alternative<op::Sub>(node.op)) values = values_of(patterns.means(node.inputs[1]));
+  if (std::holds_alternative<op::Sqrt>(node.op)) values = values_of(patterns.root(node.output));
+  if (std::holds_alternative<op::Div>(node.op)) values = values_of(patterns.root(node.inputs[1]));
+  const bool makes_shares = std::holds_alternative<op::Div>(node.op) || std::holds_alternative<op::Softmax>(node.op);
+  if (values.empty() && makes_shares) values = values_of(patterns.shares(node.output));
+  if (std::holds_alternative<op::MatMul>(node.op)) {
+    values = values_of(patterns.shares(node.inputs[0]));
+    if (!values.empty()) values.push_back(node.inputs[1]);
+  }
+  std::erase(values, node.output);
+  return values;
+}
 
 std::optional<std::vector<double>> composite_norms(const NormRequest& request) {
   if (request.known == nullptr || request.shadow == nullptr) return std::nullopt;

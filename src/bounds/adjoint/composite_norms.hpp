@@ -27,4 +27,9 @@ struct AttentionFactors {
 /// Source:    docs/theory.md T-67
 std::optional<std::vector<double>> attended_norms(const NormRequest& request, const AttentionFactors& factors);
 
+/// Returns the values of which composite_norms() and attended_norms() read radii, errors and centres at this node, except
+/// the node's own result; empty where both return nothing. Of `request` only the program, the node, and what is known of
+/// constants are read.
+std::vector<ValueId> values_of_composite(const NormRequest& request);
+
 }  // namespace driftbound::bounds

@@ -29,12 +29,6 @@ std::vector<double> behind_group_sums(const NodeView& view) {
   return sums;
 }
 
-std::vector<double> behind(const NodeView& view, const Setting& setting) {
-  if (const std::optional<Product> product = product_of(view)) return behind_product(*product, view, setting);
-  if (std::holds_alternative<op::ReduceSum>(view.node->op)) return behind_group_sums(view);
-  return magnitudes(view.output->values);
-}
-
 /// Returns |c.b| for every row, b the shadow.
 std::vector<double> target_of(const Program& program, const Shadow& shadow, const Direction& c) {
   const auto rows = static_cast<std::size_t>(program.rows());
@@ -54,11 +48,17 @@ std::vector<double> target_of(const Program& program, const Shadow& shadow, cons
 
 }  // namespace
 
+std::vector<double> approx_magnitudes(const NodeView& view, const Setting& setting) {
+  if (const std::optional<Product> product = product_of(view)) return behind_product(*product, view, setting);
+  if (std::holds_alternative<op::ReduceSum>(view.node->op)) return behind_group_sums(view);
+  return magnitudes(view.output->values);
+}
+
 std::vector<std::vector<double>> approx_magnitudes(const Program& program, const Shadow& shadow,
                                                    const Setting& setting) {
   std::vector<std::vector<double>> sums(program.size());
   for (const Node& node : program.nodes())
-    if (program.varies(node.output)) sums[node.output] = behind(shadow.view_of(node), setting);
+    if (program.varies(node.output)) sums[node.output] = approx_magnitudes(shadow.view_of(node), setting);
   return sums;
 }
 

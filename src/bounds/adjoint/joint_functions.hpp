@@ -27,6 +27,11 @@ public:
 
   /// Whether several paths from one value meet in this node.
   bool meet_in(std::size_t node) const { return !ways_[node].empty(); }
+  /// All nodes on the paths that meet in this node, in order, the node itself last; empty for other nodes.
+  const std::vector<std::size_t>& ways_to_meet(std::size_t node) const { return ways_[node]; }
+  /// The value from which these paths start.
+  /// Domain:    meet_in(node)
+  ValueId value_before(std::size_t node) const { return *before_[program_.nodes()[node].output]; }
   /// Returns the bounds at a node in which paths meet. `known` must hold the slopes and remainders of all nodes up to
   /// this one, and all other data of the nodes before it.
   JointMove moved(std::size_t node, const Deviation& known) const;

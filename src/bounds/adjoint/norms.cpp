@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "bounds/adjoint/composite_norms.hpp"
@@ -92,6 +91,13 @@ public:
     if (!request_.operands[1]->element.empty()) return moving_quotient();
     return each_row([&](const Row& row) { return theorems::norm_of_quotient(row.spread_radius(0), row.smallest(1)); });
   }
+  /// |f(x, s) - f(x', s)| <= max(1, |s|) |x - x'|
+  Norms operator()(const op::PRelu&) const {
+    if (!request_.operands[1]->element.empty()) return std::nullopt;
+    return each_row([&](const Row& row) {
+      return theorems::norm_of_function(std::max(Magnitude(1.0), row.largest(1)), row.spread_radius(0));
+    });
+  }
   Norms operator()(const op::ReduceSum&) const {
     const std::size_t terms = plan_groups(view_.node->op, view_.input(0).shape).elements.size();
     return each_row([&](const Row& row) { return theorems::norm_of_reduce_sum(row.radius(0), terms); });
@@ -138,7 +144,9 @@ public:
                          theorems::norm_of_constant_product(row.matrix(moving), spectral, row.radius(fixed), uses));
     });
   }
-  Norms operator()(const auto&) const { return std::nullopt; }
+  Norms operator()(const Comparison auto&) const { return std::nullopt; }
+  Norms operator()(const op::Choice&) const { return std::nullopt; }
+  Norms operator()(const Composite auto&) const { return std::nullopt; }
 
 private:
   /// Bounds a quotient whose divisor differs between the trajectories: T-67 (a).
@@ -149,7 +157,7 @@ private:
     const std::size_t size = view_.output->size() / rows;
     std::vector<double> norms;
     for (std::size_t row = 0; row < rows; ++row) {
-      std::map<std::size_t, Magnitude> squares;
+      std::vector<Magnitude> squares(b.size());  // by divisor
       double least = std::numeric_limits<double>::infinity();
       for (std::size_t i = row * size; i < (row + 1) * size; ++i) {
         const double divisor = std::abs(b.values[of_b(i)]);
@@ -158,7 +166,7 @@ private:
         least = std::min(least, sub_down(divisor, radius_at(request_.operands[1]->element, of_b(i)).value()));
       }
       Magnitude largest;
-      for (const auto& [divisor, sum] : squares) largest = std::max(largest, sum);
+      for (const Magnitude sum : squares) largest = std::max(largest, sum);
       const Row of_row(request_, static_cast<std::int64_t>(row));
       norms.push_back(
           theorems::norm_of_moving_quotient(of_row.spread_radius(0), sqrt_up(largest), of_row.radius(1), least)

@@ -231,15 +231,6 @@ private:
       known.norm[row] = theorems::norm_of_row(norms[row], known.norm[row]);
   }
 
-  /// Limits the radii at the result of a bounded function with finite operands: the function's values lie in a known
-  /// interval.
-  void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved) const {
-    const auto ends = ends_of(view.node->op);
-    if (!ends || !are_numbers(view.input(0), radii[0])) return;
-    for (std::size_t i = 0; i < moved.size(); ++i)
-      moved[i] = std::min(moved[i], theorems::reach_within(view.y(i), ends->first, ends->second));
-  }
-
   /// Limits `moved` by the radii of T-117. The node's remainder must have been stored in result_.
   void limit_by_sources(std::size_t index, const std::vector<std::vector<double>>& slopes, Radii added,
                         std::vector<double>& moved) {
@@ -365,6 +356,13 @@ bool are_numbers(const Tensor<double>& centre, Radii radii) {
   const auto is_finite = [](double x) { return std::isfinite(x); };
   return std::all_of(centre.values.begin(), centre.values.end(), is_finite) &&
          std::all_of(radii.begin(), radii.end(), is_finite);
+}
+
+void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved) {
+  const auto ends = ends_of(view.node->op);
+  if (!ends || !are_numbers(view.input(0), radii[0])) return;
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    moved[i] = std::min(moved[i], theorems::reach_within(view.y(i), ends->first, ends->second));
 }
 
 Deviation deviation_of(Trajectory trajectory, const Program& program, const Shadow& shadow,

@@ -73,4 +73,8 @@ std::optional<std::pair<double, double>> ends_of(const Op& op);
 /// Whether all elements of the centre and all radii are finite.
 bool are_numbers(const Tensor<double>& centre, Radii radii);
 
+/// Limits bounds of |f(x) - shadow| for a bounded function f with finite operands: its values lie between ends_of().
+/// Guarantee: upper bounds
+void limit_by_ends(const NodeView& view, std::span<const Radii> radii, std::vector<double>& moved);
+
 }  // namespace driftbound::bounds

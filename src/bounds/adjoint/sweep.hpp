@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bounds/adjoint/radii.hpp"
+#include "driftbound/num/ball.hpp"
 
 namespace driftbound::bounds {
 
@@ -18,6 +19,14 @@ struct Seed {
   std::int64_t element = 0;  ///< within a row
   double factor = 1.0;
 };
+
+/// c.x for the target c with these seeds, where x_of(seed) is an enclosure of the seed's element.
+template <class EnclosureOf>
+Ball enclosure_of(const std::vector<Seed>& seeds, const EnclosureOf& x_of) {
+  Ball sum;
+  for (const Seed& seed : seeds) sum = seed.factor > 0.0 ? sum + x_of(seed) : sum - x_of(seed);
+  return sum;
+}
 
 /// The vectors c of T-60, for the values at which c is not 0.
 using Direction = std::vector<std::pair<ValueId, std::vector<double>>>;

@@ -174,12 +174,7 @@ private:
 
   /// c.x for the balls x = ball_of(seed, element).
   Ball combined(const std::vector<Seed>& seeds, std::size_t row, const auto& ball_of) const {
-    Ball sum;
-    for (const Seed& seed : seeds) {
-      const Ball part = ball_of(seed, index_of(seed, program_, shadow_, row));
-      sum = sum + (seed.factor > 0.0 ? part : -part);
-    }
-    return sum;
+    return enclosure_of(seeds, [&](const Seed& seed) { return ball_of(seed, index_of(seed, program_, shadow_, row)); });
   }
 
   /// T-72, if remainders are more than 5 % of a bound or a bound is infinite.
@@ -442,8 +437,7 @@ public:
              const AdjointRequest& request, const Setting& setting, BoundCache& cache)
       : program_(program), block_(block), targets_(targets), request_(request), setting_(setting), cache_(cache) {}
 
-  /// Empty if an op or the arithmetic is not covered by the row kernels, or if the whole block has to be evaluated
-  /// element by element.
+  /// Empty if any run is not bounded by rows, or if the whole block has to be evaluated element by element for it.
   std::optional<BlockBounds> run() {
     if (request_.rounded && has_narrow_steps(program_, setting_.machine)) {
       note(Question::any_run, "operands or results that are rounded to a narrow format");
@@ -454,7 +448,7 @@ public:
     const bool of_runs =
         request_.follows_any_order() || request_.declared_order || request_.conditioned > 0 || request_.attributed > 0;
     KnownProducts products;
-    if (request_.this_run && !add_this_run(bounds, of_runs ? &products : nullptr)) return std::nullopt;
+    if (request_.this_run) add_this_run(bounds, of_runs ? &products : nullptr);
     if (of_runs && !add_runs(bounds, products)) return std::nullopt;
     bounds.not_by_rows = obstacles_;
     bounds.infinite = infinite_;
@@ -466,18 +460,25 @@ public:
 private:
   void note(Question question, std::string obstacle) { obstacles_.push_back({question, std::move(obstacle), 0.0}); }
 
-  bool add_this_run(BlockBounds& bounds, KnownProducts* products) {
+  void add_this_run(BlockBounds& bounds, KnownProducts* products) {
     std::string obstacle;
     std::optional<RowBounds> quick = row_bounds(program_, block_, targets_, setting_, cache_, obstacle, products);
     if (!quick) note(Question::this_run, obstacle);
     AdjointRequest alone;
     alone.any_order = alone.declared_order = alone.rounded = false;
-    if (!quick || !evaluate_undecided(Question::this_run, alone, *quick)) return false;
-    bounds.this_run = std::move(quick->bounds.this_run);
-    bounds.this_run_theorem = quick->bounds.this_run_theorem;
-    for (std::size_t i = 0; i < targets_.size(); ++i)
-      bounds.targets[i].this_run = std::move(quick->bounds.targets[i].this_run);
-    return true;
+    const bool is_by_rows = quick && evaluate_undecided(Question::this_run, alone, *quick);
+    BlockBounds found = is_by_rows ? std::move(quick->bounds) : in_full(alone);
+    bounds.this_run = std::move(found.this_run);
+    bounds.this_run_theorem = found.this_run_theorem;
+    for (std::size_t i = 0; i < targets_.size(); ++i) bounds.targets[i].this_run = std::move(found.targets[i].this_run);
+  }
+
+  /// Evaluates the whole block element by element; the last obstacle was in the way.
+  BlockBounds in_full(const AdjointRequest& request) {
+    const auto start = std::chrono::steady_clock::now();
+    BlockBounds found = Block(program_, block_, setting_, cache_).run(targets_, request, cache_);
+    obstacles_.back().seconds = seconds_since(start);
+    return found;
   }
 
   bool add_runs(BlockBounds& bounds, const KnownProducts& products) {

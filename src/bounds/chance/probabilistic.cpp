@@ -6,15 +6,6 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Whether an op makes one rounding, of the exact result of its operands.
-bool rounds_once(const Op& op) {
-  return std::visit(
-      [](const auto& which) {
-        return OneOf<std::decay_t<decltype(which)>, op::Add, op::Sub, op::Mul, op::Div, op::PRelu, op::Reciprocal>;
-      },
-      op);
-}
-
 /// Bounds the last rounding of a sum together with the rounding of storing it.
 Magnitude last_rounding(const UnrecordedSum& sum, const Setting& setting) {
   const bool nothing_rounded = sum.terms.leaves < 2 && sum.terms.rounded == Magnitude();
@@ -36,6 +27,14 @@ NodeChance roundings_of_sums(const RoundingNode& node, const Setting& setting) {
 }
 
 }  // namespace
+
+bool rounds_once(const Op& op) {
+  return std::visit(
+      [](const auto& which) {
+        return OneOf<std::decay_t<decltype(which)>, op::Add, op::Sub, op::Mul, op::Div, op::PRelu, op::Reciprocal>;
+      },
+      op);
+}
 
 NodeChance martingale_roundings(const RoundingNode& node, const Setting& setting) {
   if (!node.sums.empty()) return roundings_of_sums(node, setting);

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "bounds/adjoint/radii.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/nodes/body_rounding.hpp"
 #include "bounds/nodes/forward.hpp"
@@ -31,9 +32,15 @@ void ExpandedRow::write_moved(std::size_t first, std::vector<double>& moved_to) 
 }
 
 ExpandedRow expanded_row(const NodeView& view, const std::vector<Radii>& radii, const std::vector<double>& y_error,
-                         bool any_order, const Setting& setting) {
+                         bool any_order, const Setting& setting,
+                         const std::function<std::optional<JointMove>(const Linearised&)>& joint) {
   ExpandedRow row{linearise(view, radii, y_error, setting), y_error, propagate(view, radii, y_error, setting)};
+  if (const std::optional<JointMove> together = joint ? joint(row.linear) : std::nullopt) {
+    for (std::size_t i = 0; i < row.moved.size(); ++i) row.moved[i] = std::min(row.moved[i], together->element[i]);
+    row.joint_norm = Magnitude(together->norm.front());
+  }
   add_magnitudes(row.moved, y_error);
+  limit_by_ends(view, radii, row.moved);
   std::set<std::string> known_before;
   const std::vector<double> rounding = body_rounding({view, radii, row.moved, any_order}, setting, known_before);
   add_magnitudes(row.added, rounding);

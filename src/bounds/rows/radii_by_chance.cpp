@@ -28,12 +28,17 @@ bool chance_rules(const double* residuals, const double* deviations, std::size_t
   return squares_of(residuals, n) <= little * little * by_chance && std::isfinite(by_chance);
 }
 
-/// One past the last node that can be refined and has a remainder.
+/// Whether a node has remainders that fall with the radii of its operands.
+bool has_remainder_of_radii(const RunState& state, std::size_t node) {
+  const RunStep* const step = state.steps[node].get();
+  if (step == nullptr || state.errors[node].remainder.empty()) return false;
+  return step->has_remainder_of_radii() || may_be_refined(state.program, state.program.fused().nodes[node]);
+}
+
+/// One past the last of these nodes.
 std::size_t end_of_kinks(const RunState& state) {
   std::size_t end = state.program.fused().nodes.size();
-  while (end > 0 && (state.steps[end - 1] == nullptr || state.errors[end - 1].remainder.empty() ||
-                     !may_be_refined(state.program, state.program.fused().nodes[end - 1])))
-    --end;
+  while (end > 0 && !has_remainder_of_radii(state, end - 1)) --end;
   return end;
 }
 
@@ -126,7 +131,7 @@ void RadiiByChance::step(std::size_t node) {
   moved.resize(rows_.size() * sign_vectors * state_.sizes[of.output]);
   state_.steps[node]->push(operands, errors, rows_, sign_vectors, moved);
   add_roundings(node);
-  if (may_be_refined(state_.program, of) && !errors.remainder.empty()) update_remainder(node);
+  if (has_remainder_of_radii(state_, node)) update_remainder(node);
   for (const ValueId id : state_.program.fused().last_reads[node]) give(id);
 }
 
@@ -142,13 +147,28 @@ void RadiiByChance::add_roundings(std::size_t node) {
   }
 }
 
-/// Evaluates a function of one element again with the random radii of its operand, keeps its remainders, and adds them
-/// to the perturbations with random signs.
+/// Evaluates a node again with the random radii of its operands, keeps its remainders, and adds them to the
+/// perturbations with random signs.
 void RadiiByChance::update_remainder(std::size_t node) {
-  const ValueId id = state_.program.fused().nodes[node].inputs[0], output = state_.program.fused().nodes[node].output;
+  const Node& of = state_.program.fused().nodes[node];
+  memory_.operands.resize(std::max(memory_.operands.size(), of.inputs.size()));
+  std::vector<const RunRows*> operands;
+  for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
+    const bool varies = state_.program.varies(of.inputs[slot]);
+    operands.push_back(varies ? &memory_.operands[slot] : nullptr);
+    if (varies) limit_radii(of.inputs[slot], memory_.operands[slot]);
+  }
+  memory_.result.resize(rows_.size(), state_.sizes[of.output], false);
+  std::vector<char> undecided(rows_.size(), 0);
+  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, undecided, memory_.scratch);
+  memory_.remainder[node] = memory_.errors.remainder;
+  draw(of.output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
+}
+
+/// Writes the selected rows of a value with random radii, where these are smaller.
+void RadiiByChance::limit_radii(ValueId id, RunRows& operand) const {
   const RunRows& all = state_.rows[id];
   const std::size_t size = state_.sizes[id];
-  RunRows& operand = memory_.operand;
   operand.resize(rows_.size(), size, false);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::size_t first = rows_[i] * size;
@@ -158,12 +178,6 @@ void RadiiByChance::update_remainder(std::size_t node) {
     limit(memory_.moved[id].data() + i * sign_vectors * size, radius_in_deviations / scales_[i], radius, size);
     operand.norm[i] = all.norm[rows_[i]];
   }
-  memory_.result.resize(rows_.size(), size, false);
-  std::vector<char> undecided(rows_.size(), 0);
-  const RunRows* const operands[] = {&operand};
-  state_.steps[node]->forward(operands, {}, memory_.result, memory_.errors, undecided, memory_.scratch);
-  memory_.remainder[node] = memory_.errors.remainder;
-  draw(output, memory_.remainder[node], 1.0 / radius_in_deviations, in_order_);
 }
 
 /// Adds +-factor * deviations to the perturbations of a value. `rows`: the row of `deviations` for each selected row.

@@ -22,7 +22,8 @@ public:
     std::vector<std::vector<float>> free;        ///< unused buffers of `moved`
     std::vector<std::vector<double>> remainder;  ///< by node: [rows, size]
     std::vector<float> signs, amplitudes;
-    RunRows operand, result;
+    std::vector<RunRows> operands;
+    RunRows result;
     RunErrors errors;
     RunScratch scratch;
   };
@@ -40,6 +41,7 @@ private:
   void start(ValueId id);
   void step(std::size_t node);
   void update_remainder(std::size_t node);
+  void limit_radii(ValueId id, RunRows& operand) const;
   void add_roundings(std::size_t node);
   void draw(ValueId id, const std::vector<double>& deviations, double factor, std::span<const std::size_t> rows);
   void draw_signs(std::size_t count);

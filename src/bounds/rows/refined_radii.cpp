@@ -88,7 +88,7 @@ void add_share(std::size_t size, RunAdjoint& share, RunAdjoint& sum) {
 }
 
 RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
-                           std::span<const std::vector<double>> weight)
+                           std::span<const std::vector<double>> weight, Stops stops)
     : state_(state), memory_(memory), single_(memory.single) {
   std::vector<std::vector<Radius>> of_rows;
   for (std::size_t node = chosen.size(); node-- > 0;) {
@@ -116,7 +116,8 @@ RefinedRadii::RefinedRadii(const RunState& state, Memory& memory, std::span<cons
   for (std::size_t i = 0, first = 0; i < radii_.size(); ++i) {
     if (radii_[i].row != radii_[first].row) first = i;
     const bool is_smooth = !is_piecewise_linear(state.program.fused().nodes[radii_[i].node].op);
-    radii_[i].indifferent = (is_smooth ? left_by_smooth_ones : left_at_kinks) / static_cast<double>(end_[i] - first);
+    const double left = stops == Stops::never ? -1.0 : is_smooth ? left_by_smooth_ones : left_at_kinks;
+    radii_[i].indifferent = left / static_cast<double>(end_[i] - first);
     radii_[i].terms = terms;
     radii_[i].next = i + 1;
     terms += end_[i] - i - 1;
@@ -236,7 +237,8 @@ void RefinedRadii::pull_back(std::size_t node) {
     SingleAdjoint& share = is_first ? operand : memory_.share;
     share.d.resize(count * state_.sizes[id]);
     share.defect.assign(count, 0.0);
-    state_.steps[node]->pull_back(slot, single_.slopes(node, slot), std::span(rows_).first(count), result, share);
+    state_.steps[node]->pull_back(slot, state_.errors[node], single_.slopes(node), std::span(rows_).first(count),
+                                  result, share);
     if (!is_first) add_share(id, share, operand);
   }
 }

@@ -55,12 +55,16 @@ public:
     SingleRows single;
   };
 
+  /// When the adjoint of an element stops before it has reached the inputs: where it could reduce a target only
+  /// negligibly, or never, as remainders that are not refined may also fall with its radius.
+  enum class Stops { early, never };
+
   /// Runs the sweep. Sets the remainders of the selected elements in `state` to 0; the caller recomputes them after
   /// find().
   /// Shapes:    `chosen` by node: selected elements of the operands of functions of one element; `weight` by value, as
   ///            in Refinement
   RefinedRadii(const RunState& state, Memory& memory, std::span<const std::vector<RowElement>> chosen,
-               std::span<const std::vector<double>> weight);
+               std::span<const std::vector<double>> weight, Stops stops);
 
   /// Writes the refined radii of a node's operand to `state`. Nodes are passed in graph order, and the remainders of
   /// the nodes before this one are final.

@@ -17,9 +17,10 @@
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/nodes/product_node.hpp"
+#include "bounds/nodes/recorded_block.hpp"
 #include "bounds/nodes/transposed_product.hpp"
 #include "bounds/rows/expanded_row.hpp"
-#include "bounds/rows/pair_step.hpp"
+#include "bounds/rows/node_step.hpp"
 #include "bounds/rows/step.hpp"
 #include "bounds/sums/row_groups.hpp"
 #include "bounds/sums/running_sums.hpp"
@@ -97,8 +98,8 @@ public:
       share.defect[row] = sum_error(norm_of(y.d, row, n_), terms, transposed_).value();
   }
 
-  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t> of, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t, const RunErrors&, std::span<const float>, std::span<const std::size_t> of,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     const double largest = largest_norm(transposed_).value();
     const auto terms = static_cast<std::int64_t>(n_);
     multiply_transposed(y.d, of, share.d);
@@ -452,8 +453,8 @@ public:
     if (subtracts_ && slot == 1)
       for (double& d : share.d) d = -d;
   }
-  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t slot, const RunErrors&, std::span<const float>, std::span<const std::size_t>,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     std::copy(y.d.begin(), y.d.end(), share.d.begin());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
     if (subtracts_ && slot == 1)
@@ -534,6 +535,12 @@ public:
     }
   }
 
+  std::vector<std::vector<double>> slopes_of(const RunErrors&, std::size_t, std::size_t) const override {
+    std::vector<std::vector<double>> slopes(2);
+    slopes[varying_] = constants_;
+    return slopes;
+  }
+
   void evaluate(std::span<const double* const> operands, std::size_t, std::vector<double>& result) const override {
     const std::size_t n = constants_.size();
     for (std::size_t first = 0; first < result.size(); first += n)
@@ -547,8 +554,8 @@ public:
       elements_.mul(y.d.data() + row * n, constants_.data(), share.d.data() + row * n, n);
     lose_rounding(share, n);
   }
-  void pull_back(std::size_t, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t, const RunErrors&, std::span<const float>, std::span<const std::size_t>,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     for (std::size_t row = 0; row < y.defect.size(); ++row)
       multiply_row(y, in_single_.data(), share, row, in_single_.size());
   }
@@ -587,6 +594,10 @@ public:
       if (!source.is_constant) ++uses[source.slot][source.index];
     for (const std::vector<std::size_t>& of : uses)
       most_uses_.push_back(of.empty() ? 0 : *std::max_element(of.begin(), of.end()));
+  }
+
+  std::vector<std::vector<double>> slopes_of(const RunErrors&, std::size_t, std::size_t size) const override {
+    return std::vector(sizes_.size(), std::vector<double>(size, sign_));
   }
 
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors&,
@@ -630,8 +641,8 @@ public:
       share.defect[row] = additions <= 0 ? 0.0 : theorems::defect(largest_sum(slot, y.d, row), additions, 0);
   }
   /// The same in single precision: every addition has an error of at most single_rounding() of the largest sum.
-  void pull_back(std::size_t slot, std::span<const float>, std::span<const std::size_t>, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t slot, const RunErrors&, std::span<const float>, std::span<const std::size_t>,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     const auto additions = static_cast<double>(most_uses_[slot]) - 1.0;
     move_back(slot, y.d, share.d);
     for (std::size_t row = 0; row < share.defect.size(); ++row) {
@@ -726,8 +737,9 @@ public:
     }
   }
 
-  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
-                        RunErrors& errors, RunScratch& scratch) const override {
+  void update_remainder(std::span<const RunRows* const> operands, const RunRows&, std::span<const std::size_t> rows,
+                        const RunRequest& request, RunErrors& errors, RunScratch& scratch) const override {
+    const RunRows& x = *operands[0];
     const Moved moved = into(scratch, x.size(), request);
     for (const std::size_t row : rows) expand_row(x, row, moved, errors, scratch);
   }
@@ -743,8 +755,8 @@ public:
     if (errors.takes_chords) return lose_rounding(share, y.d.size() / rows.size());
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
   }
-  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t, const RunErrors&, std::span<const float> slopes, std::span<const std::size_t> rows,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     multiply_by_slopes(slopes, rows, y, share);
     std::fill(share.defect.begin(), share.defect.end(), 0.0);
   }
@@ -800,8 +812,8 @@ public:
     multiply_by_slopes(errors, rows, y, share);
     lose_rounding(share, y.d.size() / y.defect.size());
   }
-  void pull_back(std::size_t, std::span<const float> slopes, std::span<const std::size_t> rows, const SingleAdjoint& y,
-                 SingleAdjoint& share) const override {
+  void pull_back(std::size_t, const RunErrors&, std::span<const float> slopes, std::span<const std::size_t> rows,
+                 const SingleAdjoint& y, SingleAdjoint& share) const override {
     multiply_by_slopes(slopes, rows, y, share);
   }
 
@@ -845,8 +857,9 @@ public:
     }
   }
 
-  void update_remainder(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows,
+  void update_remainder(std::span<const RunRows* const> operands, const RunRows& y, std::span<const std::size_t> rows,
                         const RunRequest& request, RunErrors& errors, RunScratch& scratch) const override {
+    const RunRows& x = *operands[0];
     const Moved moved = into(scratch, x.size(), request);
     for (const std::size_t row : rows) expand_row(x, y, row, moved, errors);
   }
@@ -976,7 +989,7 @@ public:
       const Magnitude steepest = steepest_.is_finite() ? steepest_ : lipschitz_within(x, row, n, centre);
       y.exact[row] = (theorems::norm_of_function(steepest, Magnitude(x.exact[row])) + own).value();
       finish(y, row, moved_norm(any_order, x.norm[row]) + norm_of(errors.added, row, n));
-      if (!std::isfinite(y.norm[row]) || !std::isfinite(y.exact[row])) undecided[row] = 1;
+      if (!std::isfinite(y.norm[row])) undecided[row] = 1;
       if (!request.in_order) continue;
       const ExpandedRow in_order = expand(x, x.in_order.radius, row, centre, false);
       in_order.write_errors(first, errors.added_in_order, errors.remainder_in_order);
@@ -985,8 +998,9 @@ public:
     }
   }
 
-  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
-                        RunErrors& errors, RunScratch&) const override {
+  void update_remainder(std::span<const RunRows* const> operands, const RunRows&, std::span<const std::size_t> rows,
+                        const RunRequest& request, RunErrors& errors, RunScratch&) const override {
+    const RunRows& x = *operands[0];
     const std::size_t n = x.size();
     for (const std::size_t row : rows) {
       const Centre centre = centre_of(x.centre.data() + row * n, n);
@@ -1040,11 +1054,13 @@ using StepPointer = std::unique_ptr<const RunStep>;
 /// Chooses a step by op.
 class StepOf {
 public:
-  StepOf(const RowNode& node, const Setting& setting, OperandCache& operands, std::set<std::string>& conditions)
-      : node_(node), setting_(setting), operands_(operands), conditions_(conditions) {}
+  StepOf(const RowNode& node, const OfSample& of, const Setting& setting, OperandCache& operands,
+         std::set<std::string>& conditions)
+      : node_(node), of_(of), setting_(setting), operands_(operands), conditions_(conditions) {}
 
   StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
-    if (!node_.varies(0) || node_.varies(1)) return nullptr;
+    if (node_.varies(0) && node_.varies(1)) return sample_by_sample();
+    if (!node_.varies(0)) return nullptr;
     const Product product = node_.product();
     const ProductPlan& plan = product.plan;
     const bool is_rows_times_matrix = plan.batches == 1 && plan.m == node_.rows() && plan.k > 0 && plan.a_col == 1 &&
@@ -1065,13 +1081,16 @@ public:
   }
   StepPointer operator()(const op::Add&) const { return sum(fastest_element_kernels().add, false); }
   StepPointer operator()(const op::Sub&) const { return sum(fastest_element_kernels().sub, true); }
-  StepPointer operator()(const OneOf<op::Div, op::Min, op::Max, op::PRelu> auto&) const { return pair(); }
-  StepPointer operator()(const Comparison auto&) const { return pair(); }
+  StepPointer operator()(const OneOf<op::Div, op::Min, op::Max, op::PRelu> auto&) const { return sample_by_sample(); }
+  StepPointer operator()(const Comparison auto&) const { return sample_by_sample(); }
+  StepPointer operator()(const op::Choice&) const { return sample_by_sample(); }
+  StepPointer operator()(const Reduction auto&) const { return sample_by_sample(); }
+  StepPointer operator()(const op::Softmax&) const { return sample_by_sample(); }
   StepPointer operator()(const op::Mul&) const {
-    if (node_.varies(0) && node_.varies(1)) return pair();
+    if (node_.varies(0) && node_.varies(1)) return sample_by_sample();
     const std::size_t varying = node_.varies(0) ? 0 : 1;
     auto constants = node_.constant_row(1 - varying);
-    if (!constants || elements(varying) != elements()) return nullptr;
+    if (!constants || elements(varying) != elements()) return sample_by_sample();
     for (const double sign : {1.0, -1.0})  // products with 1 and -1 are exact
       if (std::all_of(constants->begin(), constants->end(), [&](double c) { return c == sign; }))
         return row_by_row(varying, sign);
@@ -1094,9 +1113,13 @@ public:
     if (f != nullptr) return std::make_unique<SmoothStep>(setting_, op, *f, error_of(f->name, setting_, conditions_));
     return std::make_unique<FunctionStep>(setting_, node_.node, conditions_);
   }
-  StepPointer operator()(const auto&) const { return nullptr; }
+  StepPointer operator()(const Composite auto&) const { return nullptr; }
 
 private:
+  StepPointer sample_by_sample() const {
+    return of_.program == nullptr ? nullptr : node_step(*of_.program, of_.node, setting_, operands_, conditions_);
+  }
+
   /// An operand that is copied or negated.
   StepPointer row_by_row(std::size_t slot, double sign) const {
     std::vector<ElementSource> sources(elements());
@@ -1142,26 +1165,13 @@ private:
   std::size_t elements(std::size_t slot) const { return static_cast<std::size_t>(element_count(node_.shape(slot))); }
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
 
-  /// Null where an operand is broadcast within a row.
-  StepPointer pair() const {
-    std::vector<double> constants;
-    for (std::size_t slot = 0; slot < 2; ++slot) {
-      if (node_.varies(slot) && elements(slot) != elements()) return nullptr;
-      if (node_.varies(slot)) continue;
-      auto row = node_.constant_row(slot);
-      if (!row) return nullptr;
-      constants = std::move(*row);
-    }
-    return pair_step(setting_, node_.node, std::move(constants), conditions_);
-  }
-
   StepPointer sum(ElementKernels::Pair f, bool subtracts) const {
     std::vector<double> constants;
     for (std::size_t slot = 0; slot < 2; ++slot) {
-      if (node_.varies(slot) && elements(slot) != elements()) return nullptr;
+      if (node_.varies(slot) && elements(slot) != elements()) return sample_by_sample();
       if (node_.varies(slot)) continue;
       auto row = node_.constant_row(slot);
-      if (!row) return nullptr;
+      if (!row) return sample_by_sample();
       constants = std::move(*row);
       const bool is_zero = std::all_of(constants.begin(), constants.end(), [](double c) { return c == 0.0; });
       if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // adding 0 is exact
@@ -1170,6 +1180,7 @@ private:
   }
 
   const RowNode& node_;
+  const OfSample& of_;
   const Setting& setting_;
   OperandCache& operands_;
   std::set<std::string>& conditions_;
@@ -1181,7 +1192,27 @@ double RunStep::approx_remainder(const RunErrors& errors, std::size_t at, double
   return errors.remainder[at];
 }
 
+bool RunRequest::knows_network() const {
+  return recorded != nullptr && !recorded->network.empty();
+}
+
 void RunStep::row_of_matrix(std::size_t, float*) const {}
+
+std::vector<std::vector<double>> RunStep::slopes_of(const RunErrors& errors, std::size_t row, std::size_t size) const {
+  if (errors.slopes.empty()) return {};
+  const std::span<const double> of_row = std::span(errors.slopes).subspan(row * size, size);
+  return {std::vector<double>(of_row.begin(), of_row.end())};
+}
+
+void RunStep::add_secants(std::span<const RunRows* const>, std::span<const RecordedRows* const>, const RunRows&,
+                          RunErrors&) const {
+  throw std::logic_error("RunStep::add_secants: the node is not expanded sample by sample");
+}
+
+bool RunErrors::may_have_secants() const {
+  return !slopes.empty() || !factors.empty() ||
+         std::any_of(slope_sizes.begin(), slope_sizes.end(), [](std::size_t size) { return size != 0; });
+}
 
 Magnitude norm_in_single(std::span<const float> d) {
   const auto size = static_cast<std::int64_t>(d.size());
@@ -1191,9 +1222,11 @@ Magnitude norm_in_single(std::span<const float> d) {
 
 void RunErrors::clear() {
   for (std::vector<double>* values : {&slopes, &added, &remainder, &curvatures, &added_in_order, &remainder_in_order,
-                                      &residuals, &amplitudes, &estimates, &sizes})
+                                      &residuals, &amplitudes, &estimates, &sizes, &unattributed})
     values->clear();
-  for (std::vector<double>& slopes_of_operand : pair_slopes) slopes_of_operand.clear();
+  operand_slopes.clear();
+  factors.clear();
+  slope_sizes.clear();
   patterns.clear();
   has_remainder.clear();
   remainder_is_quadratic = takes_chords = rounds_once = false;
@@ -1209,11 +1242,11 @@ void RunRows::resize(std::size_t rows, std::size_t size, bool with_order) {
   in_order.norm.assign(rows, 0.0);
 }
 
-StepPointer run_step_of(const RowNode& node, const Setting& setting, OperandCache& operands,
+StepPointer run_step_of(const RowNode& node, const OfSample& of, const Setting& setting, OperandCache& operands,
                         std::set<std::string>& conditions) {
   const bool is_empty = element_count(node.shape()) == 0 || node.rows() == 0;
   if (is_empty) return nullptr;
-  return std::visit(StepOf(node, setting, operands, conditions), node.node.op);
+  return std::visit(StepOf(node, of, setting, operands, conditions), node.node.op);
 }
 
 }  // namespace driftbound::bounds

@@ -16,7 +16,9 @@
 namespace driftbound::bounds {
 
 class KnownProducts;   // known_products.hpp
+class SampleProgram;   // node_step.hpp
 struct RecordedBlock;  // nodes/recorded_block.hpp
+struct RunState;       // run_state.hpp
 
 /// Which bounds of any run are computed in addition to those for sums in any order.
 struct RunRequest {
@@ -28,6 +30,8 @@ struct RunRequest {
   std::int64_t refined_radii = 0;           ///< as in BoundOptions, per row on average over the rows processed together
   const KnownProducts* products = nullptr;  ///< products that the shadow has computed; may be null
 
+  /// Returns whether `recorded` has enclosures of the exact network: the norms of its distance are then not needed.
+  bool knows_network() const;
   /// Returns whether amplitudes and sums of magnitudes of the terms of sums are needed.
   bool of_terms() const { return chance.any() || conditioned > 0; }
 };
@@ -48,7 +52,7 @@ struct RunRadii {
 struct RunRows {
   std::vector<double> centre, radius;  ///< [rows, size]: shadow, and bounds of |run - shadow|, any order
   std::vector<double> norm;            ///< per row: bound of ||run - shadow||_2
-  std::vector<double> exact;           ///< per row: bound of ||exact - shadow||_2
+  std::vector<double> exact;           ///< per row: bound of ||exact - shadow||_2; infinite: not known
   RunRadii in_order;                   ///< of runs in the declared order; set with RunRequest::in_order
 
   void resize(std::size_t rows, std::size_t size, bool with_order);
@@ -60,7 +64,10 @@ struct RunRows {
 /// `remainder` = kappa of T-60 (empty: 0). All are [rows, size]; secants of T-73 may follow the slopes.
 struct RunErrors {
   std::vector<double> slopes, added, remainder;
-  std::vector<double> pair_slopes[2];   ///< of functions of two elements: slopes by operand; empty for constants
+  /// Of nodes that are expanded sample by sample: slopes by operand, as in Linearised, [rows, slope_sizes[slot]];
+  /// secants may follow. The Jacobian of a product or softmax consists of `factors`: operands by slot, then the result.
+  std::vector<std::vector<double>> operand_slopes, factors;
+  std::vector<std::size_t> slope_sizes;
   std::vector<char> has_remainder;      ///< per row: 0 if all remainders are 0, in either order; empty: unknown
   bool remainder_is_quadratic = false;  ///< whether the remainder falls like the square of the radius (T-96)
   std::vector<double> curvatures;       ///< second derivatives of smooth functions, as in SmoothRow
@@ -72,7 +79,10 @@ struct RunErrors {
   std::vector<double> estimates;      ///< of sums: standard deviations of T-75
   std::vector<double> sizes;          ///< sums of the magnitudes of the terms, for T-79
   std::vector<TermPattern> patterns;  ///< patterns that the model excludes, of sums; empty: none
+  std::vector<double> unattributed;   ///< T-75: remainders where they exceed |J| E, else 0; empty: not computed
 
+  /// Whether secants of a recorded run may follow the slopes, row by row.
+  bool may_have_secants() const;
   /// Resets the object but keeps its allocated memory.
   void clear();
 };
@@ -99,7 +109,8 @@ struct RunScratch {
   std::vector<double> all_larger, by_operands, slack;  ///< all rows, for a declared order
   std::span<const double> known;                       ///< the node's result in double, if already computed
   KnownSums known_sums;
-  std::vector<double> distances;  ///< per row: ||recorded operand - centre||_2 for known_sums; infinite: not used
+  const RunState* state = nullptr;  ///< what is known of the nodes before; null: only the operands
+  std::vector<double> distances;    ///< per row: ||recorded operand - centre||_2 for known_sums; infinite: not used
 };
 
 /// A RunAdjoint in single precision.
@@ -123,11 +134,23 @@ public:
   /// Computes centres, radii, norms, slopes, local errors and remainders of the node. Constant operands are null.
   virtual void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& result,
                        RunErrors& errors, std::vector<char>& undecided, RunScratch& scratch) const = 0;
-  /// Recomputes local errors and remainders of some rows of a function of one element after the radii of its operand,
-  /// or errors.takes_chords, have changed.
+  /// Recomputes local errors and remainders of some rows after the radii of operands, or errors.takes_chords, have
+  /// changed.
+  /// Throws:    std::logic_error for nodes that are neither functions of one element nor has_remainder_of_radii()
+  virtual void update_remainder(std::span<const RunRows* const> operands, const RunRows& result,
+                                std::span<const std::size_t> rows, const RunRequest& request, RunErrors& errors,
+                                RunScratch& scratch) const = 0;
+  /// Whether the node is expanded sample by sample, so that its remainders may fall with the radii of its operands.
+  virtual bool has_remainder_of_radii() const { return false; }
+  /// Returns the slopes of one row of a function of one or two elements, as in Linearised::slopes. `size`: that of a row
+  /// of the result.
+  virtual std::vector<std::vector<double>> slopes_of(const RunErrors& errors, std::size_t row, std::size_t size) const;
+  /// Appends secants between a recorded run and the shadow to the slopes of a node that is expanded sample by sample.
+  /// Operands that are constants are null.
   /// Throws:    std::logic_error for other nodes
-  virtual void update_remainder(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
-                                const RunRequest& request, RunErrors& errors, RunScratch& scratch) const = 0;
+  /// Source:    docs/theory.md T-73
+  virtual void add_secants(std::span<const RunRows* const> centres, std::span<const RecordedRows* const> run,
+                           const RunRows& result, RunErrors& errors) const;
   /// Evaluates the node in double for some rows. Constant operands are null.
   virtual void evaluate(std::span<const double* const> operands, std::size_t rows,
                         std::vector<double>& result) const = 0;
@@ -136,11 +159,12 @@ public:
   ///            `errors`
   virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows,
                          const RunAdjoint& result, RunAdjoint& share) const = 0;
-  /// The same in single precision. Slopes are 0, 1, or rounded to single precision and at least 2^-126 in magnitude.
-  /// The defect of a row that leaves the range of single precision is infinite.
+  /// The same in single precision. `slopes`, of functions of one element, are 0, 1, or rounded to single precision and
+  /// at least 2^-126 in magnitude. The defect of a row that leaves the range of single precision is infinite.
   /// Source:    docs/theory.md T-72
-  virtual void pull_back(std::size_t slot, std::span<const float> slopes, std::span<const std::size_t> rows,
-                         const SingleAdjoint& result, SingleAdjoint& share) const = 0;
+  virtual void pull_back(std::size_t slot, const RunErrors& errors, std::span<const float> slopes,
+                         std::span<const std::size_t> rows, const SingleAdjoint& result,
+                         SingleAdjoint& share) const = 0;
   /// Returns an estimate, not a bound, of the remainder of a smooth function at the radius `distance` of element `at`.
   virtual double approx_remainder(const RunErrors& errors, std::size_t at, double distance) const;
   /// Returns whether the node is the product of its first operand with a constant matrix, plus a constant row or
@@ -156,11 +180,17 @@ public:
                     std::size_t copies, std::vector<float>& result) const = 0;
 };
 
+/// A node of a program for one sample; null where there is no such program.
+struct OfSample {
+  const SampleProgram* program = nullptr;
+  std::size_t node = 0;  ///< its index in Program::fused()
+};
+
 /// Creates the step of a node. `conditions` receives the conditions of the error bounds of functions.
 /// Domain:    is_plain(setting.machine) (plain_rows.hpp); u >= 2^-40; constants are numbers of the accumulator, so
 ///            that single precision holds them; what `setting` points to outlives the step
-/// Returns:   null for ops and shapes without row kernels
-std::unique_ptr<const RunStep> run_step_of(const RowNode& node, const Setting& setting, OperandCache& operands,
-                                           std::set<std::string>& conditions);
+/// Returns:   null for products with constants that are not rows times a matrix, and for data movement between rows
+std::unique_ptr<const RunStep> run_step_of(const RowNode& node, const OfSample& of, const Setting& setting,
+                                           OperandCache& operands, std::set<std::string>& conditions);
 
 }  // namespace driftbound::bounds

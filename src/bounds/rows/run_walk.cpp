@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "bounds/adjoint/joint_functions.hpp"
 #include "bounds/adjoint/recursion.hpp"
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/chance/statistical.hpp"
@@ -16,6 +15,7 @@
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/nodes/recorded_block.hpp"
+#include "bounds/rows/node_step.hpp"
 #include "bounds/rows/radii_by_chance.hpp"
 #include "bounds/rows/refined_radii.hpp"
 #include "bounds/sums/known_products.hpp"
@@ -83,6 +83,15 @@ double unattributed_remainder(const double* d, const double* remainder, const do
   return std::accumulate(sums, sums + lanes, 0.0);
 }
 
+bool is_zero(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
+}
+
+/// Replaces numbers by those of `before` where these are smaller.
+void keep_smaller(const std::vector<double>& before, std::vector<double>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::min(values[i], before[i]);
+}
+
 }  // namespace
 
 struct RunWalk::Memory {
@@ -95,9 +104,9 @@ struct RunWalk::Memory {
   std::vector<std::vector<double>> free;  ///< buffers of adjoints that are no longer needed
   RefinedRadii::Memory radii;
   Refinement refinement;
-  std::vector<std::vector<double>> remainders;  ///< by value, of refinable nodes
   RadiiByChance::Memory by_chance;
   RunAdjoint share;
+  RunRows before;  ///< rows of a value before they are found again
   RunScratch scratch;
   std::vector<char> undecided;
   std::uint64_t walk = 0;  ///< identity of the walk that used it last
@@ -171,7 +180,11 @@ public:
       for (std::size_t node = 0; node < request.recorded->layers.size(); ++node)
         recorded_node_[program.value_of_node(node)] = node;
     std::iota(all_rows_.begin(), all_rows_.end(), std::size_t{0});
-    for (const Node& node : nodes_) is_refinable_.push_back(may_be_refined(program, node));
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      is_refinable_.push_back(may_be_refined(program, nodes_[node]));
+      const RunStep* const step = walk.steps_[node].get();
+      is_charged_later_.push_back(is_refinable_.back() || (step != nullptr && step->has_remainder_of_radii()));
+    }
     memory_.undecided.assign(count_, 0);
     refinement_.weight.resize(program.size());
     for (std::vector<double>& weight : refinement_.weight) weight.clear();
@@ -187,7 +200,7 @@ public:
       const ValueId output = nodes_[node].output;
       memory_.rows[output].resize(count_, walk_.sizes_[output], request_.in_order);
       memory_.errors[node].takes_chords = false;
-      step_forward(node);
+      step_forward(node, request_);
     }
     find_correlated();
   }
@@ -206,15 +219,20 @@ public:
     for (std::size_t target = 0; target < targets.size(); ++target) weigh(target, certificates.targets[target]);
   }
 
-  /// T-72: refines the radii of the selected elements and charges the remainders of refinable nodes again, with the
-  /// adjoints of the sweep of certify(). All other radii are unchanged.
-  void refine(const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
-    RefinedRadii radii(state_, memory_.radii, chosen_, refinement_.weight);
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (chosen_[node].empty()) continue;
-      radii.find(node);
-      limit_norms(memory_.rows[nodes_[node].inputs[0]]);
-      update_remainder(node, rows_of(chosen_[node]));
+  /// T-72: refines the radii of at most `most` elements and charges the remainders that depend on them again, with the
+  /// adjoints of the sweep of certify(). Where a node that is expanded sample by sample has a remainder, all radii behind
+  /// it are found again before the next ones are refined; elsewhere all other radii are unchanged.
+  void refine(std::int64_t most, const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
+    choose_radii(most);
+    std::size_t known_to = 0;  // the radii of the nodes before are final
+    for (const std::size_t end : ends_of_stages()) {
+      if (known_to > 0) {
+        find_again(last_stage_, end);
+        choose_elements(known_to, end);
+      }
+      refine_stage(known_to, end);
+      last_stage_ = known_to;
+      known_to = end;
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
     std::fill(needs_random_signs_.begin(), needs_random_signs_.end(), char{0});
@@ -296,27 +314,6 @@ public:
     return std::any_of(needs_refining_.begin(), needs_refining_.end(), [](char needs) { return needs != 0; });
   }
 
-  /// Selects the radii that refine() recomputes by adjoints, at most `most`.
-  void choose_radii(std::int64_t most) {
-    std::vector<std::vector<double>>& remainders = memory_.remainders;
-    remainders.resize(program_.size());
-    for (std::vector<double>& remainder : remainders) remainder.clear();
-    std::size_t nodes = 0;
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      const ValueId id = nodes_[node].output;
-      if (refinement_.weight[id].empty()) continue;
-      remainders[id] = memory_.errors[node].remainder;
-      ++nodes;
-    }
-    const auto rows = static_cast<std::int64_t>(count_);
-    refinement_.allowance = left_unrefined / static_cast<double>(std::max<std::size_t>(nodes, 1));
-    refinement_.most_elements = most_refined_elements;
-    refinement_.least = 0.0;
-    if (choose_elements() <= static_cast<std::size_t>(std::max<std::int64_t>(most, 0))) return;
-    refinement_.least = least_worth_refining(remainders, rows, refinement_, most);
-    choose_elements();
-  }
-
   std::size_t size() const { return count_; }
   bool cancels(std::size_t row) const { return cancels_[row] != 0; }
   bool is_undecided(std::size_t row) const { return memory_.undecided[row] != 0; }
@@ -345,7 +342,7 @@ private:
     RunCertificates& certificates;        ///< receives the contributions of the layers
     std::span<Condition> conditions;      ///< of the first targets
     std::span<Attribution> attributions;  ///< of the first targets
-    bool charges_later = false;           ///< refinable nodes are charged after the sweep; their adjoints are kept
+    bool charges_later = false;           ///< nodes with is_charged_later_ are; their adjoints are kept
     AllSums sums = {};
     std::vector<std::vector<double>> squares = {};  ///< sums of squares of terms, by target and row
   };
@@ -355,19 +352,19 @@ private:
     std::vector<std::size_t> of_values, of_slopes;
   };
 
-  /// Contributions of nodes that cannot be refined.
+  /// Contributions of nodes whose remainders do not fall.
   struct Kept {
     AllSums sums;
     std::vector<double> layers;  ///< Certificate::layers, by target, layer and row
   };
 
-  void step_forward(std::size_t node) {
+  void step_forward(std::size_t node, const RunRequest& request) {
     const Node& of = nodes_[node];
-    std::vector<const RunRows*> operands;
-    for (const ValueId id : of.inputs) operands.push_back(program_.varies(id) ? &memory_.rows[id] : nullptr);
+    const std::vector<const RunRows*> operands = operands_of(of);
     memory_.scratch.known = known_result(of);
     memory_.scratch.known_sums = known_sums_of(of);
-    walk_.steps_[node]->forward(operands, request_, memory_.rows[of.output], memory_.errors[node], memory_.undecided,
+    memory_.scratch.state = &state_;
+    walk_.steps_[node]->forward(operands, request, memory_.rows[of.output], memory_.errors[node], memory_.undecided,
                                 memory_.scratch);
   }
 
@@ -402,8 +399,15 @@ private:
 
   void update_remainder(std::size_t node, std::span<const std::size_t> rows) {
     const Node& of = nodes_[node];
-    walk_.steps_[node]->update_remainder(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, request_,
-                                         memory_.errors[node], memory_.scratch);
+    walk_.steps_[node]->update_remainder(operands_of(of), memory_.rows[of.output], rows, request_, memory_.errors[node],
+                                         memory_.scratch);
+  }
+
+  /// The rows of a node's operands; null for constants.
+  std::vector<const RunRows*> operands_of(const Node& node) const {
+    std::vector<const RunRows*> operands;
+    for (const ValueId id : node.inputs) operands.push_back(program_.varies(id) ? &memory_.rows[id] : nullptr);
+    return operands;
   }
 
   static std::vector<std::size_t> rows_of(const std::vector<RowElement>& elements) {
@@ -421,7 +425,7 @@ private:
         for (const std::size_t row : of_block_) kept_.layers.push_back(layer[row]);
   }
 
-  /// Adds the contributions of refinable nodes to those kept, and computes the bounds of all targets.
+  /// Adds the contributions of nodes whose remainders may fall to those kept, and computes the bounds of all targets.
   void conclude(const std::vector<std::vector<Seed>>& targets, std::span<Condition> conditions,
                 RunCertificates& certificates) {
     auto kept = kept_.layers.begin();
@@ -431,7 +435,7 @@ private:
     Sweep sweep{memory_.kept, all_rows_, certificates, conditions, {}, true, kept_.sums};
     for (std::size_t node = nodes_.size(); node-- > 0;) {
       const ValueId output = nodes_[node].output;
-      if (is_refinable_[node] && !sweep.adjoints[output].defect.empty())
+      if (is_charged_later_[node] && !sweep.adjoints[output].defect.empty())
         charge(output, memory_.errors[node], sweep, node);
     }
     for (std::size_t target = 0; target < targets.size(); ++target)
@@ -487,7 +491,7 @@ private:
     for (std::size_t node = nodes_.size(); node-- > 0;) {
       const ValueId output = nodes_[node].output;
       if (sweep.adjoints[output].defect.empty()) continue;
-      const bool is_charged_later = sweep.charges_later && is_refinable_[node];
+      const bool is_charged_later = sweep.charges_later && is_charged_later_[node];
       if (!is_charged_later) charge(output, memory_.errors[node], sweep, node);
       attribute(output, node, sweep);
       pull_back(node, rows, sweep.adjoints);
@@ -553,12 +557,13 @@ private:
   }
 
   double remainder_by_chance(const RadiiByChance& radii, std::size_t target, std::size_t i, std::size_t row) const {
-    double sum = kept_.sums[target][row].remainder.value();  // of functions of two elements, at their radii
+    double sum = 0.0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!is_charged_later_[node]) continue;
       const ValueId id = nodes_[node].output;
-      const double* remainder = is_refinable_[node] ? radii.remainder(node, i) : nullptr;
-      const RunAdjoint& adjoint = memory_.kept[id];
       const std::size_t size = walk_.sizes_[id];
+      const double* remainder = radii.remainder(node, i);
+      const RunAdjoint& adjoint = memory_.kept[id];
       if (remainder != nullptr && !adjoint.defect.empty())
         sum += row_kernels().weighted_sum(adjoint.d.data() + (target * count_ + row) * size, remainder, size);
     }
@@ -637,6 +642,8 @@ private:
   double unattributed(const ChargedRow& of) const {
     if (of.errors.remainder.empty()) return 0.0;
     const std::size_t size = walk_.sizes_[of.id], first = of.row * size;
+    if (!of.errors.unattributed.empty())
+      return row_kernels().weighted_sum(of.d, of.errors.unattributed.data() + first, size);
     const double* const radius = of.operand == nullptr ? nullptr : of.operand->radius.data() + first;
     return unattributed_remainder(of.d, of.errors.remainder.data() + first, of.errors.slopes.data() + first, radius,
                                   size);
@@ -738,41 +745,15 @@ private:
     return is_known;
   }
 
-  static bool is_function_of_two(const RunErrors& errors) {
-    return !errors.pair_slopes[0].empty() || !errors.pair_slopes[1].empty();
-  }
-
-  /// Appends secants to the slopes of functions of one or two elements. `values`: the function at recorded operands.
+  /// Appends secants to the slopes. `values`: the function at recorded operands.
   void find_secants(std::size_t node, const std::vector<double>& values) {
     RunErrors& errors = memory_.errors[node];
-    if (!errors.slopes.empty()) find_secants(nodes_[node], values, errors.slopes);
-    if (is_function_of_two(errors)) find_pair_secants(node, values);
-  }
-
-  /// The secants of a function of two elements are means over the two orders in which its operands may be replaced.
-  void find_pair_secants(std::size_t node, const std::vector<double>& values) {
+    if (!errors.slopes.empty()) return find_secants(nodes_[node], values, errors.slopes);
+    if (!errors.may_have_secants()) return;
     const Node& of = nodes_[node];
-    const RunRows& y = memory_.rows[of.output];
-    const auto centre = [&](std::size_t slot) {
-      return program_.varies(of.inputs[slot]) ? memory_.rows[of.inputs[slot]].centre.data() : nullptr;
-    };
-    const auto run = [&](std::size_t slot) {
-      return program_.varies(of.inputs[slot]) ? memory_.recorded[of.inputs[slot]].values.data() : nullptr;
-    };
-    std::vector<double> first(values.size()), second(values.size());  // one operand as in the run, the other exact
-    walk_.steps_[node]->evaluate(std::vector<const double*>{run(0), centre(1)}, count_, first);
-    walk_.steps_[node]->evaluate(std::vector<const double*>{centre(0), run(1)}, count_, second);
-    for (std::size_t slot = 0; slot < 2; ++slot) {
-      std::vector<double>& slopes = memory_.errors[node].pair_slopes[slot];
-      if (slopes.empty()) continue;
-      slopes.resize(2 * values.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const double step = run(slot)[i] - centre(slot)[i];
-        const double change = values[i] - y.centre[i], between = first[i] - second[i];
-        const double part = 0.5 * (slot == 0 ? change + between : change - between);
-        slopes[values.size() + i] = step == 0.0 ? slopes[i] : part / step;
-      }
-    }
+    std::vector<const RecordedRows*> run;
+    for (const ValueId id : of.inputs) run.push_back(program_.varies(id) ? &memory_.recorded[id] : nullptr);
+    walk_.steps_[node]->add_secants(operands_of(of), run, memory_.rows[of.output], errors);
   }
 
   /// Appends the secants of a function of one element to its slopes. Where the run's operand equals the shadow's, the
@@ -821,8 +802,7 @@ private:
   void pull_back(std::size_t node, const AdjointRows& all_rows, std::vector<RunAdjoint>& adjoints) {
     const Node& of = nodes_[node];
     const RunErrors& errors = memory_.errors[node];
-    const bool has_slopes = !errors.slopes.empty() || is_function_of_two(errors);
-    const std::vector<std::size_t>& rows = has_slopes ? all_rows.of_slopes : all_rows.of_values;
+    const std::vector<std::size_t>& rows = errors.may_have_secants() ? all_rows.of_slopes : all_rows.of_values;
     for (std::size_t slot = 0; slot < of.inputs.size(); ++slot) {
       const ValueId id = of.inputs[slot];
       if (!program_.varies(id)) continue;
@@ -850,22 +830,107 @@ private:
     std::swap(adjoint.d, memory_.free.back());
   }
 
-  /// Selects the elements to refine. Returns their number.
-  std::size_t choose_elements() {
-    std::size_t count = 0;
-    chosen_.resize(nodes_.size());
+  /// Selects the radii to refine, at most `most`.
+  void choose_radii(std::int64_t most) {
+    std::vector<std::vector<double>> remainders(program_.size());
+    std::size_t nodes = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       const ValueId id = nodes_[node].output;
-      const std::vector<double>& remainder = memory_.remainders[id];
-      if (remainder.empty()) continue;
-      chosen_[node] = worth_refining(refinement_.weight[id], remainder, static_cast<std::int64_t>(count_), refinement_);
+      if (refinement_.weight[id].empty()) continue;
+      remainders[id] = memory_.errors[node].remainder;
+      ++nodes;
+    }
+    refinement_.allowance = left_unrefined / static_cast<double>(std::max<std::size_t>(nodes, 1));
+    refinement_.most_elements = most_refined_elements;
+    refinement_.least = 0.0;
+    chosen_.assign(nodes_.size(), {});
+    if (choose_elements(0, nodes_.size()) <= static_cast<std::size_t>(std::max<std::int64_t>(most, 0))) return;
+    refinement_.least = least_worth_refining(remainders, static_cast<std::int64_t>(count_), refinement_, most);
+    choose_elements(0, nodes_.size());
+  }
+
+  /// Selects the elements to refine at the nodes from `first` up to `end`, by their present remainders. Returns their
+  /// number.
+  std::size_t choose_elements(std::size_t first, std::size_t end) {
+    std::size_t count = 0;
+    for (std::size_t node = first; node < end; ++node) {
+      const ValueId id = nodes_[node].output;
+      if (refinement_.weight[id].empty()) continue;
+      chosen_[node] = worth_refining(refinement_.weight[id], memory_.errors[node].remainder,
+                                     static_cast<std::int64_t>(count_), refinement_);
       count += chosen_[node].size();
     }
     return count;
   }
 
-  /// The shadow's own error: bound of |c.(exact - shadow)| for the target c with these seeds.
+  /// One past the last node of every stage of refine(): a stage ends where elements have been selected and a node with
+  /// a remainder follows that is expanded sample by sample.
+  std::vector<std::size_t> ends_of_stages() const {
+    std::vector<std::size_t> ends;
+    bool any = false;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool mixes = is_charged_later_[node] && !is_refinable_[node] && !is_zero(memory_.errors[node].remainder);
+      if (any && mixes) ends.push_back(node);
+      any = (any && !mixes) || !chosen_[node].empty();
+    }
+    ends.push_back(nodes_.size());
+    return ends;
+  }
+
+  /// Refines the radii of the elements that are selected at the nodes from `first` up to `end`.
+  void refine_stage(std::size_t first, std::size_t end) {
+    std::vector<std::vector<RowElement>> chosen(end);
+    std::move(chosen_.begin() + static_cast<std::ptrdiff_t>(first), chosen_.begin() + static_cast<std::ptrdiff_t>(end),
+              chosen.begin() + static_cast<std::ptrdiff_t>(first));
+    if (std::all_of(chosen.begin(), chosen.end(), [](const auto& of_node) { return of_node.empty(); })) return;
+    // What later remainders gain by a radius is not known to a sweep that stops early.
+    const bool is_only_stage = first == 0 && end == nodes_.size();
+    RefinedRadii radii(state_, memory_.radii, chosen, refinement_.weight,
+                       is_only_stage ? RefinedRadii::Stops::early : RefinedRadii::Stops::never);
+    for (std::size_t node = first; node < end; ++node) {
+      if (chosen[node].empty()) continue;
+      radii.find(node);
+      limit_norms(memory_.rows[nodes_[node].inputs[0]]);
+      update_remainder(node, rows_of(chosen[node]));
+    }
+  }
+
+  /// Finds radii, local errors and remainders of the nodes from `first` up to `end` again; radii only fall. Errors that
+  /// are modelled as random stay those at the larger radii.
+  void find_again(std::size_t first, std::size_t end) {
+    RunRequest request = request_;
+    request.chance = {};
+    request.conditioned = 0;
+    for (std::size_t node = first; node < end; ++node) {
+      if (walk_.steps_[node] == nullptr) continue;
+      RunRows& rows = memory_.rows[nodes_[node].output];
+      memory_.before = rows;
+      rows.resize(count_, rows.size(), request_.in_order);
+      step_forward(node, request);
+      keep_smaller(memory_.before.radius, rows.radius);
+      keep_smaller(memory_.before.norm, rows.norm);
+      if (!request_.in_order) continue;
+      keep_smaller(memory_.before.in_order.radius, rows.in_order.radius);
+      keep_smaller(memory_.before.in_order.norm, rows.in_order.norm);
+    }
+  }
+
+  /// The shadow's own error: bound of |c.(exact - shadow)| for the target c with these seeds, by enclosures of the exact
+  /// network (T-70) or by norms (T-82).
   Magnitude shadow_error(const std::vector<Seed>& seeds, std::size_t row) const {
+    if (request_.knows_network()) {
+      const auto of_row = [&](const Seed& seed, std::size_t in) {
+        return in * walk_.sizes_[seed.value] + at(seed.element);
+      };
+      const Ball shadow = enclosure_of(
+          seeds, [&](const Seed& seed) { return exact_ball(memory_.rows[seed.value].centre[of_row(seed, row)]); });
+      const Ball exact = enclosure_of(seeds, [&](const Seed& seed) {
+        const std::optional<std::size_t> node = recorded_node_[seed.value];
+        if (!node) return exact_ball(memory_.rows[seed.value].centre[of_row(seed, row)]);  // an input
+        return request_.recorded->network.at(*node)->values.at(of_row(seed, of_block_[row]));
+      });
+      return theorems::distance_from_exact(shadow, exact);
+    }
     Magnitude error;
     for (const Seed& seed : seeds) error += Magnitude(memory_.rows[seed.value].exact[row]);
     return error;
@@ -983,8 +1048,10 @@ private:
   const RunState state_;
   std::vector<std::optional<std::size_t>> recorded_node_;  ///< by value: node of the original graph with it
   std::vector<char> is_refinable_;                         ///< by node
+  std::vector<char> is_charged_later_;  ///< by node: its remainders may fall with radii that are refined
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node: elements selected for refinement
+  std::size_t last_stage_ = 0;                   ///< first node of the stage that refine() did last
   bool takes_chords_ = false;
   using Correlated = std::vector<std::uint32_t>;
   /// Sets of elements of a row with possibly correlated errors; empty: all errors are independent.
@@ -998,19 +1065,9 @@ RunWalk::~RunWalk() = default;
 
 namespace {
 
-bool multiplies_elements(const Op& op) {
-  return std::holds_alternative<op::Mul>(op) || std::holds_alternative<op::Div>(op);
-}
-
-/// Products and quotients of values that are functions of one value, element by element: radii of their operands lose
-/// what T-125 keeps.
-std::set<ValueId> joint_products(const Program& program) {
-  const JointFunctions functions(program);
-  std::set<ValueId> products;
-  for (std::size_t node = 0; node < program.nodes().size(); ++node)
-    if (multiplies_elements(program.nodes()[node].op) && functions.meet_in(node))
-      products.insert(program.nodes()[node].output);
-  return products;
+/// The program for one sample; null if samples depend on each other.
+std::shared_ptr<const Program> for_one_sample(const Program& program, BoundCache& cache) {
+  return program.counts_samples() ? cache.with_rows(program, 1) : std::make_shared<const Program>(program);
 }
 
 }  // namespace
@@ -1029,8 +1086,10 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
   std::deque<Tensor<double>> others;
   const std::vector<const Tensor<double>*> constants = constants_of(program, cache, others);
   for (ValueId id = 0; id < program.size(); ++id) walk->sizes_.push_back(program.row_size(id));
-  const std::set<ValueId> joint = joint_products(program);
+  if (std::shared_ptr<const Program> sample = for_one_sample(program, cache))
+    walk->sample_ = std::make_unique<const SampleProgram>(std::move(sample), constants);
   for (const Node& node : program.fused().nodes) {
+    const OfSample of_sample{walk->sample_.get(), walk->steps_.size()};
     walk->steps_.push_back(nullptr);
     if (!program.varies(node.output)) continue;
     RowNode step{program, node, {}};
@@ -1044,11 +1103,7 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
         return nullptr;
       }
     }
-    if (multiplies_elements(node.op) && joint.contains(node.output)) {
-      obstacle = describe_obstacle(node) + ", which depends on one value along several paths (T-125)";
-      return nullptr;
-    }
-    walk->steps_.back() = run_step_of(step, setting, cache, walk->conditions_);
+    walk->steps_.back() = run_step_of(step, of_sample, setting, cache, walk->conditions_);
     if (walk->steps_.back() == nullptr) {
       obstacle = describe_obstacle(node);
       return nullptr;
@@ -1103,8 +1158,7 @@ RunCertificates RunWalk::run(const Program& program, const std::vector<Tensor<do
     part.certify(targets, result);
   };
   const auto refine = [&](RunPart& part) {
-    part.choose_radii(refined_radii * static_cast<std::int64_t>(part.size()));
-    part.refine(targets, result);
+    part.refine(refined_radii * static_cast<std::int64_t>(part.size()), targets, result);
   };
   const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
   std::vector<std::size_t> all(rows);

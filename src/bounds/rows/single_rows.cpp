@@ -1,7 +1,6 @@
 #include "bounds/rows/single_rows.hpp"
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "bounds/theorems/rows.hpp"
@@ -42,9 +41,8 @@ void SingleRows::take(const RunState& state, std::size_t last) {
 
 void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   const RunErrors& errors = state.errors[node];
-  for (std::vector<float>& of_operand : slopes_[node]) of_operand.clear();
-  std::vector<float>& slopes = slopes_[node][0];
-  take_pair_slopes(state, node);
+  std::vector<float>& slopes = slopes_[node];
+  slopes.clear();
   if (errors.slopes.empty()) return;
   const RunRows& operand = *operand_of_function(state, node);
   slopes.resize(operand.radius.size());  // errors.slopes may have secants after the slopes
@@ -60,43 +58,10 @@ void SingleRows::take_slopes(const RunState& state, std::size_t node) {
   }
 }
 
-/// Takes the slopes of a function of two elements, rounded to single precision. charge_lost_slopes() bounds the
-/// effect of this rounding.
-void SingleRows::take_pair_slopes(const RunState& state, std::size_t node) {
-  constexpr double least = 0x1p-126, most = 0x1p126;
-  const RunErrors& errors = state.errors[node];
-  for (std::size_t slot = 0; slot < 2; ++slot) {
-    if (errors.pair_slopes[slot].empty()) continue;
-    const std::size_t count = errors.remainder.size();  // secants come after slopes there
-    std::vector<float>& slopes = slopes_[node][slot];
-    slopes.resize(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      const double slope = errors.pair_slopes[slot][i];
-      slopes[i] = std::abs(slope) >= least && std::abs(slope) <= most ? static_cast<float>(slope) : 0.0F;
-    }
-  }
-}
-
-/// Adds |s - t| E to the charges, where t is the rounded slope that replaces the slope s of a function of two elements.
-void SingleRows::charge_lost_slopes(const RunState& state, std::size_t node, bool in_order) {
-  const Node& of = state.program.fused().nodes[node];
-  std::vector<float>& charges = charges_[in_order ? 1 : 0][of.output];
-  for (std::size_t slot = 0; slot < 2; ++slot) {
-    const std::vector<float>& slopes = slopes_[node][slot];
-    if (state.errors[node].pair_slopes[slot].empty()) continue;
-    const std::vector<double>& radius = radii_of(state.rows[of.inputs[slot]], in_order);
-    for (std::size_t i = 0; i < slopes.size(); ++i) {
-      const double lost = std::abs(state.errors[node].pair_slopes[slot][i] - static_cast<double>(slopes[i]));
-      const Magnitude charge = Magnitude(static_cast<double>(charges[i])) + Magnitude(lost) * Magnitude(radius[i]);
-      charges[i] = std::nextafter(static_cast<float>(charge.value()), std::numeric_limits<float>::infinity());
-    }
-  }
-}
-
 void SingleRows::take_charges(const RunState& state, std::size_t node, bool in_order) {
   const RunErrors& errors = state.errors[node];
   const ValueId output = state.program.fused().nodes[node].output;
-  const std::vector<float>& slopes = slopes_[node][0];
+  const std::vector<float>& slopes = slopes_[node];
   const bool is_of_one = !errors.slopes.empty();
   const std::size_t size = state.sizes[output], count = state.rows[output].rows() * size;
   std::vector<float>& charges = charges_[in_order ? 1 : 0][output];
@@ -112,7 +77,6 @@ void SingleRows::take_charges(const RunState& state, std::size_t node, bool in_o
     }
     row_kernels().single_charges(row, charges.data() + first, size);
   }
-  charge_lost_slopes(state, node, in_order);
 }
 
 const std::vector<float>& SingleRows::radii(const RunState& state, ValueId id, bool in_order) {

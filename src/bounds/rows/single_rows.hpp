@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -17,8 +16,8 @@ public:
   /// Computes slopes and charges of all nodes up to `last` and of the inputs. Buffers are reused.
   void take(const RunState& state, std::size_t last);
 
-  /// Returns the slopes of a node for an operand, [rows, size]; empty if it has none.
-  const std::vector<float>& slopes(std::size_t node, std::size_t slot) const { return slopes_[node][slot]; }
+  /// Returns the slopes of a function of one element, [rows, size]; empty for other nodes.
+  const std::vector<float>& slopes(std::size_t node) const { return slopes_[node]; }
   /// Returns sigma + kappa + |s| E of omitted slopes s, [rows, size]; of an input, its radii. `in_order`: of runs in
   /// the declared order.
   const std::vector<float>& charges(ValueId id, bool in_order) const { return charges_[in_order ? 1 : 0][id]; }
@@ -30,11 +29,8 @@ private:
   void take_slopes(const RunState& state, std::size_t node);
   void take_charges(const RunState& state, std::size_t node, bool in_order);
 
-  void take_pair_slopes(const RunState& state, std::size_t node);
-  void charge_lost_slopes(const RunState& state, std::size_t node, bool in_order);
-
-  std::vector<std::array<std::vector<float>, 2>> slopes_;  ///< by node and operand
-  ByValue charges_[2], radii_[2];                          ///< [0]: runs in any order; [1]: in the declared order
+  std::vector<std::vector<float>> slopes_;  ///< by node
+  ByValue charges_[2], radii_[2];           ///< [0]: runs in any order; [1]: in the declared order
 };
 
 }  // namespace driftbound::bounds

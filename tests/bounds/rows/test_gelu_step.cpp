@@ -317,7 +317,7 @@ TEST_CASE("what Gelu does not leave to chance are its constants, its functions a
     bounds::BoundCache operands;
     std::set<std::string> conditions;
     const bounds::RowNode node{program, program.fused().nodes[0], {nullptr}};
-    const auto step = bounds::run_step_of(node, setting, operands, conditions);
+    const auto step = bounds::run_step_of(node, {}, setting, operands, conditions);
     REQUIRE(step != nullptr);
     bounds::RunRows x, y;
     x.resize(1, size, false);

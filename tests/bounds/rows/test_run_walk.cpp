@@ -56,8 +56,9 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 namespace {
 
 const std::vector<std::string> rows_functions = {
-    "relu", "tanh", "softplus", "sin",     "gelu",     "gelu_tanh", "moves", "leaky_relu", "sigmoid", "elu",
-    "cos",  "exp",  "erf",      "product", "quotient", "max",       "min",   "prelu",      "divided"};
+    "relu",    "tanh", "softplus",   "sin",     "gelu",       "gelu_tanh", "moves",     "leaky_relu", "sigmoid",
+    "elu",     "cos",  "exp",        "erf",     "product",    "quotient",  "max",       "min",        "prelu",
+    "divided", "silu", "hard_swish", "softmax", "normalised", "largest",   "attention", "outer"};
 
 }  // namespace
 
@@ -70,8 +71,10 @@ TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in fl
     CHECK(tallies.moved.checked > 0);
     CHECK(tallies.moved.violations == 0);
     CHECK(tallies.rounded.violations == 0);
-    CHECK_APPROACH("T-88", tallies.moved.utilisation, function == "product" ? 0.97 : 0.99);
-    CHECK_APPROACH("T-88", tallies.rounded.utilisation, function == "product" ? 0.06 : 0.09);
+    const bool has_coarse_remainders = function == "product" || function == "normalised" || function == "attention";
+    CHECK_APPROACH("T-88", tallies.moved.utilisation, has_coarse_remainders ? 0.96 : 0.98);
+    const bool has_large_factors = function == "product" || function == "softmax" || function == "attention";
+    CHECK_APPROACH("T-88", tallies.rounded.utilisation, has_large_factors ? 0.055 : 0.09);
     MESSAGE(function << ": " << tallies.moved.utilisation << " " << tallies.rounded.utilisation);
   }
 }
@@ -82,8 +85,9 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
     CAPTURE(function);
     // narrow sums lose little more than Gelu does, whose steps and constants are all taken at their worst (T-124)
     const double of_function = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
-    // What operands of products make together is charged at radii before they are refined.
-    const double of_coarse = function == "product" ? 0.25 : function == "quotient" ? 0.1 : 0.01;
+    // Where values are mixed, rows and the whole refine radii in another order.
+    const bool mixes = std::set<std::string>{"product", "normalised", "attention", "outer"}.contains(function);
+    const double of_coarse = mixes ? 0.25 : function == "quotient" ? 0.1 : 0.01;
     for (int repetition = 0; repetition < 8 * test_multiplier(); ++repetition) {
       const Graph graph = network_of_rows(function, generator);
       for (const double radius : {0.0, 1e-6, 1e-3}) {
@@ -110,7 +114,7 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
         CHECK(ways.by_rows.chance.martingale->patterns == ways.in_full.chance.martingale->patterns);
         for (std::size_t layer = 0; layer < any.layers.size(); ++layer) {
           check_near("ways.by_rows.condition->layers[layer]", ways.by_rows.condition->layers[layer],
-                     ways.in_full.condition->layers[layer], 1e-3 + (function == "product" ? 100.0 : 40.0) * radius);
+                     ways.in_full.condition->layers[layer], 1e-3 + (mixes ? 200.0 : 40.0) * radius);
           for (std::size_t row = 0; row < any.total.size(); ++row) {
             const double size = size_of(ways.in_full.attribution->layers, row);
             REQUIRE(std::isfinite(size));
@@ -641,7 +645,7 @@ struct HeldFunction {
     const Program program(graph, {{1, width}}, 1);
     bounds::BoundCache operands;
     std::set<std::string> conditions;
-    step = bounds::run_step_of({program, program.fused().nodes[0], {nullptr}}, setting, operands, conditions);
+    step = bounds::run_step_of({program, program.fused().nodes[0], {nullptr}}, {}, setting, operands, conditions);
   }
 
   bounds::RunErrors errors(const std::vector<double>& x, double e) const {
@@ -688,11 +692,24 @@ TEST_CASE("rows of which nothing is known are left to the whole (T-88)") {
   CHECK(HeldRun(graph, x, 0.0).found().undecided.empty());
 }
 
-TEST_CASE("an op without loops over rows, and constants that float32 does not hold, are left to the whole (T-88)") {
+namespace {
+
+/// A product of two rows of every sample with a constant matrix.
+Graph product_of_parts() {
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
+  const ValueId matrix = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 2}, {0.5F, 0.75F, 0.25F, 1.5F})));
+  const ValueId parts = graph.add_node("parts", op::Reshape{{-1, 2, 2}}, {x});
+  const ValueId product = graph.add_node("product", op::MatMul{}, {parts, matrix});
+  graph.outputs = {graph.add_node("y", op::Reshape{{-1, 4}}, {product})};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("products of parts of samples, and constants that float32 does not hold, are left to the whole (T-88)") {
   Generator generator(74);
-  NetworkBuilder builder(generator, true);
-  for (const std::string name : {"gemm", "softmax"}) builder.add(name);
-  CHECK_FALSE(HeldRun(builder.finish(), network_inputs(1.0, true, generator), 0.0).is_known());
+  CHECK_FALSE(HeldRun(product_of_parts(), network_inputs(1.0, true, generator), 0.0).is_known());
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
   const ValueId third = graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {1.0 / 3.0})));
@@ -703,14 +720,13 @@ TEST_CASE("an op without loops over rows, and constants that float32 does not ho
 TEST_CASE("bounds name what did not go by rows, and how long it took (T-88)") {
   Generator generator(75);
   const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
-  Graph graph = network_of_rows("product", generator);
+  const Graph by_rows = network_of_rows("softmax", generator), graph = product_of_parts();
   const Tensor<double> x = network_inputs(1.0, true, generator);
-  CHECK(bound(graph, float_run(graph, x, arithmetic)).not_by_rows.empty());
-  graph.outputs = {graph.add_node("all", op::Softmax{}, {graph.outputs[0]})};
+  CHECK(bound(by_rows, float_run(by_rows, x, arithmetic)).not_by_rows.empty());
   const std::vector<NotByRows> found = bound(graph, float_run(graph, x, arithmetic)).not_by_rows;
   REQUIRE(found.size() == 1);
   CHECK(found[0].question == Question::any_run);
-  CHECK(found[0].obstacle == "node 'all' (Softmax)");
+  CHECK(found[0].obstacle == "node 'product' (MatMul)");
   CHECK(found[0].seconds > 0.0);
 }
 
