@@ -68,6 +68,13 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
           function == "outer" ? node(op::Transpose{{0, 2, 1}}, {values}) : node(op::Softmax{2}, {values});
       return node(op::Reshape{{-1, 9}}, {node(op::MatMul{}, {other, values})});
     }
+    if (function == "tokens" || function == "filters") {
+      const ValueId values = node(op::Reshape{{-1, 3, 3}}, {x}), matrix = constant({3, 3}, 1.0);
+      const ValueId product = function == "tokens"
+                                  ? node(op::Add{}, {node(op::MatMul{}, {values, matrix}), constant({3}, 0.5)})
+                                  : node(op::MatMul{}, {matrix, values});
+      return node(op::Tanh{}, {node(op::Reshape{{-1, 9}}, {product})});
+    }
     if (function == "max") return node(op::Max{}, {x, node(op::Neg{}, {node(op::Tanh{}, {x})})});
     if (function == "min") return node(op::Min{}, {constant({9}, 0.5), x});
     if (function == "prelu") return node(op::PRelu{}, {x, constant({9}, 1.5)});

@@ -38,6 +38,9 @@ struct Refinement {
   double least = 0.0;              ///< elements with a smaller cost are not refined
 };
 
+/// Rows of more numbers than that have no radii refined and do not go by rows: every radius costs a sweep over them.
+inline constexpr std::size_t most_numbers_of_row = std::size_t{1} << 22;
+
 /// Returns how many numbers of a row depend on the inputs: what one adjoint of the row goes through.
 std::size_t numbers_of_row(const Program& program);
 

@@ -29,10 +29,6 @@ namespace {
 /// Weight of elements in an infinite bound: only infinite remainders are then worth a refinement.
 constexpr double only_infinite = 0x1p-1000;
 
-/// Rows of more numbers than that have no radii refined, and bounds by chance for few targets: every radius and every
-/// target costs a sweep over all of them.
-constexpr std::size_t most_numbers_of_row = std::size_t{1} << 22;
-
 /// Factor of the number of refined radii if operands are rounded to a narrow format: nearly every remainder is then
 /// that of an undecided kink (T-72).
 constexpr std::int64_t more_radii_in_narrow_formats = 2;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "bounds/matrices/matrix.hpp"
+#include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/plain_sums.hpp"
 #include "bounds/theorems/defects.hpp"
 #include "driftbound/model/op_groups.hpp"
@@ -56,6 +57,21 @@ std::vector<const Tensor<double>*> constants_of(const Program& program, OperandC
     if (!graph.is_constant(id)) continue;
     const StoredTensor& constant = graph.value(id).constant;
     constants[id] = are_matrices[id] ? &operands.constant(constant) : &others.emplace_back(constant.to_double());
+  }
+  return constants;
+}
+
+std::vector<const Tensor<double>*> exact_constants_of(const Program& program, const Setting& setting,
+                                                      OperandCache& operands, std::deque<Tensor<double>>& others) {
+  std::vector<const Tensor<double>*> constants = constants_of(program, operands, others);
+  for (const Node& node : program.fused().nodes) {
+    if (program.varies(node.output)) continue;
+    NodeView view{&node, {}, nullptr};
+    for (const ValueId id : node.inputs) view.inputs.push_back(constants[id]);
+    if (std::find(view.inputs.begin(), view.inputs.end(), nullptr) != view.inputs.end()) continue;
+    Centre centre = centre_of_node(view, program.shape(node.output), setting);
+    const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
+    if (is_exact) constants[node.output] = &others.emplace_back(std::move(centre.value));
   }
   return constants;
 }

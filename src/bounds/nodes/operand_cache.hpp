@@ -36,6 +36,11 @@ class OperandCache;
 std::vector<const Tensor<double>*> constants_of(const Program& program, OperandCache& operands,
                                                 std::deque<Tensor<double>>& others);
 
+/// Returns constants_of() and the values of nodes of constants alone that double computes exactly, which are appended to
+/// `others`; null for all other values.
+std::vector<const Tensor<double>*> exact_constants_of(const Program& program, const Setting& setting,
+                                                      OperandCache& operands, std::deque<Tensor<double>>& others);
+
 /// A cache of the operands of matrix products, in the forms that bounds need: constants in double, verified 2-norms,
 /// and packed matrices. It is shared by all blocks of samples. Thread-safe.
 class OperandCache {

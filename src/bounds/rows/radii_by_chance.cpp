@@ -55,14 +55,14 @@ void limit(const float* moved, double factor, double* radii, std::size_t n) {
   }
 }
 
-/// Writes factor x_i in single precision. Returns false if a product other than 0 is outside [2^-100, 2^100], which
-/// leaves a margin for the propagation; such elements become 0.
+/// Writes factor x_i in single precision, products below 2^-100 other than 0 as 2^-100. Returns false if a product is
+/// above 2^100, which leaves a margin for the propagation; such elements become 0.
 bool scaled(const double* x, double factor, float* result, std::size_t n) {
   constexpr double least = 0x1p-100, most = 0x1p100;
   bool all_fit = true;
   for (std::size_t i = 0; i < n; ++i) {
-    const double product = factor * x[i];
-    const bool fits = x[i] == 0.0 || (product >= least && product <= most);
+    const double product = x[i] == 0.0 ? 0.0 : std::max(factor * x[i], least);
+    const bool fits = product <= most;
     result[i] = fits ? static_cast<float>(product) : 0.0F;
     all_fit &= fits;
   }

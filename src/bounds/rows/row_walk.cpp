@@ -157,36 +157,26 @@ RowWalk::~RowWalk() = default;
 std::shared_ptr<const RowWalk> RowWalk::of(const Program& program, const Setting& setting, OperandCache& operands,
                                            std::string& obstacle) {
   auto walk = std::make_shared<RowWalk>();
-  walk->constants_ = constants_of(program, operands, walk->own_constants_);
+  walk->constants_ = exact_constants_of(program, setting, operands, walk->own_constants_);
   for (const Tensor<double>* constant : walk->constants_)
     if (constant != nullptr && !all_finite(constant->values)) {
       obstacle = "a constant that is not finite";
       return nullptr;
     }
   for (const Node& node : program.fused().nodes) {
-    RowNode step{program, node, {}};
-    NodeView view;
-    view.node = &node;
-    for (const ValueId id : node.inputs) {
-      step.constants.push_back(program.varies(id) ? nullptr : walk->constants_[id]);
-      view.inputs.push_back(walk->constants_[id]);
-    }
-    if (program.varies(node.output)) {
-      walk->steps_.push_back(row_step_of(step, setting, operands));
-      if (walk->steps_.back() == nullptr) {
-        obstacle = describe_obstacle(node);
-        return nullptr;
-      }
-      continue;
-    }
-    Centre centre = centre_of_node(view, program.shape(node.output), setting);
-    const bool is_exact = std::all_of(centre.error.begin(), centre.error.end(), [](double e) { return e == 0.0; });
-    if (!is_exact) {
+    walk->steps_.push_back(nullptr);
+    if (!program.varies(node.output)) {
+      if (walk->constants_[node.output] != nullptr) continue;
       obstacle = describe_obstacle(node) + " of constants alone, which rounds";
       return nullptr;
     }
-    walk->constants_[node.output] = &walk->own_constants_.emplace_back(std::move(centre.value));
-    walk->steps_.push_back(nullptr);
+    RowNode step{program, node, {}};
+    for (const ValueId id : node.inputs) step.constants.push_back(walk->constants_[id]);
+    walk->steps_.back() = row_step_of(step, setting, operands);
+    if (walk->steps_.back() == nullptr) {
+      obstacle = describe_obstacle(node);
+      return nullptr;
+    }
   }
   return walk;
 }

@@ -126,6 +126,11 @@ public:
       std::copy_n(panel, std::min(width, k_ - k), share + k);
   }
 
+  /// Bound of the 2-norm by which rows move whose operands move by `norm`.
+  Magnitude propagated(double norm) const {
+    return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
+  }
+
 private:
   enum Which { moved, total, squares, sides, moved_in_order };
   const CoarseMatrix& matrix(std::size_t which) const {
@@ -307,10 +312,6 @@ private:
     finish(y, row, propagated(x.norm[row]) + norm_of(errors.added, row, n_));
   }
 
-  Magnitude propagated(double norm) const {
-    return theorems::norm_of_constant_product({Magnitude(), Magnitude(norm)}, spectral_, Magnitude(), 1);
-  }
-
   void prepare_terms(RunErrors& errors, std::size_t rows) const {
     for (std::vector<double>* values : {&errors.amplitudes, &errors.residuals, &errors.estimates, &errors.sizes})
       values->resize(rows * n_);
@@ -396,6 +397,108 @@ private:
   const std::vector<double> addend_, addend_sizes_;  ///< one row, and its magnitudes; zeros without an addend
   const PackedMatrices<float>& in_single_;           ///< the elements of transposed_, which single precision holds
   const Magnitude spectral_;
+};
+
+/// The same where every row consists of several parts, each of which is multiplied with the matrix: tokens, or windows
+/// of a convolution.
+class PartsStep : public Step {
+public:
+  PartsStep(std::unique_ptr<const ProductStep> product, std::size_t parts, std::size_t k, std::size_t n,
+            const Setting& setting)
+      : Step(setting, 2), product_(std::move(product)), parts_(parts), k_(k), n_(n) {}
+
+  void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
+               std::vector<char>& undecided, RunScratch& scratch) const override {
+    const RunRows& x = *operands[0];
+    const std::size_t rows = x.rows();
+    RunRows x_parts = parts_of(x, request);
+    RunRows y_parts;
+    y_parts.resize(rows * parts_, n_, request.in_order);
+    std::vector<char> undecided_parts(rows * parts_, 0);
+    const RunRows* const all[] = {&x_parts};
+    product_->forward(all, request, y_parts, errors, undecided_parts, scratch);
+    y.centre.swap(y_parts.centre);
+    y.radius.swap(y_parts.radius);
+    if (request.in_order) y.in_order.radius.swap(y_parts.in_order.radius);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto norm_of_parts = [&](const std::vector<double>& norms) { return norm_of(norms, row, parts_); };
+      y.exact[row] = (product_->propagated(x.exact[row]) + norm_of_parts(y_parts.exact)).value();
+      y.norm[row] = std::min(norm_of_parts(y_parts.norm),
+                             product_->propagated(x.norm[row]) + norm_of(errors.added, row, y.size()))
+                        .value();
+      for (std::size_t part = row * parts_; part < (row + 1) * parts_; ++part)
+        if (undecided_parts[part] != 0) undecided[row] = 1;
+      if (!request.in_order) continue;
+      const Magnitude together =
+          product_->propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, y.size());
+      y.in_order.norm[row] = std::min(norm_of_parts(y_parts.in_order.norm), together).value();
+    }
+  }
+
+  void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
+    product_->evaluate(operands, rows * parts_, result);
+  }
+
+  void pull_back(std::size_t slot, const RunErrors& errors, std::span<const std::size_t> rows, const RunAdjoint& y,
+                 RunAdjoint& share) const override {
+    const RunAdjoint y_parts{y.d, std::vector<double>(rows.size() * parts_)};
+    RunAdjoint share_parts{std::move(share.d), std::vector<double>(rows.size() * parts_)};
+    product_->pull_back(slot, errors, parts_of(rows), y_parts, share_parts);
+    share.d = std::move(share_parts.d);
+    take_largest(share_parts.defect, share.defect);
+  }
+
+  void pull_back(std::size_t slot, const RunErrors& errors, std::span<const float> slopes,
+                 std::span<const std::size_t> rows, const SingleAdjoint& y, SingleAdjoint& share) const override {
+    const SingleAdjoint y_parts{y.d, std::vector<double>(rows.size() * parts_), {}};
+    SingleAdjoint share_parts{std::move(share.d), std::vector<double>(rows.size() * parts_), {}};
+    product_->pull_back(slot, errors, slopes, parts_of(rows), y_parts, share_parts);
+    share.d = std::move(share_parts.d);
+    take_largest(share_parts.defect, share.defect);
+  }
+
+  void push(std::span<const float* const> operands, const RunErrors& errors, std::span<const std::size_t> rows,
+            std::size_t copies, std::vector<float>& result) const override {
+    product_->push(operands, errors, parts_of(rows), copies, result);
+  }
+
+  bool is_product() const override { return true; }
+
+  void row_of_matrix(std::size_t element, float* share) const override {
+    std::fill_n(share, parts_ * k_, 0.0F);
+    product_->row_of_matrix(element % n_, share + element / n_ * k_);
+  }
+
+private:
+  /// Every part as a row, at a distance of 0 from the exact network.
+  RunRows parts_of(const RunRows& x, const RunRequest& request) const {
+    RunRows parts{x.centre, x.radius, {}, std::vector<double>(x.rows() * parts_), {}};
+    const auto norms = [&](const std::vector<double>& radius, const std::vector<double>& of_rows) {
+      std::vector<double> of_parts;
+      for (std::size_t part = 0; part < x.rows() * parts_; ++part)
+        of_parts.push_back(theorems::norm_of_row(norm_of(radius, part, k_).value(), of_rows[part / parts_]));
+      return of_parts;
+    };
+    parts.norm = norms(x.radius, x.norm);
+    if (request.in_order) parts.in_order = {x.in_order.radius, norms(x.in_order.radius, x.in_order.norm)};
+    return parts;
+  }
+
+  std::vector<std::size_t> parts_of(std::span<const std::size_t> rows) const {
+    std::vector<std::size_t> parts;
+    for (const std::size_t row : rows)
+      for (std::size_t part = 0; part < parts_; ++part) parts.push_back(row * parts_ + part);
+    return parts;
+  }
+
+  void take_largest(const std::vector<double>& of_parts, std::vector<double>& of_rows) const {
+    for (std::size_t row = 0; row < of_rows.size(); ++row)
+      of_rows[row] = *std::max_element(of_parts.begin() + static_cast<std::ptrdiff_t>(row * parts_),
+                                       of_parts.begin() + static_cast<std::ptrdiff_t>((row + 1) * parts_));
+  }
+
+  const std::unique_ptr<const ProductStep> product_;
+  const std::size_t parts_, k_, n_;  ///< parts of a row; their sizes before and behind the product
 };
 
 /// A sum or difference of two values, or of a value and a constant row.
@@ -1059,19 +1162,20 @@ public:
       : node_(node), of_(of), setting_(setting), operands_(operands), conditions_(conditions) {}
 
   StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
-    if (node_.varies(0) && node_.varies(1)) return sample_by_sample();
+    if (node_.varies(1)) return sample_by_sample();  // two values, or filters times the windows of a convolution
     if (!node_.varies(0)) return nullptr;
-    const Product product = node_.product();
-    const ProductPlan& plan = product.plan;
-    const bool is_rows_times_matrix = plan.batches == 1 && plan.m == node_.rows() && plan.k > 0 && plan.a_col == 1 &&
-                                      plan.a_row == plan.k && plan.a_batch[0] == 0;
+    Product product = node_.product();
+    const std::size_t lines = rows_times_matrix(product.plan), rows = static_cast<std::size_t>(node_.rows());
     const bool adds = product.has_addend && product.beta != 0.0;
-    if (!is_rows_times_matrix || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2))))
-      return nullptr;
-    const auto addend = adds ? node_.constant_row(2) : std::vector<double>(static_cast<std::size_t>(plan.n), 0.0);
-    const CoarseWeights* coarse = operands_.coarse_right(plan, *node_.constants[1]);
-    if (!addend || coarse == nullptr) return nullptr;
-    return std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, operands_);
+    if (lines == 0 || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2)))) return nullptr;
+    const auto k = static_cast<std::size_t>(product.plan.k), n = static_cast<std::size_t>(product.plan.n);
+    auto addend = adds ? node_.constant_row(2) : std::vector<double>(n, 0.0);
+    const CoarseWeights* coarse = operands_.coarse_right(product.plan, *node_.constants[1]);
+    if (!addend || coarse == nullptr || !repeats_every(*addend, n)) return nullptr;
+    addend->resize(n);
+    auto step = std::make_unique<ProductStep>(product, *node_.constants[1], *addend, *coarse, setting_, operands_);
+    if (lines == rows) return step;
+    return std::make_unique<PartsStep>(std::move(step), lines / rows, k, n, setting_);
   }
 
   StepPointer operator()(const op::Relu&) const { return std::make_unique<ReluStep>(setting_); }
@@ -1116,6 +1220,22 @@ public:
   StepPointer operator()(const Composite auto&) const { return nullptr; }
 
 private:
+  /// Makes one product of all batches of rows times one matrix. Returns the number of rows; 0 if it is no such product.
+  static std::size_t rows_times_matrix(ProductPlan& plan) {
+    if (!is_rows_times_matrix(plan)) return 0;
+    plan.m *= plan.batches;
+    plan.batches = 1;
+    plan.a_batch = {0};
+    plan.b_batch = {plan.b_batch[0]};
+    return static_cast<std::size_t>(plan.m);
+  }
+
+  static bool repeats_every(const std::vector<double>& row, std::size_t n) {
+    for (std::size_t i = n; i < row.size(); ++i)
+      if (row[i] != row[i - n]) return false;
+    return true;
+  }
+
   StepPointer sample_by_sample() const {
     return of_.program == nullptr ? nullptr : node_step(*of_.program, of_.node, setting_, operands_, conditions_);
   }

@@ -30,7 +30,12 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t rows_at_once = 64;
+/// How many rows go forward and back together: up to 64, whose data stay in the processor's cache; fewer of large ones.
+std::size_t rows_together(const Program& program) {
+  constexpr std::size_t most_rows = 64, most_numbers = std::size_t{1} << 22;
+  return std::clamp<std::size_t>(most_numbers / std::max<std::size_t>(numbers_of_row(program), 1), 1, most_rows);
+}
+
 /// T-75: random radii are used if the remainder, after its reduction, is more than this share of the estimate.
 constexpr double large_left = 0.1;
 
@@ -1075,16 +1080,16 @@ std::shared_ptr<const Program> for_one_sample(const Program& program, BoundCache
 std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting& setting, BoundCache& cache,
                                            std::string& obstacle) {
   constexpr double coarse = 0x1p-40;
-  const Graph& graph = program.flat().graph;
   if (!program.keeps_rows_apart()) obstacle = "samples that are not apart in axis 0 of every value";
   if (!is_plain(setting.machine))
     obstacle = "an arithmetic that rounds otherwise than to nearest, flushes, or has narrow formats";
+  if (numbers_of_row(program) > most_numbers_of_row) obstacle = "samples of more than 4 million numbers";
   if (!(setting.machine.u >= coarse)) obstacle = "an arithmetic next to which double is not exact enough";
   if (!obstacle.empty()) return nullptr;
   auto walk = std::make_shared<RunWalk>();
   walk->memories_ = cache.memories_of_runs();
   std::deque<Tensor<double>> others;
-  const std::vector<const Tensor<double>*> constants = constants_of(program, cache, others);
+  const std::vector<const Tensor<double>*> constants = exact_constants_of(program, setting, cache, others);
   for (ValueId id = 0; id < program.size(); ++id) walk->sizes_.push_back(program.row_size(id));
   if (std::shared_ptr<const Program> sample = for_one_sample(program, cache))
     walk->sample_ = std::make_unique<const SampleProgram>(std::move(sample), constants);
@@ -1094,9 +1099,9 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
     if (!program.varies(node.output)) continue;
     RowNode step{program, node, {}};
     for (const ValueId id : node.inputs) {
-      step.constants.push_back(program.varies(id) ? nullptr : constants[id]);
+      step.constants.push_back(constants[id]);
       if (program.varies(id)) continue;
-      const bool is_exact = graph.is_constant(id) &&
+      const bool is_exact = constants[id] != nullptr &&
                             round_operand(*constants[id], *setting.machine.accumulator, setting.machine).is_exact();
       if (!is_exact) {
         obstacle = describe_obstacle(node) + " with a constant that runs round";
@@ -1160,6 +1165,7 @@ RunCertificates RunWalk::run(const Program& program, const std::vector<Tensor<do
   const auto refine = [&](RunPart& part) {
     part.refine(refined_radii * static_cast<std::int64_t>(part.size()), targets, result);
   };
+  const std::size_t rows_at_once = rows_together(program);
   const std::size_t parts = (rows + rows_at_once - 1) / rows_at_once;
   std::vector<std::size_t> all(rows);
   std::iota(all.begin(), all.end(), std::size_t{0});

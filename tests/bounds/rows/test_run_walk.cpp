@@ -56,9 +56,10 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 namespace {
 
 const std::vector<std::string> rows_functions = {
-    "relu",    "tanh", "softplus",   "sin",     "gelu",       "gelu_tanh", "moves",     "leaky_relu", "sigmoid",
-    "elu",     "cos",  "exp",        "erf",     "product",    "quotient",  "max",       "min",        "prelu",
-    "divided", "silu", "hard_swish", "softmax", "normalised", "largest",   "attention", "outer"};
+    "relu",       "tanh",       "softplus", "sin",       "gelu",    "gelu_tanh", "moves",
+    "leaky_relu", "sigmoid",    "elu",      "cos",       "exp",     "erf",       "product",
+    "quotient",   "max",        "min",      "prelu",     "divided", "silu",      "hard_swish",
+    "softmax",    "normalised", "largest",  "attention", "tokens",  "filters",   "outer"};
 
 }  // namespace
 
@@ -87,7 +88,8 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
     const double of_function = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
     // Where values are mixed, rows and the whole refine radii in another order.
     const bool mixes = std::set<std::string>{"product", "normalised", "attention", "outer"}.contains(function);
-    const double of_coarse = mixes ? 0.25 : function == "quotient" ? 0.1 : 0.01;
+    const bool is_coarse = std::set<std::string>{"quotient", "tokens", "filters"}.contains(function);
+    const double of_coarse = mixes ? 0.25 : is_coarse ? 0.1 : 0.01;
     for (int repetition = 0; repetition < 8 * test_multiplier(); ++repetition) {
       const Graph graph = network_of_rows(function, generator);
       for (const double radius : {0.0, 1e-6, 1e-3}) {
@@ -114,7 +116,7 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
         CHECK(ways.by_rows.chance.martingale->patterns == ways.in_full.chance.martingale->patterns);
         for (std::size_t layer = 0; layer < any.layers.size(); ++layer) {
           check_near("ways.by_rows.condition->layers[layer]", ways.by_rows.condition->layers[layer],
-                     ways.in_full.condition->layers[layer], 1e-3 + (mixes ? 200.0 : 40.0) * radius);
+                     ways.in_full.condition->layers[layer], 1e-3 + (mixes || is_coarse ? 200.0 : 40.0) * radius);
           for (std::size_t row = 0; row < any.total.size(); ++row) {
             const double size = size_of(ways.in_full.attribution->layers, row);
             REQUIRE(std::isfinite(size));
@@ -462,7 +464,7 @@ TEST_CASE("coins are tossed for deviations of all sizes that single precision ha
       CHECK(rows.total[0] != full.total[0]);
       CHECK(rows.unattributed[0] > 0.5 * full.unattributed[0]);
       if (large == 90) CHECK(std::abs(rows.remainder[0] / full.remainder[0] / larger - 1.0) <= 0.2);
-      if (large == 115) CHECK(rows.remainder[0] >= rows.unattributed[0]);  // at the radii of any run
+      if (large == 115) CHECK(rows.remainder[0] >= full.remainder[0]);  // the smallest deviations count as larger ones
     }
   }
 }
@@ -694,39 +696,32 @@ TEST_CASE("rows of which nothing is known are left to the whole (T-88)") {
 
 namespace {
 
-/// A product of two rows of every sample with a constant matrix.
-Graph product_of_parts() {
+/// A product with a constant that float32 does not hold.
+Graph product_with_a_third() {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
-  const ValueId matrix = graph.add_constant("w", StoredTensor::from(Tensor<float>({2, 2}, {0.5F, 0.75F, 0.25F, 1.5F})));
-  const ValueId parts = graph.add_node("parts", op::Reshape{{-1, 2, 2}}, {x});
-  const ValueId product = graph.add_node("product", op::MatMul{}, {parts, matrix});
-  graph.outputs = {graph.add_node("y", op::Reshape{{-1, 4}}, {product})};
+  const ValueId third = graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {1.0 / 3.0})));
+  graph.outputs = {graph.add_node("y", op::Mul{}, {x, third})};
   return graph;
 }
 
 }  // namespace
 
-TEST_CASE("products of parts of samples, and constants that float32 does not hold, are left to the whole (T-88)") {
+TEST_CASE("constants that float32 does not hold are left to the whole (T-88)") {
   Generator generator(74);
-  CHECK_FALSE(HeldRun(product_of_parts(), network_inputs(1.0, true, generator), 0.0).is_known());
-  Graph graph;
-  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {4, ""}});
-  const ValueId third = graph.add_constant("c", StoredTensor::from(Tensor<double>({1}, {1.0 / 3.0})));
-  graph.outputs = {graph.add_node("y", op::Mul{}, {x, third})};
-  CHECK_FALSE(HeldRun(graph, network_inputs(1.0, true, generator), 0.0).is_known());
+  CHECK_FALSE(HeldRun(product_with_a_third(), network_inputs(1.0, true, generator), 0.0).is_known());
 }
 
 TEST_CASE("bounds name what did not go by rows, and how long it took (T-88)") {
   Generator generator(75);
   const ArithmeticModel arithmetic = cpu_arithmetic("fp32", parse_summation_order("pairwise"));
-  const Graph by_rows = network_of_rows("softmax", generator), graph = product_of_parts();
+  const Graph by_rows = network_of_rows("softmax", generator), graph = product_with_a_third();
   const Tensor<double> x = network_inputs(1.0, true, generator);
   CHECK(bound(by_rows, float_run(by_rows, x, arithmetic)).not_by_rows.empty());
   const std::vector<NotByRows> found = bound(graph, float_run(graph, x, arithmetic)).not_by_rows;
   REQUIRE(found.size() == 1);
   CHECK(found[0].question == Question::any_run);
-  CHECK(found[0].obstacle == "node 'product' (MatMul)");
+  CHECK(found[0].obstacle == "node 'y' (Mul) with a constant that runs round");
   CHECK(found[0].seconds > 0.0);
 }
 
