@@ -1,48 +1,95 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/environment.hpp"
+#include "evaluate/batch_program.hpp"
 #include "evaluate/batches.hpp"
 #include "evaluate/node_evaluator.hpp"
 #include "evaluate/provenance.hpp"
 #include "evaluate/recorder.hpp"
+#include "program/walk.hpp"
 
 namespace driftbound {
 namespace {
 
+/// One run of a graph: what is the same for every sample once a program, the rest batch after batch.
 template <class Real>
-std::vector<LayerTrace> layers_of(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic,
-                                  int threads) {
-  Recorder<Real> recorder(graph, batches);
-  Values<Real> values(graph, arithmetic);
-  const auto evaluate = [&](std::size_t node) {
-    const ValueId id = graph.nodes[node].output;
-    Tensor<Real> y = evaluate_node(graph, node, arithmetic, threads, values);
-    values.set(id, rounded<Real>(std::move(y), stored_format(arithmetic, graph.value(id).type)));
-  };
-  const auto output = [&](std::size_t node) -> const Tensor<Real>& { return values.operand(graph.nodes[node].output); };
-  const auto copy_of = [&](std::size_t node) {
-    return [&from = output(node).values](std::int64_t first, std::int64_t count, Real* to) {
-      std::copy_n(from.begin() + first, count, to);
-    };
-  };
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    if (values.depends_on_input(graph.nodes[node].output)) continue;
-    evaluate(node);
-    recorder.record_once(node, output(node).shape, copy_of(node));
+class CpuRun {
+public:
+  CpuRun(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic, int threads)
+      : graph_(graph),
+        batches_(batches),
+        arithmetic_(arithmetic),
+        threads_(threads),
+        program_(graph, batches),
+        recorder_(graph, batches) {}
+
+  std::vector<LayerTrace> layers() {
+    batches_.for_each([&](const Inputs& batch, std::int64_t first, std::int64_t count) {
+      if (program_.compile(batch, count)) start_program();
+      values_->start_batch(batch);
+      recorder_.start_batch(first, count);
+      for (const ValueId id : program().flat().graph.inputs) record(id);
+      walk(program(), true, *this);
+    });
+    return recorder_.take(arithmetic_);
   }
-  batches.for_each([&](const Inputs& batch, std::int64_t first, std::int64_t count) {
-    values.start_batch(batch);
-    recorder.start_batch(first, count);
-    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-      if (!values.depends_on_input(graph.nodes[node].output)) continue;
-      evaluate(node);
-      recorder.append(node, output(node).shape, copy_of(node));
+
+  /// Computes a node of the program and records it, if it is a layer.
+  void forward(std::size_t node) {
+    const ValueId id = program().nodes()[node].output;
+    Tensor<Real> y = evaluate_node(program(), node, arithmetic_, threads_, *values_);
+    if (program().is_layer(id)) y = rounded<Real>(std::move(y), stored(program().flat().graph.value(id)));
+    values_->set(id, std::move(y));
+    record(id);
+  }
+
+  void release(ValueId id) { values_->release(id); }
+
+private:
+  const Program& program() const { return *program_; }
+  FormatId stored(const Value& value) const { return stored_format(arithmetic_, value.type); }
+
+  void start_program() {
+    values_.emplace(program(), arithmetic_);
+    layers_ = layers_by_value(program());
+    const Graph& flat = program().flat().graph;
+    for (ValueId id = 0; id < program().size(); ++id)
+      if (flat.is_constant(id)) record(id);
+    walk(program(), false, *this);
+    is_first_ = false;
+  }
+
+  /// Records the layers with this value: a composite may return its operand.
+  void record(ValueId id) {
+    for (const std::size_t layer : layers_[id]) {
+      const bool is_stored = program_.is_stored(id, layer, arithmetic_);
+      Tensor<Real> own;
+      if (!is_stored) own = rounded<Real>(values_->operand(id), stored(graph_.value(graph_.nodes[layer].output)));
+      const Tensor<Real>& y = is_stored ? values_->operand(id) : own;
+      const auto copy = [&](std::int64_t first, std::int64_t count, Real* to) {
+        std::copy_n(y.values.begin() + first, count, to);
+      };
+      if (program().varies(id)) {
+        recorder_.append(layer, y.shape, copy);
+      } else if (is_first_) {
+        recorder_.record_once(layer, y.shape, copy);
+      }
     }
-  });
-  return recorder.take(arithmetic);
-}
+  }
+
+  const Graph& graph_;
+  const Batches& batches_;
+  const ArithmeticModel& arithmetic_;
+  const int threads_;
+  BatchProgram program_;
+  Recorder<Real> recorder_;
+  std::optional<Values<Real>> values_;            ///< of the present program
+  std::vector<std::vector<std::size_t>> layers_;  ///< by value of the present program
+  bool is_first_ = true;                          ///< whether the first program is being started
+};
 
 class CpuEvaluator final : public Evaluator::Implementation {
 public:
@@ -60,8 +107,8 @@ public:
     trace.inputs = batches.recorded_inputs();
     trace.samples = batches.recorded_samples();
     const bool single = arithmetic_.accumulator == FormatId::fp32;
-    trace.layers = single ? layers_of<float>(graph, batches, arithmetic_, options.threads)
-                          : layers_of<double>(graph, batches, arithmetic_, options.threads);
+    trace.layers = single ? CpuRun<float>(graph, batches, arithmetic_, options.threads).layers()
+                          : CpuRun<double>(graph, batches, arithmetic_, options.threads).layers();
     return trace;
   }
 

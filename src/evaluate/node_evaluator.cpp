@@ -4,7 +4,6 @@
 #include <numeric>
 #include <span>
 
-#include "driftbound/model/composite.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/functions.hpp"
 #include "evaluate/nan.hpp"
@@ -49,13 +48,15 @@ struct CpuFunctions {
 template <class Real>
 class NodeEvaluator {
 public:
-  NodeEvaluator(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
+  NodeEvaluator(const Program& program, std::size_t node, const ArithmeticModel& arithmetic, int threads,
                 Values<Real>& values)
-      : node_(graph.nodes[node]), index_(node), arithmetic_(arithmetic), threads_(threads), values_(values) {
-    std::vector<Shape> shapes;
-    for (const ValueId id : node_.inputs) shapes.push_back(values.shape(id));
-    shape_ = output_shape(node_.op, shapes);
-  }
+      : program_(program),
+        node_(program.nodes()[node]),
+        index_(node),
+        arithmetic_(arithmetic),
+        threads_(threads),
+        values_(values),
+        shape_(program.shape(node_.output)) {}
 
   Tensor<Real> operator()(const op::Gemm& gemm) {
     Tensor<Real> y = product(gemm);
@@ -234,15 +235,7 @@ public:
   }
 
   Tensor<Real> operator()(const Composite auto&) {
-    std::vector<Shape> shapes;
-    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
-    const Graph body = composite_body(node_.op, shapes);
-    Values<Real> inner(body, arithmetic_);
-    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) inner.set(body.inputs[slot], input(slot));
-    for (std::size_t part = 0; part < body.nodes.size(); ++part) {
-      inner.set(body.nodes[part].output, evaluate_node(body, part, arithmetic_, threads_, inner));
-    }
-    return inner.operand(body.outputs.front());
+    throw std::logic_error("evaluate_node: a program has no composites");
   }
 
 private:
@@ -251,7 +244,7 @@ private:
 
   template <class ProductOp>
   Tensor<Real> product(const ProductOp& op) {
-    const ProductPlan plan = plan_product(op, values_.shape(node_.inputs[0]), values_.shape(node_.inputs[1]));
+    const ProductPlan plan = plan_product(op, program_.shape(node_.inputs[0]), program_.shape(node_.inputs[1]));
     const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], plan);
     const Tensor<Real>& a = values_.product_operand(node_.inputs[0]);
     return Tensor<Real>(shape_, multiply(plan, a, b, arithmetic_.order, threads_));
@@ -313,25 +306,28 @@ private:
     return y;
   }
 
+  const Program& program_;
   const Node& node_;
   std::size_t index_;
   const ArithmeticModel& arithmetic_;
   int threads_;
   Values<Real>& values_;
-  Shape shape_;
+  const Shape& shape_;
 };
 
 }  // namespace
 
 template <class Real>
-Tensor<Real> evaluate_node(const Graph& graph, std::size_t node, const ArithmeticModel& arithmetic, int threads,
+Tensor<Real> evaluate_node(const Program& program, std::size_t node, const ArithmeticModel& arithmetic, int threads,
                            Values<Real>& values) {
-  Tensor<Real> y = std::visit(NodeEvaluator<Real>(graph, node, arithmetic, threads, values), graph.nodes[node].op);
+  Tensor<Real> y =
+      std::visit(NodeEvaluator<Real>(program, node, arithmetic, threads, values), program.nodes()[node].op);
   unify_nans<Real>(y.values);
   return y;
 }
 
-template Tensor<float> evaluate_node<float>(const Graph&, std::size_t, const ArithmeticModel&, int, Values<float>&);
-template Tensor<double> evaluate_node<double>(const Graph&, std::size_t, const ArithmeticModel&, int, Values<double>&);
+template Tensor<float> evaluate_node<float>(const Program&, std::size_t, const ArithmeticModel&, int, Values<float>&);
+template Tensor<double> evaluate_node<double>(const Program&, std::size_t, const ArithmeticModel&, int,
+                                              Values<double>&);
 
 }  // namespace driftbound

@@ -3,38 +3,32 @@
 namespace driftbound {
 
 template <class Real>
-Values<Real>::Values(const Graph& graph, const ArithmeticModel& arithmetic)
-    : graph_(&graph),
-      input_(arithmetic.input),
-      accumulator_(arithmetic.accumulator),
-      depends_(driftbound::depends_on_input(graph)),
-      entries_(graph.values.size()) {
-  for (ValueId id = 0; id < graph.values.size(); ++id) {
+Values<Real>::Values(const Program& program, const ArithmeticModel& arithmetic)
+    : program_(&program), input_(arithmetic.input), accumulator_(arithmetic.accumulator), entries_(program.size()) {
+  const Graph& graph = program.flat().graph;
+  for (ValueId id = 0; id < program.size(); ++id)
     if (graph.is_constant(id)) entries_[id].stored = &graph.value(id).constant;
-  }
 }
 
 template <class Real>
 void Values<Real>::start_batch(const Inputs& inputs) {
-  for (ValueId id = 0; id < entries_.size(); ++id) {
-    if (depends_[id]) entries_[id] = Entry{};
+  const Graph& graph = program_->flat().graph;
+  for (ValueId id = 0; id < entries_.size(); ++id) release(id);
+  for (const ValueId id : graph.inputs) entries_[id].stored = &inputs.at(graph.value(id).name);
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    const std::vector<ValueId>& operands = graph.nodes[node].inputs;
+    if (operands.size() >= 2 && program_->varies(operands[1])) packed_.erase(node);
   }
-  for (const ValueId id : graph_->inputs) entries_[id].stored = &inputs.at(graph_->value(id).name);
-  for (std::size_t node = 0; node < graph_->nodes.size(); ++node) {
-    const std::vector<ValueId>& operands = graph_->nodes[node].inputs;
-    if (operands.size() >= 2 && depends_[operands[1]]) packed_.erase(node);
-  }
+}
+
+template <class Real>
+void Values<Real>::release(ValueId id) {
+  if (program_->varies(id)) entries_[id] = Entry{};
 }
 
 template <class Real>
 void Values<Real>::set(ValueId id, Tensor<Real> computed) {
   entries_[id].rounded_to_accumulator = std::move(computed);
-}
-
-template <class Real>
-Shape Values<Real>::shape(ValueId id) const {
-  const Entry& entry = entries_.at(id);
-  return entry.stored ? entry.stored->shape() : entry.rounded_to_accumulator.value().shape;
 }
 
 template <class Real>

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 #include "evaluate/rounding.hpp"
 #include "linalg/ordered_product.hpp"
+#include "program/program.hpp"
 
 namespace driftbound {
 
@@ -17,14 +17,15 @@ namespace driftbound {
 template <class Real>
 class Values {
 public:
-  Values(const Graph& graph, const ArithmeticModel& arithmetic);
+  /// The program outlives the object.
+  Values(const Program& program, const ArithmeticModel& arithmetic);
 
   /// Forgets the last batch; the inputs must outlive the new one.
   void start_batch(const Inputs& inputs);
   void set(ValueId id, Tensor<Real> computed);
-  bool depends_on_input(ValueId id) const { return depends_[id]; }
+  /// Frees a value of the batch; what is the same for every sample stays.
+  void release(ValueId id);
 
-  Shape shape(ValueId id) const;
   /// In the accumulator's format.
   const Tensor<Real>& operand(ValueId id);
   /// In the format that operands of products have.
@@ -38,9 +39,8 @@ private:
     std::optional<Tensor<Real>> rounded_to_input;
   };
 
-  const Graph* graph_;
+  const Program* program_;
   FormatId input_, accumulator_;
-  std::vector<bool> depends_;
   std::vector<Entry> entries_;
   std::map<std::size_t, PackedMatrices<Real>> packed_;  ///< by node
 };

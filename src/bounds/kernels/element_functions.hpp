@@ -1,6 +1,6 @@
 #pragma once
 
-// Elementary functions of vectors of doubles, and Gelu with its first two derivatives. Error bounds: T-80 and T-124.
+// Elementary functions of vectors of doubles; Gelu and erf with two derivatives. Error bounds: T-80, T-88 and T-124.
 
 #include <cstddef>
 #include <cstdint>
@@ -123,13 +123,34 @@ struct ElementFunctions {
     return sum;
   }
 
-  static Bend gelu(D x) {
-    constexpr double most = 9.0, to_integer = 0x1.8p52;
-    const D a = at_most(magnitude(x), most), shifted = a * 8.0 + to_integer, nearest = (shifted - to_integer) * 0.125;
+  static constexpr double most_of_normal = 9.0;
+
+  /// The normal distribution at -a and its density there, for 0 <= a <= most_of_normal.
+  struct Normal {
+    D below, density;
+  };
+  static Normal normal(D a) {
+    constexpr double to_integer = 0x1.8p52;
+    const D shifted = a * 8.0 + to_integer, nearest = (shifted - to_integer) * 0.125;
     const I place = bits_of(shifted) - __builtin_bit_cast(std::int64_t, to_integer);
     const D tail = simd::gathered(normal_tails, place);
-    const D square = a * a, density = exp(square * -0.5) * normal_density;
-    return gated(x, most, tail - density * integral(a, a - nearest), a * density, density * (2.0 - square));
+    const D density = exp(a * a * -0.5) * normal_density;
+    return {tail - density * integral(a, a - nearest), density};
+  }
+
+  static Bend gelu(D x) {
+    const D a = at_most(magnitude(x), most_of_normal);
+    const Normal at = normal(a);
+    return gated(x, most_of_normal, at.below, a * at.density, at.density * (2.0 - a * a));
+  }
+
+  /// erf(x) = 1 - 2 Phi(-x sqrt 2) for x >= 0. The curvature has the sign of -f''(|x|).
+  static Bend erf(D x) {
+    constexpr double root_two = 0x1.6a09e667f3bcdp+0;
+    const D a = at_most(magnitude(x) * root_two, most_of_normal);
+    const Normal at = normal(a);
+    const D slope = at.density * (2.0 * root_two);
+    return {with_sign_of(1.0 - 2.0 * at.below, x), slope, slope * (a * root_two)};
   }
 
   static Bend gelu_tanh(D x) {

@@ -91,6 +91,7 @@ const ElementKernels DRIFTBOUND_SIMD_NAME(elements) = {DRIFTBOUND_SIMD_TARGET_NA
                                                        &function<Cos<false>>,
                                                        &bends<&Functions::gelu>,
                                                        &bends<&Functions::gelu_tanh>,
+                                                       &bends<&Functions::erf>,
                                                        &relu,
                                                        &add,
                                                        &subtract,

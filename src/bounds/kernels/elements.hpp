@@ -19,9 +19,9 @@ struct ElementKernels {
 
   /// y = f(x), slopes = f'(x) and curvatures = f''(x); the derivatives are omitted if `slopes` is null. Returns false
   /// if an x is not finite.
-  /// Source:    docs/theory.md T-124
+  /// Source:    docs/theory.md T-88, T-124
   using Bends = bool (*)(const double* x, double* y, double* slopes, double* curvatures, std::size_t n);
-  Bends gelu, gelu_tanh;
+  Bends gelu, gelu_tanh, erf;
   /// y = max(x, 0). Returns false if an x is not finite.
   Function relu;
 

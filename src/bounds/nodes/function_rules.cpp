@@ -42,7 +42,7 @@ FunctionRules rules(const op::Exp&) {
   return {propagate_exp, linear_exp};
 }
 FunctionRules rules(const op::Erf&) {
-  return {propagate_erf, linear_erf};
+  return {propagate_erf, linear_erf, 0.0, nullptr, 0.0, false, &smooth_erf};
 }
 FunctionRules rules(const op::Sqrt&) {
   return {propagate_sqrt, linear_sqrt};

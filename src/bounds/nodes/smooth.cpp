@@ -38,6 +38,16 @@ const Smooth smooth_sin{"sin",
                          .most_curvature = OpTraits<op::Sin>::curvature,
                          .third_derivative = OpTraits<op::Sin>::third_derivative}};
 
+const Smooth smooth_erf{"erf",
+                        nullptr,
+                        nullptr,
+                        Smooth::Curvature::itself,
+                        {.absolute = 0x9p-53,
+                         .curvature_factor = 1.0,
+                         .most_curvature = OpTraits<op::Erf>::curvature,
+                         .third_derivative = OpTraits<op::Erf>::third_derivative},
+                        &ElementKernels::erf};
+
 namespace {
 
 constexpr Smooth gelu(std::string_view name, ElementKernels::Bends ElementKernels::*bends) {

@@ -20,7 +20,7 @@ struct Smooth {
   ElementKernels::Bends ElementKernels::*bends = nullptr;  ///< computes values, slopes and curvatures; null: not used
 };
 
-extern const Smooth smooth_tanh, smooth_softplus, smooth_sin, smooth_gelu, smooth_gelu_tanh;
+extern const Smooth smooth_tanh, smooth_softplus, smooth_sin, smooth_erf, smooth_gelu, smooth_gelu_tanh;
 
 /// Computes y = f(x), slopes ~ f'(x) and curvatures m with |f''(x)| ~ curvature_factor |m|. Returns false if an x is
 /// not covered by the kernels; the results must not be used then.

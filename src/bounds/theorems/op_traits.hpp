@@ -258,7 +258,8 @@ template <>
 struct OpTraits<op::Erf> : AnyFunction {
   static constexpr std::string_view accuracy = "erf", propagation = "T-42";
   static constexpr double two_over_root_pi = 0x1.20dd750429b6ep+0, two_over_root_pi_down = 0x1.20dd750429b6dp+0;
-  static constexpr double curvature = 0.967883;  ///< sup |f''| = sqrt(8 / (pi e))
+  static constexpr double curvature = 0.967883;         ///< sup |f''| = sqrt(8 / (pi e))
+  static constexpr double third_derivative = 2.256759;  ///< sup |f'''| = 4 / sqrt pi
   static Magnitude steepest(const op::Erf&) { return Magnitude(two_over_root_pi); }
   static std::optional<std::pair<double, double>> range(const op::Erf&) { return {{-1.0, 1.0}}; }
   static Interval slope(const op::Erf&, const Interval& x) {

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/num/environment.hpp"
+#include "evaluate/batch_program.hpp"
 #include "evaluate/batches.hpp"
 #include "evaluate/device/arithmetic.hpp"
 #include "evaluate/device/device_node.hpp"
@@ -12,23 +15,14 @@
 #include "evaluate/nan.hpp"
 #include "evaluate/provenance.hpp"
 #include "evaluate/recorder.hpp"
+#include "program/walk.hpp"
 
 namespace driftbound {
 namespace {
 
 using namespace device;
 
-/// f(), with a failure told as what it means at a layer.
-template <class F>
-auto at_layer(const Graph& graph, std::size_t node, const Device& device, F f) {
-  try {
-    return f();
-  } catch (const DeviceFailure& failure) {
-    throw_failure(failure, device.info(), "layer '" + graph.nodes[node].name + "'");
-  }
-}
-
-/// One run of a graph: constants once, then batch after batch.
+/// One run of a graph: what is the same for every sample once a program, the rest batch after batch.
 template <class Real>
 class DeviceRun {
 public:
@@ -37,19 +31,17 @@ public:
         batches_(batches),
         rules_(rules),
         device_(device),
-        values_(graph, rules.arithmetic, rules.operands, device),
+        program_(graph, batches),
         recorder_(graph, batches),
-        outputs_alone_(graph, batches) {
-    for (const ValueId output : graph.outputs) {
-      const auto node = graph.producer(output);
-      if (node && values_.depends_on_input(output)) output_nodes_.push_back(*node);
-    }
-  }
+        outputs_alone_(graph, batches) {}
 
   void run(bool check_observer_effect) {
-    evaluate_constants();
     batches_.for_each([&](const Inputs& inputs, std::int64_t first, std::int64_t count) {
-      evaluate_recording_layers(inputs, first, count);
+      if (program_.compile(inputs, count)) start_program();
+      recorder_.start_batch(first, count);
+      evaluate_batch(inputs, [&](std::size_t layer, const DeviceTensor& y) {
+        recorder_.append(layer, y.shape, download_from(y));
+      });
       if (check_observer_effect) evaluate_recording_outputs(inputs, first, count);
     });
   }
@@ -59,64 +51,95 @@ public:
   /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits, in the
   /// samples that are recorded.
   ObserverEffect observer_effect() const {
-    if (output_nodes_.empty()) return ObserverEffect::not_checked;  // no output that a batch computes
-    for (const std::size_t node : output_nodes_) {
-      if (!recorder_.identical(outputs_alone_, node)) return ObserverEffect::changed;
+    if (output_layers_.empty()) return ObserverEffect::not_checked;  // no output that a batch computes
+    for (const std::size_t layer : output_layers_) {
+      if (!recorder_.identical(outputs_alone_, layer)) return ObserverEffect::changed;
     }
     return ObserverEffect::none;
   }
 
 private:
-  void evaluate_constants() {
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      if (values_.depends_on_input(graph_.nodes[node].output)) continue;
-      at_layer(graph_, node, device_, [&] {
-        const DeviceTensor y = evaluate(node);
-        recorder_.record_once(node, y.shape, download_from(y));
-        values_.release_after(node);
+  using Use = std::function<void(std::size_t, const DeviceTensor&)>;
+
+  /// Computes nodes of the program and passes on those that are layers.
+  struct Domain {
+    DeviceRun& run;
+    const Use& use;
+
+    void forward(std::size_t node) {
+      const ValueId id = run.program().nodes()[node].output;
+      run.at_layer(run.program().flat().of_node[node], [&] {
+        DeviceTensor y = evaluate_on_device(run.program(), node, run.rules_, run.device_, *run.values_);
+        if (run.program().is_layer(id)) y = run.stored(y, run.program().flat().graph.value(id));
+        run.values_->set(id, std::move(y));
+      });
+      run.pass_on(id, use);
+    }
+    void release(ValueId id) { run.values_->release(id); }
+  };
+
+  const Program& program() const { return *program_; }
+
+  /// f(), with a failure told as what it means at a layer.
+  template <class F>
+  auto at_layer(std::size_t layer, F f) {
+    try {
+      return f();
+    } catch (const DeviceFailure& failure) {
+      throw_failure(failure, device_.info(), "layer '" + graph_.nodes[layer].name + "'");
+    }
+  }
+
+  DeviceTensor stored(const DeviceTensor& y, const Value& value) {
+    return rounded_on_device(y, stored_format(rules_.arithmetic, value.type), rules_, device_, *values_);
+  }
+
+  void start_program() {
+    const bool is_first = !values_;
+    values_.emplace(program(), rules_.arithmetic, rules_.operands, device_);
+    layers_ = layers_by_value(program());
+    output_layers_.clear();
+    for (const ValueId output : graph_.outputs) {
+      const auto node = graph_.producer(output);
+      if (node && program().varies(program().value_of_node(*node))) output_layers_.push_back(*node);
+    }
+    const Use use = [&](std::size_t layer, const DeviceTensor& y) {
+      if (is_first) recorder_.record_once(layer, y.shape, download_from(y));
+    };
+    const Graph& flat = program().flat().graph;
+    for (ValueId id = 0; id < program().size(); ++id)
+      if (flat.is_constant(id)) pass_on(id, use);
+    walk(program(), false, Domain{*this, use});
+  }
+
+  /// Passes on the layers with this value: a composite may return its operand.
+  void pass_on(ValueId id, const Use& use) {
+    for (const std::size_t layer : layers_[id]) {
+      at_layer(layer, [&] {
+        const DeviceTensor y = values_->operand(id);
+        const bool is_stored = program_.is_stored(id, layer, rules_.arithmetic);
+        use(layer, is_stored ? y : stored(y, graph_.value(graph_.nodes[layer].output)));
       });
     }
   }
 
-  void evaluate_recording_layers(const Inputs& inputs, std::int64_t first, std::int64_t count) {
-    recorder_.start_batch(first, count);
-    evaluate_batch(inputs,
-                   [&](std::size_t node, const DeviceTensor& y) { recorder_.append(node, y.shape, download_from(y)); });
+  void evaluate_batch(const Inputs& inputs, const Use& use) {
+    values_->start_batch(inputs);
+    for (const ValueId id : program().flat().graph.inputs) pass_on(id, use);
+    walk(program(), true, Domain{*this, use});
   }
 
   /// Nothing but the outputs leaves the device, and that when everything is computed.
   void evaluate_recording_outputs(const Inputs& inputs, std::int64_t first, std::int64_t count) {
     outputs_alone_.start_batch(first, count);
     std::vector<std::pair<std::size_t, DeviceTensor>> outputs;
-    evaluate_batch(inputs, [&](std::size_t node, const DeviceTensor& y) {
-      if (std::find(output_nodes_.begin(), output_nodes_.end(), node) != output_nodes_.end())
-        outputs.emplace_back(node, y);
+    evaluate_batch(inputs, [&](std::size_t layer, const DeviceTensor& y) {
+      if (std::find(output_layers_.begin(), output_layers_.end(), layer) != output_layers_.end())
+        outputs.emplace_back(layer, y);
     });
-    for (const auto& [node, y] : outputs) {
-      at_layer(graph_, node, device_,
-               [&, &node = node, &y = y] { outputs_alone_.append(node, y.shape, download_from(y)); });
+    for (const auto& [layer, y] : outputs) {
+      at_layer(layer, [&, &layer = layer, &y = y] { outputs_alone_.append(layer, y.shape, download_from(y)); });
     }
-  }
-
-  template <class Use>
-  void evaluate_batch(const Inputs& inputs, Use use) {
-    values_.start_batch(inputs);
-    for (std::size_t node = 0; node < graph_.nodes.size(); ++node) {
-      if (!values_.depends_on_input(graph_.nodes[node].output)) continue;
-      at_layer(graph_, node, device_, [&] {
-        use(node, evaluate(node));
-        values_.release_after(node);
-      });
-    }
-  }
-
-  DeviceTensor evaluate(std::size_t node) {
-    const ValueId id = graph_.nodes[node].output;
-    const FormatId stored = stored_format(rules_.arithmetic, graph_.value(id).type);
-    DeviceTensor y = evaluate_on_device(graph_, node, rules_, device_, values_);
-    y = rounded_on_device(y, stored, rules_, device_, values_);
-    values_.set(id, y);
-    return y;
   }
 
   auto download_from(const DeviceTensor& y) {
@@ -131,9 +154,11 @@ private:
   const Batches& batches_;
   const DeviceRules& rules_;
   Device& device_;
-  DeviceValues<Real> values_;
+  BatchProgram program_;
+  std::optional<DeviceValues<Real>> values_;      ///< of the present program
+  std::vector<std::vector<std::size_t>> layers_;  ///< by value of the present program
   Recorder<Real> recorder_, outputs_alone_;
-  std::vector<std::size_t> output_nodes_;
+  std::vector<std::size_t> output_layers_;
 };
 
 std::string_view name_of(CudaProduct product) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "driftbound/model/composite.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/device/arithmetic.hpp"
@@ -37,12 +36,14 @@ struct Matrix {
 template <class Real>
 class DeviceNode {
 public:
-  DeviceNode(const Node& node, const DeviceRules& rules, Device& device, DeviceValues<Real>& values)
-      : node_(node), rules_(rules), device_(device), values_(values) {
-    std::vector<Shape> shapes;
-    for (const ValueId id : node_.inputs) shapes.push_back(values.shape(id));
-    shape_ = output_shape(node_.op, shapes);
-  }
+  DeviceNode(const Program& program, std::size_t node, const DeviceRules& rules, Device& device,
+             DeviceValues<Real>& values)
+      : program_(program),
+        node_(program.nodes()[node]),
+        rules_(rules),
+        device_(device),
+        values_(values),
+        shape_(program.shape(node_.output)) {}
 
   DeviceTensor operator()(const op::Gemm& gemm) {
     DeviceTensor y = product(gemm);
@@ -162,7 +163,7 @@ public:
   DeviceTensor operator()(
       const OneOf<op::Slice, op::Gather, op::Expand, op::Tile, op::Pad, op::Where, op::Windows> auto&) {
     std::vector<Shape> shapes;
-    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
+    for (const ValueId id : node_.inputs) shapes.push_back(program_.shape(id));
     const std::vector<ElementSource> sources = plan_selection(node_.op, shapes, shape_);
     DeviceTensor y = values_.allocate(shape_);
     if (count(y) == 0) return y;
@@ -182,18 +183,8 @@ public:
     return y;
   }
 
-  /// Node by node through the body.
   DeviceTensor operator()(const Composite auto&) {
-    std::vector<Shape> shapes;
-    for (const ValueId id : node_.inputs) shapes.push_back(values_.shape(id));
-    const Graph body = composite_body(node_.op, shapes);
-    DeviceValues<Real> inner(body, rules_.arithmetic, rules_.operands, device_);
-    for (std::size_t slot = 0; slot < node_.inputs.size(); ++slot) inner.set(body.inputs[slot], input(slot));
-    for (std::size_t part = 0; part < body.nodes.size(); ++part) {
-      if (part > 0) inner.release_after(part - 1);
-      inner.set(body.nodes[part].output, evaluate_on_device(body, part, rules_, device_, inner));
-    }
-    return inner.operand(body.outputs.front());
+    throw std::logic_error("evaluate_on_device: a program has no composites");
   }
 
 private:
@@ -273,7 +264,7 @@ private:
 
   template <class ProductOp>
   DeviceTensor product(const ProductOp& op) {
-    const ProductPlan plan = plan_product(op, values_.shape(node_.inputs[0]), values_.shape(node_.inputs[1]));
+    const ProductPlan plan = plan_product(op, program_.shape(node_.inputs[0]), program_.shape(node_.inputs[1]));
     const DeviceTensor a = values_.product_operand(node_.inputs[0]);
     const DeviceTensor b = values_.product_operand(node_.inputs[1]);
     DeviceTensor c = values_.allocate(shape_);
@@ -319,11 +310,12 @@ private:
     return {copy->data(), cols, 1, copy};
   }
 
+  const Program& program_;
   const Node& node_;
   const DeviceRules& rules_;
   Device& device_;
   DeviceValues<Real>& values_;
-  Shape shape_;
+  const Shape& shape_;
 };
 
 }  // namespace
@@ -355,18 +347,18 @@ DeviceTensor rounded_on_device(const DeviceTensor& x, FormatId target, const Dev
 }
 
 template <class Real>
-DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
+DeviceTensor evaluate_on_device(const Program& program, std::size_t node, const DeviceRules& rules, Device& device,
                                 DeviceValues<Real>& values) {
-  return std::visit(DeviceNode<Real>(graph.nodes[node], rules, device, values), graph.nodes[node].op);
+  return std::visit(DeviceNode<Real>(program, node, rules, device, values), program.nodes()[node].op);
 }
 
 template DeviceTensor rounded_on_device<float>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
                                                DeviceValues<float>&);
 template DeviceTensor rounded_on_device<double>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
                                                 DeviceValues<double>&);
-template DeviceTensor evaluate_on_device<float>(const Graph&, std::size_t, const DeviceRules&, Device&,
+template DeviceTensor evaluate_on_device<float>(const Program&, std::size_t, const DeviceRules&, Device&,
                                                 DeviceValues<float>&);
-template DeviceTensor evaluate_on_device<double>(const Graph&, std::size_t, const DeviceRules&, Device&,
+template DeviceTensor evaluate_on_device<double>(const Program&, std::size_t, const DeviceRules&, Device&,
                                                  DeviceValues<double>&);
 
 }  // namespace driftbound::device

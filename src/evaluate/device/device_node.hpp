@@ -23,10 +23,10 @@ template <class Real>
 DeviceTensor rounded_on_device(const DeviceTensor& x, FormatId target, const DeviceRules& rules, Device& device,
                                DeviceValues<Real>& values);
 
-/// Output of one node from the values at hand, as docs/arithmetic.md defines every op.
+/// Output of one node of a program from the values at hand, as docs/arithmetic.md defines every op.
 /// Throws:    DeviceFailure, Unsupported
 template <class Real>
-DeviceTensor evaluate_on_device(const Graph& graph, std::size_t node, const DeviceRules& rules, Device& device,
+DeviceTensor evaluate_on_device(const Program& program, std::size_t node, const DeviceRules& rules, Device& device,
                                 DeviceValues<Real>& values);
 
 }  // namespace driftbound::device

@@ -8,8 +8,6 @@
 namespace driftbound::device {
 namespace {
 
-constexpr std::size_t no_node = static_cast<std::size_t>(-1);
-
 /// Whether every element is a number of float32.
 bool fits_single(ElementType type) {
   return is_float(type) && bytes_per_element(type) <= sizeof(float);
@@ -36,60 +34,36 @@ driftbound_format device_format(FormatId id) {
 }
 
 template <class Real>
-DeviceValues<Real>::DeviceValues(const Graph& graph, const ArithmeticModel& arithmetic, OperandForm form,
+DeviceValues<Real>::DeviceValues(const Program& program, const ArithmeticModel& arithmetic, OperandForm form,
                                  Device& device)
-    : graph_(graph),
+    : program_(program),
       input_(arithmetic.input),
       accumulator_(arithmetic.accumulator),
       form_(form),
       device_(device),
-      depends_(driftbound::depends_on_input(graph)),
-      entries_(graph.values.size()),
-      last_used_by_(graph.nodes.size()) {
-  for (ValueId id = 0; id < graph.values.size(); ++id) {
+      stays_(program.size(), false),
+      entries_(program.size()) {
+  const Graph& graph = program.flat().graph;
+  for (ValueId id = 0; id < program.size(); ++id)
     if (graph.is_constant(id)) entries_[id].stored = &graph.value(id).constant;
-  }
-  find_last_uses(graph);
-}
-
-/// What is the same for every sample stays where a node that is not uses it: it is needed in the next batch.
-template <class Real>
-void DeviceValues<Real>::find_last_uses(const Graph& graph) {
-  std::vector<std::size_t> last(graph.values.size(), no_node);
-  std::vector<bool> stays(graph.values.size(), false);
-  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-    const ValueId output = graph.nodes[node].output;
-    last[output] = node;
-    for (const ValueId id : graph.nodes[node].inputs) {
-      last[id] = node;
-      if (depends_[output] && !depends_[id]) stays[id] = true;
-    }
-  }
-  for (ValueId id = 0; id < last.size(); ++id) {
-    if (last[id] != no_node && !stays[id]) last_used_by_[last[id]].push_back(id);
-  }
+  for (const Node& node : program.nodes())
+    for (const ValueId id : node.inputs)
+      if (program.varies(node.output) && !program.varies(id)) stays_[id] = true;
 }
 
 template <class Real>
 void DeviceValues<Real>::start_batch(const Inputs& inputs) {
-  for (ValueId id = 0; id < entries_.size(); ++id) {
-    if (depends_[id]) entries_[id] = Entry{};
-  }
-  for (const ValueId id : graph_.inputs) entries_[id].stored = &inputs.at(graph_.value(id).name);
+  for (ValueId id = 0; id < entries_.size(); ++id)
+    if (program_.varies(id)) entries_[id] = Entry{};
+  const Graph& graph = program_.flat().graph;
+  for (const ValueId id : graph.inputs) entries_[id].stored = &inputs.at(graph.value(id).name);
 }
 
 template <class Real>
-void DeviceValues<Real>::release_after(std::size_t node) {
-  for (const ValueId id : last_used_by_[node]) {
-    entries_[id].operand.reset();
-    entries_[id].product_operand.reset();
-  }
-}
-
-template <class Real>
-const Shape& DeviceValues<Real>::shape(ValueId id) const {
-  const Entry& entry = entries_.at(id);
-  return entry.stored != nullptr ? entry.stored->shape() : entry.operand.value().shape;
+void DeviceValues<Real>::release(ValueId id) {
+  if (stays_[id]) return;
+  entries_[id].operand.reset();
+  entries_[id].product_operand.reset();
 }
 
 template <class Real>

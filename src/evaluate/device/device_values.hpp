@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 #include "evaluate/device/device.hpp"
+#include "program/program.hpp"
 
 namespace driftbound::device {
 
@@ -40,16 +40,15 @@ driftbound_format device_format(FormatId format);
 template <class Real>
 class DeviceValues {
 public:
-  DeviceValues(const Graph& graph, const ArithmeticModel& arithmetic, OperandForm form, Device& device);
+  /// The program outlives the object.
+  DeviceValues(const Program& program, const ArithmeticModel& arithmetic, OperandForm form, Device& device);
 
   /// Forgets the last batch; the inputs must outlive the new one.
   void start_batch(const Inputs& inputs);
   void set(ValueId id, DeviceTensor computed) { entries_[id].operand = std::move(computed); }
-  bool depends_on_input(ValueId id) const { return depends_[id]; }
-  /// Frees what no node after this one uses.
-  void release_after(std::size_t node);
+  /// Frees a value that no later node reads, unless it is the same for every sample and read in the next batch.
+  void release(ValueId id);
 
-  const Shape& shape(ValueId id) const;
   /// In the accumulator's format.
   DeviceTensor operand(ValueId id);
   /// As matrix products take it.
@@ -63,18 +62,16 @@ private:
     std::optional<DeviceTensor> operand, product_operand;
   };
 
-  void find_last_uses(const Graph& graph);
   DeviceTensor uploaded(const StoredTensor& stored, FormatId format) const;
   DeviceTensor rounded_operand(ValueId id);
   DeviceTensor narrowed(const DeviceTensor& tensor) const;
 
-  const Graph& graph_;
+  const Program& program_;
   FormatId input_, accumulator_;
   OperandForm form_;
   Device& device_;
-  std::vector<bool> depends_;
+  std::vector<bool> stays_;  ///< by value: the same for every sample, and read by a node that is not
   std::vector<Entry> entries_;
-  std::vector<std::vector<ValueId>> last_used_by_;  ///< by node: what it uses last
 };
 
 }  // namespace driftbound::device

@@ -92,6 +92,45 @@ TEST_CASE("Gelu, its slope and its curvature lie within their bounds, the same b
   }
 }
 
+TEST_CASE("erf, its slope and its curvature lie within their bounds, the same bits in every build (T-88)") {
+  constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
+  Generator generator(93);
+  const bounds::Smooth f = bounds::smooth_erf;
+  const std::vector<double> x = arguments(generator);
+  std::vector<double> y(x.size()), slopes(x.size()), curvatures(x.size());
+  REQUIRE(bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(),
+                           x.size()));
+  Tally values, of_slopes, of_curvatures;
+  const Real root_of_pi = Real(-1.0).apply(mpfr_acos).apply(mpfr_sqrt);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Real at(x[i]), slope = Real(2.0) / root_of_pi * (-(at * at)).apply(mpfr_exp);
+    values.add(y[i], at.apply(mpfr_erf), f.numbers.relative * std::abs(y[i]) + f.numbers.absolute);
+    of_slopes.add(slopes[i], slope, slope_error);
+    of_curvatures.add(curvatures[i], Real(2.0) * Real(std::abs(x[i])) * slope, curvature_error);
+  }
+  for (const Tally& tally : {values, of_slopes, of_curvatures}) {
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+  }
+  MESSAGE(values.utilisation << " " << of_slopes.utilisation << " " << of_curvatures.utilisation);
+  CHECK_APPROACH("T-88", values.utilisation, 0.1);
+  CHECK_APPROACH("T-88", of_slopes.utilisation, 0.1);
+  CHECK_APPROACH("T-88", of_curvatures.utilisation, 0.03);
+  for (const bounds::ElementKernels* kernels : bounds::usable_element_kernels()) {
+    CAPTURE(kernels->name);
+    std::vector<double> again(x.size()), slopes_again(x.size()), curvatures_again(x.size());
+    CHECK(kernels->erf(x.data(), again.data(), slopes_again.data(), curvatures_again.data(), x.size()));
+    CHECK(again == y);
+    CHECK(slopes_again == slopes);
+    CHECK(curvatures_again == curvatures);
+    for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      std::vector<double> spoilt(11, 0.5), result(11);
+      spoilt[9] = bad;
+      CHECK_FALSE(kernels->erf(spoilt.data(), result.data(), nullptr, nullptr, spoilt.size()));
+    }
+  }
+}
+
 namespace {
 
 /// At least |f''''| of the form with tanh for |x| in [a, b].
