@@ -106,6 +106,7 @@ void bench_functions(std::int64_t width, int layers, std::int64_t samples, int r
       {"softplus", one(op::Softplus{})},
       {"clip", one(op::Clip{-1.0, 1.0})},
       {"swish", one(op::Swish{})},
+      {"softmax", one(op::Softmax{1})},
       {"max", [&](bench::RandomGraph& make, ValueId x) {
          return make.node(op::Max{}, {x, make.constant({width}, -0.1, 0.0)});
        }}};

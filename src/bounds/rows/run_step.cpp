@@ -1237,7 +1237,8 @@ private:
   }
 
   StepPointer sample_by_sample() const {
-    return of_.program == nullptr ? nullptr : node_step(*of_.program, of_.node, setting_, operands_, conditions_);
+    const SampleProgram* const sample = of_.program ? of_.program() : nullptr;
+    return sample == nullptr ? nullptr : node_step(*sample, of_.node, setting_, operands_, conditions_);
   }
 
   /// An operand that is copied or negated.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -180,10 +181,10 @@ public:
                     std::size_t copies, std::vector<float>& result) const = 0;
 };
 
-/// A node of a program for one sample; null where there is no such program.
+/// A node of a program for one sample, which is compiled when a step asks for it.
 struct OfSample {
-  const SampleProgram* program = nullptr;
-  std::size_t node = 0;  ///< its index in Program::fused()
+  std::function<const SampleProgram*()> program;  ///< returns null if samples depend on each other; may be empty
+  std::size_t node = 0;                           ///< its index in Program::fused()
 };
 
 /// Creates the step of a node. `conditions` receives the conditions of the error bounds of functions.

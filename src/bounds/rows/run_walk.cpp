@@ -1091,10 +1091,14 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
   std::deque<Tensor<double>> others;
   const std::vector<const Tensor<double>*> constants = exact_constants_of(program, setting, cache, others);
   for (ValueId id = 0; id < program.size(); ++id) walk->sizes_.push_back(program.row_size(id));
-  if (std::shared_ptr<const Program> sample = for_one_sample(program, cache))
-    walk->sample_ = std::make_unique<const SampleProgram>(std::move(sample), constants);
+  const auto sample = [&]() -> const SampleProgram* {
+    if (walk->sample_ != nullptr) return walk->sample_.get();
+    if (std::shared_ptr<const Program> one = for_one_sample(program, cache))
+      walk->sample_ = std::make_unique<const SampleProgram>(std::move(one), constants);
+    return walk->sample_.get();
+  };
   for (const Node& node : program.fused().nodes) {
-    const OfSample of_sample{walk->sample_.get(), walk->steps_.size()};
+    const OfSample of_sample{sample, walk->steps_.size()};
     walk->steps_.push_back(nullptr);
     if (!program.varies(node.output)) continue;
     RowNode step{program, node, {}};

@@ -64,7 +64,7 @@ private:
   struct Memory;
 
   std::vector<std::size_t> sizes_;                     ///< elements per row, by value
-  std::unique_ptr<const SampleProgram> sample_;        ///< null if there is no program for one sample
+  std::unique_ptr<const SampleProgram> sample_;        ///< null if no step needs it
   std::vector<std::unique_ptr<const RunStep>> steps_;  ///< by node; null where the output is a constant
   std::set<std::string> conditions_;
   std::shared_ptr<RunMemories> memories_;

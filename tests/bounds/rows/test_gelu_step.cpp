@@ -113,9 +113,9 @@ TEST_CASE("erf, its slope and its curvature lie within their bounds, the same bi
     CHECK(tally.violations == 0);
   }
   MESSAGE(values.utilisation << " " << of_slopes.utilisation << " " << of_curvatures.utilisation);
-  CHECK_APPROACH("T-88", values.utilisation, 0.1);
-  CHECK_APPROACH("T-88", of_slopes.utilisation, 0.1);
-  CHECK_APPROACH("T-88", of_curvatures.utilisation, 0.03);
+  CHECK_APPROACH("T-88", values.utilisation, 0.148);
+  CHECK_APPROACH("T-88", of_slopes.utilisation, 0.2);
+  CHECK_APPROACH("T-88", of_curvatures.utilisation, 0.06);
   for (const bounds::ElementKernels* kernels : bounds::usable_element_kernels()) {
     CAPTURE(kernels->name);
     std::vector<double> again(x.size()), slopes_again(x.size()), curvatures_again(x.size());
