@@ -96,8 +96,7 @@ public:
         operands_(operands) {
     setting_.threads = 1;
     setting_.operands = nullptr;  // no operand is the same for every sample
-    if (multiplies_elements(node_.op) && sample_.joint.meet_in(*sample_.flat_node[node_.output]))
-      joint_node_ = *sample_.flat_node[node_.output];
+    if (sample_.bounds_jointly(node)) joint_node_ = *sample_.flat_node[node_.output];
     Sample any(sample_, node_);
     find_values_before(any.view);
     for (Tensor<double>& operand : any.operands) std::fill(operand.values.begin(), operand.values.end(), 0.5);
@@ -139,31 +138,6 @@ public:
   }
 
   bool has_remainder_of_radii() const override { return true; }
-
-  void update_remainder(std::span<const RunRows* const> operands, const RunRows& y, std::span<const std::size_t> rows,
-                        const RunRequest& request, RunErrors& errors, RunScratch&) const override {
-    Sample sample(sample_, node_);
-    for (const std::size_t row : rows) {
-      read(operands, row, sample);
-      sample.result.values.assign(y.centre.begin() + static_cast<std::ptrdiff_t>(row * y.size()),
-                                  y.centre.begin() + static_cast<std::ptrdiff_t>((row + 1) * y.size()));
-      const std::vector<double> own =
-          centre_of_node({&node_, sample.view.inputs, nullptr}, sample.result.shape, setting_).error;
-      const auto update = [&](bool in_order, std::vector<double>& remainder) {
-        Linearised now = linearise(sample.view, radii_of(operands, row, in_order), own, setting_);
-        now.remainder.resize(y.size());
-        for (std::size_t i = 0; i < y.size(); ++i) {
-          double& known = remainder[row * y.size() + i];
-          known = now.remainder[i] = std::min(known, now.remainder[i]);
-        }
-        return now;
-      };
-      const Linearised any_order = update(false, errors.remainder);
-      if (request.chance.random_order > 0.0)
-        note_unattributed(sample, radii_of(operands, row, false), row, any_order, errors);
-      if (request.in_order) update(true, errors.remainder_in_order);
-    }
-  }
 
   void evaluate(std::span<const double* const> operands, std::size_t rows, std::vector<double>& result) const override {
     Sample sample(sample_, node_);
@@ -507,13 +481,18 @@ SampleProgram::SampleProgram(std::shared_ptr<const Program> of, const std::vecto
   for (std::size_t node = 0; node < program->nodes().size(); ++node) flat_node[program->nodes()[node].output] = node;
 }
 
+bool SampleProgram::bounds_jointly(std::size_t node) const {
+  const std::vector<std::size_t>& ways = joint.ways_to_meet(*flat_node[program->fused().nodes[node].output]);
+  return !ways.empty() && std::all_of(ways.begin(), ways.end(), [&](std::size_t way) {
+    return fused_node[program->nodes()[way].output].has_value();
+  });
+}
+
 std::unique_ptr<const RunStep> node_step(const SampleProgram& sample, std::size_t node, const Setting& setting,
                                          OperandCache& operands, std::set<std::string>& conditions) {
   const Node& of = sample.program->fused().nodes[node];
-  const std::size_t flat = *sample.flat_node[of.output];
-  if (multiplies_elements(of.op) && sample.joint.meet_in(flat))
-    for (const std::size_t way : sample.joint.ways_to_meet(flat))
-      if (!sample.fused_node[sample.program->nodes()[way].output]) return nullptr;
+  const bool needs_to_be = multiplies_elements(of.op) && sample.joint.meet_in(*sample.flat_node[of.output]);
+  if (needs_to_be && !sample.bounds_jointly(node)) return nullptr;
   return std::make_unique<NodeStep>(sample, node, setting, operands, conditions);
 }
 

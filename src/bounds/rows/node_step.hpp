@@ -21,6 +21,8 @@ public:
   /// matrices of products outlive the object; the others are copied
   SampleProgram(std::shared_ptr<const Program> program, const std::vector<const Tensor<double>*>& constants);
 
+  /// Whether paths from one value meet in a node of Program::fused(), and all nodes on them have rows (T-125).
+  bool bounds_jointly(std::size_t node) const;
   bool is_input(ValueId id) const {
     const std::vector<ValueId>& inputs = program->flat().graph.inputs;
     return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
@@ -40,7 +42,8 @@ private:
 /// values, a function of two elements with or without broadcasting, Choice. It is evaluated sample by sample, by the
 /// functions that expand any node: centre_of_node(), linearise(), propagate(), body_rounding(), transposed(), pushed().
 /// `node`: its index in Program::fused(). `conditions` receives the conditions of its error bounds.
-/// Returns:   null if a step before it, on which T-125 depends, has no rows of its own; `sample` outlives the step
+/// Returns:   null for a product or quotient in which paths meet, if a node on them has no rows of its own; `sample`
+///            outlives the step
 /// Source:    docs/theory.md T-88
 std::unique_ptr<const RunStep> node_step(const SampleProgram& sample, std::size_t node, const Setting& setting,
                                          OperandCache& operands, std::set<std::string>& conditions);

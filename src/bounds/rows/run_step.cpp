@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bounds/adjoint/radii.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/accuracy.hpp"
@@ -601,6 +602,10 @@ public:
         constants_(std::move(constants)),
         in_single_(constants_.begin(), constants_.end()) {
     for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
+    are_powers_of_two_ = std::all_of(constants_.begin(), constants_.end(), [](double c) {
+      int exponent = 0;
+      return c == 0.0 || std::abs(std::frexp(c, &exponent)) == 0.5;
+    });
   }
 
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
@@ -617,10 +622,14 @@ public:
       rows_.scale(x.radius.data() + first, constants_.data(), y.radius.data() + first, n);
       for (std::size_t i = 0; i < n; ++i) {
         const bool is_zero = x.centre[first + i] == 0.0 || constants_[i] == 0.0;
-        scratch.own[i] = is_zero ? 0.0 : unit * std::abs(y.centre[first + i]) + smallest.value();
+        const double of_double = are_powers_of_two_ ? 0.0 : unit * std::abs(y.centre[first + i]);
+        scratch.own[i] = is_zero ? 0.0 : of_double + smallest.value();
+        if (are_powers_of_two_) scratch.own[i] = (Magnitude(scratch.own[i]) + Magnitude(format_.eta)).value();
       }
+      const RowFormat* const rounding = are_powers_of_two_ ? nullptr : &format_;
+      if (are_powers_of_two_) std::copy_n(scratch.own.data(), n, errors.added.data() + first);
       const Magnitude own = half_ulp * largest_of(y.centre, row, n) + smallest;
-      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_,
+      rows_.sum(y.centre.data() + first, scratch.own.data(), rounding,
                 {y.radius.data() + first, errors.added.data() + first}, n);
       const auto propagated = [&](double norm) {
         const ElementwiseFactor moving{Magnitude(), Magnitude(), Magnitude(norm)};
@@ -631,8 +640,9 @@ public:
       if (request.chance.any()) std::copy_n(scratch.own.data(), n, errors.residuals.data() + first);
       if (!request.in_order) continue;
       double* radius = y.in_order.radius.data() + first;
+      if (are_powers_of_two_) std::copy_n(scratch.own.data(), n, errors.added_in_order.data() + first);
       rows_.scale(x.in_order.radius.data() + first, constants_.data(), radius, n);
-      rows_.sum(y.centre.data() + first, scratch.own.data(), &format_, {radius, errors.added_in_order.data() + first},
+      rows_.sum(y.centre.data() + first, scratch.own.data(), rounding, {radius, errors.added_in_order.data() + first},
                 n);
       finish_in_order(y, row, propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n));
     }
@@ -674,6 +684,7 @@ private:
   const std::size_t varying_;
   const std::vector<double> constants_;  ///< the constant row
   const std::vector<float> in_single_;
+  bool are_powers_of_two_ = false;  ///< or 0: products are exact but for underflow
   Magnitude largest_;
 };
 
@@ -840,9 +851,8 @@ public:
     }
   }
 
-  void update_remainder(std::span<const RunRows* const> operands, const RunRows&, std::span<const std::size_t> rows,
-                        const RunRequest& request, RunErrors& errors, RunScratch& scratch) const override {
-    const RunRows& x = *operands[0];
+  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
+                        RunErrors& errors, RunScratch& scratch) const override {
     const Moved moved = into(scratch, x.size(), request);
     for (const std::size_t row : rows) expand_row(x, row, moved, errors, scratch);
   }
@@ -929,7 +939,7 @@ public:
 class SmoothStep : public SlopeStep {
 public:
   SmoothStep(const Setting& setting, const Op& op, const Smooth& f, FunctionError accuracy)
-      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(theorems::steepest_slope(op)) {
+      : SlopeStep(setting, 2), f_(f), numbers_(f.numbers), steepest_(theorems::steepest_slope(op)), ends_(ends_of(op)) {
     numbers_.units = accuracy.units;
     numbers_.absolute_units = accuracy.absolute_units;
   }
@@ -952,17 +962,19 @@ public:
       const Magnitude own =
           Magnitude(numbers_.relative) * norm_of(y.centre, row, n) + Magnitude(numbers_.absolute) * root_of(n);
       y.exact[row] = (theorems::norm_of_function(steepest_, Magnitude(x.exact[row])) + own).value();
+      limit_by_ends(x.norm[row], y.centre.data() + first, errors.added.data() + first, y.radius.data() + first, n);
       const Magnitude propagated = theorems::norm_of_function(steepest_, Magnitude(x.norm[row]));
       finish(y, row, propagated + norm_of(errors.added, row, n));
       if (!request.in_order) continue;
+      limit_by_ends(x.in_order.norm[row], y.centre.data() + first, errors.added_in_order.data() + first,
+                    y.in_order.radius.data() + first, n);
       const Magnitude in_order = theorems::norm_of_function(steepest_, Magnitude(x.in_order.norm[row]));
       finish_in_order(y, row, in_order + norm_of(errors.added_in_order, row, n));
     }
   }
 
-  void update_remainder(std::span<const RunRows* const> operands, const RunRows& y, std::span<const std::size_t> rows,
+  void update_remainder(const RunRows& x, const RunRows& y, std::span<const std::size_t> rows,
                         const RunRequest& request, RunErrors& errors, RunScratch& scratch) const override {
-    const RunRows& x = *operands[0];
     const Moved moved = into(scratch, x.size(), request);
     for (const std::size_t row : rows) expand_row(x, y, row, moved, errors);
   }
@@ -990,6 +1002,17 @@ protected:
   SmoothRow numbers_;
 
 private:
+  /// The exact function's values lie between its ends. `operand` is a bound of the 2-norm by which its operand moves, `added`
+  /// the errors of shadow and run.
+  void limit_by_ends(double operand, const double* centre, const double* added, double* radius, std::size_t n) const {
+    constexpr double little = 0x1p-8;
+    if (!ends_ || !std::isfinite(operand) || rows_.largest(radius, n) <= little) return;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Magnitude within(theorems::reach_within(centre[i], ends_->first, ends_->second));
+      radius[i] = std::min(radius[i], (within + Magnitude(added[i])).value());
+    }
+  }
+
   void expand_row(const RunRows& x, const RunRows& y, std::size_t row, const Moved& moved, RunErrors& errors) const {
     const std::size_t n = x.size(), first = row * n;
     SmoothRow numbers = numbers_;
@@ -1006,6 +1029,7 @@ private:
   }
 
   const Magnitude steepest_;
+  const std::optional<std::pair<double, double>> ends_;  ///< of the values of f; empty: it is not bounded
 };
 
 /// Gelu as one fused op, in both forms. Runs compute it in the steps of its body.
@@ -1101,9 +1125,8 @@ public:
     }
   }
 
-  void update_remainder(std::span<const RunRows* const> operands, const RunRows&, std::span<const std::size_t> rows,
-                        const RunRequest& request, RunErrors& errors, RunScratch&) const override {
-    const RunRows& x = *operands[0];
+  void update_remainder(const RunRows& x, const RunRows&, std::span<const std::size_t> rows, const RunRequest& request,
+                        RunErrors& errors, RunScratch&) const override {
     const std::size_t n = x.size();
     for (const std::size_t row : rows) {
       const Centre centre = centre_of(x.centre.data() + row * n, n);
@@ -1287,6 +1310,9 @@ private:
   std::size_t elements() const { return static_cast<std::size_t>(element_count(node_.shape())); }
 
   StepPointer sum(ElementKernels::Pair f, bool subtracts) const {
+    const bool is_joint = node_.varies(0) && node_.varies(1) && of_.program && of_.program() != nullptr &&
+                          of_.program()->bounds_jointly(of_.node);
+    if (is_joint) return sample_by_sample();
     std::vector<double> constants;
     for (std::size_t slot = 0; slot < 2; ++slot) {
       if (node_.varies(slot) && elements(slot) != elements()) return sample_by_sample();

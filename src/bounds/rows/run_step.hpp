@@ -135,12 +135,11 @@ public:
   /// Computes centres, radii, norms, slopes, local errors and remainders of the node. Constant operands are null.
   virtual void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& result,
                        RunErrors& errors, std::vector<char>& undecided, RunScratch& scratch) const = 0;
-  /// Recomputes local errors and remainders of some rows after the radii of operands, or errors.takes_chords, have
-  /// changed.
-  /// Throws:    std::logic_error for nodes that are neither functions of one element nor has_remainder_of_radii()
-  virtual void update_remainder(std::span<const RunRows* const> operands, const RunRows& result,
-                                std::span<const std::size_t> rows, const RunRequest& request, RunErrors& errors,
-                                RunScratch& scratch) const = 0;
+  /// Recomputes local errors and remainders of some rows of a function of one element after the radii of its operand,
+  /// or errors.takes_chords, have changed.
+  /// Throws:    std::logic_error for other nodes
+  virtual void update_remainder(const RunRows& operand, const RunRows& result, std::span<const std::size_t> rows,
+                                const RunRequest& request, RunErrors& errors, RunScratch& scratch) const = 0;
   /// Whether the node is expanded sample by sample, so that its remainders may fall with the radii of its operands.
   virtual bool has_remainder_of_radii() const { return false; }
   /// Returns the slopes of one row of a function of one or two elements, as in Linearised::slopes. `size`: that of a row

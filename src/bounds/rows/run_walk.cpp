@@ -205,7 +205,7 @@ public:
       const ValueId output = nodes_[node].output;
       memory_.rows[output].resize(count_, walk_.sizes_[output], request_.in_order);
       memory_.errors[node].takes_chords = false;
-      step_forward(node, request_);
+      step_forward(node);
     }
     find_correlated();
   }
@@ -363,13 +363,13 @@ private:
     std::vector<double> layers;  ///< Certificate::layers, by target, layer and row
   };
 
-  void step_forward(std::size_t node, const RunRequest& request) {
+  void step_forward(std::size_t node) {
     const Node& of = nodes_[node];
     const std::vector<const RunRows*> operands = operands_of(of);
     memory_.scratch.known = known_result(of);
     memory_.scratch.known_sums = known_sums_of(of);
     memory_.scratch.state = &state_;
-    walk_.steps_[node]->forward(operands, request, memory_.rows[of.output], memory_.errors[node], memory_.undecided,
+    walk_.steps_[node]->forward(operands, request_, memory_.rows[of.output], memory_.errors[node], memory_.undecided,
                                 memory_.scratch);
   }
 
@@ -404,8 +404,8 @@ private:
 
   void update_remainder(std::size_t node, std::span<const std::size_t> rows) {
     const Node& of = nodes_[node];
-    walk_.steps_[node]->update_remainder(operands_of(of), memory_.rows[of.output], rows, request_, memory_.errors[node],
-                                         memory_.scratch);
+    walk_.steps_[node]->update_remainder(memory_.rows[of.inputs[0]], memory_.rows[of.output], rows, request_,
+                                         memory_.errors[node], memory_.scratch);
   }
 
   /// The rows of a node's operands; null for constants.
@@ -470,7 +470,7 @@ private:
   void conclude(const std::vector<Seed>& seeds, std::size_t target, std::size_t row, const Sums& sums,
                 RunCertificates& certificates) {
     const Magnitude of_shadow = conclude(seeds, row, sums, certificates.targets[target]);
-    if (request_.in_order) conclude_in_order(row, sums, of_shadow, certificates.in_order[target]);
+    if (request_.in_order) conclude_in_order(seeds, row, sums, of_shadow, certificates.in_order[target]);
     const double local = certificates.targets[target].local[of_block_[row]];
     conclude_by_chance(target, row, sums, of_shadow, local, certificates.chance[target]);
   }
@@ -900,18 +900,14 @@ private:
     }
   }
 
-  /// Finds radii, local errors and remainders of the nodes from `first` up to `end` again; radii only fall. Errors that
-  /// are modelled as random stay those at the larger radii.
+  /// Finds radii, local errors and remainders of the nodes from `first` up to `end` again; radii only fall.
   void find_again(std::size_t first, std::size_t end) {
-    RunRequest request = request_;
-    request.chance = {};
-    request.conditioned = 0;
     for (std::size_t node = first; node < end; ++node) {
       if (walk_.steps_[node] == nullptr) continue;
       RunRows& rows = memory_.rows[nodes_[node].output];
       memory_.before = rows;
       rows.resize(count_, rows.size(), request_.in_order);
-      step_forward(node, request);
+      step_forward(node);
       keep_smaller(memory_.before.radius, rows.radius);
       keep_smaller(memory_.before.norm, rows.norm);
       if (!request_.in_order) continue;
@@ -941,13 +937,25 @@ private:
     return error;
   }
 
+  /// Bound of |c.(run - shadow)| by the radii of the elements of which the target is made.
+  Magnitude radius_of(const std::vector<Seed>& seeds, std::size_t row, bool in_order) const {
+    if (memory_.undecided[row] != 0) return Magnitude::infinite();
+    Magnitude sum;
+    for (const Seed& seed : seeds) {
+      const RunRows& rows = memory_.rows[seed.value];
+      sum += Magnitude((in_order ? rows.in_order.radius : rows.radius)[row * rows.size() + at(seed.element)]);
+    }
+    return sum;
+  }
+
   /// Writes the any-order bound of one target and row. Returns the shadow's own error.
   Magnitude conclude(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Certificate& certificate) {
     const Magnitude of_shadow = shadow_error(seeds, row);
-    const double total = sums.total.value(), remainder = sums.remainder.value();
+    const Magnitude least = std::min(sums.total, radius_of(seeds, row, false));
+    const double total = least.value(), remainder = sums.remainder.value();
     require_known(total, of_shadow, row);
     if (!(remainder <= large_remainder * total)) needs_refining_[row] = 1;
-    certificate.total[of_block_[row]] = theorems::through_shadow(sums.total, of_shadow.value()).value();
+    certificate.total[of_block_[row]] = theorems::through_shadow(least, of_shadow.value()).value();
     certificate.local[of_block_[row]] = sums.local.value();
     certificate.remainder[of_block_[row]] = remainder;
     return of_shadow;
@@ -960,10 +968,12 @@ private:
 
   /// Writes the bound for runs in the declared order. Chords are chosen for any order and may enlarge it; then the
   /// previous bound is kept.
-  void conclude_in_order(std::size_t row, const Sums& sums, Magnitude of_shadow, Certificate& certificate) {
-    require_known(sums.total_in_order.value(), of_shadow, row);
+  void conclude_in_order(const std::vector<Seed>& seeds, std::size_t row, const Sums& sums, Magnitude of_shadow,
+                         Certificate& certificate) {
+    const Magnitude least = std::min(sums.total_in_order, radius_of(seeds, row, true));
+    require_known(least.value(), of_shadow, row);
     const std::size_t of_block = of_block_[row];
-    const double total = theorems::through_shadow(sums.total_in_order, of_shadow.value()).value();
+    const double total = theorems::through_shadow(least, of_shadow.value()).value();
     if (takes_chords_ && !(total < certificate.total[of_block])) return;
     certificate.total[of_block] = total;
     certificate.local[of_block] = sums.local_in_order.value();

@@ -104,9 +104,9 @@ protected:
     return {scratch.larger.data(), request.in_order ? scratch.small.data() : nullptr};
   }
 
-  void update_remainder(std::span<const RunRows* const>, const RunRows&, std::span<const std::size_t>,
-                        const RunRequest&, RunErrors&, RunScratch&) const override {
-    throw std::logic_error("RunStep::update_remainder: the node has no remainder that depends on radii");
+  void update_remainder(const RunRows&, const RunRows&, std::span<const std::size_t>, const RunRequest&, RunErrors&,
+                        RunScratch&) const override {
+    throw std::logic_error("RunStep::update_remainder: the node is not a function of one element");
   }
 
   /// Sets the defect of every row to that of one rounded multiplication per element.
