@@ -160,7 +160,7 @@ TEST_CASE("radii that are refined in stages leave roundings to chance as they we
       const TwoWays before(graph, x, 1e-4, 0), after(graph, x, 1e-4, 64);
       const bounds::ChanceBound &one = *before.by_rows.chance.martingale, &other = *after.by_rows.chance.martingale;
       CHECK(one.patterns == other.patterns);
-      if (!ends_with_gelu) CHECK(one.patterns[0] != TermPattern::none);
+      if (!ends_with_gelu) CHECK(one.patterns[0] != bounds::TermPattern::none);
       for (std::size_t row = 0; row < one.total.size(); ++row) {
         refined += after.by_rows.any_order.remainder[row] < 0.9 * before.by_rows.any_order.remainder[row] ? 1 : 0;
         CHECK(other.spread[row] >= 0.99 * one.spread[row]);
