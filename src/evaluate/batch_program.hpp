@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "driftbound/model/inputs.hpp"
-#include "driftbound/trace/arithmetic.hpp"
 #include "evaluate/batches.hpp"
 #include "program/program.hpp"
 
@@ -27,15 +26,6 @@ public:
   }
 
   const Program& operator*() const { return *program_; }
-
-  /// Whether a value of the program is in the format in which this layer, which has it as output, is stored. A composite
-  /// that returns its operand may be stored in another one.
-  bool is_stored(ValueId id, std::size_t layer, const ArithmeticModel& arithmetic) const {
-    const Value& value = program_->flat().graph.value(id);
-    const ElementType type = graph_.value(graph_.nodes[layer].output).type;
-    return value.kind == ValueKind::computed &&
-           stored_format(arithmetic, value.type) == stored_format(arithmetic, type);
-  }
 
 private:
   const Graph& graph_;

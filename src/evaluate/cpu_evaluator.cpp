@@ -19,8 +19,7 @@ template <class Real>
 class CpuRun {
 public:
   CpuRun(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic, int threads)
-      : graph_(graph),
-        batches_(batches),
+      : batches_(batches),
         arithmetic_(arithmetic),
         threads_(threads),
         program_(graph, batches),
@@ -31,7 +30,6 @@ public:
       if (program_.compile(batch, count)) start_program();
       values_->start_batch(batch);
       recorder_.start_batch(first, count);
-      for (const ValueId id : program().flat().graph.inputs) record(id);
       walk(program(), true, *this);
     });
     return recorder_.take(arithmetic_);
@@ -40,55 +38,43 @@ public:
   /// Computes a node of the program and records it, if it is a layer.
   void forward(std::size_t node) {
     const ValueId id = program().nodes()[node].output;
+    const std::optional<std::size_t> layer = layer_of(program(), node);
     Tensor<Real> y = evaluate_node(program(), node, arithmetic_, threads_, *values_);
-    if (program().is_layer(id)) y = rounded<Real>(std::move(y), stored(program().flat().graph.value(id)));
+    if (layer) y = rounded<Real>(std::move(y), stored_format(arithmetic_, program().flat().graph.value(id).type));
     values_->set(id, std::move(y));
-    record(id);
+    if (layer) record(*layer, id);
   }
 
   void release(ValueId id) { values_->release(id); }
 
 private:
   const Program& program() const { return *program_; }
-  FormatId stored(const Value& value) const { return stored_format(arithmetic_, value.type); }
 
   void start_program() {
     values_.emplace(program(), arithmetic_);
-    layers_ = layers_by_value(program());
-    const Graph& flat = program().flat().graph;
-    for (ValueId id = 0; id < program().size(); ++id)
-      if (flat.is_constant(id)) record(id);
     walk(program(), false, *this);
     is_first_ = false;
   }
 
-  /// Records the layers with this value: a composite may return its operand.
-  void record(ValueId id) {
-    for (const std::size_t layer : layers_[id]) {
-      const bool is_stored = program_.is_stored(id, layer, arithmetic_);
-      Tensor<Real> own;
-      if (!is_stored) own = rounded<Real>(values_->operand(id), stored(graph_.value(graph_.nodes[layer].output)));
-      const Tensor<Real>& y = is_stored ? values_->operand(id) : own;
-      const auto copy = [&](std::int64_t first, std::int64_t count, Real* to) {
-        std::copy_n(y.values.begin() + first, count, to);
-      };
-      if (program().varies(id)) {
-        recorder_.append(layer, y.shape, copy);
-      } else if (is_first_) {
-        recorder_.record_once(layer, y.shape, copy);
-      }
+  void record(std::size_t layer, ValueId id) {
+    const Tensor<Real>& y = values_->operand(id);
+    const auto copy = [&](std::int64_t first, std::int64_t count, Real* to) {
+      std::copy_n(y.values.begin() + first, count, to);
+    };
+    if (program().varies(id)) {
+      recorder_.append(layer, y.shape, copy);
+    } else if (is_first_) {
+      recorder_.record_once(layer, y.shape, copy);
     }
   }
 
-  const Graph& graph_;
   const Batches& batches_;
   const ArithmeticModel& arithmetic_;
   const int threads_;
   BatchProgram program_;
   Recorder<Real> recorder_;
-  std::optional<Values<Real>> values_;            ///< of the present program
-  std::vector<std::vector<std::size_t>> layers_;  ///< by value of the present program
-  bool is_first_ = true;                          ///< whether the first program is being started
+  std::optional<Values<Real>> values_;  ///< of the present program
+  bool is_first_ = true;                ///< whether the first program is being started
 };
 
 class CpuEvaluator final : public Evaluator::Implementation {

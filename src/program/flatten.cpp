@@ -76,7 +76,11 @@ private:
       for (const ValueId id : step.inputs) inputs.push_back(of_body[id]);
       add_node(node.name + "/" + step.name, step.op, std::move(inputs), of_body[step.output], index);
     }
-    return of_body[body.outputs.front()];
+    const ValueId output = of_body[body.outputs.front()];
+    if (body.value(body.outputs.front()).kind == ValueKind::computed) return output;
+    const ValueId result = add(original_.value(node.output));  // the operand is the composite's result
+    add_node(node.name, op::Identity{}, {output}, result, index);
+    return result;
   }
 
   const Graph& original_;

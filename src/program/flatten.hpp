@@ -16,7 +16,8 @@ struct FlatGraph {
   std::vector<std::size_t> of_node;  ///< by node of `graph`: the node of the original graph that contains it
 };
 
-/// Replaces every composite by its body (model/composite.hpp).
+/// Replaces every composite by its body (model/composite.hpp), a body that returns an operand by an Identity: every node
+/// of the original graph has a value of its own.
 /// Shapes:    `input_shapes`: one entry per graph input, in the order of Graph::inputs
 /// Throws:    ShapeMismatch
 FlatGraph flatten(const Graph& graph, const std::vector<Shape>& input_shapes);

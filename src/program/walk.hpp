@@ -1,19 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <optional>
 
 #include "program/program.hpp"
 
 namespace driftbound {
 
-/// By value of the flat graph: the nodes of the original graph with this output. A composite that returns its operand
-/// shares its value with the operand's node.
-inline std::vector<std::vector<std::size_t>> layers_by_value(const Program& program) {
-  std::vector<std::vector<std::size_t>> layers(program.size());
-  for (std::size_t node = 0; node < program.graph().nodes.size(); ++node)
-    layers[program.value_of_node(node)].push_back(node);
-  return layers;
+/// The node of the original graph whose output a node of the program computes; empty if the value lies inside a
+/// composite.
+inline std::optional<std::size_t> layer_of(const Program& program, std::size_t node) {
+  const std::size_t layer = program.flat().of_node[node];
+  return program.value_of_node(layer) == program.nodes()[node].output ? std::optional(layer) : std::nullopt;
 }
 
 /// Computes the nodes of a program in order: those that depend on the inputs, or those that do not. For every node

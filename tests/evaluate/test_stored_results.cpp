@@ -46,6 +46,34 @@ TEST_CASE("every result is rounded once to the format that it is stored in, comp
   }
 }
 
+TEST_CASE("a composite that returns its operand is a layer of its own, in the format in which it is stored") {
+  std::mt19937_64 random(2712);
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, "N"}, {3, ""}});
+  const ValueId same = graph.add_node("same", op::Einsum{"ij->ij"}, {x});
+  const ValueId doubled = graph.add_node("doubled", op::Add{}, {same, same});
+  graph.outputs = {graph.add_node("again", op::Einsum{"ij->ij"}, {doubled})};
+  const Tensor<float> values = random_tensor<float>({5, 3}, random);
+  Inputs data;
+  data.tensors.emplace_back("x", StoredTensor::from(values));
+  for (const FormatId output : {FormatId::fp32, FormatId::bf16}) {
+    ArithmeticModel arithmetic = cpu_arithmetic("fp32", in_blocks);
+    arithmetic.output = output;
+    RunOptions in_twos;
+    in_twos.batch = 2;
+    const Trace trace = cpu_evaluator(arithmetic).run(graph, data, in_twos);
+    REQUIRE(trace.layers.size() == 3);
+    const std::vector<double> first = trace.layers[0].output.to_double().values;
+    const std::vector<double> second = trace.layers[1].output.to_double().values;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double stored = round_to(static_cast<double>(values.values[i]), format(output), Rounding::nearest_even);
+      CHECK(first[i] == stored);
+      CHECK(second[i] == 2.0 * stored);
+    }
+    CHECK(trace.layers[2].output.to_double().values == second);
+  }
+}
+
 TEST_CASE("integers and truth values are stored as they are") {
   Graph graph;
   const ValueId x = graph.add_input("x", ElementType::f32, dimensions({open, 1}));

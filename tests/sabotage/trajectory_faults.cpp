@@ -634,63 +634,64 @@ void add_sum_faults(std::vector<BoundFault>& faults) {
   using bounds::RecordedSums;
   using bounds::RowErrors;
   using bounds::RowFormat;
-  faults.insert(faults.end(), {{"local bounds of a row forget its norm",
-                                local_told([](RecordedSums& row) { row.squares.scale = 0.0; }), sum_rule("local")},
-                               {"local bounds of a row take terms for half of each sign",
-                                local_told([](RecordedSums& row) { row.sides.scale = 0.0; }), sum_rule("local")},
-                               {"local bounds of a row forget a term",
-                                local_told([](RecordedSums& row) { row.nonzero -= 1.0; }), sum_rule("local")},
-                               {"local bounds of a row forget the addend",
-                                local_told([](RecordedSums& row) { row.addend = nullptr; }), sum_rule("local")},
-                               {"local bounds of a row leave less to chance",
-                                local_told([](RecordedSums& row) { row.tail_factor *= 0.9; }), sum_rule("local")},
-                               {"the running bound of a row forgets what is rounded apart",
-                                [](Theorems& r) {
-                                  r.sums.running = [](const RecordedSums& row, const RowFormat& format, double* places,
-                                                      std::size_t n) {
-                                    RecordedSums other = row;
-                                    other.products = nullptr;
-                                    sound_sums().running(other, format, places, n);
-                                  };
-                                },
-                                sum_rule("running")},
-                               {"partial sums of a run are taken for those in double",
-                                [](Theorems& r) {
-                                  r.sums.slack = [](const OrderedSums&, const double*, double* slack, std::size_t n) {
-                                    std::fill_n(slack, n, 0x1p-1000);
-                                  };
-                                },
-                                sum_rule("slack")},
-                               {"a row in order forgets what is rounded apart",
-                                [](Theorems& r) {
-                                  r.sums.in_order = [](const OrderedSums& row, const RowFormat& format,
-                                                       const double* places, const RowErrors& errors, std::size_t n) {
-                                    OrderedSums other = row;
-                                    other.products = nullptr;
-                                    sound_sums().in_order(other, format, places, errors, n);
-                                  };
-                                },
-                                sum_rule("in order")},
-                               {"the last operation of a row is not counted",
-                                [](Theorems& r) {
-                                  r.sums.ufps = [](const bounds::StepsOfRow<double>& row, const double* b,
-                                                   std::size_t k, std::size_t panels, double* places) {
-                                    bounds::StepsOfRow<double> other = row;
-                                    --other.count;
-                                    sound_sums().ufps(other, b, k, panels, places);
-                                  };
-                                },
-                                sum_rule("first places")},
-                               {"the last operation of a row in single precision is not counted",
-                                [](Theorems& r) {
-                                  r.sums.first_places_single = [](const bounds::StepsOfRow<float>& row, const float* b,
-                                                                  std::size_t k, std::size_t panels, float* places) {
-                                    bounds::StepsOfRow<float> other = row;
-                                    --other.count;
-                                    sound_sums().first_places_single(other, b, k, panels, places);
-                                  };
-                                },
-                                sum_rule("first places in single precision")}});
+  faults.insert(faults.end(),
+                {{"local bounds of a row forget its norm",
+                  local_told([](RecordedSums& row) { row.squares.scale = 0.0; }), sum_rule("local")},
+                 {"local bounds of a row take terms for half of each sign",
+                  local_told([](RecordedSums& row) { row.signed_squares.scale = 0.0; }), sum_rule("local")},
+                 {"local bounds of a row forget a term", local_told([](RecordedSums& row) { row.nonzero -= 1.0; }),
+                  sum_rule("local")},
+                 {"local bounds of a row forget the addend",
+                  local_told([](RecordedSums& row) { row.addend = nullptr; }), sum_rule("local")},
+                 {"local bounds of a row leave less to chance",
+                  local_told([](RecordedSums& row) { row.tail_factor *= 0.9; }), sum_rule("local")},
+                 {"the running bound of a row forgets what is rounded apart",
+                  [](Theorems& r) {
+                    r.sums.running = [](const RecordedSums& row, const RowFormat& format, double* places,
+                                        std::size_t n) {
+                      RecordedSums other = row;
+                      other.products = nullptr;
+                      sound_sums().running(other, format, places, n);
+                    };
+                  },
+                  sum_rule("running")},
+                 {"partial sums of a run are taken for those in double",
+                  [](Theorems& r) {
+                    r.sums.slack = [](const OrderedSums&, const double*, double* slack, std::size_t n) {
+                      std::fill_n(slack, n, 0x1p-1000);
+                    };
+                  },
+                  sum_rule("slack")},
+                 {"a row in order forgets what is rounded apart",
+                  [](Theorems& r) {
+                    r.sums.in_order = [](const OrderedSums& row, const RowFormat& format, const double* places,
+                                         const RowErrors& errors, std::size_t n) {
+                      OrderedSums other = row;
+                      other.products = nullptr;
+                      sound_sums().in_order(other, format, places, errors, n);
+                    };
+                  },
+                  sum_rule("in order")},
+                 {"the last operation of a row is not counted",
+                  [](Theorems& r) {
+                    r.sums.ufps = [](const bounds::StepsOfRow<double>& row, const double* b, std::size_t k,
+                                     std::size_t panels, double* places) {
+                      bounds::StepsOfRow<double> other = row;
+                      --other.count;
+                      sound_sums().ufps(other, b, k, panels, places);
+                    };
+                  },
+                  sum_rule("first places")},
+                 {"the last operation of a row in single precision is not counted",
+                  [](Theorems& r) {
+                    r.sums.first_places_single = [](const bounds::StepsOfRow<float>& row, const float* b, std::size_t k,
+                                                    std::size_t panels, float* places) {
+                      bounds::StepsOfRow<float> other = row;
+                      --other.count;
+                      sound_sums().first_places_single(other, b, k, panels, places);
+                    };
+                  },
+                  sum_rule("first places in single precision")}});
 }
 
 void add_row_faults(std::vector<BoundFault>& faults) {
@@ -775,7 +776,7 @@ void add_row_faults(std::vector<BoundFault>& faults) {
         row_rule("squares in single precision")},
        {"signed squares in single precision lose their signs",
         [](Theorems& r) {
-          r.rows.coarse_sides = [](const double* x, double scale, float* result, std::size_t n) {
+          r.rows.coarse_signed_squares = [](const double* x, double scale, float* result, std::size_t n) {
             for (std::size_t i = 0; i < n; ++i) result[i] = static_cast<float>(x[i] * scale * x[i] * scale);
           };
         },
@@ -802,7 +803,7 @@ void add_row_faults(std::vector<BoundFault>& faults) {
         [](Theorems& r) {
           r.rows.any_order = [](const SumRow& row, const RowFormat& f, const RowErrors& result, std::size_t n) {
             SumRow other = row;
-            other.sides.scale = 0.0;
+            other.signed_squares.scale = 0.0;
             sound().any_order(other, f, result, n);
           };
         },

@@ -126,15 +126,16 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   const double reach = uniform(generator, 1.0, 1.5) * radius;
   const Row& sizes = moves_by_norm ? x : larger;
   const double scale = bounds::coarse_scale(rows.largest(sizes.data(), k)).value();
-  std::vector<float> e_row(k), row(k), squares(k), sides(k), e_sums(n), sums(n), square_sums(n), side_sums(n);
+  std::vector<float> e_row(k), row(k), squares(k), signed_squares(k), e_sums(n), sums(n), square_sums(n),
+      signed_square_sums(n);
   rows.coarse(e.data(), e_scale, e_row.data(), k);
   rows.coarse(sizes.data(), scale, row.data(), k);
   rows.coarse_squares(sizes.data(), scale, squares.data(), k);
   bounds::multiply_coarse(e_row, 1, weights, weights.magnitudes, e_sums);
   bounds::multiply_coarse(row, 1, weights, weights.magnitudes, sums);
   bounds::multiply_coarse(squares, 1, weights, weights.squares, square_sums);
-  rows.coarse_sides(x.data(), scale, sides.data(), k);
-  bounds::multiply_coarse(sides, 1, weights, weights.sides, side_sums);
+  rows.coarse_signed_squares(x.data(), scale, signed_squares.data(), k);
+  bounds::multiply_coarse(signed_squares, 1, weights, weights.signed_squares, signed_square_sums);
   for (std::size_t j = 0; j < n; ++j)
     y[j] = uniform(generator, -1.0, 1.0) * sums[j] / scale * weights.magnitudes.column_scales[j];
 
@@ -153,9 +154,9 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
   sum.moves_by_norm = moves_by_norm;
   sum.total = {sums.data(), 1.0 / scale, weights.magnitudes.column_scales.data()};
   sum.squares = {square_sums.data(), 1.0 / (scale * scale), weights.squares.column_scales.data()};
-  sum.knows_sides = generator() % 4 != 0;
-  sum.sides = {side_sums.data(), 1.0 / (scale * scale), weights.sides.column_scales.data()};
-  sum.sides_error = bounds::coarse_error(k);
+  sum.knows_signed_squares = generator() % 4 != 0;
+  sum.signed_squares = {signed_square_sums.data(), 1.0 / (scale * scale), weights.signed_squares.column_scales.data()};
+  sum.signed_squares_error = bounds::coarse_error(k);
   Row small(k);
   rows.up_to(larger.data(), bounds::small_share(0x1p-24) * rows.largest(larger.data(), k), small.data(), k);
   const double set_apart = rows.count_nonzero(small.data(), k);
@@ -189,11 +190,11 @@ inline void check_product_rows(const bounds::RowKernels& rows, Generator& genera
     const Real column_norm = column_squares.apply(mpfr_sqrt), by_norm = Real(radius) * column_norm,
                addend_square = Real(addend[j]) * Real(addend[j]);
     by_operands = by_norm < by_operands ? by_norm : by_operands;
-    const Real of_one_side = sum.knows_sides ? Real(0.5) * (all_squares + abs(difference)) : all_squares;
+    const Real of_one_side = sum.knows_signed_squares ? Real(0.5) * (all_squares + abs(difference)) : all_squares;
     const Real moved_norm = (of_one_side + addend_square).apply(mpfr_sqrt) + Real(reach) * largest_factor;
     if (moves_by_norm) exact.of_products += Real(reach) * column_norm;
     exact.norm = (all_squares + addend_square).apply(mpfr_sqrt);
-    if (moves_by_norm || (sum.knows_sides && moved_norm < exact.norm)) exact.norm = moved_norm;
+    if (moves_by_norm || (sum.knows_signed_squares && moved_norm < exact.norm)) exact.norm = moved_norm;
     exact.has_small = set_apart > 0.0;
     exact.others = std::min(exact.products, of_row - static_cast<int>(set_apart));
     exact.small = (column_squares * small_squares).apply(mpfr_sqrt);
@@ -362,11 +363,11 @@ inline std::vector<RowCase> row_cases() {
        [](Rows rows, Generator& g, RowTally& tally) {
          const std::size_t n = row_size(g);
          const Row x = spread_row(n, g, false);
-         std::vector<float> sides(n);
-         rows.coarse_sides(x.data(), 0x1p-21, sides.data(), n);
+         std::vector<float> signed_squares(n);
+         rows.coarse_signed_squares(x.data(), 0x1p-21, signed_squares.data(), n);
          for (std::size_t i = 0; i < n; ++i) {
            const Real exact = Real(x[i]) * abs(Real(x[i])) * Real(0x1p-42);
-           const Real error = abs(Real(static_cast<double>(sides[i])) - exact);
+           const Real error = abs(Real(static_cast<double>(signed_squares[i])) - exact);
            tally.add(0x1p-23, error <= Real(0x1p-149) ? Real() : error / abs(exact));
          }
          tally.excess = 1.0;
@@ -588,8 +589,8 @@ inline RowTally check_coarse_sums() {
   tally.add(multiply(weights.magnitudes), total);
   bounds::row_kernels().coarse_squares(roots.data(), 1.0, row.data(), k);
   tally.add(multiply(weights.squares), squares);
-  bounds::row_kernels().coarse_sides(roots.data(), 1.0, row.data(), k);
-  const Real error = abs(Real(multiply(weights.sides)) - squares);
+  bounds::row_kernels().coarse_signed_squares(roots.data(), 1.0, row.data(), k);
+  const Real error = abs(Real(multiply(weights.signed_squares)) - squares);
   if (!(error <= Real(bounds::coarse_error(k)) * squares)) ++tally.violations;
   return tally;
 }

@@ -61,7 +61,7 @@ struct SumData {
   std::size_t n = 0;
   std::vector<TermsOfSum> terms;
   Row y, addend, columns, total, paths, products, ones;
-  std::vector<float> squares, sides;
+  std::vector<float> squares, signed_squares;
   double nonzero = 0.0;
 
   explicit SumData(Generator& g) : n(row_size(g)) {
@@ -87,7 +87,7 @@ struct SumData {
       columns.push_back(of.products);
       total.push_back(of.products == 0 ? 0.0 : up(of.of_products));
       squares.push_back(of.products == 0 ? 0.0f : up_float(up(of.squares)));
-      sides.push_back(static_cast<float>(of.difference.to_double()));
+      signed_squares.push_back(static_cast<float>(of.difference.to_double()));
       paths.push_back(std::abs(spread_number(g, -20)));
       products.push_back(total.back() * uniform(g, 0.5, 1.5));
       ones.push_back(1.0);
@@ -104,8 +104,8 @@ struct SumData {
     row.total = total.data();
     row.paths = paths.data();
     row.squares = {squares.data(), 1.0, ones.data()};
-    row.sides = {sides.data(), 1.0, ones.data()};
-    row.sides_error = 0x1p-23;
+    row.signed_squares = {signed_squares.data(), 1.0, ones.data()};
+    row.signed_squares_error = 0x1p-23;
     row.slack_units = 0x1p-46;
     row.tail_factor = 6.0;
     return row;

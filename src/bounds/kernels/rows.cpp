@@ -96,7 +96,7 @@ void coarse_squares_row(const double* x, double scale, float* result, std::size_
 }
 
 /// result = (scale x) |scale x|, rounded to nearest; unlike in coarse_row(), small numbers are not raised.
-void coarse_sides_row(const double* x, double scale, float* result, std::size_t n) {
+void coarse_signed_squares_row(const double* x, double scale, float* result, std::size_t n) {
   each(n, [&](std::size_t i, auto count) {
     const Doubles scaled = load(x + i, count) * scale;
     store(result + i, floats_of(scaled * magnitude(scaled)), count);
@@ -123,7 +123,7 @@ inline Doubles rounding_of(const Doubles& t, const RowFormat& format) {
 }
 
 /// Upper bounds over all runs: `total` of the sum of the products' magnitudes; `squares` of c^2, c the addend, plus the
-/// sum of squares of the products of one sign (of all products if row.knows_sides is not set).
+/// sum of squares of the products of one sign (of all products if row.knows_signed_squares is not set).
 struct ProductSizes {
   Doubles total, squares;
 };
@@ -132,12 +132,12 @@ template <class Count>
 inline ProductSizes product_sizes(const SumRow& row, const Doubles& c, std::size_t i, Count count) {
   const Doubles all_squares = sums_at(row.squares, i, count);
   Doubles total = sums_at(row.total, i, count), squares = all_squares;
-  if (row.knows_sides) {
-    squares = squares_of_one_sign(squares, sums_at(row.sides, i, count), row.sides_error);
+  if (row.knows_signed_squares) {
+    squares = squares_of_one_sign(squares, sums_at(row.signed_squares, i, count), row.signed_squares_error);
   }
   squares += c * c;
   if (row.moves_by_norm) total = up(total + norm_up(row.reach, load(row.norms + i, count)));
-  if (!row.moves_by_norm && !row.knows_sides) return {total, squares};
+  if (!row.moves_by_norm && !row.knows_signed_squares) return {total, squares};
   const Doubles further = norm_up(row.reach, load(row.largest + i, count));
   const Doubles moved = squares + (2.0 * further) * root_up(squares) + further * further;
   return {total, row.moves_by_norm ? moved : smaller(moved, all_squares + c * c)};
@@ -454,7 +454,7 @@ const RowKernels DRIFTBOUND_SIMD_NAME(rows) = {largest_row,
                                                up_to_row,
                                                coarse_row,
                                                coarse_squares_row,
-                                               coarse_sides_row,
+                                               coarse_signed_squares_row,
                                                move_row,
                                                any_order_row,
                                                chances_row,

@@ -38,13 +38,13 @@ struct SumRow {
   const double* norms = nullptr;      ///< 2-norms of the columns of w
   const double* largest = nullptr;    ///< largest magnitudes of the columns of w
   double radius = 0.0;                ///< bound of ||a - x||_2; infinite if unknown
-  bool moves_by_norm = false;         ///< whether `total` and `squares` are those of the row of `sides`, without E
-  double reach = 0.0;                 ///< bound of the 2-norm distance of a from the row of which `sides` is
-  CoarseSums total;                   ///< sum |w| (|x| + E)
-  CoarseSums squares;                 ///< sum w^2 (|x| + E)^2
-  bool knows_sides = false;           ///< whether `sides` and `reach` are set
-  CoarseSums sides;                   ///< sum w |w| x |x|, with an error of at most sides_error times `squares`
-  double sides_error = 0.0;           ///< relative to `squares`
+  bool moves_by_norm = false;  ///< whether `total` and `squares` are those of the row of `signed_squares`, without E
+  double reach = 0.0;          ///< bound of the 2-norm distance of a from the row of which `signed_squares` is
+  CoarseSums total;            ///< sum |w| (|x| + E)
+  CoarseSums squares;          ///< sum w^2 (|x| + E)^2
+  bool knows_signed_squares = false;  ///< whether `signed_squares` and `reach` are set
+  CoarseSums signed_squares;  ///< sum w |w| x |x|, with an error of at most signed_squares_error times `squares`
+  double signed_squares_error = 0.0;  ///< relative to `squares`
   bool sets_apart = false;            ///< whether small operands are treated separately (T-68, small terms)
   double not_small = 0.0;             ///< number of the `nonzero` operands that are not small
   double small_norm = 0.0;            ///< 2-norm of |x| + E over the small operands
@@ -115,7 +115,7 @@ struct RowKernels {
   /// rounded up and raised to a least value where x is not 0, the third rounded to nearest.
   void (*coarse)(const double* x, double scale, float* result, std::size_t n);
   void (*coarse_squares)(const double* x, double scale, float* result, std::size_t n);
-  void (*coarse_sides)(const double* x, double scale, float* result, std::size_t n);
+  void (*coarse_signed_squares)(const double* x, double scale, float* result, std::size_t n);
   /// moved = bound of |sum w (a - x)|, plus row.own.
   void (*move)(const SumRow& row, double* moved, std::size_t n);
   /// The errors of sums in any order (T-10, T-68); infinite where a sum may overflow.

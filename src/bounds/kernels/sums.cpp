@@ -34,7 +34,8 @@ void local_row(const RecordedSums& row, const RowFormat& format, const LocalErro
 
     const Doubles exact = smaller((size + classical + last) * many_up, total);
     const Doubles of_squares = sums_at(row.squares, i, count), squares = of_squares + c * c;
-    const Doubles one_sided = squares_of_one_sign(of_squares, sums_at(row.sides, i, count), row.sides_error) + c * c;
+    const Doubles one_sided =
+        squares_of_one_sign(of_squares, sums_at(row.signed_squares, i, count), row.signed_squares_error) + c * c;
     const PartialSums sums = partial_sums_of(exact, total, one_sided, 1.0 + (2.0 * format.u) * leaves, h);
     const FirstPlaces places = ufps_of(sums, leaves, one_at_most(leaves), binades);
     const Doubles by_sizes = up_through_many(format.u * (of_products + places.sum) + h);

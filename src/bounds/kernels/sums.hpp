@@ -41,17 +41,17 @@ struct StepsOfRow {
 /// One row of recorded results y_j of the sums sum_k x_k w_kj + c_j, and bounds of their terms.
 struct RecordedSums {
   const double* y = nullptr;
-  const double* addend = nullptr;    ///< |c|; null: no addend
-  const double* columns = nullptr;   ///< number of nonzero weights of each column
-  double nonzero = 0.0;              ///< number of operands of the row that are not 0
-  const double* total = nullptr;     ///< sum |x w|
-  const double* paths = nullptr;     ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
-  CoarseSums squares;                ///< sum (x w)^2
-  CoarseSums sides;                  ///< sum x w |x w|, with an error of at most sides_error times `squares`
-  double sides_error = 0.0;          ///< relative to `squares`
-  double slack_units = 0.0;          ///< the slack of T-69 includes slack_units times `total`
-  double tail_factor = 0.0;          ///< lambda of T-74; 0: no probabilistic bound is computed
-  const double* products = nullptr;  ///< sum over k of ufp(|a_k b_k| + g) (T-69); null: products are not rounded
+  const double* addend = nullptr;     ///< |c|; null: no addend
+  const double* columns = nullptr;    ///< number of nonzero weights of each column
+  double nonzero = 0.0;               ///< number of operands of the row that are not 0
+  const double* total = nullptr;      ///< sum |x w|
+  const double* paths = nullptr;      ///< sum ((1 + u)^d - 1) |x w|, d of T-11; null: the order is unknown
+  CoarseSums squares;                 ///< sum (x w)^2
+  CoarseSums signed_squares;          ///< sum x w |x w|, with an error of at most signed_squares_error times `squares`
+  double signed_squares_error = 0.0;  ///< relative to `squares`
+  double slack_units = 0.0;           ///< the slack of T-69 includes slack_units times `total`
+  double tail_factor = 0.0;           ///< lambda of T-74; 0: no probabilistic bound is computed
+  const double* products = nullptr;   ///< sum over k of ufp(|a_k b_k| + g) (T-69); null: products are not rounded
 };
 
 /// Local error bounds of one row, written where the pointer is not null.
@@ -66,7 +66,7 @@ struct LocalErrors {
 
 /// One row of a product in any run with a declared summation order.
 struct OrderedSums {
-  SumRow sums;                          ///< `moved`, `squares`, `sides` and the small operands are not read
+  SumRow sums;                          ///< `moved`, `squares`, `signed_squares` and the small operands are not read
   const double* by_operands = nullptr;  ///< bound of |sum w (a - x)|
   double slack_units = 0.0;             ///< the slack of T-69 includes slack_units times the sum of magnitudes
   const double* products = nullptr;     ///< sum over k of ufp(|a_k b_k| + g) (T-69); null: products are not rounded

@@ -58,9 +58,9 @@ std::optional<CoarseWeights> coarse_weights(std::span<const double> row_major, s
     rows.coarse_squares(column.data(), *scale, coarse.data(), k);
     pack_column(coarse, j, weights.squares.packed);
     weights.squares.column_scales.push_back(outward / (*scale * *scale));
-    rows.coarse_sides(column.data(), *scale, coarse.data(), k);
-    pack_column(coarse, j, weights.sides.packed);
-    weights.sides.column_scales.push_back(1.0 / (*scale * *scale));
+    rows.coarse_signed_squares(column.data(), *scale, coarse.data(), k);
+    pack_column(coarse, j, weights.signed_squares.packed);
+    weights.signed_squares.column_scales.push_back(1.0 / (*scale * *scale));
     weights.nonzero.push_back(rows.count_nonzero(column.data(), k));
     weights.norms.push_back(norm_of_vector(column).value());
   }

@@ -22,15 +22,15 @@ struct CoarseMatrix {
 /// magnitude.
 struct CoarseWeights {
   std::size_t k = 0, n = 0;
-  CoarseMatrix magnitudes, squares, sides;
+  CoarseMatrix magnitudes, squares, signed_squares;
   std::vector<double> nonzero, norms, largest;  ///< [n]
 };
 
 /// Products of rows x with the matrices of CoarseWeights: |x| |w|, x^2 w^2, and x |x| times w |w|.
 struct CoarseProducts {
   const CoarseWeights* weights = nullptr;
-  std::vector<float> total, squares, sides;  ///< [rows, n], scaled
-  std::vector<double> scales;                ///< [rows]: inverse scale factors of `total`; their squares for the others
+  std::vector<float> total, squares, signed_squares;  ///< [rows, n], scaled
+  std::vector<double> scales;  ///< [rows]: inverse scale factors of `total`; their squares for the others
 };
 
 /// Guarantee: |w| and w^2 are rounded up. Returns nothing if k >= 2^21, if an element is not finite, or if a column's

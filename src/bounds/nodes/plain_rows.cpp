@@ -81,12 +81,12 @@ public:
 
 private:
   struct Scratch {
-    CoarseRows moved, total, squares, sides;
+    CoarseRows moved, total, squares, signed_squares;
     std::vector<double> larger, small;
     std::vector<RowOperands> counts;
     std::vector<double> all_larger, by_operands, slack;  ///< of all rows of a block, for the declared order
     Scratch(std::size_t k, std::size_t n)
-        : moved(k, n), total(k, n), squares(k, n), sides(k, n), larger(k), small(k), counts(rows_at_once) {}
+        : moved(k, n), total(k, n), squares(k, n), signed_squares(k, n), larger(k), small(k), counts(rows_at_once) {}
   };
 
   bool follow(std::size_t first, std::size_t count, Scratch& scratch) {
@@ -96,7 +96,7 @@ private:
     if (any_moves_) multiply(scratch.moved, count, coarse_.magnitudes);
     if (node_.rounds) multiply(scratch.total, count, coarse_.magnitudes);
     if (node_.rounds) multiply(scratch.squares, count, coarse_.squares);
-    if (node_.rounds) multiply(scratch.sides, count, coarse_.sides);
+    if (node_.rounds) multiply(scratch.signed_squares, count, coarse_.signed_squares);
     for (std::size_t row = 0; row < count; ++row) bound_row(first + row, row, scratch);
     if (node_.in_order) follow_order(first, count, scratch);
     return true;
@@ -130,10 +130,10 @@ private:
     if (!scale) return false;
     rows_.coarse(sizes, *scale, scratch.total.elements.data() + place * k_, k_);
     rows_.coarse_squares(sizes, *scale, scratch.squares.elements.data() + place * k_, k_);
-    rows_.coarse_sides(x, *scale, scratch.sides.elements.data() + place * k_, k_);
+    rows_.coarse_signed_squares(x, *scale, scratch.signed_squares.elements.data() + place * k_, k_);
     scratch.total.scales[place] = 1.0 / *scale;
     scratch.squares.scales[place] = scratch.total.scales[place] * scratch.total.scales[place];
-    scratch.sides.scales[place] = scratch.squares.scales[place];
+    scratch.signed_squares.scales[place] = scratch.squares.scales[place];
     return true;
   }
 
@@ -164,9 +164,9 @@ private:
     sums.small_norm = counts.small_norm.value_or(0.0);
     sums.total = sums_of(scratch.total, place, coarse_.magnitudes);
     sums.squares = sums_of(scratch.squares, place, coarse_.squares);
-    sums.knows_sides = std::isfinite(sums.radius);
-    sums.sides = sums_of(scratch.sides, place, coarse_.sides);
-    sums.sides_error = theorems::coarse_error(k_);
+    sums.knows_signed_squares = std::isfinite(sums.radius);
+    sums.signed_squares = sums_of(scratch.signed_squares, place, coarse_.signed_squares);
+    sums.signed_squares_error = theorems::coarse_error(k_);
     return sums;
   }
 

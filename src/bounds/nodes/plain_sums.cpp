@@ -78,10 +78,13 @@ private:
 
   /// The left factors of the sums for one block of rows, scaled and rounded to single precision.
   struct CoarseRows {
-    std::vector<float> total, squares, sides, paths;
+    std::vector<float> total, squares, signed_squares, paths;
 
     explicit CoarseRows(std::size_t k)
-        : total(rows_at_once * k), squares(rows_at_once * k), sides(rows_at_once * k), paths(rows_at_once * k) {}
+        : total(rows_at_once * k),
+          squares(rows_at_once * k),
+          signed_squares(rows_at_once * k),
+          paths(rows_at_once * k) {}
   };
 
   /// Computes all bounds except `running`. False if a row cannot be scaled to single precision.
@@ -91,7 +94,8 @@ private:
     CoarseProducts& sums = result.sums.emplace();
     sums.weights = &coarse_;
     sums.scales.resize(count);
-    for (std::vector<float>* const values : {&sums.total, &sums.squares, &sums.sides}) values->resize(count * n_);
+    for (std::vector<float>* const values : {&sums.total, &sums.squares, &sums.signed_squares})
+      values->resize(count * n_);
     for (std::size_t first = 0; first < count; first += rows_at_once) {
       const std::size_t rows = std::min(rows_at_once, count - first);
       for (std::size_t r = 0; r < rows; ++r) {
@@ -100,14 +104,14 @@ private:
         if (!scale) return false;
         row_kernels().coarse(x, *scale, some.total.data() + r * k_, k_);
         row_kernels().coarse_squares(x, *scale, some.squares.data() + r * k_, k_);
-        row_kernels().coarse_sides(x, *scale, some.sides.data() + r * k_, k_);
+        row_kernels().coarse_signed_squares(x, *scale, some.signed_squares.data() + r * k_, k_);
         sums.scales[first + r] = 1.0 / *scale;
       }
       if (!paths_.empty() && !weigh_rows(first, rows, some.paths)) return false;
       const auto of_rows = [&](std::vector<float>& values) { return std::span(values).subspan(first * n_, rows * n_); };
       multiply_coarse(some.total, rows, coarse_, coarse_.magnitudes, of_rows(sums.total));
       multiply_coarse(some.squares, rows, coarse_, coarse_.squares, of_rows(sums.squares));
-      multiply_coarse(some.sides, rows, coarse_, coarse_.sides, of_rows(sums.sides));
+      multiply_coarse(some.signed_squares, rows, coarse_, coarse_.signed_squares, of_rows(sums.signed_squares));
       take_sums(of_rows(sums.total), {sums.scales.data() + first, rows}, {x_.data() + first * k_, rows * k_}, first,
                 total_);
       for (std::size_t r = first; r < first + rows; ++r) bound_row(r, sums, result);
@@ -173,8 +177,8 @@ private:
     const double scale = products.scales[row] * products.scales[row];
     RecordedSums sums = recorded(row);
     sums.squares = {products.squares.data() + first, scale, coarse_.squares.column_scales.data()};
-    sums.sides = {products.sides.data() + first, scale, coarse_.sides.column_scales.data()};
-    sums.sides_error = theorems::coarse_error(k_);
+    sums.signed_squares = {products.signed_squares.data() + first, scale, coarse_.signed_squares.column_scales.data()};
+    sums.signed_squares_error = theorems::coarse_error(k_);
     sums.paths = at(paths_, first);
     sums.slack_units = theorems::running_slack(plan_.k, 0.0, 0.0, 1.0);
     sums.tail_factor = setting_.tail_factor;

@@ -75,7 +75,7 @@ public:
       if (!read_row(x, row, scratch)) undecided[row] = 1;
     const bool all_are_known = std::all_of(scratch.distances.begin(), scratch.distances.end(),
                                            [](double distance) { return std::isfinite(distance); });
-    for (const std::size_t which : {moved, total, squares, sides})
+    for (const std::size_t which : {moved, total, squares, signed_squares})
       if (which == moved || !all_are_known)
         multiply_coarse(scratch.coarse[which], rows, coarse_, matrix(which), scratch.sums[which]);
     if (request.of_terms()) prepare_terms(errors, rows);
@@ -133,9 +133,9 @@ public:
   }
 
 private:
-  enum Which { moved, total, squares, sides, moved_in_order };
+  enum Which { moved, total, squares, signed_squares, moved_in_order };
   const CoarseMatrix& matrix(std::size_t which) const {
-    return which == squares ? coarse_.squares : which == sides ? coarse_.sides : coarse_.magnitudes;
+    return which == squares ? coarse_.squares : which == signed_squares ? coarse_.signed_squares : coarse_.magnitudes;
   }
 
   void multiply(const double* a, const PackedFactor& factor, std::size_t m, std::size_t k, std::size_t n,
@@ -192,7 +192,7 @@ private:
   }
 
   void prepare(RunScratch& scratch, std::size_t rows) const {
-    for (const std::size_t which : {moved, total, squares, sides, moved_in_order}) {
+    for (const std::size_t which : {moved, total, squares, signed_squares, moved_in_order}) {
       scratch.coarse[which].resize(rows * k_);
       scratch.sums[which].resize(rows * n_);
       scratch.scales[which].assign(rows, 0.0);
@@ -230,7 +230,7 @@ private:
     const double* sizes = known.moves_by_norm ? centre : scratch.larger.data();
     const std::optional<double> of_larger = coarse_scale(rows_.largest(sizes, k_));
     if (!of_radius || !of_larger) {
-      for (const Which which : {moved, total, squares, sides}) std::fill_n(at(which), k_, 0.0F);
+      for (const Which which : {moved, total, squares, signed_squares}) std::fill_n(at(which), k_, 0.0F);
       return false;
     }
     scratch.operands[row] = known;
@@ -239,10 +239,10 @@ private:
     if (std::isfinite(scratch.distances[row])) return true;
     rows_.coarse(sizes, *of_larger, at(total), k_);
     rows_.coarse_squares(sizes, *of_larger, at(squares), k_);
-    rows_.coarse_sides(centre, *of_larger, at(sides), k_);
+    rows_.coarse_signed_squares(centre, *of_larger, at(signed_squares), k_);
     scratch.scales[total][row] = 1.0 / *of_larger;
     scratch.scales[squares][row] = scratch.scales[total][row] * scratch.scales[total][row];
-    scratch.scales[sides][row] = scratch.scales[squares][row];
+    scratch.scales[signed_squares][row] = scratch.scales[squares][row];
     return true;
   }
 
@@ -275,14 +275,14 @@ private:
     sums.small_norm = known.small_norm.value_or(0.0);
     sums.is_moved = true;
     sums.moved = coarse_sums(moved, row, scratch);
-    sums.knows_sides = true;
-    sums.sides_error = theorems::coarse_error(k_);
+    sums.knows_signed_squares = true;
+    sums.signed_squares_error = theorems::coarse_error(k_);
     if (std::isfinite(scratch.distances[row])) {
       take_known_sums(scratch, row, sums);
     } else {
       sums.total = coarse_sums(total, row, scratch);
       sums.squares = coarse_sums(squares, row, scratch);
-      sums.sides = coarse_sums(sides, row, scratch);
+      sums.signed_squares = coarse_sums(signed_squares, row, scratch);
     }
     return sums;
   }
@@ -295,7 +295,8 @@ private:
     sums.reach = theorems::reach_of_sums(sums.radius, scratch.distances[row]);
     sums.total = {known.total.data() + first, scale, coarse_.magnitudes.column_scales.data()};
     sums.squares = {known.squares.data() + first, scale * scale, coarse_.squares.column_scales.data()};
-    sums.sides = {known.sides.data() + first, scale * scale, coarse_.sides.column_scales.data()};
+    sums.signed_squares = {known.signed_squares.data() + first, scale * scale,
+                           coarse_.signed_squares.column_scales.data()};
   }
 
   void bound_row(const RunRows& x, const RunRequest& request, RunRows& y, RunErrors& errors, std::size_t row,

@@ -68,12 +68,13 @@ private:
 
     void forward(std::size_t node) {
       const ValueId id = run.program().nodes()[node].output;
+      const std::optional<std::size_t> layer = layer_of(run.program(), node);
       run.at_layer(run.program().flat().of_node[node], [&] {
         DeviceTensor y = evaluate_on_device(run.program(), node, run.rules_, run.device_, *run.values_);
-        if (run.program().is_layer(id)) y = run.stored(y, run.program().flat().graph.value(id));
-        run.values_->set(id, std::move(y));
+        if (layer) y = run.stored(y, id);
+        run.values_->set(id, y);
+        if (layer) use(*layer, y);
       });
-      run.pass_on(id, use);
     }
     void release(ValueId id) { run.values_->release(id); }
   };
@@ -90,14 +91,14 @@ private:
     }
   }
 
-  DeviceTensor stored(const DeviceTensor& y, const Value& value) {
-    return rounded_on_device(y, stored_format(rules_.arithmetic, value.type), rules_, device_, *values_);
+  DeviceTensor stored(const DeviceTensor& y, ValueId id) {
+    const FormatId format = stored_format(rules_.arithmetic, program().flat().graph.value(id).type);
+    return rounded_on_device(y, format, rules_, device_, *values_);
   }
 
   void start_program() {
     const bool is_first = !values_;
     values_.emplace(program(), rules_.arithmetic, rules_.operands, device_);
-    layers_ = layers_by_value(program());
     output_layers_.clear();
     for (const ValueId output : graph_.outputs) {
       const auto node = graph_.producer(output);
@@ -106,26 +107,11 @@ private:
     const Use use = [&](std::size_t layer, const DeviceTensor& y) {
       if (is_first) recorder_.record_once(layer, y.shape, download_from(y));
     };
-    const Graph& flat = program().flat().graph;
-    for (ValueId id = 0; id < program().size(); ++id)
-      if (flat.is_constant(id)) pass_on(id, use);
     walk(program(), false, Domain{*this, use});
-  }
-
-  /// Passes on the layers with this value: a composite may return its operand.
-  void pass_on(ValueId id, const Use& use) {
-    for (const std::size_t layer : layers_[id]) {
-      at_layer(layer, [&] {
-        const DeviceTensor y = values_->operand(id);
-        const bool is_stored = program_.is_stored(id, layer, rules_.arithmetic);
-        use(layer, is_stored ? y : stored(y, graph_.value(graph_.nodes[layer].output)));
-      });
-    }
   }
 
   void evaluate_batch(const Inputs& inputs, const Use& use) {
     values_->start_batch(inputs);
-    for (const ValueId id : program().flat().graph.inputs) pass_on(id, use);
     walk(program(), true, Domain{*this, use});
   }
 
@@ -155,8 +141,7 @@ private:
   const DeviceRules& rules_;
   Device& device_;
   BatchProgram program_;
-  std::optional<DeviceValues<Real>> values_;      ///< of the present program
-  std::vector<std::vector<std::size_t>> layers_;  ///< by value of the present program
+  std::optional<DeviceValues<Real>> values_;  ///< of the present program
   Recorder<Real> recorder_, outputs_alone_;
   std::vector<std::size_t> output_layers_;
 };
