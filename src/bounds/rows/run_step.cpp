@@ -40,6 +40,14 @@ namespace {
 
 using namespace steps;
 
+/// Whether all numbers are powers of two, negated or not, or 0.
+bool are_powers_of_two(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double c) {
+    int exponent = 0;
+    return c == 0.0 || std::abs(std::frexp(c, &exponent)) == 0.5;
+  });
+}
+
 /// Rows times a constant matrix, plus a constant row if there is an addend.
 class ProductStep : public Step {
 public:
@@ -603,10 +611,7 @@ public:
         constants_(std::move(constants)),
         in_single_(constants_.begin(), constants_.end()) {
     for (const double c : constants_) largest_ = std::max(largest_, Magnitude(c));
-    are_powers_of_two_ = std::all_of(constants_.begin(), constants_.end(), [](double c) {
-      int exponent = 0;
-      return c == 0.0 || std::abs(std::frexp(c, &exponent)) == 0.5;
-    });
+    are_powers_of_two_ = are_powers_of_two(constants_);
   }
 
   void forward(std::span<const RunRows* const> operands, const RunRequest& request, RunRows& y, RunErrors& errors,
@@ -1222,6 +1227,8 @@ public:
     for (const double sign : {1.0, -1.0})  // products with 1 and -1 are exact
       if (std::all_of(constants->begin(), constants->end(), [&](double c) { return c == sign; }))
         return row_by_row(varying, sign);
+    if (!are_powers_of_two(*constants) && is_arithmetic_of_inputs(node_.node.inputs[varying]))
+      return sample_by_sample();
     return std::make_unique<ScaleStep>(setting_, varying, std::move(*constants));
   }
   StepPointer operator()(const Selection auto& op) const {
@@ -1258,6 +1265,20 @@ private:
     for (std::size_t i = n; i < row.size(); ++i)
       if (row[i] != row[i - n]) return false;
     return true;
+  }
+
+  /// Whether a value is an input, or made of inputs and constants by moves, sums and products alone. It may be a number of
+  /// the format, which body_rounding() sees (T-22).
+  bool is_arithmetic_of_inputs(ValueId id, int most_steps = 4) const {
+    const Graph& graph = node_.program.flat().graph;
+    const std::optional<std::size_t> made_by = graph.producer(id);
+    if (!made_by) return true;
+    if (most_steps == 0) return false;
+    const Node& node = graph.nodes[*made_by];
+    const bool is_arithmetic = std::visit(
+        []<class T>(const T&) { return Selection<T> || OneOf<T, op::Neg, op::Add, op::Sub, op::Mul>; }, node.op);
+    return is_arithmetic && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                        [&](ValueId input) { return is_arithmetic_of_inputs(input, most_steps - 1); });
   }
 
   StepPointer sample_by_sample() const {
@@ -1324,6 +1345,7 @@ private:
       const bool is_zero = std::all_of(constants.begin(), constants.end(), [](double c) { return c == 0.0; });
       if (is_zero && (slot == 1 || !subtracts)) return row_by_row(1 - slot, 1.0);  // adding 0 is exact
     }
+    if (is_arithmetic_of_inputs(node_.node.output)) return sample_by_sample();
     return std::make_unique<SumStep>(setting_, f, subtracts, std::move(constants));
   }
 
