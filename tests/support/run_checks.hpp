@@ -55,6 +55,8 @@ inline Graph network_of_rows(const std::string& function, Generator& generator) 
     const auto mean = [&](ValueId values) {
       return node(op::Div{}, {node(op::ReduceSum{{1}}, {values}), constant_of(9.0F)});
     };
+    if (function == "addend" || function == "no_addend")  // that varies, and is multiplied by 1 or 0
+      return node(op::Gemm{1.0, function == "addend" ? 1.0 : 0.0}, {x, constant({9, 9}, 0.5), node(op::Tanh{}, {x})});
     if (function == "less_tanh") return node(op::Sub{}, {x, node(op::Tanh{}, {x})});
     if (function == "doubled")  // by powers of two, which no run rounds
       return node(op::Mul{}, {node(op::Tanh{}, {node(op::Mul{}, {x, constant_of(0.25F)})}), constant_of(2.0F)});

@@ -1194,9 +1194,10 @@ public:
     if (node_.varies(1)) return sample_by_sample();  // two values, or filters times the windows of a convolution
     if (!node_.varies(0)) return nullptr;
     Product product = node_.product();
+    if (product.has_addend && node_.varies(2)) return sample_by_sample();
     const std::size_t lines = rows_times_matrix(product.plan), rows = static_cast<std::size_t>(node_.rows());
     const bool adds = product.has_addend && product.beta != 0.0;
-    if (lines == 0 || product.alpha != 1.0 || (adds && (product.beta != 1.0 || node_.varies(2)))) return nullptr;
+    if (lines == 0 || product.alpha != 1.0 || (adds && product.beta != 1.0)) return nullptr;
     const auto k = static_cast<std::size_t>(product.plan.k), n = static_cast<std::size_t>(product.plan.n);
     auto addend = adds ? node_.constant_row(2) : std::vector<double>(n, 0.0);
     const CoarseWeights* coarse = operands_.coarse_right(product.plan, *node_.constants[1]);

@@ -56,10 +56,10 @@ double sum_of(const std::vector<std::vector<double>>& layers, std::size_t row) {
 namespace {
 
 const std::vector<std::string> rows_functions = {
-    "relu",       "tanh",    "softplus",  "sin",    "gelu",      "gelu_tanh",  "moves",    "leaky_relu",
-    "sigmoid",    "elu",     "cos",       "exp",    "erf",       "product",    "quotient", "max",
-    "min",        "prelu",   "divided",   "silu",   "less_tanh", "hard_swish", "softmax",  "repeated",
-    "normalised", "largest", "attention", "tokens", "filters",   "outer"};
+    "relu",    "tanh",     "softplus",   "sin",     "gelu",      "gelu_tanh", "moves",     "leaky_relu",
+    "sigmoid", "elu",      "cos",        "exp",     "erf",       "product",   "quotient",  "max",
+    "min",     "prelu",    "divided",    "silu",    "less_tanh", "addend",    "no_addend", "hard_swish",
+    "softmax", "repeated", "normalised", "largest", "attention", "tokens",    "filters",   "outer"};
 
 }  // namespace
 
@@ -76,8 +76,9 @@ TEST_CASE("bounds by loops over rows hold at coarse distances and for runs in fl
     CHECK(tallies.rounded.violations == 0);
     const bool has_coarse_remainders = function == "product" || function == "normalised" || function == "attention";
     CHECK_APPROACH("T-88", tallies.moved.utilisation, has_coarse_remainders ? 0.96 : 0.98);
-    const bool has_large_factors = function == "product" || function == "softmax" || function == "attention";
-    CHECK_APPROACH("T-88", tallies.rounded.utilisation, has_large_factors ? 0.055 : 0.09);
+    const bool has_large_factors =
+        function == "product" || function == "softmax" || function == "attention" || function == "addend";
+    CHECK_APPROACH("T-88", tallies.rounded.utilisation, has_large_factors ? 0.05 : 0.09);
     MESSAGE(function << ": " << tallies.moved.utilisation << " " << tallies.rounded.utilisation);
   }
 }
@@ -90,8 +91,8 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
     const double of_function = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
     // Where values are mixed, rows and the whole refine radii in another order.
     const bool mixes = std::set<std::string>{"product", "normalised", "attention", "outer"}.contains(function);
-    const bool is_coarse = std::set<std::string>{"quotient", "tokens", "filters"}.contains(function);
-    const double of_coarse = mixes ? 0.25 : is_coarse ? 0.1 : 0.01;
+    const bool is_coarse = std::set<std::string>{"quotient", "tokens", "filters", "addend"}.contains(function);
+    const double of_coarse = function == "normalised" ? 0.6 : mixes ? 0.25 : is_coarse ? 0.1 : 0.01;
     for (int repetition = 0; repetition < 8 * test_multiplier(); ++repetition) {
       const Graph graph = network_of_rows(function, generator);
       for (const double radius : {0.0, 1e-6, 1e-3}) {
