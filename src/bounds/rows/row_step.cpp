@@ -383,8 +383,8 @@ public:
     return std::make_unique<ProductStep>(node_, product, std::move(*addend), setting_, operands_);
   }
 
-  StepPointer operator()(const Comparison auto&) const { return nullptr; }  // they jump
-  StepPointer operator()(const OneOf<op::Choice> auto&) const { return nullptr; }
+  StepPointer operator()(const Comparison auto&) const { return nullptr; }  // not continuous
+  StepPointer operator()(const op::Choice&) const { return nullptr; }
   StepPointer operator()(const Composite auto&) const { return nullptr; }
 
 private:

@@ -229,15 +229,14 @@ public:
   /// it are found again before the next ones are refined; elsewhere all other radii are unchanged.
   void refine(std::int64_t most, const std::vector<std::vector<Seed>>& targets, RunCertificates& certificates) {
     choose_radii(most);
-    std::size_t known_to = 0;  // the radii of the nodes before are final
+    std::size_t last_stage = 0, known_to = 0;  // the stage done last; the radii of the nodes before its end are final
     for (const std::size_t end : ends_of_stages()) {
       if (known_to > 0) {
-        find_again(last_stage_, end);
+        find_again(last_stage, end);
         choose_elements(known_to, end);
       }
       refine_stage(known_to, end);
-      last_stage_ = known_to;
-      known_to = end;
+      last_stage = std::exchange(known_to, end);
     }
     std::fill(needs_refining_.begin(), needs_refining_.end(), char{0});
     std::fill(needs_random_signs_.begin(), needs_random_signs_.end(), char{0});
@@ -1066,7 +1065,6 @@ private:
   std::vector<char> is_charged_later_;  ///< by node: its remainders may fall with radii that are refined
   Kept kept_;
   std::vector<std::vector<RowElement>> chosen_;  ///< by node: elements selected for refinement
-  std::size_t last_stage_ = 0;                   ///< first node of the stage that refine() did last
   bool takes_chords_ = false;
   using Correlated = std::vector<std::uint32_t>;
   /// Sets of elements of a row with possibly correlated errors; empty: all errors are independent.

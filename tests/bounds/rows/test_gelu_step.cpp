@@ -24,6 +24,8 @@ using namespace checks;
 
 namespace {
 
+constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
+
 std::vector<double> arguments(Generator& generator) {
   std::vector<double> x = {0.0, -0.0, 9.0, -9.0, 12.0, -12.0, 1e3, -1e3, 0x1p-1074, -0x1p-1074, 8.9375, -0.0625};
   for (int i = -80; i <= 80; ++i) x.push_back(i / 16.0 + (i % 2 == 0 ? 1e-9 : 0.0));
@@ -40,95 +42,95 @@ bounds::Smooth gelu_of(bool is_tanh_form) {
 
 }  // namespace
 
+namespace {
+
+struct Exact {
+  Real value, slope, curvature;
+};
+
+/// Errors next to their bounds.
+struct TalliesOfFunction {
+  Tally of_values, of_slopes, of_curvatures;
+};
+
+/// Compares `f` with `exact_at`, a function to Exact; every build has to return the same bits, with and
+/// without slopes, and refuse NaN and infinities.
+template <class ExactAt>
+TalliesOfFunction check_function(const bounds::Smooth& f, const std::vector<double>& x, const ExactAt& exact_at) {
+  const std::size_t n = x.size();
+  std::vector<double> y(n), slopes(n), curvatures(n);
+  TalliesOfFunction tallies;
+  auto& [of_values, of_slopes, of_curvatures] = tallies;
+  REQUIRE(
+      bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(), n));
+  for (std::size_t i = 0; i < n; ++i) {
+    const Exact exact = exact_at(x[i]);
+    of_values.add(y[i], exact.value, f.numbers.relative * std::abs(y[i]) + f.numbers.absolute);
+    of_slopes.add(slopes[i], exact.slope, slope_error);
+    of_curvatures.add(curvatures[i], exact.curvature, curvature_error);
+  }
+  for (const Tally& tally : {of_values, of_slopes, of_curvatures}) {
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+  }
+  MESSAGE(of_values.utilisation << " " << of_slopes.utilisation << " " << of_curvatures.utilisation);
+  for (const bounds::ElementKernels* kernels : bounds::usable_element_kernels()) {
+    CAPTURE(kernels->name);
+    std::vector<double> again(n), alone(n), slopes_again(n), curvatures_again(n);
+    const auto function = kernels->*f.bends;
+    CHECK(function(x.data(), again.data(), slopes_again.data(), curvatures_again.data(), n));
+    CHECK(function(x.data(), alone.data(), nullptr, nullptr, n));
+    CHECK(again == y);
+    CHECK(alone == y);
+    CHECK(slopes_again == slopes);
+    CHECK(curvatures_again == curvatures);
+    for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      std::vector<double> spoilt(11, 0.5), refused(11);
+      spoilt[9] = bad;
+      CHECK_FALSE(function(spoilt.data(), refused.data(), nullptr, nullptr, spoilt.size()));
+    }
+  }
+  return tallies;
+}
+
+}  // namespace
+
 TEST_CASE("Gelu, its slope and its curvature lie within their bounds, the same bits in every build (T-124)") {
-  constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
   for (const bool is_tanh_form : {false, true}) {
     CAPTURE(is_tanh_form);
     Generator generator(91);
     const bounds::Smooth f = gelu_of(is_tanh_form);
-    const std::vector<double> x = arguments(generator);
-    std::vector<double> y(x.size()), slopes(x.size()), curvatures(x.size());
-    REQUIRE(bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(),
-                             x.size()));
-    Tally values, of_slopes, of_curvatures;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const ExactGelu exact = exact_gelu(Real(x[i]), is_tanh_form);
-      values.add(y[i], exact.value, f.numbers.relative * std::abs(y[i]) + f.numbers.absolute);
-      of_slopes.add(slopes[i], exact.slope, slope_error);
-      of_curvatures.add(curvatures[i], exact.curvature, curvature_error);
-    }
-    for (const Tally& tally : {values, of_slopes, of_curvatures}) {
-      INFO(tally.first_violation);
-      CHECK(tally.violations == 0);
-    }
-    MESSAGE(values.utilisation << " " << of_slopes.utilisation << " " << of_curvatures.utilisation);
-    CHECK_APPROACH("T-124", values.utilisation, 0.0724);
-    CHECK_APPROACH("T-124", of_slopes.utilisation, 0.1);
-    CHECK_APPROACH("T-124", of_curvatures.utilisation, 0.0323);
+    const TalliesOfFunction tallies = check_function(f, arguments(generator), [&](double x) {
+      const ExactGelu exact = exact_gelu(Real(x), is_tanh_form);
+      return Exact{exact.value, exact.slope, exact.curvature};
+    });
+    CHECK_APPROACH("T-124", tallies.of_values.utilisation, 0.0724);
+    CHECK_APPROACH("T-124", tallies.of_slopes.utilisation, 0.1);
+    CHECK_APPROACH("T-124", tallies.of_curvatures.utilisation, 0.0323);
     for (const bounds::ElementKernels* kernels : bounds::usable_element_kernels()) {
       CAPTURE(kernels->name);
-      std::vector<double> again(x.size()), alone(x.size()), slopes_again(x.size()), curvatures_again(x.size());
-      const auto function = kernels->*f.bends;
-      CHECK(function(x.data(), again.data(), slopes_again.data(), curvatures_again.data(), x.size()));
-      CHECK(function(x.data(), alone.data(), nullptr, nullptr, x.size()));
-      CHECK(again == y);
-      CHECK(alone == y);
-      CHECK(slopes_again == slopes);
-      CHECK(curvatures_again == curvatures);
       const std::vector<double> ends = {1.7e308, -1.7e308};
       std::vector<double> of_ends(2), slopes_of_ends(2), curvatures_of_ends(2);
-      CHECK(function(ends.data(), of_ends.data(), slopes_of_ends.data(), curvatures_of_ends.data(), 2));
+      CHECK((kernels->*f.bends)(ends.data(), of_ends.data(), slopes_of_ends.data(), curvatures_of_ends.data(), 2));
       CHECK(of_ends[0] == 1.7e308);
       CHECK(std::abs(of_ends[1]) <= f.numbers.absolute);
       CHECK(std::abs(slopes_of_ends[0] - 1.0) <= slope_error);
       CHECK(std::abs(slopes_of_ends[1]) <= slope_error);
       for (const double curvature : curvatures_of_ends) CHECK(std::abs(curvature) <= curvature_error);
-      for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
-        std::vector<double> spoilt(11, 0.5), result(11);
-        spoilt[9] = bad;
-        CHECK_FALSE(function(spoilt.data(), result.data(), nullptr, nullptr, spoilt.size()));
-      }
     }
   }
 }
 
 TEST_CASE("erf, its slope and its curvature lie within their bounds, the same bits in every build (T-88)") {
-  constexpr double slope_error = 0x1p-49, curvature_error = 0x1p-47;
   Generator generator(93);
-  const bounds::Smooth f = bounds::smooth_erf;
-  const std::vector<double> x = arguments(generator);
-  std::vector<double> y(x.size()), slopes(x.size()), curvatures(x.size());
-  REQUIRE(bounds::evaluate(f, bounds::fastest_element_kernels(), x.data(), y.data(), slopes.data(), curvatures.data(),
-                           x.size()));
-  Tally values, of_slopes, of_curvatures;
   const Real root_of_pi = Real(-1.0).apply(mpfr_acos).apply(mpfr_sqrt);
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const Real at(x[i]), slope = Real(2.0) / root_of_pi * (-(at * at)).apply(mpfr_exp);
-    values.add(y[i], at.apply(mpfr_erf), f.numbers.relative * std::abs(y[i]) + f.numbers.absolute);
-    of_slopes.add(slopes[i], slope, slope_error);
-    of_curvatures.add(curvatures[i], Real(2.0) * Real(std::abs(x[i])) * slope, curvature_error);
-  }
-  for (const Tally& tally : {values, of_slopes, of_curvatures}) {
-    INFO(tally.first_violation);
-    CHECK(tally.violations == 0);
-  }
-  MESSAGE(values.utilisation << " " << of_slopes.utilisation << " " << of_curvatures.utilisation);
-  CHECK_APPROACH("T-88", values.utilisation, 0.148);
-  CHECK_APPROACH("T-88", of_slopes.utilisation, 0.2);
-  CHECK_APPROACH("T-88", of_curvatures.utilisation, 0.06);
-  for (const bounds::ElementKernels* kernels : bounds::usable_element_kernels()) {
-    CAPTURE(kernels->name);
-    std::vector<double> again(x.size()), slopes_again(x.size()), curvatures_again(x.size());
-    CHECK(kernels->erf(x.data(), again.data(), slopes_again.data(), curvatures_again.data(), x.size()));
-    CHECK(again == y);
-    CHECK(slopes_again == slopes);
-    CHECK(curvatures_again == curvatures);
-    for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
-      std::vector<double> spoilt(11, 0.5), result(11);
-      spoilt[9] = bad;
-      CHECK_FALSE(kernels->erf(spoilt.data(), result.data(), nullptr, nullptr, spoilt.size()));
-    }
-  }
+  const TalliesOfFunction tallies = check_function(bounds::smooth_erf, arguments(generator), [&](double x) {
+    const Real at(x), slope = Real(2.0) / root_of_pi * (-(at * at)).apply(mpfr_exp);
+    return Exact{at.apply(mpfr_erf), slope, Real(2.0) * Real(std::abs(x)) * slope};
+  });
+  CHECK_APPROACH("T-88", tallies.of_values.utilisation, 0.148);
+  CHECK_APPROACH("T-88", tallies.of_slopes.utilisation, 0.2);
+  CHECK_APPROACH("T-88", tallies.of_curvatures.utilisation, 0.06);
 }
 
 namespace {

@@ -89,7 +89,7 @@ TEST_CASE("loops over rows say what the whole says, to a hundredth (T-88)") {
     CAPTURE(function);
     // narrow sums lose little more than Gelu does, whose steps and constants are all taken at their worst (T-124)
     const double of_function = function == "gelu" ? 0.5 : function == "gelu_tanh" ? 1.2 : 0.01;
-    // Where values are mixed, rows and the whole refine radii in another order.
+    // Where values are mixed, the loops over rows do not refine the radii in the order in which the whole does.
     const bool mixes = std::set<std::string>{"product", "normalised", "attention", "outer"}.contains(function);
     const bool is_coarse = std::set<std::string>{"quotient", "tokens", "filters", "addend"}.contains(function);
     const double of_coarse = function == "normalised" ? 0.6 : mixes ? 0.25 : is_coarse ? 0.1 : 0.01;
